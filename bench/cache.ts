@@ -7,7 +7,7 @@ import { cacheUses } from '../test/support/prompt-cache.ts'
 import { agentsOf } from './cache/agents.ts'
 import { type Sent, scriptedClaude } from './cache/scripted-claude.ts'
 
-/** What Anthropic charges, as multiples of an input token that no cache serves: for reading it from the cache, and for writing it. */
+/** Anthropic's prices, as multiples of an uncached input token: for reading a token from the cache, and for writing it. */
 const PRICE = { read: 0.1, written: 1.25 }
 
 /** Runs the benchmark. */

@@ -8,10 +8,10 @@ import { startStack } from 'pawl/testing'
 import { quantile } from './statistics.ts'
 import { startWorker } from './worker/start.ts'
 
-// Each death is a warning.
+// Each death logs a warning.
 process.env.PAWL_LOG_LEVEL = 'error'
 const TASK_QUEUE = 'bench-crash-loop'
-/** Before a round, so that what the one before it began is over. */
+/** The pause before a round, in which the work of the round before ends. */
 const BETWEEN_MS = 3_000
 
 /** Runs the benchmark. */
@@ -38,7 +38,7 @@ export async function run(args: string[]): Promise<void> {
   const worker = await startWorker({ ...here, module, processes: Number(values.executors) })
   const sessions = Array.from({ length: healthy }, () => pawl.session(undefined, { agent: 'healthy' }))
 
-  /** Every session has one run, begun evenly over the round: milliseconds from message to result. */
+  /** Every session has one run, and the starts are spread evenly over the round: milliseconds from message to result. */
   async function round(): Promise<number[]> {
     await sleep(BETWEEN_MS)
     const everyMs = (Number(values.seconds) * 1_000) / healthy

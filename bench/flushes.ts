@@ -29,7 +29,7 @@ export async function run(args: string[]): Promise<void> {
       json: { type: 'boolean', default: false },
       sessions: { type: 'string', default: '50' },
       rounds: { type: 'string', default: '7' },
-      // What a commit waits for the disk at least, where the machine's own is quicker than those of servers.
+      // The minimum wait of a commit for the disk, for machines whose disk is faster than a server's.
       'commit-ms': { type: 'string', default: '0' },
     },
   })

@@ -15,12 +15,12 @@ import { type BenchWorker, startWorker } from './worker/start.ts'
 const TASK_QUEUE = 'bench-footprint'
 const AGENT = 'footprint'
 const SETTLE_MS = 3_000
-/** Runs that are under way at a time while sessions are opened. */
+/** Concurrent runs while sessions are opened. */
 const AT_ONCE = 50
 
 const here = (name: string): string => fileURLToPath(new URL(`footprint/${name}`, import.meta.url))
 
-/** One process, looked at. */
+/** One process, measured. */
 interface Look {
   who: string
   memory: Memory
@@ -72,7 +72,7 @@ async function sayTimes(place: Place, executors: number, starts: number): Promis
     const worker = await start(place, executors)
     const { events, startedAt } = worker
     serving.push((events.find(({ event }) => event === 'serving')?.at ?? Number.NaN) - startedAt)
-    // One that replaces another starts alone.
+    // A replacement starts alone.
     const [victim = 0] = worker.pids().executors
     process.kill(victim, 'SIGKILL')
     while (worker.pids().executors.includes(victim)) await sleep(20)

@@ -1,4 +1,4 @@
-// `npm run bench -- interrupt`: from the call of `session.interrupt()` to the signals of what is in progress, and to the run's end.
+// `npm run bench -- interrupt`: from the call of `session.interrupt()` to the abort signals of the calls in progress, and to the run's end.
 import { loadavg } from 'node:os'
 import { parseArgs } from 'node:util'
 import { type Interrupted, withInterruptBench } from './interrupt/rig.ts'
@@ -22,7 +22,7 @@ export async function run(args: string[]): Promise<void> {
   for (const workers of values.workers.split(',').map(Number)) {
     const measured = await withInterruptBench(workers, async (bench) => {
       const series = HELD.map((held) => ({ held, interrupts: [] as Interrupted[] }))
-      // In turn, so that what else the machine does meets all alike.
+      // In turn, so that other load on the machine affects all of them equally.
       for (let n = 0; n < Number(values.interrupts); n++) for (const one of series) one.interrupts.push(await bench.interrupt(one.held))
       return series
     })

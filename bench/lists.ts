@@ -13,14 +13,14 @@ const GOAL_MS = 20
 const PAGE = 50
 const FLUSHERS = 8
 const DAY_MS = 86_400_000
-/** As the store asks. */
+/** Values as text, as in the store's own queries. */
 const AS_TEXT = { getTypeParser: () => (value: unknown) => value }
 
 type List = (lists: Lists, limit: number) => Promise<unknown>
 
 /** Every query that the client's lists can make, each with the filters that narrow it most and least. */
 const LISTS: Record<string, List> = {
-  // The way to Postgres and back, for what the rest is worth.
+  // The round trip to Postgres, to compare the others with.
   'no session (floor)': (lists) => lists.session('nobody'),
   'sessions, all': (lists, limit) => lists.sessions({}, { limit }),
   'sessions, 100 pages on': async (lists, limit) => lists.sessions({}, { limit, after: await middleOf(lists) }),

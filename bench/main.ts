@@ -14,7 +14,7 @@ const BENCHMARKS: Record<string, () => Promise<{ run(args: string[]): Promise<vo
   stream: () => import('./stream.ts'),
 }
 
-// What is measured prints nothing.
+// The measured code must not print.
 process.env.PAWL_LOG_LEVEL ??= 'warn'
 
 const [name = '', ...args] = process.argv.slice(2)

@@ -9,7 +9,7 @@ import { sampleOf } from './statistics.ts'
 const AGENTS = ['plain', 'mind'] as const
 type Name = (typeof AGENTS)[number]
 
-/** Turns at the beginning that are not measured: the plan is set up, code is compiled. */
+/** Turns at the beginning that are not measured: in them the plan is set up and code is compiled. */
 const WARM_UP_TURNS = 20
 
 /** Runs the benchmark. */

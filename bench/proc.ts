@@ -1,14 +1,14 @@
-// What Linux says of a process: its memory, its CPU time, its connections.
+// What Linux says about a process: its memory, its CPU time, its connections.
 import { readdir, readFile, readlink } from 'node:fs/promises'
 
 /** Memory of a process, in megabytes. */
 export interface Memory {
-  /** Its share: pages that several processes have count for each in part. */
+  /** Its share: a page that several processes share counts in part for each. */
   pss: number
   rss: number
 }
 
-/** Ticks of `/proc/<pid>/stat` in a second: Linux says 100 to every program. */
+/** Ticks of `/proc/<pid>/stat` in a second: Linux reports 100 to every program. */
 const TICKS = 100
 
 /** Its memory now. */

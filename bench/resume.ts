@@ -1,4 +1,4 @@
-// `npm run bench -- resume`: from SIGKILL to what was held running again: of an executor, of the orchestrator, of a whole worker.
+// `npm run bench -- resume`: from the SIGKILL of an executor, the orchestrator or a whole worker to its work running again.
 import { loadavg } from 'node:os'
 import { parseArgs } from 'node:util'
 import { type ResumeBench, withResumeBench } from './resume/rig.ts'
@@ -6,7 +6,7 @@ import { quantile } from './statistics.ts'
 
 /** Turns before the call that is killed, of some twelve history events each. */
 const TURNS = [24, 74, 416]
-/** Sessions that are at work when the orchestrator is killed. */
+/** Active sessions when the orchestrator is killed. */
 const SESSIONS = 20
 
 interface Measured {
@@ -43,10 +43,10 @@ export async function run(args: string[]): Promise<void> {
   console.log(`load average ${loadavg()[0]?.toFixed(1)}`)
 }
 
-/** An executor is killed within a tool call, and within a model call, which its successor begins by folding the session. */
+/** Kills an executor during a tool call, and during a model call, which its successor begins by folding the session. */
 async function ofExecutors(bench: ResumeBench, turns: readonly number[], kills: number): Promise<Measured[]> {
   const cases = turns.flatMap((count) => (['tool', 'model'] as const).map((end) => ({ count, end, ms: [] as number[], events: 0 })))
-  // In turn, so that what else the machine does meets all alike.
+  // In turn, so that other load on the machine affects all of them equally.
   for (let kill = 0; kill < kills; kill++) {
     for (const one of cases) {
       const { ms, events } = await bench.killExecutor(one.count, one.end)
@@ -58,7 +58,7 @@ async function ofExecutors(bench: ResumeBench, turns: readonly number[], kills: 
   return cases.map(({ count, end, ms, events }) => ({ what: `${nameOf[end]}: ${count} turns, ${events} events`, ms }))
 }
 
-/** Of each kill, how long the session took that waited longest. */
+/** For each kill, the time of the session that waited longest. */
 function ofOrchestrators(bench: ResumeBench, kills: number): Promise<number[]> {
   return times(kills, () => bench.killOrchestrator(SESSIONS))
 }

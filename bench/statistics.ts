@@ -1,19 +1,19 @@
-// What can be said of a handful of noisy measurements.
+// What can be said about a handful of noisy measurements.
 
 /** A measurement made several times. */
 export interface Sample {
   median: number
-  /** Half the distance between the quartiles, as a part of the median: the noise. */
+  /** Half the distance between the quartiles, as a fraction of the median: the noise. */
   noise: number
 }
 
-/** Sums up measurements, of which there is at least one. */
+/** Summarises measurements, of which there is at least one. */
 export function sampleOf(values: readonly number[]): Sample {
   const median = quantile(values, 0.5)
   return { median, noise: (quantile(values, 0.75) - quantile(values, 0.25)) / 2 / median }
 }
 
-/** The value below which the part `q` of the values lies, interpolated. */
+/** The value below which the fraction `q` of the values lies, interpolated. */
 export function quantile(values: readonly number[], q: number): number {
   const sorted = values.toSorted((a, b) => a - b)
   const position = (sorted.length - 1) * q

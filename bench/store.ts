@@ -1,4 +1,4 @@
-// `npm run bench -- store`: what the side store costs a turn, how far it lags behind, and what a turn leaves in it.
+// `npm run bench -- store`: what the side store costs per turn, how far it lags behind, and what a turn leaves in it.
 import { loadavg } from 'node:os'
 import { parseArgs } from 'node:util'
 import { Client, Connection } from '@temporalio/client'
@@ -11,7 +11,7 @@ import { AGENT, MODEL_ACTIVITY, TASK_QUEUE } from './turn/work.ts'
 import { startWorkers, type WorkerSetting } from './turn/workers.ts'
 
 const WARM_UP_TURNS = 30
-/** Nothing listens there: the store is away, and every try to reach it fails at once. */
+/** Nothing listens there: the store is unreachable, and every attempt fails at once. */
 const AWAY = 'postgres://nobody@127.0.0.1:1/nothing'
 const TABLES = [
   'events',
@@ -156,7 +156,7 @@ interface Notice {
   at: number
 }
 
-/** Notes when notifications come, and up to where sessions are stored then. */
+/** Records when notifications arrive, and up to which event the sessions are stored at that moment. */
 async function listen(databaseUrl: string): Promise<{ notices: Notice[]; stop(): Promise<void> }> {
   const listener = new pg.Client({ connectionString: databaseUrl })
   await listener.connect()
@@ -167,16 +167,16 @@ async function listen(databaseUrl: string): Promise<{ notices: Notice[]; stop():
     )
     notices.push(...rows.map(({ session, seq }) => ({ session, seq: Number(seq), at })))
   }
-  // A look that the end cuts off has nothing to say.
+  // A query that the end of the benchmark cuts off does not matter.
   listener.on('notification', () => void look(Date.now()).catch(() => undefined))
   await listener.query('listen pawl_pawl')
   return { notices, stop: () => listener.end() }
 }
 
-/** Milliseconds until the notice that an event is stored. */
+/** Milliseconds until the notification that an event is stored. */
 interface Lag {
   sinceEvent: number
-  /** Since the workflow task that made it was completed: before that it is below no watermark. */
+  /** Since the workflow task that made it was completed: no watermark covers it before that. */
   behindWatermark: number
 }
 

@@ -1,5 +1,5 @@
-// `npm run bench -- stream`: how long a word takes from a model's `onDelta` to a watcher, with many streams at once; beside it, the same words
-// by one notification of Postgres each.
+// `npm run bench -- stream`: how long a word takes from a model's `onDelta` to a watcher, with many streams at once; for comparison, the
+// same words by one Postgres notification each.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { loadavg } from 'node:os'
@@ -20,13 +20,13 @@ const here = (name: string): string => fileURLToPath(new URL(`./stream/${name}`,
 /** Milliseconds that words took. */
 interface Times {
   all: number[]
-  /** Of the words that were said while all streams were under way: no session opened or ended meanwhile. */
+  /** Of the words that were said while all streams were running, and no session opened or ended. */
   amid: number[]
   /** Of the first one of each stream. */
   first: number[]
 }
 
-/** CPU by process, as a part of one core. */
+/** CPU by process, as a fraction of one core. */
 interface Measured extends Times {
   expected: number
   cores: Map<string, number>
@@ -88,7 +88,7 @@ async function overPawl(pawl: Pawl, streams: number, order: StreamOrder): Promis
   return measured(streams, order, async () => {
     const said = await Promise.all(
       Array.from({ length: streams }, async () => {
-        // Sessions are not opened all in one moment.
+        // Not all sessions open at the same moment.
         await sleep(Math.random() * 2_000)
         const run = await pawl.session(undefined, { agent: 'speaker' }).send(JSON.stringify(order))
         const words: { at: number; ms: number }[] = []
@@ -147,7 +147,7 @@ async function workOf(database: pg.Client): Promise<{ commits: number }> {
   return { commits: Number(rows[0]?.xact_commit) }
 }
 
-/** Once those that wrote them have had the time to delete them. */
+/** Counts the parts that are left once their writers have had time to delete them. */
 async function leftIn(database: pg.Client): Promise<number> {
   await sleep(3_000)
   const { rows } = await database.query('select count(*) as parts from pawl.deltas')

@@ -1,4 +1,4 @@
-// `npm run bench -- throughput`: many sessions at once, in turns a second, against the bare loop of `bench -- turn` with as many processes.
+// `npm run bench -- throughput`: turns per second of many sessions at once, against the bare loop of `bench -- turn` on as many processes.
 import { loadavg } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'

@@ -13,7 +13,7 @@ import { startSupervised, startWorkers, type Stop, type WorkerSetting } from './
 type Side = 'floor' | 'pawl'
 type Setup = Pick<Measured, 'processes' | 'eager' | 'workers'>
 
-/** The set-ups, the first of which is the one that the ratio is said of. */
+/** The first of the set-ups, to which the reported ratio refers. */
 const HEADLINE: Setup = { processes: 1, eager: 'on', workers: 'unsupervised' }
 const SETUPS: readonly Setup[] = [
   HEADLINE,
@@ -23,12 +23,12 @@ const SETUPS: readonly Setup[] = [
   { processes: 3, eager: 'off', workers: 'unsupervised' },
   { processes: 3, eager: 'on', workers: 'supervised' },
 ]
-/** Turns before anything is measured: code is compiled, caches are filled. */
+/** Turns before anything is measured: they compile code and fill caches. */
 const WARM_UP_TURNS = 30
 
 interface Bench {
   client: Client
-  /** Runs a workflow of so many turns to its end, and gives its id. */
+  /** Runs a workflow of this many turns to its end, and returns its id. */
   runTurns: Record<Side, (turns: number) => Promise<string>>
   settings: Record<Setup['eager'], WorkerSetting>
 }
@@ -36,7 +36,7 @@ interface Bench {
 /** Runs the benchmark. */
 export async function run(args: string[]): Promise<void> {
   const options = readTurnOptions(args)
-  // With --json the machine's line is the only one on standard output.
+  // With --json, the machine-readable line is the only one on standard output.
   const say = (line: string) => void (options.output === 'json' ? process.stderr : process.stdout).write(`${line}\n`)
   process.env.BENCH_RESULT_BYTES = String(options.resultBytes)
   await withBench(async (bench) => {
@@ -72,7 +72,7 @@ async function measure(bench: Bench, setup: Setup, { rounds, turns }: TurnOption
   })
 }
 
-/** Milliseconds from one turn's beginning to the next, by the server's own clock: the same ruler for both sides. */
+/** Milliseconds from one turn's beginning to the next, by the server's own clock, which is the same for both sides. */
 async function msPerTurn({ client, runTurns }: Bench, side: Side, turns: number): Promise<number> {
   const begins = await turnsOf(client, await runTurns[side](turns), MODEL_ACTIVITY[side])
   const [first, last] = [begins[0], begins[turns]]
@@ -80,7 +80,7 @@ async function msPerTurn({ client, runTurns }: Bench, side: Side, turns: number)
   return (last.atMs - first.atMs) / turns
 }
 
-/** Bytes of history a turn in a long session, by stages; what its continue-as-news carry along is in it. */
+/** Bytes of history per turn in a long session, by stages, including what each continue-as-new carries over. */
 async function historyBytes(bench: Bench, { historyTurns }: TurnOptions): Promise<HistoryBytesPerTurn> {
   const workflowId = await withWorkers(bench, HEADLINE, () => bench.runTurns.pawl(historyTurns))
   const begins = await turnsOf(bench.client, workflowId, MODEL_ACTIVITY.pawl)

@@ -1,5 +1,5 @@
 // `npm run build`: dist/ from src/. Built in a folder of its own and then moved into place file by file, so that whatever runs
-// from dist/ never finds it half built, and two builds at once do no harm.
+// from dist/ never finds it half built, and simultaneous builds do no harm.
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import {
@@ -23,7 +23,7 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const DIST = join(ROOT, 'dist')
 const require = createRequire(import.meta.url)
 
-// Beside dist/ and as deep, because source maps name their sources by relative paths.
+// Next to dist/ and at the same depth, because source maps refer to their sources by relative paths.
 const made = mkdtempSync(join(ROOT, '.dist-'))
 const remove = () => rmSync(made, { recursive: true, force: true })
 process.once('exit', remove)
@@ -54,7 +54,7 @@ async function bundle() {
     webpackConfigHook: portable,
     logger: { log: ignore, trace: ignore, debug: ignore, info: ignore, warn: console.warn, error: console.error },
   })
-  // package.json lists the only modules with side effects, for bundlers.
+  // For bundlers, package.json lists the only modules with side effects.
   if (!code.includes('stackTraceLimit')) throw new Error('The bundle lacks workflows/preloaded.js: see "sideEffects" in package.json.')
   const { version: sdk } = require('@temporalio/worker/package.json')
   const { version } = require('../package.json')
@@ -67,12 +67,12 @@ function digestOf(code) {
   return createHash('sha256').update(code).digest('hex').slice(0, 8)
 }
 
-/** Modules and sources by paths that are the same wherever the package is built. */
+/** Names modules and sources by paths that are the same wherever the package is built. */
 function portable(config) {
   return { ...config, context: made, output: { ...config.output, devtoolModuleFilenameTemplate: 'pawl:///[resource-path]' } }
 }
 
-/** Makes `to` equal to `from`; a file that is the same already is left alone, every other one is replaced at once. */
+/** Makes `to` equal to `from`: leaves files that are already the same, and replaces every other one atomically. */
 function moveIntoPlace(from, to) {
   const files = filesIn(from)
   for (const file of files) {

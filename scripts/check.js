@@ -1,5 +1,5 @@
-// `npm run check`: everything that can be said about the code without running it. Says all that is wrong, not only the first of it.
-// `npm run check -- lint types` runs some of it.
+// `npm run check`: every check of the code that does not run it. Reports all problems, not only the first one.
+// `npm run check -- lint types` runs some of the checks.
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -10,7 +10,7 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const folder = mkdtempSync(join(tmpdir(), 'pawl-check-'))
 process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
 
-/** Tests and examples name types of the built package, and the package's shape is that of the built one: `build` comes first. */
+/** `build` comes first: tests and examples use types of the built package, and `package-shape` checks the built package. */
 const CHECKS = {
   build: ['node scripts/build.js'],
   types: ['tsc -p tsconfig.json', 'tsc -p examples/ui'],
@@ -21,7 +21,7 @@ const CHECKS = {
   'package-shape': [
     `npm pack --silent --ignore-scripts --pack-destination ${folder}`,
     `publint --strict ${folder}/*.tgz`,
-    // The package is ESM, which a CommonJS caller requires as it is.
+    // The package is ESM, which CommonJS callers require directly.
     `attw --profile esm-only --format table-flipped ${folder}/*.tgz`,
   ],
 }
@@ -43,7 +43,7 @@ for (const [name, commands] of Object.entries(CHECKS)) {
   )
   console.log(`${ok ? 'ok    ' : 'FAILED'} ${name} (${((Date.now() - started) / 1000).toFixed(1)} s)`)
   if (!ok) failed.push(name)
-  // Without a build the rest would speak of an old one.
+  // Without a new build, the other checks would examine an old one.
   if (name === 'build' && !ok) break
 }
 if (failed.length > 0) {

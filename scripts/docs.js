@@ -1,4 +1,4 @@
-// `npm run docs`: the API reference, made of the doc comments, into .docs/. With `--check` it writes nothing, and fails for a public type
+// `npm run docs`: writes the API reference, made from doc comments, to .docs/. With `--check` it writes nothing and fails for a public type
 // that its entry point does not export, for an export or a member without a doc comment, and for a link that leads nowhere.
 import { readFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
@@ -13,7 +13,7 @@ const { exports: entries } = JSON.parse(readFileSync(join(ROOT, 'package.json'),
 const declarations = Object.values(entries).flatMap(({ types }) => (types ? [join(ROOT, types)] : []))
 const sources = declarations.map((path) => path.replace(DIST, join(ROOT, 'src')).replace(/\.d\.ts$/, '.ts'))
 
-/** Which folders an entry point speaks for. What it exports of other folders is explained by theirs. */
+/** The folders that an entry point documents. What it exports from other folders is documented by their entry points. */
 const HOMES = {
   'index.d.ts': ['agent', 'options', 'session'],
   'client/index.d.ts': ['client', 'connect', 'store'],
@@ -32,7 +32,7 @@ const app = await Application.bootstrap({
   readme: 'none',
   excludePrivate: true,
   excludeExternals: true,
-  // The check is about comments: it passes in a copy that has no remote, too.
+  // The check is about comments: it also passes in a copy that has no remote.
   ...(isCheck && { disableGit: true, sourceLinkTemplate: '{path}#{line}' }),
   validation: { notExported: true, invalidLink: true, notDocumented: false },
 })
@@ -47,7 +47,7 @@ if (!isCheck) {
   console.log(`The reference is in ${join(OUT, 'index.html')}`)
 }
 
-/** Exports and members without a comment. Members of a type's anonymous parts are told of by the comment of the type. */
+/** Exports and members without a comment. The comment of a type covers the members of its anonymous parts. */
 function undocumented(all) {
   const kinds =
     ReflectionKind.Variable |
@@ -71,7 +71,7 @@ function undocumented(all) {
     .map((one) => `${one.getFullName()} has no doc comment (${one.sources?.[0]?.fileName})`)
 }
 
-/** `@throws` without a code, or with one that docs/errors.md does not have. */
+/** `@throws` without a code, or with one that docs/errors.md does not list. */
 function uncoded(all) {
   const page = readFileSync(join(ROOT, 'docs/errors.md'), 'utf8')
   return Object.values(all.reflections).flatMap((one) =>
@@ -84,7 +84,7 @@ function uncoded(all) {
   )
 }
 
-/** Types that the signatures of an entry point's own exports name, and that it does not export. */
+/** Types that the signatures of an entry point's own exports name but that it does not export. */
 function unexported() {
   const program = ts.createProgram(declarations, {
     module: ts.ModuleKind.NodeNext,

@@ -6,7 +6,7 @@ import { z } from 'zod'
 
 const RESULT = 'What there is to see. '.repeat(100)
 
-/** One without anything; one with plan, memory, sections and hooks; one whose conversation is compacted. */
+/** A plain one; one with plan, memory, sections and hooks; one whose conversation is compacted. */
 export function agentsOf(client: Anthropic): Agent[] {
   const look = defineTool({
     name: 'look',

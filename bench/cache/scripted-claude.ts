@@ -1,4 +1,4 @@
-// Claude by a script, behind Anthropic's own SDK: what pawl sends is kept, and each answer is streamed in the API's format.
+// A scripted Claude behind Anthropic's own SDK: it keeps what pawl sends, and streams each answer in the API's format.
 import Anthropic from '@anthropic-ai/sdk'
 import type { cacheUses } from '../../test/support/prompt-cache.ts'
 
@@ -10,13 +10,16 @@ export interface ScriptedClaude {
   client: Anthropic
   /** The requests since `begin`. */
   readonly sent: readonly Sent[]
-  /** The next request is the first one of a conversation. */
+  /** Begins a conversation: the next request is its first one. */
   begin(): void
 }
 
 type Call = [tool: string, input: object]
 
-/** Looks at one thing a turn, and summarises if it is asked without tools. Every fifth turn it writes down what it has seen, if it has a memory, and ticks a step off, if it can plan. */
+/**
+ * Looks at one thing per turn, and summarises if a request has no tools. Every fifth turn it writes down what it has seen, if it has a
+ * memory, and ticks off a step, if it can plan.
+ */
 export function scriptedClaude(turns: number): ScriptedClaude {
   let sent: Sent[] = []
   let turn = 0

@@ -1,4 +1,4 @@
-// What the benchmark's workers serve: sessions that work as they should, and sessions whose tool ends its process whenever it is called.
+// What the benchmark's workers serve: healthy sessions, and sessions whose tool ends its process at every call.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { defineAgent, defineTool } from 'pawl'
 import { defineWorker } from 'pawl/worker'
@@ -24,7 +24,7 @@ const explode = defineTool({
   execute: () => process.exit(1),
 })
 
-/** Calls the tool once for each message, or over and over again. */
+/** Calls the tool once for each message, or again and again. */
 const modelThat = (tool, isDone) => ({
   name: 'bench',
   async generate({ messages }) {

@@ -1,4 +1,4 @@
-// The floor: a process with a bare worker of the Temporal SDK, and nothing of pawl.
+// The floor: a process with a bare worker of the Temporal SDK, without pawl.
 import { once } from 'node:events'
 import { DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker'
 

@@ -1,4 +1,4 @@
-// What the benchmark's workers serve: model calls and tool calls that last until their signal aborts, and tell when it does.
+// What the benchmark's workers serve: model calls and tool calls that last until their signal aborts, and record when it does.
 import { appendFileSync } from 'node:fs'
 import { defineAgent, defineTool } from 'pawl'
 import { z } from 'zod'
@@ -33,7 +33,7 @@ const calling = (count) => ({
   usage,
 })
 
-/** The message says what is to be interrupted. */
+/** The message says what the benchmark will interrupt. */
 const model = {
   name: 'bench',
   async generate({ messages, sessionId }, { signal }) {

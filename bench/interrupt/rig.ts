@@ -9,7 +9,7 @@ import { startStack } from 'pawl/testing'
 import { startWorker } from '../worker/start.ts'
 
 const TASK_QUEUE = 'bench-interrupt'
-/** Within it, what has begun may send its first heartbeats. */
+/** Time for calls that have begun to send their first heartbeats. */
 const BEGUN_MS = 200
 const LOOK_EVERY_MS = 10
 
@@ -17,7 +17,7 @@ const LOOK_EVERY_MS = 10
 export interface Interrupted {
   /** To the signal of the last call in progress. */
   signalMs: number
-  /** To the client's knowledge that the run is over. */
+  /** To the moment when the client knows that the run has ended. */
   endMs: number
 }
 
@@ -32,7 +32,7 @@ interface Told {
   at: number
 }
 
-/** Starts a stack and so many workers on it. Several run activities of one another's sessions. */
+/** Starts a stack and this many workers on it. Several workers run activities of one another's sessions. */
 export async function withInterruptBench<T>(workers: number, use: (bench: InterruptBench) => Promise<T>): Promise<T> {
   const stack = await startStack()
   const folder = await mkdtemp(join(tmpdir(), 'pawl-bench-'))

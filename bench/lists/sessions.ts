@@ -1,4 +1,4 @@
-// Sessions as a support desk has them, as the events that a workflow would flush: the same ones every time.
+// A support desk's sessions, as the events that a workflow would flush: the same ones every time.
 import { nextDigest } from '../../src/session/digest.ts'
 import { callIdOf, type EventBody, type LogEntry, type Resolution } from '../../src/session/events.ts'
 

@@ -1,14 +1,14 @@
-// What the benchmark's workers serve: sessions of as many short turns as a message says, then a call that is to be killed or outlived.
+// What the benchmark's workers serve: sessions of as many short turns as a message says, then a call that the benchmark kills or lets end.
 import { appendFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { defineAgent, defineTool } from 'pawl'
 import { z } from 'zod'
 
-/** A call that is killed would last for so long; one that is not ends soon. */
+/** How long a call would last without its kill; a call that is not killed ends soon. */
 const LONG_MS = 60_000
 const SHORT_MS = 50
 
-/** Tells the benchmark who has begun what. */
+/** Tells the benchmark which process has begun what. */
 function tell(sessionId, what, attempt) {
   appendFileSync(process.env.BENCH_ENTERED, `${JSON.stringify({ sessionId, what, attempt, pid: process.pid, at: Date.now() })}\n`)
 }
@@ -33,7 +33,7 @@ const held = defineTool({
   },
 })
 
-/** The run's message, and how many turns the run has had. */
+/** The run's message, and how many turns the run has had so far. */
 function runOf(messages) {
   const at = messages.findLastIndex(({ role, content }) => role === 'user' && typeof content === 'string')
   return { ...JSON.parse(messages[at].content), had: messages.slice(at).filter(({ role }) => role === 'assistant').length }

@@ -13,10 +13,10 @@ import { type BenchWorker, startWorker } from '../worker/start.ts'
 const QUIET_MS = 1_000
 const TASK_QUEUE = 'bench-resume'
 const AGENT = 'resume'
-/** A session of so many turns is made once, and speaks again for each kill: what that adds to its history is little beside it. */
+/** A session of at least this many turns is made once and reused for each kill, which adds little to its long history. */
 const KEPT_FROM_TURNS = 200
 
-/** A call that was entered, as the executor told. */
+/** A call that was entered, as the executor reported it. */
 interface Entered {
   sessionId: string
   what: string
@@ -29,9 +29,9 @@ interface Entered {
 export interface ResumeBench {
   /** Milliseconds to the call running again, and the session's history events. */
   killExecutor(turns: number, end: 'tool' | 'model'): Promise<{ ms: number; events: number }>
-  /** Milliseconds until the last of so many sessions, each within a tool call at the kill, runs its next one. */
+  /** Milliseconds until the last of this many sessions, each in a tool call at the kill, runs its next call. */
   killOrchestrator(sessions: number): Promise<number>
-  /** Milliseconds until a second worker runs the call of one whose processes are all killed. */
+  /** Milliseconds until a second worker runs the call of a worker whose processes were all killed. */
   killWorker(): Promise<number>
 }
 
@@ -72,7 +72,7 @@ export async function withResumeBench<T>(use: (bench: ResumeBench) => Promise<T>
     return { name, session, handle: await session.send(JSON.stringify({ name, turns, end })) }
   }
 
-  /** A session with so many turns behind it, and how many the next run is to add. */
+  /** The session that already has this many turns, if one is kept, and how many turns the next run must add. */
   async function sessionWith(turns: number): Promise<{ id?: string; more: number }> {
     if (turns < KEPT_FROM_TURNS) return { more: turns }
     const known = kept.get(turns)

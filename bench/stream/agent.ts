@@ -1,4 +1,4 @@
-// The agent of `stream.ts`: its model says one word after another, each the time at which it says it.
+// The agent of `stream.ts`: its model says one word after another; each word is the time at which it says it.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { defineAgent, defineWorker } from 'pawl'
 import { scripted } from 'pawl/testing'

@@ -1,4 +1,4 @@
-// pawl's side: an agent of the same model and the same tool. The worker module of the supervised processes.
+// pawl's side: an agent with the same model and the same tool. The worker module of the supervised processes.
 import { defineAgent, defineTool, defineWorker } from 'pawl'
 import { scripted } from 'pawl/testing'
 import { z } from 'zod'
@@ -12,7 +12,7 @@ const tool = defineTool({
   execute: () => fill(),
 })
 
-/** The first message says how many turns the run is to have. */
+/** The first message says how many turns the run has. */
 const model = scripted(({ messages, turn }) => (turn > Number(messages[0]?.content) ? 'done' : askFor(turn)))
 
 export const agent = defineAgent({ name: AGENT, model, instructions: '', tools: [tool], limits: { maxTurns: 100_000 } })

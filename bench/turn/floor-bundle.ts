@@ -8,7 +8,7 @@ import { NO_EAGER } from './work.ts'
 
 const here = (name: string): string => fileURLToPath(new URL(name, import.meta.url))
 
-/** Bundles both, and gives their paths. */
+/** Bundles both, and returns their paths. */
 export async function bundleFloor(): Promise<{ on: string; off: string; remove(): Promise<void> }> {
   const folder = await mkdtemp(join(tmpdir(), 'pawl-bench-'))
   const bundle = async (name: string, workflowInterceptorModules: string[]) => {

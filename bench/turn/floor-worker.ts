@@ -19,7 +19,7 @@ const activities = {
 }
 export type FloorActivities = typeof activities
 
-// What is measured prints nothing.
+// The measured code must not print.
 Runtime.install({ logger: new DefaultLogger('WARN') })
 process.once('message', (setting: WorkerSetting) => void serve(setting))
 

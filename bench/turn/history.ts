@@ -1,4 +1,4 @@
-// What a chain of executions says of its turns and tasks: when each began, and how many bytes of history lie before it.
+// What a chain of executions says about its turns and tasks: when each began, and how many bytes of history precede it.
 import type { Client } from '@temporalio/client'
 import proto, { type temporal } from '@temporalio/proto'
 
@@ -14,7 +14,7 @@ export interface TurnBegin {
   carriedBefore: number
 }
 
-/** The beginnings of a workflow's turns in order, those of the executions that it was continued as too. */
+/** The beginnings of a workflow's turns in order, including those of the executions that it continued as. */
 export async function turnsOf(client: Client, workflowId: string, modelActivity: string): Promise<TurnBegin[]> {
   const turns: TurnBegin[] = []
   let bytesBefore = 0
@@ -29,9 +29,9 @@ export async function turnsOf(client: Client, workflowId: string, modelActivity:
   return turns
 }
 
-/** A workflow task that was completed: what came of it is in history from then on. */
+/** A completed workflow task: its results are in history from then on. */
 interface DoneTask {
-  /** The time that the workflow was told, and gave its events. */
+  /** The time that the workflow received, and gave its events. */
   startedMs: number
   completedMs: number
 }

@@ -1,4 +1,4 @@
-// A workflow interceptor that takes away eager dispatch: activities go through the server's task queue.
+// A workflow interceptor that disables eager dispatch: activities go through the server's task queue.
 import type { WorkflowInterceptorsFactory } from '@temporalio/workflow'
 
 export const interceptors: WorkflowInterceptorsFactory = () => ({

@@ -1,4 +1,4 @@
-// What `npm run bench -- turn` takes.
+// The options of `npm run bench -- turn`.
 import { parseArgs } from 'node:util'
 
 export interface TurnOptions {

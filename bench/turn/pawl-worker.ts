@@ -5,7 +5,7 @@ import { agent } from './agent.ts'
 import { NO_EAGER, TASK_QUEUE } from './work.ts'
 import type { WorkerSetting } from './workers.ts'
 
-// What is measured prints nothing.
+// The measured code must not print.
 Runtime.install({ logger: new DefaultLogger('WARN') })
 process.once('message', (setting: WorkerSetting) => void serve(setting))
 

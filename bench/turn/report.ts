@@ -1,7 +1,7 @@
-// What the benchmark says: a table for people, one line for machines.
+// The output of the benchmark: a table for people, one line for machines.
 import type { Sample } from '../statistics.ts'
 
-/** One set-up, measured: milliseconds a turn. */
+/** One set-up, measured: milliseconds per turn. */
 export interface Measured {
   processes: number
   eager: 'on' | 'off'
@@ -12,7 +12,7 @@ export interface Measured {
   ratio: Sample
 }
 
-/** Bytes of history that a turn takes, up to so many turns and from the stage before. */
+/** Bytes of history per turn, from the stage before up to this many turns. */
 export type HistoryBytesPerTurn = Record<'10' | '100' | '1000', { all: number; carried: number }>
 
 /** One line of the table. */
@@ -35,7 +35,7 @@ export const head = (): string =>
 
 const timeOf = ({ median, noise }: Sample): string => `${median.toFixed(1)} ± ${(noise * 100).toFixed(0)} %`
 
-/** Of the history. */
+/** The lines about the history. */
 export function historyLines(bytes: HistoryBytesPerTurn): string[] {
   const stages = Object.entries(bytes).map(
     ([turns, { all, carried }]) =>
@@ -44,7 +44,7 @@ export function historyLines(bytes: HistoryBytesPerTurn): string[] {
   return ['history bytes a turn:', ...stages, `  at 1,000 turns ${(bytes['1000'].all / bytes['10'].all).toFixed(3)} of what it is at 10`]
 }
 
-/** The line that ends `--json`; of the first set-up. */
+/** The line that `--json` prints, for the first set-up. */
 export function jsonLine({ floor, pawl, ratio }: Measured, bytes: HistoryBytesPerTurn): string {
   return JSON.stringify({
     floorMsPerTurn: round(floor.median, 2),

@@ -1,4 +1,4 @@
-// What a turn does, on both sides: a model that asks for a tool until it has had its turns, and a tool that answers with filling.
+// What a turn does, on both sides: a model that asks for a tool until its turns are over, and a tool that answers with filler text.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 
@@ -8,7 +8,7 @@ export const TASK_QUEUE = { floor: 'bench-floor', pawl: 'bench-pawl' } as const
 export const MODEL_ACTIVITY = { floor: 'model', pawl: 'callModel' } as const
 export const AGENT = 'bench'
 
-/** A workflow interceptor that takes away eager dispatch, for either side. */
+/** A workflow interceptor that disables eager dispatch, for either side. */
 export const NO_EAGER = fileURLToPath(new URL('./no-eager.ts', import.meta.url))
 
 /** Bytes of a tool's result: BENCH_RESULT_BYTES in the worker processes. */

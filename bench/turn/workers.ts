@@ -15,7 +15,7 @@ export interface WorkerSetting {
   floorBundle: string
 }
 
-/** Ends worker processes, and resolves when they are gone. */
+/** Ends worker processes, and resolves when they have exited. */
 export type Stop = () => Promise<void>
 
 /** Starts `processes` processes of one side, and resolves when all of them serve. */

@@ -1,11 +1,11 @@
-// A worker of pawl with its parent in a process of its own, and what it tells of its processes.
+// A pawl worker whose parent runs in a separate process, and what it reports about its processes.
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { SuperviseOptions, SupervisorEvent } from 'pawl/worker'
 
-/** What its processes tell, and when. */
+/** What it reports about its processes, and when. */
 export type WorkerEvent = (SupervisorEvent | { event: 'serving' }) & { at: number }
 
 /** A running worker. */
@@ -13,11 +13,11 @@ export interface BenchWorker {
   /** When its first process was started, by the clock of `Date.now`. */
   startedAt: number
   events: WorkerEvent[]
-  /** Pids of what runs now. */
+  /** Pids of the processes that run now. */
   pids(): { parent: number; orchestrator: number; executors: number[] }
   /** Resolves when all its processes serve. */
   serving(): Promise<void>
-  /** All its processes, at once. */
+  /** Kills all its processes at once. */
   kill(): void
   stop(): Promise<void>
 }

@@ -1,5 +1,5 @@
 // A worker in its own processes, like `pawl worker`: starts on request and reports the events of its processes.
-// Plain JavaScript, so that no loader counts as memory or time of pawl's.
+// Plain JavaScript, so that no loader counts towards pawl's memory or time.
 import { once } from 'node:events'
 import { superviseWorkers } from 'pawl/worker'
 

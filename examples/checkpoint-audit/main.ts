@@ -1,4 +1,4 @@
-// An auditor asks how a session came about: counts its checkpoints, reads it as it was at each of them, and deletes one from the middle.
+// Audits how a session came about: counts its checkpoints, reads it as it was at each of them, and deletes one from the middle.
 import { defineAgent, defineTool, type Message } from 'pawl'
 import { Pawl, type SessionHandle } from 'pawl/client'
 import { scripted, startStack } from 'pawl/testing'
@@ -71,7 +71,7 @@ async function audit(session: SessionHandle): Promise<void> {
   }
 }
 
-/** Orders turns; without one, it is the end of the run. No run of this agent has a thousand turns. */
+/** A number to sort by; a checkpoint without a turn is at the end of its run. No run of this agent has a thousand turns. */
 function place({ run, turn }: { run: number | null; turn: number | null }): number {
   return (run ?? 0) * 1_000 + (turn ?? 999)
 }

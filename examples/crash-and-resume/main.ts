@@ -10,7 +10,7 @@ import { superviseWorkers } from 'pawl/worker'
 
 const folder = await mkdtemp(join(tmpdir(), 'crash-and-resume-'))
 const book = join(folder, 'book.txt')
-process.env.PAWL_LOG_LEVEL ??= 'silent' // both deaths would be warnings
+process.env.PAWL_LOG_LEVEL ??= 'silent' // both deaths would log warnings
 const stack = await startStack()
 Object.assign(process.env, stack.env, { BOOK: book })
 const at = {

@@ -52,7 +52,7 @@ function results(messages: readonly Message[]): number {
   return count
 }
 
-/** Two runs of the same wish and a regeneration of the second one, in a session of the agent. */
+/** Two runs with the same request and a regeneration of the second one, in a session of the agent. */
 async function ask(pawl: Pawl, agent: string): Promise<void> {
   const session = pawl.session(`${agent}-${Date.now().toString(36)}`, { agent })
   await (await session.send('Send the receipt of A17 to Ann.')).result()

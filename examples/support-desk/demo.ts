@@ -25,12 +25,12 @@ import { makeWorld } from './world/tickets.ts'
 const PROCESSES = 2
 const TASK_QUEUE = `support-desk-${Date.now().toString(36)}`
 
-/** What has to be ended again, the newest first. */
+/** What to shut down at the end, the newest first. */
 type Endings = (() => Promise<unknown>)[]
 
 const options = readOptions(process.argv.slice(2))
 const out = options.output === 'json' ? process.stderr : process.stdout
-// Unique, for a Temporal that has seen demos before
+// Unique, because this Temporal may have run demos before
 const sessionPrefix = `${TASK_QUEUE}-`
 const live = createLive(out, (sessionId) => sessionId.replace(sessionPrefix, ''))
 const endings: Endings = []
@@ -63,7 +63,7 @@ async function runDemo(asked: DemoOptions, world: World, shown: Live): Promise<F
 
   // The worker processes inherit the environment: where the shop is, and which model to use
   Object.assign(process.env, stack.env, { SHOP_URL: shop.url, SUPPORT_DESK_MODEL: asked.model ?? '' })
-  // Each kill would be a warning.
+  // Each kill would log a warning.
   process.env.PAWL_LOG_LEVEL ??= 'error'
   const resumeMs: number[] = []
   const listeners: ((event: SupervisorEvent) => void)[] = [

@@ -7,7 +7,7 @@ import { type Authorize, createHandler, nodeListener } from 'pawl/service'
 
 const HTML = '<!doctype html><meta charset="utf-8"><title>pawl</title><div id="root"></div><script type="module" src="/page.js"></script>'
 
-/** The server; `authorize` says whose sessions a request may see. It listens to no port yet. */
+/** The server; `authorize` says whose sessions a request may see. It does not listen on a port yet. */
 export async function chatServer(pawl: Pawl, authorize: Authorize): Promise<Server> {
   const handler = createHandler({ pawl, authorize, basePath: '/api/pawl' })
   const page = await build({
@@ -29,7 +29,7 @@ export async function chatServer(pawl: Pawl, authorize: Authorize): Promise<Serv
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  // Everybody may do everything: say here who your users are.
+  // Everyone may do everything: identify your users here.
   const server = await chatServer(await Pawl.connect(), () => ({ identity: 'guest', scopes: ['read', 'send', 'approve', 'operate'] }))
   server.listen(3000, '127.0.0.1', () => console.log('http://127.0.0.1:3000'))
 }

@@ -13,13 +13,13 @@ export const BUDGET = {
   maxUsd: where<number>(isUsdLimit, 'US dollars, above 0 and at most 1,000,000').optional(),
 }
 
-/** What a model costs: as it declares, or by the price table. Undefined if that is not known. */
+/** The price of a model: the one that it declares, or the one in the price table. Undefined if neither is known. */
 export function priceOfModel({ name, price }: Pick<Model, 'name' | 'price'>, at: number): ModelPrice | Price | undefined {
   return modelPrice(price) ?? listPrice(String(name), at)
 }
 
 /**
- * Refuses a budget in US dollars with a model whose price is not known. A model that a function chooses is looked at when it is called.
+ * Refuses a budget in US dollars if a model's price is unknown. If a function chooses the model, the check happens at the model call.
  * @throws DeclarationError `no_price`.
  */
 export function refuseUnpriced(agent: string, models: readonly ModelChoice[], budgets: Record<'limits' | 'sessionLimits', Budget>): void {
@@ -32,7 +32,7 @@ export function refuseUnpriced(agent: string, models: readonly ModelChoice[], bu
   }
 }
 
-/** What is wrong, and what to do about it. */
+/** The message for a model without a known price: what is wrong, and what to do about it. */
 export function noPrice(model: string, limit: string): string {
   const name = `${limit}.${LIMIT_NAMES.usd}`
   return `${name} needs the price of every model, and that of "${model}" is not known: declare it (\`price\`), or limit tokens (${LIMIT_NAMES.tokens}).`

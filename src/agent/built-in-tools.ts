@@ -1,4 +1,4 @@
-// The tools of pawl's own that an agent has: the workflow answers their calls.
+// pawl's own tools in an agent: the workflow answers their calls.
 import type { Resolution } from '../session/events.ts'
 import { isMemoryTool, MEMORY_TOOLS } from '../session/memory-tools.ts'
 import { OUTPUT_TOOL } from '../session/output.ts'
@@ -10,12 +10,12 @@ import { PLAN_DEFINITIONS } from './plan-tools.ts'
 
 type HasBuiltIns = Pick<Agent, 'plan' | 'memory' | 'output'>
 
-/** Whether a tool of that name would be one of pawl's own, whichever the agent has. */
+/** Whether the name belongs to one of pawl's own tools, even if the agent does not have that tool. */
 export function isReserved(name: string): boolean {
   return isPlanTool(name) || isMemoryTool(name) || name === OUTPUT_TOOL
 }
 
-/** The tools of pawl's own that the agent's model is given. */
+/** The definitions of pawl's own tools that the agent's model receives. */
 export function builtInTools({ plan, memory, output }: HasBuiltIns): ToolDefinition[] {
   return [
     ...(plan ? PLAN_DEFINITIONS : []),
@@ -29,7 +29,7 @@ export function builtInNames({ plan, memory, output }: HasBuiltIns): string[] {
   return [...(plan ? PLAN_TOOLS : []), ...(memory.length > 0 ? MEMORY_TOOLS : []), ...(output ? [OUTPUT_TOOL] : [])]
 }
 
-/** Which of pawl's own tools a name means; undefined: none that the agent has. */
+/** The kind of pawl's own tool that the name refers to; undefined if the agent has no such tool. */
 export function builtInOf({ plan, memory, output }: HasBuiltIns, name: string): Resolution['builtIn'] {
   if (plan && isPlanTool(name)) return 'plan'
   if (output && name === OUTPUT_TOOL) return 'output'

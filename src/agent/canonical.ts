@@ -1,11 +1,11 @@
-// Canonical JSON and digests over it: by the library of RFC 8785's authors, and our own only for strings of which the RFC has no text.
+// Canonical JSON and its digests. The library of RFC 8785's authors does the work; our own code handles only strings that the RFC excludes.
 import { createHash } from 'node:crypto'
 import canonicalize from 'canonicalize'
 import type { Json } from '../session/json.ts'
 
 /**
- * RFC 8785 text of a JSON value. The library throws for strings with lone surrogates; models do write them, and two such strings must
- * not become one: then they are escaped as in JSON.
+ * RFC 8785 text of a JSON value. The library throws for strings with lone surrogates. Models do write them, and two different strings must
+ * not become the same text, so these are escaped as in JSON.
  */
 export function canonicalJson(value: Json): string {
   try {

@@ -7,22 +7,22 @@ import { contextWindowOf, isContextWindow } from './context-windows.ts'
 import { isModelChoice, type ModelChoice } from './model-choice.ts'
 import type { AgentContext } from './tool.ts'
 
-/** A part of a conversation that is to be summarised. */
-// oxlint-disable-next-line typescript/no-explicit-any -- a function for any context fits where any is taken
+/** A part of a conversation to summarise. */
+// oxlint-disable-next-line typescript/no-explicit-any -- a function for any context fits where any is accepted
 export interface SummariseInput<C = any, S = any, L = any> {
   /** The messages, oldest first: whole turns, in which every call has its result. */
   readonly messages: readonly Message[]
-  /** The summary of everything before them, which the new summary replaces; undefined: nothing is before them. */
+  /** The summary of everything before them, which the new summary replaces; undefined if nothing comes before them. */
   readonly previous: string | undefined
-  /** Tokens that the summary should have at most. What exceeds four times as many bytes is cut off. */
+  /** The most tokens that the summary should have. Text beyond four bytes for each of them is cut off. */
   readonly maxTokens: number
-  /** Where the session stands. */
+  /** The context of the session, its run and its turn. */
   readonly ctx: AgentContext<C, S, L>
   /** Aborts on interrupt, deadline and worker shutdown. */
   readonly signal: AbortSignal
 }
 
-/** A summary with what it cost, for a function that calls a model of its own. */
+/** A summary with its cost, for a function that calls its own model. */
 export interface Summary {
   /** The summary. */
   text: string
@@ -32,20 +32,20 @@ export interface Summary {
   usage: Usage
 }
 
-/** Writes a summary. Anything that it throws is a failed attempt; a `ModelError` says whether and when to try again. */
+/** Writes a summary. Anything that it throws counts as a failed attempt; a `ModelError` says whether and when to retry. */
 // oxlint-disable-next-line typescript/no-explicit-any -- as above
 export type Summarise<C = any, S = any, L = any> = (input: SummariseInput<C, S, L>) => string | Summary | Promise<string | Summary>
 
 /** See `compaction` of `AgentOptions`. */
 // oxlint-disable-next-line typescript/no-explicit-any -- as above
 export interface CompactionOptions<C = any, S = any, L = any> {
-  /** The share of the model's window from which on the conversation is summarised: above 0 and below 1. Default 0.8. */
+  /** The share of the model's window from which pawl summarises the conversation: above 0 and below 1. Default 0.8. */
   at?: number
-  /** The newest turns that stay as they are: an integer from 1. Default 4. */
+  /** How many of the newest turns stay unchanged: an integer from 1. Default 4. */
   keepTurns?: number
   /** The model that writes the summaries. Default: the agent's, with its `fallback`. */
   model?: ModelChoice<C, S, L>
-  /** A function of yours that writes them instead. Default: pawl asks the model. */
+  /** Your own function that writes the summaries instead. Default: pawl asks the model. */
   summarise?: Summarise<C, S, L>
 }
 
@@ -53,7 +53,7 @@ export interface CompactionOptions<C = any, S = any, L = any> {
 export interface AgentCompaction extends CompactionPolicy {
   /** The model that writes the summaries; absent: the agent's. */
   readonly model?: ModelChoice
-  /** The function that writes them; absent: pawl asks the model. */
+  /** The function that writes the summaries; absent: pawl asks the model. */
   readonly summarise?: Summarise
 }
 
@@ -66,13 +66,13 @@ const OPTIONS = options({
   summarise: fn<Summarise>('a function that returns text').optional(),
 })
 
-/** What `compaction` may be; `compactionPolicy` checks its members. */
+/** The values that `compaction` accepts; `compactionPolicy` checks their members. */
 export const COMPACTION = where<true | CompactionOptions>(
   (value) => value === true || (typeof value === 'object' && value !== null && !Array.isArray(value)),
   'true, or { at, keepTurns, model, summarise }',
 )
 
-/** The option, completed. @throws what `refuse` makes of a member that is not allowed. */
+/** The option, completed. @throws the error that `refuse` makes for an invalid member. */
 export function compactionPolicy(
   given: true | CompactionOptions | undefined,
   refuse: (problem: string) => Error,
@@ -83,7 +83,9 @@ export function compactionPolicy(
   return { at: at ?? DEFAULTS.at, keepTurns: keepTurns ?? DEFAULTS.keepTurns, ...defined({ model, summarise }) }
 }
 
-/** What is wrong with the windows of an agent's models, where they are known before a call; `option` is the model's. */
+/**
+ * The problem with a model's context window, if it is known before a call; otherwise undefined. `option` is the option that has the model.
+ */
 export function windowProblem(option: string, choice: ModelChoice, compacts: boolean): string | undefined {
   if (typeof choice === 'function') return undefined
   const [name, declared] = typeof choice === 'string' ? [choice, contextWindowOf(choice)] : [choice.name, choice.contextWindow as unknown]

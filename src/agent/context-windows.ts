@@ -1,16 +1,16 @@
-// How many tokens models have room for, where their providers say so.
+// The context windows of models whose providers publish them, in tokens.
 
-/** The room of models from a day on. */
+/** Models with the same context window. */
 interface Known {
-  /** The models' names in the API; a suffix with a date or `-latest` is the same model. */
+  /** The models' names in the API; a name with a date or `-latest` as its suffix means the same model. */
   models: readonly string[]
   /** Tokens of the request and the answer together. */
   tokens: number
 }
 
 /**
- * As published by the providers by 2026-11-23; of a model with several windows, the one that every account has. A model that is not here must
- * say its window itself.
+ * As published by the providers by 2026-11-23. For a model with several windows, this is the one that every account has. A model that is
+ * not listed must declare its own window.
  */
 const KNOWN: readonly Known[] = [
   {
@@ -42,12 +42,12 @@ const KNOWN: readonly Known[] = [
 
 const BY_MODEL = new Map(KNOWN.flatMap(({ models, tokens }) => models.map((model) => [model, tokens] as const)))
 
-/** Tokens that the model of this name has room for; undefined: not known. */
+/** The context window of the model with this name, in tokens; undefined if it is unknown. */
 export function contextWindowOf(model: string): number | undefined {
   return BY_MODEL.get(model.replace(/-(?:\d{8}|\d{4}-\d{2}-\d{2}|latest)$/, ''))
 }
 
-/** Whether a Model's `contextWindow` can be one. */
+/** Whether the value is a valid `contextWindow` of a Model. */
 export function isContextWindow(given: unknown): given is number {
   return Number.isSafeInteger(given) && Number(given) > 0
 }

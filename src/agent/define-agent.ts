@@ -1,4 +1,4 @@
-// `defineAgent`: checks and completes what a user declares an agent with.
+// `defineAgent`: checks and completes the declaration of an agent.
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { checkOptions, duration, integer, options, where } from '../options/check.ts'
 import { defined } from '../session/defined.ts'
@@ -26,14 +26,14 @@ import type { AnyServices, ContextTypes, ServicesIn, Tool } from './tool.ts'
 const DEFAULT_MAX_TURNS = 50
 const YEAR_MS = 365 * 24 * 3_600_000
 
-/** Declares an agent; see `AgentOptions` for what it can be told. */
+/** Declares an agent; see `AgentOptions` for its options. */
 export interface DefineAgent<S> {
   /**
    * Declares an agent.
    * @throws DeclarationError `invalid_agent` for an option that is unknown, missing or not allowed; `duplicate_tool`,
-   * `duplicate_slice`, `duplicate_block` and `duplicate_hook` for two tools, slices, blocks or hooks of one name; `reserved_tool` for a tool
-   * with a name of pawl's own; `no_json_schema` for an `output` that has no JSON form or is not an object;
-   * `no_price` for a budget in US dollars and a model without a known price.
+   * `duplicate_slice`, `duplicate_block` and `duplicate_hook` for two tools, slices, blocks or hooks with the same name; `reserved_tool`
+   * for a tool with the name of one of pawl's own; `no_json_schema` for an `output` that has no JSON form or is not an object; `no_price`
+   * for a budget in US dollars with a model whose price is unknown.
    */
   <
     const N extends string,
@@ -43,7 +43,10 @@ export interface DefineAgent<S> {
   >(
     options: AgentOptions<C, N, S, L, O>,
   ): Agent<StandardSchemaV1.InferInput<C>, N, OutputIn<O>>
-  /** The same function, for agents whose functions have `ctx.services` of this type: `defineAgent.withTypes<{ services: { shop: Shop } }>()`. */
+  /**
+   * The same function, for agents whose functions have `ctx.services` of this type:
+   * `defineAgent.withTypes<{ services: { shop: Shop } }>()`.
+   */
   withTypes<T extends Pick<ContextTypes, 'services'>>(): DefineAgent<ServicesIn<T>>
 }
 
@@ -91,9 +94,9 @@ const OPTIONS = options({
 /**
  * Declares an agent. `defineAgent.withTypes<{ services }>()` returns the same function for agents with typed `ctx.services`.
  * @throws DeclarationError `invalid_agent` for an option that is unknown, missing or not allowed; `duplicate_tool`,
- * `duplicate_slice`, `duplicate_block` and `duplicate_hook` for two tools, slices, blocks or hooks of one name; `reserved_tool` for a tool
- * with a name of pawl's own; `no_json_schema` for an `output` that has no JSON form or is not an object;
- * `no_price` for a budget in US dollars and a model without a known price.
+ * `duplicate_slice`, `duplicate_block` and `duplicate_hook` for two tools, slices, blocks or hooks with the same name; `reserved_tool` for
+ * a tool with the name of one of pawl's own; `no_json_schema` for an `output` that has no JSON form or is not an object;
+ * `no_price` for a budget in US dollars with a model whose price is unknown.
  */
 export const defineAgent: DefineAgent<AnyServices> = Object.assign(declare as unknown as DefineAgent<AnyServices>, {
   withTypes: <T extends Pick<ContextTypes, 'services'>>() => defineAgent as unknown as DefineAgent<ServicesIn<T>>,
@@ -166,7 +169,7 @@ function declare(given: unknown): Agent {
   }
 }
 
-/** What is wrong if a ready-made section shows what the agent does not have. */
+/** The problem if a ready-made section shows something that the agent does not have; otherwise undefined. */
 function unmetSection(given: readonly Section[], has: { plan: boolean; memory: boolean }): string | undefined {
   const needs = { plan: 'plan', progress: 'plan', memory: 'memory' } as const
   const names = Object.keys(needs) as (keyof typeof needs)[]
@@ -174,7 +177,7 @@ function unmetSection(given: readonly Section[], has: { plan: boolean; memory: b
   return unmet && `sections.${unmet} needs the option ${needs[unmet]}: add it, or leave the section out.`
 }
 
-/** The models of an agent, by their options. */
+/** The models of an agent, each with the name of its option. */
 function modelsOf(
   model: ModelChoice,
   fallback: readonly ModelChoice[],
@@ -196,7 +199,7 @@ function isSlice(value: unknown): value is Slice {
   return typeof version === 'number' && on !== undefined && Object.isFrozen(initial)
 }
 
-/** The policy as it is recorded; undefined for what is not one. */
+/** The policy in its recorded form; undefined if the value is not a policy. */
 function policyOf(value: unknown): CheckpointPolicy | undefined {
   if (value === 'turn' || value === 'tool_call') return value
   if (value === null || typeof value !== 'object' || Object.keys(value).length !== 1) return undefined

@@ -1,4 +1,4 @@
-// `defineHook`: checks what a user declares a hook with, and names the hooks of an agent.
+// `defineHook`: checks the declaration of a hook, and names the hooks of an agent.
 import { checkOptions, duration, fn, oneOf, options, where } from '../options/check.ts'
 import { defined } from '../session/defined.ts'
 import { HOOK_EVENTS, type HookEvent } from '../session/hooks.ts'
@@ -11,7 +11,7 @@ const TOOL_NAME = /^[A-Za-z0-9_-]{1,64}$/
 const DEFAULT_TIMEOUT_MS = 30_000
 const MAX_TIMEOUT_MS = 600_000
 
-/** Declares a hook; see `HookOptions` for what it can be told. */
+/** Declares a hook; see `HookOptions` for its options. */
 export interface DefineHook<T extends ContextTypes> {
   /**
    * Declares a hook.
@@ -37,7 +37,7 @@ const OPTIONS = options({
 })
 
 /**
- * Declares a hook: a function of yours that pawl calls at a point of a run, and whose answer is recorded.
+ * Declares a hook: your own function that pawl calls at a point of a run. pawl records its answer.
  * `defineHook.withTypes<{ services; context; slices }>()` returns the same function for hooks with typed `ctx`.
  * @throws DeclarationError `invalid_hook` for an option that is unknown, missing or not allowed: an unknown event, a bad pattern.
  */
@@ -67,18 +67,21 @@ function isOfCalls(on: HookEvent): boolean {
   return on === 'preToolUse' || on === 'postToolUse' || on === 'postToolUseFailure'
 }
 
-/** An expression with a state of its own (`lastIndex`) would match only every other call. */
+/** An expression that keeps state (`lastIndex`) would match only every other call. */
 function isPattern(given: unknown): given is string | RegExp {
   return typeof given === 'string' ? TOOL_NAME.test(given) : given instanceof RegExp && !given.global && !given.sticky
 }
 
-/** Whether it was made by `defineHook`. */
+/** Whether `defineHook` made the value. */
 function isHook(value: unknown): value is Hook {
   const { on, timeoutMs, run, tools } = (value ?? {}) as Partial<Hook>
   return on !== undefined && typeof timeoutMs === 'number' && typeof run === 'function' && Array.isArray(tools)
 }
 
-/** The hooks of an agent with their names. `hasTool`: whether the agent has the tool. @throws DeclarationError. */
+/**
+ * The hooks of an agent with their names. `hasTool`: whether the agent has the tool.
+ * @throws DeclarationError `duplicate_hook`, or from `bad`.
+ */
 export function hooksOf(
   agent: string,
   given: readonly unknown[],
@@ -100,7 +103,7 @@ export function hooksOf(
   return hooks
 }
 
-/** Whether the hook is asked about calls of this tool. */
+/** Whether the hook runs for calls of this tool. */
 export function isFor({ tools }: Hook, tool: string): boolean {
   return tools.length === 0 || tools.some((pattern) => (typeof pattern === 'string' ? pattern === tool : pattern.test(tool)))
 }

@@ -1,4 +1,4 @@
-// `defineSlice`: checks what a user declares a slice with.
+// `defineSlice`: checks the declaration of a slice.
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { checkOptions, fn, integer, options, where } from '../options/check.ts'
 import { EVENT_TYPES } from '../session/event-types.ts'
@@ -22,9 +22,9 @@ const OPTIONS = options({
 })
 
 /**
- * Declares a slice: a typed value that is folded from a session's events.
- * @throws DeclarationError `invalid_slice` for an option that is unknown, missing or not allowed, and for an `initial` that its schema does not
- * read back from JSON.
+ * Declares a slice: a typed value that pawl folds from a session's events.
+ * @throws DeclarationError `invalid_slice` for an option that is unknown, missing or not allowed, and for an `initial` that its schema
+ * cannot read back from JSON.
  */
 export function defineSlice<const N extends string, S extends StandardSchemaV1>(
   given: SliceOptions<S, N>,
@@ -46,7 +46,7 @@ export function defineSlice<const N extends string, S extends StandardSchemaV1>(
   }
 }
 
-/** The value that a JSON text stands for. @throws what its schema says against it. */
+/** The value of a slice, read from JSON text. @throws the problem that its schema reports. */
 export function valueOf<V>({ schema }: Pick<Slice<string, V>, 'schema'>, json: string): V {
   return checkNow(schema, JSON.parse(json))
 }

@@ -1,4 +1,4 @@
-// `defineTool`: checks and completes what a user declares a tool with.
+// `defineTool`: checks and completes the declaration of a tool.
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { z } from 'zod'
 import { checkOptions, duration, fn, integer, oneOf, options, text, where } from '../options/check.ts'
@@ -12,11 +12,11 @@ import type { ApprovalContext, ApprovalNeed, ContextTypes, Idempotency, NeedsOf,
 const TOOL_NAME = /^[A-Za-z0-9_-]{1,64}$/
 const DEFAULT_TIMEOUT_MS = 60_000
 const DEFAULT_SETTLE_AFTER_MS = 5_000
-/** How long a request for approval waits. */
+/** How long a request for approval waits by default. */
 export const DEFAULT_APPROVAL_MS = 86_400_000
 const DEFAULT_VERIFY_RETRIES = 3
 
-/** Declares a tool; see `ToolOptions` for what it can be told. */
+/** Declares a tool; see `ToolOptions` for its options. */
 export interface DefineTool<T extends ContextTypes> {
   /**
    * Declares a tool.
@@ -34,7 +34,7 @@ export interface DefineTool<T extends ContextTypes> {
   /**
    * The same function, for tools whose `ctx.services`, `ctx.context` and `ctx.slices` have these types:
    * `const tool = defineTool.withTypes<{ services: { payments: Payments }; context: { tenantId: string } }>()`.
-   * An agent has such a tool only if its `context` schema and its slices give these types.
+   * An agent accepts such a tool only if its `context` schema and its slices have these types.
    */
   withTypes<U extends ContextTypes>(): DefineTool<U>
 }
@@ -120,7 +120,7 @@ function declare(given: unknown): Tool {
   }
 }
 
-/** Options that are each allowed, but not together. */
+/** The problem with options that are each valid, but not together; undefined if there is none. */
 function conflictIn({ effect, execute, verify, onUnknown, settleAfter, idempotency }: z.output<typeof OPTIONS>): string | undefined {
   if (execute === 'client' && verify) return 'verify is for calls that a worker executes, and a client answers this one: leave out verify.'
   if (verify && effect !== 'external') return `verify is for 'external' tools, and this one is '${effect}': leave out verify.`

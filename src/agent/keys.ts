@@ -13,10 +13,10 @@ export function inputDigestOf(tool: string, rawInput: Json): string {
 const MAX_KEY = 1_000
 
 /**
- * The key of a call: by default sha256 over session, intent, tool and canonical raw arguments; by a function of the tool's own,
- * `<tool>:<key>`, because two tools may derive theirs from the same order; undefined for a `read`. A run that repeats another one's message
- * has that one's intent, so the effects that the other one completed are replayed.
- * @throws DeclarationError `invalid_idempotency_key` when the tool's own function gives none.
+ * The idempotency key of a call: by default SHA-256 over session, intent, tool and canonical raw arguments. If the tool has its own key
+ * function, it is `<tool>:<key>`, because two tools may derive their keys from the same order. Undefined for a `read`. A run that repeats
+ * the message of another run has that run's intent, so pawl replays the effects that the other run completed.
+ * @throws DeclarationError `invalid_idempotency_key` if the tool's own function does not return a valid key.
  */
 export function idempotencyKeyOf(
   tool: Tool,
@@ -40,7 +40,7 @@ export function idempotencyKeyOf(
   return sha256Hex(canonicalJson([owner, ...scope, tool.name, rawInput]))
 }
 
-/** The names of tools have no colon: the keys of two tools are never the same. */
+/** Tool names contain no colon, so two tools never have the same key. */
 function ownKey(tool: string, key: unknown): string {
   if (typeof key === 'string' && key !== '' && key.length <= MAX_KEY) return `${tool}:${key}`
   throw new DeclarationError(

@@ -1,4 +1,4 @@
-// The memory option of an agent: the blocks that it declares, and what the model is told about the memory tools.
+// The memory option of an agent: the blocks that it declares, and the definitions of the memory tools.
 import type { JsonObject } from '../session/json.ts'
 import type { MemoryLimit } from '../session/memory.ts'
 import type { MemoryTool } from '../session/memory-tools.ts'
@@ -7,7 +7,7 @@ import type { ToolDefinition } from './model.ts'
 /** Maximum blocks of an agent, and maximum characters of all of them together. */
 const MEMORY_LIMITS = { blocks: 20, chars: 30_000 } as const
 
-/** What is allowed as the option. */
+/** What the option accepts, for error messages. */
 export const MEMORY_EXPECTED = `a list of { block, maxChars } with at most ${MEMORY_LIMITS.blocks} blocks: block is 1 to 64 of [A-Za-z0-9_-], maxChars an integer from 1, and all of them together allow at most ${MEMORY_LIMITS.chars} characters`
 
 const BLOCK = /^[A-Za-z0-9_-]{1,64}$/
@@ -25,7 +25,7 @@ function isLimit(given: unknown): given is MemoryLimit {
   return typeof block === 'string' && BLOCK.test(block) && Number.isInteger(maxChars) && Number(maxChars) > 0
 }
 
-/** The memory tools as the model is given them. */
+/** The memory tools as the model receives them. */
 export function memoryDefinitions(blocks: readonly MemoryLimit[]): ToolDefinition[] {
   const limits = blocks.map(({ block, maxChars }) => `${block} (at most ${maxChars} characters)`).join(', ')
   const schema = (properties: JsonObject, required: string[]): JsonObject => ({

@@ -1,4 +1,4 @@
-// The plan option of an agent: what the model is told about the plan tools, and the guidance on how to work by a plan.
+// The plan option of an agent: the definitions of the plan tools, and the guidance on how to work with a plan.
 import type { JsonObject } from '../session/json.ts'
 import { PLAN_LIMITS, type PlanTool, STEP_STATUSES } from '../session/plan-tools.ts'
 import type { ToolDefinition } from './model.ts'
@@ -6,7 +6,7 @@ import type { ToolDefinition } from './model.ts'
 /** Whether the agent keeps a plan: its model has the plan tools. */
 export type PlanOption =
   | true
-  /** `guidance`: what the system prompt says about working by a plan; `true`: pawl's own text. Default: nothing. */
+  /** `guidance`: what the system prompt says about working with a plan; `true`: pawl's own text. Default: nothing. */
   | { guidance?: boolean | string }
 
 /** The plan option, completed. */
@@ -15,7 +15,7 @@ export interface PlanPolicy {
   readonly guidance?: string
 }
 
-/** The option of an agent; undefined for what is not one. */
+/** The policy for an agent's option; undefined if the value is not valid. */
 export function planPolicy(given: unknown): PlanPolicy | undefined {
   if (given === true) return {}
   if (given === null || typeof given !== 'object' || Object.keys(given).some((name) => name !== 'guidance')) return undefined
@@ -80,5 +80,5 @@ const DEFINITIONS: Readonly<Record<PlanTool, Omit<ToolDefinition, 'name'>>> = {
   },
 }
 
-/** The plan tools as the model is given them. */
+/** The plan tools as the model receives them. */
 export const PLAN_DEFINITIONS: readonly ToolDefinition[] = Object.entries(DEFINITIONS).map(([name, tool]) => ({ name, ...tool }))

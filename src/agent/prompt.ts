@@ -1,21 +1,21 @@
-// What instructions and sections are rendered from, and the sections that pawl has ready.
+// The view that instructions and sections are rendered from, and pawl's ready-made sections.
 import type { Plan, PlanStep } from '../session/plan.ts'
 import type { IncompleteWork, Progress } from '../session/progress.ts'
 import type { SessionState } from '../session/state.ts'
 import type { AgentContext, AnyServices, AnySlices } from './tool.ts'
 import type { Json } from '../session/json.ts'
 
-/** What a prompt is rendered from. It is the same for a session that was resumed and for one that was not. */
+/** The view of a session that a prompt is rendered from. It is the same whether or not the session was resumed. */
 export interface PromptView<L = AnySlices> {
   /** A copy of the session's state, with its progress. */
   readonly state: SessionState & { readonly progress: Progress }
-  /** The plan; null: there is none. */
+  /** The plan; null if there is none. */
   readonly plan: Plan | null
   /** The values of the agent's slices, by name; frozen. */
   readonly slices: L
-  /** The text of each block that the agent declares, by name; empty text if it has none. */
+  /** The text of each block that the agent declares, by name; an empty string if the block has none. */
   readonly memory: Readonly<Record<string, string>>
-  /** What the work has come to: `incomplete` lists what is planned or begun and has not ended. */
+  /** How far the work has come: `incomplete` lists what is planned or started and has not ended. */
   readonly progress: Progress
 }
 
@@ -27,7 +27,7 @@ export type Section<C = Json, S = AnyServices, L = AnySlices> = (
 
 /** Ready-made sections for an agent's `sections`. */
 export const sections = {
-  /** The plan with all that is known of its steps; nothing without a plan. Needs `plan`. */
+  /** The plan with all details of its steps; empty without a plan. Needs `plan`. */
   plan: ({ plan }: Pick<PromptView, 'plan'>): string =>
     plan ? ['# Plan', `Objective: ${plan.objective}`, ...plan.steps.map(lineOfStep)].join('\n') : '',
   /** The text of all blocks. Needs `memory`. */
@@ -36,7 +36,7 @@ export const sections = {
       '# Memory',
       ...Object.entries(memory).map(([block, text]) => `<block name="${block}">\n${text === '' ? '(empty)' : text}\n</block>`),
     ].join('\n'),
-  /** What is done and what is not, in short. Needs `plan`. */
+  /** A short list of what is done and what is not. Needs `plan`. */
   progress: ({ plan, progress }: Pick<PromptView, 'plan' | 'progress'>): string =>
     ['# Progress', ...(plan ? shortPlan(plan) : [NO_PLAN]), ...openCalls(progress.incomplete)].join('\n'),
 } as const

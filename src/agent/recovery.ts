@@ -1,10 +1,10 @@
-// When a run that failed is recovered without a person: the options of an agent, checked and completed.
+// When pawl recovers a failed run without a person: an agent's options, checked and completed.
 import type { z } from 'zod'
 import { duration, integer, options, where } from '../options/check.ts'
 import type { AutomaticStrategy, RecoveryPolicy } from '../session/events.ts'
 import { AUTOMATIC, DEFAULT_RECOVERY } from '../session/recovery.ts'
 
-/** What `recovery` may be. */
+/** The values that `recovery` accepts. */
 export const RECOVERY = options({
   automatic: where<readonly AutomaticStrategy[]>(
     (value) => Array.isArray(value) && value.every((one) => AUTOMATIC.includes(one)),

@@ -1,18 +1,18 @@
-// How often attempts that threw are made again, and how long the next one is waited for.
+// How often pawl retries attempts that threw, and how long it waits before each retry.
 import type { z } from 'zod'
 import { duration, integer, options } from '../options/check.ts'
 import { backoffMs, waitMs } from '../session/backoff.ts'
 import type { Duration } from '../session/duration.ts'
 
-/** How often an attempt that threw is made again. */
+/** How often pawl retries an attempt that threw. */
 export interface RetryOptions {
   /** Attempts after the first: an integer from 0. Default 3. */
   maxRetries?: number
-  /** The wait before the first retry, from 0 to 24 days; doubled each time up to a minute, with jitter. Default `'500ms'`. */
+  /** The wait before the first retry, from 0 to 24 days. It doubles each time up to a minute, with jitter. Default `'500ms'`. */
   baseDelay?: Duration
   /**
-   * The longest wait that a `retry-after` header, or an error's `retryAfter`, may ask for; a longer one is cut to it. At most 24 days.
-   * Default `'10m'`.
+   * The longest wait that a `retry-after` header, or an error's `retryAfter`, may ask for; pawl shortens a longer one to it. At most 24
+   * days. Default `'10m'`.
    */
   maxRetryAfter?: Duration
 }
@@ -27,7 +27,7 @@ export interface RetryPolicy {
   readonly maxRetryAfterMs: number
 }
 
-/** What `retry` may be. */
+/** The values that `retry` accepts. */
 export const RETRY = options({
   maxRetries: integer(0).optional(),
   baseDelay: duration({ least: 0, example: '500ms' }).optional(),
@@ -39,7 +39,9 @@ export function retryPolicy({ maxRetries = 3, baseDelay = 500, maxRetryAfter = 6
   return { maxRetries, baseDelayMs: baseDelay, maxRetryAfterMs: maxRetryAfter }
 }
 
-/** Milliseconds before retry number `retry` (from 1): as `asked` for by who failed, who may be anyone, or doubled each time. */
+/**
+ * Milliseconds before retry number `retry` (from 1): what the error `asked` for, which may be any value, or a delay that doubles each time.
+ */
 export function nextDelayMs({ baseDelayMs, maxRetryAfterMs }: RetryPolicy, retry: number, asked: unknown): number {
   const askedMs = waitMs(asked)
   if (askedMs !== undefined) return Math.min(askedMs, maxRetryAfterMs)

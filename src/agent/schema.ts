@@ -1,14 +1,14 @@
-// Schemas of any library that implements Standard Schema: what one makes of a value, and its JSON form with its digest.
+// Schemas of any library that implements Standard Schema: how one checks a value, and its JSON form with its digest.
 import type { StandardJSONSchemaV1, StandardSchemaV1 } from '@standard-schema/spec'
 import { z } from 'zod'
 import type { JsonObject } from '../session/json.ts'
 import { canonicalJson, sha256Hex } from './canonical.ts'
 import { DeclarationError } from './errors.ts'
 
-/** What an option expects that takes a schema. */
+/** What an option that accepts a schema expects. */
 export const A_SCHEMA = 'a schema of zod, or of another library that implements Standard Schema'
 
-/** Whether it is a Standard Schema. ArkType's are functions, so its type says nothing. */
+/** Whether the value is a Standard Schema. ArkType's schemas are functions, so `typeof` cannot tell. */
 export function isSchema(value: unknown): value is StandardSchemaV1 {
   return typeof (value as Partial<StandardSchemaV1> | null | undefined)?.['~standard']?.validate === 'function'
 }
@@ -16,7 +16,7 @@ export function isSchema(value: unknown): value is StandardSchemaV1 {
 /** The outcome of a check: the value as the schema reads it, or what is wrong with it. */
 export type Checked<V> = { value: V } | { problem: string }
 
-/** Checks a value. Rejects with what the schema's own code throws. */
+/** Checks a value. Rejects with whatever the schema's own code throws. */
 export async function check<V>(schema: StandardSchemaV1<unknown, V>, value: unknown): Promise<Checked<V>> {
   if (!parsesAsync(schema)) return checkedOf(await schema['~standard'].validate(value))
   const parsed = await schema.safeParseAsync(value)
@@ -45,7 +45,7 @@ function checkedOf<V>(result: StandardSchemaV1.Result<V>): Checked<V> {
 }
 
 /**
- * The JSON Schema of what the model must give, and its digest. `what` names the schema in an error.
+ * The JSON Schema that the model's arguments must match, and its digest. `what` names the schema in an error.
  * @throws DeclarationError `no_json_schema`.
  */
 export function inputSchemaOf(schema: unknown, what: string): { inputSchema: JsonObject; schemaDigest: string } {
@@ -65,10 +65,18 @@ export function inputSchemaOf(schema: unknown, what: string): { inputSchema: Jso
     )
   }
   if (inputSchema.type !== 'object') throw refuse('is not an object: wrap it in one, such as z.object({ … }).')
-  return { inputSchema, schemaDigest: sha256Hex(canonicalJson(inputSchema)).slice(0, 16) }
+  return { inputSchema, schemaDigest: digestOf(inputSchema) }
 }
 
-/** What makes the JSON form. zod's mini schemas, and zod before 4.2, have no converter of their own, but zod can convert them. */
+/** Neither the order of members nor that of the list of required ones changes what a schema means. */
+function digestOf(inputSchema: JsonObject): string {
+  const ordered = JSON.parse(JSON.stringify(inputSchema), (name, value: unknown) =>
+    name === 'required' && Array.isArray(value) ? value.toSorted() : value,
+  ) as JsonObject
+  return sha256Hex(canonicalJson(ordered)).slice(0, 16)
+}
+
+/** The function that makes the JSON form. zod's mini schemas, and zod before 4.2, have no converter, but zod can convert them. */
 function converterOf(schema: StandardSchemaV1): (() => unknown) | undefined {
   const { vendor, jsonSchema } = schema['~standard'] as StandardSchemaV1.Props & Partial<StandardJSONSchemaV1.Props>
   if (typeof jsonSchema?.input === 'function') return () => jsonSchema.input({ target: 'draft-2020-12' })

@@ -1,10 +1,10 @@
-// What a user declares a slice with: the types. `define-slice.ts` has the function.
+// The types of a slice's declaration. `define-slice.ts` has the function.
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import type { EventOf, EventType } from '../session/events.ts'
 
 /**
- * By event type: the value after an event of that type. A reducer returns a new value, or the one that it was given; that one and the
- * event are frozen. It is called again whenever the value is folded again, so it must depend on nothing else.
+ * Reducers by event type: each returns the value after an event of that type, either a new value or the one it received. The received value
+ * and the event are frozen. pawl calls a reducer again whenever it folds the value again, so it must depend on nothing else.
  */
 export type Reducers<V> = { readonly [T in EventType]?: (value: V, event: EventOf<T>) => V }
 
@@ -12,9 +12,11 @@ export type Reducers<V> = { readonly [T in EventType]?: (value: V, event: EventO
 export interface SliceOptions<S extends StandardSchemaV1 = StandardSchemaV1, N extends string = string> {
   /** A letter, then up to 63 of `[A-Za-z0-9_-]`: the value is `ctx.slices[name]`. */
   name: N
-  /** An integer from 1. Raise it with every change of `schema`, `initial` or `on`: snapshots of other versions are not used. */
+  /** An integer from 1. Raise it with every change of `schema`, `initial` or `on`: pawl does not use snapshots of other versions. */
   version: number
-  /** Schema of the value, of zod or another library with Standard Schema. It must read the value from JSON, and cannot be async. */
+  /**
+   * Schema of the value, from zod or another library that supports Standard Schema. It must read the value from JSON, and cannot be async.
+   */
   schema: S
   /** The value before the first event. */
   initial: StandardSchemaV1.InferOutput<S>
@@ -22,8 +24,8 @@ export interface SliceOptions<S extends StandardSchemaV1 = StandardSchemaV1, N e
   on: Reducers<StandardSchemaV1.InferOutput<S>>
 }
 
-/** A declared slice: a typed value that is folded from a session's events. Make it with `defineSlice`. */
-// oxlint-disable-next-line typescript/no-explicit-any -- a `Slice` of any value fits where any slice is taken
+/** A declared slice: a typed value that pawl folds from a session's events. Make it with `defineSlice`. */
+// oxlint-disable-next-line typescript/no-explicit-any -- a `Slice` of any value fits where any slice is accepted
 export interface Slice<N extends string = string, V = any> {
   /** Its name. */
   readonly name: N

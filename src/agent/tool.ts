@@ -1,4 +1,4 @@
-// What a user declares a tool with: the types. `define-tool.ts` has the function.
+// The types of a tool's declaration. `define-tool.ts` has the function.
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import type { Duration } from '../session/duration.ts'
 import type { Effect, ResultContent } from '../session/events.ts'
@@ -7,28 +7,29 @@ import type { SpendNote } from '../session/spend-notes.ts'
 import type { RetryOptions, RetryPolicy } from './retry.ts'
 
 /**
- * What `ctx.services` is where a declaration does not say it. Empty, it allows every name. To type all declarations of a project at once,
- * augment it: `declare module 'pawl' { interface Services { payments: Payments } }`. To type some, use `defineTool.withTypes`.
+ * The type of `ctx.services` in declarations that do not set it. While it is empty, it allows any name. To type all declarations of a
+ * project at once, augment it: `declare module 'pawl' { interface Services { payments: Payments } }`. To type only some, use
+ * `defineTool.withTypes`.
  */
 // oxlint-disable-next-line typescript/no-empty-interface -- for users to add to
 export interface Services {}
 
-/** What a worker process gives its tools as `ctx.services`: clients, pools, secrets. Created once per process, never recorded. */
+/** What a worker process provides to its tools as `ctx.services`: clients, pools, secrets. Created once per process, never recorded. */
 // oxlint-disable-next-line typescript/no-explicit-any -- the user's own objects, until `Services` or `withTypes` types them
 export type AnyServices = [keyof Services] extends [never] ? { [name: string]: any } : Services
 
-/** What `ctx.slices` is where a declaration does not say it: the values by name. */
+/** The type of `ctx.slices` in declarations that do not set it: the values by name. */
 export interface AnySlices {
   readonly [name: string]: unknown
 }
 
-/** What `withTypes` is told: the types of `ctx.context`, `ctx.services` and `ctx.slices`. */
+/** The type parameters of `withTypes`: the types of `ctx.context`, `ctx.services` and `ctx.slices`. */
 export interface ContextTypes {
   /** The type of `ctx.context`. Default: any JSON. */
   context?: unknown
   /** The type of `ctx.services`. Default: `Services`. */
   services?: unknown
-  /** The type of `ctx.slices`, such as `SlicesOf<[typeof order]>`. Default: any names, of unknown values. */
+  /** The type of `ctx.slices`, such as `SlicesOf<[typeof order]>`. Default: any names, with unknown values. */
   slices?: unknown
 }
 
@@ -49,11 +50,11 @@ export interface Logger {
   info(fields: object, message?: string): void
   /** Retries, and failures that pawl recovers from. */
   warn(fields: object, message?: string): void
-  /** What a person has to look at. */
+  /** Problems that a person must look at. */
   error(fields: object, message?: string): void
 }
 
-/** What is known wherever code of an agent runs. */
+/** The context that all functions of an agent receive. */
 export interface AgentContext<C = Json, S = AnyServices, L = AnySlices> {
   /** The session's id. */
   readonly sessionId: string
@@ -63,13 +64,13 @@ export interface AgentContext<C = Json, S = AnyServices, L = AnySlices> {
   readonly run: number
   /** Number of the turn within the run, from 1. */
   readonly turn: number
-  /** Whom the session is for, as its first caller stated; it has passed the agent's `context` schema, which does not change it. */
+  /** Whom the session serves, as its first caller stated. It has passed the agent's `context` schema, which does not change it. */
   readonly context: C
   /** Metadata of the message that opened the run; `{}` if it had none. */
   readonly metadata: JsonObject
   /** The session's tags. */
   readonly tags: readonly string[]
-  /** What the worker module made for its tools. */
+  /** The services that the worker module created for its tools. */
   readonly services: S
   /** The values of the agent's slices, by name, at the event before this step; frozen. */
   readonly slices: L
@@ -77,63 +78,67 @@ export interface AgentContext<C = Json, S = AnyServices, L = AnySlices> {
   readonly log: Logger
 }
 
-/** What `execute` and `verify` are given besides the input. */
+/** The context that `execute` and `verify` receive with the input. */
 export interface ToolContext<C = Json, S = AnyServices, L = AnySlices> extends AgentContext<C, S, L> {
   /** The call's id: `t_<run>_<turn>_<index>`. */
   readonly callId: string
-  /** The run that first accepted the message that opened this run: another one only if the run was restarted, recovered or regenerated. */
+  /** The run that first accepted the message of this run. It differs from `run` only if the run was restarted, recovered or regenerated. */
   readonly intent: number
-  /** Counted from 1 over all attempts of the call, also those that died with their worker. */
+  /** Number of the attempt, from 1, over all attempts of the call, including those that died with their worker. */
   readonly attempt: number
-  /** The same on every attempt, and no other tool's; with a function as `idempotency`, `<tool>:<its key>`. Empty for a `read`. */
+  /** The same on every attempt, and unique to this tool. With a function as `idempotency`: `<tool>:<its key>`. Empty for a `read`. */
   readonly idempotencyKey: string
   /** Aborts on the tool's timeout and on an interrupt. */
   readonly signal: AbortSignal
-  /** Asks the Temporal server whether this attempt is still the live one. Milliseconds: a network call. */
+  /** Asks the Temporal server whether this attempt is still the current one: a network call, which takes milliseconds. */
   stillMine(): Promise<boolean>
-  /** Says how far the call is, in at most 16 KB of JSON: seen in the ledger and in the events, and given to the next attempt. */
+  /** Reports how far the call has come, in at most 16 KB of JSON. The ledger and the events show it, and the next attempt receives it. */
   progress(value: Json): void
-  /** What an earlier attempt said last by `progress`. */
+  /** The last value that an earlier attempt reported with `progress`. */
   readonly lastProgress: Json | undefined
-  /** Marks a point that a checkpoint may be made at (`checkpoint: { on: [{ type: 'milestone_reached', milestone }] }`); 1 to 200 characters. */
+  /**
+   * Marks a point at which pawl may make a checkpoint (`checkpoint: { on: [{ type: 'milestone_reached', milestone }] }`). `name` has 1 to
+   * 200 characters.
+   */
   milestone(name: string): void
   /**
-   * Reports a custom event: `name` has 1 to 200 characters, `data` at most 16 KB of JSON, and one attempt reports at most 100, with 128 KB
-   * in all. It is recorded as `emitted` with the attempt's outcome; an attempt that dies with its worker leaves none.
+   * Reports a custom event: `name` has 1 to 200 characters, `data` at most 16 KB of JSON. One attempt may report at most 100 events, with
+   * 128 KB in all. pawl records the event as `emitted` with the attempt's outcome; it records none if the attempt dies with its worker.
    * @throws ToolError `invalid_event`, `event_too_large` or `too_many_events`.
    */
   emit(name: string, data?: Json): void
   /**
-   * Reports what this attempt has spent, on models or services of its own: US dollars or tokens, from 0 to 1e9, with a `note` of at most 200
-   * characters. It counts towards the budgets of run and session. It is recorded as `spent`, as custom events are: an attempt that dies with its worker leaves none.
-   * At most 20 reports.
+   * Reports what this attempt has spent on its own models or services: US dollars or tokens, from 0 to 1e9, with a `note` of at most 200
+   * characters. The amount counts towards the budgets of the run and the session. pawl records it as `spent`, at the same time as custom
+   * events: it records none if the attempt dies with its worker. At most 20 reports.
    * @throws ToolError `invalid_spend` or `too_many_spends`.
    */
   spend(spent: SpendNote): void
 }
 
-/** Where a call stands whose approval is in question. */
+/** The context of the function that decides whether a call needs approval. */
 export interface ApprovalContext<C = Json, S = AnyServices, L = AnySlices> extends AgentContext<C, S, L> {
   /** The call's id: `t_<run>_<turn>_<index>`. */
   readonly callId: string
 }
 
-/** Whether a call needs a person's approval: no, yes, or yes and why. */
+/** Whether a call needs a person's approval: no, yes, or yes with the reason. */
 export type ApprovalNeed = boolean | string
 
-/** What `verify` answers; `'unknown'`: it cannot tell. */
+/** What `verify` returns; `'unknown'`: it cannot tell. */
 export type Verdict<R> = { happened: true; result: R } | { happened: false } | { happened: 'unknown' }
 
 /**
- * What an idempotency key is unique over: `run` (default), `session`, `call`; or a function of the input that returns the tool's own key.
+ * The scope within which an idempotency key is unique: `run` (default), `session`, `call`; or a function of the input that returns the
+ * tool's own key.
  *
- * `run` and `call` mean the run by its *intent*: the run that first accepted the message. A restart, a recovery or a regeneration of a run
- * has the same intent, so it replays completed effects and does not repeat them. A new message is a new intent. The `run` and `callId` that
- * a function gets are those of the intent, too.
+ * `run` and `call` identify the run by its *intent*: the run that first accepted the message. A restart, a recovery or a regeneration of a
+ * run has the same intent, so it replays completed effects and does not repeat them. A new message is a new intent. The `run` and `callId`
+ * that a function receives are also those of the intent.
  */
 export type Idempotency<I> = 'run' | 'session' | 'call' | ((input: I, ctx: { sessionId: string; run: number; callId: string }) => string)
 
-/** `V`, unless every effect in `E` is among `No`: then the option cannot be given. */
+/** `V`, unless every effect in `E` is among `No`: then the option cannot be set. */
 export type Unless<E extends Effect, No extends Effect, V> = [E] extends [No] ? never : V
 
 /** What a tool expects of the agent that has it. */
@@ -169,25 +174,28 @@ export interface ToolOptions<
   /** What the tool does, for the model. Must not be blank. */
   description: string
   /**
-   * Schema of the input, of zod or of another library with Standard Schema and Standard JSON Schema. Its JSON form, which the model is
-   * given, must be an object.
+   * Schema of the input, from zod or another library that supports Standard Schema and Standard JSON Schema. Its JSON form, which the model
+   * receives, must be an object.
    */
   input: S
   /** What the tool does to the world. Required: pawl never guesses what may be repeated. */
   effect: E
-  /** `'client'`: no worker executes it; the call waits for `session.answer(callId, result)`, at most for `timeout` (default: no limit). */
+  /**
+   * The body. `'client'`: no worker runs it; the call waits for `session.answer(callId, result)`, for at most `timeout` (default: no
+   * limit).
+   */
   execute:
     | 'client'
     | ((input: StandardSchemaV1.InferOutput<S>, ctx: ToolContext<ContextIn<T>, ServicesIn<T>, SlicesIn<T>>) => R | Promise<R>)
   /**
-   * Schema of what `execute` returns, or what a client answers. A `read` that returns something else fails; an effect has happened,
-   * so the model is given the result and told what is wrong with it. The value is recorded as it is, without the schema's transforms.
-   * Default: any JSON.
+   * Schema of what `execute` returns, or what a client answers. A `read` whose result does not match fails. For any other tool the effect
+   * has happened, so the model receives the result with a note on what is wrong. pawl records the value as is, without the schema's
+   * transforms. Default: any JSON.
    */
   output?: O
   /**
-   * Whether a person must approve the call before it is executed; a function decides by the input, within 30 s, and may return the reason.
-   * If it throws, a person is asked. Decided by `session.approve` and `session.deny`. Default `false`.
+   * Whether a person must approve the call before it is executed. A function decides based on the input, within 30 s, and may return the
+   * reason; if it throws, the call needs approval. The person decides with `session.approve` or `session.deny`. Default `false`.
    */
   approval?:
     | boolean
@@ -197,11 +205,13 @@ export interface ToolOptions<
       ) => ApprovalNeed | Promise<ApprovalNeed>)
   /** How long a request for approval waits. At most 24 days. Default `'24h'`. */
   approvalTimeout?: Duration
-  /** What becomes of a call whose approval expires: the model is told that it was denied (`deny`, the default), or the run fails. */
+  /**
+   * What happens to a call whose approval request expires: the model is told that it was denied (`deny`, the default), or the run fails.
+   */
   onExpiry?: 'deny' | 'error'
   /**
-   * For `external`: what happens when it cannot be told whether the call happened. `'ask'` (default): the session waits for
-   * `session.resolve`; `'tell_model'`: the model is told, and reasons about it.
+   * For `external`: what happens if pawl cannot determine whether the call happened. `'ask'` (default): the session waits for
+   * `session.resolve`; `'tell_model'`: pawl tells the model, which decides what to do.
    */
   onUnknown?: Unless<E, 'read' | 'idempotent', 'ask' | 'tell_model'>
   /** For `external`: says whether a call happened, once its attempt is known to be dead. Must only read. Default: none. */
@@ -211,46 +221,47 @@ export interface ToolOptions<
     (input: StandardSchemaV1.InferOutput<S>, ctx: ToolContext<ContextIn<T>, ServicesIn<T>, SlicesIn<T>>) => Verdict<R> | Promise<Verdict<R>>
   >
   /**
-   * How long after an outcome became unknown `verify`'s "it did not happen" counts: a request that was sent may still be under way.
-   * "It happened" counts at once. At most 24 days. Default `'5s'`; 0 for a downstream that `verify` cannot overtake. Needs `verify`.
+   * How long after an outcome becomes unknown pawl accepts "it did not happen" from `verify`: a request that was sent may still be under
+   * way. pawl accepts "it happened" at once. At most 24 days. Default `'5s'`; 0 for a downstream that `verify` cannot overtake. Needs
+   * `verify`.
    */
   settleAfter?: Duration
   /** How long one call of `verify` may take. At most 24 days. Default: `timeout`. */
   verifyTimeout?: Duration
-  /** How often a `verify` that threw is called again: an integer from 0. Default 3. */
+  /** How many times pawl retries a `verify` that threw: an integer from 0. Default 3. */
   verifyRetries?: number
   /** Names the effect in the outside world (a refund's id); stored with the call. Default: none. */
   effectId?: (result: R) => string
-  /** What the model is given in place of the result. Default: a string or content blocks as they are, anything else as JSON. */
+  /** What the model receives instead of the result. Default: a string or content blocks unchanged, anything else as JSON. */
   toModel?: (result: R, ctx: ToolContext<ContextIn<T>, ServicesIn<T>, SlicesIn<T>>) => ResultContent
-  /** How long `execute` may take; `ctx.signal` aborts then. At most 24 days. Default `'60s'`; none for a client tool. */
+  /** How long `execute` may take; then `ctx.signal` aborts. At most 24 days. Default `'60s'`; no limit for a client tool. */
   timeout?: Duration
-  /** How attempts that threw are repeated. For `read` and `idempotent`; an `external` body is entered once. */
+  /** How pawl retries attempts that threw. For `read` and `idempotent`; pawl does not retry an `external` body. */
   retry?: RetryOptions
-  /** For `idempotent` and `external`: what the key is unique over. Default `run`. */
+  /** For `idempotent` and `external`: the scope within which the key is unique. Default `run`. */
   idempotency?: Unless<E, 'read', Idempotency<StandardSchemaV1.InferOutput<S>>>
 }
 
 /** A declared tool: the options, checked and completed. Make it with `defineTool`. */
-// oxlint-disable-next-line typescript/no-explicit-any -- a `Tool` of any needs fits where any tool is taken
+// oxlint-disable-next-line typescript/no-explicit-any -- a `Tool` of any needs fits where any tool is accepted
 export interface Tool<N extends ToolNeeds = any, A = any> {
   /** Its name. */
   readonly name: string
-  /** What the model is told that it does. */
+  /** What it does, as described to the model. */
   readonly description: string
   /** What it does to the world. */
   readonly effect: Effect
   /** Schema of the input. */
   readonly input: StandardSchemaV1
-  /** JSON Schema of the input, as the model is given it. */
+  /** JSON Schema of the input, as the model receives it. */
   readonly inputSchema: JsonObject
   /** Digest of `inputSchema`. */
   readonly schemaDigest: string
   /** Milliseconds that `execute` may take. */
   readonly timeoutMs: number
-  /** How attempts that threw are repeated. */
+  /** How pawl retries attempts that threw. */
   readonly retry: RetryPolicy
-  /** What the idempotency key is unique over. */
+  /** The scope within which the idempotency key is unique. */
   readonly idempotency: Idempotency<unknown>
   /** Schema of the result. */
   readonly output?: StandardSchemaV1
@@ -262,29 +273,29 @@ export interface Tool<N extends ToolNeeds = any, A = any> {
   readonly settleAfterMs: number
   /** Milliseconds that one call of `verify` may take. */
   readonly verifyTimeoutMs: number
-  /** How often a `verify` that threw is called again. */
+  /** How many times pawl retries a `verify` that threw. */
   readonly verifyRetries: number
   /** The body. Absent: a client answers the call. */
   execute?(input: unknown, ctx: ToolContext): unknown
-  /** Present for a client tool: the milliseconds that an answer is waited for. */
+  /** Present for a client tool: how many milliseconds a call waits for its answer. */
   readonly client?: { readonly timeoutMs?: number }
   /** Says whether a call happened. */
   verify?(input: unknown, ctx: ToolContext): Verdict<unknown> | Promise<Verdict<unknown>>
   /** Names the effect in the outside world. */
   effectId?(result: unknown): string
-  /** What the model is given in place of the result. */
+  /** What the model receives instead of the result. */
   toModel?(result: unknown, ctx: ToolContext): ResultContent
-  /** For the compiler alone: what the tool needs of its agent, and what a client may answer. */
+  /** For the compiler only: what the tool needs from its agent, and what a client may answer. */
   readonly types?: { readonly needs: (given: N) => void; readonly answer: A }
 }
 
-/** On what terms calls of a tool need approval. */
+/** When calls of a tool need approval, and what happens if a request expires. */
 export interface ToolApproval {
   /** Whether this call needs it. */
   needed(input: unknown, ctx: ApprovalContext): ApprovalNeed | Promise<ApprovalNeed>
   /** Milliseconds that a request waits. */
   readonly expiresMs: number
-  /** What becomes of a call whose request expires. */
+  /** What happens to a call whose request expires. */
   readonly onExpiry: 'deny' | 'error'
 }
 

@@ -95,7 +95,7 @@ export function momentOf(text: string): Date {
   return moment
 }
 
-/** Opens the store, works and closes it. */
+/** Opens the store, runs `work` and closes the store. */
 export async function askStore<T>(options: AskingOptions & { follow?: true }, work: (asking: StoreAsking) => Promise<T>): Promise<T> {
   // Loaded on demand, so that `pawl --help` is fast.
   const { openAsking } = await import('../client/queries/asking.ts')
@@ -104,7 +104,7 @@ export async function askStore<T>(options: AskingOptions & { follow?: true }, wo
     ...(typeof postgres === 'string' && { postgres }),
     ...defined({ schema }),
     ...(onWait && { onWait }),
-    // A command that follows outlives an outage and reports it; for any other the outage is its error.
+    // A command that follows survives an outage and reports it; for other commands, the outage is an error.
     ...(options.follow && logger && { logger }),
   })
   try {

@@ -28,7 +28,7 @@ function sayWaits(): (wait: Wait) => void {
   }
 }
 
-/** The deployment. */
+/** Options that select a deployment. */
 export interface DeploymentOptions {
   data: string
   taskQueue?: string
@@ -45,7 +45,7 @@ export function aboutDeployment(command: Command): Command {
 
 /**
  * The addresses of the stack: from the environment, otherwise from the file of a running `pawl dev` in its data folder.
- * @throws CliError `dev_not_running` for a folder that was named and has none.
+ * @throws CliError `dev_not_running` if `--data` names a folder without a running `pawl dev`.
  */
 export async function connectOptions({ data, taskQueue, schema }: DeploymentOptions): Promise<ConnectOptions & Deployment> {
   const named = data === DATA_FOLDER ? undefined : resolve(data)

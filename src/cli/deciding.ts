@@ -7,7 +7,7 @@ import { jsonOption } from './options.ts'
 import { printable } from './terminal.ts'
 import { defined } from '../session/defined.ts'
 
-/** Options of all of them. */
+/** Options of all these commands. */
 export interface DecidingOptions extends DeploymentOptions {
   by: string
   note?: string

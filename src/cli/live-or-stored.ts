@@ -1,11 +1,11 @@
-// Asks a session, or the side store alone if Temporal does not answer.
+// Queries a session, or the side store alone if Temporal does not answer.
 import type { Pawl } from '../client/index.ts'
 import type { StoreAsking } from '../client/queries/asking.ts'
 import { PawlError } from '../session/errors.ts'
 import { askStore } from './asking.ts'
 import { type DeploymentOptions, onDeployment } from './connecting.ts'
 
-/** @throws what Temporal's failure says, if the store does not answer either. */
+/** @throws Temporal's failure, if the store does not answer either. */
 export async function liveOrStored<T>(
   options: DeploymentOptions,
   live: (pawl: Pawl) => Promise<T>,

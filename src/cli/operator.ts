@@ -1,4 +1,4 @@
-// Who runs a command: recorded with what it changes.
+// The person who runs a command: recorded with each change.
 import { userInfo } from 'node:os'
 import { Option } from 'commander'
 

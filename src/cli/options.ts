@@ -5,7 +5,7 @@ import type { Json } from '../session/json.ts'
 
 const MAX_PROCESSES = 64
 
-/** What the help of a command that runs workers says of their log. */
+/** The help text about logs, for commands that log. */
 export const LOG_HELP = `
 Logs go to standard error: JSON, or readable lines on a terminal.
   PAWL_LOG_LEVEL   debug, info (default), warn, error or silent

@@ -1,4 +1,4 @@
-// How a session stands, as lines for a terminal, with the command for everything that a person can do.
+// The status of a session as lines for a terminal, with the command for everything that a person can do.
 import type { SessionReport, SessionWait } from '../client/index.ts'
 import { linesOfProgress, linesOfRecovery } from './chat/lines.ts'
 import { timeOf } from './asking.ts'
@@ -33,7 +33,7 @@ function line(name: string, value: string): string {
 }
 
 function noAttempt(strategy: string): string {
-  return strategy === 'automatic' ? 'as soon as the cause is gone, by itself' : 'no attempt by itself'
+  return strategy === 'automatic' ? 'by itself, as soon as the cause is resolved' : 'no automatic attempt'
 }
 
 const WHO: Record<SessionWait['for'], string> = {
@@ -101,7 +101,7 @@ function fromText({ from, unanswered }: SessionReport): string {
   return unanswered === undefined ? sources[from] : `${sources[from]}. ${unanswered}`
 }
 
-/** A moment, and how far it is away. */
+/** A time, and how far away it is. */
 function whenText(at: number, now: number): string {
   return `${timeOf(new Date(at))} (${agoText(at, now)})`
 }

@@ -27,7 +27,7 @@ export function targetIn({ checkpoint, message, run }: TargetOptions): Target | 
   return run === undefined ? undefined : { run }
 }
 
-/** The same for commands that require a point. @throws CliError `invalid_target`. */
+/** The same for commands that require a point. @throws CliError `invalid_usage`. */
 export function neededTarget(options: TargetOptions): Target {
   const target = targetIn(options)
   if (target) return target

@@ -12,14 +12,14 @@ import { isPool, logger, TEMPORAL_ADDRESS } from '../options/shared.ts'
 /** Options of `Pawl.connect`; all of them have a default. */
 export interface ConnectOptions {
   /**
-   * Where Temporal is, or a connection or client of yours, which stays yours to close. Default: `TEMPORAL_*`, the `pawl dev` that runs in
-   * this folder or one above it, the profile file, and last, with a warning, `127.0.0.1:7233`.
+   * Temporal's address, or your own connection or client, which you close yourself. Default: `TEMPORAL_*`, the `pawl dev` that runs in this
+   * folder or one above it, the profile file, and last, with a warning, `127.0.0.1:7233`.
    */
   temporal?: TemporalAddress | Connection | Client
-  /** Namespace, where `temporal` does not name one. Default: `TEMPORAL_NAMESPACE`, else `default`. */
+  /** Namespace, if `temporal` does not name one. Default: `TEMPORAL_NAMESPACE`, else `default`. */
   namespace?: string
   /**
-   * URL of the side store, or a `pg.Pool` of yours, which stays yours to close; opened on first use. `false`: no side store.
+   * URL of the side store, or your own `pg.Pool`, which you close yourself; opened on first use. `false`: no side store.
    * Default: `DATABASE_URL`, or that of the `pawl dev`.
    */
   postgres?: string | Pool | false
@@ -27,14 +27,14 @@ export interface ConnectOptions {
   schema?: string
   /** Task queue of sessions that do not name one. Default `pawl`, or that of the `pawl dev`. */
   taskQueue?: string
-  /** Must be the workers' own. Not used with a `Client` of yours. Default: Temporal's. */
+  /** Must be the same as the workers'. Not used with your own `Client`. Default: Temporal's. */
   dataConverter?: DataConverter
   /**
-   * Told when Postgres is lost, when it is back, which Temporal is assumed where none is configured, and of events that a slice skipped.
-   * Default: the last two as process warnings.
+   * Logs when Postgres is lost and when it is back, which Temporal is assumed if none is configured, and events that a slice skipped.
+   * Default: the last two become process warnings.
    */
   logger?: Logger
-  /** Told what a call waits for, such as `Postgres at db:5432/pawl`: after two seconds, and then every five. Default: nothing is told. */
+  /** Called with what a call waits for, such as `Postgres at db:5432/pawl`: after two seconds, then every five. Default: none. */
   onWait?: (wait: Wait) => void
 }
 
@@ -54,7 +54,7 @@ const OPTIONS = options({
 
 const ADDRESSED = options({ temporal: TEMPORAL_ADDRESS.optional() })
 
-/** The options, unchanged. @throws InvalidOption. */
+/** Checks the options and returns them unchanged. @throws InvalidOption. */
 export function checkConnect(given: ConnectOptions): ConnectOptions {
   checkOptions(OPTIONS, given)
   const { temporal } = given

@@ -6,12 +6,12 @@ import { tellIfSlow } from '../connect/waits.ts'
 import type { ConnectOptions } from './connect-options.ts'
 import { defined } from '../session/defined.ts'
 
-/** Whether the options say which Temporal. */
+/** Whether the options say which Temporal to connect to. */
 export function namesTemporal({ temporal }: ConnectOptions): boolean {
   return temporal instanceof Client || temporal instanceof Connection || temporal?.address !== undefined
 }
 
-/** The client, and what closes its connection, if that is our own. `found`: the address of a `pawl dev`. */
+/** The client, and a function that closes its connection if we opened it. `found`: the address of a `pawl dev`. */
 export async function temporalClient(
   options: ConnectOptions,
   found?: TemporalAddress,

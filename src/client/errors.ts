@@ -1,4 +1,4 @@
-// What a backend may have to catch.
+// Errors that a backend may have to catch.
 import type { RecoveryStrategy } from '../session/events.ts'
 import { PawlError } from '../session/errors.ts'
 
@@ -17,24 +17,27 @@ export class RunInterrupted extends PawlError {
   override readonly name = 'RunInterrupted'
   /** The run that was stopped. */
   readonly run: number
-  /** Why, as whoever stopped it said. */
+  /** The reason that was given for stopping it. */
   readonly reason: string | undefined
 
   constructor(run: number, reason: string | undefined) {
-    super('run_interrupted', `Run ${run} was interrupted${reason === undefined ? '' : `: ${reason}`}. Send a message to go on.`)
+    super('run_interrupted', `Run ${run} was interrupted${reason === undefined ? '' : `: ${reason}`}. Send a message to continue.`)
     this.run = run
     this.reason = reason
   }
 }
 
-/** The run failed, and the session is (or was) in `error`. `code` is the reason's: `max_turns`, `deadline_exceeded`, a model's error code, … */
+/**
+ * The run failed, and the session is (or was) in `error`. `code` names the reason: `max_turns`, `deadline_exceeded`, a model's error
+ * code, …
+ */
 export class RunFailed extends PawlError {
   override readonly name = 'RunFailed'
   /** The run that failed; undefined: the session failed before a run. */
   readonly run: number | undefined
-  /** Why. */
+  /** Why it failed. */
   readonly reason: string
-  /** How pawl suggests to go on. */
+  /** The recovery strategy that pawl suggests. */
   readonly strategy: RecoveryStrategy | 'automatic'
 
   constructor(failed: { run?: number; code: string; reason: string; strategy: RecoveryStrategy | 'automatic' }) {
@@ -45,7 +48,7 @@ export class RunFailed extends PawlError {
   }
 }
 
-/** The run had not settled in time; it continues. The message says how it stood. Code `result_timeout`. */
+/** The run had not settled in time; it continues. The message says where the run was. Code `result_timeout`. */
 export class ResultTimeout extends PawlError {
   override readonly name = 'ResultTimeout'
 
@@ -61,35 +64,35 @@ export class ResultTimeout extends PawlError {
 export class SessionNotFound extends PawlError {
   override readonly name = 'SessionNotFound'
 
-  /** `where`: what was looked through, if it was not all that could know the session. */
+  /** `where`: the only place that was searched, if others could know the session, too. */
   constructor(sessionId: string, { where, cause }: { where?: 'store'; cause?: unknown } = {}) {
     const text =
       where === 'store'
-        ? `The side store has no session "${sessionId}": check its id. One that was just started is stored once a worker serves its agent; \`pawl show\` says what it waits for.`
+        ? `The side store has no session "${sessionId}": check its id. A session that was just started is stored once a worker serves its agent; \`pawl show\` says what it waits for.`
         : `There is no session "${sessionId}": check its id, or send it a message to start it.`
     super('session_not_found', text, { cause })
   }
 }
 
-/** What is said of a session that does not answer. */
+/** Details of a session that does not answer. */
 export interface Unavailable {
-  /** What is the matter with it, as the rest of a sentence that begins with the session. */
+  /** What is wrong with it: the rest of a sentence that begins with the session. */
   what: string
   /** What to do about it: a sentence. */
   advice?: string
-  /** What it waits for, where that is known. */
+  /** What it waits for, if that is known. */
   waitsFor?: string
   /** The error behind it. */
   cause?: unknown
 }
 
 /**
- * The session does not answer now: no worker takes it up, its past cannot be read from Postgres, or it has not carried out in time what
- * it was asked. The message says which; `waitsFor` is what it waits for, if that is known. Code `session_unavailable`.
+ * The session does not answer now: no worker serves it, its past cannot be read from Postgres, or it did not carry out a request in time.
+ * The message says which; `waitsFor` is what it waits for, if that is known. Code `session_unavailable`.
  */
 export class SessionUnavailable extends PawlError {
   override readonly name = 'SessionUnavailable'
-  /** What the session waits for, where that is known. */
+  /** What the session waits for, if that is known. */
   readonly waitsFor: string | undefined
 
   constructor(sessionId: string, { what, advice = 'Start a worker on its task queue and ask again.', waitsFor, cause }: Unavailable) {
@@ -99,7 +102,7 @@ export class SessionUnavailable extends PawlError {
 }
 
 /**
- * The session cannot be recovered in this way. Codes: `not_in_error`, `recovers_by_itself`, `outcome_unknown`, `no_effect`,
+ * The session cannot be recovered this way. Codes: `not_in_error`, `recovers_by_itself`, `outcome_unknown`, `no_effect`,
  * `too_many_messages`, `choose_strategy`, `unknown_strategy`, `no_run`.
  */
 export class RecoveryRefused extends PawlError {
@@ -107,7 +110,7 @@ export class RecoveryRefused extends PawlError {
 }
 
 /**
- * What was asked of a session cannot be done; nothing has changed. Codes: of `rollback` and `fork` `checkpoint_not_found`,
+ * A request to a session cannot be carried out; nothing has changed. Codes: of `rollback` and `fork` `checkpoint_not_found`,
  * `message_not_found`, `run_not_found`, `target_archived`, `invalid_target`, `session_exists`; of `approve`, `deny`, `answer` and `resolve`
  * `call_not_found`, `not_waiting`, `digest_mismatch`, `approval_expired`, `invalid_arguments`, `already_completed`, `invalid_answer`,
  * `not_unknown`, `call_has_ended`, `invalid_resolution`, `agent_not_served`; of all `invalid_request`, `stale_watermark`.

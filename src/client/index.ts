@@ -1,4 +1,4 @@
-// `pawl/client`: what a backend uses. Imports nothing of the worker and no native file.
+// `pawl/client`: what a backend uses. Imports nothing from the worker and no native file.
 export { ConnectError } from '../connect/errors.ts'
 export type { TemporalAddress } from '../connect/temporal.ts'
 export type {

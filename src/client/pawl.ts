@@ -1,4 +1,4 @@
-// The client: what a backend starts with.
+// The client: a backend's entry point.
 import { randomUUID } from 'node:crypto'
 import type { Agent, OutputOf } from '../agent/agent.ts'
 import { findDevDeployment } from '../connect/dev-stack.ts'
@@ -16,7 +16,7 @@ import { type Upkeep, upkeepOf } from './admin/upkeep.ts'
 import { type Reach, reachOf } from './reach.ts'
 import { defined } from '../session/defined.ts'
 
-/** A connection to a pawl deployment: its Temporal and its side store. What is asked of the side store is said in `Asking`. */
+/** A connection to a pawl deployment: its Temporal and its side store. `Asking` documents the queries to the side store. */
 export class Pawl implements Asking, Upkeep {
   /** Sessions as rows of the side store. */
   readonly sessions: Asking['sessions']
@@ -34,7 +34,7 @@ export class Pawl implements Asking, Upkeep {
   readonly rebuild: Upkeep['rebuild']
   readonly prune: Upkeep['prune']
   readonly erase: Upkeep['erase']
-  /** Keys of `pawl serve`, and of a server of yours that uses `apiKeyAuthorize`. */
+  /** Keys for `pawl serve`, and for a server of yours that uses `apiKeyAuthorize`. */
   readonly apiKeys: ApiKeys
   readonly #parts: SessionParts
   readonly #close: () => Promise<void>
@@ -62,8 +62,8 @@ export class Pawl implements Asking, Upkeep {
   }
 
   /**
-   * Connects to Temporal: the one that the options name, else `TEMPORAL_*`, else that of the `pawl dev` that runs in this folder or one
-   * above, else, with a warning, `127.0.0.1:7233`. The side store is opened on first use; `send` does not need it.
+   * Connects to Temporal: the one in the options, else the one in `TEMPORAL_*`, else that of the `pawl dev` that runs in this folder or one
+   * above it, else, with a warning, the one at `127.0.0.1:7233`. The side store is opened on first use; `send` does not need it.
    * @throws InvalidOption `invalid_option`; ConnectError `no_temporal`; StoreError `invalid_postgres_url`, `invalid_store_options`.
    */
   static async connect(given: ConnectOptions = {}): Promise<Pawl> {
@@ -71,7 +71,7 @@ export class Pawl implements Asking, Upkeep {
     const found = namesTemporal(options) ? {} : await findDevDeployment()
     const { taskQueue = found.taskQueue ?? DEFAULT_TASK_QUEUE, onWait: tell } = options
     const postgres = options.postgres ?? process.env.DATABASE_URL ?? found.postgres
-    // First, for an address that cannot be one is refused, and nothing may be left open then.
+    // Before the connection: an invalid address makes this throw, and nothing may stay open then.
     const store = postgres ? openStore({ ...storeOptions(options), postgres }) : undefined
     const { client, close } = await temporalClient(options, found.temporal)
     return new Pawl({ client, store, taskQueue, tell, logger: options.logger }, async () => {
@@ -81,8 +81,9 @@ export class Pawl implements Asking, Upkeep {
   }
 
   /**
-   * The session `id`, or a new one. Nothing is started before its first `send`. The agent is named, which its type checks
-   * (`pawl.session<typeof support>(id, { agent: 'support', context })`), or given itself: `pawl.session(id, { agent: support, context })`.
+   * Returns a handle for the session `id`, or for a new one. Nothing starts before its first `send`. Pass the agent's name, with its type
+   * to check it (`pawl.session<typeof support>(id, { agent: 'support', context })`), or the agent itself:
+   * `pawl.session(id, { agent: support, context })`.
    * @throws InvalidMessage `invalid_session_id`; InvalidOption `invalid_option`.
    */
   session<A extends Agent>(id: string | undefined, options: SessionOptions<A> & { agent: A }): SessionHandle<OutputOf<A>>
@@ -97,7 +98,7 @@ export class Pawl implements Asking, Upkeep {
     return reachOf(this.#parts)
   }
 
-  /** Closes what `connect` opened; a connection, client or pool of yours stays open. */
+  /** Closes what `connect` opened; your own connection, client or pool stays open. */
   close(): Promise<void> {
     return this.#close()
   }

@@ -1,20 +1,20 @@
-// What of a deployment answers, for probes: asked briefly, and never throws.
+// Which parts of a deployment answer, for probes: asks briefly and never throws.
 import type { SessionParts } from './session/session.ts'
 import { inTime } from './session/in-time.ts'
 
 const PATIENCE_MS = 2_000
-/** Nothing is read of it: an unknown session is the cheapest question. */
+/** The id of no session: looking up an unknown session is the cheapest query. */
 const NOBODY = '-'
 
-/** What of a deployment answers. */
+/** Which parts of a deployment answer. */
 export interface Reach {
-  /** Whether the Temporal server does: without it, nothing works. */
+  /** Whether the Temporal server answers: without it, nothing works. */
   temporal: boolean
-  /** Whether the side store does: without it, sessions go on and lists do not; null: there is none. */
+  /** Whether the side store answers: without it, sessions continue but lists fail; null: there is no side store. */
   store: boolean | null
 }
 
-/** Asks both, at most two seconds. */
+/** Asks both, and waits at most two seconds. */
 export async function reachOf({ client, store }: Pick<SessionParts, 'client' | 'store'>): Promise<Reach> {
   const [temporal, stored] = await Promise.all([
     answers(client.withDeadline(Date.now() + PATIENCE_MS, () => client.workflowService.getSystemInfo({}))),

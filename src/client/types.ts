@@ -1,4 +1,4 @@
-// What a backend gives the client and gets from it.
+// The types of the client's interface: options, handles and results.
 import type { Agent, ContextOf } from '../agent/agent.ts'
 import type { Slice } from '../agent/slice.ts'
 import type { AnswerOf, Tool, ToolNeeds } from '../agent/tool.ts'
@@ -20,73 +20,73 @@ import type { SessionBudget } from './session/budget.ts'
 import type { RunReport } from './session/run-report.ts'
 import type { SessionReport } from './session/status.ts'
 
-/** How a session is opened, whichever its agent. */
+/** Options for opening a session with any agent. */
 export interface OpeningOptions {
-  /** What lists can be filtered by: at most 16,000 bytes of JSON. Default: none. */
+  /** Tags that lists can filter by: at most 16,000 bytes of JSON. Default: none. */
   tags?: string[]
   /** Task queue of the workers that serve the session. Default: the client's. */
   taskQueue?: string
   /** How long the session stays open without a message, at most 24 days. Default `'24h'`. */
   idleTimeout?: Duration
   /**
-   * How long a call may wait for a worker that serves it, at most 24 days; the session is then in `error: agent_not_served`.
+   * How long a call may wait for a worker that serves it, at most 24 days. After that, the session enters `error: agent_not_served`.
    * Default `'2m'`.
    */
   notServedAfter?: Duration
 }
 
-/** Which agent a session talks to, and its context: required together where the agent's `context` schema requires one. */
+/** Which agent a session talks to, and its context: required together if the agent's `context` schema requires one. */
 export type AgentAndContext<A extends Agent> =
   null extends ContextOf<A>
     ? {
         /** The agent, or its name. Required to start or resume a session. */
         agent?: A['name'] | NoInfer<A>
-        /** Whom the session is for, at most 100,000 bytes of JSON. Used when the session is started. Default `null`. */
+        /** Who the session is for, at most 100,000 bytes of JSON. Used when the session starts. Default `null`. */
         context?: ContextOf<A>
       }
     :
         | {
             /** The agent, or its name. Required to start or resume a session. */
             agent: A['name'] | NoInfer<A>
-            /** Whom the session is for, at most 100,000 bytes of JSON. Used when the session is started. */
+            /** Who the session is for, at most 100,000 bytes of JSON. Used when the session starts. */
             context: ContextOf<A>
           }
         | { agent?: undefined; context?: undefined }
 
-/** Options of `pawl.session`; used when the session is started. */
+/** Options of `pawl.session`; used when the session starts. */
 export type SessionOptions<A extends Agent = Agent<Json>> = OpeningOptions & AgentAndContext<A>
 
 /** Options of `session.send`. */
 export interface SendOptions {
   /** Identifies the message: the same id is accepted once. 1 to 200 characters. Default: a new UUID. */
   messageId?: string
-  /** What the run's tools get as `ctx.metadata`: at most 16,000 bytes of JSON. Default `{}`. */
+  /** Passed to the run's tools as `ctx.metadata`: at most 16,000 bytes of JSON. Default `{}`. */
   metadata?: JsonObject
-  /** Who sends it, recorded with the message: at most 1,000 bytes of JSON (`invalid_request`). Default: none. */
+  /** Who sends the message; recorded with it: at most 1,000 bytes of JSON (`invalid_request`). Default: none. */
   by?: string
   /**
-   * The span that the run is linked with, as the header `traceparent` of W3C Trace Context names it: a web server's handler has it from its
-   * request. Default: the active span of OpenTelemetry, if your process has set it up.
+   * The span to link the run with, in the format of W3C Trace Context's `traceparent` header: a web server's handler finds it in its
+   * request. Default: OpenTelemetry's active span, if your process has set OpenTelemetry up.
    */
   traceparent?: string
   /**
-   * How long the answer may take from when the session accepts the message, at most 24 days: the run that takes it fails with
-   * `deadline_exceeded` then, wherever it is. Default: none.
+   * Time limit for the answer, counted from when the session accepts the message; at most 24 days. After that, the run that takes the
+   * message fails with `deadline_exceeded`, whatever it is doing. Default: none.
    */
   deadline?: Duration
   /**
-   * Promises that the session has never existed. Without it, a worker looks for the past of a session whose workflow is not running, and
-   * waits while Postgres is away. Default true for an id that pawl made. One that existed would begin again from nothing.
+   * Promises that the session has never existed. Without it, a worker looks up the past of a session whose workflow is not running, and
+   * waits while Postgres is unreachable. Default true for an id that pawl generated. One that did exist would start over with nothing.
    */
   isNew?: boolean
   /**
-   * Interrupts a run that is going on, in the same request; the message opens the next run, after messages that already wait. Without a run,
-   * and if the id was accepted before, nothing is interrupted. Default false: the run sees the message in its next turn.
+   * Interrupts the run in progress, in the same request; the message opens the next run, after messages that already wait. If no run is
+   * in progress, or the id was accepted before, nothing is interrupted. Default false: the run sees the message in its next turn.
    */
   interrupt?: boolean
 }
 
-/** How a run ended well. `O`: the type of its output. */
+/** The result of a run that completed. `O`: the type of its output. */
 export interface RunResult<O = unknown> {
   /** Number of the run within the session, from 1. */
   run: number
@@ -95,30 +95,30 @@ export interface RunResult<O = unknown> {
   /** The model's last message. */
   message: { role: 'assistant'; content: AssistantBlock[] }
   /**
-   * What the run gave, as its agent's `output` schema made it of the model's arguments. Absent for an agent without `output`, and for a run
-   * that a worker completed whose build had none.
+   * The run's output: the model's arguments as parsed by the agent's `output` schema. Absent for an agent without `output`, and for a run
+   * completed by a worker whose build had no `output`.
    */
   output: O
-  /** Why the model stopped. Of a `refusal`, and of an answer that was cut off, the text is incomplete or empty. */
+  /** Why the model stopped. After a `refusal` or a cut-off answer, the text is incomplete or empty. */
   stopReason: StopReason
-  /** The model that gave it: after a failure, one of the agent's `fallback`. */
+  /** The model that answered: after a failure, one of the agent's `fallback` models. */
   model: string
   /** Tokens used by the run. */
   usage: Usage
 }
 
-/** How a run stands when it has settled. `O`: the type of its output. */
+/** The outcome of a run that has settled. `O`: the type of its output. */
 export type RunSettled<O = unknown> =
   | ({ status: 'completed' } & RunResult<O>)
   | { status: 'interrupted'; run: number; reason?: string }
   | { status: 'failed'; run?: number; code: string; reason: string; strategy: RecoveryStrategy | 'automatic' }
   | { status: 'rejected'; code: string; reason: string }
-  /** It goes on when somebody has said what these calls wait for. */
+  /** The run continues once these calls receive the decision, answer or resolution that they wait for. */
   | { status: 'waiting'; run: number; pending: WaitingCall[] }
 
-/** A call that waits for somebody: for approval, for a client's answer, or for what became of it (`unknown`). */
+/** A call that waits for a person or a client: for approval, for a client's answer, or for a report of what became of it (`unknown`). */
 export interface WaitingCall {
-  /** For what it waits. */
+  /** What it waits for. */
   kind: 'approval' | 'client' | 'unknown'
   /** The call's id: `t_<run>_<turn>_<index>`. */
   callId: string
@@ -128,54 +128,54 @@ export interface WaitingCall {
   tool: string
   /** The model's arguments. */
   input: Json
-  /** Of the arguments: what `approve` and `deny` want. */
+  /** Digest of the arguments, which `approve` and `deny` require. */
   digest?: string
-  /** Why approval is needed, as the tool says it. */
+  /** Why approval is needed, according to the tool. */
   reason?: string
-  /** Until when it waits, in milliseconds since 1970. */
+  /** When the wait expires, in milliseconds since 1970. */
   expiresAt?: number
 }
 
-/** How long a run is waited for. */
+/** How long to wait for a run. */
 export interface WaitOptions {
-  /** At most 24 days; then `ResultTimeout`, and the run continues. Default: as long as the run takes. */
+  /** At most 24 days; after that the wait rejects with `ResultTimeout`, and the run continues. Default: as long as the run takes. */
   timeout?: Duration
-  /** Ends the wait: it rejects with the signal's reason. Default: none. */
+  /** Ends the wait, which then rejects with the signal's reason. Default: none. */
   signal?: AbortSignal
 }
 
-/** One run, by the message that belongs to it. `O`: the type of its output. */
+/** One run, identified by a message that belongs to it. `O`: the type of its output. */
 export interface RunHandle<O = unknown> {
   /** The session's id. */
   readonly sessionId: string
   /** The message that the run belongs to. */
   readonly messageId: string
   /**
-   * The run's answer; waits through `waiting` and through errors that pawl leaves by itself.
+   * Returns the run's answer. Keeps waiting through `waiting` and through errors that pawl recovers from by itself.
    * @throws RunInterrupted `run_interrupted`; RunFailed and MessageRejected, with the code that the session recorded; ResultTimeout
    * `result_timeout`; InvalidOption `invalid_option`.
    */
   result(options?: WaitOptions): Promise<RunResult<O>>
   /**
-   * The same without throwing for how the run ended; and it resolves too when the run waits for somebody: with what is pending.
-   * For a message that waits for its turn in a run that waits, it resolves later.
+   * Like `result`, but resolves however the run ended. It also resolves when the run waits for a person or a client, with the
+   * pending calls. For a message that the waiting run has not taken yet, it resolves later.
    */
   settled(options?: WaitOptions): Promise<RunSettled<O>>
   /** The session's events from this message on, until its run has ended. */
   events(options?: { signal?: AbortSignal }): AsyncIterable<SessionEvent>
-  /** The same, and between the events what the run's model is saying: see `session.watch`. */
+  /** The same events, and between them the pieces of the model's answer: see `session.watch`. */
   stream(options?: { signal?: AbortSignal }): AsyncIterable<Exclude<WatchItem, { type: 'status' }>>
 }
 
-/** Who asks for something, and why: recorded with it. */
+/** Who makes a request, and why; recorded with the request. */
 export interface By {
-  /** Who asked for it: at most 1,000 bytes. */
+  /** Who makes the request: at most 1,000 bytes. */
   by?: string
   /** Why: at most 4,000 bytes. */
   reason?: string
 }
 
-/** Which limits are raised, and to what. */
+/** Which limits to raise, and to what. */
 export interface RaiseOptions extends By {
   /** US dollars, above 0 and at most 1,000,000. */
   maxUsd?: number
@@ -185,38 +185,38 @@ export interface RaiseOptions extends By {
   scope?: BudgetScope
 }
 
-/** How a session is taken out of `error`. */
+/** How to take a session out of `error`. */
 export interface RecoverOptions extends By {
   /**
-   * Default: the strategy that the session's error names (`state.error.strategy`); `state.error.options` are those that are possible.
+   * Default: the strategy that the session's error names (`state.error.strategy`); `state.error.options` lists the possible ones.
    *
    * - `continue_run`: the run retries the step that failed; nothing is undone.
-   * - `restart_run`: the run's messages are answered from the beginning; what the run had said is archived.
+   * - `restart_run`: the run answers its messages from the beginning; its earlier answers and calls are archived.
    * - `restart_from_last_effect`: the run continues after the turn of its newest completed effect; later turns are archived.
-   * - `selective`: of the failed turn's calls, some are kept, skipped or made again: see `keep`. The default where calls are named.
-   * - `abandon`: the run ends; its answers and calls are archived, and what users said stays.
+   * - `selective`: of the failed turn's calls, some are kept, skipped or repeated: see `keep`. The default if calls are named.
+   * - `abandon`: the run ends; its answers and calls are archived, and the users' messages stay.
    */
   strategy?: Exclude<RecoveryStrategy, 'manual'>
   /**
-   * Ids of calls of the failed turn whose results stay. Calls that are not named keep their results, too, or continue without one; but all
-   * calls whose outcome is unknown must be named.
+   * Ids of calls of the failed turn whose results are kept. Calls that are not named also keep their results, or continue without one, but
+   * all calls whose outcome is unknown must be named.
    */
   keep?: readonly string[]
-  /** Ids of calls that are not executed, or not again: the model is told that they were skipped. */
+  /** Ids of calls to skip: they are not executed, or not executed again, and the model is told that they were skipped. */
   skip?: readonly string[]
-  /** Ids of calls that are made again, each as another generation: `t_1_2_0#2`. */
+  /** Ids of calls to repeat, each as a new generation: `t_1_2_0#2`. */
   redo?: readonly string[]
-  /** Effects that completed may happen again, if their calls are in `redo`. Needs `by`. */
+  /** Lets completed effects happen again if their calls are in `redo`. Requires `by`. */
   force?: boolean
 }
 
 /**
- * A point of the session's past: a checkpoint by its version, or just before a message was taken in, or a run began.
+ * A point in the session's past: a checkpoint, by its version, or the moment just before a turn took a message or a run began.
  * `keys: 'forgotten'`: you have undone the effects after that point outside of pawl, so they may happen again. Default: they count.
  */
 export type RollbackOptions = Target & By & { keys?: 'kept' | 'forgotten' }
 
-/** Of a fork. Without a target it begins where the session is. */
+/** Options of a fork. Without a target, it begins where the session is now. */
 export type ForkOptions = Partial<{ checkpoint: number; message: string; run: number }> & {
   /** The new session's id. Default: a new UUID. */
   id?: string
@@ -225,30 +225,30 @@ export type ForkOptions = Partial<{ checkpoint: number; message: string; run: nu
    * count as completed in the fork too. Default `carried`.
    */
   keys?: 'carried' | 'forgotten'
-  /** Whether a run that is going on is interrupted first. Default true. */
+  /** Whether to interrupt a run in progress first. Default true. */
   interrupt?: boolean
-  /** Default: the session's own. */
+  /** The new session's tags. Default: those of the original. */
   tags?: string[]
   by?: string
 }
 
-/** Which arguments of a call were looked at, by whom, and what is to be said of it. */
+/** A decision about a call: which arguments it is about, who made it, and a note. */
 export interface Decision {
-  /** Of the arguments, as `approval_requested` and the list of what is pending give it. */
+  /** Digest of the arguments, from `approval_requested` or the list of pending calls. */
   digest: string
-  /** Who asked for it: at most 1,000 bytes. */
+  /** Who decided: at most 1,000 bytes. */
   by?: string
-  /** What there is to say about it: at most 4,000 bytes. */
+  /** A note about the decision: at most 4,000 bytes. */
   note?: string
 }
 
-/** The value of a slice at a moment of the session's past. */
+/** The value of a slice at a moment in the session's past. */
 export interface SliceMoment<V = unknown> {
   /** The value. */
   value: V
   /** The checkpoint's version; null: the newest event. */
   checkpoint: number | null
-  /** The event up to which it was folded. */
+  /** The `seq` of the last event folded into it. */
   seq: number
   /** When that event happened. */
   createdAt: Date
@@ -262,71 +262,80 @@ export interface SessionHandle<O = unknown> extends SessionAsking {
   readonly id: string
   /**
    * Sends a user message: starts, resumes or continues the session. Durable when it resolves, even with no worker running.
-   * A session with an id of yours may have a past, which its worker reads from Postgres before it opens it. The first message of one that
-   * cannot have a past needs no Postgres: `send(text, { isNew: true })`.
+   * If you chose the session's id, the session may have a past, which a worker reads from Postgres before it opens the session. The first
+   * message of a session that cannot have a past needs no Postgres: `send(text, { isNew: true })`.
    * Content of more than 1,000,000 bytes of JSON, up to 20,000,000, goes to the side store first and needs it.
-   * @throws InvalidMessage (`empty_message`, `message_too_large`, `invalid_context`, …), InvalidOption `invalid_option`, and StoreError `store_unavailable` for
-   * large content, before anything is recorded; ConnectError `no_temporal` if the server does not answer within 30 s.
+   * @throws InvalidMessage (`empty_message`, `message_too_large`, `invalid_context`, …), InvalidOption `invalid_option`, and StoreError
+   * `store_unavailable` for large content, before anything is recorded; ConnectError `no_temporal` if the server does not answer within
+   * 30 s.
    */
   send(content: string | UserBlock[], options?: SendOptions): Promise<RunHandle<O>>
-  /** The handle of a message that was sent before. */
+  /** The handle of the run of a message that was sent before. */
   run(messageId: string): RunHandle<O>
-  /** The session's state, from the workflow, else from the store. @throws SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable`, which says what it waits for. */
+  /**
+   * The session's state, from the workflow, else from the store.
+   * @throws SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable`, which says what it waits for.
+   */
   state(): Promise<SessionState>
   /**
-   * How the session stands, and what it waits for: from the workflow, else from the store, and says which. Unlike `state()` it also tells what
-   * holds the workflow up, and how far the store is.
+   * The session's status and what it waits for: from the workflow, else from the store; the report says which. Unlike `state()`, it also
+   * says what holds the workflow up, and how far its events are stored.
    * @throws SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable` if neither can be read.
    */
   status(): Promise<SessionReport>
   /**
-   * One run, by default the newest: its calls with their attempts and effects and, if it has failed, what each strategy would keep and redo.
+   * One run, by default the newest: its calls with their attempts and effects and, if it failed, what each strategy would keep and redo.
    * @throws RequestRefused `run_not_found`; SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable`.
    */
   runReport(run?: number): Promise<RunReport>
-  /** All messages of the transcript; those that no turn has taken yet come last. @throws SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable`. */
+  /**
+   * All messages of the transcript; those that no turn has taken yet come last.
+   * @throws SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable`.
+   */
   messages(): Promise<MessageRow[]>
   /**
-   * The plan as it is now; null: there is none. Its agent must have the option `plan`.
+   * The current plan; null: there is none. Requires an agent with the option `plan`.
    * @throws SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable`.
    */
   plan(): Promise<Plan | null>
   /**
-   * All versions of the plan, oldest first, also those that the session has gone back behind (`archivedSeq`).
+   * All versions of the plan, oldest first, including those archived when the session went back (`archivedSeq`).
    * @throws SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable`.
    */
   plans(): Promise<PlanVersion[]>
   /**
-   * The memory as it is now: the blocks that the agent declares, also empty ones, and those that it no longer declares but that have text.
+   * The current memory: the blocks that the agent declares, including empty ones, and blocks that it no longer declares but that have text.
    * The declaration is known from the session's first model call on.
    * @throws SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable`.
    */
   memory(): Promise<MemoryBlock[]>
   /**
-   * All versions of the memory, oldest first, also those that the session has gone back behind (`archivedSeq`).
+   * All versions of the memory, oldest first, including those archived when the session went back (`archivedSeq`).
    * @throws SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable`.
    */
   memoryVersions(): Promise<MemoryVersion[]>
   /**
-   * The transcript as it was at a checkpoint, or just before a message was taken in or a run began; also in a past that was left since.
-   * @throws RequestRefused (`checkpoint_not_found`, `message_not_found`, `run_not_found`, `invalid_target`); SessionNotFound `session_not_found`.
+   * The transcript as it was at a checkpoint, or just before a turn took a message or a run began; also in an archived past.
+   * @throws RequestRefused (`checkpoint_not_found`, `message_not_found`, `run_not_found`, `invalid_target`); SessionNotFound
+   * `session_not_found`.
    */
   messagesUpTo(target: Target): Promise<MessageRow[]>
   /**
    * A value that an event refers to by `blob.sha256`, as JSON text: a message's content, or `{ value, content }` of a tool result.
-   * Null: it is not, or no more, in the side store. @throws StoreError `no_store`, `store_unavailable`.
+   * Null: it is not, or no longer, in the side store. @throws StoreError `no_store`, `store_unavailable`.
    */
   blob(sha256: string): Promise<string | null>
   /**
-   * The value of a slice, folded from the session's events by the code of `slice` as this process has it: now, or at a checkpoint (its
-   * version), also in a past that was left since.
+   * The value of a slice, folded from the session's events by this process's code of `slice`: now, or at a checkpoint (by its version),
+   * also in an archived past.
    * @throws RequestRefused `checkpoint_not_found`, or `events_gone` for a pruned session; InvalidOption `invalid_option`; SessionNotFound
-   * `session_not_found`; SessionUnavailable `session_unavailable`; StoreError `no_store`, `store_unavailable` if large values cannot be read.
+   * `session_not_found`; SessionUnavailable `session_unavailable`; StoreError `no_store`, `store_unavailable` if large values cannot be
+   * read.
    */
   slice<V>(slice: Slice<string, V>, options?: { at?: number }): Promise<V>
   /**
-   * Its values over time: at each checkpoint by which the value had changed, and now if it has changed since; oldest first. Rejects as the
-   * above does.
+   * The slice's values over time: at each checkpoint where the value had changed, and now if it has changed since; oldest first. Rejects
+   * like the overload above.
    */
   slice<V>(slice: Slice<string, V>, options: { all: true }): Promise<SliceMoment<V>[]>
   /**
@@ -335,36 +344,37 @@ export interface SessionHandle<O = unknown> extends SessionAsking {
    */
   events(options?: { after?: number; follow?: boolean; signal?: AbortSignal }): AsyncIterable<SessionEvent>
   /**
-   * What happens in the session after the event `after` (default 0: from its beginning): every event once and in order, between them what the
-   * model is saying, from the first piece of the answer in progress, and how the session stands. Until the session closes or `signal` aborts.
-   * It is read as fast as the iterator is asked: a watcher that waits costs nothing and misses no event, but may miss pieces of an answer
-   * that is recorded meanwhile. Without Postgres, events still arrive; pieces do not.
+   * What happens in the session after the event `after` (default 0: from its beginning), until the session closes or `signal` aborts: every
+   * event once and in order, and between them the pieces of the model's answer, from the first piece of the answer in progress, and the
+   * session's status. It reads as fast as you iterate: a watcher that pauses costs nothing and misses no event, but may miss pieces of an
+   * answer that is recorded meanwhile. Without Postgres, events still arrive; pieces do not.
    */
   watch(options?: { after?: number; signal?: AbortSignal }): AsyncIterable<WatchItem>
   /**
-   * Stops the run that is going on; its outcome is `interrupted`. The signals of its model call and its tools abort. Messages not yet seen
-   * open the next run. @throws RequestRefused `invalid_request`; SessionNotFound `session_not_found` if no workflow of the session is open.
+   * Stops the run in progress; its outcome is `interrupted`. The signals of its model call and its tools abort. Messages that it has not
+   * seen open the next run.
+   * @throws RequestRefused `invalid_request`; SessionNotFound `session_not_found` if no workflow of the session is open.
    */
   interrupt(options?: { reason?: string; by?: string }): Promise<void>
   /**
-   * Takes a session out of `error`, also one whose workflow has closed. Effects that the run completed are never repeated: they are replayed
-   * by their keys, and the model is told of those that its transcript no longer shows.
+   * Takes a session out of `error`, even if its workflow has closed. Effects that the run completed are never repeated: they are replayed
+   * by their keys, and the model is told about those that its transcript no longer shows.
    *
    * @throws RecoveryRefused `not_in_error`, `recovers_by_itself`, `outcome_unknown`, `no_effect`, `too_many_messages`, `choose_strategy`,
    * `unknown_strategy`, `no_run`; SessionNotFound `session_not_found`.
    */
   recover(options?: RecoverOptions): Promise<void>
   /**
-   * Has the newest run's messages answered again: the session goes back to before its opening message, which waits again with the same id.
+   * Answers the newest run's messages again: the session goes back to before its opening message, which waits again with the same id.
    * A run in progress is interrupted. The intent stays the same, so effects that the run completed are replayed, not repeated.
    *
    * @throws RequestRefused `run_not_found`, `outcome_unknown`; SessionNotFound `session_not_found`.
    */
   regenerate(options?: By): Promise<RunHandle<O>>
   /**
-   * Pauses the session: the step in progress (a model call, or the calls that run) finishes, with its retries, and no other one begins until
-   * `unpause`. Messages, decisions and answers are accepted and take effect then. A session whose workflow has closed is opened again for
-   * it. `already`: it was paused before, and nothing has changed.
+   * Pauses the session: the step in progress (a model call, or the running calls) finishes, including its retries, and no other step begins
+   * until `unpause`. Messages, decisions and answers are accepted meanwhile and take effect after `unpause`. A session whose workflow has
+   * closed is reopened for this. `already`: it was paused before, and nothing has changed.
    * @throws RequestRefused `invalid_request`; SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable`.
    */
   pause(options?: By): Promise<PauseAnswer>
@@ -375,10 +385,10 @@ export interface SessionHandle<O = unknown> extends SessionAsking {
   unpause(options?: By): Promise<UnpauseAnswer>
   /**
    * Raises limits of the run in progress or the one that failed (`scope: 'run'`, the default), or of the session: `maxUsd` and
-   * `maxTotalTokens` are the whole new limits. A session in `error: budget_exhausted`, or paused because a cost had to be assumed, continues
-   * in place. `already`: the limits were as high before, and nothing has changed.
-   * @throws RequestRefused `invalid_raise`, `limit_lower`, `no_limit` if the agent declares no such limit, `no_current_run`, `invalid_request`;
-   * SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable`.
+   * `maxTotalTokens` are the complete new limits. A session in `error: budget_exhausted`, or paused because a cost had to be assumed,
+   * continues in place. `already`: the limits were already that high, and nothing has changed.
+   * @throws RequestRefused `invalid_raise`, `limit_lower`, `no_limit` if the agent declares no such limit, `no_current_run`,
+   * `invalid_request`; SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable`.
    */
   raise(limits: RaiseOptions): Promise<RaiseAnswer>
   /**
@@ -388,35 +398,54 @@ export interface SessionHandle<O = unknown> extends SessionAsking {
    */
   budgets(): Promise<SessionBudget[]>
   /**
-   * Closes the session once its run has ended and everything is stored. The next `send` opens it again.
+   * Closes the session once its run has ended and everything is stored. The next `send` reopens it.
    * @throws RequestRefused `not_open` for a session whose workflow ended without closing it; SessionNotFound `session_not_found`.
    */
   close(options?: { by?: string }): Promise<void>
   /**
-   * Opens a session again whose workflow has closed; a run that had been cut off is continued. Tells how the session stands.
-   * @throws SessionNotFound `session_not_found`; RequestRefused `archive_unavailable`, `execution_unreadable` while its past cannot be read: it opens by itself.
+   * Reopens a session whose workflow has closed, and continues a run that was cut off. Returns a summary of the session.
+   * @throws SessionNotFound `session_not_found`; RequestRefused `archive_unavailable`, `execution_unreadable` while its past cannot be
+   * read: it opens by itself.
    */
   resume(): Promise<SessionSummary>
-  /** Makes a checkpoint now, beside those that the agent's policy makes. @throws RequestRefused `invalid_reason`, `invalid_request`; SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable`. */
+  /**
+   * Makes a checkpoint now, in addition to those that the agent's policy makes.
+   * @throws RequestRefused `invalid_reason`, `invalid_request`; SessionNotFound `session_not_found`; SessionUnavailable
+   * `session_unavailable`.
+   */
   checkpoint(reason: string, options?: { by?: string }): Promise<{ version: number }>
   /**
-   * Moves the session back; a run that is going on is interrupted first. What is left behind is archived; effects that completed
-   * cannot be undone and are reported.
+   * Moves the session back; a run in progress is interrupted first. Everything after the target is archived. Completed effects cannot be
+   * undone and are reported.
    * @throws RequestRefused `checkpoint_not_found`, `message_not_found`, `run_not_found`, `target_archived`, `invalid_target` (nothing has
    * changed); SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable`.
    */
   rollback(options: RollbackOptions): Promise<Moved>
-  /** Makes a new session from any point of this one's past, live or closed; they share nothing afterwards. @throws RequestRefused `session_exists`, and those of `rollback`; SessionNotFound `session_not_found`. */
+  /**
+   * Creates a new session from any point in this one's past, whether this one is open or closed; they share nothing afterwards.
+   * @throws RequestRefused `session_exists`, and those of `rollback`; SessionNotFound `session_not_found`.
+   */
   fork(options?: ForkOptions): Promise<SessionHandle<O>>
-  /** Approves a call that waits for it, with the model's arguments or, given `input`, with these. Returns the digest of what is executed. @throws RequestRefused `call_not_found`, `not_waiting`, `digest_mismatch`, `approval_expired`, `invalid_arguments`, `already_completed`, `agent_not_served`. */
+  /**
+   * Approves a call that waits for approval, with the model's arguments or with `input` instead. Returns the digest of the arguments
+   * to execute.
+   * @throws RequestRefused `call_not_found`, `not_waiting`, `digest_mismatch`, `approval_expired`, `invalid_arguments`,
+   * `already_completed`, `agent_not_served`.
+   */
   approve(callId: string, decision: Decision & { input?: Json }): Promise<{ digest: string }>
-  /** Denies a call that waits for approval; the model is told, with the reason. @throws RequestRefused `call_not_found`, `not_waiting`, `digest_mismatch`, `approval_expired`. */
+  /**
+   * Denies a call that waits for approval; the model is told, with the reason.
+   * @throws RequestRefused `call_not_found`, `not_waiting`, `digest_mismatch`, `approval_expired`.
+   */
   deny(callId: string, decision: Decision & { reason?: string }): Promise<void>
-  /** Says what became of a call whose outcome is unknown. @throws RequestRefused `call_not_found`, `not_unknown`, `call_has_ended`, `invalid_resolution`. */
+  /**
+   * Says what became of a call whose outcome is unknown.
+   * @throws RequestRefused `call_not_found`, `not_unknown`, `call_has_ended`, `invalid_resolution`.
+   */
   resolve(callId: string, resolution: ResolveRequest['resolution'], options?: { by?: string; note?: string }): Promise<void>
   /**
    * Answers a call of a client tool; `session.answer<typeof tool>(…)` types the answer by the tool's `output` schema.
-   * @throws RequestRefused `call_not_found`, `not_waiting`, `agent_not_served`; `invalid_answer` for one that does not fit the tool's
+   * @throws RequestRefused `call_not_found`, `not_waiting`, `agent_not_served`; `invalid_answer` for one that does not match the tool's
    * `output` schema.
    */
   answer<T extends Tool = Tool<ToolNeeds, Json>>(callId: string, result: AnswerOf<T>, options?: { by?: string }): Promise<void>

@@ -5,7 +5,7 @@ import { ConnectError } from './errors.ts'
 
 type Interceptor = NonNullable<ConnectionOptions['interceptors']>[number]
 
-/** For all tries of a call together. Longer than the server itself holds a long poll. */
+/** For all attempts of a call together. Longer than the server itself holds a long poll. */
 const CALL_MS = 30_000
 
 const DEADLINE_EXCEEDED = 4

@@ -1,4 +1,4 @@
-// Decodes a payload that the server hands out as it was stored, such as the details of a heartbeat.
+// Decodes a payload that the server returns as it was stored, such as the details of a heartbeat.
 import type { Client } from '@temporalio/client'
 import type { Payload } from '@temporalio/common'
 

@@ -1,4 +1,4 @@
-// The file that a running `pawl dev` writes to its data folder, so that clients and commands below it find the stack.
+// The file that a running `pawl dev` writes to its data folder, by which clients and commands in the project folder find the stack.
 import { mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import type { TemporalAddress } from './temporal.ts'
@@ -14,7 +14,7 @@ export interface ServedStack {
 
 /** The content of the file. */
 export interface DevStack extends ServedStack {
-  /** Of the `pawl dev` that wrote it. */
+  /** The process id of the `pawl dev` that wrote the file. */
   pid: number
 }
 
@@ -45,7 +45,7 @@ export async function noteRunning(dataDir: string, stack: ServedStack): Promise<
 
 /**
  * The deployment of the `pawl dev` that runs in the working directory or one above it (or with this data folder), except for parts that the
- * environment names. If `TEMPORAL_*` names a Temporal server, nothing is found.
+ * environment names. If `TEMPORAL_*` names another Temporal server, the result is empty.
  */
 export async function findDevDeployment(dataDir?: string): Promise<Deployment> {
   const { TEMPORAL_ADDRESS, TEMPORAL_PROFILE, TEMPORAL_CONFIG_FILE, TEMPORAL_NAMESPACE, DATABASE_URL } = process.env
@@ -67,7 +67,7 @@ export async function findRunning(dataDir: string): Promise<DevStack | null> {
   return note && isAlive(note.pid) ? note : null
 }
 
-/** The nearest one, from a folder upwards. A file of another user is ignored: messages would go to that user's server. */
+/** The nearest running stack, from a folder upwards. A file of another user is ignored: messages would go to that user's server. */
 async function findAbove(folder: string): Promise<DevStack | null> {
   for (let at = resolve(folder); ; at = dirname(at)) {
     const dataDir = join(at, DATA_FOLDER)
@@ -98,7 +98,7 @@ function isAlive(pid: number): boolean {
     process.kill(pid, 0)
     return true
   } catch (error) {
-    // EPERM: the process of another user is alive, too.
+    // EPERM: the process is alive, and belongs to another user.
     return (error as NodeJS.ErrnoException).code === 'EPERM'
   }
 }

@@ -9,8 +9,8 @@ export interface QueriedExecution {
 }
 
 /**
- * A page of the events above `after`. Undefined: the session is not open there yet, or never was. Rejects like the SDK's client, also if no
- * worker answers in time: it may have to replay the whole history first.
+ * A page of the events after `after`. Undefined if the session is not open in that execution yet, or never was. Rejects like the SDK's
+ * client, also if no worker answers in time: a worker may have to replay the whole history first.
  */
 export async function queryEvents(
   client: Client,

@@ -15,9 +15,9 @@ export interface TemporalAddress {
   address?: string
   /** Temporal namespace. Default: `TEMPORAL_NAMESPACE`, the profile file, `default`. */
   namespace?: string
-  /** A function is called for each connection, and about once a minute, so that keys can be rotated. */
+  /** API key. A function is called for each connection, and about once a minute, so that keys can be rotated. */
   apiKey?: string | (() => string)
-  /** TLS, as Temporal's client takes it. Default: the environment's and the profile file's. */
+  /** TLS, as Temporal's client accepts it. Default: the environment's and the profile file's. */
   tls?: NonNullable<ConnectionOptions['tls']>
 }
 
@@ -34,7 +34,7 @@ const REASON_CALLS = 5
 /** The default address of a Temporal server. */
 const USUAL_ADDRESS = '127.0.0.1:7233'
 
-/** Where Temporal is, all sources considered; default `127.0.0.1:7233`, namespace `default`. */
+/** Where Temporal is, from all sources; default `127.0.0.1:7233`, namespace `default`. */
 export function resolveTemporal(temporal: TemporalAddress = {}): ResolvedTemporal {
   const { address, namespace, tls, apiKey, metadata } = configured()
   return {
@@ -51,7 +51,7 @@ let warned = false
 export function warnIfAssumed(temporal: TemporalAddress | undefined, logger: Logger | undefined): void {
   if (warned || temporal?.address !== undefined || configured().address !== undefined) return
   warned = true
-  const text = `No Temporal server is configured, so ${USUAL_ADDRESS} is assumed. Set TEMPORAL_ADDRESS, give { temporal: { address } }, or run \`pawl dev\` in this folder.`
+  const text = `No Temporal server is configured, so ${USUAL_ADDRESS} is assumed. Set TEMPORAL_ADDRESS, pass { temporal: { address } }, or run \`pawl dev\` in this folder.`
   if (logger) logger.warn({ temporal: USUAL_ADDRESS }, text)
   else process.emitWarning(`pawl: ${text}`, { type: 'PawlWarning', code: 'PAWL_TEMPORAL_ASSUMED' })
 }
@@ -61,7 +61,7 @@ function configured(): Partial<ResolvedTemporal> {
   return { ...(connectionOptions as Partial<ResolvedTemporal>), ...defined({ namespace }) }
 }
 
-/** A client of our own. @throws ConnectError `no_temporal`. */
+/** A client with its own connection. @throws ConnectError `no_temporal`. */
 export async function connectClient(
   temporal: TemporalAddress,
   dataConverter?: DataConverter,
@@ -83,8 +83,9 @@ export async function connectClient(
 }
 
 /**
- * The error for a connection that failed. The SDK reports only a timeout, or a broken pipe: a single call fails with the reason. A server that
- * refuses a TLS 1.3 client says why after the handshake and closes, and its answer may be lost with the connection; so it is asked again.
+ * The error for a failed connection. When it connects, the SDK reports only a timeout or a broken pipe; a single call fails with the
+ * reason. A server that refuses a TLS 1.3 client says why after the handshake and then closes the connection. Its answer may be lost, hence
+ * several calls.
  */
 export async function whyNoTemporal(where: Omit<ResolvedTemporal, 'namespace'>, cause: unknown): Promise<ConnectError> {
   let reason = cause

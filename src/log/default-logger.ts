@@ -1,9 +1,9 @@
-// The default logger: on stderr, one readable line per fact on a terminal, otherwise pino's JSON.
+// The default logger. Writes to stderr: readable lines if it is a terminal, otherwise pino's JSON.
 import { createRequire } from 'node:module'
 import { configuredLevel, isWritten, type Level, type LeveledLogger } from './levels.ts'
 import { readable } from './readable.ts'
 
-/** Writes lines from level `PAWL_LOG_LEVEL` on. @throws InvalidOption `invalid_option`. */
+/** Writes lines of level `PAWL_LOG_LEVEL` and above. @throws InvalidOption `invalid_option`. */
 export function defaultLogger(): LeveledLogger {
   const least = configuredLevel()
   const write = process.stderr.isTTY ? toTerminal : toPino(least)
@@ -21,7 +21,7 @@ function toTerminal(level: Level, fields: object, message = ''): void {
   process.stderr.write(readable({ at: new Date(), level, fields, message }, process.stderr.hasColors()))
 }
 
-/** pino is loaded with the first line: the parent of executors may never write one. */
+/** Loads pino with the first line, because the parent of executors may never write one. */
 function toPino(level: string): Write {
   let pino: LeveledLogger | undefined
   return (at, fields, message) => (pino ??= loadPino(level))[at](fields, message)
@@ -29,6 +29,6 @@ function toPino(level: string): Write {
 
 function loadPino(level: string): LeveledLogger {
   const { pino } = createRequire(import.meta.url)('pino') as typeof import('pino')
-  // Errors are plain data already.
+  // Errors are already plain data.
   return pino({ name: 'pawl', level, serializers: { err: (err: unknown) => err } }, pino.destination(2))
 }

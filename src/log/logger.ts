@@ -1,21 +1,21 @@
-// The logger of a worker's process: the user's or the default one, which gets plain fields without secrets.
+// The logger of a worker process: the user's or the default one. It receives plain fields without secrets.
 import type { Logger } from '../agent/tool.ts'
 import { defaultLogger } from './default-logger.ts'
 import type { Level, LeveledLogger } from './levels.ts'
 import { plainFields } from './plain.ts'
 import { secretsBy } from './secrets.ts'
 
-/** Options. */
+/** Options of `openLogger`. */
 export interface LoggerOptions {
-  /** Where lines go. Default: the default logger. */
+  /** The logger that writes the lines. Default: the default logger. */
   to?: LeveledLogger | undefined
-  /** Names that are redacted besides those of `PAWL_LOG_REDACT` and the usual ones. */
+  /** Names to redact in addition to the built-in ones and those in `PAWL_LOG_REDACT`. Default: none. */
   redact?: readonly string[] | undefined
 }
 
 /**
- * A logger that never throws: what happens in a session must not depend on its log.
- * @throws InvalidOption `invalid_option`: for `PAWL_LOG_LEVEL`, `PAWL_LOG_REDACT` or a name in `redact`.
+ * Opens a logger that never throws, because a failing log must not affect a session.
+ * @throws InvalidOption `invalid_option` for `PAWL_LOG_LEVEL`, `PAWL_LOG_REDACT` or a name in `redact`.
  */
 export function openLogger({ to = defaultLogger(), redact = [] }: LoggerOptions): Logger {
   const isSecret = secretsBy([...namesIn(process.env.PAWL_LOG_REDACT), ...redact])
@@ -39,13 +39,13 @@ export function withFields(logger: Logger, bound: object): Logger {
     (level: Level) =>
     (...given: unknown[]): void => {
       const { fields, message } = lineOf(given)
-      // First for the reader, and last because they are pawl's: another field of that name must not hide them.
+      // First so that they are read first, and last so that no field of the same name overrides them.
       logger[level]({ ...bound, ...fields, ...bound }, message)
     }
   return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
 }
 
-/** Programs without type checking may leave out the fields, or give an error instead, as pino allows. */
+/** Programs without type checking may omit the fields, or pass an error instead, as pino allows. */
 function lineOf([first, second]: unknown[]): { fields: object; message: string } {
   const message = typeof second === 'string' ? second : ''
   if (first instanceof Error) return { fields: { err: first }, message: message || first.message }
@@ -53,7 +53,7 @@ function lineOf([first, second]: unknown[]): { fields: object; message: string }
   return { fields: {}, message: typeof first === 'string' ? first : message }
 }
 
-/** Names in an environment variable, separated by commas. */
+/** The names in a comma-separated environment variable. */
 function namesIn(list = ''): string[] {
   return list.split(',').flatMap((name) => name.trim() || [])
 }

@@ -1,10 +1,10 @@
-// The fields of a log line as plain data: bounded, the same in every process and for every logger, and without secrets.
+// Converts the fields of a log line to plain data: bounded, the same in every process and for every logger, and without secrets.
 import { defined } from '../session/defined.ts'
 import type { IsSecret } from './secrets.ts'
 
 const REDACTED = '[redacted]'
 const LEFT_OUT = '[…]'
-/** Limits of one line: a tool's arguments can have megabytes. */
+/** Limits of one line: a tool's arguments can be megabytes long. */
 const MOST_VALUES = 1_000
 const MOST_CHARACTERS = 4_000
 const DEEPEST = 10
@@ -12,9 +12,9 @@ const DEEPEST = 10
 /** The walk through the fields of one line. */
 interface Walk {
   isSecret: IsSecret
-  /** How many more values the line may have. */
+  /** How many more values the line may contain. */
   left: number
-  /** The objects around the current value. */
+  /** The objects that contain the current value. */
   around: Set<object>
 }
 
@@ -68,7 +68,7 @@ function objectCopy(value: object, path: readonly string[], walk: Walk): unknown
   return membersOf(value, path, walk)
 }
 
-/** As pino writes errors, but without members of their own: those of HTTP clients hold requests with their headers. */
+/** The format in which pino writes errors, without their other members: errors of HTTP clients contain requests with their headers. */
 function errorCopy(error: Error, path: readonly string[], walk: Walk): object {
   const { name, message, stack, cause } = error
   const code = read(() => (error as { code?: unknown }).code)

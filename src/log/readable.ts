@@ -1,4 +1,4 @@
-// A log line for people: time, level, message, then the fields.
+// Formats a log line for people: time, level, message, then the fields.
 import { styleText } from 'node:util'
 import type { Level } from './levels.ts'
 
@@ -15,7 +15,7 @@ type Style = Parameters<typeof styleText>[0]
 const STYLES: Record<Level, Style> = { debug: 'dim', info: 'green', warn: 'yellow', error: ['bold', 'red'] }
 const MOST_CHARACTERS = 300
 
-/** The line, with its line break. The stack of an unexpected error follows on lines of its own. */
+/** The line with its line break. The stack of an error without a code follows on separate lines. */
 export function readable({ at, level, fields, message }: Line, isColoured: boolean): string {
   const paint = (style: Style, text: string): string => (isColoured ? styleText(style, text, { validateStream: false }) : text)
   const { err, ...rest } = fields as { err?: unknown }
@@ -37,7 +37,7 @@ function isError(err: unknown): err is LoggedError {
   return typeof err === 'object' && err !== null && typeof (err as LoggedError).message === 'string'
 }
 
-/** Where it was thrown. */
+/** The stack frames of the error. */
 function stackOf({ stack }: LoggedError): string[] {
   const lines = typeof stack === 'string' ? stack.split('\n') : []
   return lines.map((line) => line.trim()).filter((line) => line.startsWith('at '))
@@ -48,15 +48,15 @@ function timeOf(at: Date): string {
   return `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}.${String(at.getMilliseconds()).padStart(3, '0')}`
 }
 
-/** Names and numbers as they are, anything else as JSON. */
+/** Simple words and numbers unchanged, anything else as JSON. */
 function valueOf(value: unknown): string {
   const isPlain = typeof value === 'string' && /^[\w.:/@+-]+$/.test(value)
   const text = isPlain ? value : withoutControls(JSON.stringify(value) ?? String(value))
   return text.length <= MOST_CHARACTERS ? text : `${text.slice(0, MOST_CHARACTERS)}…`
 }
 
-/** Texts of models and tools must not control the terminal. */
+/** Escapes control characters: text from models and tools must not control the terminal. */
 function withoutControls(text: string): string {
-  // oxlint-disable-next-line no-control-regex -- they are replaced
+  // oxlint-disable-next-line no-control-regex -- to replace them
   return text.replace(/[\u0000-\u001f\u007f-\u009f]/g, (control) => `\\u${control.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }

@@ -1,4 +1,4 @@
-// Which fields of a log line are secret: names that mean a secret everywhere, and those that the user adds.
+// Decides which fields of a log line are secret: a built-in set of names, and those that the user adds.
 import { InvalidOption } from '../options/errors.ts'
 
 /** Whether the value at a path of names is a secret. Positions in lists are not part of the path. */
@@ -8,20 +8,20 @@ export type IsSecret = (path: readonly string[]) => boolean
 const SECRET_ENDINGS =
   /(?:password|passwd|passphrase|secret|token|apikey|accesskey|privatekey|secretkey|authorization|cookie|credential|cardnumber)s?$/
 const SECRET_NAMES = new Set(['auth', 'cvc', 'cvv', 'jwt', 'otp', 'pass', 'pin', 'pwd'])
-/** Counts, such as `maxTokens`. */
+/** Names of counts, such as `maxTokens`. */
 const NO_SECRET = /tokens$/
 
-/** Dotted names: no wildcards and no brackets, because a path applies at any depth. */
+/** Dotted names. Wildcards and brackets are not needed, because a path applies at any depth. */
 const PATH = /^[\w$-]+(?:\.[\w$-]+)*$/
 
 /**
- * Recognises secrets by their names. `added`: more names, such as `email`, or the ends of paths, such as `customer.phone`; both apply at
+ * Recognises secrets by their names. `added`: additional names, such as `email`, or path endings, such as `customer.phone`; both apply at
  * any depth. @throws InvalidOption `invalid_option`.
  */
 export function secretsBy(added: readonly string[]): IsSecret {
   const ends = new Map<string, string[][]>()
   for (const path of added) {
-    if (!PATH.test(path)) throw new InvalidOption(`${JSON.stringify(path)} in redact or PAWL_LOG_REDACT is not a name. ${HOW}`)
+    if (!PATH.test(path)) throw new InvalidOption(`${JSON.stringify(path)} in redact or PAWL_LOG_REDACT is not a valid name. ${HOW}`)
     const names = path.split('.').map(plainName)
     const last = names.at(-1) ?? ''
     ends.set(last, [...(ends.get(last) ?? []), names])
@@ -33,7 +33,7 @@ export function secretsBy(added: readonly string[]): IsSecret {
   }
 }
 
-const HOW = "Give names such as 'email', or ends of paths such as 'customer.phone'; both apply at any depth."
+const HOW = "Use names such as 'email', or path endings such as 'customer.phone'; both apply at any depth."
 
 function plainName(name: string): string {
   return name.toLowerCase().replace(/[^\p{L}\p{N}]/gu, '')

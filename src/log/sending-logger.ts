@@ -2,14 +2,14 @@
 import type { Logger } from '../agent/tool.ts'
 import type { Level } from './levels.ts'
 
-/** A line on its way. */
+/** A line to send to the other process. */
 export interface SentLine {
   level: Level
   fields: object
   message: string
 }
 
-/** A logger that sends its lines. Their fields are plain data: they pass `openLogger` first. */
+/** A logger that sends its lines. Their fields are already plain data, because `openLogger` converts them first. */
 export function sendingLogger(send: (line: SentLine) => void): Logger {
   const at =
     (level: Level) =>

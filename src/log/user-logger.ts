@@ -1,8 +1,8 @@
-// The user's own logger, which gets errors as errors.
+// Wraps the user's own logger so that it receives errors as `Error` objects.
 import type { Logger } from '../agent/tool.ts'
 import type { Level, LeveledLogger } from './levels.ts'
 
-/** The logger, to be opened by `openLogger`. */
+/** Wraps the user's logger for `openLogger`. */
 export function userLogger(logger: LeveledLogger): LeveledLogger {
   const at =
     (level: Level) =>
@@ -12,7 +12,7 @@ export function userLogger(logger: LeveledLogger): LeveledLogger {
   return { ...lines, isLevelEnabled: (level) => logger.isLevelEnabled?.(level) !== false }
 }
 
-/** `err` as an error: loggers and error trackers look for one. It has crossed processes as plain data. */
+/** Turns `err` back into an `Error`, which loggers and error trackers look for. It crossed processes as plain data. */
 function withError(fields: object): object {
   const { err } = fields as { err?: { type?: unknown; message?: unknown } }
   return typeof err?.type === 'string' && typeof err.message === 'string' ? { ...fields, err: errorOf(err) } : fields
@@ -30,7 +30,7 @@ function errorOf({
   cause?: unknown
 }): Error {
   const error = new Error(String(message))
-  // The class is lost: without a constructor, pino writes the name as the type.
+  // The original class is unknown. Without a constructor, pino writes the name as the type.
   const hidden = { name: type, constructor: undefined, stack: rest.stack, ...(rest.cause !== undefined && { cause: causeOf(rest.cause) }) }
   for (const [name, value] of Object.entries(hidden)) Object.defineProperty(error, name, { value, writable: true, configurable: true })
   return rest.code === undefined ? error : Object.assign(error, { code: rest.code })

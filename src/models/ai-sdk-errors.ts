@@ -2,7 +2,7 @@
 import { ModelError } from '../agent/errors.ts'
 import { type CallPhase, isSocketTimeout, retryAfterMsOf, streamOf, withCauses } from './call-errors.ts'
 
-/** A kind of failure: its code is the same for all providers, and the same as Anthropic's for the same failure. */
+/** A kind of failure. All providers share the code, and it matches Anthropic's for the same failure. */
 type Code =
   | 'api_error'
   | 'authentication_error'
@@ -28,7 +28,7 @@ const RETRYABLE = new Set<string>([
   ...['stream_cut', 'timeout', 'timeout_error'],
 ])
 
-/** This account may not use this model, or the model cannot do what is asked: another model may answer the same request. */
+/** This account may not use this model, or the model cannot do what the request asks: another model may answer the same request. */
 const NOT_ADMITTED = new Set<string>([
   ...['authentication_error', 'billing_error', 'no_api_key', 'not_found_error', 'permission_error', 'unsupported'],
 ])
@@ -39,8 +39,8 @@ const WHAT_NEXT: Partial<Record<string, string>> = {
   authentication_error: 'Check the API key in the worker’s environment, or that of the provider passed to aiSdk().',
   billing_error: 'Check the plan and the credit of the account with the provider.',
   context_overflow:
-    'Declare `compaction` for the agent and continue the run, or abandon it or go back (`recover`, `rollback`); or make messages, images and tool results smaller, or `maxTokens` lower.',
-  invalid_request_error: 'Correct the part that it names: settings of aiSdk(), instructions, tools or messages.',
+    'Declare `compaction` for the agent and continue the run, abandon it, or go back (`recover`, `rollback`); or shrink messages, images and tool results, or lower `maxTokens`.',
+  invalid_request_error: 'Correct what the provider names: settings of aiSdk(), instructions, tools or messages.',
   no_api_key: 'Set it in the worker’s environment, or pass it when you make the provider.',
   not_found_error: 'Check the name of the model and the address of the provider.',
   permission_error: 'Check the permissions of the API key.',
@@ -73,7 +73,7 @@ const BY_NAME: Record<string, Code> = {
   AI_UnsupportedFunctionalityError: 'unsupported',
   AI_InvalidPromptError: 'invalid_request_error',
   AI_InvalidArgumentError: 'invalid_request_error',
-  // The answer was not what the provider's API promises, as one that was cut in the middle of an event.
+  // The answer did not have the form that the provider's API promises, such as one that was cut off in the middle of an event.
   AI_JSONParseError: 'stream_cut',
   AI_TypeValidationError: 'stream_cut',
   AI_InvalidResponseDataError: 'stream_cut',
@@ -81,7 +81,7 @@ const BY_NAME: Record<string, Code> = {
   AI_NoContentGeneratedError: 'stream_cut',
 }
 
-/** What providers say in words, whatever the status. In this order: a quota that is used up has the status and the type of a rate limit. */
+/** Failures recognised by the provider's words, before the status: an exhausted quota has the status and the type of a rate limit. */
 const BY_WORDS: readonly [RegExp, Code][] = [
   [
     /context_length_exceeded|maximum context length|(?:prompt|input) is too long|exceeds? (?:the )?(?:model's )?context (?:limit|window|length)|exceeds the maximum number of (?:input )?tokens/i,
@@ -91,7 +91,7 @@ const BY_WORDS: readonly [RegExp, Code][] = [
   [/api[ _]key not valid|api_key_invalid|invalid_api_key/i, 'authentication_error'],
 ]
 
-/** What providers say inside a stream, whose status was 200: their types and codes. */
+/** Failures recognised by the types and codes that providers send inside a stream, whose status was 200. */
 const BY_TYPE: readonly [RegExp, Code][] = [
   [/rate_?limit|resource_exhausted|too_many_requests/i, 'rate_limit_error'],
   [/overloaded|unavailable/i, 'overloaded_error'],
@@ -138,7 +138,7 @@ export function answerTimedOut(model: string, ms: number, phase: CallPhase): Mod
 const REFUSED_DATA =
   /thought[ _]?signature|encrypted[ _]content|(?:invalid|corrupted).{0,20}signature|bound to a different|of type 'reasoning'|item with id '[^']+' not found/i
 
-/** Whether the provider refused thinking or metadata that an earlier answer of its own had. */
+/** Whether the provider refused thinking or metadata from one of its own earlier answers. */
 export function isProviderDataRefused(error: unknown): boolean {
   const { status, text } = saidIn(error)
   return (status === 400 || status === 404) && REFUSED_DATA.test(text)
@@ -151,7 +151,7 @@ interface Said {
   status?: number
   /** The provider's own codes and types. */
   types: string
-  /** All of that, to look for words. */
+  /** All of the above, to search for words. */
   text: string
   retryAfterMs?: number | undefined
 }
@@ -175,7 +175,7 @@ function saidIn(error: unknown): Said {
 
 type Layer = Record<string, unknown>
 
-/** The error, and what it has within: the response's body, the frame of a stream, and the error that they describe. From outer to inner. */
+/** The error and the layers inside it, outermost first: the response's body, the frame of a stream, and the error that they describe. */
 function layersOf(error: unknown): Layer[] {
   const layers: Layer[] = []
   const visit = (given: unknown): void => {
@@ -201,12 +201,12 @@ function parsed(body: unknown): unknown {
   }
 }
 
-/** An HTTP status of a failure. Google's API has it as `code`. */
+/** The HTTP status of a failure. Google's API calls it `code`. */
 function statusIn({ statusCode, status, code }: Layer): number[] {
   return [statusCode, status, code].filter((one): one is number => typeof one === 'number' && one >= 400 && one < 600).slice(0, 1)
 }
 
-/** A header, or Google's RetryInfo among the details of an error (`"retryDelay": "36s"`). */
+/** The wait that a header names, or Google's RetryInfo in the details of an error (`"retryDelay": "36s"`). */
 function retryAfterIn({ responseHeaders, details }: Layer): number | undefined {
   if (typeof responseHeaders === 'object' && responseHeaders !== null) {
     const headers = new Headers(
@@ -244,6 +244,6 @@ function detailOf({ message, types }: Said, error: unknown): string {
 }
 
 function sentence(what: string, code: string, retryable: boolean): string {
-  const next = WHAT_NEXT[code] ?? (retryable ? RETRIED : 'pawl does not retry it: correct the part that it names.')
+  const next = WHAT_NEXT[code] ?? (retryable ? RETRIED : 'pawl does not retry it. Correct what the provider names.')
   return `${what.replace(/\.?$/, '.')} ${next}`
 }

@@ -14,20 +14,23 @@ export interface AiSdkOptions {
   timeout?: Duration
   /** Other settings of a call: `temperature`, `stopSequences`, `providerOptions`, … Default: the provider's own. */
   settings?: LanguageModelSettings
-  /** The name that is recorded where the answer does not name its model. 1 to 200 characters. Default: the model's `modelId`. */
+  /** The name that pawl records if the answer does not name its model. 1 to 200 characters. Default: the model's `modelId`. */
   name?: string
   /**
-   * Who can read the thinking and the metadata in the answers: they are sent back to models of the same provider only. Set it for a gateway,
-   * whose models belong to several providers. 1 to 200 characters. Default: the model's `provider`.
+   * Names the provider that can read the thinking and the metadata in the answers: pawl sends them back only to models of the same
+   * provider. Set it for a gateway, whose models belong to several providers. 1 to 200 characters. Default: the model's `provider`.
    */
   provider?: string
   /**
-   * Which account the calls count against: models of one provider and account wait together when the provider has refused a call
-   * (`retry-after`). Never the API key itself, because it is stored. 1 to 200 characters. Default: the model's `modelId`, because providers
-   * limit each model by itself.
+   * Identifies the account that the calls count against: models of the same provider and account wait together after the provider refuses a
+   * call (`retry-after`). Never use the API key itself, because pawl stores this value. 1 to 200 characters. Default: the model's
+   * `modelId`, because providers limit each model separately.
    */
   account?: string
-  /** Tokens that the model has room for, an integer from 1, for agents with `compaction`. Default: as published for the `modelId`, where pawl knows it. */
+  /**
+   * The model's context window in tokens, an integer from 1, for agents with `compaction`. Default: the published one for the `modelId`, if
+   * pawl knows it.
+   */
   contextWindow?: number
   /** What the answers cost, in US dollars per million tokens. Default: pawl's price table, by the name of the model that answered. */
   price?: ModelPrice
@@ -46,7 +49,7 @@ const SETTINGS = options({
   frequencyPenalty: number,
   stopSequences: where<string[]>(
     (value) => Array.isArray(value) && value.every((one) => typeof one === 'string'),
-    'a list of texts',
+    'a list of strings',
   ).optional(),
   seed: integer(Number.MIN_SAFE_INTEGER).optional(),
   reasoning: oneOf('provider-default', 'none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max').optional(),
@@ -72,7 +75,7 @@ export function checkAiSdk(model: LanguageModel, given: AiSdkOptions): { timeout
   const bad = (problem: string): DeclarationError =>
     new DeclarationError('invalid_model', `aiSdk(${JSON.stringify(nameOf(model))}): ${problem}`)
   if (!isRecord(model) || typeof model.doStream !== 'function' || typeof model.modelId !== 'string' || typeof model.provider !== 'string') {
-    throw bad("give a language model of the AI SDK, such as openai('gpt-5.5') of @ai-sdk/openai.")
+    throw bad("give a language model of the AI SDK, such as openai('gpt-5.5') from @ai-sdk/openai.")
   }
   const version: unknown = model.specificationVersion
   if (version !== 'v3' && version !== 'v4') {

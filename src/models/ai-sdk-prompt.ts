@@ -5,7 +5,7 @@ import type { Json, JsonObject } from '../session/json.ts'
 import type { LanguageModel, SupportedUrls } from './ai-sdk-types.ts'
 import { argumentsObject } from './arguments-object.ts'
 
-/** What of a model the form of a prompt depends on. */
+/** The properties of a model that determine the form of its prompt. */
 export interface Dialect {
   version: LanguageModel['specificationVersion']
   urls: SupportedUrls
@@ -44,7 +44,7 @@ export function toolsOf(tools: ModelRequest['tools']): object[] {
   return tools.map(({ name, description, input_schema: inputSchema }) => ({ type: 'function', name, description, inputSchema }))
 }
 
-/** The messages without what only a provider can read. */
+/** The messages without the data that only their provider can read. */
 export function withoutProviderData(messages: readonly Message[]): Message[] {
   return messages.map((message) => {
     if (message.role === 'user') return message
@@ -57,7 +57,7 @@ export function withoutProviderData(messages: readonly Message[]): Message[] {
   })
 }
 
-/** Whether some message has what only a provider can read. */
+/** Whether any message has data that only its provider can read. */
 export function hasProviderData(messages: readonly Message[]): boolean {
   return messages.some(
     ({ role, content }) =>
@@ -84,7 +84,7 @@ function push(prompt: PromptMessage[], role: 'user' | 'assistant' | 'tool', cont
   else prompt.push({ role, content })
 }
 
-/** By call id: results name their tool, which the transcript's do not. */
+/** Tool names by call id: the AI SDK's results name their tool, and the transcript's do not. */
 function toolNames(messages: readonly Message[]): Map<string, string> {
   const names = new Map<string, string>()
   for (const { content } of messages) {
@@ -95,7 +95,7 @@ function toolNames(messages: readonly Message[]): Map<string, string> {
 }
 
 function answerParts(blocks: readonly AssistantBlock[]): Part[] {
-  // Providers refuse an answer that ends in thinking, as one does that was cut by its maximum of tokens.
+  // Providers refuse an answer that ends in thinking, such as one that its token limit cut off.
   const end = blocks.findLastIndex((block) => !isThinking(block) && !isBlank(block))
   return blocks.slice(0, end + 1).flatMap((block): Part[] => {
     const options = block.providerMetadata && { providerOptions: block.providerMetadata }
@@ -133,7 +133,7 @@ function outputOf(content: ToolResultBlock['content'], isError: boolean, dialect
     return isError ? { type: 'error-text', value: value.trim() === '' ? 'failed' : value } : { type: 'text', value }
   }
   const value = parts.map((part) => (part.type === 'text' ? { type: 'text', text: part.text } : resultImage(part, dialect)))
-  // There is no output of several parts that says that it is an error.
+  // The AI SDK cannot mark an output of several parts as an error.
   return { type: 'content', value: isError ? [{ type: 'text', text: 'The call failed:' }, ...value] : value }
 }
 
@@ -147,7 +147,7 @@ function imagePart({ source }: ImageBlock, { version, urls }: Dialect): Part {
   return { type: 'file', mediaType: mediaTypeAt(url), data: version === 'v3' ? url : { type: 'url', url } }
 }
 
-/** Some packages refuse `image/*` for an address. Providers that load it see the type for themselves. */
+/** Some packages refuse `image/*` for a URL. Providers that load the image detect its type themselves. */
 function mediaTypeAt({ pathname }: URL): string {
   const [, ending = ''] = /\.(png|gif|webp)$/i.exec(pathname) ?? []
   return `image/${ending.toLowerCase() || 'jpeg'}`
@@ -160,12 +160,12 @@ function resultImage(image: ImageBlock, dialect: Dialect): Part {
   return isReadable(source.url, dialect.urls) ? { type: 'image-url', url: source.url } : notShown(source.url)
 }
 
-/** pawl loads no addresses that users or tools name: the worker may reach what they may not. */
+/** pawl does not load URLs that users or tools name: the worker may have access to hosts that they must not reach. */
 function notShown(url: string): Part {
   return { type: 'text', text: `[An image at ${url}, which is not shown: this model cannot load it.]` }
 }
 
-/** Whether the provider loads an image from there. */
+/** Whether the provider loads an image from this URL. */
 function isReadable(url: string, urls: SupportedUrls): boolean {
   if (!URL.canParse(url)) return false
   return Object.entries(urls).some(

@@ -1,4 +1,4 @@
-// Assembles the parts of a streamed answer of the AI SDK into one ModelResponse. Parts are read with care: they come from any provider.
+// Assembles the parts of a streamed answer of the AI SDK into one ModelResponse. Every part is checked: it may come from any provider.
 import type { ModelResponse } from '../agent/model.ts'
 import type { ModelDelta } from '../session/deltas.ts'
 import type { AssistantBlock, StopReason, Usage } from '../session/content.ts'
@@ -11,13 +11,13 @@ export interface PartAssembly {
   accept(part: unknown): void
   /** How the answer ended, once it has. */
   end(): AnswerEnd | undefined
-  /** The answer; of use when it is complete. */
+  /** The answer; usable once it is complete. */
   response(): ModelResponse
 }
 
 /**
- * `complete`: it can be used. `cut`: the stream ended before the provider said why. `failed`: the provider gave the answer up; `error` is what it
- * said of that.
+ * `complete`: the answer is usable. `cut`: the stream ended before the provider gave a reason. `failed`: the provider abandoned the answer;
+ * `error` is what it reported.
  */
 export type AnswerEnd = { kind: 'complete' } | { kind: 'cut' } | { kind: 'failed'; error: unknown }
 
@@ -28,7 +28,7 @@ interface ProseDraft<T extends 'text' | 'thinking' = 'text' | 'thinking'> {
   metadata?: JsonObject
 }
 
-/** `input`: the arguments of the completed call; until then there are pieces only. */
+/** `input`: the arguments of the completed call. Until then there are only `pieces`. */
 interface CallDraft {
   type: 'tool_use'
   id: unknown
@@ -71,7 +71,7 @@ export function assembleParts(onDelta: (delta: ModelDelta) => void): PartAssembl
     onDelta({ type: 'tool_input', index: drafts.indexOf(draft), partialJson: delta })
   }
 
-  /** The call as the provider means it. It may have another id than its pieces: then it is the first of its tool that is not complete. */
+  /** The complete call. Its id may differ from that of its pieces; then it belongs to the first incomplete call of the same tool. */
   function completeCall({ toolCallId, toolName, input, providerMetadata }: Part): void {
     const name = textOr(toolName, '')
     const open = drafts.filter(isOpenCall)
@@ -152,7 +152,7 @@ function noteMetadata(draft: Draft, given: unknown): void {
   if (Object.keys(metadata).length > 0) draft.metadata = metadata
 }
 
-/** Drops what is empty, and must not be sent back. Thinking may be empty, with all of its content in the metadata. */
+/** Drops empty blocks, which must not be sent back. Thinking may have empty text and all its content in the metadata. */
 function finished(draft: Draft, stopReason: StopReason): AssistantBlock[] {
   const kept = draft.metadata && { providerMetadata: draft.metadata }
   if (draft.type === 'text') return draft.text === '' ? [] : [{ type: 'text', text: draft.text, ...kept }]
@@ -163,8 +163,9 @@ function finished(draft: Draft, stopReason: StopReason): AssistantBlock[] {
 }
 
 /**
- * The arguments of a call. Text that is not JSON stays text, so that the call gets an error result from which the model can learn. So do the
- * pieces of a call that the provider did not complete. Empty text means no arguments, but only if the model completed its call.
+ * The arguments of a call. Text that is not JSON stays text, so that the call gets an error result from which the model can learn. The
+ * pieces of a call that the provider did not complete also stay text. Empty text means no arguments, but only if the model completed its
+ * call.
  */
 function inputOf({ input, pieces }: CallDraft, stopReason: StopReason): Json {
   if (input === undefined) return pieces
@@ -187,14 +188,14 @@ function finishOf(given: unknown): Finish {
   return { unified: textOr(unified, 'other'), raw: typeof raw === 'string' ? raw : undefined }
 }
 
-/** Provider packages end every stream with a finish, one that was cut off too: then the provider has given no reason. */
+/** Provider packages end every stream with a finish part, even one that was cut off. In that case it has no reason from the provider. */
 function endOf({ unified, raw }: Finish): AnswerEnd {
-  if (unified === 'error') return { kind: 'failed', error: `The provider gave the answer up${raw === undefined ? '' : ` (${raw})`}.` }
+  if (unified === 'error') return { kind: 'failed', error: `The provider abandoned the answer${raw === undefined ? '' : ` (${raw})`}.` }
   if (unified === 'interrupted' || (unified === 'other' && raw === undefined)) return { kind: 'cut' }
   return { kind: 'complete' }
 }
 
-/** Reasons of providers that the AI SDK's words do not tell apart. */
+/** Providers' own reasons that the AI SDK's unified ones do not distinguish. */
 const RAW: Record<string, StopReason> = {
   stop_sequence: 'stop_sequence',
   pause_turn: 'pause_turn',
@@ -210,7 +211,7 @@ function stopReasonOf(finish: Finish | undefined, drafts: readonly Draft[]): Sto
   return known ?? (drafts.some((draft) => draft.type === 'tool_use') ? 'tool_use' : 'end_turn')
 }
 
-/** Tokens by how they were billed. Nonsense is passed on: pawl notes it and records 0. */
+/** Tokens by how they were billed. Invalid values are passed on: pawl notes them and records 0. */
 function usageOf(given: unknown): Usage {
   const { inputTokens, outputTokens } = (given ?? {}) as { inputTokens?: Part; outputTokens?: Part }
   const cacheRead = tokens(inputTokens?.cacheRead)

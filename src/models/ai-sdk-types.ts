@@ -1,26 +1,26 @@
 // The part of an AI SDK language model that pawl uses. Described here and not imported: pawl works without the AI SDK, and with any
 // release of it that has one of these specifications.
 
-/** A language model of the AI SDK, as its provider packages make them: `openai('gpt-5.5')`, `google('gemini-3.5-flash')`. */
+/** A language model of the AI SDK, as its provider packages create it: `openai('gpt-5.5')`, `google('gemini-3.5-flash')`. */
 export interface LanguageModel {
-  /** `v3` is that of AI SDK 6, `v4` that of AI SDK 7. */
+  /** `v3` for AI SDK 6, `v4` for AI SDK 7. */
   readonly specificationVersion: 'v3' | 'v4'
   /** Such as `openai.responses`. */
   readonly provider: string
   /** The model's name in the provider's API. */
   readonly modelId: string
-  /** By media type: the addresses that the provider reads itself. */
+  /** The URLs that the provider loads itself, by media type. */
   readonly supportedUrls: SupportedUrls | PromiseLike<SupportedUrls>
   /** Makes one call and streams its answer. */
   doStream(options: LanguageModelCall): PromiseLike<{ stream: PartStream }>
 }
 
-/** By media type (`image/*`): patterns of addresses. */
+/** URL patterns by media type (`image/*`). */
 export type SupportedUrls = Record<string, RegExp[]>
 
 /** The stream of an answer; its parts are checked when they arrive. */
 export interface PartStream {
-  /** A reader of the parts, as a web `ReadableStream` has it. */
+  /** A reader of the parts, like that of a web `ReadableStream`. */
   getReader(): {
     read(): Promise<{ done: boolean; value?: unknown }>
     cancel(reason?: unknown): Promise<void>
@@ -35,13 +35,13 @@ export interface LanguageModelSettings {
   topP?: number
   /** How many of the likeliest tokens are considered. */
   topK?: number
-  /** Penalty for tokens that occur already. */
+  /** Penalty for tokens that have already occurred. */
   presencePenalty?: number
-  /** Penalty for tokens by how often they occur already. */
+  /** Penalty for tokens by how often they have already occurred. */
   frequencyPenalty?: number
   /** Texts at which the model stops. */
   stopSequences?: string[]
-  /** Makes answers repeatable, where the provider can. */
+  /** Makes answers repeatable, if the provider supports it. */
   seed?: number
   /** How much the model thinks. Specification v4 only. */
   reasoning?: 'provider-default' | 'none' | 'minimal' | 'low' | 'medium' | 'high' | 'xhigh' | 'max'

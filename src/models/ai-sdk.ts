@@ -14,11 +14,12 @@ import { guardSilence, type SilenceGuard } from './silence.ts'
 const CLOSING_MS = 2000
 
 /**
- * A language model of the AI SDK 6 or 7, by any provider, as a Model. The AI SDK is not a dependency of pawl: install the provider's
+ * A language model of AI SDK 6 or 7, from any provider, as a Model. The AI SDK is not a dependency of pawl: install the provider's
  * package, such as `@ai-sdk/openai`.
  *
  * `generate` throws a `ModelError` whose `code` is the same for all providers (`rate_limit_error`, `context_overflow`, `stream_cut`, …,
- * listed in docs/models.md); if the signal aborts, it throws the signal's reason. Arguments of a call that are not JSON are returned as text.
+ * listed in docs/models.md); if the signal aborts, it throws the signal's reason. Arguments of a call that are not JSON are returned as
+ * text.
  * @throws DeclarationError `invalid_model`.
  */
 export function aiSdk(model: LanguageModel, options: AiSdkOptions = {}): Model {
@@ -39,7 +40,7 @@ export function aiSdk(model: LanguageModel, options: AiSdkOptions = {}): Model {
       try {
         return await send(request, ctx)
       } catch (error) {
-        // Else every later call of the session would fail in the same way.
+        // Otherwise every later call of the session would fail in the same way.
         const refused = error instanceof Error && isProviderDataRefused(error.cause)
         if (!refused || !hasProviderData(request.messages)) throw error
         return await send({ ...request, messages: withoutProviderData(request.messages) }, ctx)
@@ -48,7 +49,7 @@ export function aiSdk(model: LanguageModel, options: AiSdkOptions = {}): Model {
   }
 }
 
-/** The call of a request: the same request and options always give the same call. */
+/** The call of a request: the same request and options always produce the same call. */
 async function callOf(model: LanguageModel, options: AiSdkOptions, request: ModelRequest): Promise<LanguageModelCall> {
   const maxOutputTokens = request.maxTokens === undefined ? options.maxTokens : request.maxTokens - thinkingBeside(model, options)
   const dialect = { version: model.specificationVersion, urls: (await model.supportedUrls) ?? {} }
@@ -60,7 +61,7 @@ async function callOf(model: LanguageModel, options: AiSdkOptions, request: Mode
   }
 }
 
-/** How much it may answer, for budgets. */
+/** How many tokens the model may answer with, for budgets. */
 function outputOf(model: LanguageModel, options: AiSdkOptions): Pick<Model, 'maxTokens' | 'thinkingTokens'> {
   const { maxTokens } = options
   return {
@@ -86,8 +87,8 @@ function thinkingBeside(model: LanguageModel, options: AiSdkOptions): number {
 }
 
 /**
- * OpenAI's Responses API keeps answers for a while, and its packages then send references to them. pawl asks for answers that are complete in
- * themselves (`store: false`): a session may be resumed long after OpenAI has forgotten them.
+ * OpenAI's Responses API stores answers for a while, and the AI SDK's packages for it then send references to them. pawl asks for
+ * self-contained answers (`store: false`), because a session may be resumed long after OpenAI has deleted the stored ones.
  */
 function settingsOf({ provider }: LanguageModel, { settings = {} }: AiSdkOptions): LanguageModelSettings {
   const [, owner] = /^(openai|azure)\.responses$/.exec(provider) ?? []
@@ -111,7 +112,7 @@ async function streamedCall(
     phase = 'stream'
     const reader = stream.getReader()
     try {
-      // To the end, past the finish: a stream that is left early costs its connection.
+      // Reads to the end, past the finish: leaving a stream early costs its connection.
       for (;;) {
         const { done, value } = await untilAborted(guard, reader.read())
         if (done) break
@@ -129,7 +130,7 @@ async function streamedCall(
   }
   const end = answer.end()
   if (end?.kind === 'complete') return answer.response()
-  // Asked for before `failure`: an aborted stream may end in any way.
+  // Checked before `failure`, because an aborted stream may end in any way.
   ctx.signal.throwIfAborted()
   if (guard.isSilent()) throw answerTimedOut(model.modelId, timeoutMs, phase)
   if (end?.kind === 'failed') throw callErrorOf(end.error, model.modelId, phase)

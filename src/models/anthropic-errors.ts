@@ -15,15 +15,15 @@ const WHAT_NEXT: Record<string, string> = {
   billing_error: 'Check the plan and the credit balance of the Anthropic organization.',
   connection_error:
     'pawl retries it according to the agent’s `retry`; if it persists, check the network, the proxy and ANTHROPIC_BASE_URL.',
-  invalid_request_error: 'Correct the part that it names: options of anthropic(), instructions, tools or messages.',
+  invalid_request_error: 'Correct what the API names: options of anthropic(), instructions, tools or messages.',
   context_overflow:
-    'Declare `compaction` for the agent and continue the run, or abandon it or go back (`recover`, `rollback`); or make messages, images and tool results smaller, or `maxTokens` lower.',
+    'Declare `compaction` for the agent and continue the run, abandon it, or go back (`recover`, `rollback`); or shrink messages, images and tool results, or lower `maxTokens`.',
   not_found_error: 'Check the name of the model and ANTHROPIC_BASE_URL.',
   permission_error: 'Check the permissions of the API key.',
   rate_limit_error: 'pawl retries it when the API allows; if it persists, run fewer sessions at once or request a higher limit.',
 }
 
-/** Statuses and types that say that this account may not use this model: another model may answer the same request. */
+/** Statuses and types that mean that this account may not use this model: another model may answer the same request. */
 const NOT_ADMITTED = new Set<unknown>([
   ...[401, 402, 403, 404],
   ...['authentication_error', 'billing_error', 'permission_error', 'not_found_error'],
@@ -45,7 +45,7 @@ interface Thrown {
 
 /**
  * The ModelError for what a call of `model` threw.
- * Codes: `context_overflow`, otherwise Anthropic's error type where there is one, `http_<status>`, `timeout`, `connection_error`,
+ * Codes: `context_overflow`, otherwise Anthropic's error type if there is one, `http_<status>`, `timeout`, `connection_error`,
  * `stream_cut`, `model_call_failed`.
  */
 export function modelErrorOf(error: unknown, model: string, phase: CallPhase): ModelError {
@@ -82,14 +82,14 @@ export function callTimedOut(model: string, ms: number, phase: CallPhase): Model
 export function noApiKey(): ModelError {
   return new ModelError(
     'no_api_key',
-    'There is no API key for Anthropic: set ANTHROPIC_API_KEY in the worker’s environment, or pass an `apiKey` or a `client` to anthropic().',
+    'No API key for Anthropic was found. Set ANTHROPIC_API_KEY in the worker’s environment, or pass an `apiKey` or a `client` to anthropic().',
     { retryable: false, fallback: true },
   )
 }
 
 /**
  * Whether the API refused thinking that an earlier call returned. Newer models bind their thinking to everything before it (system prompt,
- * tools, messages), which instructions made from the state, or a deploy with another tool, change.
+ * tools, messages). Instructions rendered from the state, or a deployment with another tool, change that.
  */
 export function isThinkingRefused(error: unknown): boolean {
   const { status, message } = thrownOf(error)
@@ -133,7 +133,7 @@ function thrownOf(error: unknown): Thrown {
   }
 }
 
-/** The API's own message if there is one; for lost connections the innermost cause, which has host and errno. */
+/** The API's own message if there is one; for lost connections the causes, the innermost of which has host and errno. */
 function detailOf(thrown: Thrown, error: unknown): string {
   const said = (error as { apiMessage?: unknown } | null | undefined)?.apiMessage
   if (typeof said === 'string' && said !== '') return thrown.status === undefined ? said : `${thrown.status} ${said}`
@@ -141,6 +141,6 @@ function detailOf(thrown: Thrown, error: unknown): string {
 }
 
 function sentence(what: string, code: string, retryable: boolean): string {
-  const next = WHAT_NEXT[code] ?? (retryable ? TRIED_AGAIN : 'pawl does not retry it: correct the part that it names.')
+  const next = WHAT_NEXT[code] ?? (retryable ? TRIED_AGAIN : 'pawl does not retry it. Correct what the API names.')
   return `${what.replace(/\.?$/, '.')} ${next}`
 }

@@ -29,7 +29,7 @@ export function withoutThinking(messages: readonly Message[]): Message[] {
   )
 }
 
-/** Whether some message holds thinking. */
+/** Whether any message contains thinking. */
 export function hasThinking(messages: readonly Message[]): boolean {
   return messages.some(({ content }) => typeof content !== 'string' && content.some(isThinking))
 }
@@ -38,7 +38,7 @@ function wireBlocks(message: Message): ContentBlockParam[] {
   const given: ContentBlock[] = typeof message.content === 'string' ? [{ type: 'text', text: message.content }] : message.content
   const blocks = given.flatMap((block) => wireBlock(block) ?? [])
   if (message.role === 'user') return blocks
-  // The API refuses an assistant message that ends in thinking, as one does that was cut by max_tokens.
+  // The API refuses an assistant message that ends in thinking, such as one that max_tokens cut off.
   const end = blocks.findLastIndex((block) => !isThinking(block))
   return blocks.slice(0, end + 1)
 }

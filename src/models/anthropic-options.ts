@@ -12,7 +12,7 @@ import type { Duration } from '../session/duration.ts'
 import type { ModelPrice } from '../session/model-price.ts'
 import { modelPriceOption } from './model-price-option.ts'
 
-/** The part of an Anthropic SDK client that pawl uses; those for Bedrock and Vertex have it, too. */
+/** The part of an Anthropic SDK client that pawl uses; those for Bedrock and Vertex also have it. */
 export interface MessagesClient {
   /** The client's `messages`, of which `create` is used. */
   messages: {
@@ -25,29 +25,35 @@ export interface MessagesClient {
 
 /** Options of `anthropic`. */
 export interface AnthropicOptions {
-  /** Maximum output tokens of a call, thinking included: an integer from 1. Default 32,000, or `thinking.budget_tokens` + 16,000 if that is more. */
+  /**
+   * Maximum output tokens of a call, thinking included: an integer from 1. Default 32,000, or `thinking.budget_tokens` + 16,000 if that is
+   * more.
+   */
   maxTokens?: number
   /** The model's thinking. Default: the model's own. */
   thinking?: ThinkingConfigParam
   /** How much effort the model puts into its answer. Default: the model's own. */
   effort?: NonNullable<OutputConfig['effort']>
-  /** 0 to 1; left out while `thinking` is on. Models from Claude Opus 4.7 on refuse it. Default: the API's own. */
+  /** From 0 to 1; omitted while `thinking` is on. Models from Claude Opus 4.7 on refuse it. Default: the API's own. */
   temperature?: number
-  /** Whether prompt-cache breakpoints are set on tools, system prompt and messages. Default `on`. */
+  /** Whether pawl sets prompt-cache breakpoints on tools, system prompt and messages. Default `on`. */
   cache?: 'on' | 'off'
   /** Longest silence of the API before the call fails as `timeout`. At most 24 days. Default `'10m'`. */
   timeout?: Duration
-  /** Key of the API. Default: `ANTHROPIC_API_KEY`. */
+  /** The API key. Default: `ANTHROPIC_API_KEY`. */
   apiKey?: string
-  /** Address of the API. Default: `ANTHROPIC_BASE_URL`, otherwise Anthropic's own. */
+  /** The API's base URL. Default: `ANTHROPIC_BASE_URL`, otherwise Anthropic's own. */
   baseURL?: string
-  /** Your own client instead of `apiKey` and `baseURL`: for a proxy, other headers, Bedrock, Vertex. Default: one is made at the first call. */
+  /**
+   * Your own client instead of `apiKey` and `baseURL`: for a proxy, other headers, Bedrock, Vertex. Default: pawl creates one at the first
+   * call.
+   */
   client?: MessagesClient
-  /** What the answers cost, in US dollars per million tokens: for a discount, or a list of another provider. Default: pawl's price table. */
+  /** What the answers cost, in US dollars per million tokens: for a discount, or another provider's prices. Default: pawl's price table. */
   price?: ModelPrice
   /**
-   * Tokens that the model has room for, an integer from 1, for agents with `compaction`. Default: as published for the model, where pawl knows
-   * it.
+   * The model's context window in tokens, an integer from 1, for agents with `compaction`. Default: the published one for the model, if
+   * pawl knows it.
    */
   contextWindow?: number
   /** Other parameters of a Messages request: `stop_sequences`, `metadata`, `service_tier`, … Default: nothing. */

@@ -9,10 +9,10 @@ const DEFAULT_MAX_TOKENS = 32_000
 /** Default tokens for the answer itself beside a thinking budget. */
 const TOKENS_AFTER_THINKING = 16_000
 
-/** `temperature` is no longer in the SDK's types; older models still take it. */
+/** `temperature` is no longer in the SDK's types; older models still accept it. */
 export type AnthropicParams = MessageCreateParamsStreaming & { temperature?: number }
 
-/** The body for a request: the same request and options always give the same bytes. */
+/** The body for a request: the same request and options always produce the same bytes. */
 export function paramsOf(model: string, options: AnthropicOptions, request: ModelRequest): AnthropicParams {
   const { thinking, effort, temperature, params: more } = options
   const outputConfig = { ...more?.output_config, ...(effort && { effort }) }
@@ -36,7 +36,7 @@ function wireTool({ name, description, input_schema }: ModelRequest['tools'][num
   return { name, description, input_schema: input_schema as Tool.InputSchema }
 }
 
-/** `max_tokens` of a request that does not say. */
+/** `max_tokens` of a request that does not set it. */
 export function maxTokensOf(options: AnthropicOptions): number {
   return options.maxTokens ?? Math.max(DEFAULT_MAX_TOKENS, thinkingTokensOf(options) + TOKENS_AFTER_THINKING)
 }

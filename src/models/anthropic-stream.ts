@@ -10,9 +10,9 @@ import { defined } from '../session/defined.ts'
 /** An answer that is being received. */
 export interface Assembly {
   accept(event: RawMessageStreamEvent): void
-  /** Whether the answer's end has come. */
+  /** Whether the answer has ended. */
   isComplete(): boolean
-  /** The answer; of use when it is complete. */
+  /** The answer; usable once it is complete. */
   response(): ModelResponse
 }
 

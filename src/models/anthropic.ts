@@ -16,7 +16,7 @@ import { guardSilence } from './silence.ts'
 const CLOSING_MS = 2000
 
 /**
- * A Claude model. It reads the environment and creates a client with the first call.
+ * A Claude model. It reads the environment and creates a client at the first call.
  *
  * `generate` throws a `ModelError` whose `code` is Anthropic's error type, or `http_<status>`, `connection_error`, `timeout`,
  * `stream_cut`, `no_api_key`, `model_call_failed`; if the signal aborts, it throws the signal's reason.
@@ -45,7 +45,7 @@ export function anthropic(model: string, options: AnthropicOptions = {}): Model 
       try {
         return await send(request, ctx)
       } catch (error) {
-        // Else every later call of the session would fail in the same way.
+        // Otherwise every later call of the session would fail in the same way.
         if (!isThinkingRefused(error) || !hasThinking(request.messages)) throw error
         return await send({ ...request, messages: withoutThinking(request.messages) }, ctx)
       }
@@ -53,7 +53,9 @@ export function anthropic(model: string, options: AnthropicOptions = {}): Model 
   }
 }
 
-/** Stored where a gate is shut, so a digest: of the key, and of the address, because a proxy has limits of its own. */
+/**
+ * pawl stores the account when it shuts a rate gate, so it is a digest: of the key, and of the address, because a proxy has its own limits.
+ */
 function accountOf({ client, apiKey, baseURL }: AnthropicOptions): string {
   const { apiKey: ofClient, baseURL: at } = (client ?? {}) as { apiKey?: unknown; baseURL?: unknown }
   const key = client ? ofClient : (apiKey ?? process.env.ANTHROPIC_API_KEY)
@@ -86,7 +88,7 @@ async function streamedCall(
   try {
     const events = await client.messages.create(params, { signal: guard.signal, maxRetries: 0, timeout: timeoutMs })
     phase = 'stream'
-    // To the end, past message_stop: a stream that is left early costs its connection.
+    // Reads to the end, past message_stop: leaving a stream early costs its connection.
     for await (const event of events) {
       answer.accept(event)
       guard.rearm(answer.isComplete() ? CLOSING_MS : timeoutMs)
@@ -97,7 +99,7 @@ async function streamedCall(
     guard.stop()
   }
   if (answer.isComplete()) return answer.response()
-  // Asked for before `failure`: the SDK's stream ends without an error when it is aborted.
+  // Checked before `failure`, because the SDK's stream ends without an error when it is aborted.
   ctx.signal.throwIfAborted()
   if (guard.isSilent()) throw callTimedOut(params.model, timeoutMs, phase)
   throw failure === undefined ? streamCut(params.model) : modelErrorOf(failure, params.model, phase)

@@ -1,7 +1,7 @@
 // The arguments of a recorded call in a request: providers accept only objects there.
 import type { Json, JsonObject } from '../session/json.ts'
 
-/** An object as it is; other arguments are wrapped, as Anthropic's documentation recommends. */
+/** Returns an object unchanged, and wraps other arguments as Anthropic's documentation recommends. */
 export function argumentsObject(input: Json): JsonObject {
   if (typeof input === 'object' && input !== null && !Array.isArray(input)) return input
   return { INVALID_JSON: typeof input === 'string' ? input : JSON.stringify(input) }

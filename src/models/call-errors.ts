@@ -3,7 +3,7 @@
 /** Whether the provider had begun to answer when the error was thrown. */
 export type CallPhase = 'request' | 'stream'
 
-/** The phase as a ModelError has it. */
+/** The phase in the form that a ModelError expects. */
 export const streamOf = (phase: CallPhase): 'stream' | undefined => (phase === 'stream' ? phase : undefined)
 
 /** Milliseconds that `retry-after-ms` or `retry-after` (seconds or an HTTP date) request; undefined without a usable value. */
@@ -45,7 +45,7 @@ function causesOf(error: unknown): Error[] {
   return causes
 }
 
-/** The message with those of the error's causes, of which the innermost has host and errno. */
+/** The message with those of the error's causes. The innermost has host and errno. */
 export function withCauses(message: string, error: unknown): string {
   const causes = causesOf(error).map((cause) => cause.message.replace(/\.$/, ''))
   return [...new Set([message.replace(/\.$/, ''), ...causes])]

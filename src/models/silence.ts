@@ -1,11 +1,11 @@
-// A signal for a stream: aborts with the caller's, and when nothing has come for too long.
+// A signal for a stream. It aborts with the caller's signal, and when no data has arrived for too long.
 
 /** Guards one stream; `stop` it when the stream has ended. */
 export interface SilenceGuard {
   readonly signal: AbortSignal
-  /** Whether it was silence that aborted the signal. */
+  /** Whether silence aborted the signal. */
   isSilent(): boolean
-  /** Something came: the next thing has `ms` milliseconds from now. */
+  /** Call it when data arrives: the next data must arrive within `ms` milliseconds from now. */
   rearm(ms: number): void
   stop(): void
 }
@@ -20,7 +20,7 @@ export function guardSilence(outer: AbortSignal, ms: number): SilenceGuard {
     controller.abort()
   }
   let timer = setTimeout(onSilence, ms)
-  // Not AbortSignal.any: the outer signal may live long, and must not collect what waits for it.
+  // Not AbortSignal.any: the outer signal may live long, and must not accumulate listeners.
   if (outer.aborted) onOuter()
   else outer.addEventListener('abort', onOuter, { once: true })
   return {

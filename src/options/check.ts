@@ -1,9 +1,9 @@
-// Options as callers give them: checked once, at the edge, by a zod schema whose messages say what is allowed.
+// Options as callers pass them: checked once, at the edge, by a zod schema whose messages say what is allowed.
 import { z } from 'zod'
 import { milliseconds } from '../session/duration.ts'
 import { InvalidOption } from './errors.ts'
 
-/** The options as `schema` reads them. `refuse` makes the error of a sentence that names the option and says what is allowed. */
+/** The options as `schema` reads them. `refuse` turns a sentence that names the option and says what is allowed into an error. */
 export function checkOptions<S extends z.ZodType>(schema: S, given: unknown, refuse: (problem: string) => Error = invalid): z.output<S> {
   const parsed = schema.safeParse(withoutUnits(given, schema))
   if (parsed.success) return parsed.data
@@ -41,7 +41,7 @@ function problemOf(issue: z.core.$ZodIssue, given: unknown, schema: z.ZodType): 
   return `${name === '' ? 'What was given' : name} is ${shown(value)}: give ${issue.message}.`
 }
 
-/** An option that there is not, and the one that was probably meant. */
+/** The message for an unknown option, with the option that the caller probably meant. */
 function strangerOf({ keys, path }: z.core.$ZodIssueUnrecognizedKeys, schema: z.ZodType): string {
   const name = String(keys[0])
   const known = namesIn(path.reduce<unknown>((at, key) => (unwrapped(at) as z.ZodObject)?.shape?.[String(key)], schema))
@@ -99,7 +99,7 @@ export function options<T extends z.core.$ZodLooseShape>(shape: T): z.ZodObject<
   return z.strictObject(shape, { error: (issue) => (issue.code === 'unrecognized_keys' ? undefined : 'an object') })
 }
 
-/** What `is` accepts; `expected` says what that is. */
+/** A value that `is` accepts; `expected` describes it. */
 export function where<T>(is: (value: unknown) => boolean, expected: string): z.ZodCustom<T, T> {
   return z.custom<T>(is, { error: expected })
 }
@@ -126,12 +126,12 @@ export function text(expected = 'text that is not empty'): z.ZodCustom<string, s
   return where((value) => typeof value === 'string' && value.trim() !== '', expected)
 }
 
-/** One of these. */
+/** One of these values. */
 export function oneOf<const T extends string>(...values: readonly T[]): z.ZodCustom<T, T> {
   return where((value) => values.includes(value as T), values.map((value) => `'${value}'`).join(' or '))
 }
 
-/** A list of some of these. */
+/** A list of some of these values. */
 export function someOf<T extends string>(values: readonly T[]): z.ZodCustom<T[], T[]> {
   return where(
     (given) => Array.isArray(given) && given.length > 0 && given.every((one) => values.includes(one)),
@@ -144,7 +144,7 @@ export function fn<T>(expected = 'a function'): z.ZodCustom<T, T> {
   return where((value) => typeof value === 'function', expected)
 }
 
-/** An object of a class or an interface of somebody else's, of which these members are functions. */
+/** An object of a third-party class or interface whose members with these names are functions. */
 export function object<T>(expected: string, ...methods: string[]): z.ZodCustom<T, T> {
   return where((value) => {
     if (typeof value !== 'object' || value === null) return false

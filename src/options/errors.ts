@@ -1,9 +1,9 @@
-// What is wrong with an option.
+// The error for an invalid option.
 import { PawlError } from '../session/errors.ts'
 
 /**
- * An option that pawl refuses, before anything has happened; the message names it and says what is allowed. Codes: `invalid_option`, and
- * for a list `invalid_cursor`, a cursor that is not one of that list.
+ * Thrown when pawl refuses an option, before anything has happened. The message names the option and says what is allowed. Codes:
+ * `invalid_option`, and for lists `invalid_cursor`, for a cursor that does not belong to the list.
  */
 export class InvalidOption extends PawlError {
   override readonly name = 'InvalidOption'

@@ -1,4 +1,4 @@
-// Options that several edges take: where Temporal and Postgres are, and who is told.
+// Options that several entry points accept: where Temporal and Postgres are, and the logger.
 import { z } from 'zod'
 import { object, oneOf, options, text, where } from './check.ts'
 
@@ -18,12 +18,12 @@ export function postgres<T>(): z.ZodCustom<T, T> {
   return where((value) => typeof value === 'string' || isPool(value), 'a URL such as postgres://user@host/database, or a pg.Pool')
 }
 
-/** Whether it is a `pg.Pool`, or does as one. */
+/** Whether the value is a `pg.Pool`, or works as one. */
 export function isPool(value: unknown): boolean {
   return typeof value === 'object' && value !== null && typeof (value as { connect?: unknown }).connect === 'function'
 }
 
-/** What both kinds of worker are told of their deployment. */
+/** The deployment options of both kinds of worker. */
 export const DEPLOYMENT = {
   taskQueue: text("a task queue's name").optional(),
   schema: text('the name of a Postgres schema').optional(),

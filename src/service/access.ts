@@ -1,4 +1,4 @@
-// Who asks, and what of the deployment they may see and do: a tenant's sessions are those whose ids begin with its prefix.
+// The caller's identity, and what the caller may see and do. A tenant's sessions are those whose ids begin with its prefix.
 import { z } from 'zod'
 import { isForcedContext, isTenant, type Scope, SCOPES } from '../client/admin/api-keys.ts'
 import { SessionNotFound } from '../client/errors.ts'
@@ -7,25 +7,26 @@ import { ServiceError } from './errors.ts'
 
 export type { Scope }
 
-/** What `authorize` says of a request. */
+/** What `authorize` returns for a request. */
 export interface Access {
-  /** Who asks, such as `user:ann`: recorded as `by` with everything that is asked. 1 to 200 characters. */
+  /** The caller, such as `user:ann`: recorded as `by` with every request. 1 to 200 characters. */
   identity: string
-  /** What they may do. */
+  /** What the caller may do. */
   scopes: readonly Scope[]
   /**
-   * The tenant whose sessions they see and start, such as `acme`: 1 to 100 of `[A-Za-z0-9._@-]`, or several parts joined by `:`, such as
-   * `acme:ann`. Ids of its sessions begin with the tenant and `:`. For everyone else they do not exist. Default: all sessions.
+   * The tenant whose sessions the caller sees and starts, such as `acme`: 1 to 100 of `[A-Za-z0-9._@-]`, or several parts joined by `:`,
+   * such as `acme:ann`. Ids of its sessions begin with the tenant and `:`. Other sessions do not exist for the caller. Default: all
+   * sessions.
    */
   tenant?: string
   /**
-   * Members of the context of sessions that they start, such as `{ tenantId: 'acme' }`; a request cannot change them. Tools read a
-   * session's context to know whom it is for, so state here whatever a tool trusts. At most 16,000 bytes of JSON. Default: none.
+   * Members of the context of sessions that the caller starts, such as `{ tenantId: 'acme' }`; a request cannot change them. Tools read a
+   * session's context to know whom it is for, so set every member here that a tool trusts. At most 16,000 bytes of JSON. Default: none.
    */
   context?: JsonObject
 }
 
-/** Says who makes a request; null: the caller is unknown, and the request is refused. */
+/** Identifies the caller of a request. null or undefined: the caller is unknown, and the request is refused. */
 export type Authorize = (request: Request) => Access | null | undefined | Promise<Access | null | undefined>
 
 const ACCESS = z.object({
@@ -35,13 +36,13 @@ const ACCESS = z.object({
   context: z.record(z.string(), z.unknown()).refine(isForcedContext).optional(),
 })
 
-/** What `authorize` returned, checked: what it mistakes must not open anything. @throws ServiceError `invalid_access`, `unauthorized`. */
+/** Validates what `authorize` returned: a mistake in it must not grant access. @throws ServiceError `invalid_access`, `unauthorized`. */
 export function accessOf(returned: unknown): Access {
   if (returned === null || returned === undefined) throw unauthorized()
   const parsed = ACCESS.safeParse(returned)
   if (parsed.success) return parsed.data as Access
   const at = parsed.error.issues[0]?.path.join('.') || 'its value'
-  throw new ServiceError('invalid_access', 500, `authorize returned an access that is not allowed (${at}): see Access in pawl/service.`)
+  throw new ServiceError('invalid_access', 500, `authorize returned an invalid access (${at}): see Access in pawl/service.`)
 }
 
 /** The caller is unknown. */
@@ -57,7 +58,7 @@ export function requireScope({ scopes }: Access, scope: Scope): void {
   throw new ServiceError('forbidden', 403, `This needs the scope "${scope}", which these credentials do not have.`)
 }
 
-/** What the ids of the caller's sessions begin with; undefined: anything. */
+/** The prefix of the ids of the caller's sessions; undefined: any id. */
 export function prefixOf({ tenant }: Pick<Access, 'tenant'>): string | undefined {
   return tenant === undefined ? undefined : `${tenant}:`
 }
@@ -67,7 +68,7 @@ export function isInScope(access: Access, sessionId: string): boolean {
   return sessionId.startsWith(prefixOf(access) ?? '')
 }
 
-/** Refuses another tenant's session as one that does not exist. @throws SessionNotFound `session_not_found`. */
+/** Refuses another tenant's session as if it did not exist. @throws SessionNotFound `session_not_found`. */
 export function requireSession(access: Access, sessionId: string): void {
   if (!isInScope(access, sessionId)) throw new SessionNotFound(sessionId)
 }
@@ -75,7 +76,7 @@ export function requireSession(access: Access, sessionId: string): void {
 const TENANT_TAG = 'tenant:'
 
 /**
- * The tags of a session that the caller starts: those of the request and one that names the tenant, which no request can set itself.
+ * The tags of a session that the caller starts: those of the request and one that names the tenant, which a request cannot set.
  * @throws ServiceError `invalid_input`.
  */
 export function tagsFor({ tenant }: Access, given: readonly string[] | undefined): string[] | undefined {
@@ -88,7 +89,7 @@ export function tagsFor({ tenant }: Access, given: readonly string[] | undefined
   return [...(given ?? []), `${TENANT_TAG}${tenant}`]
 }
 
-/** The tags of a fork: those of the request, else those of its source, of which the tenant's own is one already. */
+/** The tags of a fork: those of the request, else those of its source, which already include the tenant's. */
 export function tagsOfFork(access: Access, given: readonly string[] | undefined): string[] | undefined {
   return given && tagsFor(access, given)
 }
@@ -98,6 +99,6 @@ export function contextFor({ context: forced }: Access, given: Json | undefined)
   if (forced === undefined) return given
   if (given === undefined || given === null) return forced
   if (typeof given === 'object' && !Array.isArray(given)) return { ...given, ...forced }
-  const detail = 'an object: these credentials set some of its members'
-  throw new ServiceError('invalid_input', 400, `body.context: give ${detail}.`, { parts: [{ at: 'body.context', detail }] })
+  const detail = 'must be an object, because these credentials set some of its members'
+  throw new ServiceError('invalid_input', 400, `body.context: ${detail}.`, { parts: [{ at: 'body.context', detail }] })
 }

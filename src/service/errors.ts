@@ -1,15 +1,15 @@
-// What the web handler itself refuses.
+// The refusals of the web handler itself.
 import { PawlError } from '../session/errors.ts'
 
 /** A part of a request that was refused. */
 export interface RefusedPart {
-  /** Where it lies: `body.content`, `query.limit`, `path.run`. */
+  /** Its place in the request: `body.content`, `query.limit`, `path.run`. */
   at: string
   /** What is allowed there. */
   detail: string
 }
 
-/** What belongs to a refusal beside its text. */
+/** Details of a refusal besides its message. */
 export interface RefusalDetails {
   /** Which parts of the request were refused. */
   parts?: readonly RefusedPart[]
@@ -20,7 +20,7 @@ export interface RefusalDetails {
 }
 
 /**
- * What the web handler answers instead of carrying a request out; nothing has happened. Codes: `invalid_input`, `invalid_json`,
+ * A request that the web handler refused; it had no effect. Codes: `invalid_input`, `invalid_json`,
  * `unsupported_media_type`, `body_too_large`, `unknown_agent`, `unknown_cursor`, `unauthorized`, `forbidden`, `route_not_found`,
  * `method_not_allowed`, `too_many_watches`, `not_newest`, `rate_limited`, `draining`, `invalid_access`;
  * of `pawl serve` also `invalid_http`, `headers_too_large`, `request_timeout`.

@@ -1,4 +1,4 @@
-// The web handler: a `Request` in, a `Response` out. Nothing is answered without `authorize`, the probes excepted.
+// The web handler: accepts a `Request`, returns a `Response`. Every request needs the consent of `authorize`, except the probes.
 import { inspect } from 'node:util'
 import { Hono } from 'hono'
 import { z } from 'zod'
@@ -25,29 +25,29 @@ import { streamsWith } from './streams.ts'
 
 /** Options of `createHandler`. */
 export interface HandlerOptions {
-  /** The connection to the deployment; it stays yours to close. */
+  /** The connection to the deployment; the handler does not close it. */
   pawl: Pawl
   /**
-   * Says who makes a request and what they may see and do. Without its consent nothing is answered, except the probes `/health` and
-   * `/ready`. It must not read the request's body. What it throws is answered with status 503 if it is a `StoreError` or `ConnectError`
-   * of pawl's, else with 500.
+   * Identifies the caller of a request, and returns what the caller may see and do. The handler refuses a request without its consent,
+   * except for the probes `/health` and `/ready`. `authorize` must not read the request's body. If it throws, the response has status 503
+   * for pawl's `StoreError` or `ConnectError`, else 500.
    */
   authorize: Authorize
-  /** The path that the handler is mounted at, if requests come with it: `/api/pawl`. Default: none. */
+  /** The path that the handler is mounted at, if requests include it: `/api/pawl`. Default: none. */
   basePath?: string
   /** Names of the agents that sessions may be started with. Default: any; a session of an agent that no worker serves waits for one. */
   agents?: readonly string[]
-  /** The largest body, in bytes. Default 2,000,000; messages of up to 20 MB need more. */
+  /** The maximum size of a request's body, in bytes. Default 2,000,000; messages of up to 20 MB need more. */
   maxBodyBytes?: number
-  /** Event streams that are open at a time, in this process. Default 2,000. */
+  /** The maximum number of event streams that are open at the same time in this process. Default 2,000. */
   maxWatches?: number
-  /** A stream sends a comment after so long without an event, so that proxies keep it open. Default `'15s'`. */
+  /** A stream sends a comment after this long without an event, so that proxies keep it open. Default `'15s'`. */
   keepAlive?: Duration
-  /** A stream ends when its client has read nothing for so long. Default `'60s'`. */
+  /** A stream ends when its client has read nothing for this long. Default `'60s'`. */
   stalledAfter?: Duration
-  /** How often `authorize` is asked again about an open stream. Default `'2m'`. */
+  /** How often the handler calls `authorize` again for an open stream. Default `'2m'`. */
   reauthorizeEvery?: Duration
-  /** Told of requests that failed unexpectedly. Default: lines on standard error. */
+  /** Logs requests that failed unexpectedly. Default: lines on standard error. */
   logger?: Logger
 }
 
@@ -56,8 +56,8 @@ export interface Handler {
   /** Answers a request; never rejects. */
   (request: Request): Promise<Response>
   /**
-   * Before the process ends: streams end with a hint when to reconnect, no new ones begin, and `/ready` answers 503. Other requests are
-   * answered as before.
+   * Call it before the process ends. Streams end with a hint about when to reconnect, the handler opens no new ones, and `/ready` answers
+   * 503. Other requests are answered as before.
    */
   drain(): void
   /** The OpenAPI 3.1 document, which the handler also serves at `/openapi.json`. */
@@ -84,7 +84,7 @@ const OPTIONS = options({
 })
 
 const ROUTES: readonly Route[] = [...SESSION_ROUTES, ...WATCH_ROUTES, ...CHANGE_ROUTES, ...LIST_ROUTES, ...UI_ROUTES]
-/** Without pino: a backend that is bundled has none. */
+/** Does not use pino, which a bundled backend does not include. */
 const ON_STDERR: Pick<Logger, 'error'> = {
   error: (fields, message) => void process.stderr.write(`${message} ${inspect(fields, { breakLength: Number.POSITIVE_INFINITY })}\n`),
 }
@@ -113,7 +113,7 @@ export function createHandler(given: HandlerOptions): Handler {
   async function carryOut(route: Route, request: Request, pathParams: Record<string, string>): Promise<Response> {
     const access = await admit(request)
     requireScope(access, route.scope)
-    // Before the rest is read: about another tenant's session, not even a mistake in the request is reported.
+    // Checked before the rest is read: for another tenant's session, the response does not even report a mistake in the request.
     if (pathParams.session !== undefined) requireSession(access, pathParams.session)
     const params = parsed(route.params ?? NOTHING, paramsOf(pathParams, route.params ?? NOTHING), 'path')
     const queryMembers = route.query ?? NOTHING
@@ -144,7 +144,7 @@ export function createHandler(given: HandlerOptions): Handler {
     return json(result, route.answer.schema ? route.answer.status : route.answer.status === 204 ? 204 : 202)
   }
 
-  /** Answers whatever becomes of the work. */
+  /** Runs `work` and turns an error into a refusal. */
   async function answering(request: Request, work: () => Promise<Response>): Promise<Response> {
     try {
       return await work()
@@ -184,7 +184,7 @@ export function createHandler(given: HandlerOptions): Handler {
   app.notFound((context) =>
     answering(context.req.raw, async () => {
       await admit(context.req.raw)
-      throw new ServiceError('route_not_found', 404, 'There is no such route: /openapi.json lists them.')
+      throw new ServiceError('route_not_found', 404, 'The route does not exist: /openapi.json lists all routes.')
     }),
   )
   app.onError((error, context) => answering(context.req.raw, () => Promise.reject(error)))
@@ -208,11 +208,11 @@ function methodsByPath(): Map<string, string[]> {
 
 function refuseMethod(methods: readonly string[]): never {
   const allow = methods.join(', ')
-  throw new ServiceError('method_not_allowed', 405, `This path takes ${allow}.`, { headers: { allow } })
+  throw new ServiceError('method_not_allowed', 405, `This path accepts only ${allow}.`, { headers: { allow } })
 }
 
 function json(value: unknown, status: number): Response {
-  // Not for a shared cache: what it shows depends on who asks.
+  // Not for a shared cache: the response depends on the caller.
   const headers = { 'content-type': 'application/json', 'cache-control': 'no-store' }
   if (status === 204) return new Response(null, { status })
   return new Response(JSON.stringify(value ?? {}), { status, headers })

@@ -1,4 +1,4 @@
-// `pawl/service`: the HTTP interface of a deployment. Imports nothing of the worker.
+// `pawl/service`: the HTTP interface of a deployment. Imports nothing from the worker.
 export { createHandler, type Handler, type HandlerOptions } from './handler.ts'
 export { apiKeyAuthorize } from './keys.ts'
 export { nodeListener, type NodeListener, type NodeListenerOptions } from './node.ts'

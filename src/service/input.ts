@@ -4,7 +4,7 @@ import { isTooDeep, MAX_DEPTH } from '../session/json.ts'
 import { ServiceError, type RefusedPart } from './errors.ts'
 import type { Members } from './route.ts'
 
-/** What the schema reads. @throws ServiceError `invalid_input`. */
+/** The value as the schema parses it. @throws ServiceError `invalid_input`. */
 export function parsed<S extends z.ZodType>(schema: S, value: unknown, place: string): z.output<S> {
   const result = schema.safeParse(value)
   if (result.success) return result.data
@@ -13,17 +13,17 @@ export function parsed<S extends z.ZodType>(schema: S, value: unknown, place: st
 }
 
 const MAX_PARTS = 10
-/** Names come from the request, too. */
+/** Names come from the request too, so they are cut off at this length. */
 const MAX_NAME = 100
 
 function partOf(issue: z.core.$ZodIssue, place: string): RefusedPart {
   const path = issue.code === 'unrecognized_keys' ? [...issue.path, issue.keys[0] ?? ''] : issue.path
   const at = [place, ...path.map(String)].join('.').slice(0, MAX_NAME)
-  return { at, detail: issue.code === 'unrecognized_keys' ? 'there is no such member' : issue.message }
+  return { at, detail: issue.code === 'unrecognized_keys' ? 'is not a known member' : issue.message }
 }
 
 /**
- * The query as its schema wants it: numbers and booleans of their texts, and lists of names that are repeated.
+ * Converts the query for its schema: text to numbers and booleans, and repeated names to lists.
  * @throws ServiceError `invalid_input`.
  */
 export function queryOf(search: URLSearchParams, schema: Members): Record<string, unknown> {
@@ -39,11 +39,11 @@ export function queryOf(search: URLSearchParams, schema: Members): Record<string
 }
 
 function twice(name: string): ServiceError {
-  const part = { at: `query.${name}`.slice(0, MAX_NAME), detail: 'is given more than once' }
+  const part = { at: `query.${name}`.slice(0, MAX_NAME), detail: 'appears more than once' }
   return new ServiceError('invalid_input', 400, `${part.at} ${part.detail}.`, { parts: [part] })
 }
 
-/** Members of a path as its schema wants them. */
+/** Converts the members of a path for their schema. */
 export function paramsOf(given: Readonly<Record<string, string>>, schema: Members): Record<string, unknown> {
   return Object.fromEntries(Object.entries(given).map(([name, text]) => [name, valueOf(text, bare(schema.shape[name]))]))
 }
@@ -63,7 +63,7 @@ function bare(schema: unknown): unknown {
 const JSON_TYPE = /^application\/([a-z0-9.+-]+\+)?json\s*(;|$)/i
 
 /**
- * The body as JSON; an empty object if there is none. No more than `maxBytes` are read, whatever the request says of its length.
+ * The body as JSON; an empty object if there is none. Reads at most `maxBytes`, whatever length the request declares.
  * @throws ServiceError `body_too_large`, `unsupported_media_type`, `invalid_json`.
  */
 export async function bodyOf(request: Request, maxBytes: number): Promise<unknown> {
@@ -81,7 +81,7 @@ function jsonOf(bytes: Uint8Array): unknown {
   try {
     return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
   } catch (cause) {
-    throw new ServiceError('invalid_json', 400, 'The body is not JSON in UTF-8.', { cause })
+    throw new ServiceError('invalid_json', 400, 'The body is not valid JSON in UTF-8.', { cause })
   }
 }
 
@@ -103,12 +103,12 @@ async function bytesOf(request: Request, maxBytes: number): Promise<Uint8Array> 
   }
 }
 
-/** A client that breaks off in the middle of its body is not the server's failure. */
+/** A client that disconnects in the middle of its body is not a failure of the server. */
 async function readFrom(reader: ReadableStreamDefaultReader<Uint8Array>) {
   try {
     return await reader.read()
   } catch (cause) {
-    throw new ServiceError('invalid_json', 400, 'The body broke off.', { cause })
+    throw new ServiceError('invalid_json', 400, 'The connection ended before the whole body arrived: send the request again.', { cause })
   }
 }
 
@@ -116,6 +116,6 @@ function tooLarge(maxBytes: number): ServiceError {
   return new ServiceError(
     'body_too_large',
     413,
-    `The body has more than ${maxBytes} bytes: send less, or refer to what is stored elsewhere.`,
+    `The body has more than ${maxBytes} bytes: send a smaller one, or store large values elsewhere and send references.`,
   )
 }

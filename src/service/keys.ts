@@ -6,24 +6,24 @@ import type { Pawl } from '../client/pawl.ts'
 import { StoreError } from '../connect/errors.ts'
 import type { Access, Authorize } from './access.ts'
 
-/** A key that was looked for, and when. */
+/** The result of a key's lookup, and when it was made. */
 interface Looked {
   at: number
   key: ApiKey | null
 }
 
-/** A revocation takes so long to arrive. */
+/** How long a lookup is cached. A revoked key may still be accepted for this long. */
 const GOOD_FOR_MS = 10_000
-/** While the side store is away, keys that were valid stay so: sessions go on without it, and so should their clients. */
+/** While the side store is unavailable, keys that were valid stay valid: sessions continue without it, and so should their clients. */
 const GOOD_WITHOUT_STORE_MS = 10 * 60_000
 const MAX_KEYS = 10_000
 
 /**
- * An `authorize` by the deployment's API keys (`pawl keys create`, `pawl.apiKeys`). A key that was revoked is refused within 10 seconds.
- * While the side store is away, keys that were valid less than 10 minutes ago are.
+ * Returns an `authorize` that checks the deployment's API keys (`pawl keys create`, `pawl.apiKeys`). A revoked key is refused within
+ * 10 seconds. While the side store is unavailable, keys that were valid less than 10 minutes ago are accepted.
  */
 export function apiKeyAuthorize(pawl: Pick<Pawl, 'apiKeys'>): Authorize {
-  /** By digest: a dump of the process has no keys. */
+  /** Keyed by digest, so that a memory dump of the process contains no keys. */
   const known = new LRUCache<string, Looked>({ max: MAX_KEYS })
 
   async function find(text: string): Promise<ApiKey | null> {

@@ -1,21 +1,21 @@
-// The handler for servers that have Node's requests: Express, Fastify, `node:http`.
+// The handler for servers that use Node's requests: Express, Fastify, `node:http`.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { getRequestListener } from '@hono/node-server'
 
-/** What Node's servers call with a request. */
+/** A request listener of a Node server. */
 export type NodeListener = (request: IncomingMessage, response: ServerResponse) => void
 
 /** Options of `nodeListener`. */
 export interface NodeListenerOptions {
-  /** A stream's connection is destroyed when it has taken nothing for so long, in milliseconds. Default 90,000. */
+  /** A stream's connection is destroyed when its client has read nothing for this long, in milliseconds. Default 90,000. */
   stalledAfterMs?: number
   /** Called with each request before it is answered. Default: none. */
   onRequest?: (request: Request, incoming: IncomingMessage) => void
 }
 
 /**
- * The handler as a listener of `node:http`, and of frameworks that have its requests. It reads the body itself: mount it before a body
- * parser.
+ * Returns the handler as a listener for `node:http` and for frameworks that use its requests. It reads the body itself, so mount it before
+ * a body parser.
  */
 export function nodeListener(handler: (request: Request) => Promise<Response>, options: NodeListenerOptions = {}): NodeListener {
   const { stalledAfterMs = 90_000, onRequest } = options
@@ -26,12 +26,12 @@ export function nodeListener(handler: (request: Request) => Promise<Response>, o
       if (response.headers.get('content-type') === 'text/event-stream') endStalled(outgoing as ServerResponse, stalledAfterMs)
       return response
     },
-    // The globals of the process are the application's.
+    // The globals of the process belong to the application.
     { overrideGlobalObjects: false },
   ) as NodeListener
 }
 
-/** A stream says something every few seconds: a connection that takes nothing for long has a client that reads nothing. */
+/** A stream sends data every few seconds, so a connection that accepts nothing for long has a client that does not read. */
 function endStalled(outgoing: ServerResponse, stalledAfterMs: number): void {
   const { socket } = outgoing
   if (!socket) return

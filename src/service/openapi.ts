@@ -1,24 +1,24 @@
-// The OpenAPI 3.1 document of the routes. zod makes the JSON schemas itself, in the dialect that OpenAPI 3.1 has.
+// The OpenAPI 3.1 document of the routes. zod generates the JSON schemas, in the dialect of OpenAPI 3.1.
 import { z } from 'zod'
 import type { Json, JsonObject } from '../session/json.ts'
 import { PROBLEM_TYPE } from './problem.ts'
 import type { Members, Route } from './route.ts'
 
-/** What the document says of the deployment. */
+/** What the document describes. */
 export interface DocumentOptions {
   routes: readonly Route[]
-  /** Where the routes lie: `/api/pawl`. */
+  /** The path that the routes are mounted at: `/api/pawl`. */
   basePath: string
   /** Agents that sessions may be started with; undefined: any. */
   agents: readonly string[] | undefined
 }
 
 const TAGS: readonly [string, string][] = [
-  ['sessions', 'Speak to sessions and read them.'],
+  ['sessions', 'Send messages to sessions, and read them.'],
   ['decisions', 'Decide on calls that wait for a person or a client.'],
   ['lists', 'Everything that the caller may see.'],
   ['operations', 'Repair and steer sessions.'],
-  ['health', 'Probes; open to everybody.'],
+  ['health', 'Probes; they need no credentials.'],
 ]
 
 /** Makes the document. */
@@ -32,7 +32,7 @@ export function documentOf({ routes, basePath, agents }: DocumentOptions): JsonO
     openapi: '3.1.0',
     info: {
       title: 'pawl',
-      // Of the interface, as in its paths.
+      // The version of the interface, as in its paths.
       version: '1.0.0',
       description: 'Sessions of durable agents. Refusals are problems (RFC 9457) with a stable `code`.',
     },
@@ -57,7 +57,7 @@ const PROBLEM: JsonObject = {
     type: { type: 'string' },
     title: { type: 'string' },
     status: { type: 'integer' },
-    code: { type: 'string', description: 'Stable; what programs branch on.' },
+    code: { type: 'string', description: 'Stable: programs can branch on it.' },
     detail: { type: 'string', description: 'What happened, and what to do next.' },
     parts: {
       type: 'array',
@@ -85,7 +85,7 @@ function probeOf({ operation, summary, may }: (typeof PROBES)['/ready']): JsonOb
   }
 }
 
-/** Any request may meet these: the default covers the statuses that are not named. */
+/** Any request may get these: the default covers statuses that are not listed. */
 const PROBLEMS = { default: ref('responses/Problem') }
 
 function operationOf(one: Route, agents: readonly string[] | undefined): JsonObject {

@@ -1,4 +1,4 @@
-// Errors as answers: the status of each class and code of pawl's, and the body by RFC 9457 (application/problem+json).
+// Errors as responses: the status of each of pawl's error classes and codes, and the body as in RFC 9457 (application/problem+json).
 import { PawlError } from '../session/errors.ts'
 import { type RefusedPart, ServiceError } from './errors.ts'
 
@@ -12,7 +12,7 @@ export interface Problem {
   /** The status in words. */
   title: string
   status: number
-  /** Stable; what programs branch on. */
+  /** Stable: programs can branch on it. */
   code: string
   /** What happened, and what to do next. */
   detail: string
@@ -22,7 +22,7 @@ export interface Problem {
   waitsFor?: string
 }
 
-/** The status of a class's errors, where their code does not say another one. */
+/** The status of a class's errors, unless their code has another one. */
 const STATUS_OF_CLASS: Readonly<Record<string, number>> = {
   InvalidOption: 400,
   InvalidMessage: 400,
@@ -36,7 +36,7 @@ const STATUS_OF_CLASS: Readonly<Record<string, number>> = {
   ConnectError: 503,
   StoreError: 500,
   ResultTimeout: 504,
-  // These belong to pages, workers, tests and command lines: a request that meets one has found a bug.
+  // Pages, workers, tests and command lines throw these. In a request, they are bugs.
   DeclarationError: 500,
   ToolError: 500,
   ModelError: 500,
@@ -47,7 +47,7 @@ const STATUS_OF_CLASS: Readonly<Record<string, number>> = {
   ChatError: 500,
 }
 
-/** The classes that a request may meet with codes of their own kind. */
+/** The classes whose status depends on the code. */
 const BY_CODE = new Set(['InvalidMessage', 'MessageRejected', 'RecoveryRefused', 'RequestRefused', 'StoreError'])
 
 const STATUS_OF_CODE: Readonly<Record<string, number>> = {
@@ -70,7 +70,7 @@ const STATUS_OF_CODE: Readonly<Record<string, number>> = {
   workflow_reset: 503,
 }
 
-/** Statuses after which the same request may succeed, and when: seconds. */
+/** Statuses after which the same request may succeed, with the seconds to wait. */
 const RETRY_AFTER_S: Readonly<Record<number, string>> = { 429: '2', 503: '2', 504: '2' }
 
 /** Whether a class of errors has a status. */
@@ -78,7 +78,7 @@ export function hasStatus(className: string): boolean {
   return className === 'ServiceError' || className in STATUS_OF_CLASS
 }
 
-/** The status that an error is answered with. */
+/** The response's status for an error. */
 export function statusOf(error: unknown): number {
   if (error instanceof ServiceError) return error.status
   if (!(error instanceof PawlError)) return 500
@@ -94,7 +94,7 @@ function statusOfCode({ name, code }: PawlError): number | undefined {
   return code.startsWith('invalid_') ? 400 : undefined
 }
 
-/** The body for an error. Of what is not pawl's, nothing is told: it may say anything. */
+/** The body for an error. Errors that are not pawl's are not described, because their messages may contain anything. */
 export function problemOf(error: unknown): Problem {
   const status = statusOf(error)
   const { code, message } = error instanceof PawlError ? error : UNEXPECTED
@@ -113,7 +113,7 @@ export function problemOf(error: unknown): Problem {
 const UNEXPECTED = new ServiceError(
   'internal_error',
   500,
-  'The request failed for a reason that pawl did not expect. Its log has the error.',
+  'The request failed for an unexpected reason. See the log of the server for the error.',
 )
 
 const TITLES: Readonly<Record<number, string>> = {
@@ -134,7 +134,7 @@ const TITLES: Readonly<Record<number, string>> = {
   504: 'Gateway Timeout',
 }
 
-/** The answer for an error. */
+/** The response for an error. */
 export function refusal(error: unknown): Response {
   const problem = problemOf(error)
   const retryAfter = RETRY_AFTER_S[problem.status]

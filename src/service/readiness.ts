@@ -1,4 +1,4 @@
-// Readiness: whether a load balancer should send requests here. Asked by everybody, so one look serves all of a moment.
+// Readiness: whether a load balancer should send requests here. Any client may ask, so one check serves all requests of two seconds.
 import type { Pawl } from '../client/pawl.ts'
 import type { Streams } from './streams.ts'
 
@@ -12,7 +12,7 @@ interface Readiness {
 
 const GOOD_FOR_MS = 2_000
 
-/** Looks at most every two seconds. Without the side store the service is ready: sessions go on without it. */
+/** Checks at most every two seconds. The service is ready without the side store, because sessions continue without it. */
 export function readinessOf(pawl: Pawl, streams: Streams): () => Promise<Readiness> {
   let looked: { at: number; reach: ReturnType<Pawl['reach']> } | undefined
   return async () => {

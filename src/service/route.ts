@@ -1,18 +1,18 @@
-// A route: what it takes, who may ask it, what it answers. The handler and the OpenAPI document are made of the same routes.
+// A route: what it accepts, who may call it, and what it returns. The handler and the OpenAPI document use the same routes.
 import type { z } from 'zod'
 import type { Pawl } from '../client/pawl.ts'
 import type { SessionHandle } from '../client/types.ts'
 import type { Access, Scope } from './access.ts'
 import type { Streams } from './streams.ts'
 
-/** Members of a request: a zod object that refuses what it does not know. */
+/** Members of a request: a zod object that refuses unknown ones. */
 export type Members = z.ZodObject<z.core.$ZodLooseShape, z.core.$strict>
 
 /** What a route works with. */
 export interface Call<P, Q, B> {
   pawl: Pawl
   access: Access
-  /** The identity, as it is recorded. */
+  /** The caller's identity, as it is recorded. */
   by: string
   request: Request
   params: P
@@ -21,17 +21,17 @@ export interface Call<P, Q, B> {
   streams: Streams
   /** Agents that sessions may be started with; undefined: any. */
   agents: readonly string[] | undefined
-  /** The handle of the session in the path or of another one. @throws SessionNotFound for one that is none of the caller's. */
+  /** The handle of the session in the path or of another one. @throws SessionNotFound for one of another tenant. */
   session(id: string): SessionHandle
-  /** Whether the caller may still read it, or what they could. @throws ServiceError. */
+  /** Checks that the caller may still read the session, or without an id, that the tenant is the same. @throws ServiceError. */
   reauthorize(sessionId?: string): Promise<void>
 }
 
-/** What a route answers if all goes well. */
+/** A route's response on success. */
 export interface Answer {
   status: 200 | 201 | 202 | 204
   description: string
-  /** Of the body, or of each event of a stream; absent: there is no body. */
+  /** The schema of the body, or of each event of a stream; absent: the response has no body. */
   schema?: z.ZodType
   /** Default `application/json`. */
   type?: string
@@ -59,19 +59,19 @@ export interface RouteOf<P extends Members, Q extends Members, B extends Members
 }
 
 /** Any route. */
-// oxlint-disable-next-line typescript/no-explicit-any -- each has schemas of its own
+// oxlint-disable-next-line typescript/no-explicit-any -- each has its own schemas
 export type Route = RouteOf<any, any, any>
 
 type Nothing = z.ZodObject<Record<never, never>, z.core.$strict>
 
-/** Declares a route: its schemas type what it handles. */
+/** Declares a route; its schemas determine the types in `handle`. */
 export function route<P extends Members = Nothing, Q extends Members = Nothing, B extends Members = Nothing>(
   declared: RouteOf<P, Q, B>,
 ): Route {
   return declared
 }
 
-/** What a route returns to answer with headers of its own. */
+/** A response with the route's own headers. */
 export function answerWith(value: unknown, status: number, headers: Record<string, string>): Response {
   return new Response(JSON.stringify(value), {
     status,

@@ -1,4 +1,4 @@
-// The members of requests and answers, as zod schemas: what is checked is what the OpenAPI document says.
+// The members of requests and responses, as zod schemas: the handler checks requests with the schemas that the OpenAPI document shows.
 import { z } from 'zod'
 import { STATUSES } from '../client/queries/list-options.ts'
 
@@ -28,8 +28,8 @@ const duration = z
   .describe("Milliseconds, or text with a unit, such as '30s'.")
 /** Any JSON. */
 export const json = z.unknown()
-const reason = z.string().max(MAX_TEXT).optional().describe('Why; recorded.')
-export const note = z.string().max(MAX_TEXT).optional().describe('What there is to say about it; recorded.')
+const reason = z.string().max(MAX_TEXT).optional().describe('The reason; recorded.')
+export const note = z.string().max(MAX_TEXT).optional().describe('A note; recorded.')
 
 const text = z.strictObject({ type: z.literal('text'), text: z.string() })
 const image = z.strictObject({
@@ -43,19 +43,19 @@ const image = z.strictObject({
     z.strictObject({ type: z.literal('url'), url: z.string().regex(/^https?:\/\/\S+$/) }),
   ]),
 })
-/** What a user says. */
+/** A user's text and images. */
 const content = z
   .union([z.string().regex(/\S/), z.array(z.discriminatedUnion('type', [text, image])).min(1)])
   .describe('Text, or blocks of text and images.')
 
-/** What a message has. */
+/** The members of a message. */
 export const MESSAGE = {
   content,
   messageId: messageId.optional(),
   metadata: z
     .record(z.string(), z.unknown())
     .optional()
-    .describe("What the run's tools get as `ctx.metadata`: at most 16,000 bytes of JSON."),
+    .describe("The run's tools receive it as `ctx.metadata`: at most 16,000 bytes of JSON."),
   deadline: duration.optional().describe('How long the answer may take, at most 24 days.'),
   interrupt: z
     .boolean()
@@ -63,27 +63,27 @@ export const MESSAGE = {
     .describe('Interrupts the run in progress; the message opens the next one. Default false: it joins the run.'),
 }
 
-/** How a session is opened. */
+/** The members that open a session. */
 export const OPENING = {
   agent,
-  context: json.optional().describe('Whom the session is for; used when it is started.'),
-  tags: z.array(z.string()).max(100).optional().describe('What lists can be filtered by; used when it is started.'),
+  context: json.optional().describe('Whom the session is for; used when the session starts.'),
+  tags: z.array(z.string()).max(100).optional().describe('Tags to filter lists by; used when the session starts.'),
   idleTimeout: duration.optional().describe('How long the session stays open without a message, at most 24 days. Default 24h.'),
 }
 
-/** Why something is asked for; by whom is known. */
+/** The reason for a request; the caller's identity is known. */
 export const WHY = { reason }
 
 /** One point of a session's past. */
 export const TARGET = {
   checkpoint: z.int().min(1).optional().describe('The version of a checkpoint.'),
-  message: z.string().min(1).max(200).optional().describe('Just before this message was taken in.'),
+  message: z.string().min(1).max(200).optional().describe('Just before this message was accepted.'),
   run: z.int().min(1).optional().describe('Just before this run began.'),
 }
 
-/** Of which session, in a path. */
+/** The parameters of a path that names a session. */
 export const OF_SESSION = z.strictObject({ session: sessionId })
-/** Of which call, in a path. */
+/** The parameters of a path that names a call. */
 export const OF_CALL = z.strictObject({ session: sessionId, call: callId })
 
 const moment = z.string().min(1).max(40).describe('ISO text, such as 2026-11-21T12:00:00Z.')
@@ -91,19 +91,19 @@ const moment = z.string().min(1).max(40).describe('ISO text, such as 2026-11-21T
 export const SPAN = { since: moment.optional().describe('From then on.'), until: moment.optional().describe('Before then.') }
 /** A page of a list. */
 export const PAGE = {
-  limit: z.int().min(1).max(1_000).optional().describe('Items a page. Default 50.'),
-  cursor: z.string().min(1).max(2_000).optional().describe('Of the page before; with the same other parameters.'),
+  limit: z.int().min(1).max(1_000).optional().describe('Items per page. Default 50.'),
+  cursor: z.string().min(1).max(2_000).optional().describe('The cursor of the previous page; keep the other parameters the same.'),
 }
 /** A filter by a name. */
 export const named = z.string().min(1).max(200)
 /** The newest event that a client has. */
 export const after = z.int().min(0).max(Number.MAX_SAFE_INTEGER).optional().describe('`seq` of the last event that you have. Default 0.')
 
-// Answers. What is listed is what programs rely on; objects have more members, which docs/ describes.
+// Responses. The schemas list what programs rely on; objects have more members, which docs/ describes.
 
 /** A page of a list. */
 export function pageOf(item: z.ZodType): z.ZodType {
-  return z.object({ items: z.array(item), cursor: z.string().optional().describe('Of the next page; absent on the last one.') })
+  return z.object({ items: z.array(item), cursor: z.string().optional().describe('The cursor of the next page; absent on the last one.') })
 }
 
 /** An object with these members and others. */
@@ -114,16 +114,16 @@ export function some(shape: z.core.$ZodLooseShape = {}): z.ZodType {
 export const STATUS = z.enum(STATUSES)
 
 /**
- * Each event of a stream whose events are of these types. OpenAPI 3.1 has no word for streams: as its readers do, the schema describes
- * one event as a client of the stream gets it.
+ * The schema of each event of a stream with these types. OpenAPI 3.1 cannot describe streams, so the schema follows the convention of its
+ * readers: it describes one event as a client of the stream receives it.
  */
 export function streamOf(types: readonly [string, ...string[]]): z.ZodType {
   return z.object({
     event: z.enum([...types, 'end']),
     data: z
       .string()
-      .meta({ description: 'JSON; of `end` a problem, which says why the stream ends.', contentMediaType: 'application/json' }),
-    id: z.string().optional().describe('What the stream can be resumed after.'),
+      .meta({ description: 'JSON; for `end`, a problem that says why the stream ends.', contentMediaType: 'application/json' }),
+    id: z.string().optional().describe('The id to resume the stream after.'),
     retry: z.int().min(0).optional().describe('Milliseconds to wait before the next connection.'),
   })
 }

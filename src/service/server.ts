@@ -1,4 +1,4 @@
-// `pawl serve`: the handler behind a server of Node's, with CORS, rate limits and a graceful end.
+// `pawl serve`: the handler in a Node server, with CORS, rate limits and a graceful shutdown.
 import { createServer, maxHeaderSize, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
@@ -12,32 +12,32 @@ import { createHandler, type HandlerOptions } from './handler.ts'
 import { nodeListener } from './node.ts'
 import { PROBLEM_TYPE, problemOf } from './problem.ts'
 
-/** What a server is started with. */
+/** Options of a server. */
 export interface ServerOptions extends HandlerOptions {
   host: string
-  /** 0: any free one. */
+  /** 0: any free port. */
   port: number
-  /** Origins whose pages may ask: `https://app.example`; `*`: any. */
+  /** Origins whose pages may send requests: `https://app.example`; `*`: any. */
   origins: readonly string[]
-  /** Requests a minute, of one identity in its tenant; 0: no limit. */
+  /** Requests per minute for each identity in its tenant; 0: no limit. */
   perMinute: number
-  /** How long it still accepts connections while it drains, so that load balancers notice; milliseconds. */
+  /** How long the server still accepts connections while it drains, so that load balancers notice, in milliseconds. */
   drainDelayMs: number
 }
 
-/** A server that listens. */
+/** A server that is listening. */
 export interface RunningServer {
   url: string
-  /** Ends its streams, tells probes, and stops once the requests in progress are answered, or `hurry` resolves. */
+  /** Ends the streams, fails the readiness probe, and stops once the requests in progress are answered or `hurry` resolves. */
   stop(hurry: Promise<void>): Promise<void>
 }
 
 const WINDOW_S = 60
-/** Refused credentials a minute, of one address. Valid ones are never refused for those of others. */
+/** Refused credentials per minute from one address. They never cause a refusal of valid ones. */
 const MAX_REFUSALS = 60
 const DRAIN_MS = 30_000
 
-/** Starts it. */
+/** Starts the server. */
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
   const { host, port, origins, perMinute, drainDelayMs, authorize, ...rest } = options
   const addresses = new WeakMap<Request, string>()
@@ -66,7 +66,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   }
 }
 
-/** Answers what Node cannot read as a request, which no handler sees. */
+/** Answers a request that Node cannot parse; the handler never sees it. */
 function answerUnreadable(error: NodeJS.ErrnoException, socket: Duplex): void {
   if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy()
   const problem = problemOf(UNREADABLE[error.code ?? ''] ?? NO_HTTP)
@@ -78,15 +78,15 @@ function answerUnreadable(error: NodeJS.ErrnoException, socket: Duplex): void {
 const NO_HTTP = new ServiceError(
   'invalid_http',
   400,
-  'The request is not HTTP that can be read: check the client, or a proxy between it and pawl.',
+  'The request could not be parsed as HTTP: check the client, or a proxy between it and pawl.',
 )
 
-/** By the codes of Node. */
+/** By Node's error codes. */
 const UNREADABLE: Readonly<Record<string, ServiceError>> = {
   HPE_HEADER_OVERFLOW: new ServiceError(
     'headers_too_large',
     431,
-    `The address and the headers have more than ${maxHeaderSize} bytes: send less, and what is long in a body.`,
+    `The address and the headers have more than ${maxHeaderSize} bytes: shorten them, and send long values in a body.`,
   ),
   ERR_HTTP_REQUEST_TIMEOUT: new ServiceError('request_timeout', 408, 'The request did not arrive in time: send it again.'),
 }
@@ -109,7 +109,7 @@ function crossOrigin(origins: readonly string[]) {
   })
 }
 
-/** The same `authorize`, for so many requests a minute; of strangers, for fewer. */
+/** The same `authorize` with a rate limit: `perMinute` for a known caller, `MAX_REFUSALS` for refused credentials. */
 function limited(authorize: Authorize, perMinute: number, addresses: WeakMap<Request, string>): Authorize {
   const requests = new RateLimiterMemory({ points: Math.max(1, perMinute), duration: WINDOW_S })
   const refusals = new RateLimiterMemory({ points: MAX_REFUSALS, duration: WINDOW_S })

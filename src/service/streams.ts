@@ -1,47 +1,48 @@
-// Event streams: pulled by their readers, kept alive, ended when they are not read, when the caller may no longer read, and on a drain.
+// Event streams: pulled by their readers and kept alive. They end when they are not read, when the caller may no longer read, and on a
+// drain.
 import { ServiceError } from './errors.ts'
 import { type Problem, problemOf } from './problem.ts'
 
 /** One event of a stream. */
 export interface StreamItem {
-  /** What a client resumes after; absent: it cannot resume there. */
+  /** A client can resume after this id; absent: it cannot resume here. */
   id?: string
   /** Its type. */
   event: string
   data: unknown
 }
 
-/** How the streams of a handler are run; times in milliseconds. */
+/** Settings of a handler's streams; times in milliseconds. */
 export interface StreamSettings {
-  /** A comment is sent after so long without an event. */
+  /** A stream sends a comment after this long without an event. */
   keepAliveMs: number
-  /** A stream ends when its reader has taken nothing for so long. */
+  /** A stream ends when its reader has read nothing for this long. */
   stalledAfterMs: number
-  /** How often it is asked again whether the caller may read. */
+  /** How often a stream checks again that the caller may read. */
   reauthorizeMs: number
-  /** Streams at a time. */
+  /** The maximum number of open streams. */
   max: number
 }
 
-/** What a stream shows. */
+/** The source of a stream. */
 export interface StreamSource {
-  /** An item that is text is sent as it is. */
+  /** An item that is a string is sent unchanged. */
   items(signal: AbortSignal): AsyncIterable<StreamItem | string>
-  /** The text that a stream of another protocol ends with when it must. Default: an event `end`. */
+  /** For another protocol: returns the last text of a stream that the server has to end. Default: an event `end`. */
   ending?(problem: Problem): string
   /** Further headers. */
   headers?: Readonly<Record<string, string>>
   /** Rejects when the caller may no longer read. */
   reauthorize(): Promise<void>
-  /** Aborts when the client has gone. */
+  /** Aborts when the client has disconnected. */
   signal: AbortSignal
 }
 
 /** The open streams of a handler. */
 export interface Streams {
-  /** Opens one. @throws ServiceError `too_many_watches`, `draining`. */
+  /** Opens a stream. @throws ServiceError `too_many_watches`, `draining`. */
   open(source: StreamSource): Response
-  /** Ends all of them with a hint when to come back, and opens no more. */
+  /** Ends all streams with a hint about when to reconnect, and opens no more. */
   drain(): void
   readonly draining: boolean
   readonly count: number
@@ -51,10 +52,10 @@ export interface Streams {
 const RETRY_MS = 2_000
 const DRAIN_RETRY_MS = 1_000
 const DRAIN_SPREAD_MS = 4_000
-/** Failures of `reauthorize` that say nothing of the caller: so many in a row are one. */
+/** Failures of `reauthorize` that say nothing about the caller: this many in a row end the stream. */
 const MAX_UNSURE = 3
 
-/** Streams with these settings; none is open. */
+/** Creates the streams of a handler; none is open at first. */
 export function streamsWith(settings: StreamSettings): Streams {
   const open = new Set<(why: ServiceError, retryMs: number) => void>()
   let draining = false
@@ -89,7 +90,7 @@ function openStream(source: StreamSource, settings: StreamSettings, open: Set<En
   const stop = new AbortController()
   const signal = AbortSignal.any([stop.signal, source.signal])
   const iterator = source.items(signal)[Symbol.asyncIterator]()
-  /** The item that was asked for, or has arrived; it is asked for only when the reader wants one, so at most one is held. */
+  /** The item that was requested or has arrived. It is requested only when the reader wants one, so at most one is held. */
   let asking = false
   let arrived: IteratorResult<StreamItem | string> | { failed: unknown } | undefined
   let last: { text: string } | undefined
@@ -122,7 +123,7 @@ function openStream(source: StreamSource, settings: StreamSettings, open: Set<En
     source.signal.removeEventListener('abort', release)
     stop.abort()
     wake()
-    // One that is at work ends by the signal; `return` would wait for it.
+    // A `next` in progress ends by the signal; `return` would wait for it.
     if (!asking) void iterator.return?.().catch(() => undefined)
   }
 
@@ -140,7 +141,7 @@ function openStream(source: StreamSource, settings: StreamSettings, open: Set<En
     wake()
   }
 
-  /** Waits for an item, for the end, or until the connection wants a sign of life. */
+  /** Waits for an item, for the end, or until the connection needs a keep-alive comment. */
   async function next(): Promise<void> {
     if (arrived || last || signal.aborted) return
     if (!asking) ask()
@@ -185,7 +186,7 @@ function openStream(source: StreamSource, settings: StreamSettings, open: Set<En
       },
       cancel: release,
     },
-    // Nothing is made before it is wanted.
+    // Nothing is produced before the reader wants it.
     { highWaterMark: 0 },
   )
 
@@ -200,7 +201,7 @@ function openStream(source: StreamSource, settings: StreamSettings, open: Set<En
     headers: {
       'content-type': 'text/event-stream',
       'cache-control': 'no-store',
-      // Of nginx: it would hold events back.
+      // Without it, nginx would buffer events.
       'x-accel-buffering': 'no',
       ...source.headers,
     },
@@ -208,7 +209,7 @@ function openStream(source: StreamSource, settings: StreamSettings, open: Set<En
 }
 
 function unsureError(cause: unknown): ServiceError {
-  return new ServiceError('unauthorized', 401, 'It could not be found out whether you may still read this: connect again.', { cause })
+  return new ServiceError('unauthorized', 401, 'Your access could not be checked again: reconnect.', { cause })
 }
 
 const encoder = new TextEncoder()

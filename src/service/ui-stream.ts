@@ -1,4 +1,4 @@
-// Streams of UI chunks: what a session has done so far and does from now on, until nothing more comes by itself.
+// Streams of UI chunks: what a session has done so far and does from now on, until it does nothing more by itself.
 import { SessionNotFound, SessionUnavailable } from '../client/errors.ts'
 import { inTime } from '../client/session/in-time.ts'
 import type { SessionHandle } from '../client/types.ts'
@@ -14,11 +14,11 @@ import type { Problem } from './problem.ts'
 /** Headers of the protocol. */
 export const UI_HEADERS = { 'x-vercel-ai-ui-message-stream': 'v1' } as const
 
-/** Values beyond this are shown as a reference: the side store has up to 20 MB of each. */
+/** Larger values are shown as a reference: the side store holds up to 20 MB of each. */
 const MAX_VALUE_BYTES = 1_000_000
-/** A session that waits, or has failed, may be about to go on: a message or a decision may be on its way. */
+/** A session that waits or has failed may be about to continue: a message or a decision may be on its way. */
 const GRACE_MS = 400
-/** How long a session that is being opened is waited for, and how often it is looked at. */
+/** How long to wait for a session that is being opened, and how often to check. */
 const OPENING_MS = 3_000
 const OPENING_LOOK_MS = 100
 
@@ -32,21 +32,21 @@ export interface UiOpening {
   decided?: ReadonlySet<string>
 }
 
-/** All events that are known of the session, with their large values; none of a session that does not exist. @throws SessionUnavailable. */
+/** All known events of the session, with their large values; none for a session that does not exist. @throws SessionUnavailable. */
 export async function pastOf(session: SessionHandle): Promise<SessionEvent[]> {
   const giveUpAt = performance.now() + OPENING_MS
   for (;;) {
     try {
       return await readPast(session)
     } catch (error) {
-      // A session that was opened just now is not there yet.
+      // A session that was just opened may not be readable yet.
       if (!(error instanceof SessionUnavailable) || performance.now() > giveUpAt) throw error
       await new Promise((resolve) => setTimeout(resolve, OPENING_LOOK_MS))
     }
   }
 }
 
-/** The same at once, for a stream that follows the session anyway: nothing of one that cannot be read now. */
+/** The same without waiting, for a stream that follows the session anyway; none for a session that cannot be read now. */
 export async function knownOf(session: SessionHandle): Promise<SessionEvent[]> {
   try {
     return await readPast(session)
@@ -66,7 +66,7 @@ async function readPast(session: SessionHandle): Promise<SessionEvent[]> {
   return events
 }
 
-/** The event with its large value; where that cannot be read, with the reference to it. */
+/** The event with its large value, or with the reference if the value cannot be read. */
 async function restored(session: SessionHandle, event: SessionEvent): Promise<SessionEvent> {
   const ref = blobOf(event)
   if (!ref || ref.bytes > MAX_VALUE_BYTES) return event
@@ -116,7 +116,7 @@ async function sentFor(session: SessionHandle, stream: UiStreaming, item: WatchI
   }
 }
 
-/** What a stream ends with that the server has to end: without `[DONE]`, so that a client knows that there is more. */
+/** The last text of a stream that the server has to end. It has no `[DONE]`, so that a client knows that there is more. */
 export function uiEnding({ code, detail }: Problem): string {
   return textOf({ chunk: { type: 'error', errorText: `${code}: ${detail}`, code } satisfies UiChunk })
 }

@@ -8,12 +8,12 @@ import { assumedCost, type Reservation } from './reservation.ts'
 export const MAX_DEATHS = 5
 
 /**
- * A call is given up after the server assigned this many of its attempts to processes that never reported. The polls of a frozen or dead
- * process stay in the server's queue for about a minute, ten of them, and the server may assign an attempt to each.
+ * A call is given up after the server assigned this many of its attempts to processes that never reported. Ten polls of a frozen or dead
+ * process stay in the server's queue for about a minute, and the server may assign an attempt to each.
  */
 export const MAX_UNHEARD = 50
 
-/** The code of an attempt from which no heartbeat ever came. From a call's second attempt on, such an attempt has not begun. */
+/** The code of an attempt that never sent a heartbeat. From a call's second attempt on, such an attempt has not begun. */
 const UNHEARD = 'not_begun'
 
 /** The lost attempt as a row of `errors`. `heard`: the last report of the activity, if there was one. */
@@ -29,7 +29,7 @@ export function lostAttempt(
   return { ...said, message: 'The worker stopped sending heartbeats.', ...(wasHeard && { worker: heard.worker, ...lostCost(heard) }) }
 }
 
-/** What an attempt that did not report back has cost: what was seen of it, or else all that was set aside for it. */
+/** The cost of an attempt that did not report back: what was seen of it, or else everything that was set aside for it. */
 export function lostCost({ reserved, spent = reserved && assumedCost(reserved) }: Pick<AttemptReport, 'reserved' | 'spent'>): {
   spent?: Cost
 } {
@@ -43,7 +43,7 @@ export function fateOf(attempt: FailedAttempt): 'death' | 'failure' | 'unheard' 
   return attempt.code === 'neighbour' ? 'neighbour' : 'death'
 }
 
-/** What is known of an attempt that did not report back: heartbeat details, and the details of `WorkerDied`. */
+/** What is known about an attempt that did not report back: heartbeat details, and the details of `WorkerDied`. */
 export interface AttemptReport {
   attempt: number
   /** Whether the body may have been entered. */
@@ -51,13 +51,13 @@ export interface AttemptReport {
   /** Failed attempts of this activity so far. */
   failed: FailedAttempt[]
   worker: string
-  /** The executor that was given the attempt, as people see it, once there is one. */
+  /** The executor that received the attempt, in the form that people see; absent until there is one. */
   executor?: string
   /** The last progress that the body reported. */
   progress?: Json
-  /** Of a model call under a budget: what was set aside before its request was sent. */
+  /** For a model call under a budget: what was set aside before its request was sent. */
   reserved?: Reservation | undefined
-  /** What the call has cost, where that was seen before its executor died. */
+  /** What the call cost, if that was seen before its executor died. */
   spent?: Cost
 }
 
@@ -74,7 +74,7 @@ export interface Thrown {
 }
 
 /**
- * Reads the report in heartbeat details or in those of `WorkerDied`. `begun` is false if a readable report says so, or if there is none;
+ * Reads the report from the details of a heartbeat or of `WorkerDied`. `begun` is false if a readable report says so, or if there is none;
  * an unreadable report counts as begun.
  */
 export function readReport(details: unknown): { report: AttemptReport | DeathReport | undefined; begun: boolean } {

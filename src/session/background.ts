@@ -1,4 +1,4 @@
-// What is known of a session when an event happens, beside the event itself: for the log, which has no state of the session.
+// What is known about a session when an event happens, besides the event itself: for the log, which has no session state.
 import type { Usage } from './content.ts'
 import { defined } from './defined.ts'
 import type { SessionState } from './state.ts'

@@ -1,4 +1,4 @@
-// How long to wait before another attempt. Always a bounded number: any other timer would fail the workflow's task forever.
+// How long to wait before another attempt. Always a bounded number: any other timer would make the workflow task fail forever.
 import { LONGEST_MS } from './duration.ts'
 
 const LONGEST_BACKOFF_MS = 60_000
@@ -12,7 +12,7 @@ export function backoffMs(baseDelayMs: number, retry: number): number {
   return Math.min(doubled(baseDelayMs, retry - 1), LONGEST_BACKOFF_MS)
 }
 
-/** The milliseconds, doubled so many times: a finite number, however often that is. */
+/** The milliseconds, doubled this many times: always a finite number. */
 export function doubled(ms: number, times: number): number {
   return ms * 2 ** Math.min(Math.max(0, times), MAX_DOUBLINGS)
 }
@@ -22,7 +22,7 @@ export function waitMs(asked: unknown): number | undefined {
   return typeof asked === 'number' && Number.isFinite(asked) && asked >= 0 ? Math.ceil(asked) : undefined
 }
 
-/** The length of a workflow timer that a worker requested, which may run another build. */
+/** The length of a workflow timer, in milliseconds. A worker requested it and may run another build, so any value is possible. */
 export function timerMs(asked: unknown): number {
   return Math.min(Math.max(1, waitMs(asked) ?? SOME_WAIT_MS), LONGEST_MS)
 }

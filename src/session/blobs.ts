@@ -12,7 +12,7 @@ export interface Blob {
   json: string
 }
 
-/** Makes a blob of a value. `begins`: its text as people and models read it. `sha256`: computes the hex digest of UTF-8 text. */
+/** Makes a blob from a value. `begins`: its text as people and models read it. `sha256`: computes the hex digest of UTF-8 text. */
 export function blobOfJson(value: Json, begins: string, sha256: (text: string) => string): Blob {
   const json = JSON.stringify(value)
   return { json, ref: { sha256: sha256(json), bytes: new TextEncoder().encode(json).length, preview: beginningOf(begins) } }
@@ -24,7 +24,7 @@ function beginningOf(text: string): string {
   return cut.length < text.length ? cut.replace(/[\ud800-\udbff]$/, '') : cut
 }
 
-/** Values with more bytes of JSON go to the side store if it is available. */
+/** Values with more bytes of JSON than this go to the side store if it is available. */
 export const BLOB_THRESHOLD_BYTES = 128_000
 
 /** The placeholder for a value that cannot be loaded. */
@@ -32,7 +32,7 @@ export function placeholderOf({ bytes, sha256, preview }: BlobRef): string {
   return `[A value of ${bytes} bytes, sha256 ${sha256}; it begins:]\n${preview}`
 }
 
-/** The reference that an event carries, if it does. */
+/** The reference that an event carries; undefined if it carries none. */
 export function blobOf(event: SessionEvent): BlobRef | undefined {
   return 'blob' in event ? event.blob : undefined
 }

@@ -1,4 +1,4 @@
-// Budgets: what events say was spent, and what that leaves of the limits of a run and of its session.
+// Budgets: what was spent according to the events, and what that leaves of the limits of a run and of its session.
 import type { EventBody, EventOf, SessionEvent } from './events.ts'
 import { exactUsd, modelPrice } from './model-price.ts'
 import { addSpend, type Budget, type BudgetScope, type BudgetUnit, type Cost, costOfUsage, LIMIT_NAMES, type RunBudget } from './spend.ts'
@@ -21,10 +21,10 @@ export interface BudgetLine {
 }
 
 const UNITS = ['tokens', 'usd'] as const
-/** From this share of a limit on, pawl warns. */
+/** The share of a limit from which pawl warns. */
 const WARNED_AT = 0.8
 
-/** What the event says was spent; undefined if nothing. */
+/** What was spent according to the event; undefined if nothing was. */
 export function spentBy(event: SessionEvent): Cost | undefined {
   switch (event.type) {
     case 'model_completed':
@@ -40,7 +40,7 @@ export function spentBy(event: SessionEvent): Cost | undefined {
   }
 }
 
-/** History may have anything in it, and a sum that is not a number would never be one again. */
+/** History may contain any value, and a sum that became NaN would stay NaN. */
 function soundCost({ tokens, usd, assumed }: Cost): Cost | undefined {
   const cost = { tokens: soundAmount(tokens), usd: soundAmount(usd) }
   return cost.tokens > 0 || cost.usd > 0 ? { ...cost, ...(assumed && { assumed: true }) } : undefined
@@ -87,12 +87,12 @@ export interface DeclaredBudgets {
   session: Budget | undefined
 }
 
-/** The limits that the session knows of. */
+/** The limits that the session knows. */
 function declaredBudgets({ current, facts }: SessionState): DeclaredBudgets {
   return { run: current?.limits ?? facts?.limits, session: facts?.sessionLimits }
 }
 
-/** Every limit that applies now. A raised limit counts only where the agent declares one, and never lowers it. */
+/** Every limit that applies now. A raised limit counts only if the agent declares that limit, and never lowers it. */
 export function budgetLines(state: SessionState, declared: DeclaredBudgets = declaredBudgets(state)): BudgetLine[] {
   const { current } = state
   return [...(current ? linesOf('run', declared.run, current) : []), ...linesOf('session', declared.session, state)]
@@ -117,7 +117,7 @@ export function lineAfter(line: BudgetLine, costs: readonly Cost[]): BudgetLine 
   }, line)
 }
 
-/** The warnings that are due: one for each limit of which four fifths are spent. */
+/** The warnings that are due: one for each limit that is four fifths spent. */
 export function warningsDue(state: SessionState): (EventBody & { type: 'budget_warning' })[] {
   return budgetLines(state).flatMap(({ scope, unit, limit, spent }) => {
     const warned = (scope === 'run' ? state.current : state)?.warned?.[unit]

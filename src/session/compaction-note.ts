@@ -5,14 +5,14 @@ import { bytesOfText, BYTES_PER_TOKEN } from './measure.ts'
 import { cutText } from './texts.ts'
 import type { Compaction } from './transcript.ts'
 
-/** The list of effects has at most this share of the window, and at most so many bytes. */
+/** The list of effects has at most this share of the window, and at most this many bytes. */
 const LIST = { share: 0.05, most: 16_000 } as const
 const ARGS_BYTES = 160
 const RESULT_BYTES = 120
-/** Tools by which the effects that are not listed are counted. */
+/** Maximum number of tools in the counts of effects that are not listed. */
 const TOOLS_NAMED = 20
 
-/** The text. `results`: by call, what the model was told. */
+/** The text of the note. `results`: by call, what the model was told. */
 export function compactionNote(
   { summary, window }: Pick<Compaction, 'summary' | 'window'>,
   effects: readonly NotedEffect[],
@@ -26,10 +26,10 @@ export function compactionNote(
   ].join('\n')
 }
 
-/** The effects, the newest ones in full; the others are counted. A list that grew with the session would fill the window again. */
+/** The effects: the newest ones in full, the others counted. A list that grew with the session would fill the window again. */
 function effectLines(effects: readonly NotedEffect[], results: ReadonlyMap<string, ResultContent>, maxBytes: number): string[] {
   const listed: Record<NotedEffect['status'], string[]> = { completed: [], unknown: [] }
-  // What nobody knows about comes first: it is rare, and must not be repeated.
+  // Effects with an unknown outcome come first: they are rare, and must not be repeated.
   const first = effects.toSorted((a, b) => Number(b.status === 'unknown') - Number(a.status === 'unknown') || b.seq - a.seq)
   let left = maxBytes
   let count = 0

@@ -6,20 +6,20 @@ import { isSaid, type Transcript } from './transcript.ts'
 
 /** When an agent's conversations are compacted, and what stays. */
 export interface CompactionPolicy {
-  /** Share of the window from which on the conversation is compacted. */
+  /** Share of the window from which the conversation is compacted. */
   readonly at: number
-  /** The newest turns that stay as they are. */
+  /** How many of the newest turns stay as they are. */
   readonly keepTurns: number
 }
 
 /** A share of the window below which a cut is not worth a summary. */
 const WORTH = 0.1
-/** By how much of the window a request must have grown before a compaction that failed is tried again. */
+/** The share of the window by which a request must have grown before pawl retries a failed compaction. */
 const RETRY_AFTER = 0.05
-/** What a summary may have of the window, in tokens. */
+/** How much of the window a summary may fill, in tokens. */
 const SUMMARY = { share: 0.05, least: 200, most: 8_000 } as const
 const SUMMARY_BYTES_PER_TOKEN = 4
-/** Limits of results that the model still sees: the first with which the request fits. */
+/** Limits for results that the model still sees, in bytes: the first with which the request fits is used. */
 const RESULT_LIMITS = [64_000, 32_000, 16_000, 8_000, 4_000, 2_000, 1_000] as const
 const LEAST_RESULT = 500
 
@@ -28,12 +28,12 @@ export function summaryTokens(window: number): number {
   return Math.min(SUMMARY.most, Math.max(SUMMARY.least, Math.round(window * SUMMARY.share)))
 }
 
-/** Bytes that a summary may have: what is more is cut off. */
+/** Bytes that a summary may have: the rest is cut off. */
 export function summaryBytes(window: number): number {
   return summaryTokens(window) * SUMMARY_BYTES_PER_TOKEN
 }
 
-/** Tokens of the next request: what the newest answer has shown, and what came since. `besides`: bytes of all that is not a message. */
+/** Tokens of the next request: those measured at the newest answer, and an estimate of what came since. `besides`: bytes beside messages. */
 export function requestTokens(transcript: Transcript, besides: () => number): number {
   const { measured } = transcript
   const counted = measured?.tokens ?? 0
@@ -46,7 +46,7 @@ export function bytesOfRequest(transcript: Transcript, besides: number): number 
   return bytesOfMessages(messagesFor(transcript)) + besides
 }
 
-/** Whether the conversation should be compacted before a request of so many tokens. */
+/** Whether the conversation should be compacted before a request of this many tokens. */
 export function isDue(
   transcript: Transcript,
   { at, keepTurns }: CompactionPolicy,
@@ -65,7 +65,7 @@ export function mayForce({ forcedIn }: Transcript, { run, turn }: { run: number;
   return forcedIn?.run !== run || forcedIn.turn !== turn
 }
 
-/** What a compaction replaces: the messages before `to`; and to which bytes it shortens the results after them. */
+/** What a compaction does: it replaces the messages before `to`, and shortens the results after them to `resultBytes`. */
 export interface Cut {
   to: number
   resultBytes?: number
@@ -109,7 +109,7 @@ function resultSizes(messages: readonly Message[]): number[] {
   )
 }
 
-/** The index of the first message that stays if the newest `turns` turns do; never before what is summarised already. */
+/** The index of the first message that stays if the newest `turns` turns do; never before what is already summarised. */
 function cutFor(transcript: Transcript, turns: number): number {
   const { messages } = transcript
   const from = sentFrom(transcript)
@@ -138,7 +138,7 @@ function hasCalls({ content }: Message): boolean {
   return typeof content !== 'string' && content.some(({ type }) => type === 'tool_use')
 }
 
-/** The end of the first piece of the messages before `to` that is not summarised yet: as many turns as have `maxBytes`, or one. */
+/** The end of the first piece of the messages before `to` that is not summarised yet: as many turns as fit into `maxBytes`, but at least one. */
 export function pieceEnd(transcript: Transcript, to: number, maxBytes: number): number {
   const from = sentFrom(transcript)
   let end = to

@@ -5,11 +5,11 @@ import type { Json, JsonObject } from './json.ts'
 export interface FromProvider {
   /** The provider that can read the thinking and the metadata: a Model's `provider`, or its name. pawl sets it. */
   provider?: string
-  /** Signatures, ids and encrypted content, as the provider gave them. Only the Model that made them reads them. */
+  /** Signatures, ids and encrypted content, as the provider returned them. Only the Model that made them reads them. */
   providerMetadata?: JsonObject
 }
 
-/** Text of a user or an assistant. */
+/** Text from a user or an assistant. */
 export interface TextBlock {
   /** Always `text`. */
   type: 'text'
@@ -17,7 +17,7 @@ export interface TextBlock {
   text: string
 }
 
-/** An image of a user or in a tool result, by URL or inline. */
+/** An image from a user or in a tool result, by URL or inline. */
 export interface ImageBlock {
   /** Always `image`. */
   type: 'image'
@@ -36,7 +36,7 @@ export interface ThinkingBlock extends FromProvider {
   type: 'thinking'
   /** The thinking, as text. */
   thinking: string
-  /** The provider's signature of it; empty if it has none, or keeps it in `providerMetadata`. */
+  /** The provider's signature for it; empty if there is none, or if the provider keeps it in `providerMetadata`. */
   signature: string
 }
 
@@ -44,7 +44,7 @@ export interface ThinkingBlock extends FromProvider {
 export interface RedactedThinkingBlock extends FromProvider {
   /** Always `redacted_thinking`. */
   type: 'redacted_thinking'
-  /** What the provider encrypted. */
+  /** The encrypted thinking. */
   data: string
 }
 
@@ -52,7 +52,7 @@ export interface RedactedThinkingBlock extends FromProvider {
 export interface ToolUseBlock extends FromProvider {
   /** Always `tool_use`. */
   type: 'tool_use'
-  /** What the `tool_result` refers to. */
+  /** The id that the `tool_result` refers to. */
   id: string
   /** The tool's name. */
   name: string
@@ -134,7 +134,7 @@ const MEDIA_TYPES: readonly unknown[] = ['image/jpeg', 'image/png', 'image/gif',
 const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/
 const WEB_ADDRESS = /^https?:\/\/\S+$/
 
-/** Whether the block is a valid image. An invalid one would fail every later model call of the session. */
+/** Whether a value is a valid image source. An invalid image would fail every later model call of the session. */
 export function isImageSource(source: unknown): source is ImageBlock['source'] {
   if (source === null || typeof source !== 'object') return false
   const { type, media_type, data, url } = source as Record<string, unknown>

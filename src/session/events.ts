@@ -16,7 +16,7 @@ export type RecoveryStrategy = 'continue_run' | 'selective' | 'restart_run' | 'r
 
 /** One failed attempt of a model call or a tool call. */
 export interface FailedAttempt {
-  /** Counted from 1 over all of the call's activities. */
+  /** Number of the attempt, from 1, counted across all of the call's activities. */
   attempt: number
   /** Class name of the thrown error, or `WorkerDied`, `HeartbeatTimeout`, `Timeout`. */
   class: string
@@ -32,13 +32,13 @@ export interface FailedAttempt {
   nextDelayMs?: number
   /** The worker process (`host:pid`), if known. */
   worker?: string
-  /** Of a model call: the `name` of the model that failed, if one was called. */
+  /** For a model call: the `name` of the model that failed, if one was called. */
   model?: string
-  /** Of a model call under a budget: what it has cost. Absent: nothing. */
+  /** For a model call under a budget: what it cost. Absent: nothing. */
   spent?: Cost
 }
 
-/** Default of `settleAfter`: how long after an outcome became unknown "it did not happen" from `verify` counts. */
+/** Default of `settleAfter`: milliseconds after an outcome became unknown before "it did not happen" from `verify` counts. */
 export const SETTLE_AFTER_MS = 5_000
 
 /** How the worker that made the model call resolved a tool call that the model requested. Recorded, and therefore deterministic. */
@@ -54,41 +54,41 @@ export interface Resolution {
   }
   /** The tool's effect. */
   effect: Effect
-  /** Which making of the call it is, from 2: a recovery has it made again. Absent: the first one. */
+  /** The call's generation, from 2: a recovery made the call again. Absent: the first generation. */
   generation?: number
   /** The idempotency key; absent for `read`. */
   key?: string
-  /** The key of the first generation, if `key` is another one: its effect had completed and is to happen again. */
+  /** The first generation's key, if `key` differs from it: that effect completed and is to happen again. */
   firstKey?: string
   /** The call that already completed the effect with this key, if there is one. */
   replayOf?: string
   /** Digest of tool name and canonical raw arguments: two calls with the same digest have the same intent. */
   inputDigest: string
-  /** The same of the model's own arguments, if a hook has changed them. */
+  /** The same digest for the model's own arguments, if a hook changed them. */
   ownDigest?: string
   /** Digest of the tool's input schema, so that another build notices a change. */
   schemaDigest: string
   /** Milliseconds that one attempt of the body may take. */
   timeoutMs: number
-  /** How attempts that threw are repeated. */
+  /** How pawl retries attempts that threw. */
   retry: { maxRetries: number; baseDelayMs: number }
   /** Whether the tool has a `verify`. */
   verify: boolean
   /** Milliseconds that one call of `verify` may take, if not `timeoutMs`. */
   verifyTimeoutMs?: number
-  /** How long "it did not happen" does not count yet, if not `SETTLE_AFTER_MS`. */
+  /** Milliseconds before "it did not happen" from `verify` counts, if not `SETTLE_AFTER_MS`. */
   settleAfterMs?: number
-  /** How often a `verify` that threw is called again. */
+  /** How many times pawl retries a `verify` that threw. */
   verifyRetries?: number
-  /** What happens if the outcome stays unknown. Absent: the model is told. */
+  /** What happens if the outcome stays unknown. Absent: pawl tells the model. */
   onUnknown?: 'ask' | 'tell_model'
   /** A person must approve the call before it is executed. */
   approval?: ApprovalTerms
   /** A client answers the call; no worker executes it. */
   client?: { timeoutMs?: number }
-  /** A tool of pawl's own: the workflow answers the call, and no worker executes it. */
+  /** One of pawl's own tools: the workflow answers the call, and no worker executes it. */
   builtIn?: 'plan' | 'memory' | 'output'
-  /** Of a call that gives the run's output: what the schema made of the arguments, if that is something else. */
+  /** For a call that submits the run's output: the arguments as the schema transformed them, if it changed them. */
   output?: Json
 }
 
@@ -98,11 +98,11 @@ export interface ApprovalTerms {
   reason?: string
   /** Milliseconds until the request expires. */
   expiresMs: number
-  /** What becomes of a call whose request expires. */
+  /** What happens to a call whose request expires. */
   onExpiry: 'deny' | 'error'
 }
 
-/** An event after which a checkpoint is made: of a type, and of one tool, one milestone or one name where those are given. */
+/** An event after which pawl makes a checkpoint: its type, and optionally one tool, one milestone or one name. */
 export interface CheckpointTrigger {
   /** Type of the event, such as `tool_completed`; not `checkpoint_made`. */
   type: string
@@ -114,10 +114,10 @@ export interface CheckpointTrigger {
   name?: string
 }
 
-/** When checkpoints are made. Data, so that it can be recorded. See `checkpoint` of `defineAgent`. */
+/** When pawl makes checkpoints. Plain data, so that it can be recorded. See `checkpoint` of `defineAgent`. */
 export type CheckpointPolicy = 'turn' | 'tool_call' | { everyTurns: number } | { everyMs: number } | { on: readonly CheckpointTrigger[] }
 
-/** A point of a session's past: a checkpoint by its version, or the moment before a message was accepted or a run began. */
+/** A point in a session's past: a checkpoint by its version, or the moment before a message was accepted or a run began. */
 export type Target = { checkpoint: number } | { message: string } | { run: number }
 
 /** An effect that a rollback does not undo. */
@@ -128,15 +128,15 @@ export interface EffectReport {
   tool: string
   /** `unknown`: it may have happened. */
   status: 'completed' | 'unknown'
-  /** The effect's name in the outside world, where the tool gives one. */
+  /** The effect's id in the outside world, if the tool returns one. */
   effectId?: string
 }
 
-/** Reference to a value too large for history: it is in the side store under the sha256 of its JSON text. */
+/** Reference to a value that is too large for history. The side store holds it under the sha256 of its JSON text. */
 export interface BlobRef {
-  /** Of the JSON text, in hex. */
+  /** The sha256 of the JSON text, in hex. */
   sha256: string
-  /** Of the JSON text, in UTF-8. */
+  /** Length of the JSON text, in UTF-8 bytes. */
   bytes: number
   /** The beginning of the value. */
   preview: string
@@ -158,15 +158,15 @@ export interface SessionLimits extends Budget {
 
 /** When pawl recovers a session in `error` by itself, as declared by the agent. */
 export interface RecoveryPolicy {
-  /** The strategies that need no person. */
+  /** The strategies that pawl may carry out without a person. */
   automatic: AutomaticStrategy[]
-  /** Automatic recoveries in a row, without a completed run or another answer of the model in between. */
+  /** Maximum automatic recoveries in a row, with no completed run and no new model answer in between. */
   maxAttempts: number
-  /** Milliseconds before the first one; doubled each time. */
+  /** Milliseconds before the first recovery; the delay doubles each time. */
   baseDelayMs: number
-  /** The longest wait before one, in milliseconds. */
+  /** The longest delay before a recovery, in milliseconds. */
   maxDelayMs: number
-  /** Automatic recoveries of a session within any hour. */
+  /** Maximum automatic recoveries of a session within any hour. */
   perHour: number
 }
 
@@ -175,7 +175,7 @@ export type AutomaticStrategy = Extract<RecoveryStrategy, 'continue_run' | 'rest
 
 /** What a session knows of its agent, as declared by the newest worker that reported it. */
 export interface AgentFacts {
-  /** Of all the others: tells whether a worker's declaration is another one. */
+  /** Digest of all the other members: it shows whether a worker's declaration differs. */
   digest: string
   /** The limits of a run. */
   limits: RunLimits
@@ -183,7 +183,7 @@ export interface AgentFacts {
   sessionLimits?: SessionLimits
   /** When checkpoints are made. */
   checkpoint: CheckpointPolicy
-  /** When a failed run is recovered without a person. */
+  /** When pawl recovers a failed run without a person. */
   recovery: RecoveryPolicy
   /** The agent has the plan tools. */
   plan?: true
@@ -199,7 +199,7 @@ export interface RunEffect {
   callId: string
   /** The tool's name, shortened. */
   tool: string
-  /** The effect's name in the outside world, where the tool gives one; shortened. */
+  /** The effect's id in the outside world, if the tool returns one; shortened. */
   effectId?: string
 }
 
@@ -213,7 +213,7 @@ export interface ErrorProgress {
   failed: Pick<RunEffect, 'callId' | 'tool'>[]
   /** Calls of the newest turn that have no result: the first 10. */
   pending: Pick<RunEffect, 'callId' | 'tool'>[]
-  /** Calls of which it is unknown whether they took effect. */
+  /** Calls that may or may not have taken effect. */
   unknown: string[]
 }
 
@@ -236,8 +236,8 @@ export type EventBody =
   /** A session whose workflow had closed resumes in a new chain of executions. `resetOf`: the execution that an operator reset. */
   | { type: 'session_resumed'; executionId: string; fromEpoch: string; coreVersion: number; resetOf?: string }
   /**
-   * `blob`: the whole content; `content` is then only its beginning. `deadlineMs`: from now on, for the run that takes the message.
-   * `traceparent`: the caller's span, by W3C Trace Context.
+   * `blob`: refers to the whole content; `content` then holds only its beginning. `deadlineMs`: milliseconds from this event, for the run
+   * that takes the message. `traceparent`: the caller's span, as defined by W3C Trace Context.
    */
   | {
       type: 'message_received'
@@ -250,13 +250,13 @@ export type EventBody =
       traceparent?: string
     }
   | { type: 'message_rejected'; messageId?: string; code: string; reason: string }
-  /** `intent`: the run that first accepted the message; absent: this one. A restart or a regeneration keeps it, and so the default keys. */
+  /** `intent`: the run that first accepted the message; absent: this one. A restart or a regeneration keeps it, and with it the default keys. */
   | { type: 'run_started'; run: number; messageId: string; intent?: number }
   /** `takes`: ids of the received messages that the model sees from this turn on, in order. */
   | { type: 'turn_started'; run: number; turn: number; takes: string[] }
-  /** A worker that makes a model call declares the agent for the first time, or otherwise than before. */
+  /** A worker that makes a model call declares the agent for the first time, or declares it differently. */
   | ({ type: 'agent_declared' } & AgentFacts)
-  /** `purpose`: it was not a call of the turn, but one that summarises the conversation. */
+  /** `purpose`: the call was not the turn's own; it was to summarise the conversation. */
   | { type: 'model_attempt_failed'; run: number; turn: number; error: FailedAttempt; purpose?: 'compaction' }
   | {
       type: 'model_completed'
@@ -268,37 +268,38 @@ export type EventBody =
       content: AssistantBlock[]
       stopReason: StopReason
       usage: Usage
-      /** What the Model says that it costs; absent: by the price table. Under a budget, it is always there if it is known. */
+      /** The price that the Model declares; absent: the price table applies. Under a budget, a known price is always recorded. */
       price?: ModelPrice
-      /** What the call is counted as, because its provider did not report its usage, or nonsense. */
+      /** The cost that pawl counts for the call because its provider reported no usage, or an invalid one. */
       spent?: Cost
       calls: Resolution[]
-      /** The metadata of the message that opened the run, in the run's first answer: its tools see it from here on. */
+      /** Metadata of the message that opened the run, in the run's first answer: the run's tools see it from here on. */
       metadata?: JsonObject
-      /** Of the system prompt and the sections that were rendered for the call: they are not stored. */
+      /** Digest of the system prompt and the sections that were rendered for the call. The texts are not stored. */
       promptDigest?: string
-      /** The agent has an `output`, and this final answer does not give it: what the model is told. */
+      /** What pawl tells the model if the agent has an `output` and this final answer does not contain it. */
       outputProblem?: string
     }
   /**
-   * From here on, the model sees a summary in place of the messages up to the event `upToSeq`; the messages stay in the session. A long part is
-   * summarised in several of these, each with what the one before says. `usage` and `model`: of the call that wrote the summary, if pawl made one.
+   * From here on, the model sees a summary in place of the messages up to the event `upToSeq`; the messages stay in the session. A long
+   * part takes several of these events, and each summary includes the one before it. `usage` and `model` are those of the call that wrote
+   * the summary, if pawl made one.
    */
   | {
       type: 'compacted'
       run: number
       turn: number
-      /** Of the call that wrote the summary. */
+      /** Attempt of the call that wrote the summary. */
       attempt: number
       /** The last event of the summarised part; 0: nothing is summarised. */
       upToSeq: number
-      /** Of everything up to `upToSeq`. */
+      /** Summary of everything up to `upToSeq`. */
       summary: string
-      /** How many messages it replaces that the model saw before. */
+      /** Number of messages that the model saw before and that the summary replaces. */
       messages: number
       /** Tokens of the request that was too large, measured or estimated. */
       tokens: number
-      /** Tokens that the model has room for. */
+      /** Size of the model's context window, in tokens. */
       window: number
       /** The provider had refused the request. */
       forced?: true
@@ -322,11 +323,11 @@ export type EventBody =
       forced?: true
     }
   /**
-   * A hook ran. Before a model call: recorded with its result, whether that is an answer or a failure. `args`: the model's own arguments,
-   * if the hook has changed them.
+   * A hook ran. If it ran before a model call, it is recorded with that call's result, whether an answer or a failure. `args`: the model's
+   * own arguments, if the hook changed them.
    */
   | ({ type: 'hook_answered'; run: number; args?: Json } & HookRun)
-  /** The hooks that were due when the run ended after this turn have run. `error`: why they could not, and were given up. */
+  /** The hooks that were due when the run ended after this turn have run. `error`: why they could not run and were given up. */
   | { type: 'hooks_ended'; run: number; turn: number; error?: { code: string; message: string } }
   /** The call is about to be dispatched (or to be answered without being run). */
   | {
@@ -368,7 +369,7 @@ export type EventBody =
   /** An error result for the model: the effect did not happen, or it is safe to report a failure. */
   | { type: 'tool_failed'; run: number; turn: number; callId: string; tool: string; attempt: number; code: string; message: string }
   /**
-   * It is unknown whether the effect happened. `again`: the same intent as an earlier unknown call, not executed.
+   * It is unknown whether the effect happened. `again`: an earlier unknown call with the same intent; this one was not executed.
    * `ask`: the session waits for a person. `aliveForMs`: for this long after the event, the body may still be running.
    */
   | {
@@ -383,7 +384,7 @@ export type EventBody =
       ask?: true
       aliveForMs?: number
     }
-  /** An unknown outcome was resolved by `verify`, by a person, or by a late result of the worker itself. */
+  /** An unknown outcome was resolved by `verify`, by a person, or by a late result from the worker. */
   | {
       type: 'tool_resolved'
       run: number
@@ -391,7 +392,7 @@ export type EventBody =
       callId: string
       tool: string
       by: 'verify' | 'person' | 'worker'
-      /** Whether it happened. A person who does not know either can have it executed again (`retry`) or leave it (`skip`). */
+      /** Whether it happened. A person who does not know either can have it executed again (`retry`) or skip it (`skip`). */
       happened: boolean
       decision?: 'retry' | 'skip'
       value?: Json
@@ -402,12 +403,12 @@ export type EventBody =
       decidedBy?: string
       note?: string
     }
-  /** The last progress that an attempt reported; the next attempt gets it. */
+  /** The last progress that an attempt reported; the next attempt receives it. */
   | { type: 'tool_progress'; run: number; turn: number; callId: string; tool: string; attempt: number; value: Json }
   | { type: 'milestone_reached'; run: number; turn: number; callId: string; tool: string; name: string }
   /**
-   * A custom event: what an attempt of a call or a hook reported by `ctx.emit`. `hook`, `on`: it was a hook, and where it ran; `callId` and
-   * `tool` are then absent unless it ran for a call.
+   * A custom event, which an attempt of a call or a hook reported with `ctx.emit`. `hook` and `on`: the hook's name and where it ran;
+   * `callId` and `tool` are then absent unless the hook ran for a call.
    */
   | {
       type: 'emitted'
@@ -422,8 +423,8 @@ export type EventBody =
       data?: Json
     }
   /**
-   * Something was spent beside an answer: a tool or a hook said so by `ctx.spend`, or a model call was stopped before its answer was complete.
-   * `callId`, `tool`, `on` and `hook` are as those of `emitted`; without any of them, it was the model call of the turn.
+   * Something was spent besides an answer: a tool or a hook reported it with `ctx.spend`, or a model call was stopped before its answer was
+   * complete. `callId`, `tool`, `on` and `hook` are as in `emitted`; without any of them, the turn's model call spent it.
    */
   | {
       type: 'spent'
@@ -437,16 +438,16 @@ export type EventBody =
       tokens?: number
       usd?: number
       note?: string
-      /** It is the most that it can have been. */
+      /** The amounts are assumed: they are the most that can have been spent. */
       assumed?: true
     }
-  /** Four fifths of a limit are spent. `run`: of a run's limit. */
+  /** Four fifths of a limit are spent. `run`: the run, if the limit is a run's. */
   | { type: 'budget_warning'; scope: BudgetScope; unit: BudgetUnit; run?: number; limit: number; spent: number }
   /** Limits are higher from here on. `run`: only for that run. */
   | { type: 'budget_raised'; scope: BudgetScope; run?: number; maxUsd?: number; maxTotalTokens?: number; by?: string; reason?: string }
-  /** The session's plan has another version. */
+  /** The session's plan has a new version. */
   | { type: 'plan_changed'; run: number; turn: number; callId: string; tool: string; version: number; change: PlanChange }
-  /** The session's memory has another version. */
+  /** The session's memory has a new version. */
   | { type: 'memory_changed'; run: number; turn: number; callId: string; tool: string; version: number; change: MemoryChange }
   /** A person must approve exactly these arguments (`digest`: the call's `inputDigest`). */
   | {
@@ -466,12 +467,12 @@ export type EventBody =
       turn: number
       callId: string
       tool: string
-      /** Of the arguments that were decided on. */
+      /** Digest of the arguments that were decided on. */
       digest: string
       approved: boolean
       by?: string
       note?: string
-      /** Of a denial, for the model. */
+      /** The reason for a denial, shown to the model. */
       reason?: string
       /** No decision came in time. */
       expired?: true
@@ -486,8 +487,8 @@ export type EventBody =
   /** A point for rollbacks and forks. `lastMessageId`: the last message of the transcript at that point. */
   | { type: 'checkpoint_made'; version: number; run?: number; turn?: number; reason: string; by?: string; lastMessageId?: string }
   /**
-   * The session is back at event `toSeq`, except for what only grows. Messages that no turn had taken are archived too
-   * if they came up to `upToSeq`. `keepsRun`: only the current turn is abandoned; its run continues.
+   * The session went back to event `toSeq`, except for what only grows. Messages that no turn had taken are archived too
+   * if they arrived by `upToSeq`. `keepsRun`: only the current turn is abandoned; its run continues.
    */
   | {
       type: 'rolled_back'
@@ -503,9 +504,9 @@ export type EventBody =
       moreEffects?: number
       /** The effects were undone outside of pawl: their keys and unknown outcomes no longer count. */
       keys?: 'forgotten'
-      /** Short hashes of the ids of archived messages: these can be sent again. */
+      /** Short hashes of the ids of archived messages: messages with these ids can be sent again. */
       removed?: string[]
-      /** Messages that are in the inbox again, to be answered anew: the first one opened the run of this intent. */
+      /** Messages that are back in the inbox, to be answered again. The first one opened the run of this intent. */
       again?: { messages: { messageId: string; seq: number }[]; intent: number }
       restored?: Restored
     }
@@ -526,8 +527,8 @@ export type EventBody =
   | { type: 'run_completed'; run: number; turns: number; stopReason: StopReason; usage: Usage; outputCall?: string }
   | { type: 'run_interrupted'; run: number; reason?: string; by?: string }
   /**
-   * The run cannot continue, and its open calls stay as they are. `options`: the strategies that are possible; `strategy`: the best of them,
-   * which pawl carries out by itself at `nextAttemptAt` (milliseconds since 1970) where there is one.
+   * The run cannot continue, and its open calls stay as they are. `options`: the possible strategies. `strategy`: the best of them; pawl
+   * carries it out by itself at `nextAttemptAt` (milliseconds since 1970), if that is set.
    */
   | {
       type: 'error_entered'
@@ -538,14 +539,14 @@ export type EventBody =
       strategy: RecoveryStrategy | 'automatic'
       options?: RecoveryStrategy[]
       nextAttemptAt?: number
-      /** Of the step that failed. */
+      /** Attempts of the step that failed. */
       attempts?: number
       progress?: ErrorProgress
     }
   /**
-   * `automatic`: by the agent's policy. `toSeq`: what the run said and did after this event leaves the transcript.
-   * `selective` goes back to `turn`, whose answer is `toSeq`: of its calls, those in `redo` continue as `as`, a new generation or, without a
-   * result so far, the call itself; those in `skip` have no result other than that. `force`: completed effects may happen again.
+   * `automatic`: pawl follows the agent's policy. `toSeq`: what the run said and did after this event leaves the transcript. `selective`
+   * goes back to `turn`, whose answer is `toSeq`. A call in `redo` continues as `as`: a new generation, or the call itself if it has no
+   * result yet. The only result of a call in `skip` is that it was skipped. `force`: completed effects may happen again.
    */
   | {
       type: 'recovery_started'
@@ -562,17 +563,15 @@ export type EventBody =
       reason?: string
       restored?: Restored
     }
-  /** A recovery that was asked for is not possible; nothing has changed. `message`: why. */
+  /** A requested recovery is not possible; nothing changed. `message`: why. */
   | { type: 'recovery_refused'; run?: number; strategy?: string; code: string; message: string; by?: string; reason?: string }
   | { type: 'recovery_ended'; run?: number; strategy: RecoveryStrategy | 'automatic' }
-  /** The step in progress finishes, and no other one begins until the session is unpaused. `code`: why pawl has paused it by itself. */
+  /** The step in progress finishes, and no other one begins until the session is unpaused. `code`: why pawl paused it by itself. */
   | { type: 'session_paused'; by?: string; reason?: string; code?: 'budget_assumed' }
   | { type: 'session_unpaused'; by?: string; reason?: string }
   | { type: 'session_closed'; reason: 'idle' | 'requested'; by?: string }
 
-/**
- * One fact about a session. `at` is milliseconds since 1970 by the workflow's clock; `v` is the encoding's version.
- */
+/** One fact about a session. `at` is milliseconds since 1970 by the workflow's clock; `v` is the encoding's version. */
 export type SessionEvent = { v: 1; seq: number; at: number } & EventBody
 
 /** The name of an event. */
@@ -581,10 +580,10 @@ export type EventType = SessionEvent['type']
 /** The event of one type. */
 export type EventOf<T extends EventType> = Extract<SessionEvent, { type: T }>
 
-/** An event as it travels: its JSON text, and the rolling digest of all of the session's events up to it. */
+/** An event as processes exchange it: its JSON text, and the rolling digest of all of the session's events up to it. */
 export interface LogEntry {
   seq: number
-  /** Digest of the entry before; empty for the first. */
+  /** Digest of the previous entry; empty for the first one. */
   prev: string
   digest: string
   /** `JSON.stringify(event)`; the digest is over exactly this text. */
@@ -602,7 +601,7 @@ export interface Watermark {
 /** Status of a session. */
 export type SessionStatus = 'idle' | 'running' | 'waiting' | 'error' | 'closed'
 
-/** States of a tool call. */
+/** The states of a tool call. */
 export type ToolCallStatus =
   | 'issued'
   | 'running'
@@ -626,7 +625,7 @@ export function requestIdOf(callId: string): string {
   return callId.split('#', 1)[0] ?? callId
 }
 
-/** How often the request has been made, this call included: 1, or more for a call that was made again. */
+/** How many times the request has been made, this call included: 1, or more for a call that was made again. */
 export function generationOf(callId: string): number {
   return Number(callId.split('#', 2)[1] ?? 1)
 }

@@ -1,4 +1,4 @@
-// Hooks: their events, and what is recorded of one that ran.
+// Hooks: their events, and what is recorded about one that ran.
 import type { CustomEvent } from './custom-events.ts'
 import type { JsonObject } from './json.ts'
 import type { SpendNote } from './spend-notes.ts'
@@ -49,7 +49,7 @@ export interface HookRun {
   turn: number
   /** Attempt of the model call in which it ran. */
   attempt: number
-  /** The call that it ran for, if it was one. */
+  /** The call that it ran for, if it ran for one. */
   callId?: string
   /** That call's tool. */
   tool?: string
@@ -63,9 +63,9 @@ export interface HookRun {
 
 /** A hook that ran, as an activity's result carries it. */
 export interface HookOutcome extends HookRun {
-  /** What it reported by `ctx.emit`. */
+  /** What it reported with `ctx.emit`. */
   emitted?: CustomEvent[]
-  /** What it reported by `ctx.spend`. */
+  /** What it reported with `ctx.spend`. */
   spent?: SpendNote[]
 }
 
@@ -89,7 +89,7 @@ export const ANSWERS: Readonly<Record<HookEvent, readonly AnswerKind[]>> = {
 /** The names of all events that hooks can be declared for. */
 export const HOOK_EVENTS = Object.keys(ANSWERS) as HookEvent[]
 
-/** Marks every answer but the strongest; among equals, the first one declared is used. `runs`: the hooks of one place, as declared. */
+/** Marks every answer but the strongest; among equals, the first one declared wins. `runs`: the hooks of one place, in declared order. */
 export function ranked<R extends HookRun>(runs: readonly R[]): (R & Pick<HookRun, 'overruled'>)[] {
   const strength = ({ answer }: R): number => (answer ? RANKS.findIndex((kind) => kind in answer) : RANKS.length)
   const strongest = Math.min(...runs.map(strength))
@@ -97,14 +97,14 @@ export function ranked<R extends HookRun>(runs: readonly R[]): (R & Pick<HookRun
   return runs.map((run) => (run.answer && run !== used ? { ...run, overruled: true as const } : run))
 }
 
-/** What a hook's answer of one kind says, if it is that and is used. */
+/** What a hook's answer says, if it is of this kind and was not overruled. */
 export function saidBy(run: HookRun, kind: 'stop' | 'deny' | 'systemMessage' | 'appendContext'): string | undefined
 export function saidBy(run: HookRun, kind: 'modify'): JsonObject | undefined
 export function saidBy({ answer, overruled }: HookRun, kind: AnswerKind): string | JsonObject | undefined {
   return answer && !overruled ? (answer as Partial<Record<AnswerKind, string | JsonObject>>)[kind] : undefined
 }
 
-/** The texts that the model calls after these hooks have in their transcript, and those that only the next one has. */
+/** The texts that these hooks add to the transcript of all later model calls, and those for the next model call only. */
 export function toldBy(runs: readonly HookRun[]): { contexts: string[]; systemMessages: string[] } {
   return {
     contexts: runs.flatMap((run) => saidBy(run, 'appendContext') ?? []),

@@ -1,4 +1,4 @@
-// The memory of a session: named blocks of text, how a change makes the next version of them, and what the fold keeps of them.
+// The memory of a session: named blocks of text, how a change makes the next version of them, and what the fold keeps about them.
 import { jsonBytes } from './json.ts'
 
 /** A block as an agent declares it. */
@@ -19,7 +19,7 @@ export interface MemoryText {
 
 /** One block of a session's memory. */
 export interface MemoryBlock extends MemoryText {
-  /** Maximum `length` of its text; absent: the agent does not declare the block any longer. */
+  /** Maximum `length` of its text; absent: the agent no longer declares the block. */
   maxChars?: number
 }
 
@@ -31,18 +31,18 @@ export interface Memory {
   blocks: MemoryText[]
 }
 
-/** What makes a version out of the one before. */
+/** A change that makes the next version. */
 export type MemoryChange =
-  /** `text` follows the block's text as it is, with the line break that it needs. */
+  /** `text` is appended to the block's text unchanged; it includes any line break that it needs. */
   | { do: 'append'; block: string; text: string }
   /** `old`: the part that is replaced, which occurs once; absent: the whole block. */
   | { do: 'replace'; block: string; old?: string; content: string }
 
-/** The memory of a session, and what checkpoints and going back need to know of it. */
+/** The memory of a session, and what checkpoints and going back need to know about it. */
 export interface MemoryState {
   /** The newest version; null: the session has gone back to before its first change. */
   current: Memory | null
-  /** Number of the newest version of all: going back never frees a number. */
+  /** The highest version number so far: going back never frees a number. */
   version: number
   /** Bytes of the largest version so far, which going back may bring back. */
   largest: number
@@ -79,7 +79,7 @@ function changedText(before: string, change: MemoryChange): string {
   return at < 0 ? before : (before.slice(0, at) + content + before.slice(at + old.length)).trim()
 }
 
-/** Bytes of JSON of a memory, whatever its version. */
+/** Bytes of JSON of a memory, regardless of its version. */
 export function bytesOfMemory({ blocks }: Pick<Memory, 'blocks'>): number {
   return jsonBytes({ version: 1e9, blocks })
 }

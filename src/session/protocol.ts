@@ -16,7 +16,7 @@ export function ownTaskQueue(taskQueue: string): string {
   return `${taskQueue}:pawl`
 }
 
-/** Timeout of a workflow task, after which a killed one is noticed: as short as slow replays allow. */
+/** Timeout of a workflow task, in milliseconds. The server notices a killed task only then, so it is as short as slow replays allow. */
 export const WORKFLOW_TASK_TIMEOUT_MS = 3_000
 /** Version of fold, decisions and event encoding; an execution keeps the version that it started with. */
 export const CORE_VERSION = 1
@@ -49,7 +49,7 @@ export function sessionIdOf(workflowId: string): string {
   return workflowId.slice('pawl:'.length)
 }
 
-/** The session id in the workflow id, if it is one of pawl's. */
+/** The session id in the workflow id; undefined if the workflow id is not one of pawl's. */
 export function sessionIn(workflowId: string): string | undefined {
   return workflowId.startsWith('pawl:') ? sessionIdOf(workflowId) : undefined
 }
@@ -61,7 +61,7 @@ export function isSessionId(id: unknown): id is string {
   return typeof id === 'string' && SESSION_ID.test(id)
 }
 
-/** Agent names. */
+/** Valid agent names. */
 const AGENT_NAME = /^[A-Za-z0-9._-]{1,100}$/
 
 /** Whether `name` is a valid agent name: 1 to 100 of `[A-Za-z0-9._-]`. */
@@ -80,11 +80,11 @@ export interface MessageSignal {
   context?: Json
   /** The content is too large for a signal and is in the side store; `content` is then its beginning. */
   blob?: BlobRef
-  /** A run in progress is interrupted, and the message opens the next one. */
+  /** Interrupts a run in progress; the message opens the next run. */
   interrupt?: boolean
   /** Milliseconds from when the session accepts the message: the run that takes it must have ended by then. */
   deadlineMs?: number
-  /** The sender's span, by W3C Trace Context: the run that takes the message is linked with it. Anything else is ignored. */
+  /** The sender's span, by W3C Trace Context: the run that takes the message is linked to it. Anything else is ignored. */
   traceparent?: string
 }
 
@@ -104,9 +104,9 @@ export interface LateResultSignal {
   content?: ResultContent
   blob?: BlobRef
   effectId?: string
-  /** What the attempt reported by `ctx.emit`. */
+  /** What the attempt reported with `ctx.emit`. */
   emitted?: CustomEvent[]
-  /** What the attempt reported by `ctx.spend`. */
+  /** What the attempt reported with `ctx.spend`. */
   spent?: SpendNote[]
 }
 
@@ -116,9 +116,9 @@ export interface RecoverRequest {
   strategy?: Exclude<RecoveryStrategy, 'manual'>
   /** For `selective`: ids of calls of the failed turn whose results stay. */
   keep?: string[]
-  /** Those that the model is told were skipped. */
+  /** Ids of calls that the model is told were skipped. */
   skip?: string[]
-  /** Those that are made again. */
+  /** Ids of calls that are made again. */
   redo?: string[]
   /** Completed effects may happen again. Needs `by`. */
   force?: boolean
@@ -129,7 +129,7 @@ export interface RecoverRequest {
 /** A short summary of a session: the answer of the updates `resume` and `recover`. The query `state` returns more. */
 export type SessionSummary = Pick<SessionState, 'sessionId' | 'agent' | 'status' | 'seq' | 'run' | 'turns' | 'error'>
 
-/** The answer of the query `state` before the session is open. `error`: the reason, if opening takes long. */
+/** The answer of the query `state` before the session is open. `error`: the reason, if opening takes a long time. */
 export type Unopened = { status: 'loading'; error?: undefined } | { status: 'error'; error: SessionError }
 
 /** The argument of the update `checkpoint`; answers `{ version }`. */
@@ -156,7 +156,7 @@ export interface RegenerateRequest {
 /** The result of a regeneration: the message that is answered again. */
 export interface Regenerated extends Moved {
   messageId: string
-  /** `seq` of the event with which the session went back. */
+  /** `seq` of the event that took the session back. */
   seq: number
 }
 
@@ -183,7 +183,7 @@ export interface ForkPoint extends Moved {
   digest: string
 }
 
-/** Approves a call. `digest`: that of the arguments that the person has seen, as in `approval_requested`. */
+/** Approves a call. `digest`: the digest of the arguments that the person saw, as in `approval_requested`. */
 export interface ApproveRequest {
   callId: string
   digest: string
@@ -207,11 +207,11 @@ export interface DenyRequest {
 export interface ResolveRequest {
   /** The call's id: `t_<run>_<turn>_<index>`. */
   callId: string
-  /** That it happened, and with which result; that it did not; that it is to be executed again; or that the model is told it was skipped. */
+  /** It happened, with this result; it did not happen; execute it again (`retry`); or tell the model that it was skipped (`skip`). */
   resolution: { happened: true; result: Json } | { happened: false } | 'retry' | 'skip'
-  /** Who asked for it: at most 1,000 bytes. */
+  /** Who resolves it: at most 1,000 bytes. */
   by?: string
-  /** What there is to say about it: at most 4,000 bytes. */
+  /** A comment on the decision: at most 4,000 bytes. */
   note?: string
 }
 
@@ -230,15 +230,15 @@ export interface PauseRequest {
 
 /** The answer of the update `pause`. */
 export interface PauseAnswer {
-  /** Since when the session is paused, who paused it, and why. */
+  /** When the session was paused, by whom, and why. */
   paused: Paused
-  /** It was paused before, and nothing has changed. */
+  /** It was already paused, and nothing changed. */
   already: boolean
 }
 
 /** The answer of the update `unpause`. */
 export interface UnpauseAnswer {
-  /** It was not paused, and nothing has changed. */
+  /** It was not paused, and nothing changed. */
   already: boolean
 }
 
@@ -256,7 +256,7 @@ export interface RaiseRequest {
 
 /** The answer of the update `raise`. */
 export interface RaiseAnswer {
-  /** The limits were as high before, and nothing has changed. */
+  /** The limits were already as high, and nothing changed. */
   already: boolean
 }
 
@@ -275,7 +275,7 @@ export interface EventsPage {
   /** The last event before this execution's own events; older events are in the store and in `previous` executions. */
   base: Watermark
   events: SessionEvent[]
-  /** The positions before the first of `events` and of the last one. */
+  /** `from`: the position before the first of `events`; `to`: the position of the last one. */
   from: Watermark
   to: Watermark
   /** Whether there are more events above `to`. */
@@ -316,7 +316,7 @@ export interface ForkStart {
 export interface SessionSettings {
   idleTimeoutMs?: number
   notServedAfterMs?: number
-  /** The size of a history at which the session continues as new, if smaller than usual. Not an option of clients: tests use it. */
+  /** The size of a history at which the session continues as new, if smaller than usual. Not a client option: tests use it. */
   history?: Partial<HistorySize>
 }
 
@@ -331,7 +331,7 @@ export interface Carried {
   coreVersion: number
   /** The state when the session decided to continue as new, bounded (`snapshotOf`); the events up to then are in the store. */
   state: SessionState
-  /** The last event that is folded into `state`. */
+  /** Digest of the last event that is folded into `state`. */
   digest: string
   /** Later events, which arrived during the last flush; absent: none. */
   tail?: SessionEvent[]
@@ -340,7 +340,7 @@ export interface Carried {
   closing?: Closing
 }
 
-/** How a session is to be closed: when nothing is left to do, or now, so that pending work waits until the session is resumed. */
+/** How to close a session: once nothing is left to do, or now, in which case pending work waits until the session is resumed. */
 export interface Closing {
   when: 'idle' | 'now'
   by?: string

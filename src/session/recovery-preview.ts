@@ -1,4 +1,4 @@
-// What each strategy would do to a failed run: which results stay, which leave the transcript, and what is done again.
+// What each strategy would do to a failed run: which results stay, which leave the transcript, and which calls are made again.
 import { generationOf, type RecoveryStrategy, requestIdOf } from './events.ts'
 import { hasEnded } from './fold-calls.ts'
 import { chooseRecovery, problemWith } from './recovery.ts'
@@ -9,11 +9,11 @@ import type { RunState, SessionError, SessionState } from './state.ts'
 export interface EndedCall {
   callId: string
   turn: number
-  /** Whether it completed an effect: another request for it is answered from its key. */
+  /** Whether it completed an effect: pawl answers another request for it from its key. */
   isEffect: boolean
 }
 
-/** What comes first after a recovery. */
+/** The first step after a recovery. */
 export type NextStep =
   /** The calls in `executes`, and the model's next answer. */
   | { step: 'calls'; run: number; turn: number }
@@ -29,11 +29,11 @@ export interface RecoveryPreview {
   strategy: RecoveryStrategy
   /** Whether pawl suggests it. */
   suggested: boolean
-  /** Why it is not possible now; absent: it is. */
+  /** Why it is not possible now; absent: it is possible. */
   refused?: { code: string; reason: string }
   /** Calls whose results the model still sees. */
   keeps: string[]
-  /** Completed effects whose results leave the transcript: the model is told of them, and another request for one is answered from its key. */
+  /** Completed effects whose results leave the transcript. The model is told about them; pawl answers another request for one from its key. */
   replays: string[]
   /** Other calls whose results leave the transcript. */
   leaves: string[]
@@ -41,9 +41,9 @@ export interface RecoveryPreview {
   executes: string[]
   /** Calls without a result that are never run. */
   drops: string[]
-  /** Of `selective`: what may be chosen for each call of the newest answer. The other lists say what becomes of calls that are not named. */
+  /** For `selective`: the options for each call of the newest answer. The other lists say what happens to calls that are not named. */
   choices?: CallOptions[]
-  /** What comes first then; absent: nothing until a message or a person comes, or it depends on the choice. */
+  /** The first step afterwards; absent: the session waits for a message or a person, or it depends on the choice. */
   next?: NextStep
 }
 
@@ -90,7 +90,7 @@ function preview(
   }
 }
 
-/** As the session would refuse it. */
+/** Why the session would refuse the strategy; undefined if it would not. */
 function refusalOf(state: SessionState, run: RunState, strategy: RecoveryStrategy): RecoveryPreview['refused'] {
   if (isAutomatic(state.error) && strategy !== 'abandon' && strategy !== 'manual') {
     return { code: 'recovers_by_itself', reason: 'The session leaves this error by itself once its cause is gone.' }
@@ -127,7 +127,7 @@ function nextStepOf(
   }
 }
 
-/** Without the calls that were made again: the transcript has the newest result of each. */
+/** The calls without earlier generations of those that were made again: the transcript has the newest result of each. */
 function withoutReplaced({ calls, leftOut = [] }: RunState, ended: readonly EndedCall[]): EndedCall[] {
   const newest = new Map<string, number>()
   for (const { callId } of [...ended, ...calls, ...leftOut]) {
@@ -137,7 +137,7 @@ function withoutReplaced({ calls, leftOut = [] }: RunState, ended: readonly Ende
   return ended.filter(({ callId }) => newest.get(requestIdOf(callId)) === generationOf(callId))
 }
 
-/** Calls of the newest turn without a result, those that the state could not hold included. */
+/** Calls of the newest turn without a result, including those that the state could not hold. */
 function openCallsOf({ phase, calls, leftOut = [] }: RunState): string[] {
   if (phase !== 'tools') return []
   return idsOf([...calls, ...leftOut].filter((call) => !hasEnded(call)))

@@ -6,35 +6,35 @@ import { hasEnded } from './fold-calls.ts'
 import type { CallState, RunState, SessionError, SessionState } from './state.ts'
 import { cutText } from './texts.ts'
 
-/** What kind of failure a code stands for. */
+/** What kind of failure a code means. */
 type ErrorClass =
-  /** Outside of pawl, and over by itself: another attempt may succeed. */
+  /** The cause is outside of pawl and passes by itself: another attempt may succeed. */
   | 'transient'
   /** A limit of the agent was reached. */
   | 'limit'
   /** The conversation does not fit into the model's context. */
   | 'overflow'
-  /** Somebody has to correct something first. */
+  /** A person must fix something first. */
   | 'fault'
 
 const TRANSIENT: ReadonlySet<string> = new Set(['worker_died', 'stale_watermark'])
 const LIMITS: ReadonlySet<string> = new Set(['max_turns', 'deadline_exceeded', 'invalid_output', 'budget_exhausted'])
 const OVERFLOWS: ReadonlySet<string> = new Set(['context_overflow', 'model_context_window_exceeded', 'request_too_large'])
 
-/** The class of an error. `transient`: retries of a failure that may be retried were used up. */
+/** The class of an error. `transient`: the failure was retryable, and its retries are used up. */
 function errorClassOf({ code, transient }: { code: string; transient?: boolean | undefined }): ErrorClass {
   if (LIMITS.has(code)) return 'limit'
   if (OVERFLOWS.has(code)) return 'overflow'
   return transient || TRANSIENT.has(code) ? 'transient' : 'fault'
 }
 
-/** What can be done, and what is done by default. */
+/** The possible strategies, and the default one. */
 export interface RecoveryChoice {
   strategy: RecoveryStrategy
   options: RecoveryStrategy[]
 }
 
-/** Chooses for a run that failed. `manual` means that no strategy is a good default. */
+/** Chooses the strategies for a failed run. `manual` means that no strategy is a good default. */
 export function chooseRecovery(state: SessionState, error: { code: string; transient?: boolean | undefined }): RecoveryChoice {
   const run = state.current
   if (!run) return { strategy: 'abandon', options: ['abandon', 'manual'] }
@@ -58,7 +58,7 @@ export const RECOVERIES: readonly Exclude<RecoveryStrategy, 'manual'>[] = [
   'abandon',
 ]
 
-/** The policy of an agent that declares none, and of a session that knows nothing of its agent yet. */
+/** The policy of an agent that declares none, and of a session that knows nothing about its agent yet. */
 export const DEFAULT_RECOVERY: RecoveryPolicy = {
   automatic: ['continue_run'],
   maxAttempts: 10,
@@ -80,7 +80,7 @@ function preferred({ lastEffect }: RunState, failure: ErrorClass): RecoveryStrat
   }
 }
 
-/** How many times of automatic recoveries a state keeps: the most that a policy may allow within an hour. */
+/** How many times of automatic recoveries a state remembers: the most that a policy may allow within an hour. */
 export const RECOVERIES_KEPT = 100
 
 /** Whether the session leaves the error without a person. */
@@ -91,7 +91,7 @@ export function leavesByItself({ strategy, nextAttemptAt }: Pick<SessionError, '
 const HOUR_MS = 3_600_000
 
 /**
- * When pawl recovers the run by itself, in milliseconds since 1970; undefined if a person has to. Whether it does never depends on `now`.
+ * When pawl recovers the run by itself, in milliseconds since 1970; undefined if a person must recover it. `now` affects only the time.
  */
 export function nextAttemptAt(
   state: SessionState,
@@ -108,7 +108,7 @@ export function nextAttemptAt(
   return Math.ceil(Math.max(now + delayMs, full === undefined ? 0 : full + HOUR_MS))
 }
 
-/** From 0.75 to 1.25: sessions that an outage stopped together are not to come back together. A replay must find the same. */
+/** From 0.75 to 1.25, so that sessions stopped by the same outage do not all resume at once. A replay must compute the same factor. */
 function spreadOf({ sessionId, seq }: SessionState): number {
   return 0.75 + Number.parseInt(shortHash(`${sessionId} ${seq}`).slice(0, 8), 16) / 2 ** 33
 }
@@ -153,7 +153,7 @@ export function leavesTurns({ strategy }: EventOf<'recovery_started'>): boolean 
   return strategy === 'restart_run' || strategy === 'restart_from_last_effect' || strategy === 'abandon'
 }
 
-/** The run's calls of which it is unknown whether they took effect. */
+/** The run's calls that may or may not have taken effect. */
 export function unknownCallsOf({ unknown }: SessionState, run: RunState): string[] {
   return Object.entries(unknown).flatMap(([callId, call]) => (call.run === run.run ? [callId] : []))
 }
@@ -172,7 +172,7 @@ export function progressOf(state: SessionState, run: RunState): ErrorProgress {
   }
 }
 
-/** A state is bounded, and this is a part of it. */
+/** A state is bounded, and the progress is part of it. */
 const SHOWN = { completed: 5, calls: 10, toolBytes: 42 }
 
 function namesOf(calls: readonly CallState[]): ErrorProgress['failed'] {

@@ -1,4 +1,4 @@
-// Reservations: the most that a model call can cost, set aside before its request is sent, and what it has cost if it never ends.
+// Reservations: the most that a model call can cost, set aside before its request is sent, and what it cost if it never ends.
 import type { Cost } from './spend.ts'
 import { exactUsd, type ModelPrice } from './model-price.ts'
 
@@ -14,27 +14,27 @@ export interface Reservation {
   outputUsd: number
 }
 
-/** What is known of a call before it is made. */
+/** What is known about a call before it is made. */
 export interface CallSize {
   /** The most input tokens that it can have. */
   inputTokens: number
   /** The `max_tokens` that the call would have without a budget. */
   mostOutput: number
-  /** The `max_tokens` below which it is not made. */
+  /** The `max_tokens` below which pawl does not make the call. */
   leastOutput: number
   /** The highest rate of its input, in US dollars per million tokens: cached or not. */
   inputRate: number
-  /** The rate of its output. */
+  /** The highest rate of its output, in US dollars per million tokens. */
   outputRate: number
 }
 
-/** What a budget leaves for a call; a member that is absent has no limit. */
+/** What a budget leaves for a call; an absent member means no limit. */
 export interface Left {
   tokens?: number
   usd?: number
 }
 
-/** Output that may be under way from the provider, unseen, when a call breaks off. */
+/** Output tokens that may still be in transit from the provider when a call breaks off. */
 const UNSEEN_TOKENS = 256
 
 /** The highest rates of a price. */
@@ -43,7 +43,7 @@ export function worstRates(prices: readonly ModelPrice[]): Pick<CallSize, 'input
   return { inputRate: Math.max(0, ...inputs), outputRate: Math.max(0, ...prices.map(({ output }) => output)) }
 }
 
-/** The reservation with so many output tokens. */
+/** The reservation with this many output tokens. */
 export function reservationFor({ inputTokens, inputRate, outputRate }: CallSize, outputTokens: number): Reservation {
   return { inputTokens, outputTokens, inputUsd: usdAt(inputRate, inputTokens), outputUsd: usdAt(outputRate, outputTokens) }
 }
@@ -58,7 +58,7 @@ export function reserve(call: CallSize, left: Left): Reservation | undefined {
     const forOutput = left.usd - usdAt(call.inputRate, inputTokens)
     outputTokens = Math.min(outputTokens, Math.floor((forOutput * 1_000_000) / outputRate))
   }
-  // Sums of dollars are rounded: it may be a token or two less.
+  // Sums of dollars are rounded, so the budget may afford a token or two less.
   while (outputTokens > least && !fits(reservationFor(call, outputTokens), left)) outputTokens -= 1
   return reservationFor(call, Math.max(least, outputTokens))
 }
@@ -74,7 +74,7 @@ export function wholeCost({ inputTokens, outputTokens, inputUsd, outputUsd }: Re
   return { tokens: inputTokens + outputTokens, usd: exactUsd(inputUsd + outputUsd) }
 }
 
-/** What a call has cost that broke off after `streamed` tokens of its answer, at most: its input, what was seen, and what was under way. */
+/** The most that a call cost if it broke off after `streamed` output tokens: its input, the output seen, and the output in transit. */
 export function brokenCost(reservation: Reservation, streamed: number): Cost {
   const { inputTokens, outputTokens, inputUsd, outputUsd } = reservation
   const seen = Math.min(outputTokens, streamed + UNSEEN_TOKENS)
@@ -82,12 +82,12 @@ export function brokenCost(reservation: Reservation, streamed: number): Cost {
   return { tokens: inputTokens + seen, usd: exactUsd(inputUsd + ofOutput) }
 }
 
-/** What a call is assumed to have cost if nothing is left of what was seen of it. */
+/** The assumed cost of a call if all reports of it were lost: the whole reservation. */
 export function assumedCost(reservation: Reservation): Cost {
   return { ...wholeCost(reservation), assumed: true }
 }
 
-/** Rounded up, so that it is never too little. */
+/** The cost in US dollars, rounded up so that a reservation is never too small. */
 function usdAt(rate: number, tokens: number): number {
   return Math.ceil(exactUsd((rate * tokens) / 1_000_000) * 1e9 - 1e-3) / 1e9
 }

@@ -1,14 +1,14 @@
-// What was spent and what may be, in tokens and US dollars.
+// What was spent and what may still be spent, in tokens and US dollars.
 import type { Usage } from './content.ts'
 import { exactUsd, type ModelPrice, usdOf } from './model-price.ts'
 
-/** What was spent: tokens of model calls, and what was spent in US dollars. */
+/** A cost: tokens of model calls, and US dollars. */
 export interface Cost {
   /** Input and output of model calls, cached or not. */
   tokens: number
-  /** US dollars; of calls at a known price only. */
+  /** US dollars, for calls at a known price only. */
   usd: number
-  /** What was spent cannot be known: this is the most that it can be. */
+  /** The cost cannot be known: this is the most that it can be. */
   assumed?: true
 }
 
@@ -18,11 +18,11 @@ export interface Spend {
   tokens: number
   /** US dollars: of model calls with a recorded price, which all calls under a budget have, and what tools and hooks reported. */
   usd: number
-  /** How much of both is assumed, because an attempt died together with all that knew its cost. Absent: nothing. */
+  /** How much of both is assumed, because an attempt died and its cost was lost with it. Absent: nothing. */
   assumed?: { tokens: number; usd: number }
 }
 
-/** The budget of a run or a session; a member that is absent has no limit. */
+/** The budget of a run or a session; an absent member means no limit. */
 export interface Budget {
   /** Input and output tokens of all model calls. */
   maxTotalTokens?: number
@@ -42,27 +42,27 @@ export interface RunBudget {
   spend?: Spend
   /** Its limits, as raised. */
   raised?: Budget
-  /** The limits of which a warning was recorded. */
+  /** The limits for which a warning was recorded. */
   warned?: Partial<Record<BudgetUnit, number>>
 }
 
 /** The names of the limits, as agents declare them. */
 export const LIMIT_NAMES = { tokens: 'maxTotalTokens', usd: 'maxUsd' } as const satisfies Record<BudgetUnit, keyof Budget>
 
-/** More dollars than any run is worth: a limit beyond it was meant in another unit. */
+/** More dollars than any run is worth: a higher limit was meant in another unit. */
 const MOST_USD = 1_000_000
 
-/** Whether it can be a limit in US dollars. */
+/** Whether a value can be a limit in US dollars. */
 export function isUsdLimit(value: unknown): value is number {
   return typeof value === 'number' && value > 0 && value <= MOST_USD
 }
 
-/** Whether there is any limit in it. */
+/** Whether the budget has any limit. */
 export function hasBudget({ maxTotalTokens, maxUsd }: Budget = {}): boolean {
   return maxTotalTokens !== undefined || maxUsd !== undefined
 }
 
-/** The sum of two costs or spends. */
+/** What was spent so far, with a cost added. */
 export function addSpend(to: Spend | undefined, cost: Cost): Spend {
   const { tokens, usd, assumed } = to ?? { tokens: 0, usd: 0 }
   const more = cost.assumed ? { tokens: cost.tokens, usd: cost.usd } : undefined
@@ -70,7 +70,7 @@ export function addSpend(to: Spend | undefined, cost: Cost): Spend {
   return { tokens: tokens + cost.tokens, usd: exactUsd(usd + cost.usd), ...(sum && { assumed: sum }) }
 }
 
-/** The cost of an answer, by what its provider reports. */
+/** The cost of an answer, by the usage that its provider reports. */
 export function costOfUsage(usage: Usage, price: ModelPrice | undefined): Cost {
   return { tokens: tokensIn(usage), usd: price ? usdOf(price, usage) : 0 }
 }

@@ -10,13 +10,13 @@ import type { PlanState } from './plan.ts'
 export interface CallState {
   /** The call's id: `t_<run>_<turn>_<index>`, with `#<generation>` if it was made again. */
   callId: string
-  /** Place of the call among the turn's calls, from 0. */
+  /** Position of the call among the turn's calls, from 0. */
   index: number
   /** The raw arguments; removed when the call has ended. */
   input?: Json
-  /** What the worker said of the call when the model asked for it. */
+  /** How the worker resolved the call when the model requested it. */
   resolution: Resolution
-  /** How the call stands. */
+  /** The call's status. */
   status:
     | 'requested'
     /** Dispatched, or about to be. */
@@ -44,45 +44,45 @@ export interface RunState {
   run: number
   /** The message that opened the run. */
   messageId: string
-  /** The run that first accepted that message: what default idempotency keys count for. */
+  /** The run that first accepted that message: the scope of default idempotency keys. */
   intent: number
   /** The message's metadata; empty until the run's first answer, which carries it. */
   metadata: JsonObject
   /** When it began, in milliseconds since 1970. */
   startedAt: number
-  /** For how many milliseconds the session was paused since then: they do not count towards the run's deadline. */
+  /** Milliseconds for which the session has been paused since then: they do not count towards the run's deadline. */
   pausedMs?: number
-  /** From when the agent's deadline counts, if not from `startedAt`: a person has recovered the run, or pawl has restarted an earlier one by itself. */
+  /** When the agent's deadline starts to count, if not at `startedAt`: a person recovered the run, or pawl itself restarted an earlier one. */
   since?: number
-  /** Which stretch of the run it is: one more each time that the run continues after it has rested (`rests`). Absent: the first. */
+  /** Number of the run's stretch: it grows by one each time the run continues after a rest (`rests`). Absent: the first stretch. */
   stretch?: number
   /** Number of the turn within the run, from 1. */
   turn: number
   /** The next step of the run. */
   phase: 'turn_due' | 'model' | 'tools' | 'answered'
-  /** Its bounds, known from its first model call on, whether that succeeds or fails. */
+  /** Its limits, known from its first model call on, whether that succeeds or fails. */
   limits?: RunLimits
-  /** By when it must have ended, in milliseconds since 1970: of the newest of its messages that has a deadline; `seq`: that message's. */
+  /** When it must have ended, in milliseconds since 1970: the deadline of its newest message that has one. `seq`: that message's `seq`. */
   deadline?: { seq: number; at: number }
-  /** Calls of the newest answer, until the next one: a recovery may have them made again. */
+  /** Calls of the newest answer, kept until the next one because a recovery may make them again. */
   calls: CallState[]
   /** Calls of the turn that did not fit into `calls`, because a snapshot is bounded: the events have them. */
   leftOut?: LeftOutCall[]
-  /** Why the model stopped last. */
+  /** Why the model last stopped. */
   stopReason?: StopReason
-  /** Answers in a row that should have been the run's output and were not. `problem`: of the newest one; `refused`: the model refused to answer. */
+  /** Answers in a row that should have been the run's output but were not. `problem`: the newest one's; `refused`: the model refused to answer. */
   badOutputs?: { count: number; problem: string; refused?: true }
-  /** The call that gave the run's output. */
+  /** The call that submitted the run's output. */
   outputCall?: string
-  /** A hook has added something to the output: the run continues after its call. */
+  /** A hook added something to the output, so the run continues after the output's call. */
   continues?: true
   /** Tokens used by the run. */
   usage: Usage
-  /** What it has spent, with what failed attempts, tools and hooks did; absent: nothing. A restarted run begins with what the failed one had spent. */
+  /** What it has spent, including failed attempts, tools and hooks; absent: nothing. A restarted run begins with what the failed one spent. */
   spend?: Spend
-  /** Its limits, as raised for this run; absent: they are not. */
+  /** The limits that were raised for this run; absent: none. */
   raised?: Budget
-  /** The limits of which a warning has been recorded. */
+  /** The limits for which a warning has been recorded. */
   warned?: Partial<Record<BudgetUnit, number>>
   /** The messages that the run's turns have taken, in order: `restart_run` puts them back into the inbox. */
   taken: QueuedMessage[]
@@ -94,21 +94,21 @@ export interface RunState {
   effects: RunEffect[]
   /** How many more there are. */
   moreEffects: number
-  /** The turn of the newest effect that completed; `seq`: the event with which that turn's calls had all ended. */
+  /** The turn of the newest effect that completed; `seq`: the event that ended the last of that turn's calls. */
   lastEffect?: { turn: number; seq?: number }
-  /** Attempts of the newest model call that failed so far. */
+  /** Failed attempts of the newest model call so far. */
   modelAttempts?: number
   /** Id of the transcript's last message before the run. */
   before?: string
-  /** The turn in which the run changed the plan last; absent: it has not. */
+  /** The turn in which the run last changed the plan; absent: it has not. */
   planTurn?: number
-  /** The turn in which the run changed the memory last; absent: it has not. */
+  /** The turn in which the run last changed the memory; absent: it has not. */
   memoryTurn?: number
   /** `seq` of the newest `model_completed`. */
   answerSeq?: number
   /** The turn of the newest answer. */
   answerTurn?: number
-  /** The highest turn so far, while a recovery has the run in an earlier one. */
+  /** The highest turn so far, while a recovery has taken the run back to an earlier one. */
   lastTurn?: number
   /** Id of the transcript's last message before the newest answer. */
   beforeAnswer?: string
@@ -123,19 +123,19 @@ export interface QueuedMessage {
   messageId: string
   /** `seq` of its `message_received`. */
   seq?: number
-  /** By when its run must have ended, in milliseconds since 1970. */
+  /** When its run must have ended, in milliseconds since 1970. */
   deadlineAt?: number
-  /** The run that first accepted it, if it is in the inbox again. */
+  /** The run that first accepted it, if it is back in the inbox. */
   intent?: number
-  /** From when that run's deadline counted, if pawl restarted it by itself. */
+  /** When that run's deadline started to count, if pawl restarted it by itself. */
   since?: number
-  /** What the run that is restarted with it had spent of its budget. */
+  /** What the failed run passes on to the run that restarts with this message. */
   budget?: RunBudget
 }
 
 /** Recoveries that pawl made by itself. */
 export interface AutomaticRecoveries {
-  /** How many in a row, without progress that lasts. */
+  /** How many in a row, without lasting progress. */
   inARow: number
   /** When the newest 100 were made, in milliseconds since 1970. */
   times: number[]
@@ -145,23 +145,23 @@ export interface AutomaticRecoveries {
 
 /** Why a session is in `error`. */
 export interface SessionError {
-  /** What programs branch on. */
+  /** The code that programs branch on. */
   code: string
   /** What happened, and what to do about it. */
   reason: string
-  /** The run that failed, if it was one. */
+  /** The run that failed, if a run did. */
   run?: number
   /** The turn in which it failed. */
   turn?: number
-  /** When, in milliseconds since 1970. */
+  /** When the error occurred, in milliseconds since 1970. */
   at: number
-  /** The best way to recover. `automatic`: pawl continues by itself once the cause is gone. */
+  /** The best way to recover. `automatic`: pawl continues by itself once the cause is resolved. */
   strategy: RecoveryStrategy | 'automatic'
   /** All possible ways. */
   options?: RecoveryStrategy[]
   /** Attempts of the step that failed. */
   attempts?: number
-  /** When pawl recovers the session by itself, in milliseconds since 1970; absent: a person has to. */
+  /** When pawl recovers the session by itself, in milliseconds since 1970; absent: a person must recover it. */
   nextAttemptAt?: number
   /** What the run had done. */
   progress?: ErrorProgress
@@ -175,23 +175,23 @@ export interface UnknownCall {
   turn: number
   /** The attempt whose outcome is unknown. */
   attempt: number
-  /** Absent: too large to keep. */
+  /** The arguments; absent: too large to keep. */
   input?: Json
-  /** What the worker said of the call when the model asked for it. */
+  /** How the worker resolved the call when the model requested it. */
   resolution: Resolution
-  /** How long after its workflow was lost the body may still be running, because nobody saw it die. */
+  /** Milliseconds for which the body may still run after its workflow was lost, because no process saw it end. */
   aliveForMs?: number
 }
 
 /** That a session is paused. */
 export interface Paused {
-  /** Since when, in milliseconds since 1970. */
+  /** When it was paused, in milliseconds since 1970. */
   at: number
   /** Who paused it. */
   by?: string
   /** Why. */
   reason?: string
-  /** `budget_assumed`: pawl has paused it, because a cost that it had to assume leaves too little of a budget. */
+  /** `budget_assumed`: pawl paused it because a cost that it had to assume leaves too little of a budget. */
   code?: 'budget_assumed'
 }
 
@@ -203,7 +203,7 @@ export interface LastCall {
   model: string
   /** Tokens of the request and the answer. */
   tokens: number
-  /** Of the prompt that was rendered for it. */
+  /** Digest of the prompt that was rendered for it. */
   promptDigest?: string
 }
 
@@ -231,9 +231,9 @@ export interface SessionState {
   epoch: string
   /** Whom the session is for. */
   context: Json
-  /** What lists can be filtered by. */
+  /** Labels by which lists of sessions can be filtered. */
   tags: string[]
-  /** How the session stands. */
+  /** The session's status. */
   status: SessionStatus
   /** `seq` of the last event folded. */
   seq: number
@@ -243,13 +243,13 @@ export interface SessionState {
   updatedAt: number
   /** Number of the newest run. */
   run: number
-  /** The run that is going on, or the one that the session failed in. */
+  /** The run in progress, or the one that failed. */
   current: RunState | null
   /** Why the session is in `error`. */
   error: SessionError | null
   /** Recoveries that pawl made by itself; absent: none since a run completed or a person stepped in. */
   recovered?: AutomaticRecoveries
-  /** It takes no step until it is unpaused; absent: it is not paused. */
+  /** The session takes no step until it is unpaused; absent: it is not paused. */
   paused?: Paused
   /** Received messages that no turn has taken yet, in order. */
   inbox: QueuedMessage[]
@@ -257,7 +257,7 @@ export interface SessionState {
   inboxBytes: number
   /** Short hashes of the newest 2,000 message ids accepted, for deduplication. */
   accepted: string[]
-  /** Completed effects by short hash of their idempotency key, the newest 100. Older ones are found when a call is resolved. */
+  /** The newest 100 completed effects, by short hash of their idempotency key. A worker finds older ones when it resolves a call. */
   keys: Record<string, string>
   /** Calls whose outcome is unknown, by call id. */
   unknown: Record<string, UnknownCall>
@@ -265,13 +265,13 @@ export interface SessionState {
   turns: number
   /** Tokens used by the session. */
   usage: Usage
-  /** What it has spent, with what failed attempts, tools and hooks did; absent: nothing. A fork begins with what had been spent at its point. */
+  /** What it has spent, including failed attempts, tools and hooks; absent: nothing. A fork begins with what was spent up to its fork point. */
   spend?: Spend
-  /** The session's limits, as raised; absent: they are not. */
+  /** The session's limits that were raised; absent: none. */
   raised?: Budget
-  /** The limits of which a warning has been recorded. */
+  /** The limits for which a warning has been recorded. */
   warned?: Partial<Record<BudgetUnit, number>>
-  /** The newest answer and how many tokens its request and it had: the next request is measured from there. */
+  /** The newest answer, and the tokens of its request and of the answer: the next request is measured from there. */
   lastCall?: LastCall
   /** Id of the transcript's last message. */
   lastMessageId?: string
@@ -287,8 +287,8 @@ export interface SessionState {
   facts?: AgentFacts
   /** Events before this point can no longer be read; absent: none are missing. */
   origin?: Watermark
-  /** The session that it was forked from, and the last event that is that one’s. */
+  /** The session that it was forked from, and the last event that comes from it. */
   forkedFrom?: { sessionId: string; seq: number }
-  /** The session whose id is in idempotency keys of a whole session; absent: this session. */
+  /** The session whose id is part of session-wide idempotency keys; absent: this session. */
   keysOf?: string
 }

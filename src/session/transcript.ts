@@ -17,9 +17,9 @@ import type { EventOf, Resolution, ResultContent, SessionEvent } from './events.
 import { callIdOf, requestIdOf } from './events.ts'
 import type { Json, JsonObject } from './json.ts'
 
-/** The model's result for a call that had not begun when its run was stopped. */
+/** The result that the model sees for a call that had not begun when its run was stopped. */
 const NEVER_RAN = 'This call was not run: the run was stopped first.'
-/** The model's result for a call whose outcome was still unknown when its run was stopped. */
+/** The result that the model sees for a call whose outcome was still unknown when its run was stopped. */
 const NEVER_KNOWN =
   'The outcome of this call is unknown: it may or may not have taken effect, and this was not resolved when the run was stopped. ' +
   'Do not request it again; tell the user, or check with a read.'
@@ -28,11 +28,11 @@ const NEVER_KNOWN =
 export interface ToolResult {
   content: ResultContent
   isError: boolean
-  /** The model is told that the outcome is unknown. False: it was found out later. */
+  /** The model was told that the outcome is unknown. False: the outcome became known later. */
   isUnknown?: boolean
 }
 
-/** A transcript that grows by events. */
+/** A transcript, which grows event by event. */
 export interface Transcript {
   messages: Message[]
   /** For each message, the `seq` of the event that added it. */
@@ -41,11 +41,11 @@ export interface Transcript {
   waiting: Map<string, WaitingMessage>
   /** The calls of the newest assistant message, and the results so far; null once they are in `messages`. */
   open: TurnCalls | null
-  /** The same of the newest answer once its results are in `messages`: a recovery may take them out again. */
+  /** The newest answer's calls once their results are in `messages`: a recovery may take the results out again. */
   closed: TurnCalls | null
-  /** By idempotency key: the call that completed it. */
+  /** For each idempotency key, the call that completed it. */
   keys: Map<string, string>
-  /** Keys of calls without an outcome yet, by call. `first`: that of the first generation, if it is another one. */
+  /** Keys of calls without an outcome yet, by call. `first`: the first generation's key, if it differs. */
   pendingKeys: Map<string, { key: string; first?: string | undefined }>
   /** Results of completed effects, for replays of their key. */
   completed: Map<string, ResultContent>
@@ -54,28 +54,28 @@ export interface Transcript {
   effects: Effects
   /** Answers that a provider refused to complete: the model does not see them. */
   refused: WeakSet<Message>
-  /** For the model, where the transcript was cut: they are not messages, and `messagesFor` puts them in their places. */
+  /** Notes for the model where the transcript was cut. They are not messages; `messagesFor` puts them in their places. */
   notes: Note[]
-  /** Messages of hooks for the next model call only. */
+  /** Messages from hooks for the next model call only. */
   systemMessages: string[]
-  /** Compactions that hold, the newest last. */
+  /** Compactions that still apply, newest last. */
   compactions: Compaction[]
-  /** The newest attempt to compact that failed since the last going back. */
+  /** The newest compaction that failed since the last success, recovery or rollback. */
   compactionFailed: EventOf<'compaction_failed'> | null
-  /** The turn in which a provider's refusal has forced a compaction, whether or not that succeeded. */
+  /** The turn in which a provider's refusal forced a compaction, whether or not it succeeded. */
   forcedIn: { run: number; turn: number } | null
-  /** What the newest answer and the request for it were measured at; null if the messages before it are no longer the same. */
+  /** The measured size of the newest answer and its request; null if the messages before the answer have changed. */
   measured: Measured | null
 }
 
-/** That the model sees a summary of the messages up to an event. */
+/** The summary that the model sees in place of the messages up to an event. */
 export type Compaction = Pick<EventOf<'compacted'>, 'seq' | 'run' | 'turn' | 'upToSeq' | 'summary' | 'window' | 'resultBytes' | 'forced'>
 
-/** What a provider has counted. */
+/** What a provider counted. */
 export interface Measured {
   /** Tokens of a request and of the answer to it. */
   tokens: number
-  /** How many messages that is. */
+  /** How many messages these tokens cover. */
   messages: number
 }
 
@@ -95,13 +95,13 @@ interface TurnCalls {
   resultsSeq?: number
 }
 
-/** A text for the model that no one has said: about effects that the transcript no longer shows, or what a hook has added. */
+/** A text for the model that neither side said: it lists effects that the transcript no longer shows, or a hook added it. */
 export interface Note {
   /** How many messages come before it. */
   after: number
-  /** The event that cut the transcript, or that of the hook. */
+  /** The event that cut the transcript, or the hook's event. */
   seq: number
-  /** The answer whose calls were made again, if the note is of those. */
+  /** The answer whose calls were made again, if the note is about those calls. */
   answerSeq?: number
   text: string
 }
@@ -125,7 +125,7 @@ export interface WaitingMessage {
   seq: number
 }
 
-/** The transcript of no events. */
+/** A transcript before any event. */
 export function emptyTranscript(): Transcript {
   return {
     messages: [],
@@ -206,7 +206,7 @@ export function addToTranscript(transcript: Transcript, event: SessionEvent): vo
       addResult(transcript, event, resultOf(event))
       return
     case 'tool_unknown':
-      // A call that a person has to resolve gets its result with the resolution.
+      // A call that a person must resolve gets its result with the resolution.
       if (event.ask) transcript.open?.asked.add(requestIdOf(event.callId))
       else addResult(transcript, event, resultOf(event))
       return
@@ -235,7 +235,7 @@ export function addToTranscript(transcript: Transcript, event: SessionEvent): vo
   }
 }
 
-/** A call that was approved with other arguments completes another effect. */
+/** A call that was approved with other arguments completes a different effect. */
 function replacePendingKey({ pendingKeys }: Transcript, callId: string, { key, firstKey: first }: Resolution): void {
   if (key === undefined) pendingKeys.delete(callId)
   else pendingKeys.set(callId, { key, first })
@@ -246,7 +246,7 @@ function complete(transcript: Transcript, callId: string, content: ResultContent
   const { key, first } = transcript.pendingKeys.get(callId) ?? {}
   transcript.pendingKeys.delete(callId)
   if (key !== undefined && !transcript.keys.has(key)) transcript.keys.set(key, callId)
-  // Later requests of the same effect get the newest result.
+  // Later requests for the same effect get the newest result.
   if (first !== undefined) transcript.keys.set(first, callId)
 }
 
@@ -278,8 +278,10 @@ export function resultText(value: Json): ResultContent {
   return JSON.stringify(value)
 }
 
-/** Tools may return data that resembles blocks: a block must have all members of its type and no others. */
-/** Whether a value is a list of blocks that a tool result may contain. */
+/**
+ * Whether a value is a list of blocks that a tool result may contain. A block must have all members of its type and no others, because tools
+ * may return data that resembles blocks.
+ */
 export function isBlocks(value: Json): value is Json & ResultContent & unknown[] {
   return Array.isArray(value) && value.length > 0 && value.every(isBlock)
 }
@@ -343,7 +345,7 @@ function noteForced(transcript: Transcript, { forced, run, turn }: EventOf<'comp
   if (forced) transcript.forcedIn = { run, turn }
 }
 
-/** A summary of messages that have left the transcript no longer holds. */
+/** A summary no longer applies once the messages that it covers have left the transcript. */
 function dropCompactions(transcript: Transcript, holds: (compaction: Compaction) => boolean): void {
   transcript.compactions = transcript.compactions.filter(holds)
   transcript.compactionFailed = null
@@ -376,7 +378,7 @@ function closeCalls(transcript: Transcript, seq: number): void {
   if (!open) return
   transcript.open = null
   transcript.closed = open
-  // The results of a turn that was reopened are back where they were, before messages that a later turn took.
+  // The results of a reopened turn return to their old place, before messages that a later turn took.
   const at = resultsIndex(transcript, open) ?? transcript.messages.length
   open.resultsSeq ??= seq
   transcript.seqs.splice(at, 0, open.resultsSeq)
@@ -397,7 +399,7 @@ function resultsIndex({ seqs }: Transcript, { seq }: TurnCalls): number | undefi
   return answer < 0 ? undefined : answer + 1
 }
 
-/** Messages were added or removed at an index. */
+/** Shifts the notes after messages were added or removed at an index. */
 function moveNotes({ notes }: Transcript, from: number, by: number): void {
   for (const note of notes) if (note.after >= from) note.after += by
 }
@@ -407,7 +409,7 @@ export function newestOf({ newest }: TurnCalls, request: string): string {
   return newest.get(request) ?? request
 }
 
-/** What the model was told before of calls that were made again may have happened, too. */
+/** The replaced generations of calls that were made again may have taken effect, too: tells the model so. */
 function noteReplaced(transcript: Transcript, { seq: answerSeq, replaced, resultsSeq: seq = 0 }: TurnCalls, after: number): void {
   const effects = replaced.flatMap((callId) => transcript.effects.byCall.get(callId) ?? [])
   if (effects.length === 0) return
@@ -415,7 +417,7 @@ function noteReplaced(transcript: Transcript, { seq: answerSeq, replaced, result
   transcript.notes.sort((a, b) => a.after - b.after)
 }
 
-/** An outcome of which the model was told that it is unknown is known now. */
+/** An outcome that the model was told is unknown is now known. */
 function noteOutcome({ open, closed }: Transcript, event: EventOf<'tool_resolved'>): void {
   const { results } = open ?? closed ?? {}
   const request = requestIdOf(event.callId)
@@ -423,7 +425,7 @@ function noteOutcome({ open, closed }: Transcript, event: EventOf<'tool_resolved
   if (told?.isUnknown) results?.set(request, { ...told, isUnknown: false })
 }
 
-/** A recovery takes the results of the newest answer out again, without those of calls that are made again or skipped. */
+/** A recovery takes the newest answer's results out of the messages, and drops those of calls that are made again or skipped. */
 function reopenTurn(transcript: Transcript, { toSeq, seq, skip = [], redo = [] }: EventOf<'recovery_started'>): void {
   const turn = transcript.open ?? transcript.closed
   if (!turn || turn.seq !== toSeq) return
@@ -464,7 +466,7 @@ function resultBlock(callId: string, result: ToolResult): ToolResultBlock {
   return { type: 'tool_result', tool_use_id: callId, content: result.content, ...(result.isError && { is_error: true }) }
 }
 
-/** The run's messages wait again, and all that it said leaves the transcript. */
+/** The run's messages wait again, and everything that it said leaves the transcript. */
 function restartNewestRun(transcript: Transcript, seq: number): void {
   const { from, took, seq: startedAt } = transcript.newestRun
   truncate(transcript, from)
@@ -479,7 +481,7 @@ export function answersLeftAfter({ newestRun }: Transcript, { strategy, toSeq }:
   return strategy === 'restart_from_last_effect' ? toSeq : undefined
 }
 
-/** Answers and results after `keptSeq` leave the transcript; what users said stays. Calls of an answer that stays were never run. */
+/** Answers and results after `keptSeq` leave the transcript; what users said stays. Open calls of an answer that stays are closed. */
 function leaveAnswers(transcript: Transcript, keptSeq: number, seq: number): void {
   const { messages, seqs } = transcript
   if ((seqs.at(-1) ?? 0) <= keptSeq) closeCalls(transcript, seq)
@@ -494,25 +496,25 @@ function leaveAnswers(transcript: Transcript, keptSeq: number, seq: number): voi
   cut(transcript, seq, keptSeq)
 }
 
-/** Whether a user said it: results of calls are messages of the user's role, too. */
+/** Whether a user said it: messages with results of calls have the user's role, too. */
 export function isSaid({ role, content }: Message): boolean {
   return role === 'user' && (typeof content === 'string' || content.every((block) => block.type !== 'tool_result'))
 }
 
-/** After what came after `keptSeq` has left the transcript: tells the model which effects are left of it. */
+/** Follows the removal of everything after `keptSeq`: a note tells the model which effects remain from that part. */
 function cut(transcript: Transcript, seq: number, keptSeq: number): void {
   transcript.systemMessages = []
   transcript.open = null
   transcript.closed = null
   transcript.notes = transcript.notes.filter((note) => note.seq <= keptSeq)
-  // One that was made later holds, too, if all that it summarises has stayed: otherwise a restart would pay for it again.
+  // A later compaction still applies if everything that it summarises has stayed: without it, a restart would pay for it again.
   dropCompactions(transcript, ({ upToSeq }) => upToSeq <= keptSeq)
   const effects = effectsAbove(transcript.effects, keptSeq)
   if (effects.length === 0) return
   transcript.notes.push({ after: transcript.messages.length, seq, text: noteOn(effects, transcript.completed) })
 }
 
-/** The transcript with what hooks have answered: it shares the messages, and `seq` is that of the answers' events. */
+/** The transcript with the answers of hooks. It shares the messages, and `seq` is that of the answers' events. */
 export function withAnswers(transcript: Transcript, runs: readonly HookRun[], seq = Infinity): Transcript {
   const { contexts, systemMessages } = toldBy(runs)
   if (contexts.length === 0 && systemMessages.length === 0) return transcript
@@ -524,7 +526,7 @@ export function withAnswers(transcript: Transcript, runs: readonly HookRun[], se
   }
 }
 
-/** The text as one that no user has said. */
+/** The text, marked as coming from the system and not from a user. */
 export function fromSystem(text: string): string {
   return `[From the system, not from the user]\n${text}`
 }
@@ -551,7 +553,7 @@ function rollBack(transcript: Transcript, { toSeq, upToSeq, keepsRun, keys, agai
   transcript.waiting = new Map([...saidAgain, ...transcript.waiting])
 }
 
-/** The effects with an outcome after `seq` were undone outside of pawl: nothing replays them. */
+/** The effects with an outcome after `seq` were undone outside of pawl, so no call replays them. */
 function forgetKeys(transcript: Transcript, seq: number): void {
   const forgotten = new Set(effectsAbove(transcript.effects, seq).map(({ callId }) => callId))
   for (const [key, callId] of transcript.keys) if (forgotten.has(callId)) transcript.keys.delete(key)

@@ -1,4 +1,4 @@
-// The attributes of spans, named by OpenTelemetry's conventions for generative AI where these have a name.
+// The attributes of spans, named by OpenTelemetry's conventions for generative AI if they define a name.
 import { tokensIn } from '../session/spend.ts'
 import type { AssistantBlock, UserBlock } from '../session/content.ts'
 import { defined } from '../session/defined.ts'
@@ -9,12 +9,12 @@ import { costOf, providerOf } from '../session/prices.ts'
 import type { Usage } from '../session/content.ts'
 import type { Attributes, AttributeValue } from './span.ts'
 
-/** What every span of a session has. */
+/** The attributes that every span of a session has. */
 export function sessionAttributes({ sessionId, agent }: { sessionId: string; agent: string }): Attributes {
   return { 'session.id': sessionId, 'gen_ai.conversation.id': sessionId, 'gen_ai.agent.name': agent }
 }
 
-/** The tokens of calls of a model. Of the input, the convention counts what was cached, too. */
+/** The tokens of model calls. By the convention, input tokens include cached ones. */
 export function usageAttributes(usage: Usage): Attributes {
   return present({
     'gen_ai.usage.input_tokens': tokensIn(usage) - usage.output_tokens,
@@ -24,37 +24,37 @@ export function usageAttributes(usage: Usage): Attributes {
   })
 }
 
-/** What is known of a model by its name. */
+/** What is known about a model from its name. */
 export function modelAttributes(model: string | undefined): Attributes {
   return present({ 'gen_ai.request.model': model, 'gen_ai.provider.name': (model !== undefined && providerOf(model)) || undefined })
 }
 
-/** What the event has cost, where a price is known. */
+/** What the event cost, if the price is known. */
 export function costAttributes(event: SessionEvent): Attributes {
   const paid = paidCallIn(event)
   return present({ 'pawl.usd': paid && costOf(paid)?.usd })
 }
 
-/** Without what is undefined. */
+/** The attributes without undefined values. */
 export function present(attributes: Record<string, AttributeValue | undefined>): Attributes {
   return defined(attributes) as Attributes
 }
 
-/** The characters that a content may have in an attribute: collectors refuse requests of some megabytes. */
+/** The maximum length of content in an attribute, in characters: collectors reject requests of several megabytes. */
 const CONTENT_CHARS = 32_000
 
-/** A content, as JSON text by the convention for messages. */
+/** Content as text: strings unchanged, anything else as JSON; cut at the maximum length. */
 export function contentAttribute(value: unknown): string {
   const text = typeof value === 'string' ? value : JSON.stringify(value)
   return text.length <= CONTENT_CHARS ? text : `${text.slice(0, CONTENT_CHARS)}…`
 }
 
-/** The messages of users, as the convention has them. */
+/** The messages of users in the format of the convention. */
 export function inputMessages(contents: readonly (string | readonly UserBlock[])[]): string {
   return contentAttribute(contents.map((content) => ({ role: 'user', parts: partsOf(content) })))
 }
 
-/** A model's answer, as the convention has it. */
+/** A model's answer in the format of the convention. */
 export function outputMessages(content: readonly AssistantBlock[], stopReason: string): string {
   return contentAttribute([{ role: 'assistant', parts: content.map(partOf), finish_reason: stopReason }])
 }

@@ -1,25 +1,25 @@
-// The ids of traces and spans: derived from what they are about, so that every process that knows it has the same ones.
+// The ids of traces and spans. They are derived from what they describe, so that every process computes the same ids.
 import { sha256 } from '@noble/hashes/sha2.js'
 import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js'
 
-/** A stretch of a run: what one trace is about. */
+/** A stretch of a run: what one trace describes. */
 export interface Stretch {
   sessionId: string
   run: number
-  /** See `RunState`. Absent: the first. */
+  /** See `RunState`. Absent: the first stretch. */
   stretch?: number | undefined
 }
 
-/** What a span is about, within a stretch. */
+/** What a span describes, within a stretch. */
 export type About =
   | { kind: 'run' }
   | { kind: 'turn'; turn: number }
   | { kind: 'model'; turn: number; attempt: number }
-  /** An attempt at a summary, by the `seq` of its event. */
+  /** An attempt to summarise the conversation, identified by the `seq` of its event. */
   | { kind: 'compaction'; turn: number; seq: number }
   | { kind: 'tool'; callId: string; attempt: number }
 
-/** Which span, of which trace: what a span's children and links need to know. */
+/** A span and its trace: what the span's children and links refer to. */
 export interface SpanRef {
   /** 32 hex digits. */
   traceId: string
@@ -27,12 +27,12 @@ export interface SpanRef {
   spanId: string
 }
 
-/** The trace of a stretch. */
+/** The id of a stretch's trace. */
 export function traceIdOf({ sessionId, run, stretch = 1 }: Stretch): string {
   return derived(['trace', sessionId, run, stretch], 16)
 }
 
-/** A span of the stretch. */
+/** The ids of a span of the stretch. */
 export function spanOf(of: Stretch, about: About): SpanRef {
   const { sessionId, run, stretch = 1 } = of
   return { traceId: traceIdOf(of), spanId: derived(['span', sessionId, run, stretch, ...partsOf(about)], 8) }

@@ -1,21 +1,21 @@
-// What is measured: names, units and buckets, by OpenTelemetry's conventions for generative AI where these have a name.
+// The instruments: names, units and buckets, by OpenTelemetry's conventions for generative AI if they define a name.
 
-/** How an instrument sums up. `gauge`: the value of the moment, read when metrics are collected. */
+/** How an instrument aggregates. `gauge`: the current value, read when metrics are collected. */
 export type Kind = 'counter' | 'histogram' | 'gauge'
 
 /** An instrument. */
 export interface Instrument {
   kind: Kind
-  /** By UCUM. */
+  /** The unit, as a UCUM code. */
   unit: string
   description: string
   /** Upper bounds of a histogram's buckets. */
   buckets?: readonly number[]
 }
 
-/** The convention's buckets of seconds for calls of models and tools. */
+/** The convention's buckets for model and tool calls, in seconds. */
 const SECONDS = [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92]
-/** Of runs, which may wait for a person. */
+/** Buckets for runs, which may wait for a person, in seconds. */
 const RUN_SECONDS = [0.1, 0.4, 1.6, 6.4, 25.6, 102.4, 409.6, 1_638.4, 6_553.6, 26_214.4, 104_857.6]
 const SHORT_SECONDS = [0.005, 0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 60, 600, 3_600]
 const TOKENS = [1, 4, 16, 64, 256, 1_024, 4_096, 16_384, 65_536, 262_144, 1_048_576, 4_194_304, 16_777_216, 67_108_864]
@@ -31,8 +31,8 @@ export const INSTRUMENTS = {
   'pawl.runs': counter('{run}', 'Runs that ended, by outcome.'),
   'pawl.turns': counter('{turn}', 'Turns that began.'),
   'pawl.errors': counter('{error}', 'Times that a session entered an error, by code.'),
-  'pawl.attempts.failed': counter('{attempt}', 'Attempts of model calls and tool calls that failed, and whether another one is allowed.'),
-  'pawl.usd': counter('{USD}', 'What calls of models have cost, where the price is known.'),
+  'pawl.attempts.failed': counter('{attempt}', 'Failed attempts of model calls and tool calls, by whether they may be retried.'),
+  'pawl.usd': counter('{USD}', 'Cost of model calls, where the price is known.'),
   'gen_ai.client.token.usage': {
     kind: 'histogram',
     unit: '{token}',
@@ -42,12 +42,12 @@ export const INSTRUMENTS = {
   'gen_ai.invoke_agent.duration': seconds('From the beginning of a run to its end.', RUN_SECONDS),
   'gen_ai.client.operation.duration': seconds('A request to a model, whether it succeeds or not.'),
   'gen_ai.client.operation.time_to_first_chunk': seconds('From a request to a model to the first piece of its streamed answer.'),
-  'gen_ai.execute_tool.duration': seconds('From the entry into a tool body to its end.'),
+  'gen_ai.execute_tool.duration': seconds('From the start of a tool body to its end.'),
   'pawl.flush.lag': seconds('From an event to when it is stored in Postgres.', SHORT_SECONDS),
   'pawl.executor.deaths': counter('{process}', 'Executors that died, by cause.'),
   'pawl.resume.duration': seconds('From the death of an executor to when another one runs its call.', SHORT_SECONDS),
   'pawl.executors': gauge('{process}', 'Executors that are connected.'),
-  'pawl.jobs': gauge('{job}', 'Model calls, tool calls and other jobs that executors have.'),
+  'pawl.jobs': gauge('{job}', 'Model calls, tool calls and other jobs assigned to executors.'),
   'pawl.sessions': gauge('{session}', 'Open sessions by status.'),
   'pawl.sessions.error': gauge('{session}', 'Sessions in error by code.'),
   'pawl.calls.waiting': gauge('{call}', 'Tool calls that wait for a person or a client.'),
@@ -59,7 +59,7 @@ export const INSTRUMENTS = {
 export type InstrumentName = keyof typeof INSTRUMENTS
 /** The instruments that are read when metrics are collected. */
 export type GaugeName = { [N in InstrumentName]: (typeof INSTRUMENTS)[N]['kind'] extends 'gauge' ? N : never }[InstrumentName]
-/** The others. */
+/** The instruments that are recorded as things happen. */
 export type RecordedName = Exclude<InstrumentName, GaugeName>
 
 /** The attributes of a measurement. */

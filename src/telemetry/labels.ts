@@ -1,12 +1,12 @@
-// Keeps the number of time series bounded, whatever models, tools and errors are called.
+// Keeps the number of time series bounded, whatever the names of models, tools and errors.
 import type { Labels } from './instruments.ts'
 
-/** Values of one label; further ones become `_OTHER`, as the convention has it for errors. */
+/** How many values one label may have; further ones become `_OTHER`, the convention's value for errors. */
 const VALUES_KEPT = 100
 const MAX_CHARS = 100
 const OTHER = '_OTHER'
 
-/** Returns labels of which each has a bounded number of values. */
+/** Returns a function that replaces label values beyond the limits. It remembers the values that it has seen. */
 export function boundedLabels(): (labels: Labels) => Labels {
   const known = new Map<string, Set<string>>()
 

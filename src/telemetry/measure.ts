@@ -1,4 +1,4 @@
-// What events say of runs, turns, tokens, costs and errors: pure. Each event is measured when Postgres has accepted it, so each one once.
+// Derives measurements of runs, turns, tokens, costs and errors from events. Pure. An event is measured once: when Postgres accepts it.
 import type { Usage } from '../session/content.ts'
 import type { FailedAttempt, SessionEvent } from '../session/events.ts'
 import { paidCallIn } from '../session/paid-call.ts'
@@ -6,7 +6,7 @@ import { costOf, providerOf } from '../session/prices.ts'
 import { tokensIn } from '../session/spend.ts'
 import type { Labels, Measurement } from './instruments.ts'
 
-/** What an event of an agent's session says. */
+/** The measurements of one event of an agent's session. */
 export function measurementsOf(event: SessionEvent, agent: string): Measurement[] {
   const ofAgent = { 'gen_ai.agent.name': agent }
   switch (event.type) {
@@ -39,7 +39,7 @@ export function measurementsOf(event: SessionEvent, agent: string): Measurement[
   }
 }
 
-/** What the convention wants to know of a model. */
+/** The labels that the convention defines for a model call. */
 export function modelLabels(model: string): Labels {
   return {
     'gen_ai.operation.name': 'chat',
@@ -56,7 +56,7 @@ function paidMeasurements(event: SessionEvent, ofAgent: Labels): Measurement[] {
   return [...tokenMeasurements(paid.usage, labels), ...(usd === undefined ? [] : [{ name: 'pawl.usd', value: usd, labels } as const])]
 }
 
-/** Of the input, the convention counts what was cached, too. */
+/** By the convention, input tokens include cached ones. */
 function tokenMeasurements(usage: Usage, labels: Labels): Measurement[] {
   const name = 'gen_ai.client.token.usage'
   const output = usage.output_tokens

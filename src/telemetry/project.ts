@@ -1,4 +1,4 @@
-// The projection of a session's events to spans: pure. A span is made once it has ended, from nothing but the events.
+// Projects a session's events to spans. Pure: a span is created when it ends, from the events alone.
 import { addUsage, NO_USAGE, type Usage, type UserBlock } from '../session/content.ts'
 import type { EventOf, SessionEvent } from '../session/events.ts'
 import { apply, initialState } from '../session/fold.ts'
@@ -18,20 +18,20 @@ import {
 import { type About, spanOf, type Stretch } from './ids.ts'
 import type { Attributes, AttributeValue, Span, SpanEvent, SpanLink } from './span.ts'
 
-/** What a session was doing after an event: with it, the next event can be projected. */
+/** What a session was doing after an event. The projection of the next event needs it. */
 export interface Tracked {
   state: SessionState
-  /** The messages that wait, and those of the current run: what spans say of them. */
+  /** What spans say about the waiting messages and those of the current run. */
   messages: Map<string, TrackedMessage>
   /** The spans that have begun. */
   open?: OpenRun | undefined
   /** The calls of the current run that were issued. */
   calls: Map<string, OpenCall>
-  /** Messages wait of which `messages` does not have what spans say of them: the session must be tracked anew. */
+  /** `messages` lacks messages that spans may describe: the session must be tracked anew. */
   isIncomplete?: true
 }
 
-/** What spans say of a message. */
+/** What spans say about a message. */
 export type TrackedMessage = Pick<EventOf<'message_received'>, 'traceparent' | 'content'>
 
 /** A stretch in progress. */
@@ -65,18 +65,18 @@ interface OpenCall {
   input: string
 }
 
-/** What spans are to say. */
+/** What spans contain. */
 export interface ProjectOptions {
-  /** Whether they have what users, models and tools said. */
+  /** Whether spans contain what users, models and tools said. */
   contents: boolean
 }
 
-/** Begins to track a session after the events that `state` was folded from. `messages`: those that wait, and those of the current run. */
+/** Starts tracking a session after the events that `state` was folded from. `messages`: the waiting ones and those of the current run. */
 export function track(state: SessionState, messages: ReadonlyMap<string, TrackedMessage>): Tracked {
   return { state, messages: new Map(messages), calls: new Map() }
 }
 
-/** What is kept of a message: contents may be large, and are kept only where spans have them. */
+/** What is kept of a message. Contents may be large, and are kept only if spans contain them. */
 export function trackedMessage(
   { content, traceparent }: EventOf<'message_received'>,
   { contents }: Pick<ProjectOptions, 'contents'>,
@@ -84,12 +84,12 @@ export function trackedMessage(
   return { content: contents ? content : '', ...(traceparent !== undefined && { traceparent }) }
 }
 
-/** The messages of a state of which spans may say something: ids, and the `seq` of their events. */
+/** The messages of a state that spans may describe: their ids, and the `seq` of their events. */
 export function messagesOf({ inbox, current }: SessionState): { messageId: string; seq?: number }[] {
   return [...inbox, ...(current?.taken ?? [])]
 }
 
-/** The spans that end with the event, which is the next one of the session; `tracked` is changed in place. Absent: nothing is tracked so far. */
+/** The spans that end with the event, which is the session's next one. Changes `tracked` in place; undefined: nothing is tracked so far. */
 export function project(
   tracked: Tracked | undefined,
   event: SessionEvent,
@@ -109,7 +109,7 @@ function next(tracked: Tracked, event: Exclude<SessionEvent, { type: 'session_st
   if (event.type === 'message_received') {
     tracked.messages.set(event.messageId, trackedMessage(event, options))
   }
-  // What was in progress is another session's.
+  // What was in progress belongs to another session.
   if (event.type === 'forked') Object.assign(tracked, track(state, tracked.messages), { open: undefined })
   apply(state, event)
   const { current } = state
@@ -175,7 +175,7 @@ function callerLinks({ messages }: Tracked, messageIds: readonly string[]): Span
   })
 }
 
-/** The spans that the event itself ends. */
+/** The spans that the event itself ends, apart from those of turns and stretches. */
 function spansOf(tracked: Tracked, event: SessionEvent, options: ProjectOptions): Span[] {
   const { open, calls } = tracked
   switch (event.type) {
@@ -232,7 +232,7 @@ function startAgain({ calls }: Tracked, { callId, at }: { callId: string; at: nu
   return []
 }
 
-/** Something that a person or a client did or is asked for is an event of the turn's span. */
+/** Records what a person or a client did, or was asked to do, as an event of the turn's span. */
 function note(
   open: OpenRun | undefined,
   { type, at, callId, tool }: SessionEvent & { callId: string; tool: string },
@@ -282,7 +282,7 @@ function askedSpan(tracked: Tracked, event: OfModel, attempt: number, model: str
   )
 }
 
-/** A call of a model that summarises the conversation. */
+/** The span of a model call that summarises the conversation. */
 function compactionSpan(tracked: Tracked, event: EventOf<'compacted' | 'model_attempt_failed'>): Span {
   const failed = event.type === 'model_attempt_failed' ? event.error : undefined
   const { model, attempt } = failed ?? (event as EventOf<'compacted'>)
@@ -320,7 +320,7 @@ function countUsage(open: OpenRun | undefined, usage: Usage, event: SessionEvent
 
 type OfTool = EventOf<'tool_attempt_failed' | 'tool_completed' | 'tool_failed' | 'tool_unknown'>
 
-/** The span of an attempt; none if the attempt has one, because its failure was recorded before the call's outcome. */
+/** The span of an attempt; none if the attempt already has one, because its failure was recorded before the call's outcome. */
 function toolSpans(tracked: Tracked, event: OfTool, { contents }: ProjectOptions): Span[] {
   const { calls } = tracked
   const { callId, tool } = event
@@ -337,7 +337,7 @@ function toolSpans(tracked: Tracked, event: OfTool, { contents }: ProjectOptions
     {
       name: `execute_tool ${tool}`,
       kind: 'internal',
-      // The clock of an executor is not that of the workflow.
+      // The executor's clock differs from the workflow's.
       startedAt: Math.max(startedAt, call.nextAt),
       attributes: { ...toolAttributes(callId, tool, attempt), ...outcomeOf(event), ...(contents && contentsOf(call, event)) },
     },
@@ -350,7 +350,7 @@ function toolSpans(tracked: Tracked, event: OfTool, { contents }: ProjectOptions
 function newAttempt({ attempts }: OpenCall, event: OfTool): number | undefined {
   const attempt = event.type === 'tool_attempt_failed' ? event.error.attempt : event.attempt
   if (attempt > attempts) return attempt
-  // The attempt that was stopped is not counted. One of number 0 was not executed.
+  // The events do not count an attempt that was stopped. An attempt with the number 0 was not executed.
   const isAnother = attempt === 0 || (event.type === 'tool_failed' && event.code === 'interrupted')
   return isAnother ? attempts + 1 : undefined
 }
@@ -391,7 +391,7 @@ function errorOf(event: OfTool): Span['error'] {
   }
 }
 
-/** Ends the stretch: its spans, and those of steps that were given up with it. */
+/** Ends the stretch: its own span, and those of steps that were abandoned with it. */
 function leave(tracked: Tracked, event: SessionEvent, options: ProjectOptions, before: Steps = stepsIn(tracked.state)): Span[] {
   const { open, state } = tracked
   if (!open) return []
@@ -435,7 +435,7 @@ function stretchSpan(
   }
 }
 
-/** Ends the turn. A step that was in progress, and is given up, has a span, because what user code did in it has that span as its parent. */
+/** Ends the turn. A step abandoned in progress also has a span, because that span is the parent of what user code did in the step. */
 function leaveTurn(tracked: Tracked, event: SessionEvent, { contents }: ProjectOptions, { isAsking, issued }: Steps): Span[] {
   const { open, state, messages, calls } = tracked
   const turn = open?.turn
@@ -498,7 +498,7 @@ function leaveTurn(tracked: Tracked, event: SessionEvent, { contents }: ProjectO
   return spans
 }
 
-/** Events that end a turn in which something may be in progress. */
+/** Events that end a turn while a step may be in progress. */
 const GIVES_UP: ReadonlySet<SessionEvent['type']> = new Set(['run_interrupted', 'rolled_back', 'session_started'])
 
 /** A span of the stretch that the event belongs to. */
@@ -513,7 +513,7 @@ function span(
     run: event.run,
     stretch: state.current?.run === event.run ? state.current.stretch : undefined,
   }
-  // While a run rests, its turn has ended, and perhaps in an earlier stretch.
+  // While a run rests, its turn has ended, possibly in an earlier stretch.
   const parent: About = open?.turn?.turn === event.turn ? { kind: 'turn', turn: event.turn } : { kind: 'run' }
   return {
     ...spanOf(place, about),
@@ -528,7 +528,7 @@ function span(
   }
 }
 
-/** Keeps of messages what spans may still say. */
+/** Keeps only the messages that spans may still describe. */
 function keepMessages(tracked: Tracked, { type }: SessionEvent): void {
   if (!CHANGES_INBOX.has(type)) return
   const needed = new Set(messagesOf(tracked.state).map(({ messageId }) => messageId))

@@ -1,8 +1,8 @@
-// Which traces are exported, decided by their ids alone, as the SDK's sampler by ratio decides.
+// Decides which traces are exported, by their ids alone, as the SDK's ratio-based sampler does.
 const PART_DIGITS = 8
 const PART_LIMIT = 0xff_ff_ff_ff
 
-/** Whether a trace is among the share, from 0 to 1. */
+/** Whether a trace is part of the exported share. `share`: from 0 to 1. */
 export function isSampled(traceId: string, share: number): boolean {
   if (share >= 1) return true
   let sum = 0

@@ -1,4 +1,4 @@
-// A span as the projection makes it: plain data, which every exporter of the same span turns into the same bytes.
+// A span as the projection creates it: plain data, so that every exporter produces the same bytes for the same span.
 import type { SpanRef } from './ids.ts'
 
 /** The value of an attribute. */
@@ -30,7 +30,7 @@ export interface Span extends SpanRef {
   startedAt: number
   endedAt: number
   attributes: Attributes
-  /** Why it failed; absent: it did not. */
+  /** Why it failed; absent: it did not fail. */
   error?: { type: string; message: string }
   links: SpanLink[]
   events: SpanEvent[]

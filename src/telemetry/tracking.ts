@@ -1,38 +1,38 @@
-// Tracks the sessions whose events arrive: what was lost, or never known, is folded again from stored events.
+// Tracks the sessions whose events arrive. State that is missing is rebuilt from stored events.
 import type { SessionEvent } from '../session/events.ts'
 import type { SessionState } from '../session/state.ts'
 import { messagesOf, project, type ProjectOptions, track, type Tracked, trackedMessage, type TrackedMessage } from './project.ts'
 import type { Span } from './span.ts'
 
-/** Where stored events are read. */
+/** Access to stored events. */
 export interface Past {
-  /** The session's events after `after` and up to `upTo`, in order: a long run is never in memory as a whole. */
+  /** The session's events after `after` and up to `upTo`, in order. Iterated, so that a long run is never entirely in memory. */
   events(sessionId: string, after: number, upTo: number): AsyncIterable<SessionEvent>
-  /** `seq` of the event with which the newest run began that did so by then; undefined: none has. */
+  /** `seq` of the event that began the newest run, among events up to `upTo`; undefined: no run had begun. */
   newestRun(sessionId: string, upTo: number): Promise<number | undefined>
-  /** The state after this event; undefined if it can no longer be read, or nothing can be made of the events before. */
+  /** The state after this event; undefined: it can no longer be read, or the events before it cannot be folded. */
   stateAt(sessionId: string, seq: number): Promise<SessionState | undefined>
 }
 
-/** The sessions that are tracked. */
+/** A tracker of sessions. */
 export interface Tracking {
-  /** The spans that end with the session's next events. Events that were projected before are left out, missing ones are read. */
+  /** Returns the spans that end with the session's next events. Skips events that were already projected, and reads missing ones. */
   add(sessionId: string, events: readonly SessionEvent[]): Promise<Span[]>
 }
 
-/** What sessions are tracked with. */
+/** Options of `trackSessions`. */
 export interface TrackingOptions extends ProjectOptions {
-  /** Told of events that no spans can be made of, because a foreign client or another release has written something else into them. */
+  /** Called for events that cannot be projected to spans, because a foreign client or another release wrote something else into them. */
   onUnreadable?(sessionId: string, error: unknown): void
 }
 
-/** How many sessions are tracked at once: those that had events last. */
+/** How many sessions are tracked at once: those with the most recent events. */
 const SESSIONS_KEPT = 500
 
-/** Nothing can be made of an event. */
+/** An event cannot be projected. */
 class Unreadable extends Error {}
 
-/** Begins to track sessions. What is kept is a cache: which spans there are does not depend on it. */
+/** Starts tracking sessions. The tracked state is a cache: the resulting spans do not depend on it. */
 export function trackSessions(past: Past, options: TrackingOptions): Tracking {
   const known = new Map<string, Tracked>()
 
@@ -65,7 +65,7 @@ export function trackSessions(past: Past, options: TrackingOptions): Tracking {
     try {
       await spansOf(sessionId, events, first, spans)
     } catch (error) {
-      // One session must not keep the spans of all others from being exported. Its next run is tracked from its own beginning.
+      // One session must not block the export of all other sessions' spans. Its next run is tracked from its own beginning.
       if (!(error instanceof Unreadable)) throw error
       options.onUnreadable?.(sessionId, error.cause)
     }
@@ -79,11 +79,11 @@ function projected(tracked: Tracked | undefined, event: SessionEvent, options: P
   try {
     return project(tracked, event, options)
   } catch (cause) {
-    throw new Unreadable('No spans can be made of an event.', { cause })
+    throw new Unreadable('An event cannot be projected to spans.', { cause })
   }
 }
 
-/** What is tracked of a session after the event: folded from just before its newest run, because spans of earlier ones have ended. */
+/** The tracked state after the event, folded from just before the newest run, because the spans of earlier runs have ended. */
 async function trackedAt(past: Past, sessionId: string, seq: number, options: ProjectOptions): Promise<Tracked | undefined> {
   const base = ((await past.newestRun(sessionId, seq)) ?? seq + 1) - 1
   const state = await past.stateAt(sessionId, base)

@@ -1,7 +1,7 @@
-// `crashTest`. Its code is loaded when it is called, because worker processes also load `pawl/testing`, for `scripted`.
+// `crashTest`. Its code is loaded on the first call, because worker processes also load `pawl/testing`, for `scripted`.
 import type { CrashTestOptions, CrashTestResult } from './crash/types.ts'
 
-/** One test at a time, because a world's address is in the environment of this process. */
+/** Tests run one at a time, because a world's address is in the environment of this process. */
 let last: Promise<unknown> = Promise.resolve()
 
 function ignore(): void {}
@@ -12,11 +12,12 @@ function ignore(): void {}
  *
  * The test finds the boundaries itself: before, during and after each model call, each tool call (during: at each response from outside
  * by fetch, node:http or pg, and when its body has ended), each flush to the side store, and each checkpoint. Workers run supervised, on
- * the test's own Temporal and Postgres; the agent's code runs unchanged. Takes about two seconds per boundary.
+ * the test's own Temporal and Postgres; the agent's code runs unchanged. A test takes about two seconds per boundary.
  *
- * For any test runner: `expect(result.ok, result.table).toBe(true)`. The model must be deterministic (`scripted`).
+ * It works with any test runner: `expect(result.ok, result.table).toBe(true)`. The model must be deterministic (`scripted`).
  *
- * @throws InvalidOption `invalid_option`; WorkerError `module_not_found`; CrashTestError `workers_failed`, `world_failed`, `no_peace`, `not_repeatable`; StackError `temporal_not_found`, ….
+ * @throws InvalidOption `invalid_option`; WorkerError `module_not_found`; CrashTestError `workers_failed`, `world_failed`, `no_peace`,
+ * `not_repeatable`; StackError `temporal_not_found`, ….
  */
 export function crashTest(options: CrashTestOptions): Promise<CrashTestResult> {
   const result = last.then(async () => {

@@ -12,8 +12,9 @@ export type ScriptedAnswer = string | AssistantBlock[] | (Partial<ModelResponse>
 
 /**
  * A `Model` from a function of the request. It must depend on the request alone, so that a repeated call gets the same answer.
- * Without a `stopReason`, an answer with tool_use blocks stops with `tool_use`, any other with `end_turn`; without `usage` it used nothing.
- * Each block is streamed as one delta, unless the function calls `ctx.onDelta` itself. Errors of the function are rethrown: a `ModelError` says whether the call may be retried.
+ * Without a `stopReason`, an answer with tool_use blocks stops with `tool_use`, any other with `end_turn`. Without `usage`, usage is zero.
+ * Each block is streamed as one delta, unless the function calls `ctx.onDelta` itself. Errors of the function are rethrown: a `ModelError`
+ * says whether the call may be retried.
  * `generate` throws ModelError `invalid_script` for any other answer.
  */
 export function scripted(
@@ -23,7 +24,7 @@ export function scripted(
   const { name = 'scripted', contextWindow } = options
   return {
     name,
-    // What one script says of limits is nothing to another.
+    // Each script has its own account, because one script's rate limits must not affect another.
     account: randomUUID(),
     ...(contextWindow !== undefined && { contextWindow }),
     async generate(request, ctx) {

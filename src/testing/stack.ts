@@ -1,4 +1,4 @@
-// A stack for tests: the local stack with defaults for tests. Its code is loaded when it is called, because worker processes also load
+// A stack for tests: the local stack with defaults for tests. Its code is loaded on the first call, because worker processes also load
 // `pawl/testing`, for `scripted`, and start twice as fast without it.
 import type { Stack, StackOptions } from '../local/index.ts'
 
@@ -25,7 +25,8 @@ export { StackError } from '../local/errors.ts'
  * during a test, and `stack.temporal` does the same. Ready in about two seconds; on a machine without Temporal, the first start may
  * build it, which takes about three minutes and is reported on stderr.
  *
- * @throws InvalidOption `invalid_option`; StackError `temporal_not_found` (with the four ways to get one), `postgres_not_found`, `temporal_unreachable`, ….
+ * @throws InvalidOption `invalid_option`; StackError `temporal_not_found` (with the four ways to get one), `postgres_not_found`,
+ * `temporal_unreachable`, ….
  */
 export async function startStack(options: StackOptions = {}): Promise<Stack> {
   const { startStack: startLocalStack } = await import('../local/index.ts')

@@ -1,4 +1,4 @@
-// `pawl/ui`: what a page with AI SDK UI's `useChat` talks to pawl with. Runs in browsers, and imports nothing of Node.
+// `pawl/ui`: connects a page that uses AI SDK UI's `useChat` to pawl. Runs in browsers, and imports nothing from Node.
 export { PawlChatTransport, type PawlChatTransportOptions } from './transport.ts'
 export { ChatError } from './errors.ts'
 export type { UiMessage, UiMessageChunk, UiMetadata, UiPart, UiShow, UiStanding } from './protocol.ts'

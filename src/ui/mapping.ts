@@ -1,33 +1,33 @@
-// From what happens in a session to chunks of AI SDK UI's message stream: pure, so that a stream, its resumption and the history agree.
+// Maps what happens in a session to chunks of AI SDK UI's message stream. Pure, so that a stream, its resumption and the history agree.
 import type { AssistantBlock } from '../session/content.ts'
 import type { ModelDelta } from '../session/deltas.ts'
 import { answerIdOf, callIdOf, type EventOf, requestIdOf, type Resolution, type SessionEvent } from '../session/events.ts'
 import type { Json } from '../session/json.ts'
 import { approvalIdOf, type UiChunk, type UiShow, type UiStanding } from './protocol.ts'
 
-/** A chunk, and where it belongs. */
+/** A chunk, and the messages that it answers. */
 export interface UiItem {
   chunk: UiChunk
-  /** The messages that the answer begins after; only with a `start`. */
+  /** The user messages that the answer responds to; only with a `start`. */
   takes?: readonly string[]
 }
 
-/** Turns what happens in a session into chunks: of one message for each stretch between two user messages. */
+/** Turns what happens in a session into chunks. Each stretch between two user messages becomes one message. */
 export interface Mapping {
-  /** The next event. The last chunk of those it yields names its `seq`. */
+  /** Maps the next event. The last chunk that it yields contains the event's `seq`. */
   event(event: SessionEvent): UiItem[]
-  /** The model has said more. */
+  /** Maps a further piece of the model's answer. */
   delta(at: { run: number; turn: number }, delta: ModelDelta): UiItem[]
-  /** What the model has said since its last answer is void. */
+  /** Discards what the model has said since its last recorded answer. */
   reset(): UiItem[]
 }
 
 /** A block of the answer in progress that was shown. */
 interface Shown {
   kind: 'text' | 'thinking' | 'tool_use'
-  /** Of the piece. */
+  /** The index of the piece's content block. */
   index: number
-  /** Of the part, or of the call. */
+  /** The id of the part or of the call. */
   id: string
   /** The text so far, or the tool's name. */
   text: string
@@ -39,9 +39,9 @@ interface Call {
   tool: string
   isClient: boolean
   approvalId?: string
-  /** It has an outcome. */
+  /** Whether the call has an outcome. */
   settled: boolean
-  /** A person must say what became of it. */
+  /** Whether a person must state its outcome. */
   asked?: boolean
 }
 
@@ -50,27 +50,27 @@ interface Stretch {
   turn: number
   standing: UiStanding
   calls: Map<string, Call>
-  /** The turn has its answer. */
+  /** Whether the turn's answer is recorded. */
   answered: boolean
-  /** The step has a beginning but no end. */
+  /** Whether the step has started but not finished. */
   inStep: boolean
 }
 
 const NEVER_RAN = 'This call was not run: the run ended first.'
 const NEVER_KNOWN = 'Whether this call took effect is unknown.'
 
-/** What a mapping depends on beside the session. */
+/** What a mapping depends on besides the session. */
 export interface MappingOptions {
   show: UiShow
-  /** Of calls that a browser has answered already: they are shown so that a page does not answer them again. Default: none. */
+  /** Whether a browser has already answered the call. Such calls are shown so that a page does not answer them again. Default: none. */
   isSettled?(callId: string): boolean
 }
 
-/** The mapping at the beginning of a session, or between two stretches. */
+/** Creates the mapping at the beginning of a session, or between two stretches. */
 export function startMapping({ show, isSettled = () => false }: MappingOptions): Mapping {
   let stretch: Stretch | undefined
   let shown: Shown[] = []
-  /** By call, for replays. */
+  /** Outputs by call, for replays. */
   const outputs = new Map<string, unknown>()
 
   function event(event: SessionEvent): UiItem[] {
@@ -88,7 +88,7 @@ export function startMapping({ show, isSettled = () => false }: MappingOptions):
     return items([...chunks, standingAt(stretch, event)])
   }
 
-  /** A replay shows the result of the call that it repeats. */
+  /** Keeps the output for replays, which show the result of the call that they repeat. */
   function keepOutput(event: SessionEvent): void {
     if (event.type !== 'tool_completed' && !(event.type === 'tool_resolved' && event.happened)) return
     const { callId } = event
@@ -114,7 +114,7 @@ export function startMapping({ show, isSettled = () => false }: MappingOptions):
     return [...items([...before, ...ended]), start, ...items([{ type: 'start-step' }])]
   }
 
-  /** Calls that have no outcome by now have been given up. */
+  /** Ends the turn. Calls without an outcome at this point were abandoned. */
   function endTurn(ending: Stretch): UiChunk[] {
     const open = [...ending.calls].filter(([, call]) => !call.settled)
     const unsettled = open.map(([toolCallId, call]): UiChunk => {
@@ -179,7 +179,7 @@ export function startMapping({ show, isSettled = () => false }: MappingOptions):
     }
   }
 
-  /** The recorded answer replaces what was shown of it: where that is its beginning, the rest is added. */
+  /** The recorded answer replaces what was shown of it. If that is the beginning of the answer, only the rest is added. */
   function answer(event: EventOf<'model_completed'>, at: Stretch): UiChunk[] {
     const { run, turn } = event
     const recorded = visible(event.content, run, turn)
@@ -201,7 +201,7 @@ export function startMapping({ show, isSettled = () => false }: MappingOptions):
     return chunks
   }
 
-  /** A browser's own tools run when their input is complete: not again in a stream that is read once more. */
+  /** A browser runs its client tools once their input is complete. A stream that is read again must not run them again. */
   function inputOf(toolCallId: string, { calls }: Stretch): UiChunk[] {
     const call = calls.get(toolCallId)
     if (!call) return []
@@ -214,7 +214,7 @@ export function startMapping({ show, isSettled = () => false }: MappingOptions):
     ]
   }
 
-  /** What is executed is shown: a hook or a person may have changed the model's arguments. */
+  /** Shows the executed arguments: a hook or a person may have changed those of the model. */
   function issued({ callId, input }: EventOf<'tool_issued'>, at: Stretch): UiChunk[] {
     const toolCallId = requestIdOf(callId)
     const call = at.calls.get(toolCallId)
@@ -273,7 +273,7 @@ export function startMapping({ show, isSettled = () => false }: MappingOptions):
     known: Shown | undefined,
     at: { run: number; turn: number },
   ): UiChunk[] {
-    // Of a tool without a name nothing can be shown before its answer is recorded.
+    // A call without a tool name cannot be shown before the answer is recorded.
     if (!known && name === undefined) return []
     const toolCallId = known?.id ?? callIdOf(at.run, at.turn, shown.filter(({ kind }) => kind === 'tool_use').length)
     const chunks: UiChunk[] = []
@@ -293,7 +293,7 @@ export function startMapping({ show, isSettled = () => false }: MappingOptions):
   return { event, delta, reset }
 }
 
-/** Whether no answer goes on after the event: the next one begins with a user's message. */
+/** Whether no answer continues after the event: the next one begins with a user's message. */
 function endsStretch(event: SessionEvent): boolean {
   return event.type === 'forked' || event.type === 'session_started' || (event.type === 'rolled_back' && !event.keepsRun)
 }
@@ -303,10 +303,10 @@ const items = (chunks: readonly UiChunk[]): UiItem[] => chunks.map((chunk) => ({
 const KINDS = { text: 'text', thinking: 'thinking', tool_input: 'tool_use' } as const
 const PARTS = { text: 'text', thinking: 'reasoning' } as const
 
-/** A block of an answer that people see. */
+/** A block of an answer that is visible to people. */
 interface Visible {
   kind: Shown['kind']
-  /** Of the part, or of the call. */
+  /** The id of the part or of the call. */
   id: string
   text: string
   name?: string
@@ -333,7 +333,7 @@ function startsWith(block: Visible | undefined, kind: Shown['kind'], text: strin
   return kind === 'tool_use' ? block?.name === text : (block?.text.startsWith(text) ?? false)
 }
 
-/** What is not shown yet of a text that is recorded. */
+/** The part of a recorded text that is not shown yet. */
 function restOf({ kind, id, text }: Visible, shown: Shown | undefined): UiChunk[] {
   const part = kind === 'thinking' ? 'reasoning' : 'text'
   const rest = text.slice(shown?.text.length ?? 0)
@@ -348,7 +348,7 @@ function callOf({ name = '', input = null }: Visible, resolution: Resolution | u
   return { tool: name, input, isClient: resolution?.client !== undefined, settled: false }
 }
 
-/** What a tool returned, as a program reads it. */
+/** What a tool returned, in the form for programs. */
 function outputOf({ value, content, blob }: EventOf<'tool_completed' | 'tool_resolved'>): unknown {
   return value ?? content ?? blob ?? null
 }

@@ -1,4 +1,4 @@
-// UI messages, from chunks and from the events of a session.
+// Builds UI messages from chunks and from the events of a session.
 import type { UserBlock } from '../session/content.ts'
 import type { EventOf, SessionEvent } from '../session/events.ts'
 import type { JsonObject } from '../session/json.ts'
@@ -6,7 +6,7 @@ import { startMapping } from './mapping.ts'
 import { isRecord, type UiChunk, type UiMessage, type UiPart } from './protocol.ts'
 import { surviving } from './surviving.ts'
 
-/** The conversation as it is by these events: finished answers, and of one in progress what is recorded. Messages that wait come last. */
+/** The conversation after these events: finished answers, and the recorded part of one in progress. Waiting messages come last. */
 export function uiMessagesOf(events: readonly SessionEvent[]): UiMessage[] {
   const messages: UiMessage[] = []
   const waiting = new Map<string, EventOf<'message_received'>>()

@@ -1,19 +1,19 @@
-// The parts of AI SDK UI's protocol that pawl speaks: chunks of the UI message stream (v1), and UI messages. Described, not imported.
-/** What pawl says of an assistant's message, as `metadata.pawl`. */
+// The parts of AI SDK UI's protocol that pawl uses: chunks of the UI message stream (v1), and UI messages. Declared here, not imported.
+/** What pawl reports about an assistant's message, in `metadata.pawl`. */
 export interface UiStanding {
   /** Number of the run within the session. */
   run: number
-  /** The last event of the session that the message shows. */
+  /** `seq` of the session's last event that the message shows. */
   seq: number
-  /** How the answer stands: `running` also while a call waits for a person or a client. */
+  /** The status of the answer. It is also `running` while a call waits for a person or a client. */
   status: 'running' | 'completed' | 'interrupted' | 'error'
-  /** Why the run cannot continue; null: it is not in an error. */
+  /** Why the run cannot continue; null: the run is not in error. */
   error: { code: string; reason: string } | null
 }
 
 /** Metadata of an assistant's message. */
 export interface UiMetadata {
-  /** How the answer stands. */
+  /** What pawl reports about the answer. */
   pawl: UiStanding
 }
 
@@ -39,14 +39,14 @@ export type UiMessageChunk =
   | { type: 'error'; errorText: string; code?: string }
   | { type: 'finish'; finishReason?: 'stop' | 'length' | 'content-filter' | 'tool-calls' | 'error' | 'other' }
 
-/** A chunk for clients that know the newest ones, those of `ai` 7. */
+/** A chunk for clients that support the newest chunks, those of `ai` 7. */
 export type UiChunk =
   | UiMessageChunk
   /** Takes back what the current step has shown. */
   | { type: 'reset-step' }
   | { type: 'tool-approval-response'; approvalId: string; approved: boolean; reason?: string }
 
-/** What a client knows of the protocol: `pieces`, all chunks; `steps`, none that take something back, so it is shown finished answers only. */
+/** What a client supports: `pieces`: all chunks; `steps`: no chunks that take something back, so it receives finished answers only. */
 export type UiShow = 'pieces' | 'steps'
 
 /** A part of a UI message. */
@@ -54,28 +54,28 @@ export type UiPart = { type: string } & Record<string, unknown>
 
 /** A UI message: what `useChat` has in `messages`. */
 export interface UiMessage {
-  /** Of a user's message, its `messageId`; of an assistant's, that of its first answer. */
+  /** For a user's message, its `messageId`; for an assistant's, the id of its first answer. */
   id: string
-  /** Who says it. */
+  /** Who said it. */
   role: 'user' | 'assistant'
-  /** Of a user's message, its metadata; of an assistant's, how it stands. */
+  /** For a user's message, its metadata; for an assistant's, `UiMetadata`. */
   metadata?: unknown
-  /** What it says: texts, reasoning, files, steps, and calls of tools. */
+  /** The content: text, reasoning, files, steps and tool calls. */
   parts: UiPart[]
 }
 
-/** The id of an approval: it names the call and, by their digest, the arguments that are approved. */
+/** The id of an approval. It names the call and the digest of the arguments to approve. */
 export function approvalIdOf(callId: string, digest: string): string {
   return `${callId}:${digest}`
 }
 
-/** The call and the digest; undefined: it is not such an id. */
+/** The call and the digest in an approval id; undefined: the value is not an approval id. */
 export function approvalOf(approvalId: unknown): { callId: string; digest: string } | undefined {
   const match = typeof approvalId === 'string' ? /^(t_\d+_\d+_\d+(?:#\d+)?):(.+)$/.exec(approvalId) : null
   return match ? { callId: match[1] ?? '', digest: match[2] ?? '' } : undefined
 }
 
-/** The metadata of pawl in a UI message; undefined: it has none. */
+/** The pawl metadata of a UI message; undefined: the message has none. */
 export function standingIn(metadata: unknown): Partial<UiStanding> | undefined {
   const pawl = isRecord(metadata) ? metadata.pawl : undefined
   return isRecord(pawl) ? pawl : undefined

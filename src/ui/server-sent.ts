@@ -1,4 +1,4 @@
-// Server-sent events of a response.
+// Reads the server-sent events of a response.
 
 /** One event, or an id alone. */
 export interface ServerSent {
@@ -6,7 +6,7 @@ export interface ServerSent {
   data?: string
 }
 
-/** The events as they come; rejects if the connection breaks. */
+/** Yields the events as they arrive; rejects if the connection breaks. */
 export async function* serverSent(body: ReadableStream<Uint8Array>): AsyncGenerator<ServerSent> {
   const reader = body.getReader()
   const decoder = new TextDecoder()

@@ -1,4 +1,4 @@
-// One stream of UI chunks: which part of a session it shows, from where, and when it has shown all that comes by itself.
+// One stream of UI chunks: which part of a session it shows, from where, and when it ends because no more follows without user input.
 import type { ModelDelta } from '../session/deltas.ts'
 import type { SessionEvent } from '../session/events.ts'
 import { fold } from '../session/fold.ts'
@@ -9,52 +9,52 @@ import { startMapping, type UiItem } from './mapping.ts'
 import type { UiChunk, UiShow } from './protocol.ts'
 import { surviving } from './surviving.ts'
 
-/** Where a stream is. */
+/** The position of a stream. */
 export type UiCursor =
-  /** Before the answer to this message that begins after the event `since`. */
+  /** Before the answer to this message, which begins after the event `since`. */
   | { message: string; since: number }
-  /** Behind the event `after`; of `answer` alone, where that is named, else of all answers from there on. */
+  /** After the event `after`. The stream shows only `answer` if that is set, otherwise all answers from there on. */
   | { after: number; answer?: string }
 
 /** What a stream sends. */
 export interface UiSent {
   chunk: UiChunk
-  /** Where the stream is from here on; absent: it cannot be resumed here. */
+  /** The stream's position after this chunk; absent: the stream cannot be resumed here. */
   cursor?: UiCursor
 }
 
-/** How a stream goes on. `soon`: it ends unless something is on its way already. */
+/** Whether a stream ends. `soon`: it ends unless something is already on its way. */
 export type UiEnd = 'open' | 'soon' | 'ended'
 
 /** One stream. */
 export interface UiStreaming {
-  /** The last event that it was given. */
+  /** `seq` of the last event that it received. */
   readonly seq: number
   event(event: SessionEvent): UiSent[]
   delta(at: { run: number; turn: number }, delta: ModelDelta): UiSent[]
   reset(): UiSent[]
-  /** Whether more is to come. */
+  /** Whether more will follow. */
   end(): UiEnd
-  /** What the stream ends with. */
+  /** The chunk that ends the stream. */
   last(): UiChunk
 }
 
-/** What a stream shows. */
+/** Options of a stream. */
 export interface UiStreamOptions {
   from: UiCursor
   show: UiShow
-  /** What is known of the session as the stream begins. */
+  /** The session's events that are known when the stream begins. */
   past: readonly SessionEvent[]
-  /** It is read from the beginning of an answer: what was archived of it earlier was never shown. */
+  /** The stream is read from the beginning of an answer, so parts that were archived earlier were never shown. */
   isFresh?: true
-  /** Calls that were decided on just now, by ids: the events may not tell yet. */
+  /** Ids of calls that were decided just now: the events may not show it yet. Default: none. */
   decided?: ReadonlySet<string>
 }
 
 /**
- * Where a page that has just loaded its messages resumes: at the first answer that may have gone on since, which is one in progress or one
- * that something has been added to after `loadedAfter` (milliseconds since 1970). Undefined: there is none, and none is to come before
- * a user says something.
+ * Where a page that has just loaded its messages resumes: at the first answer that may have continued since then. That is one in progress,
+ * or one that was extended at or after `loadedAfter` (milliseconds since 1970; default: never). Undefined: there is no such answer, and
+ * none will follow before a user says something.
  */
 export function resumePoint(past: readonly SessionEvent[], loadedAfter = Number.POSITIVE_INFINITY): UiCursor | undefined {
   const state = fold(undefined, past)
@@ -67,14 +67,14 @@ export function resumePoint(past: readonly SessionEvent[], loadedAfter = Number.
   return isStill ? undefined : { after: state.seq }
 }
 
-/** An answer: the event that it begins with, when something was last added to it, and whether more may be. */
+/** An answer: the event that it begins with, when something was last added to it, and whether more may be added. */
 interface Answer {
   seq: number
   at: number
   isOpen: boolean
 }
 
-/** The answers that are left. */
+/** The answers that the conversation still shows. */
 function answersIn(past: readonly SessionEvent[]): Answer[] {
   const mapping = startMapping({ show: 'steps' })
   const answers: Answer[] = []
@@ -84,14 +84,14 @@ function answersIn(past: readonly SessionEvent[]): Answer[] {
       if (chunk.type === 'start') answers.push({ seq: event.seq, at: event.at, isOpen: true })
       const newest = answers.at(-1)
       if (newest) newest.at = event.at
-      // A failed run has not closed its calls.
+      // The calls of a failed run are still open.
       if (newest && chunk.type === 'message-metadata') newest.isOpen = ['running', 'error'].includes(chunk.messageMetadata.pawl.status)
     }
   }
   return answers
 }
 
-/** A stream that has been given the past; `sent`: what it sends of that. */
+/** Starts a stream that has processed `past`; `sent`: what it sends of `past`. */
 export function startStreaming({ from, show, past, isFresh, decided = new Set() }: UiStreamOptions): {
   sent: UiSent[]
   stream: UiStreaming
@@ -101,13 +101,13 @@ export function startStreaming({ from, show, past, isFresh, decided = new Set() 
   let cursor = from
   let state: SessionState | undefined
   let seq = 0
-  /** The answer that the mapping is at. */
+  /** The answer that the mapping has reached. */
   let current: { id: string; run: number } | undefined
   let isReceived = false
   let problem: { code: string; reason: string } | undefined
-  /** The answer that the stream is about has ended. */
+  /** The answer that the stream shows has ended. */
   let isOver = false
-  /** The client has no message yet that anything could be added to. */
+  /** The client does not have a message yet that chunks could be added to. */
   let isBefore = isFresh === true
 
   function follow(event: SessionEvent): void {
@@ -186,9 +186,9 @@ export function startStreaming({ from, show, past, isFresh, decided = new Set() 
   }
 }
 
-const GONE_BACK = { code: 'history_changed', reason: 'The session went back. Load its messages again.' }
+const GONE_BACK = { code: 'history_changed', reason: 'The history of the session changed. Load its messages again.' }
 
-/** Whether nothing more happens until a user says or decides something. */
+/** Whether nothing more happens until a user sends a message or makes a decision. */
 function standstill({ status, inbox, error, current }: SessionState, decided: ReadonlySet<string>): boolean {
   switch (status) {
     case 'idle':
@@ -204,7 +204,7 @@ function standstill({ status, inbox, error, current }: SessionState, decided: Re
   }
 }
 
-/** Whether answers are archived with the event. */
+/** Whether the event archives answers. */
 function isRetraction(event: SessionEvent): boolean {
   if (event.type === 'rolled_back' || event.type === 'session_started') return true
   return event.type === 'recovery_started' && ['restart_run', 'restart_from_last_effect', 'abandon'].includes(event.strategy)

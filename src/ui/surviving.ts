@@ -1,14 +1,14 @@
-// Of a session's events, those that its conversation still shows: going back, restarting and abandoning take others out.
+// Selects the events that a session's conversation still shows. Rollbacks, restarts and abandoned runs remove the others.
 import type { EventOf, SessionEvent } from '../session/events.ts'
 
 /** An event of the conversation. */
 export interface Surviving {
   event: SessionEvent
-  /** Only what users said there is left: answers and calls are archived. */
+  /** The answers and calls of this part are archived; only what users said in it remains. */
   isLeft: boolean
 }
 
-/** The events that are left by the newest one, in order. */
+/** The events that remain after the newest one, in order. */
 export function surviving(events: readonly SessionEvent[]): Surviving[] {
   let kept: Surviving[] = []
   let runSeq = 0
@@ -30,7 +30,7 @@ export function surviving(events: readonly SessionEvent[]): Surviving[] {
 
 const isSaid = ({ event }: Surviving): boolean => event.type === 'message_received'
 
-/** Answers and results after the event leave; what users said stays where it was. */
+/** Marks answers and results after the event as archived; what users said stays in place. */
 function leave(kept: readonly Surviving[], keptSeq: number): Surviving[] {
   return kept.map((one) => (one.event.seq > keptSeq ? { ...one, isLeft: true } : one))
 }
@@ -42,7 +42,7 @@ function rolledBack(kept: readonly Surviving[], { toSeq, upToSeq, keepsRun, agai
   return withoutWaiting(before, ({ seq, messageId }) => seq <= upToSeq && !waits.has(messageId))
 }
 
-/** Without messages that no turn has taken. */
+/** Removes the messages that no turn has taken and for which `isGone` is true. */
 function withoutWaiting(kept: readonly Surviving[], isGone: (event: EventOf<'message_received'>) => boolean): Surviving[] {
   const taken = new Set(kept.flatMap(({ event }) => (event.type === 'turn_started' ? event.takes : [])))
   return kept.filter(({ event }) => event.type !== 'message_received' || taken.has(event.messageId) || !isGone(event))

@@ -1,64 +1,64 @@
-// A ChatTransport of AI SDK UI for sessions of pawl.
+// A `ChatTransport` of AI SDK UI for pawl sessions.
 import { ChatError, errorOf } from './errors.ts'
 import type { UiChunk, UiMessage, UiMessageChunk, UiShow } from './protocol.ts'
 import { serverSent } from './server-sent.ts'
 
 /** Options of `PawlChatTransport`. */
 export interface PawlChatTransportOptions {
-  /** Where the web handler is mounted. Default `/api/pawl`. */
+  /** The path or URL at which the web handler is mounted. Default: `/api/pawl`. */
   api?: string
-  /** The agent that new sessions are started with, and closed ones opened again. Default: none, so that sessions must be open. */
+  /** The agent for starting new sessions and reopening closed ones. Default: none; sessions must then be open. */
   agent?: string
-  /** Context of sessions that are started; members that the server sets cannot be changed. Default: none. */
+  /** The context of sessions that are started. Members that the server sets cannot be overridden. Default: none. */
   context?: unknown
-  /** Tags of sessions that are started. Default: none. */
+  /** The tags of sessions that are started. Default: none. */
   tags?: readonly string[]
-  /** Headers of each request, or a function that is asked for them before each. Default: none. */
+  /** The headers of each request, or a function that is called before each request to get them. Default: none. */
   headers?: Record<string, string> | (() => Record<string, string> | Promise<Record<string, string>>)
-  /** Whether cookies are sent, as with `fetch`. Default `same-origin`. */
+  /** Whether cookies are sent, as with `fetch`. Default: `same-origin`. */
   credentials?: 'omit' | 'same-origin' | 'include'
-  /** What requests are made with. Default: the global `fetch`. */
+  /** The function that sends requests. Default: the global `fetch`. */
   fetch?: typeof globalThis.fetch
-  /** `pieces`: what a model is saying, from `ai` 7 on. `steps`: finished answers only, for `ai` 6. Default `pieces`. */
+  /** `pieces`: answers as the model writes them, for `ai` 7 and later. `steps`: finished answers only, for `ai` 6. Default: `pieces`. */
   show?: UiShow
   /**
-   * What `stop()` of a chat means. `interrupt`: the run is stopped, with its model call and tools. `leave`: only this page stops to look.
-   * `useChat` also stops a chat when its component is unmounted. Default `interrupt`.
+   * What a chat's `stop()` does. `interrupt`: stops the run, with its model call and tools. `leave`: only this page stops following it.
+   * `useChat` also stops a chat when its component is unmounted. Default: `interrupt`.
    */
   onStop?: 'interrupt' | 'leave'
 }
 
-/** A message of a chat, as far as the transport reads it. */
+/** The members of a chat message that the transport reads. */
 export interface SentMessage {
   /** Its id. */
   id: string
-  /** Who says it. */
+  /** Who said it. */
   role: string
-  /** What belongs to it. */
+  /** Its metadata. */
   metadata?: unknown
-  /** What it says. */
+  /** Its content. */
   parts: readonly { type: string }[]
 }
 
-/** What a chat asks of its transport. */
+/** A chat's request to its transport to reconnect. */
 export interface ReconnectRequest {
-  /** The chat's id: the session's. */
+  /** The chat's id, which is the session's id. */
   chatId: string
   /** Aborts when the chat is stopped. */
   abortSignal?: AbortSignal | undefined
-  /** Further headers. */
+  /** Additional headers. */
   headers?: Record<string, string> | Headers | undefined
-  /** Further members of the body: `agent`, `context`, `tags`, `idleTimeout`. */
+  /** Additional members of the body: `agent`, `context`, `tags`, `idleTimeout`. */
   body?: object | undefined
   /** Not used. */
   metadata?: unknown
 }
 
-/** What a chat asks of its transport when something is sent. */
+/** A chat's request to its transport to send something. */
 export interface ChatRequest extends ReconnectRequest {
-  /** A message, decisions or results of client tools; or that the newest answer is made again. */
+  /** `submit-message`: a message, decisions or results of client tools. `regenerate-message`: generate the newest answer again. */
   trigger: 'submit-message' | 'regenerate-message'
-  /** The message that is edited, or whose calls were decided on. */
+  /** The message that is edited, or whose calls were decided. */
   messageId?: string | undefined
   /** The conversation of the page. */
   messages: readonly SentMessage[]
@@ -67,15 +67,15 @@ export interface ChatRequest extends ReconnectRequest {
 const MAX_FAILURES = 10
 const BASE_DELAY_MS = 250
 const MAX_DELAY_MS = 5_000
-/** What the server ends a stream with that goes on elsewhere, or later. */
+/** Codes with which the server ends a stream that can continue on another server, or later. */
 const PASSING = ['draining', 'too_many_watches', 'store_unavailable', 'session_unavailable', 'no_temporal']
 
 /**
  * The transport of `useChat` for sessions of pawl: `useChat({ id, transport, messages, resume: true })`. The chat's id is the session's.
- * A stream that is cut is continued where it was. Requests reject with `ChatError`, by the server's code.
+ * A stream that is cut off resumes where it stopped. Requests reject with a `ChatError` that has the server's code.
  */
 export class PawlChatTransport {
-  /** A stream that is resumed shows the answer in progress from its beginning. */
+  /** A resumed stream shows the answer in progress from its beginning. */
   readonly resumeStreamIsReplay = true
   readonly #options: PawlChatTransportOptions
 
@@ -83,13 +83,13 @@ export class PawlChatTransport {
     this.#options = options
   }
 
-  /** Sends what the chat has new, and streams the answer. @throws ChatError `forbidden`, `not_newest`, `invalid_input`, … */
+  /** Sends what is new in the chat, and streams the answer. @throws ChatError `forbidden`, `not_newest`, `invalid_input`, … */
   async sendMessages(request: ChatRequest): Promise<ReadableStream<UiMessageChunk>> {
     const { messages, messageId, trigger, chatId, body } = request
     const { agent, context, tags } = this.#options
     const sent = messages.find(({ id, role }) => id === messageId && role === 'assistant') ?? messages.at(-1)
     const asked = { agent, context, tags, ...body, id: chatId, messages: sent ? [sent] : [], trigger, messageId }
-    // A stop counts from now on: the message may be on its way already.
+    // A stop takes effect from here on, because the message may already be on its way.
     const disarm = this.#interruptOnAbort(request)
     try {
       const first = await this.#ask(`/v1/ui?show=${this.#show}`, request, { method: 'POST', body: JSON.stringify(asked) })
@@ -100,21 +100,24 @@ export class PawlChatTransport {
     }
   }
 
-  /** The answer in progress, from its beginning, and those that follow by themselves; null: there is none. @throws ChatError `session_not_found`, `forbidden`, … */
+  /**
+   * Streams the answer in progress from its beginning, and those that follow without user input; null: there is none.
+   * @throws ChatError `session_not_found`, `forbidden`, …
+   */
   async reconnectToStream(request: ReconnectRequest): Promise<ReadableStream<UiMessageChunk> | null> {
     const first = await this.#ask(this.#resumption(request), request)
     if (first.status === 204) return null
-    // Not before: a page that is set up twice, as in React's strict mode, aborts its first look, which is no wish to stop.
+    // Not earlier: a page mounted twice, as in React's strict mode, aborts its first request without the user wanting to stop the run.
     return this.#stream(first, request, this.#interruptOnAbort(request))
   }
 
-  /** The conversation so far: the `messages` that a chat begins with. @throws ChatError `session_not_found`, `forbidden`, … */
+  /** The conversation so far: the initial `messages` of a chat. @throws ChatError `session_not_found`, `forbidden`, … */
   async messages(chatId: string, options: Omit<ReconnectRequest, 'chatId'> = {}): Promise<UiMessage[]> {
     const response = await this.#ask(`/v1/ui/${encodeURIComponent(chatId)}/messages`, { chatId, ...options })
     return ((await response.json()) as { messages: UiMessage[] }).messages
   }
 
-  /** Stops the run in progress, with its model call and tools, for all who look at it. @throws ChatError `session_not_found`, `forbidden`, … */
+  /** Stops the run in progress, with its model call and tools, for all pages. @throws ChatError `session_not_found`, `forbidden`, … */
   async stop(chatId: string, options: Omit<ReconnectRequest, 'chatId'> = {}): Promise<void> {
     const response = await this.#ask(
       `/v1/sessions/${encodeURIComponent(chatId)}/interrupt`,
@@ -132,11 +135,11 @@ export class PawlChatTransport {
     return `/v1/ui/${encodeURIComponent(chatId)}/stream?show=${this.#show}`
   }
 
-  /** Returns what ends it. */
+  /** Interrupts the run when the request is aborted. Returns a function that removes the listener. */
   #interruptOnAbort({ abortSignal, chatId, headers }: ReconnectRequest): () => void {
     if (this.#options.onStop === 'leave') return () => undefined
     const stop = (): void => {
-      // Whether it ends with an error, the page has no place to say: the messages tell.
+      // The page has no place to report an error of the interrupt. The messages show whether the run stopped.
       void this.stop(chatId, { headers }).catch(() => undefined)
     }
     abortSignal?.addEventListener('abort', stop, { once: true })
@@ -167,14 +170,14 @@ export class PawlChatTransport {
       pull: async (controller) => {
         const { done, value } = await chunks.next()
         if (done) controller.close()
-        // Types of the AI SDK before 7 lack the newest chunks; a page with one of those shows steps, which have none.
+        // The types of the AI SDK before version 7 lack the newest chunks. A page with such a version uses `steps`, which has none of them.
         else controller.enqueue(value as UiMessageChunk)
       },
       cancel: async () => void (await chunks.return(undefined)),
     })
   }
 
-  /** The chunks of a stream, from connection to connection. */
+  /** The chunks of a stream, across connections. */
   async *#chunks(first: Response, request: ReconnectRequest, onEnd: () => void): AsyncGenerator<UiChunk, undefined> {
     const { abortSignal } = request
     let response: Response | undefined = first
@@ -192,7 +195,7 @@ export class PawlChatTransport {
         if (outcome.isDone) return
         abortSignal?.throwIfAborted()
         cursor = outcome.cursor
-        if (cursor === undefined || ++failures > MAX_FAILURES) throw new TypeError('network error: the stream of the chat was cut')
+        if (cursor === undefined || ++failures > MAX_FAILURES) throw new TypeError('network error: the chat stream was cut off')
         if (outcome.isPartial) yield { type: 'reset-step' }
         await pause(Math.min(BASE_DELAY_MS * 2 ** (failures - 1), MAX_DELAY_MS), abortSignal)
         response = await this.#again(request, cursor)
@@ -202,7 +205,7 @@ export class PawlChatTransport {
     }
   }
 
-  /** The rest of a stream that was cut; undefined: not yet. */
+  /** Requests the rest of a stream that was cut off; undefined: it is not available yet. */
   async #again(request: ReconnectRequest, cursor: string): Promise<Response | undefined> {
     try {
       return await this.#ask(this.#resumption(request), request, { headers: { 'last-event-id': cursor } })
@@ -215,14 +218,14 @@ export class PawlChatTransport {
 
 /** How a connection ended. */
 interface Outcome {
-  /** Where the stream can be continued. */
+  /** Where the stream can be resumed. */
   cursor: string | undefined
-  /** Something of an answer was shown that is said again. */
+  /** Part of an answer was shown that will be sent again. */
   isPartial: boolean
   isDone: boolean
 }
 
-/** The chunks of one connection. What one event of the session has yielded is shown as a whole, or not at all. */
+/** The chunks of one connection. The chunks of one session event are shown together or not at all. */
 async function* read(body: ReadableStream<Uint8Array>, outcome: Outcome, show: UiShow): AsyncGenerator<UiChunk> {
   let held: UiChunk[] = []
   const events = serverSent(body)
@@ -247,7 +250,7 @@ async function* read(body: ReadableStream<Uint8Array>, outcome: Outcome, show: U
       held = []
       outcome.cursor = id ?? outcome.cursor
       outcome.isPartial = false
-      // A refusal ends a stream without more words.
+      // A refusal ends a stream without further chunks.
       outcome.isDone ||= chunk.type === 'error'
     } else if (held.length > 0 || show === 'steps' || !isPiece(chunk)) held.push(chunk)
     else {
@@ -257,7 +260,7 @@ async function* read(body: ReadableStream<Uint8Array>, outcome: Outcome, show: U
   }
 }
 
-/** Whether a reset takes it back. */
+/** Whether a reset takes the chunk back. */
 function isPiece({ type }: UiChunk): boolean {
   return /^(text|reasoning)-(start|delta)$|^tool-input-(start|delta)$|^reset-step$/.test(type)
 }

@@ -1,4 +1,4 @@
-// Rotating API keys: the user's function runs here, and each new key is passed to the processes that hold a connection.
+// Rotating API keys: the user's function runs here, and pawl passes each new key to the processes that hold a connection.
 
 const ASK_EVERY_MS = 60_000
 
@@ -9,7 +9,7 @@ export interface ApiKeys {
   end(): void
 }
 
-/** Calls the user's function regularly; `tell` is called with each later key. */
+/** Calls the user's function at an interval, and `tell` with each new key. */
 export function startApiKeys(apiKey: string | (() => string) | undefined, tell: (newest: string) => void): ApiKeys {
   if (typeof apiKey !== 'function') return { newest: () => (apiKey === undefined ? {} : { apiKey }), end: () => undefined }
   let known = apiKey()

@@ -1,4 +1,4 @@
-// What workers and supervisors are given, checked before anything is started.
+// Checks the options of workers, supervisors and preflights before anything starts.
 import { availableParallelism } from 'node:os'
 import { z } from 'zod'
 import type { Logger } from '../agent/tool.ts'
@@ -11,8 +11,8 @@ const DEFAULT_PROCESSES = 2
 const DEFAULT_LOAD_MS = 60_000
 export const DEFAULT_STUCK_LOOP_MS = 60_000
 /**
- * The workflow takes an attempt for lost two minutes after its timeout. Whatever is stuck must be dead by then: a grace, and
- * a few looks of the watch, before that.
+ * The workflow counts an attempt as lost two minutes after its timeout. A stuck executor must be dead by then, so the limit leaves time for
+ * a grace period and a few checks of the watch.
  */
 const STUCK_LOOP_AT_MOST_MS = 110_000
 
@@ -44,7 +44,7 @@ const SUPERVISE = options({
   stuckLoop: duration({
     most: STUCK_LOOP_AT_MOST_MS,
     limits:
-      "above 0 and at most '110s': a stuck executor must be killed before its sessions give its calls up and verify or repeat them, " +
+      "above 0 and at most '110s': a stuck executor must be killed before its sessions give up on its calls and verify or repeat them, " +
       'two minutes after their timeouts',
   }).optional(),
   loadTimeout: duration({ example: '60s' }).optional(),
@@ -55,7 +55,7 @@ const SUPERVISE = options({
   onEvent: fn<(event: SupervisorEvent) => void>().optional(),
 })
 
-/** How a supervisor is to run, in full. */
+/** A supervisor's options, completed with defaults. */
 export interface Supervising extends Omit<SuperviseOptions, 'processes' | 'stuckLoop' | 'loadTimeout'> {
   processes: number
   stuckLoopMs: number
@@ -90,7 +90,7 @@ export function checkCreate(given: CreateWorkerOptions): void {
   checkOptions(CREATE, given)
 }
 
-/** Each history may have 50 MB. */
+/** A history can be as large as 50 MB. */
 const REPLAYS_AT_ONCE = 4
 const MOST_REPLAYS_AT_ONCE = 32
 
@@ -109,7 +109,7 @@ const PREFLIGHT = options({
   signal: where<AbortSignal>((value) => value instanceof AbortSignal, 'an AbortSignal').optional(),
 })
 
-/** How a preflight is to run, in full. */
+/** A preflight's options, completed with defaults. */
 export interface Preflighting extends Omit<PreflightOptions, 'concurrency' | 'loadTimeout'> {
   concurrency: number
   loadTimeoutMs: number

@@ -1,4 +1,4 @@
-// An error of another process of the worker, as its parent throws it.
+// Rebuilds an error of another process of the worker, for its parent to throw.
 import { DeclarationError } from '../agent/errors.ts'
 import { ConnectError, StoreError } from '../connect/errors.ts'
 import type { PawlError } from '../session/errors.ts'
@@ -6,7 +6,7 @@ import { type CrossingError, WorkerError } from './errors.ts'
 
 const CLASSES = { ConnectError, DeclarationError, StoreError }
 
-/** The error in the parent, of the class that it had. */
+/** The error in the parent, with its original class. */
 export function crossed({ name, code, message, cause }: CrossingError): PawlError {
   const Class = CLASSES[name as keyof typeof CLASSES] ?? WorkerError
   return new Class(code, message, { cause })

@@ -7,11 +7,11 @@ import { checkOptions, options } from '../options/check.ts'
 
 /** What a worker process serves; see `defineWorker`. */
 export interface WorkerDefinition {
-  /** The agents that are served: at least one, each with a name of its own. */
+  /** The agents to serve: at least one, each with a unique name. */
   agents: readonly Agent[]
   /**
-   * What tools get as `ctx.services`, or a function that makes it: called once per process, before it serves. `dispose()` of it, where there
-   * is one, is called at shutdown. Default `{}`.
+   * What tools get as `ctx.services`, or a function that creates it and is called once per process, before the process serves. If it has
+   * a `dispose()`, that is called at shutdown. Default `{}`.
    */
   services?: AnyServices | (() => AnyServices | Promise<AnyServices>)
 }
@@ -20,14 +20,14 @@ const OPTIONS = options({ agents: z.unknown().optional(), services: z.unknown().
 
 /**
  * Declares what a worker process serves: the default export of a worker module.
- * @throws DeclarationError `invalid_worker` for an option that is unknown; `no_agents`, `duplicate_agent`.
+ * @throws DeclarationError `invalid_worker` for an unknown option; `no_agents`, `duplicate_agent`.
  */
 export function defineWorker(definition: WorkerDefinition): WorkerDefinition {
   checkOptions(OPTIONS, definition, (problem) => new DeclarationError('invalid_worker', `defineWorker: ${problem}`))
   return checkAgents(definition)
 }
 
-/** The definition, whose agents can be told apart. @throws DeclarationError `no_agents`, `duplicate_agent`. */
+/** Checks that there are agents, each with its own name; returns the input. @throws DeclarationError `no_agents`, `duplicate_agent`. */
 export function checkAgents<D extends WorkerDefinition>(definition: D): D {
   const names = new Set<string>()
   for (const agent of definition.agents ?? []) {
@@ -37,7 +37,7 @@ export function checkAgents<D extends WorkerDefinition>(definition: D): D {
     names.add(agent.name)
   }
   if (names.size === 0) {
-    throw new DeclarationError('no_agents', 'The worker serves no agents: give defineWorker({ agents: [ … ] }) at least one.')
+    throw new DeclarationError('no_agents', 'The worker serves no agents: pass at least one to defineWorker({ agents: [ … ] }).')
   }
   return definition
 }

@@ -1,4 +1,4 @@
-// Checks other processes at an interval. A process that judges others by the clock must notice when it was frozen itself.
+// Checks other processes at an interval. A process that judges others by the clock must notice that it was itself frozen.
 
 /** A check that is this late shows that this process was frozen, or the machine was asleep. */
 const STOOD_STILL_MS = 3_000
@@ -7,7 +7,7 @@ const STOOD_STILL_MS = 3_000
 export interface Looking {
   everyMs: number
   look(now: number): void
-  /** Called instead of a check after this process was frozen for that long: messages that arrived meanwhile are not read yet. */
+  /** Called instead of a check after this process was frozen for that long: it has not yet read messages that arrived meanwhile. */
   afterStandstill(ms: number, now: number): void
 }
 

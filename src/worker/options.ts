@@ -1,4 +1,4 @@
-// What a worker and a supervisor take and tell.
+// The options and events of workers and supervisors.
 import type { DataConverter } from '@temporalio/common'
 import type { NativeConnection, WorkerInterceptors, WorkerOptions as TemporalWorkerOptions } from '@temporalio/worker'
 import type { Pool } from 'pg'
@@ -8,17 +8,17 @@ import type { Duration } from '../session/duration.ts'
 import type { WorkerDefinition } from './definition.ts'
 
 /**
- * What of OpenTelemetry is on: without `prometheus`, traces and metrics by OTLP. Endpoints, headers, sampling and names are set by its
- * variables (`OTEL_…`).
+ * Which parts of OpenTelemetry are on: without `prometheus`, traces and metrics over OTLP. OpenTelemetry's variables (`OTEL_…`) set
+ * endpoints, headers, sampling and names.
  */
 export interface TelemetryOptions {
   /**
-   * Serves metrics to Prometheus at `http://<host>:<port>/metrics`, from each orchestrator. Export by OTLP is then left to the variables.
-   * Default of `port`: `OTEL_EXPORTER_PROMETHEUS_PORT` or 9464; of `host`: `OTEL_EXPORTER_PROMETHEUS_HOST` or 127.0.0.1.
+   * Serves metrics to Prometheus at `http://<host>:<port>/metrics`, from each orchestrator. The variables then decide about export over
+   * OTLP. Default of `port`: `OTEL_EXPORTER_PROMETHEUS_PORT` or 9464; of `host`: `OTEL_EXPORTER_PROMETHEUS_HOST` or 127.0.0.1.
    */
   prometheus?: { port?: number; host?: string }
   /**
-   * Whether spans have what users, models and tools said. Default: `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT`, and otherwise
+   * Whether spans contain what users, models and tools said. Default: `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT`, and otherwise
    * false.
    */
   contents?: boolean
@@ -26,30 +26,30 @@ export interface TelemetryOptions {
 
 /** Options of `createWorker` and `runWorker`. */
 export interface CreateWorkerOptions extends WorkerDefinition {
-  /** Where Temporal is. Default: `TEMPORAL_*`, the profile file, and last, with a warning, `127.0.0.1:7233`. */
+  /** Where Temporal is. Default: `TEMPORAL_*`, then the profile file, then `127.0.0.1:7233` with a warning. */
   temporal?: TemporalAddress
-  /** A connection of yours instead of `temporal`; it stays yours to close. */
+  /** Your own connection, instead of `temporal`. The worker does not close it. */
   connection?: NativeConnection
   /** Temporal namespace. Default: `temporal.namespace`, `TEMPORAL_NAMESPACE`, `default`. */
   namespace?: string
-  /** Task queue that is polled; clients and sessions name the same. Default `pawl`. */
+  /** Task queue that the worker polls; clients and sessions must name the same one. Default `pawl`. */
   taskQueue?: string
-  /** The side store: a URL or a `pg.Pool` of yours. Default: `DATABASE_URL`. */
+  /** The side store: a URL or your own `pg.Pool`. Default: `DATABASE_URL`. */
   postgres?: string | Pool
   /** Postgres schema. Default `pawl`. */
   schema?: string
-  /** `auto` (default) applies migrations at start, `check` refuses to write to a store that lacks some, `off` looks at nothing. */
+  /** `auto` (default) applies migrations at start, `check` refuses to write to a store that lacks some, `off` checks nothing. */
   migrate?: 'auto' | 'check' | 'off'
-  /** Payload converter and codecs (encryption); the clients' own. Default: Temporal's. */
+  /** Payload converter and codecs (encryption); the same as the clients'. Default: Temporal's. */
   dataConverter?: DataConverter
   /** Interceptors of Temporal's worker. Default: none. */
   interceptors?: WorkerInterceptors
-  /** How many tasks run at once, as Temporal's worker takes it. Default: Temporal's. */
+  /** How many tasks run at once, in the form that Temporal's worker accepts. Default: Temporal's. */
   tuner?: NonNullable<TemporalWorkerOptions['tuner']>
-  /** Log lines. Default: on stderr from level `PAWL_LOG_LEVEL` or `info` on, readable on a terminal, otherwise as pino's JSON. */
+  /** Receives log lines. Default: stderr, from level `PAWL_LOG_LEVEL` or `info`; plain text on a terminal, otherwise pino's JSON. */
   logger?: Logger
   /**
-   * Traces and metrics by OpenTelemetry; `false`: none, whatever the variables say. Default: they are exported if a variable names an
+   * Traces and metrics by OpenTelemetry. `false`: none, whatever the variables say. Default: exported if a variable names an
    * exporter or an endpoint (`OTEL_TRACES_EXPORTER`, `OTEL_METRICS_EXPORTER`, `OTEL_EXPORTER_OTLP_ENDPOINT`, …).
    */
   telemetry?: TelemetryOptions | false
@@ -61,7 +61,7 @@ export interface CreateWorkerOptions extends WorkerDefinition {
 export interface PawlWorker {
   /** Serves until `shutdown`; rejects if the worker fails. */
   run(): Promise<void>
-  /** Stops polling, finishes what it holds, and resolves `run`. */
+  /** Stops polling and finishes the work in progress; then `run` resolves. */
   shutdown(): Promise<void>
   /** Temporal's state of the worker (`RUNNING`, `DRAINING`, …), and how many activities and sessions it holds. */
   status(): { state: string; activities: number; sessions: number }
@@ -73,11 +73,11 @@ export interface SuperviseOptions {
   module: string
   /** Executors: processes that run the module. Default 2: one is warm while another is replaced. 1 to 64. */
   processes?: number
-  /** Megabytes of heap that an executor may use, 32 to 1,000,000; above that it ends, and what it held is resumed. Default: Node's own limit. */
+  /** Heap limit of an executor in MB, 32 to 1,000,000; above it the executor exits, and pawl resumes its calls. Default: Node's limit. */
   executorMemory?: number
-  /** Where Temporal is; certificates and keys go to the orchestrator alone. Default: as for `createWorker`. */
+  /** Where Temporal is; only the orchestrator receives certificates and keys. Default: as for `createWorker`. */
   temporal?: TemporalAddress
-  /** Task queue that is polled; clients and sessions name the same. Default `pawl`. */
+  /** Task queue that the worker polls; clients and sessions must name the same one. Default `pawl`. */
   taskQueue?: string
   /** URL of the side store. Default: `DATABASE_URL`. */
   postgres?: string
@@ -91,24 +91,27 @@ export interface SuperviseOptions {
   interceptors?: string
   /** How long an executor's event loop may be blocked before the executor is killed. At most `'110s'`. Default `'60s'`. */
   stuckLoop?: Duration
-  /** How long the module may take to load and make its services, at most 24 days. Default `'60s'`. */
+  /** How long the module may take to load and create its services, at most 24 days. Default `'60s'`. */
   loadTimeout?: Duration
-  /** Told of each file of yours that an executor loads, or misses: what to watch to know when to `reload`. Not of packages. Default: nothing is told. */
+  /**
+   * Called with each of your files that an executor loads or fails to find, but not with files of packages: watch these files to know when
+   * to `reload`. Default: none.
+   */
   onFile?: (path: string) => void
-  /** Log lines of all processes. Default: as for `createWorker`, from each process. */
+  /** Receives the log lines of all processes. Default: as for `createWorker`, from each process. */
   logger?: Logger
   /** As for `createWorker`. */
   telemetry?: TelemetryOptions | false
   /** As for `createWorker`. */
   redact?: readonly string[]
-  /** Told of what happens to the processes. Default: nothing is told. */
+  /** Called with each event of the processes. Default: none. */
   onEvent?: (event: SupervisorEvent) => void
 }
 
-/** What a supervisor tells of its processes. `worker_…` events are about executors. */
+/** The events of a supervisor's processes. `worker_…` events are about executors. */
 export type SupervisorEvent =
   | { event: 'worker_started'; pid: number }
-  /** The executor has loaded the module and can be given jobs. */
+  /** The executor has loaded the module and accepts jobs. */
   | { event: 'worker_ready'; pid: number }
   | { event: 'worker_died'; pid: number; code: number | null; signal: string | null; at: number; calls: HeldCall[] }
   /** A call that a dead executor held is running again (or is being verified), `ms` after the death. */
@@ -134,18 +137,18 @@ export interface Supervisor {
   pids(): number[]
   /** Pid of the orchestrator alive now. */
   orchestratorPid(): number | undefined
-  /** Resolves when the orchestrator polls and an executor is ready. Rejects with what prevents it: a `WorkerError`, a `DeclarationError`, … */
+  /** Resolves when the orchestrator polls and an executor is ready. If they cannot, rejects with a `WorkerError`, `DeclarationError`, … */
   ready(): Promise<void>
   /**
-   * Replaces the executors by new ones, which load the module anew; the old ones finish what they hold. Resolves when new code serves.
-   * Rejects, and the old ones keep serving, if the module cannot be loaded (WorkerError `module_failed`,
-   * `module_hangs`, …; DeclarationError), and with WorkerError `reload_superseded` if another reload begins meanwhile.
+   * Replaces the executors with new ones, which reload the module; the old ones finish their jobs. Resolves when the new code serves.
+   * Rejects if the module cannot be loaded (WorkerError `module_failed`, `module_hangs`, …; DeclarationError); the old executors then keep
+   * serving. Rejects with WorkerError `reload_superseded` if another reload begins in the meantime.
    */
   reload(): Promise<void>
-  /** No new work; resolves when what is held has finished and all processes have ended. */
+  /** Accepts no new work; resolves when all work in progress has finished and all processes have exited. */
   shutdown(): Promise<void>
-  /** Ends all processes at once; what they held is resumed by another worker. */
+  /** Kills all processes at once; another worker resumes their calls. */
   kill(): void
-  /** Resolves when all has ended. */
+  /** Resolves when all processes have exited. */
   finished: Promise<void>
 }

@@ -6,11 +6,11 @@ import type { Duration } from '../session/duration.ts'
 
 /** Options of `preflight`. */
 export interface PreflightOptions {
-  /** Path of the worker module of this build: its agents and tools are compared with the open sessions. Default: only histories are replayed. */
+  /** Path of this build's worker module. Its agents and tools are compared with the open sessions. Default: only histories are replayed. */
   module?: string
   /** Where Temporal is. Default: as for `createWorker`. */
   temporal?: TemporalAddress
-  /** The sessions of this task queue are checked. Default `pawl`. */
+  /** The task queue whose sessions are checked. Default `pawl`. */
   taskQueue?: string
   /** URL of the side store, which is only read. Default: `DATABASE_URL`; without either, the store is not checked. */
   postgres?: string
@@ -20,7 +20,7 @@ export interface PreflightOptions {
   dataConverter?: DataConverter | string
   /** The workers' interceptors, or the path of a module that exports them. Default: none. */
   interceptors?: WorkerInterceptors | string
-  /** Check only so many open sessions, chosen at random: an integer from 1. Default: all of them. */
+  /** The number of open sessions to check, chosen at random: an integer from 1. Default: all of them. */
   sample?: number
   /** How many histories are fetched and replayed at the same time: 1 to 32. Default: the number of cores, at most 4. */
   concurrency?: number
@@ -28,32 +28,32 @@ export interface PreflightOptions {
   loadTimeout?: Duration
   /** Called with the result of each session. */
   onSession?: (session: CheckedSession) => void
-  /** Stops after the sessions that are being checked. */
+  /** Stops the preflight after the sessions that are being checked. */
   signal?: AbortSignal
 }
 
 /** Why this build would break a session, or why that is not known. */
 export interface PreflightProblem {
   /**
-   * Of a session that would break: `other_commands` (this build's workflow code does something else than the history says), `other_events`
-   * (it makes other events of the same history), `task_fails` (it throws), `core_too_new` (a newer release of pawl has begun the execution).
-   * Of an unread one: `history_unavailable`, `undecodable`, `replay_failed`.
+   * For a session that would break: `other_commands` (this build's workflow code does not do what the history says), `other_events` (it
+   * produces different events from the same history), `task_fails` (it throws), `core_too_new` (a newer release of pawl started the
+   * execution). For an unread session: `history_unavailable`, `undecodable`, `replay_failed`.
    */
   code: 'other_commands' | 'other_events' | 'task_fails' | 'core_too_new' | 'history_unavailable' | 'undecodable' | 'replay_failed'
-  /** What differs, and where. */
+  /** Says what differs, and where. */
   message: string
   /** The event of Temporal's history at which it differs, if known. */
   historyEvent?: number
-  /** For `other_events`: the session's events among which the first one differs, the last one included. */
+  /** For `other_events`: the first difference is in the session's events from `fromSeq` to `toSeq`, both included. */
   fromSeq?: number
   /** See `fromSeq`. */
   toSeq?: number
 }
 
-/** Something that a session will meet if this build alone serves it. None of these loses or repeats anything. */
+/** Something that will happen to a session if only this build serves it. No warning means that work is lost or repeated. */
 export interface PreflightWarning {
   /**
-   * `agent_not_served`, `invalid_context`; of an open call: `tool_not_served`, `schema_changed`, `arguments_do_not_match`,
+   * `agent_not_served`, `invalid_context`; for an open call: `tool_not_served`, `schema_changed`, `arguments_do_not_match`,
    * `effect_stricter`, `answered_by_client`, `verify_removed`.
    */
   code:
@@ -65,7 +65,7 @@ export interface PreflightWarning {
     | 'effect_stricter'
     | 'answered_by_client'
     | 'verify_removed'
-  /** What will happen. */
+  /** Says what will happen. */
   message: string
   /** The session's agent. */
   agent: string
@@ -81,13 +81,13 @@ export interface CheckedSession {
   sessionId: string
   /** The execution whose history was replayed. */
   executionId: string
-  /** `replays`: this build can continue it · `breaks`, `unread`: see `problem` · `closed`: it has closed since it was listed. */
+  /** `replays`: this build can continue it · `breaks`, `unread`: see `problem` · `closed`: the session closed after it was listed. */
   outcome: 'replays' | 'breaks' | 'unread' | 'closed'
   /** Events in its history. */
   historyLength: number
   /** Why it breaks, or could not be read. */
   problem?: PreflightProblem
-  /** What it will meet; only of a session that replays, and if there is a `module`. */
+  /** What will happen to it. Only for a session that replays, and only with a `module`. */
   warnings: PreflightWarning[]
 }
 
@@ -113,7 +113,7 @@ export interface StoreCheck {
   schema: string
   /** Migrations of this build that are missing. */
   missing: string[]
-  /** Breaking migrations of a newer release: workers of this build would not write. */
+  /** Breaking migrations of a newer release: workers of this build would refuse to write. */
   tooNew: string[]
   /** Why it could not be checked. */
   error?: { code: string; message: string }
@@ -135,10 +135,10 @@ export interface PreflightReport {
   closed: number
   /** Every session that breaks or is unread. */
   problems: CheckedSession[]
-  /** What sessions will meet. */
+  /** What will happen to sessions, one entry per kind. */
   warnings: WarningSum[]
-  /** The side store; absent: none is configured. */
+  /** The side store. Absent if none is configured. */
   store?: StoreCheck
-  /** Whether `signal` stopped it before the last session. */
+  /** Whether `signal` stopped the preflight before the last session. */
   stopped: boolean
 }

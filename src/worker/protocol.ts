@@ -1,4 +1,4 @@
-// The messages between an orchestrator and its executors over a local socket, between both and their parent, and of a preflight. Types only.
+// Messages between an orchestrator and its executors over a local socket, between both and their parent, and in a preflight. Only types.
 import type { CrossingError } from './errors.ts'
 import type { EventsAlong, JobOrder, ModelAnswer, Outcome, TimedRequest } from '../jobs/contract.ts'
 import type { ReadTarget } from '../jobs/session-views.ts'
@@ -19,20 +19,20 @@ import type { PreflightWarning } from './preflight-report.ts'
 /** Messages to an executor. */
 export type ToExecutor =
   | { type: 'job'; job: string; order: JobOrder; along?: EventsAlong }
-  /** `moved`: another executor runs the job, and nobody waits for this one's answer. */
+  /** `moved`: another executor runs the job, and this one's answer is no longer needed. */
   | { type: 'stop'; job: string; why: 'cancelled' | 'lost' | 'moved' }
   | { type: 'answer'; request: number; value: unknown }
   | { type: 'refusal'; request: number; code: string; message: string }
-  /** The rate gates that are not open: calls to these accounts ask for a place first. */
+  /** The rate gates that are closed: a call to one of these accounts must first ask for a place. */
   | { type: 'gates'; keys: string[] }
-  /** A checkpoint is stored: an executor that has the session in its cache folds it up to there. */
+  /** A checkpoint is stored: an executor with the session in its cache folds it up to that point. */
   | { type: 'checkpoint'; target: ReadTarget }
 
 /** Messages from an executor. */
 export type FromExecutor =
   /**
-   * The first message on a channel. `models`: by agent, where it is fixed. `hasSlices`: whether some agent has any. `holding`: the jobs from
-   * an earlier orchestrator.
+   * The first message on a channel. `models`: the model of each agent that has a fixed one. `hasSlices`: whether any agent has slices.
+   * `holding`: the jobs from an earlier orchestrator.
    */
   | {
       type: 'hello'
@@ -48,31 +48,31 @@ export type FromExecutor =
   | { type: 'accepted'; job: string }
   | { type: 'entered'; job: string; timeoutMs: number }
   | { type: 'progress'; job: string; value: Json }
-  /** So many tokens of the model's answer have come, of a call under a budget. */
+  /** How many tokens of the model's answer have arrived, for a call under a budget. */
   | { type: 'streamed'; job: string; tokens: number }
   /** A request to a model has ended. */
   | { type: 'asked'; job: string; timed: TimedRequest }
-  /** What models have said since their last parts. */
+  /** The output of models since their last parts. */
   | { type: 'deltas'; parts: { job: string; part: AnswerPart }[] }
   /** The model's answer is complete; its calls are being resolved. */
   | { type: 'answered'; job: string; answer: ModelAnswer }
   | { type: 'done'; job: string; outcome: Outcome }
   | { type: 'request'; request: number; ask: Ask }
-  /** A provider has refused a call and wants none for so long. */
+  /** A provider has refused a call and accepts none for `forMs`. */
   | { type: 'refused'; key: string; forMs: number }
-  /** What slices are at checkpoints. */
+  /** The values of slices at checkpoints. */
   | { type: 'snapshots'; sessionId: string; snapshots: SliceSnapshot[] }
 
 /** Requests of an executor. */
 export type Ask =
-  /** May the body be entered? */
+  /** May the executor enter the body? */
   | { ask: 'begin'; job: string }
   | { ask: 'still_mine'; job: string }
-  /** Make durable what is set aside for a model call. */
+  /** Make the reservation for a model call durable. */
   | { ask: 'reserve'; job: string; reservation: Reservation }
   | { ask: 'entries'; target: ReadTarget; from: Watermark }
   | { ask: 'put_value'; sessionId: string; ref: BlobRef; json: Uint8Array; waitMs?: number }
-  /** May this call be made to a provider whose gate is not open? The answer is the milliseconds until it may. */
+  /** How long must this call wait for a provider whose gate is closed? The answer is in milliseconds. */
   | { ask: 'place_at_gate'; key: string; call: string }
   | { ask: 'get_values'; sessionId: string; refs: readonly BlobRef[] }
 
@@ -87,7 +87,7 @@ export interface Answers {
   get_values: Map<string, string>
 }
 
-/** Pieces of a streamed answer, from a position of it. */
+/** Pieces of a streamed answer, from a position in it. */
 export type AnswerPart = Pick<DeltaPart, 'begunAt' | 'from' | 'until' | 'pieces'>
 
 /** A job that an executor holds when it connects to a new orchestrator. */
@@ -99,7 +99,7 @@ export interface Holding {
   /** Milliseconds since the body was entered, and its timeout. */
   entered?: { agoMs: number; timeoutMs: number }
   progress?: Json
-  /** Of a model call under a budget: what is set aside for it, and how many tokens of its answer have come. */
+  /** For a model call under a budget: its reservation, and how many tokens of its answer have arrived. */
   reserved?: Reservation
   streamed?: number
   /** What the model has said so far, if it streams. */
@@ -112,7 +112,7 @@ export interface Holding {
 
 // ── parent ↔ orchestrator ──
 
-/** The start options of an orchestrator, sent by IPC and never in the environment, which every child process of a tool inherits. */
+/** The start options of an orchestrator. They are sent over IPC, because every child process of a tool inherits the environment. */
 export interface OrchestratorOptions extends Pick<SuperviseOptions, 'taskQueue' | 'schema' | 'migrate' | 'dataConverter' | 'interceptors'> {
   /** Absent members come from the environment. */
   temporal: TemporalAddress & { apiKey?: string }
@@ -124,12 +124,12 @@ export interface OrchestratorOptions extends Pick<SuperviseOptions, 'taskQueue' 
   cached: CachedExecution[]
   /** Pids of the parent's orchestrators that have died. */
   predecessors: number[]
-  /** Executors of the parent's that have died. */
+  /** The parent's executors that have died. */
   exited: ExitedExecutor[]
   /** Executors that may hold jobs of the dead orchestrators. */
   executors: number[]
   log: LogOptions
-  /** What of telemetry is on; absent: nothing. */
+  /** The parts of telemetry that are on; absent: none. */
   telemetry?: TelemetrySettings
 }
 
@@ -158,7 +158,7 @@ export type ToOrchestrator =
   | { type: 'start'; options: OrchestratorOptions }
   /** The process is dead: the parent has seen its exit. */
   | { type: 'executor_exited'; executor: number; pid: number; code: number | null; signal: string | null }
-  /** Those that have died so far; some of them, perhaps, while this orchestrator started. */
+  /** The executors that have died so far. Some of them may have died while this orchestrator started. */
   | { type: 'exited'; exited: ExitedExecutor[] }
   /** No new jobs for these executors; `drained` follows when they have none. */
   | { type: 'retire'; executors: number[] }
@@ -167,7 +167,7 @@ export type ToOrchestrator =
 
 /** Messages from the orchestrator to the parent. */
 export type FromOrchestrator =
-  /** Temporal answers. */
+  /** Temporal has answered. */
   | { type: 'connected' }
   /** Executors can connect. */
   | { type: 'listening' }
@@ -179,7 +179,7 @@ export type FromOrchestrator =
   | { type: 'kill'; executor: number; why: KillReason }
   | { type: 'drained'; executor: number }
   | { type: 'event'; event: SupervisorEvent }
-  /** An execution made events up to `seq`: it is cached. */
+  /** An execution has produced events up to `seq`, so it is cached. */
   | { type: 'cached'; executions: (CachedExecution & { seq: number })[] }
   | ({ type: 'log' } & SentLine)
 
@@ -188,7 +188,7 @@ export type KillReason = 'stuck_loop' | 'overdue' | 'broken_line'
 
 // ── parent ↔ executor ──
 
-/** Options of an executor's process, beside its number and its module. */
+/** Options of an executor's process, besides its number and its module. */
 export interface ExecutorProcessOptions {
   /** Whether it reports the files that it loads. */
   reportsFiles: boolean
@@ -205,7 +205,7 @@ export type ExecutorToParent =
   | { pawl: 'loaded' }
   | { pawl: 'start_failed'; error: CrossingError }
   | ({ pawl: 'log' } & SentLine)
-  /** It has loaded these files of the user's, or they are missing. */
+  /** It has loaded these files of the user, or they are missing. */
   | { pawl: 'files'; files: string[] }
 
 // ── preflight ↔ the process that loads its module ──

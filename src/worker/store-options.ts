@@ -12,7 +12,7 @@ export function storeOptions<P>(options: { postgres?: P; schema?: string; migrat
   if (postgres === undefined || postgres === '') {
     throw new WorkerError(
       'no_postgres',
-      'No side store is configured: set DATABASE_URL, give { postgres }, or use `pawl dev`, which starts one.',
+      'No side store is configured: set DATABASE_URL, pass { postgres }, or run `pawl dev`, which starts one.',
     )
   }
   return {

@@ -1,28 +1,28 @@
-// What of telemetry is on: from the option of a worker and the variables of OpenTelemetry. Plain data, which every process of a worker gets.
+// The parts of telemetry that are on, by a worker's option and OpenTelemetry's variables. Plain data that a worker's processes receive.
 import { InvalidOption } from '../options/errors.ts'
 import { defined } from '../session/defined.ts'
 import type { TelemetryOptions } from './options.ts'
 
-/** What is on; undefined members are off. */
+/** The parts that are on; undefined members are off. */
 export interface TelemetrySettings {
   traces?: TraceSettings
   metrics?: MetricSettings
-  /** What all signals say of where they come from. */
+  /** The attributes that name the source of all signals. */
   resource: Record<string, string>
 }
 
 /** How spans are exported. */
 export interface TraceSettings {
   protocol: Protocol
-  /** Whether they have what users, models and tools said. */
+  /** Whether they contain what users, models and tools said. */
   contents: boolean
-  /** Which share of the traces is exported: 0 to 1. */
+  /** The share of traces to export: 0 to 1. */
   share: number
-  /** Nothing but an endpoint for all signals has turned them on. */
+  /** Only an endpoint for all signals has turned them on. */
   isImplied?: true
 }
 
-/** How metrics are exported: at least in one way. */
+/** How metrics are exported: in at least one way. */
 export interface MetricSettings {
   otlp?: { protocol: Protocol; everyMs: number; timeoutMs: number }
   /** Where Prometheus finds them. */
@@ -34,20 +34,20 @@ export interface MetricSettings {
 /** What executors need to know of traces. */
 export type SpanSettings = Pick<TraceSettings, 'protocol' | 'share' | 'isImplied'>
 
-/** The packages that traces are exported with. */
+/** The packages that export traces. */
 export function tracePackages(protocol: Protocol): string[] {
   const kind = protocol === 'http/json' ? 'http' : 'proto'
   return [`@opentelemetry/exporter-trace-otlp-${kind}`, '@opentelemetry/resources']
 }
 
-/** How signals travel. */
+/** The encoding of exported signals. */
 export type Protocol = 'http/protobuf' | 'http/json'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
 /**
  * The settings; undefined: telemetry is off. Without the option, it is on if the variables name an exporter or an endpoint.
- * @throws InvalidOption `invalid_option`, for a variable that pawl cannot follow.
+ * @throws InvalidOption `invalid_option`, for a variable with a value that pawl does not support.
  */
 export function telemetrySettings(
   option: TelemetryOptions | false | undefined,
@@ -78,12 +78,12 @@ function metricsOf(option: TelemetryOptions | undefined, env: Environment): Metr
   return {
     ...(by && { otlp: { protocol: protocolOf(env, 'METRICS'), everyMs, timeoutMs } }),
     ...(isServed && { prometheus: prometheusAt(option, env) }),
-    // A worker that is to serve metrics must be able to.
+    // A worker that was asked to serve metrics fails if it cannot.
     ...(!isServed && by),
   }
 }
 
-/** The port that Prometheus's list of ports has for OpenTelemetry. */
+/** OpenTelemetry's port in Prometheus's list of default ports. */
 const PROMETHEUS_PORT = 9_464
 
 function prometheusAt(option: TelemetryOptions | undefined, env: Environment): { host: string; port: number } {
@@ -142,7 +142,7 @@ function protocolOf(env: Environment, signal: Signal): Protocol {
   throw new InvalidOption(`${name} is ${JSON.stringify(given)}: set one of ${PROTOCOLS.join(', ')}. Collectors accept them on port 4318.`)
 }
 
-/** Traces have no parent, so a sampler that follows its parent does what it does for roots. */
+/** Traces have no parent, so a parent-based sampler behaves as it does for root spans. */
 function shareOf(env: Environment): number {
   const sampler = textOf(env.OTEL_TRACES_SAMPLER)?.replace(/^parentbased_/, '') ?? 'always_on'
   if (sampler === 'always_on') return 1
@@ -156,7 +156,7 @@ function shareOf(env: Environment): number {
   throw new InvalidOption(`OTEL_TRACES_SAMPLER_ARG is ${JSON.stringify(env.OTEL_TRACES_SAMPLER_ARG)}: set a number from 0 to 1.`)
 }
 
-/** Nothing of the process, because each span has the same bytes whichever process exports it. */
+/** Contains nothing about the process, because each span must have the same bytes whichever process exports it. */
 function resourceOf(env: Environment): Record<string, string> {
   const resource: Record<string, string> = { 'service.name': 'pawl' }
   for (const pair of (env.OTEL_RESOURCE_ATTRIBUTES ?? '').split(',')) {

@@ -1,7 +1,7 @@
-// Lets this process import a TypeScript module of the user's. Worker processes are started with the loader instead.
+// Lets this process import a user's TypeScript module. Worker processes are started with the loader instead.
 import { WorkerError } from './errors.ts'
 
-/** Does nothing for JavaScript, or if Node itself knows TypeScript. @throws WorkerError `no_typescript_loader`. */
+/** Does nothing for JavaScript, or if Node itself supports TypeScript. @throws WorkerError `no_typescript_loader`. */
 export async function loadTypescript(module: string): Promise<void> {
   if (!/\.[mc]?tsx?$/.test(module) || (process.features as { typescript?: unknown }).typescript) return
   const loader = 'tsx'

@@ -1,4 +1,4 @@
-// An executor is killed after the model's answer has reached the orchestrator, and before the calls in it are resolved: the answer is used.
+// An executor is killed after the model's answer has reached the orchestrator, but before its calls are resolved: the answer is used.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { eventsOf, ofType } from '../support/events.ts'
 import { type Plan, peacefulAnswer } from './support/plan.ts'
@@ -12,7 +12,7 @@ beforeAll(async () => {
 })
 afterAll(() => rig.close())
 
-/** The requests that the model got: their calls and attempts. */
+/** The requests that the model received: their calls and attempts. */
 const requests = (session: string) => rig.ledger.marks({ session, stage: 'model' }).map(({ callId, attempt }) => [callId, attempt])
 
 /** A run whose executor is killed, after `meanwhile`, while it resolves the model's calls. */
@@ -39,7 +39,7 @@ describe('the model is not asked again', () => {
   })
   afterAll(() => workers.supervisor.shutdown())
 
-  it('if another executor can resolve the calls; the death is a failed attempt', async () => {
+  it('if another executor can resolve the calls; the death counts as a failed attempt', async () => {
     const sessionId = await killedWhileResolving()
     expect(requests(sessionId)).toEqual(ONCE_A_TURN)
     expect(rig.ledger.marks({ session: sessionId, stage: 'entered' }).map(({ attempt }) => attempt)).toEqual([1])
@@ -51,12 +51,12 @@ describe('the model is not asked again', () => {
     ])
   })
 
-  it('if its calls kill each executor that resolves them; after five the run fails', async () => {
+  it('if its calls kill each executor that resolves them; after five deaths, the run fails', async () => {
     const run = await rig.start([[{ tool: 'topple', input: { name: 'a' } }]])
     const session = rig.pawl.session(run.sessionId)
     const error = await until(async () => (await session.state()).error ?? undefined)
     expect(error).toMatchObject({ code: 'worker_died', attempts: 5 })
-    // It would be recovered, request the answer once more and kill five more.
+    // Otherwise, recovery would request the answer once more and kill five more executors.
     await session.interrupt()
     expect(requests(run.sessionId).filter(([, attempt]) => Number(attempt) <= 5)).toEqual([['model:1:1', 1]])
     const rows = await rig.errors(run.sessionId, 6)
@@ -80,12 +80,12 @@ describe('the answer that a worker’s only executor has received', () => {
   it('is known to the next orchestrator, too', async () => {
     const sessionId = await killedWhileResolving(async () => {
       process.kill(workers.supervisor.orchestratorPid() ?? expect.fail('no orchestrator'), 'SIGKILL')
-      // Once it gets other jobs, the executor has reported what it holds.
+      // Once the executor gets other jobs, it has reported what it holds.
       await (await rig.start([[{ tool: 'look', input: { name: 'a' } }]])).result()
     })
     const asked = requests(sessionId).map(([call]) => call)
     expect(asked).toEqual(['model:1:1', 'model:1:2'])
-    // Where a new orchestrator takes longer to start than the server waits for a heartbeat, another attempt has used the answer.
+    // If a new orchestrator takes longer to start than the server waits for a heartbeat, another attempt has used the answer.
     const errors = (await rig.errors(sessionId, 1)) as { class: string }[]
     if (!errors.some((one) => one.class === 'HeartbeatTimeout')) expect(errors).toEqual([DIED])
   })

@@ -1,5 +1,5 @@
-// The heartbeat that lets an external body be entered, over a network that is slow, loses it, or outlives the process that sent it: the body
-// is never entered without a confirmed one, and never twice.
+// The heartbeat that allows an external body to be entered, over a network that is slow, loses it, or outlives the process that sent it:
+// the body is never entered without a confirmed heartbeat, and never twice.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { randomUUID } from 'node:crypto'
 import type { RunHandle } from 'pawl/client'
@@ -32,7 +32,7 @@ afterAll(async () => {
 interface Asking {
   plan: Plan
   run: RunHandle
-  /** The arguments are checked, for the second time: next, the executor asks whether it may enter the body. */
+  /** Lets the second check of the arguments pass: next, the executor asks whether it may enter the body. */
   ask(): void
 }
 
@@ -51,7 +51,7 @@ async function asking(): Promise<Asking> {
 
 const entered = ({ run }: Asking): number => rig.ledger.marks({ session: run.sessionId, stage: 'entered' }).length
 
-/** Entered once, as the first attempt, with nothing failed and nothing verified. */
+/** The body is entered once, in the first attempt; nothing fails, and nothing is verified. */
 async function inPeace(call: Asking): Promise<void> {
   const { plan, run } = call
   expect((await run.result()).text).toBe(peacefulAnswer(plan))
@@ -60,7 +60,7 @@ async function inPeace(call: Asking): Promise<void> {
   expect(await rig.errors(run.sessionId, 0)).toEqual([])
 }
 
-it('that is slow has the body wait for it', async () => {
+it('an external body waits for a slow heartbeat', async () => {
   const call = await asking()
   network.hold()
   call.ask()
@@ -70,7 +70,7 @@ it('that is slow has the body wait for it', async () => {
   await inPeace(call)
 })
 
-it('that is lost has the body not entered; the call is made again, and counts as the first attempt', async () => {
+it('an external body whose heartbeat is lost is not entered; the call is made again and counts as the first attempt', async () => {
   const call = await asking()
   network.begin()
   call.ask()
@@ -80,7 +80,7 @@ it('that is lost has the body not entered; the call is made again, and counts as
   await inPeace(call)
 })
 
-it('that is under way when its orchestrator dies has the body wait for the confirmation of the next one', async () => {
+it('an external body whose heartbeat is under way when the orchestrator dies waits for confirmation from the next one', async () => {
   const call = await asking()
   network.hold()
   call.ask()

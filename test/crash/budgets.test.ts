@@ -1,4 +1,4 @@
-// Budgets while processes die in the middle of answers: what a metered provider bills is never more than the budget.
+// Budgets when processes die in mid-answer: a metered provider never bills more than the budget.
 import { randomUUID } from 'node:crypto'
 import type { SessionHandle } from 'pawl/client'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
@@ -32,17 +32,17 @@ afterAll(async () => {
   await provider?.close()
 })
 
-/** US dollars of one token of an answer. */
+/** The price of one token of an answer, in US dollars. */
 const TOKEN = 0.0001
-/** What is set aside for an answer, at most. */
+/** The most that is set aside for an answer. */
 const RESERVED = 1_500 * TOKEN
-/** What is counted beyond what was seen of an answer that broke off, and what is sent. */
+/** What is counted for an interrupted answer besides the part that was seen: what may have been under way, and what was sent. */
 const UNSEEN = 256 * TOKEN + 0.02
 
 const start = (agent: string): SessionHandle => rig.pawl.session(`budgets-${randomUUID()}`, { agent }) as SessionHandle
 const orchestrator = (): number => workers.supervisor.orchestratorPid() ?? expect.fail('no orchestrator')
 
-/** Kills once the first call of the session has sent so many tokens. */
+/** Calls `kill` once, when the provider has sent this many tokens of the session's first answer. */
 function killAt(session: string, tokens: number, kill: (piece: Piece) => void): void {
   let isDone = false
   provider.beforePiece = (piece) => {
@@ -52,8 +52,8 @@ function killAt(session: string, tokens: number, kill: (piece: Piece) => void): 
   }
 }
 
-describe('a process that dies while a model answers', () => {
-  it('has what was seen of its answer counted, and what may have been under way', async () => {
+describe('while a model answers', () => {
+  it('if its executor dies, the part of the answer that was seen counts, and so does what may have been under way', async () => {
     const session = start('once')
     killAt(session.id, 300, ({ pid }) => process.kill(pid, 'SIGKILL'))
     await (await session.send('look')).result()
@@ -68,7 +68,7 @@ describe('a process that dies while a model answers', () => {
     expect(provider.bill(session.id).calls).toBe(2)
   })
 
-  it('costs nothing more if it is the orchestrator: the answer is counted once', async () => {
+  it('if the orchestrator dies, nothing more is spent: the answer is counted once', async () => {
     const session = start('once')
     killAt(session.id, 200, () => process.kill(orchestrator(), 'SIGKILL'))
     await (await session.send('look')).result()
@@ -77,7 +77,7 @@ describe('a process that dies while a model answers', () => {
     expect(provider.bill(session.id).calls).toBe(1)
   })
 
-  it('and its executor after the orchestrator: what was seen before still counts', async () => {
+  it('if its executor dies after the orchestrator, the part of the answer that was seen before still counts', async () => {
     const session = start('once')
     const door = gate()
     let asker = 0
@@ -100,7 +100,7 @@ describe('a process that dies while a model answers', () => {
     expect((await session.state()).spend?.usd).toBeGreaterThanOrEqual(provider.bill(session.id).usd)
   })
 
-  it('together with the orchestrator is assumed to have cost all that was set aside', async () => {
+  it('if its executor and the orchestrator die together, the call is assumed to have cost all that was set aside', async () => {
     const session = start('once')
     killAt(session.id, 100, ({ pid }) => {
       process.kill(pid, 'SIGKILL')
@@ -113,7 +113,7 @@ describe('a process that dies while a model answers', () => {
     expect((await session.state()).spend?.assumed?.usd).toBe(failed?.error.spent?.usd)
   })
 
-  it('together with the orchestrator pauses a session that this leaves too little: it continues once the limit is raised', async () => {
+  it('if both die together and this leaves too little, the session pauses until the limit is raised', async () => {
     const session = start('tight')
     killAt(session.id, 100, ({ pid }) => {
       process.kill(pid, 'SIGKILL')
@@ -135,10 +135,10 @@ describe('a process that dies while a model answers', () => {
 const SESSIONS = size(6, 200)
 const AT_ONCE = 6
 
-it(`never overspends 1 USD in ${SESSIONS} sessions whose executors and orchestrator are killed at random (seed ${seed}, again with PAWL_SEED)`, async () => {
+it(`${SESSIONS} sessions never exceed 1 USD while processes are killed at random (seed ${seed}, again with PAWL_SEED)`, async () => {
   const random = seededRandom(seed)
   const below = (n: number): number => Math.floor(random() * n)
-  /** By session: at which of its calls, after how many tokens, and who. */
+  /** By session: at which of its calls, after how many tokens, and which process. */
   const kills = new Map<string, { call: number; tokens: number; whom: 'executor' | 'orchestrator' | 'both' }[]>()
   let killed = 0
   provider.beforePiece = ({ session, call, sent, pid }) => {
@@ -177,7 +177,7 @@ it(`never overspends 1 USD in ${SESSIONS} sessions whose executors and orchestra
     expect(billed, about).toBeLessThanOrEqual(1)
     expect(counted, about).toBeLessThanOrEqual(1)
     expect(counted, about).toBeGreaterThanOrEqual(billed - 1e-9)
-    // Another call would not have fitted, and what was counted too much is no more than what each lost attempt may have had.
+    // The rest has no room for another call, and the overcount is at most what each lost attempt may have cost.
     expect(1 - counted, about).toBeLessThan(RESERVED)
     expect(counted - billed, about).toBeLessThanOrEqual((assumed?.usd ?? 0) + failed.length * UNSEEN)
     if (state.paused) expect(assumed, about).toBeDefined()
@@ -199,7 +199,7 @@ it(`never overspends 1 USD in ${SESSIONS} sessions whose executors and orchestra
   expect(killed).toBeGreaterThan(0)
 })
 
-/** It may be dead already. */
+/** Kills a process, which may already be dead. */
 function kill(pid: number | undefined): void {
   try {
     if (pid !== undefined) process.kill(pid, 'SIGKILL')

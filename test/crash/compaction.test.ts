@@ -1,4 +1,4 @@
-// A process dies while the conversation is summarised: each summary is recorded once, and the session goes as it would have gone.
+// A process dies while the conversation is summarised: each summary is recorded once, and the session continues as it would have.
 import { randomUUID } from 'node:crypto'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -46,7 +46,7 @@ async function open() {
   return { session, lines, shut: () => writeFile(gate, ''), open: () => rm(gate) }
 }
 
-/** What a session has come to, without what differs between sessions. */
+/** The outcome of a session, without what differs between sessions. */
 async function outcomeOf(session: SessionHandle) {
   const events = await eventsOf(session)
   const messages = await session.messages()
@@ -57,9 +57,9 @@ async function outcomeOf(session: SessionHandle) {
   }
 }
 
-describe('a process that dies while a conversation is summarised', () => {
+describe('when a process dies while a conversation is summarised', () => {
   it.each(['executor', 'orchestrator'] as const)(
-    'is replaced, if it is the %s: the summary is recorded once, and nothing else differs',
+    'the %s is replaced: the summary is recorded once, and nothing else differs',
     async (which) => {
       const peace = await open()
       expect((await (await peace.session.send('go')).result({ timeout: '60s' })).text).toBe('done')

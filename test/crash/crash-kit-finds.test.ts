@@ -1,4 +1,4 @@
-// The crash kit finds each mistake that only a crash shows, and refuses what it could learn nothing from.
+// The crash kit finds each mistake that only a crash reveals, and rejects what it could learn nothing from.
 import { crashTest, type CrashTestResult } from 'pawl/testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { draw } from '../support/draw.ts'
@@ -7,7 +7,7 @@ import { bank } from './support/bank.ts'
 import { type Kit, openKit } from './support/kit.ts'
 
 const DURING = /: tool .*during/
-/** Of its rounds, most begin with a trouble that comes about when about half of the boundaries have been reached. */
+/** With this seed, most rounds begin with a trouble that occurs when about half of the boundaries have been reached. */
 const SEED_IN_THE_MIDDLE = 46
 
 const differing = ({ boundaries }: CrashTestResult) => boundaries.filter(({ verdict }) => verdict === 'differs')
@@ -68,10 +68,10 @@ const MISTAKES: Mistake[] = [
   },
 ]
 
-/** Others each day; in the soak all. */
+/** Different ones each day; in the soak, all of them. */
 const drawn = size(draw(seed, MISTAKES, 3), MISTAKES).map((one) => [one.mistake, one] as const)
 
-describe(`a crash test of an agent with a mistake (seed ${seed}, again with PAWL_SEED)`, () => {
+describe(`the crash kit (seed ${seed}, again with PAWL_SEED)`, () => {
   let kit: Kit
 
   beforeAll(async () => {
@@ -85,7 +85,7 @@ describe(`a crash test of an agent with a mistake (seed ${seed}, again with PAWL
     isFound(result)
   })
 
-  it('comes to the boundaries within verify also where no others are chosen', async () => {
+  it('reaches the boundaries within verify even if no others are chosen', async () => {
     const result = await kit.test('good', 'transfer:alice', { only: /verify transfer .*killed at end.*during/ })
     expect(result.boundaries.map(({ boundary, verdict }) => [boundary.id, verdict])).toEqual([
       ['tool:t_1_1_0/end+verify:t_1_1_0/answer:1', 'ok'],
@@ -93,7 +93,7 @@ describe(`a crash test of an agent with a mistake (seed ${seed}, again with PAWL
     ])
   })
 
-  it('finds what only the death of the supervisor and all its processes shows', async () => {
+  it('finds what only the death of the supervisor with all its processes reveals', async () => {
     const result = await kit.test('per-machine', 'charge:alice', {
       only: /tool charge .*(response 1 from|the body has ended)/,
       random: { kinds: ['both'], rounds: size(2, 4), seed: SEED_IN_THE_MIDDLE },
@@ -104,14 +104,14 @@ describe(`a crash test of an agent with a mistake (seed ${seed}, again with PAWL
     expect(found[0]?.differences[0]?.text).toMatch(/"charge".* once more than without kills/)
   })
 
-  it('says of an external tool without verify that nobody knows, and that nothing was done twice', async () => {
+  it('reports that the outcome of an external tool without verify is unknown, and that nothing was done twice', async () => {
     const result = await kit.test('unverified', 'transfer:alice', { only: DURING })
     expect(result.ok, result.table).toBe(true)
     expect(new Set(result.boundaries.map(({ verdict }) => verdict))).toEqual(new Set(['unknown']))
     expect(result.table).toContain('transfer has no `verify`')
   })
 
-  it('refuses a conversation that is another one each time, and one that has no agent to talk to', async () => {
+  it('rejects a conversation that differs each time, and one that has no agent to talk to', async () => {
     let time = 0
     const clock = { ...bank(), snapshot: () => ++time }
     await expect(kit.test('good', 'balance:alice', { world: clock })).rejects.toMatchObject({ code: 'not_repeatable' })
@@ -121,7 +121,7 @@ describe(`a crash test of an agent with a mistake (seed ${seed}, again with PAWL
     await expect(kit.test('nobody', 'balance:alice')).rejects.toMatchObject({ code: 'invalid_option' })
   })
 
-  it('refuses a conversation that does not come off in peace: it does not end, or its run fails', async () => {
+  it('rejects a conversation that fails without kills: it does not end, or its run fails', async () => {
     const endless = { script: [() => new Promise<void>(() => undefined)], timeout: 3_000 }
     await expect(kit.test('good', '', endless)).rejects.toMatchObject({ code: 'no_peace', message: expect.stringContaining('did not end') })
     await expect(kit.test('good', 'fail:now')).rejects.toMatchObject({
@@ -136,7 +136,7 @@ describe(`a crash test of an agent with a mistake (seed ${seed}, again with PAWL
     expect({ ...process.env }).toEqual(before)
   })
 
-  it('says what is wrong with a world, and which calls of the script came to nothing', async () => {
+  it('reports what is wrong with a world, and which calls of the script were not executed', async () => {
     const shut = { ...bank(), effects: () => expect.fail('the bank is shut') }
     await expect(kit.test('good', 'balance:alice', { world: shut })).rejects.toMatchObject({
       code: 'world_failed',

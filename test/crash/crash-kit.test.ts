@@ -1,4 +1,4 @@
-// The crash kit: an agent as it should be passes, killed at every boundary; and its command line. With real processes and servers.
+// The crash kit and its command line, with real processes and servers: a correct agent passes, killed at every boundary.
 import { execFile, spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
@@ -22,7 +22,7 @@ describe('a crash test', () => {
   })
   afterAll(() => kit?.close())
 
-  it(`passes an agent as it should be, killed at boundaries of every kind and in every random trouble (seed ${seed}, again with PAWL_SEED)`, async () => {
+  it(`passes a correct agent killed at every kind of boundary and in any random trouble (seed ${seed}, again with PAWL_SEED)`, async () => {
     const calls = size(['transfer:bob'], ['charge:alice', 'transfer:bob'])
     const result = await kit.test('good', calls.join(' '), { random: { seed }, ...size({ only: someBoundaries(seed) }, {}) })
     expect(result.ok, result.table).toBe(true)
@@ -43,7 +43,7 @@ describe('a crash test', () => {
     expect(effects.map(({ what, account }) => `${what}:${account}`)).toEqual(calls)
   }, 900_000)
 
-  it('leaves no process when it is killed itself, while its supervisor stands still', async () => {
+  it('leaves no process running when it is killed itself while its supervisor is frozen', async () => {
     const folder = dirname(kit.module)
     const [file, pidsFile] = [join(folder, 'killed.crash.mjs'), join(folder, 'pids')]
     await writeFile(pidsFile, '')

@@ -1,5 +1,5 @@
-// Each effect through what may happen to the processes that hold it, where no other test has it: a supervisor that dies alone or with
-// all its processes after an effect, processes that are asked to end, paused, or overstay their time, and what a dead attempt had said.
+// What may happen to the processes that hold calls of each effect, where no other test covers it: a supervisor dies with all its processes
+// after an effect, processes are asked to stop, are paused or hold a body past its timeout, and a dead attempt leaves its progress.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { HeldMark, Mark } from './support/ledger.ts'
 import { type Plan, peacefulAnswer } from './support/plan.ts'
@@ -25,7 +25,7 @@ async function hold(rig: Rig, what: string, stage: Mark['stage']): Promise<Held>
   const run = await rig.start(plan)
   const mark = await held
   const answer = run.result().then(({ text }) => text)
-  // It is awaited later; a failure meanwhile is none that nobody handles.
+  // It is awaited later; a failure before that must not count as an unhandled rejection.
   answer.catch(() => undefined)
   return { what, plan, mark, answer, session: run.sessionId }
 }
@@ -54,7 +54,7 @@ describe('a supervisor', () => {
     return group
   }
 
-  /** A call of each effect, held within one group of processes: nobody else is there yet to hold them. */
+  /** A call of each effect, held within one group of processes: no other group exists yet that could hold them. */
   async function holdAll(stage: Mark['stage']): Promise<{ group: ServingProcess; calls: Held[] }> {
     const group = await startGroup()
     const calls: Held[] = []
@@ -67,7 +67,7 @@ describe('a supervisor', () => {
     expect(await group.ended).toEqual([0, null])
   }
 
-  /** Lets the calls go on and sees that each was made as in peace; another group goes on with their sessions. */
+  /** Releases the calls and checks that each is made without trouble; another group continues their sessions. */
   async function finishedInPeace(calls: Held[]): Promise<void> {
     for (const { mark } of calls) mark.release()
     for (const { session, what } of calls) await rig.ledger.reached({ session, what, stage: 'left' })
@@ -80,7 +80,7 @@ describe('a supervisor', () => {
     await end(other)
   }
 
-  it('that is killed with all its processes after the effects, before the replies, has none of them done a second time', async () => {
+  it('that is killed with all its processes between the effects and the replies has all repeated but the external call', async () => {
     const { group, calls } = await holdAll('left')
     for (const pid of pidsOf(group)) process.kill(pid, 'SIGKILL')
     const other = await startGroup()
@@ -96,7 +96,7 @@ describe('a supervisor', () => {
     await end(other)
   })
 
-  it('that is asked to end has a call of each effect finished and recorded, and ends well', async () => {
+  it('that is asked to stop lets a call of each effect finish and be recorded, and exits cleanly', async () => {
     const { group, calls } = await holdAll('entered')
     const ended = end(group)
     await finishedInPeace(calls)
@@ -114,7 +114,7 @@ describe('a process without a supervisor', () => {
   })
   afterAll(() => rig.close())
 
-  it('that is paused past its heartbeats and comes back learns that a read and an idempotent call are not its own any more', async () => {
+  it('that is paused past its heartbeat timeout and resumed learns that a read and an idempotent call are no longer its own', async () => {
     const calls = [await hold(rig, 'look', 'entered'), await hold(rig, 'put', 'entered')]
     process.kill(first.pid, 'SIGSTOP')
     let second: ServingProcess | undefined
@@ -123,7 +123,7 @@ describe('a process without a supervisor', () => {
       second = await rig.serve('run-worker')
       for (const one of calls) {
         expect(await one.answer).toBe(peacefulAnswer(one.plan))
-        // While the paused one stands in the server's queue, it may be handed attempts that it never sees; each is counted as lost.
+        // While the paused one still polls the server's queue, it may be handed attempts that it never sees; each counts as lost.
         const [before, ...after] = rig.ledger.marks({ session: one.session, what: one.what })
         const number = after[0]?.attempt ?? 0
         expect(before).toMatchObject({ stage: 'entered', attempt: 1, pid: first.pid })
@@ -147,7 +147,7 @@ describe('a process without a supervisor', () => {
     }
   })
 
-  it('that is killed has the next attempt go on from what the dead one had said', async () => {
+  it('that is killed leaves its progress to the next attempt, which continues from there', async () => {
     const { mark, answer, session, plan } = await hold(rig, 'climb', 'entered')
     process.kill(mark.pid, 'SIGKILL')
     const second = await rig.serve('run-worker')
@@ -160,7 +160,7 @@ describe('a process without a supervisor', () => {
     first = second
   })
 
-  it('that is asked to end finishes a call of each effect, records it, and ends well', async () => {
+  it('that is asked to stop finishes a call of each effect, records it, and exits cleanly', async () => {
     const calls: Held[] = []
     for (const what of EFFECTS) calls.push(await hold(rig, what, 'entered'))
     process.kill(first.pid, 'SIGTERM')
@@ -187,7 +187,7 @@ describe('a supervised process', () => {
   afterAll(() => rig.close())
 
   it.each(['look', 'put'] as const)(
-    'that is paused for too long while it holds a call (%s) is killed, and the call made again',
+    'that is paused for too long while it holds a call (%s) is killed, and the call is made again',
     async (what) => {
       await workers.serving()
       const one = await hold(rig, what, 'entered')
@@ -201,7 +201,7 @@ describe('a supervised process', () => {
   )
 
   it.each(['overlook', 'overput'] as const)(
-    'that holds a call (%s) past its time keeps running: the attempt failed, and the call is made again with its key',
+    'that holds a call (%s) past its timeout keeps running: the attempt fails, and the call is made again with the same key',
     async (what) => {
       await workers.serving()
       const run = await rig.start(call(what, 60_000))
@@ -213,7 +213,7 @@ describe('a supervised process', () => {
     },
   )
 
-  it('that is killed has the next attempt go on from what the dead one had said, and the one after it', async () => {
+  it('that is killed leaves its progress to the next attempt, which leaves its own to the one after it', async () => {
     await workers.serving()
     const one = await hold(rig, 'climb', 'entered')
     const second = rig.ledger.holdNext({ session: one.session, stage: 'entered', attempt: 2 })

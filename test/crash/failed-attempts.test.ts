@@ -1,4 +1,4 @@
-// Every failed attempt of a model call or tool call is one row of `errors`, with its number: thrown, died with its worker, Postgres up or down.
+// Every failed attempt of a model or tool call is one row of `errors` with its number, whether it threw or died, with Postgres up or down.
 import { randomUUID } from 'node:crypto'
 import type { RunHandle } from 'pawl/client'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -37,7 +37,7 @@ function rowsByCall(errors: readonly PlainRow[]): Map<string, PlainRow[]> {
 const attemptsOf = (rows: readonly PlainRow[] | undefined): unknown[] => (rows ?? []).map(({ attempt }) => attempt)
 const upTo = (n: number): number[] => Array.from({ length: n }, (_, index) => index + 1)
 
-/** The course of each call of one-call-a-turn steps, by call. */
+/** The course of each model call and tool call of the steps, by call. */
 function coursesOf(steps: readonly Step[]): Map<string, Course> {
   return new Map(
     steps.flatMap(({ model, calls }, index) => [
@@ -47,7 +47,7 @@ function coursesOf(steps: readonly Step[]): Map<string, Course> {
   )
 }
 
-/** Turns of one call each, so that no call dies for another's sake. */
+/** Turns of one call each, so that no call dies because of another one. */
 const ONE_BY_ONE: Step[] = [
   { model: ['throw', 'die', 'throw'], calls: [{ tool: 'look', course: ['throw', 'die', 'throw', 'die'] }] },
   { model: ['die'], calls: [{ tool: 'put', course: ['die', 'throw', 'throw', 'die'] }] },
@@ -57,7 +57,7 @@ const ONE_BY_ONE: Step[] = [
 
 type During = (go: () => Promise<RunHandle>) => Promise<RunHandle>
 
-/** Plays the steps and expects a row for each failed attempt of each call, of the class that its course says, and none besides. */
+/** Plays the steps and expects a row for each failed attempt of each call, of the class that its course implies, and no others. */
 async function eachIsARow(crew: Crew, lost: string, during: During, steps = ONE_BY_ONE): Promise<void> {
   const run = await during(async () => {
     const started = await start(crew, steps)
@@ -72,7 +72,7 @@ async function eachIsARow(crew: Crew, lost: string, during: During, steps = ONE_
     const tried = entered.get(call) ?? []
     const last = tried.at(-1) ?? 0
     lasts.set(call, last)
-    // Without a supervisor the server may hand an attempt to a poll that a dead process left open: nobody enters it, and it has its row.
+    // Without a supervisor, the server may hand an attempt to a poll that a dead process left open: it enters no body, but has a row.
     if (lost === 'WorkerDied') expect(tried, `entries of ${call}`).toEqual(upTo(course.length + 1))
     else expect(last, `last entry of ${call}`).toBeGreaterThan(course.length)
     const thrown = call.startsWith('model') ? 'ModelError' : 'Error'
@@ -82,7 +82,7 @@ async function eachIsARow(crew: Crew, lost: string, during: During, steps = ONE_
     ).toEqual(
       upTo(last - 1).map((attempt) => {
         if (tried.includes(attempt)) return [attempt, course[attempt - 1] === 'die' ? lost : thrown]
-        // Or the dead process was the one that had to be asked for the events.
+        // Or, with ServiceError, the dead process was the one that had to be asked for the events.
         return [attempt, expect.stringMatching(/^(HeartbeatTimeout|ServiceError)$/)]
       }),
     )
@@ -105,11 +105,11 @@ describe('under a supervisor', () => {
   })
   afterAll(() => crew?.close())
 
-  it('each failed attempt is a row, whether it threw or died', () => eachIsARow(crew, 'WorkerDied', inPeace))
+  it('each failed attempt has a row, whether it threw or died', () => eachIsARow(crew, 'WorkerDied', inPeace))
 
-  it('also those made while Postgres was down', () => eachIsARow(crew, 'WorkerDied', withoutPostgres))
+  it('each failed attempt has a row even if Postgres was down', () => eachIsARow(crew, 'WorkerDied', withoutPostgres))
 
-  it('a tool call that fails for good has a row for each attempt, the last one too', async () => {
+  it('a tool call that fails permanently has a row for each attempt, including the last', async () => {
     const run = await start(crew, [{ model: [], calls: [{ tool: 'look', course: ['throw', 'throw', 'throw', 'throw', 'throw'] }] }])
     await run.result({ timeout: RESULT_MS })
     const { rows } = await rowsMatchEvents(yard.own, run.sessionId)
@@ -118,7 +118,7 @@ describe('under a supervisor', () => {
     expect(rows.tool_calls).toMatchObject([{ status: 'failed', attempt: 4 }])
   })
 
-  it('a model call that fails for good has one too, and the run it fails has a row without an attempt', async () => {
+  it('a model call that fails permanently has a row for each attempt, and the run that it fails has a row without an attempt', async () => {
     const run = await start(crew, [{ model: ['throw', 'die', 'throw', 'throw', 'throw'], calls: [] }])
     expect(await run.settled({ timeout: RESULT_MS })).toMatchObject({ status: 'failed', code: 'was_to_fail' })
     const { rows } = await rowsMatchEvents(yard.own, run.sessionId)
@@ -132,13 +132,13 @@ describe('under a supervisor', () => {
     ])
   })
 
-  it(`sessions beside one another, which lose attempts for each other's sake, have theirs numbered without hole or double (seed ${seed})`, async () => {
+  it(`sessions that lose attempts to one another's deaths number them without gaps or duplicates (seed ${seed})`, async () => {
     const random = seededRandom(seed)
     const plans = Array.from({ length: SESSIONS }, () => someSteps(random, TURNS))
     await yard.postgres.stop()
     const runs = await Promise.all(plans.map((steps) => start(crew, steps)))
     const half = Math.floor(SESSIONS / 2)
-    // Postgres comes back while the others are still at it.
+    // Postgres comes back while the others are still running.
     const ended = runs.map((run) => run.settled({ timeout: RESULT_MS }))
     await Promise.race(ended.slice(0, half))
     await yard.postgres.start()
@@ -147,7 +147,7 @@ describe('under a supervisor', () => {
       const { rows } = await rowsMatchEvents(yard.own, sessionId, { timeoutMs: 60_000 })
       const failed = rowsByCall(rows.errors)
       for (const [call, entered] of yard.enteredIn(sessionId)) {
-        // An attempt may be lost before its body was entered; none is made twice.
+        // An attempt may be lost before its body is entered; none is made twice.
         expect(entered, `entries of ${call} of ${sessionId}`).toEqual([...new Set(entered)].toSorted((one, other) => one - other))
         expect(attemptsOf(failed.get(call)), `rows of ${call} of ${sessionId}`).toEqual(upTo((entered.at(-1) ?? 1) - 1))
       }
@@ -162,9 +162,9 @@ describe('without a supervisor', () => {
   })
   afterAll(() => crew?.close())
 
-  it('each failed attempt is a row, whether it threw or was not heard of again', () =>
+  it('each failed attempt has a row, whether it threw or was never heard from again', () =>
     eachIsARow(crew, 'HeartbeatTimeout', inPeace, size(ONE_BY_ONE.slice(2), ONE_BY_ONE)))
 
-  it('also those made while Postgres was down', () =>
+  it('each failed attempt has a row even if Postgres was down', () =>
     eachIsARow(crew, 'HeartbeatTimeout', withoutPostgres, ONE_BY_ONE.slice(size(1, 0), 2)))
 })

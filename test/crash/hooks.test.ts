@@ -1,4 +1,4 @@
-// A process ends inside a hook: the run ends as it would have, the hook runs again, and its answer and what it reported count once.
+// A process ends inside a hook: the run ends as it would have, the hook runs again, and its answer and its reports count once.
 import { randomUUID } from 'node:crypto'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -33,7 +33,7 @@ async function open(dies: string): Promise<{ session: SessionHandle; ran: () => 
   return { session, ran: async () => (await readFile(file, 'utf8')).trim().split('\n') }
 }
 
-/** The hooks that were recorded, in order, and what each saw. Each is recorded once, and so is its report. */
+/** The recorded hooks, in order, and what each saw. Each hook is recorded once, and so is its report. */
 async function recorded(session: SessionHandle) {
   const events = await eventsOf(session)
   const hooks = ofType(events, 'hook_answered')
@@ -67,9 +67,9 @@ const SEEN = [
 const DEATH = { context: 'model', call_id: null, class: 'WorkerDied', code: null }
 const count = (lines: readonly string[], line: string): number => lines.filter((one) => one === line).length
 
-describe('a process that ends inside a hook', () => {
+describe('a hook whose process ends while it runs', () => {
   it.each(['agentStart', 'turnStart', 'turnEnd', 'preToolUse', 'postToolUse', 'postToolUseFailure', 'agentStop'])(
-    'of %s costs an attempt, and nothing else',
+    'on %s costs one attempt and nothing else',
     async (dies) => {
       const { session, ran } = await open(dies)
       expect((await (await session.send('go')).result({ timeout: '120s' })).text).toBe('done')
@@ -78,21 +78,21 @@ describe('a process that ends inside a hook', () => {
       expect(saw).toEqual(SEEN)
       const lines = await ran()
       expect([count(lines, 'work'), count(lines, 'fail')]).toEqual([1, 1])
-      // An answer that was complete is not requested again, and the hooks before its request keep their word.
+      // A complete answer is not requested again, and the hooks before its request keep their answers.
       expect([count(lines, 'model in turn 1'), count(lines, 'model in turn 2')]).toEqual([1, 1])
       const isAfterAnswer = dies === 'preToolUse' || dies === 'agentStop'
       expect(count(lines, 'turnStart in turn 1')).toBe(dies === 'turnStart' ? 2 : 1)
       const died = hooks.filter(({ on, attempt }) => on === dies && attempt === 2)
       expect(died.length).toBeGreaterThan(0)
       if (isAfterAnswer) expect(hooks.filter(({ on, attempt }) => on === 'turnStart' && attempt > 1)).toEqual([])
-      // Beside the failure of the tool: a hook of turns dies for each of them, and both ends are seen by the second turn's model call.
+      // Besides the tool's failure: a hook on turns dies once per turn, and the second turn's model call runs the turnEnd hooks of both.
       const attempts = { turnStart: [1, 1], turnEnd: [1, 2] }[dies] ?? [1]
       const rows = (await rig.errors(session.id, attempts.length + 1)).filter(({ context }) => context !== 'tool:fail')
       expect(rows).toEqual(attempts.map((attempt) => ({ ...DEATH, attempt })))
     },
   )
 
-  it('that runs because its run was interrupted lets the hook run again', async () => {
+  it('runs again even if the interruption of its run started it', async () => {
     const { session } = await open('postToolUse')
     const run = await session.send('wait')
     await until(async () => (await run.settled()).status === 'waiting')
@@ -105,7 +105,7 @@ describe('a process that ends inside a hook', () => {
     expect(ofType(await eventsOf(session), 'hooks_ended')).toMatchObject([{ run: 1, turn: 1 }])
   })
 
-  it('whenever it runs is given up after five deaths once its run has ended, and does not hold up the next run', async () => {
+  it('is abandoned after five deaths if its run has ended, and does not hold up the next run', async () => {
     const { session, ran } = await open('postToolUse, always')
     const run = await session.send('wait')
     await until(async () => (await run.settled()).status === 'waiting')

@@ -1,4 +1,4 @@
-// A supervised process is killed while it holds a call: each kind of call goes on as its effect allows, and nobody does anything.
+// A supervised process is killed while it holds a call: each kind of call resumes as its effect allows, without intervention.
 import type { HeldCall } from 'pawl/worker'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { HeldMark, MarkFilter } from './support/ledger.ts'
@@ -7,7 +7,7 @@ import { type Rig, startRig, type Supervised, until } from './support/rig.ts'
 
 const call = (tool: string, input: { tells?: boolean } = {}): Plan => [[{ tool, input: { name: 'a', ...input } }]]
 
-describe('a process that is killed', () => {
+describe('when a process is killed', () => {
   let rig: Rig
   let workers: Supervised
 
@@ -18,9 +18,9 @@ describe('a process that is killed', () => {
 
   afterAll(() => rig.close())
 
-  /** Runs the plan and kills the process of the first mark that fits, there and then. */
+  /** Runs the plan and kills the process of the first mark that fits `at`, at that mark. */
   async function killedAt(plan: Plan, at: MarkFilter) {
-    // A spare will do: the one that was killed last may still be starting again.
+    // One spare is enough: the successor of the process that was killed last may still be starting.
     await workers.serving(2)
     const held = rig.ledger.holdNext(at)
     const run = await rig.start(plan)
@@ -38,7 +38,7 @@ describe('a process that is killed', () => {
 
   const died = (context: string, callId: string | null) => ({ context, call_id: callId, attempt: 1, class: 'WorkerDied', code: null })
 
-  it('within a model call has the model asked again', async () => {
+  it('during a model call, the model is asked again', async () => {
     const plan = call('look')
     const { text, errors, marks } = await killedAt(plan, { stage: 'model' })
     expect(text).toBe(peacefulAnswer(plan))
@@ -50,7 +50,7 @@ describe('a process that is killed', () => {
     expect(errors).toEqual([died('model', null)])
   })
 
-  it('within the call of a fallback has the fallback asked again, and not the model before it', async () => {
+  it('during a call to a fallback, the fallback is asked again, and not the model before it', async () => {
     await workers.serving(2)
     const held = rig.ledger.holdNext({ stage: 'model', what: 'model' })
     const run = await rig.start([], 'guarded')
@@ -68,7 +68,7 @@ describe('a process that is killed', () => {
     ])
   })
 
-  it('by a call for the second time: its further deaths take no other call with them', async () => {
+  it('by a call for the second time, further deaths that it causes take no other calls with them', async () => {
     await workers.serving()
     const guilty = await rig.start(call('crash'))
     const isGuilty = ({ sessionId }: HeldCall): boolean => sessionId === guilty.sessionId
@@ -80,7 +80,7 @@ describe('a process that is killed', () => {
     for (const { sessionId } of others) expect(await rig.errors(sessionId, 0)).toEqual([])
   })
 
-  it('within a read has it read again', async () => {
+  it('during a read, the read is repeated', async () => {
     const plan = call('look')
     const { text, errors, marks } = await killedAt(plan, { stage: 'entered', what: 'look' })
     expect(text).toBe(peacefulAnswer(plan))
@@ -88,7 +88,7 @@ describe('a process that is killed', () => {
     expect(errors).toEqual([died('tool:look', 't_1_1_0')])
   })
 
-  it.each(['entered', 'left'] as const)('within an idempotent call (%s) has it repeated with the same key', async (stage) => {
+  it.each(['entered', 'left'] as const)('during an idempotent call (%s), the call is repeated with the same key', async (stage) => {
     const plan = call('put')
     const { text, errors, marks } = await killedAt(plan, { stage, what: 'put' })
     expect(text).toBe(peacefulAnswer(plan))
@@ -99,7 +99,7 @@ describe('a process that is killed', () => {
     expect(errors).toEqual([died('tool:put', 't_1_1_0')])
   })
 
-  it('within an external call that did not happen asks verify, and enters the body once more', async () => {
+  it('during an external call that did not happen, verify is asked, and the body is entered once more', async () => {
     const plan = call('charge')
     const { text, errors, marks, tooEarly } = await killedAt(plan, { stage: 'entered', what: 'charge' })
     expect(text).toBe(peacefulAnswer(plan))
@@ -111,7 +111,7 @@ describe('a process that is killed', () => {
     expect(errors).toEqual([died('tool:charge', 't_1_1_0')])
   })
 
-  it('within an external call that happened asks verify, and never enters the body again', async () => {
+  it('during an external call that happened, verify is asked, and the body is never entered again', async () => {
     const plan = call('charge')
     const { text, errors, marks, tooEarly } = await killedAt(plan, { stage: 'left', what: 'charge' })
     expect(text).toBe(peacefulAnswer(plan))
@@ -122,7 +122,7 @@ describe('a process that is killed', () => {
     expect(errors).toEqual([died('tool:charge', 't_1_1_0')])
   })
 
-  it('within an external call whose verify cannot tell says so to the model, and never enters the body again', async () => {
+  it('during an external call whose verify cannot tell, the model is told so, and the body is never entered again', async () => {
     const { text, errors, marks } = await killedAt(call('charge', { tells: false }), { stage: 'entered', what: 'charge' })
     expect(text).toMatch(/^Done: The outcome of this call is unknown/)
     expect(marks('entered')).toHaveLength(1)
@@ -130,14 +130,14 @@ describe('a process that is killed', () => {
     expect(errors).toEqual([died('tool:charge', 't_1_1_0')])
   })
 
-  it('within an external call that has no verify says so to the model, and never enters the body again', async () => {
+  it('during an external call without verify, the model is told the outcome is unknown, and the body is never entered again', async () => {
     const { text, errors, marks } = await killedAt(call('post'), { stage: 'entered', what: 'post' })
     expect(text).toMatch(/^Done: The outcome of this call is unknown/)
     expect(marks('entered')).toHaveLength(1)
     expect(errors).toEqual([died('tool:post', 't_1_1_0')])
   })
 
-  it('within a verify has it asked again', async () => {
+  it('during verify, verify is asked again', async () => {
     const plan = call('charge')
     await workers.serving(2)
     const entered = rig.ledger.holdNext({ stage: 'entered', what: 'charge' })
@@ -151,7 +151,7 @@ describe('a process that is killed', () => {
     expect(rig.ledger.marks({ session: run.sessionId, stage: 'applied' })).toHaveLength(1)
   })
 
-  it('is replaced: another one is told of, serves, and stands in pids()', async () => {
+  it('another one replaces it: it is reported in events, serves, and is listed by pids()', async () => {
     await workers.serving()
     const before = workers.supervisor.pids()
     const [victim = expect.fail('no process')] = before
@@ -170,7 +170,7 @@ describe('a process that is killed', () => {
   })
 })
 
-describe('a call that takes its process with it each time', () => {
+describe('a call that kills its process each time', () => {
   let rig: Rig
 
   beforeAll(async () => {
@@ -180,7 +180,7 @@ describe('a call that takes its process with it each time', () => {
 
   afterAll(() => rig.close())
 
-  it('ends as an error result after a few deaths if it is a tool, and the session goes on', async () => {
+  it('ends with an error result after a few deaths if it is a tool call, and the session continues', async () => {
     const run = await rig.start([[{ tool: 'crash', input: { name: 'a' } }], [{ tool: 'look', input: { name: 'b' } }]])
     const { text } = await run.result()
     expect(text).toMatch(/^Done: .*given up.*; look b$/)
@@ -190,13 +190,13 @@ describe('a call that takes its process with it each time', () => {
     expect(errors.map(({ attempt, class: of }) => [attempt, of])).toEqual([1, 2, 3, 4, 5].map((attempt) => [attempt, 'WorkerDied']))
   })
 
-  it('puts the session into error if it is the model', async () => {
+  it('puts the session into error if it is a model call', async () => {
     const run = await rig.start(['crash'])
     const { status, error } = await until(async () => {
       const state = await rig.pawl.session(run.sessionId).state()
       return state.status === 'error' ? state : undefined
     })
-    // It is tried again later, by itself.
+    // pawl retries it later.
     expect({ status, error }).toMatchObject({ status: 'error', error: { code: 'worker_died', nextAttemptAt: expect.any(Number) } })
     await rig.pawl.session(run.sessionId).interrupt()
     expect(rig.ledger.marks({ session: run.sessionId, stage: 'model' })).toHaveLength(5)

@@ -5,7 +5,7 @@ import { type Rig, startRig, type Supervised, until } from './support/rig.ts'
 
 const call = (tool: string, ms?: number): Plan => [[{ tool, input: { name: 'a', ...(ms !== undefined && { ms }) } }]]
 
-describe('an orchestrator that is killed', () => {
+describe('an orchestrator', () => {
   let rig: Rig
   let workers: Supervised
 
@@ -25,12 +25,12 @@ describe('an orchestrator that is killed', () => {
     await until(() => workers.events.slice(from).some(({ event }) => event === 'orchestrator_ready'))
   }
 
-  /** Whether the server has had a heartbeat of its call since then, or the call has ended. */
+  /** Whether the server has received a heartbeat of the session's call since then, or the call has ended. */
   async function hasSpoken(sessionId: string, since: number): Promise<boolean> {
     return (await rig.lastHeartbeat(sessionId)) > since || (await rig.pendingActivities(sessionId)).length === 0
   }
 
-  it('leaves the bodies that its executors run alone: each one finishes once, and is answered for once', async () => {
+  it('that is killed does not disturb the bodies that its executors run: each finishes once and is answered for once', async () => {
     const tools = ['look', 'put', 'charge', 'post'] as const
     const held = []
     for (const what of tools) {
@@ -50,7 +50,7 @@ describe('an orchestrator that is killed', () => {
     expect(workers.events.filter(({ event }) => event === 'worker_died')).toEqual([])
   })
 
-  it('has the answers taken that came while there was none', async () => {
+  it('that is killed loses no answer that comes before another one serves', async () => {
     const mark = rig.ledger.holdNext({ stage: 'entered', what: 'charge' })
     const run = await rig.start(call('charge'))
     const held = await mark
@@ -64,7 +64,7 @@ describe('an orchestrator that is killed', () => {
     expect(await rig.errors(run.sessionId, 0)).toEqual([])
   })
 
-  it('together with an executor: an external body that it held is known to have died, without waiting for its silence', async () => {
+  it('that is killed together with an executor does not delay verify: the death is known before a heartbeat is missed', async () => {
     await workers.serving()
     const mark = rig.ledger.holdNext({ stage: 'entered', what: 'charge' })
     const run = await rig.start(call('charge'))
@@ -77,7 +77,7 @@ describe('an orchestrator that is killed', () => {
     expect(rig.ledger.marks({ session: run.sessionId, stage: 'applied' })).toHaveLength(1)
   })
 
-  it('has a model call answered that was under way', async () => {
+  it('that is killed does not disturb a model call that is under way', async () => {
     const mark = rig.ledger.holdNext({ stage: 'model' })
     const run = await rig.start(call('look'))
     const held = await mark
@@ -88,7 +88,7 @@ describe('an orchestrator that is killed', () => {
     expect(await rig.errors(run.sessionId, 0)).toEqual([])
   })
 
-  it('is noticed to be gone by no attempt: heartbeats go on from the next one', async () => {
+  it('that is killed goes unnoticed by running attempts: the next one continues their heartbeats', async () => {
     // Longer than the heartbeat timeout.
     const plan = call('dawdle', 14_000)
     const entered = rig.ledger.reached({ stage: 'entered', what: 'dawdle' })
@@ -100,7 +100,7 @@ describe('an orchestrator that is killed', () => {
     expect(await rig.errors(run.sessionId, 0)).toEqual([])
   })
 
-  it('again half a second after another one serves and has spoken for its calls, for longer than any heartbeat timeout, costs no attempt', async () => {
+  it('that is killed half a second after each takeover, for longer than any heartbeat timeout, costs no attempt', async () => {
     const plans = [call('dawdle', 20_000), call('dawdle', 20_000)]
     const runs = []
     for (const plan of plans) {
@@ -123,7 +123,7 @@ describe('an orchestrator that is killed', () => {
     }
   })
 
-  it('and the executor that holds a call killed after it: the death is confirmed, and the call is resumed by its effect', async () => {
+  it('that is killed before an executor does not hide the later death: the call resumes as its effect allows', async () => {
     await workers.serving()
     const mark = rig.ledger.holdNext({ stage: 'entered', what: 'put' })
     const run = await rig.start(call('put'))
@@ -135,7 +135,7 @@ describe('an orchestrator that is killed', () => {
     expect(await rig.errors(run.sessionId, 1)).toMatchObject([{ context: 'tool:put', attempt: 1, class: 'WorkerDied' }])
   })
 
-  it('can be interrupted like any other: the stop reaches a body that an earlier orchestrator had given out', async () => {
+  it('that is killed does not prevent an interrupt: the stop reaches a body that an earlier orchestrator had started', async () => {
     await workers.serving()
     const mark = rig.ledger.holdNext({ stage: 'entered', what: 'overlook' })
     const run = await rig.start(call('overlook', 60_000))
@@ -145,7 +145,7 @@ describe('an orchestrator that is killed', () => {
     expect(await run.settled()).toMatchObject({ status: 'interrupted' })
   })
 
-  it('can be interrupted while there is none: the next one stops the body that is running', async () => {
+  it('that is killed does not lose an interrupt: the next one stops the body that is running', async () => {
     await workers.serving()
     const mark = rig.ledger.holdNext({ stage: 'entered', what: 'look' })
     const run = await rig.start(call('look'))
@@ -160,7 +160,7 @@ describe('an orchestrator that is killed', () => {
     expect(await rig.errors(run.sessionId, 0)).toEqual([])
   })
 
-  it('may be paused: what its executors finish meanwhile is taken when it comes back, and nothing is done twice', async () => {
+  it('that is paused accepts what its executors finished meanwhile once it is resumed, and nothing is done twice', async () => {
     await workers.serving()
     const mark = rig.ledger.holdNext({ stage: 'entered', what: 'charge' })
     const run = await rig.start(call('charge'))

@@ -1,21 +1,21 @@
-// The parent is killed, alone or with all that it started: what was running is resumed elsewhere, and no process is left.
+// The supervisor is killed, alone or with all processes it started: what was running resumes elsewhere, and no process is left.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Plan, peacefulAnswer } from './support/plan.ts'
 import { isAlive, type Rig, type ServingProcess, startRig, until } from './support/rig.ts'
 
 const call = (tool: string, ms?: number): Plan => [[{ tool, input: { name: 'a', ...(ms !== undefined && { ms }) } }]]
-/** What heartbeats and the sticky timeout may take where no parent speaks for the dead. */
+/** What heartbeats and the sticky timeout may take when no supervisor reports a death. */
 const NOTICED_MS = 15_000
-/** The tool's timeout, and the grace after it: then no body can be alive. */
+/** The tool's timeout plus the grace after it; then no body can be alive. */
 const SURELY_DEAD_MS = 4_000 + 5_000
 
-/** A supervisor's process and the processes that it started. */
+/** The process of a supervisor and the processes that it started. */
 interface Group {
   supervisor: ServingProcess
   pids(): number[]
 }
 
-describe('a supervisor that is killed', () => {
+describe('when a supervisor is killed', () => {
   let rig: Rig
   let groups: Group[] = []
 
@@ -25,7 +25,7 @@ describe('a supervisor that is killed', () => {
 
   afterAll(() => rig.close())
 
-  /** Tops up to so many groups. Two are as two machines: what the workers of one hold is not for the other to know. */
+  /** Starts groups until there are `count`. Two groups are like two machines: neither knows what the other's workers hold. */
   async function have(count: number): Promise<void> {
     groups.push(...(await Promise.all(Array.from({ length: count - groups.length }, startGroup))))
   }
@@ -38,14 +38,14 @@ describe('a supervisor that is killed', () => {
     return { supervisor, pids: () => [supervisor.pid, ...processes()] }
   }
 
-  /** Takes the group that the process belongs to out of service. */
+  /** Removes the group that the process belongs to from those in use, and returns it. */
   function doomed(pid: number): Group {
     const group = groups.find((one) => one.pids().includes(pid)) ?? expect.fail(`${pid} is of no group`)
     groups = groups.filter((one) => one !== group)
     return group
   }
 
-  it('together with its processes has what they held go on elsewhere within seconds', async () => {
+  it('together with its processes, what they held resumes elsewhere within seconds', async () => {
     await have(1)
     const calls = []
     for (const [what, stage] of [
@@ -72,7 +72,7 @@ describe('a supervisor that is killed', () => {
     await until(() => !pids.some(isAlive))
   })
 
-  it('takes its processes with it, and what they held is resumed elsewhere: nobody could confirm their deaths', async () => {
+  it('its processes end with it; what they held resumes elsewhere after missed heartbeats, as nothing confirms their deaths', async () => {
     await have(2)
     const held = rig.ledger.holdNext({ stage: 'entered', what: 'put' })
     const run = await rig.start(call('put'))
@@ -85,7 +85,7 @@ describe('a supervisor that is killed', () => {
     expect(await rig.errors(run.sessionId, 1)).toMatchObject([{ context: 'tool:put', attempt: 1, class: 'HeartbeatTimeout' }])
   })
 
-  it('while its processes are still starting leaves none of them', async () => {
+  it('while its processes are still starting, none of them is left', async () => {
     const supervisor = await rig.serve('supervise', { until: 'started' })
     const pids = supervisor.lines.flatMap((line) => /^started (\d+)$/.exec(line)?.[1] ?? []).map(Number)
     expect(pids.length).toBeGreaterThan(0)
@@ -93,7 +93,7 @@ describe('a supervisor that is killed', () => {
     await until(() => !pids.some(isAlive))
   })
 
-  it('together with its processes has an external call verified once its time is over', async () => {
+  it('together with its processes, an external call is verified once its time is over', async () => {
     await have(2)
     const held = rig.ledger.holdNext({ stage: 'entered', what: 'charge' })
     const run = await rig.start(call('charge'))
@@ -111,14 +111,14 @@ describe('a supervisor that is killed', () => {
     expect(error).toMatchObject({ context: 'tool:charge', attempt: 1, class: 'HeartbeatTimeout' })
   })
 
-  it('is not needed to end well: asked by SIGTERM, all finish and record what they hold', async () => {
+  it('by SIGTERM, all processes first finish and record what they hold', async () => {
     await have(2)
     const held = rig.ledger.holdNext({ stage: 'entered', what: 'put' })
     const run = await rig.start(call('put'))
     const mark = await held
     const { supervisor, pids } = doomed(mark.pid)
     process.kill(supervisor.pid, 'SIGTERM')
-    // The executor that holds it, its orchestrator, and their parent wait for it.
+    // The executor that holds it, its orchestrator and their supervisor wait for it.
     await until(() => pids().filter(isAlive).length >= 3)
     mark.release()
     expect(await supervisor.ended).toEqual([0, null])

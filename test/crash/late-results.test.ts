@@ -1,4 +1,4 @@
-// A server that cannot be reached while external bodies run: what they have done is taken when it can be told, however late.
+// A server that cannot be reached while external bodies run: it accepts their results once they can be delivered, however late.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { RunHandle } from 'pawl/client'
 import { afterAll, beforeAll, expect, inject, it } from 'vitest'
@@ -8,7 +8,7 @@ import type { HeldMark } from './support/ledger.ts'
 import { type Plan, peacefulAnswer } from './support/plan.ts'
 import { type Rig, startRig, type Supervised, until } from './support/rig.ts'
 
-/** Nobody can be asked about the one; `verify` about the other. */
+/** The first has no `verify`; the second has one. */
 const TOOLS = ['entrust', 'dawdle'] as const
 type Tool = (typeof TOOLS)[number]
 
@@ -43,7 +43,7 @@ async function held(tool: Tool): Promise<Held> {
   return { tool, run, mark: await mark }
 }
 
-/** Its body was entered once and had its effect once; no question was asked of anyone. */
+/** The body was entered once and had its effect once; neither verify nor a person was asked. */
 async function inOneGo({ tool, run }: Held): Promise<void> {
   expect((await run.result()).text).toBe(peacefulAnswer(call(tool)))
   const marks = rig.ledger.marks({ session: run.sessionId, what: tool })
@@ -53,11 +53,11 @@ async function inOneGo({ tool, run }: Held): Promise<void> {
   const events = await eventsOf(rig.pawl.session(run.sessionId))
   expect(ofType(events, 'tool_unknown')).toEqual([])
   expect(ofType(events, 'tool_completed')).toHaveLength(1)
-  // What the body reported comes with its result.
+  // What the body reported arrives with its result.
   expect(ofType(events, 'emitted').map(({ name }) => name)).toEqual(tool === 'dawdle' ? ['dawdled'] : [])
 }
 
-it('a server that is away for 3 s in the middle of external calls has nobody asked, and nothing verified', async () => {
+it('when the server is unreachable for 3 s during external calls, neither a person nor verify is asked', async () => {
   const [during, after] = [await held('entrust'), await held('dawdle')]
   network.hold()
   await sleep(1_500)
@@ -71,7 +71,7 @@ it('a server that is away for 3 s in the middle of external calls has nobody ask
   }
 })
 
-it('a server that gives the attempts up takes their results all the same, whether the bodies ended before or after', async () => {
+it('a server that has timed attempts out still accepts their results, whether the bodies ended before or after', async () => {
   const during = await Promise.all([held('entrust'), held('dawdle')])
   const after: Awaited<ReturnType<typeof held>>[] = []
   for (const tool of TOOLS) after.push(await held(tool))

@@ -1,16 +1,16 @@
-// Calls that take long, with and without the event loop: no death, no second time, and the neighbours go on undisturbed.
+// Long calls, whether or not they block the event loop: no process dies, no call is repeated, and the neighbours continue undisturbed.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Plan, type PlannedCall, peacefulAnswer } from './support/plan.ts'
 import { type Rig, startRig, type Supervised } from './support/rig.ts'
 
 const BLOCKED_MS = 30_000
-/** Longer than the SDK's core waits for an attempt of which it hears nothing: the heartbeat timeout and 5 s. */
+/** Longer than the SDK's core waits for an attempt that does not report: the heartbeat timeout plus 5 s. */
 const LONG_MS = 12_000
 
 const long = (tool: string, ms: number): Plan => [[{ tool, input: { name: 'a', ms } }], [call('look', 'b')]]
 const call = (tool: string, name: string): PlannedCall => ({ tool, input: { name } })
 
-describe.each(['supervised', 'unsupervised'] as const)('%s, a call that takes long', (kind) => {
+describe.each(['supervised', 'unsupervised'] as const)('in a worker that is %s, a long call', (kind) => {
   let rig: Rig
   let workers: Supervised | undefined
 
@@ -22,7 +22,7 @@ describe.each(['supervised', 'unsupervised'] as const)('%s, a call that takes lo
 
   afterAll(() => rig.close())
 
-  /** Runs the plan and expects it to go as in peace: every body entered once, nothing verified, nothing failed. */
+  /** Runs the plan and expects no trouble: every body is entered once, nothing is verified, and nothing fails. */
   async function inPeace(plan: Plan): Promise<string> {
     const run = await rig.start(plan)
     const { text } = await run.result()
@@ -36,7 +36,7 @@ describe.each(['supervised', 'unsupervised'] as const)('%s, a call that takes lo
     return session
   }
 
-  /** Runs the plan and expects its first call to be made twice, for it threw. */
+  /** Runs the plan and expects its first call to be made twice, because its first attempt throws. */
   async function triedAgain(plan: Plan): Promise<void> {
     const run = await rig.start(plan)
     const { text } = await run.result()
@@ -46,8 +46,8 @@ describe.each(['supervised', 'unsupervised'] as const)('%s, a call that takes lo
     expect(await rig.errors(run.sessionId, 1)).toMatchObject([{ call_id: 't_1_1_0', attempt: 1, class: 'Error' }])
   }
 
-  it('is executed once and its answer is taken, also when it blocks the event loop beside healthy neighbours', async () => {
-    // Neighbours: one that lasts over most of the block, and one that may take far less time than the block does.
+  it('is executed once and its answer is used, even if it blocks the event loop beside healthy neighbours', async () => {
+    // Neighbours: one that lasts for most of the block, and one whose timeout is far shorter than the block.
     const dawdling = rig.ledger.reached({ stage: 'entered', what: 'dawdle' })
     const neighbour = inPeace(long('dawdle', BLOCKED_MS - 5_000))
     await dawdling
@@ -62,7 +62,7 @@ describe.each(['supervised', 'unsupervised'] as const)('%s, a call that takes lo
     expect(workers?.events.filter(({ event }) => event === 'worker_died') ?? []).toEqual([])
   })
 
-  it('is executed once and its answer is taken at once, be it of a tool or of the model, or is tried again when it threw', async () => {
+  it('is executed once and its answer is used at once, whether it calls a tool or the model, and is retried if it throws', async () => {
     const slowModel = rig.ledger.holdNext({ stage: 'model' })
     const asking = inPeace([[call('look', 'a')]])
     const model = await slowModel

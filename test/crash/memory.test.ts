@@ -1,4 +1,4 @@
-// An agent that writes its memory, whose worker processes are killed around each append: no text is there twice, and none is missing.
+// An agent that writes its memory, whose worker processes are killed around each append: no text is stored twice, and none is missing.
 import type { Json } from 'pawl'
 import type { SessionHandle } from 'pawl/client'
 import { expect, it } from 'vitest'
@@ -14,7 +14,7 @@ async function outcome(session: SessionHandle): Promise<Json> {
   return { memory: (await session.memory()) as unknown as Json, told }
 }
 
-it('has each text once, wherever a process is killed', { timeout: 900_000 }, async () => {
+it('a memory has each text once, wherever a process is killed', { timeout: 900_000 }, async () => {
   const mind = await sameMindWhereverKilled('keepers', /^(model:1:[23]|tool:t_1_[12]_\d)\//, outcome)
   expect(mind).toEqual({
     memory: [{ block: 'notes', content: 'The first part is done, and the second.\nAll is well.', maxChars: 500 }],

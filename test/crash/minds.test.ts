@@ -1,4 +1,4 @@
-// One agent with plan, memory, slices and hooks, killed at its boundaries: all of them are as in peace, and each hook's answer counts once.
+// One agent with plan, memory, slices and hooks, killed at its boundaries: each ends as without kills, and each hook's answer counts once.
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -45,7 +45,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true })
 })
 
-/** What has become of the agent's mind, and what its hooks have said, without what differs between sessions. */
+/** What became of the agent's mind, and what its hooks answered, without what differs between sessions. */
 async function mindOf(session: SessionHandle): Promise<Json> {
   const plan = await session.plan()
   const memory = await session.memory()
@@ -58,7 +58,7 @@ async function mindOf(session: SessionHandle): Promise<Json> {
   }
 }
 
-const title = `is the same wherever a process is killed while it has a plan of $steps steps (seed ${seed}, again with PAWL_SEED)`
+const title = `a mind with a plan of $steps steps is the same wherever a process is killed (seed ${seed}, again with PAWL_SEED)`
 
 it.each(CASES)(title, { timeout: 1_800_000 }, async ({ steps, only, random, timeout }) => {
   let mind: Json = null

@@ -25,7 +25,7 @@ afterAll(async () => {
   if (folder) await rm(folder, { recursive: true })
 })
 
-/** A run whose model gives answers of these kinds; each of them kills the process that checks it first. */
+/** A run whose model returns answers of these kinds; each answer kills the first process that checks it. */
 async function give(...kinds: readonly ('good' | 'bad')[]): Promise<{ settled: RunSettled; session: SessionHandle; lines: string[] }> {
   const id = `giver-${randomUUID()}`
   const file = join(folder, id)
@@ -35,7 +35,7 @@ async function give(...kinds: readonly ('good' | 'bad')[]): Promise<{ settled: R
   return { settled, session, lines: (await readFile(file, 'utf8')).trim().split('\n') }
 }
 
-/** What is written down if every answer is given once and checked twice. */
+/** The lines that are written if every answer is given once and checked twice. */
 const twice = (turns: number): string[] =>
   Array.from({ length: turns }, (_, index) => index + 1).flatMap((turn) => [`model in turn ${turn}`, `checked ${turn}`, `checked ${turn}`])
 
@@ -60,7 +60,7 @@ describe('a process that is killed while it checks an output', () => {
     expect(ofType(await eventsOf(session), 'tool_failed')).toMatchObject([{ turn: 1, code: 'invalid_output' }])
   })
 
-  it('does not use up what the model may try: the fourth answer that does not match ends the run', async () => {
+  it('does not count as a wrong answer: the fourth answer that does not match ends the run', async () => {
     const { settled, session, lines } = await give('bad', 'bad', 'bad', 'bad', 'good')
     expect(settled).toMatchObject({ status: 'failed', code: 'invalid_output' })
     expect(lines).toEqual(twice(4))

@@ -1,4 +1,4 @@
-// Processes that the supervisor kills: those that stand still for too long, and those that hold a body past its time.
+// Processes that the supervisor kills: those that are frozen for too long, and those that hold a body past its timeout.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Plan, peacefulAnswer } from './support/plan.ts'
 import { type Rig, startRig, type Supervised } from './support/rig.ts'
@@ -18,7 +18,7 @@ describe('a supervised process', () => {
 
   const deaths = (): unknown[] => workers.events.filter(({ event }) => event === 'worker_died')
 
-  it('whose event loop stands still for too long is killed before anything is verified', async () => {
+  it('whose event loop is blocked for too long is killed before anything is verified', async () => {
     const before = deaths().length
     const run = await rig.start(plan('block', 60_000))
     const { text } = await run.result()
@@ -30,11 +30,11 @@ describe('a supervised process', () => {
     expect(deaths().slice(before)).toEqual([expect.objectContaining({ pid: marks[0]?.pid, signal: 'SIGKILL' })])
   })
 
-  it('that holds an external body past its timeout and grace is killed before verify is asked, and other calls move away at once', async () => {
+  it('that holds an external body past its timeout and grace is killed before verify is asked; its other calls move at once', async () => {
     await workers.serving()
     const { neighbour, overrun } = await sameProcess()
     const { sessionId: session } = overrun
-    // Not told to go on: it moves to the other executor when the overdue body's grace is over.
+    // It is never released: it moves to the other executor when the overdue body's grace is over.
     expect((await neighbour.result()).text).toBe(peacefulAnswer(plan('look')))
     const { text } = await overrun.result()
     expect(text).toBe(peacefulAnswer(plan('overrun', 60_000)))
@@ -65,7 +65,7 @@ describe('a supervised process', () => {
     expect(deaths().slice(before)).toHaveLength(1)
   })
 
-  it('keeps its neighbours when a body that may be repeated ignores its timeout: the attempt failed, and nothing is killed', async () => {
+  it('is not killed when a repeatable body ignores its timeout: only the attempt fails', async () => {
     await workers.serving()
     const before = deaths().length
     const runs = await Promise.all(['overlook', 'overput'].map((tool) => rig.start(plan(tool, 20_000))))
@@ -77,7 +77,7 @@ describe('a supervised process', () => {
     expect(deaths().slice(before)).toEqual([])
   })
 
-  it('that is paused for too long is killed as it is, and nothing is done twice', async () => {
+  it('that is paused for too long is killed while paused, and nothing is done twice', async () => {
     await workers.serving()
     const entered = rig.ledger.holdNext({ stage: 'entered', what: 'charge' })
     const run = await rig.start(plan('charge'))
@@ -91,7 +91,7 @@ describe('a supervised process', () => {
     expect(await rig.errors(session, 1)).toMatchObject([{ attempt: 1, class: 'WorkerDied', code: 'stuck_loop' }])
   })
 
-  /** A read that is held, and an overrunning call, in one process: the other one has a read, too, which then finishes. */
+  /** A held read and an overrunning call in one process. The other process gets a read as well, which then finishes. */
   async function sameProcess() {
     const held = []
     for (let i = 0; i < 2; i++) {

@@ -1,4 +1,4 @@
-// Deaths where users bring a data converter: what is known of a dead attempt goes through it, in heartbeats and in failures.
+// Deaths when users bring a data converter: what is known of a dead attempt passes through it, in heartbeats and in failures.
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { dataConverter as encrypting } from '../support/own/encrypting.ts'
@@ -11,7 +11,7 @@ const call = (tool: string): Plan => [[{ tool, input: { name: 'a' } }]]
 describe.each([
   { kind: 'a payload converter of another encoding', file: 'reversing', dataConverter: reversing },
   { kind: 'a codec that refuses what it has not encoded', file: 'encrypting', dataConverter: encrypting },
-])('$kind', ({ file, dataConverter }) => {
+])('with $kind', ({ file, dataConverter }) => {
   const module = fileURLToPath(new URL(`../support/own/${file}.ts`, import.meta.url))
   let rig: Rig
   let workers: Supervised
@@ -33,7 +33,7 @@ describe.each([
   it.each([
     ['executor', 'WorkerDied'],
     ['worker', 'HeartbeatTimeout'],
-  ] as const)('an external body that is entered when its %s is killed is entered once, and verify answers for it', async (whom, loss) => {
+  ] as const)('an external body whose %s is killed is entered once, and verify answers for it', async (whom, loss) => {
     await workers.serving()
     const held = rig.ledger.holdNext({ stage: 'left', what: 'charge' })
     const run = await rig.start(call('charge'))
@@ -44,7 +44,7 @@ describe.each([
     expect(await rig.errors(run.sessionId, 1)).toMatchObject([{ context: 'tool:charge', attempt: 1, class: loss }])
   })
 
-  it.each(['executor', 'worker'] as const)('what a body said before its %s was killed reaches the next attempt', async (whom) => {
+  it.each(['executor', 'worker'] as const)('progress that a body made before its %s was killed reaches the next attempt', async (whom) => {
     await workers.serving()
     const held = rig.ledger.holdNext({ stage: 'entered', what: 'climb' })
     const run = await rig.start(call('climb'))

@@ -1,4 +1,4 @@
-// Executors that end by what their own code does, or die at moments that no tool can see: each call resumes as its effect allows.
+// Executors that their own code ends, or that die at a moment no tool can observe: each call resumes as its effect allows.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Plan, peacefulAnswer } from './support/plan.ts'
@@ -11,7 +11,7 @@ const call = (tool: string, how?: string): Plan => [[{ tool, input: { name: 'a',
 let rig: Rig
 let workers: Supervised
 
-// One executor: whatever runs at the same time shares it, and its death.
+// One executor, so calls that run at the same time share it and die with it.
 beforeAll(async () => {
   rig = await startRig()
   workers = await rig.supervise({ processes: 1, executorMemory: HEAP_MB })
@@ -23,14 +23,14 @@ const executor = (): number => workers.supervisor.pids()[0] ?? expect.fail('no e
 const attempts = (session: string, stage: 'entered' | 'applied' | 'verify' | 'model', what?: string): number[] =>
   rig.ledger.marks({ session, stage, ...(what !== undefined && { what }) }).map(({ attempt }) => attempt)
 
-/** The calls that the newest dead executor held. */
+/** The calls that the executor held when it died. */
 async function heldByTheDead(pid: number): Promise<string[]> {
   const died = await until(() => workers.events.find((event) => event.event === 'worker_died' && event.pid === pid))
   return died.event === 'worker_died' ? died.calls.map(({ call: id }) => id) : []
 }
 
-describe('an executor that dies between being given a job and accepting it', () => {
-  it('has the tool call given to another one: no attempt is counted, and the body is entered once', async () => {
+describe('when an executor dies between being given a job and accepting it', () => {
+  it('another one gets the tool call: no attempt is counted, and the body is entered once', async () => {
     const run = await rig.start(call('permit'))
     const { pending } = await until(async () => {
       const end = await run.settled()
@@ -42,7 +42,7 @@ describe('an executor that dies between being given a job and accepting it', () 
     process.kill(pid, 'SIGSTOP')
     await rig.pawl.session(run.sessionId).approve('t_1_1_0', { digest })
     await until(async () => (await rig.startedActivities(run.sessionId)).includes('executeTool'))
-    // From there it is a moment until the executor has it.
+    // A moment later, it has been sent to the executor.
     await sleep(1_000)
     process.kill(pid, 'SIGKILL')
     expect(await heldByTheDead(pid)).toEqual(['t_1_1_0'])
@@ -51,7 +51,7 @@ describe('an executor that dies between being given a job and accepting it', () 
     expect(await rig.errors(run.sessionId, 0)).toEqual([])
   })
 
-  it('has the model call given to another one', async () => {
+  it('another one gets the model call', async () => {
     await workers.serving()
     const pid = executor()
     process.kill(pid, 'SIGSTOP')
@@ -66,8 +66,8 @@ describe('an executor that dies between being given a job and accepting it', () 
   })
 })
 
-describe('an executor that dies between the end of a body and its result', () => {
-  it('has verify asked about an external call, and its body is not entered again', async () => {
+describe('when an executor dies between the end of a body and its result', () => {
+  it('verify is asked about an external call, and its body is not entered again', async () => {
     await workers.serving()
     const run = await rig.start(call('vanish'))
     expect((await run.result()).text).toBe(peacefulAnswer(call('vanish')))
@@ -76,7 +76,7 @@ describe('an executor that dies between the end of a body and its result', () =>
     expect(await rig.errors(run.sessionId, 1)).toMatchObject([{ context: 'tool:vanish', attempt: 1, class: 'WorkerDied' }])
   })
 
-  it('has an idempotent call repeated with the same key', async () => {
+  it('an idempotent call is repeated with the same key', async () => {
     await workers.serving()
     const run = await rig.start(call('vanput'))
     expect((await run.result()).text).toBe(peacefulAnswer(call('vanput')))
@@ -90,8 +90,8 @@ describe.each([
   ['process.exit(0)', 'exit'],
   ['process.abort()', 'abort'],
   ['more memory than executorMemory', 'heap'],
-] as const)('an executor that a tool ends by %s', (_, how) => {
-  it('has all its calls resumed as their effects allow', async () => {
+] as const)('when a tool ends its executor (%s)', (_, how) => {
+  it('all calls of the executor resume as their effects allow', async () => {
     await workers.serving()
     const neighbours = []
     for (const what of ['look', 'charge'] as const) {
@@ -123,8 +123,8 @@ describe.each([
   })
 })
 
-describe('a detached process of a tool', () => {
-  it('outlives its executor, whose death is confirmed all the same', async () => {
+describe('a detached process that a tool started', () => {
+  it('outlives its executor, whose death is still confirmed', async () => {
     await workers.serving()
     const held = rig.ledger.holdNext({ stage: 'entered', what: 'beget' })
     const run = await rig.start(call('beget'))
@@ -132,7 +132,7 @@ describe('a detached process of a tool', () => {
     const { child } = note as { child: number }
     try {
       process.kill(pid, 'SIGKILL')
-      // The same name for the second child: its parent is the one that answers.
+      // The second attempt starts a child as well, and its executor completes the call.
       const second = await rig.ledger.reached({ session: run.sessionId, stage: 'entered', attempt: 2 })
       process.kill((second.note as { child: number }).child, 'SIGKILL')
       expect(isAlive(child)).toBe(true)
@@ -145,7 +145,7 @@ describe('a detached process of a tool', () => {
   })
 })
 
-describe('a result of more than 64 MB', () => {
+describe('a call whose result is larger than 64 MB', () => {
   let roomy: Rig
 
   beforeAll(async () => {
@@ -155,7 +155,7 @@ describe('a result of more than 64 MB', () => {
 
   afterAll(() => roomy.close())
 
-  it('is recorded as completed, with a note of how it begins', async () => {
+  it('is recorded as completed, with a note that shows how the result begins', async () => {
     const run = await roomy.start(call('gush'))
     expect((await run.result()).text).toMatch(
       /^Done: The call completed\. Its result has 641\d+ bytes, more than could be recorded .*begins:\nx+$/,

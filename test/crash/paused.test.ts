@@ -1,4 +1,4 @@
-// Processes that are paused (SIGSTOP) and resumed, as a debugger, a frozen container or a sleeping machine does: nothing is done twice, and
+// Processes that are paused (SIGSTOP) and resumed, as by a debugger, a frozen container or a sleeping machine: nothing is done twice, and
 // no process is killed for time in which it could not run.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { RunHandle } from 'pawl/client'
@@ -11,7 +11,7 @@ import { type Rig, startRig, until } from './support/rig.ts'
 /** Longer than a heartbeat timeout. */
 const LONG_MS = 12_000
 const STUCK_LOOP_MS = 4_000
-/** Together with the time since the last heartbeat less than its timeout. */
+/** Added to the time since the last heartbeat, still less than its timeout. */
 const PAUSE_MS = 6_000
 
 const call = (tool: string): Plan => [[{ tool, input: { name: 'a', ...(tool === 'dawdle' && { ms: 0 }) } }]]
@@ -29,7 +29,7 @@ beforeEach(async () => {
 })
 afterEach(() => rig.close())
 
-/** Starts a run with one call of the tool, which is held where the filter says. */
+/** Starts a run with one call of the tool, and holds it at the mark that fits `at`. */
 async function held(tool: string, at: MarkFilter = { stage: 'entered', what: tool }): Promise<Held> {
   const mark = rig.ledger.holdNext(at)
   const run = await rig.start(call(tool))
@@ -38,7 +38,7 @@ async function held(tool: string, at: MarkFilter = { stage: 'entered', what: too
 
 const signal = (pids: readonly number[], name: 'SIGSTOP' | 'SIGCONT'): void => pids.forEach((pid) => process.kill(pid, name))
 
-/** The body was entered once and had its effect once; no question was asked of anyone. */
+/** The body was entered once and had its effect once; neither verify nor a person was asked. */
 async function onceOnly({ tool, run }: Held): Promise<void> {
   expect((await run.result()).text).toBe(peacefulAnswer(call(tool)))
   const marks = rig.ledger.marks({ session: run.sessionId, what: tool })
@@ -50,7 +50,7 @@ async function onceOnly({ tool, run }: Held): Promise<void> {
 }
 
 describe('an executor that is paused for less than stuckLoop', () => {
-  it('finishes all that it held once it is resumed; no attempt has failed', async () => {
+  it('finishes everything it held once it is resumed, and no attempt fails', async () => {
     const { supervisor, events } = await rig.supervise({ processes: 1 })
     const runs = [await held('look', { stage: 'model' })]
     for (const tool of ['look', 'put', 'charge', 'post']) runs.push(await held(tool))
@@ -67,7 +67,7 @@ describe('an executor that is paused for less than stuckLoop', () => {
 })
 
 describe('an orchestrator that is paused for longer than stuckLoop', () => {
-  it('does not take its executors for stuck: it was itself that stood still', async () => {
+  it('does not mistake its executors for stuck: the orchestrator itself was frozen', async () => {
     const { supervisor, events } = await rig.supervise({ stuckLoop: STUCK_LOOP_MS })
     const runs = []
     for (const tool of ['put', 'charge', 'post', 'entrust']) runs.push(await held(tool))
@@ -85,8 +85,8 @@ describe('an orchestrator that is paused for longer than stuckLoop', () => {
   })
 })
 
-describe('a worker of which all processes are paused', () => {
-  it('for longer than the heartbeat timeout has its external effects taken once it is resumed, and asks nobody', async () => {
+describe('a worker whose processes are all paused for longer than the heartbeat timeout', () => {
+  it('reports its external effects once it is resumed, and neither verify nor a person is asked', async () => {
     const parent = await rig.serve('supervise')
     const pids = (): number[] => [
       parent.pid,

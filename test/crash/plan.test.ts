@@ -1,4 +1,4 @@
-// A planning agent whose worker processes are killed around each step: a step that is done and its checkpoint are both there, or neither.
+// A planning agent whose worker processes are killed around each step: a finished step and its checkpoint are both recorded, or neither is.
 import type { Json } from 'pawl'
 import type { SessionHandle } from 'pawl/client'
 import { expect, it } from 'vitest'
@@ -17,7 +17,7 @@ async function outcome(session: SessionHandle): Promise<Json> {
     if (event.type === 'plan_changed') return [`${event.version} ${event.change.do}`]
     return event.type === 'checkpoint_made' ? [`checkpoint ${event.version} of turn ${event.turn}: ${event.reason}`] : []
   })
-  // The time of a workflow task stands still: the last call of turn 2 makes the step done and its checkpoint.
+  // Time does not advance within a workflow task: the last call of turn 2 finishes the step and makes its checkpoint.
   const [made] = events.filter(({ type }) => type === 'checkpoint_made')
   const [, stepDone] = events.filter(({ type }) => type === 'plan_changed')
   return {
@@ -28,7 +28,7 @@ async function outcome(session: SessionHandle): Promise<Json> {
   }
 }
 
-it('has each step and its checkpoint once, wherever a process is killed', { timeout: 900_000 }, async () => {
+it('a plan has each step and its checkpoint once, wherever a process is killed', { timeout: 900_000 }, async () => {
   const mind = await sameMindWhereverKilled('planners', /^(model:1:[23]|tool:t_1_3_1|flush:2|checkpoint:1)\//, outcome)
   expect(mind).toEqual({
     plan: {

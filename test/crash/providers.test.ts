@@ -1,5 +1,5 @@
-// A process dies while a model of the AI SDK answers, after any chunk of the stream: another one makes the call again, and nothing of the
-// first answer is in what the provider is sent then.
+// A process dies while an AI SDK model answers, after any chunk of the stream: another process repeats the call, and what it then sends to
+// the provider contains nothing of the first answer.
 import { randomUUID } from 'node:crypto'
 import type { SessionHandle } from 'pawl/client'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -41,12 +41,12 @@ const DEAD: WireAnswerSpec = { ...CALLING, thinking: { text: 'Dead end.', signat
 describe.each([
   { agent: 'openai', wire: WIRES.find(({ name }) => name.includes('Responses')) },
   { agent: 'google', wire: WIRES.find(({ name }) => name.includes('Google')) },
-])('a process that dies while a model of $agent answers', ({ agent, wire }) => {
+])('when a process dies while a model of $agent answers', ({ agent, wire }) => {
   const chunks = (spec: WireAnswerSpec) => wire?.chunks(spec) ?? []
-  // None, some of the thinking, text and call, and all but the end.
+  // No chunk, some of the thinking, half of the answer, and all but the end.
   const places = [...new Set([0, 2, Math.ceil(chunks(DEAD).length / 2), chunks(DEAD).length - 1])]
 
-  it.each(places)('after chunk %i has the call made again, as if it had never been made', async (count) => {
+  it.each(places)('after %i chunks, the call is repeated as if it had never been made', async (count) => {
     await workers.serving(2)
     server.reset()
     const kill = () => void process.kill(Number(server.received[0]?.headers['x-pid']), 'SIGKILL')

@@ -1,4 +1,4 @@
-// Processes killed at random under many sessions at once: every run ends as in peace, and every effect is there once.
+// Processes are killed at random under many sessions at once: every run ends as it would without kills, and every effect happens once.
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { seededRandom } from '../retail/random.ts'
 import { seed, size } from '../support/sizes.ts'
@@ -22,7 +22,7 @@ afterAll(() => rig.close())
 
 const pick = <T>(from: readonly T[]): T => from[Math.floor(random() * from.length)] ?? expect.fail('nothing to pick from')
 
-/** Reads and writes of both kinds, of which some go side by side. */
+/** Reads and writes of both kinds, some of which run side by side. */
 function somePlan(session: number): Plan {
   return Array.from({ length: TURNS }, (_, turn) =>
     Array.from({ length: 1 + Math.floor(random() * 2) }, (_, at) => ({
@@ -37,7 +37,7 @@ function callsDone(): number {
   return new Set(rig.ledger.marks().flatMap(({ stage, session, callId }) => (stage === 'applied' ? [`${session} ${callId}`] : []))).size
 }
 
-it(`ends ${SESSIONS} sessions as in peace through ${KILLS} random kills (seed ${seed}, again with PAWL_SEED)`, async () => {
+it(`${SESSIONS} sessions with ${KILLS} random kills end as they would without them (seed ${seed}, again with PAWL_SEED)`, async () => {
   const plans = Array.from({ length: SESSIONS }, (_, session) => somePlan(session))
   const ended = Promise.all(
     plans.map(async (plan) => {
@@ -50,7 +50,7 @@ it(`ends ${SESSIONS} sessions as in peace through ${KILLS} random kills (seed ${
   void ended.then(stop, stop)
   let kills = 0
   for (; kills < KILLS && going; kills++) {
-    // By progress, so that a slow machine is killed as often as a quick one; at a random moment after that. Calls that begin again are no
+    // Paced by progress, so that a slow machine gets as many kills as a fast one; then at a random moment. Calls that begin again are not
     // progress: five deaths in a row would end a call.
     const done = callsDone()
     while (going && callsDone() < done + 8) await new Promise((resolve) => setTimeout(resolve, 10))

@@ -1,5 +1,5 @@
-// Sessions that are spoken to, moved, forked and closed at random while processes are killed and Postgres goes and comes: in the end the
-// fold of the `events` rows, the workflow's state and the rows of every projection say the same.
+// Sessions get messages, are rolled back, forked and closed at random while processes are killed and Postgres goes down and comes back. In
+// the end, the fold of the `events` rows, the workflow's state and the rows of every projection agree.
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { RunHandle, SendOptions, SessionHandle } from 'pawl/client'
@@ -32,7 +32,7 @@ type Act = (session: SessionHandle, random: () => number) => Promise<unknown>
 const say = (session: SessionHandle, random: () => number, options?: SendOptions): Promise<RunHandle> =>
   session.send(JSON.stringify(someSteps(random, 1 + Math.floor(random() * 2))), options)
 
-/** What may be refused, as the session may be anywhere when it is asked for. */
+/** Actions that may be rejected, as the session may be in any state when they are requested. */
 const MAY_BE: readonly Act[] = [
   (session) => session.interrupt({ by: 'chance' }),
   (session, random) => say(session, random, { interrupt: true }),
@@ -53,7 +53,7 @@ const MAY_BE: readonly Act[] = [
   (session) => session.close(),
 ]
 
-/** Says and does things, waiting now and then for what was said; gives the ids of the session and its forks. */
+/** Sends messages and acts on the session, and sometimes waits for a run; returns the ids of the session and its forks. */
 async function live(id: string, random: () => number): Promise<string[]> {
   const ids = [id]
   let session = crew.pawl.session(id, { agent: 'trying' })
@@ -63,7 +63,7 @@ async function live(id: string, random: () => number): Promise<string[]> {
     const act = MAY_BE[Math.floor(random() * MAY_BE.length)] ?? say
     if (chance < 0.6) {
       const run = await say(session, random)
-      // As often as not the next thing comes in the middle of it.
+      // Half of the time, the next action comes in the middle of the run.
       if (random() < 0.5) await run.settled({ timeout: CALM_MS })
     } else if (chance < 0.85) await act(session, random).catch(refused)
     else {
@@ -78,12 +78,12 @@ async function live(id: string, random: () => number): Promise<string[]> {
   return ids
 }
 
-/** A refusal has a code, and has changed nothing. */
+/** A rejection has a code, and has changed nothing. */
 function refused(error: unknown): undefined {
   expect(error).toMatchObject({ code: expect.stringMatching(/^[a-z_]+$/) })
 }
 
-/** Kills and outages until it is stopped. */
+/** Kills processes and stops Postgres, again and again, until it is stopped. */
 function startTrouble(random: () => number): { stop(): Promise<{ kills: number; outages: number }> } {
   let going = true
   const counts = { kills: 0, outages: 0 }
@@ -112,7 +112,7 @@ function startTrouble(random: () => number): { stop(): Promise<{ kills: number; 
   }
 }
 
-it(`ends with rows that match, whatever happens to ${SESSIONS} sessions (seed ${seed}, again with PAWL_SEED)`, {
+it(`the rows match in the end, whatever happens to ${SESSIONS} sessions (seed ${seed}, again with PAWL_SEED)`, {
   timeout: 600_000,
 }, async () => {
   const trouble = startTrouble(seededRandom(seed))
@@ -130,7 +130,7 @@ it(`ends with rows that match, whatever happens to ${SESSIONS} sessions (seed ${
       `session ${id} is at rest`,
       async () => {
         const { status, inbox, error } = await session.state()
-        // A person is asked about what nobody can know.
+        // `waiting`: a person is asked about a call whose outcome is unknown.
         return (
           status === 'waiting' || status === 'closed' || (inbox.length === 0 && status !== 'running' && error?.strategy !== 'automatic')
         )

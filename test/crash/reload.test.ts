@@ -1,5 +1,5 @@
-// New code takes the place of old: what the old holds ends there, once; what cannot be loaded changes nothing; deaths in between do not
-// matter.
+// New code replaces old code: calls that the old code holds end there, once; a module that cannot be loaded changes nothing; deaths in
+// between do not matter.
 import { randomUUID } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -25,7 +25,7 @@ describe('a reload', () => {
   const diedOf = (pid: number) => its.events.filter((event) => event.event === 'worker_died' && event.pid === pid)
   const gone = (pids: number[]) => until('the old ones are gone', () => pids.every((pid) => diedOf(pid).length > 0), LONG_MS)
 
-  it('lets calls of every effect end on the executors that hold them, once, and gives new ones to new code', async () => {
+  it('lets calls of every effect end on the executors that hold them, once, and runs new calls on the new code', async () => {
     const old = its.supervisor.pids()
     const tools = ['look', 'put', 'charge']
     const [thinker, ...users] = [randomUUID(), ...tools.map(() => randomUUID())]
@@ -49,7 +49,7 @@ describe('a reload', () => {
     await served()
   })
 
-  it('lets them end there, too, when the orchestrator dies while they do', async () => {
+  it('lets calls end on the executors that hold them even if the orchestrator dies meanwhile', async () => {
     const old = its.supervisor.pids()
     const hold = its.ledger.holdNext({ stage: 'entered', what: 'charge' })
     const run = await its.say('use charge')
@@ -59,7 +59,7 @@ describe('a reload', () => {
     const orchestrator = its.supervisor.orchestratorPid() ?? expect.fail('no orchestrator')
     process.kill(orchestrator, 'SIGKILL')
     await until('another one serves', () => its.events.filter(({ event }) => event === 'orchestrator_ready').length > 1, LONG_MS)
-    // Of the new code alone, though the old executors have met the new orchestrator.
+    // Only new code answers, although the old executors have connected to the new orchestrator.
     for (let i = 0; i < 4; i++) expect(await textOf('hello')).toBe(`v${version}: hello`)
     mark.release()
     expect((await run.result()).text).toBe(`v${version}: charge by v${version - 1}`)
@@ -68,7 +68,7 @@ describe('a reload', () => {
     await served()
   })
 
-  it('goes through while an executor is being replaced after a death, and when one dies that loads', async () => {
+  it('succeeds while an executor is being replaced after a death, and when one dies while it loads', async () => {
     const old = its.supervisor.pids()
     const [first, second] = old
     process.kill(first ?? 0, 'SIGKILL')
@@ -89,7 +89,7 @@ describe('a reload', () => {
     expect(started().filter((pid) => diedOf(pid).length > 1)).toEqual([])
   })
 
-  it('that begins before another one is done takes its place', async () => {
+  it('that begins before another one is done supersedes it', async () => {
     await its.write('never', { top: 'await new Promise(() => setInterval(() => {}, 1000))' })
     const refusal = its.supervisor.reload().catch((error: unknown) => error)
     await its.write(`v${++version}`)
@@ -113,7 +113,7 @@ describe('a reload', () => {
     expect(await textOf('hello')).toBe(`v${version}: hello`)
   })
 
-  it('that failed leaves nothing behind: an executor that dies then is replaced as soon as the module loads', async () => {
+  it('that failed has no lasting effect: an executor that dies afterwards is replaced as soon as the module loads', async () => {
     const errorsBefore = its.errors.length
     await its.write('broken', { top: "throw new Error('still no luck')" })
     await expect(its.supervisor.reload()).rejects.toMatchObject({ code: 'module_failed' })
@@ -127,7 +127,7 @@ describe('a reload', () => {
     expect(await textOf('hello')).toBe(`v${version}: hello`)
   })
 
-  it('is refused by workers that shut down', async () => {
+  it('is rejected by workers that are shutting down', async () => {
     const ended = its.supervisor.shutdown()
     await expect(its.supervisor.reload()).rejects.toMatchObject({ code: 'worker_stopping' })
     await ended
@@ -136,7 +136,7 @@ describe('a reload', () => {
 })
 
 describe('a module that cannot be loaded', () => {
-  it('that hangs is given up after its time, and the code before it keeps serving', async () => {
+  it('is abandoned after its timeout if it hangs, and the previous code keeps serving', async () => {
     const its = await startVersions({ processes: 1, loadTimeout: 15_000 })
     try {
       await its.supervisor.ready()
@@ -150,7 +150,7 @@ describe('a module that cannot be loaded', () => {
     }
   })
 
-  it('at first is what ready() rejects with; pawl keeps trying, and serves once it can', async () => {
+  it('at the start makes ready() reject; pawl keeps trying, and serves once it can', async () => {
     const its = await startVersions({}, { services: "throw new Error('no database')" })
     try {
       await expect(its.supervisor.ready()).rejects.toMatchObject({
@@ -165,7 +165,7 @@ describe('a module that cannot be loaded', () => {
     }
   })
 
-  it('after it has been served keeps the orchestrator up: nothing is begun, no attempt is counted, and each failure is one error', async () => {
+  it('after it was served leaves the orchestrator up: nothing begins, no attempt is counted, and each failure logs one error', async () => {
     const its = await startVersions()
     try {
       await its.supervisor.ready()
@@ -176,7 +176,7 @@ describe('a module that cannot be loaded', () => {
       const run = await its.say('use charge')
       await until('two more', () => its.errors.length >= 5, LONG_MS)
       const starts = its.events.filter(({ event }) => event === 'worker_started').length
-      // The first two, and after the deaths at most two at once, then one at a time: each has an error, or is being tried.
+      // The first two; after the deaths, at most two at once, then one at a time. Each of these logged an error or is still loading.
       expect(starts).toBeLessThanOrEqual(2 + its.errors.length + 2)
       for (const error of its.errors) expect(error).toMatchObject({ code: 'module_failed', message: expect.stringContaining('no luck') })
       await its.write('v2')

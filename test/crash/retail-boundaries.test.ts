@@ -1,4 +1,4 @@
-// A task of the retail workload, with a SIGKILL at boundaries of every kind, in the soak at every one.
+// A task of the retail workload, with a SIGKILL at boundaries of every kind and, in the soak, at every boundary.
 import { crashTest, startStack } from 'pawl/testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { resultHash } from '../retail/database.ts'
@@ -10,7 +10,7 @@ import { seed, size } from '../support/sizes.ts'
 import { type Compiled, compile } from './support/build.ts'
 import { someBoundaries } from './support/some-boundaries.ts'
 
-/** The first of the tasks with the fewest calls that makes writes of both kinds. */
+/** Of the tasks that make writes of both kinds, the first one with the fewest calls. */
 function sample(): Task {
   const writes = (task: Task) => new Set(task.actions.map(({ name }) => effectOf(name)))
   const both = readTasks().filter((task) => writes(task).has('idempotent') && writes(task).has('external'))
@@ -25,7 +25,7 @@ describe.skipIf(!workloadIsThere)('a task of the retail workload', () => {
   })
   afterAll(() => compiled?.remove())
 
-  it(`comes out as it should wherever its worker is killed, with every write executed once (seed ${seed}, again with PAWL_SEED)`, async () => {
+  it(`ends as expected wherever its worker is killed, with every write executed once (seed ${seed}, again with PAWL_SEED)`, async () => {
     const task = sample()
     const should = readExpected().get(task.id) ?? expect.fail(`nothing expected of ${task.id}`)
     const result = await crashTest({

@@ -1,6 +1,6 @@
-// The retail workload under SIGKILL: every result, every final database, every write exactly once, whoever dies meanwhile.
+// The retail workload under SIGKILL: every result, every final database, and every write exactly once, whichever processes die meanwhile.
 //
-// PAWL_RETAIL_TASKS=all|N: how many tasks, those with the most writes first (default 16, over HTTP 6, in the soak all).
+// PAWL_RETAIL_TASKS=all|N: how many tasks, those with the most writes first (default: 16, or 6 over HTTP; in the soak, all).
 import { Pawl } from 'pawl/client'
 import { type Stack, startStack } from 'pawl/testing'
 import { type Supervisor, type SupervisorEvent, superviseWorkers } from 'pawl/worker'
@@ -34,7 +34,7 @@ const callText = (name: string, args: Action['kwargs']) => `${name} ${canonicalT
 const actionText = ({ name, kwargs }: Action) => callText(name, kwargs)
 const executionText = ({ tool, args }: Execution) => callText(tool, args)
 
-/** The model in the agent's process, and one behind a provider's API, whose streams are cut now and then. */
+/** A model in the agent's process, and one behind a provider's API, whose streams are cut now and then. */
 const MODELS: { model: string; module: string; usual: string; everyCalls: readonly [number, number] }[] = [
   { model: 'a scripted model', module: 'agent', usual: '16', everyCalls: [10, 25] },
   { model: 'an AI SDK model over HTTP', module: 'agent-over-http', usual: '6', everyCalls: [5, 12] },
@@ -85,7 +85,7 @@ describe.skipIf(!workloadIsThere).each(MODELS)(
       await compiled?.remove()
     }, 60_000)
 
-    it('ends every task as it would have ended, with every write executed once', async () => {
+    it('ends every task as it would without kills, with every write executed once', async () => {
       const tasks = chosenTasks(usual)
       const expected = readExpected()
       const outcomes = await carryOutTasks(tasks, SESSIONS_AT_A_TIME, (task) =>
@@ -111,7 +111,7 @@ describe.skipIf(!workloadIsThere).each(MODELS)(
       if (module === 'agent-over-http') expect(provider.answered()).toBeGreaterThan(tasks.flatMap((task) => task.actions).length)
     }, 900_000)
 
-    /** A task's outcome, as its transcript and the outside process tell it. Reads may be repeated, but none left out. */
+    /** A task's outcome according to its transcript and the outside process. Reads may be repeated, but not left out. */
     function asSeen({ task, answer, results }: Outcome, { finalHash, executions }: WorldReport) {
       const executed = new Set(executions.map(executionText))
       return {

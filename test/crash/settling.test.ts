@@ -1,4 +1,4 @@
-// Effects that come after the body that asked for them has died or thrown: "it did not happen" is not believed at once.
+// Effects that take place after the body that requested them has died or thrown: pawl does not believe "it did not happen" at once.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { eventsOf, ofType } from '../support/events.ts'
@@ -17,7 +17,7 @@ beforeAll(async () => {
 
 afterAll(() => rig.close())
 
-it.each(['dies', 'throws'] as const)('what is paid 2 s after verify has denied it, as its body %s, is paid once', async (how) => {
+it.each(['dies', 'throws'] as const)('a payment whose body %s and that comes 2 s after verify denied it is made once', async (how) => {
   const plan: Plan = [[{ tool: 'wire', input: { name: 'a', how } }]]
   const run = await rig.start(plan)
   const { sessionId: session } = run

@@ -1,4 +1,4 @@
-// One process killed again and again beside working sessions: nothing is lost, nothing is done twice, and everything still moves forward.
+// One process is killed again and again beside working sessions: nothing is lost, nothing is done twice, and everything still progresses.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { RunHandle } from 'pawl/client'
 import { afterAll, beforeAll, expect, it } from 'vitest'
@@ -38,7 +38,7 @@ afterAll(() => rig.close())
 const ready = (): number[] =>
   workers.supervisor.pids().filter((pid) => workers.events.some((event) => event.event === 'worker_ready' && event.pid === pid))
 
-/** One run after another until time is up: what each one did and how long it took. */
+/** Starts one run after another until time is up; returns what each one did and how long it took. */
 async function work(untilMs: number, planOf: () => Plan): Promise<{ plan: Plan; run: RunHandle; ms: number }[]> {
   const runs = []
   while (Date.now() < untilMs) {
@@ -71,14 +71,14 @@ function effects(session: string): Map<string, { entered: number; applied: numbe
 
 const middleOf = (figures: readonly number[]): number => figures.toSorted((a, b) => a - b)[Math.floor(figures.length / 2)] ?? 0
 
-it(`an executor is killed every second beside ${SESSIONS} sessions (${again}): all finish, and no death is noticed only by its silence`, async () => {
+it(`${SESSIONS} sessions (${again}) finish while an executor is killed every second, and no death awaits a missed heartbeat`, async () => {
   const peace = middleOf((await sessionsAtWork(Date.now() + 1, () => turns(['dawdle'], SHORT_MS))).map(({ ms }) => ms))
   const endAt = Date.now() + SECONDS * 1_000
   let kills = 0
   const killing = (async () => {
     while (Date.now() < endAt) {
       await sleep(EVERY_MS)
-      // A machine that takes longer to start one is killed less often, and not to death.
+      // A machine that takes longer to start executors gets fewer kills, so some executors always serve.
       await workers.serving(2)
       process.kill(pick(ready()), 'SIGKILL')
       kills += 1
@@ -98,7 +98,7 @@ it(`an executor is killed every second beside ${SESSIONS} sessions (${again}): a
     const keys = rig.ledger.marks({ session: run.sessionId, what: 'put' }).map(({ callId, key }) => `${callId} ${key}`)
     expect(new Set(keys).size).toBe(new Set(keys.map((key) => key.split(' ')[0])).size)
     const errors = await rig.errors(run.sessionId, 0)
-    // Reported at once: a call that waited for a missing heartbeat would say so.
+    // Each death was reported at once: a call that waited for a missed heartbeat would have another class.
     for (const one of errors) expect(one).toMatchObject({ class: 'WorkerDied' })
     const hits = errors.length
     overMs.push({ hits, ms: ms - peace })
@@ -114,7 +114,7 @@ it(`an executor is killed every second beside ${SESSIONS} sessions (${again}): a
   expect(hit.length).toBeGreaterThan(0)
 })
 
-it(`the orchestrator is killed again and again beside ${SESSIONS} sessions (${again}): each body finishes once and is reported once`, async () => {
+it(`each body of ${SESSIONS} sessions (${again}) finishes and is reported once while the orchestrator is killed repeatedly`, async () => {
   const endAt = Date.now() + SECONDS * 1_000
   const before = workers.events.length
   const since = (name: string): number => workers.events.slice(before).filter(({ event }) => event === name).length

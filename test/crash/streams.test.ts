@@ -1,5 +1,5 @@
-// Executors and orchestrators killed while models speak: every watcher has each event once and in order, and of what is said nothing twice,
-// nothing out of place, and in the end what is recorded.
+// Executors and orchestrators are killed while models stream: every watcher gets each event once and in order. Of the text, it gets nothing
+// twice and nothing out of place, and in the end what is recorded.
 import { randomUUID } from 'node:crypto'
 import type { SessionHandle, WatchItem } from 'pawl/client'
 import pg from 'pg'
@@ -35,7 +35,7 @@ afterAll(async () => {
 
 const pick = <T>(from: readonly T[]): T => from[Math.floor(random() * from.length)] ?? expect.fail('nothing to pick from')
 
-/** Reads along, and checks every item; resolves at the end of the run with how often it was told to begin again. */
+/** Reads along and checks every item; resolves at the end of the run with the number of resets and the events' sequence numbers. */
 async function readAlong(
   session: SessionHandle,
   order: SpeechOrder,
@@ -67,7 +67,7 @@ async function readAlong(
       expect(item.event.seq).toBe((seqs.at(-1) ?? after) + 1)
       seqs.push(item.event.seq)
       if (item.event.type !== 'model_completed') return
-      // What was said of this answer, nothing of another one.
+      // What was streamed belongs to this answer, and none of it to another one.
       expect(said?.turn ?? item.event.turn).toBe(item.event.turn)
       expect(said?.attempt ?? item.event.attempt).toBe(item.event.attempt)
       said = undefined
@@ -97,7 +97,7 @@ describe('watchers of sessions', () => {
     void results.then(stop, stop)
     let kills = 0
     for (; kills < KILLS && going; kills++) {
-      // By progress, so that a slow machine is killed as often as a quick one.
+      // Paced by progress, so that a slow machine gets as many kills as a fast one.
       const before = pieces
       while (going && pieces < before + 20) await new Promise((resolve) => setTimeout(resolve, 5))
       await new Promise((resolve) => setTimeout(resolve, random() * 200))
@@ -106,7 +106,7 @@ describe('watchers of sessions', () => {
       const isOrchestrator = kills % 3 === 2 && orchestrator !== undefined
       const victim = isOrchestrator ? orchestrator : workers.supervisor.pids().length > 0 ? pick(workers.supervisor.pids()) : undefined
       if (victim !== undefined) process.kill(victim, 'SIGKILL')
-      // Those who come in mid-answer.
+      // A watcher that joins in mid-answer.
       const { order, session } = pick(sessions)
       const { seq } = await session.state().catch(() => ({ seq: 0 }))
       const { rows } = await store.query(`select 1 from pawl.events where session_id = $1 and type = 'run_completed'`, [session.id])

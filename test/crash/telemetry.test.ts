@@ -6,7 +6,7 @@ import { until } from '../support/until.ts'
 import { type Plan, peacefulAnswer } from './support/plan.ts'
 import { type Rig, startRig, type Supervised } from './support/rig.ts'
 
-/** The lease of the orchestrator that was killed, and the time until the next one looks. */
+/** The lease of the killed orchestrator, and the time until the next one checks for it. */
 const TAKES_OVER_MS = 40_000
 
 let receiver: OtlpReceiver
@@ -58,7 +58,7 @@ it('a run with three kills is exported without a gap, and with the same bytes wh
   expect(attemptsOf('execute_tool look')).toContain('WorkerDied 1')
   expect(attemptsOf('chat')).toContain('WorkerDied 1')
   for (const name of ['execute_tool look', 'execute_tool put']) expect(attemptsOf(name).at(-1)).toMatch(/^ok/)
-  // A busy machine may need longer than a heartbeat's timeout for the next orchestrator: then there are more of them than kills.
+  // On a busy machine, the next orchestrator may take longer to start than a heartbeat timeout: then there are more failures than kills.
   const { rows: failed } = await database.query<{ type: string; attempt: number }>(
     'select coalesce(code, class) as type, attempt from pawl.errors where session_id = $1 and attempt is not null',
     [sessionId],

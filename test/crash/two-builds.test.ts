@@ -1,5 +1,5 @@
-// A rolling deploy: two builds with other tools, another limit and another workflow bundle serve one task queue; the old one is drained
-// while its calls are going on, and then the deploy is rolled back in the same way.
+// A rolling deploy: two builds with different tools, limits and workflow bundles serve one task queue. The old one is drained while its
+// calls are running, and then the deploy is rolled back in the same way.
 import { randomUUID } from 'node:crypto'
 import type { SessionHandle } from 'pawl/client'
 import type { Supervisor } from 'pawl/worker'
@@ -34,7 +34,7 @@ interface Served {
 const serve = async (build: Build): Promise<Served> => ({ build, supervisor: await its.serve(build) })
 const half = SESSIONS / 2
 
-/** Half of the runs begin on `from` alone, half on both builds. `from` is drained while each run is held in a payment; `to` goes on. */
+/** Half of the runs begin on `from` alone, half on both builds. `from` is drained while each run is held in a payment; `to` continues. */
 async function replaceWhileRunning(from: Served, to: Build): Promise<Served> {
   const payments = sessions.map(({ id }) => its.ledger.holdNext({ stage: 'entered', what: 'pay', session: id }))
   const say = (some: readonly SessionHandle[]) => Promise.all(some.map((session) => session.send('go')))
@@ -54,7 +54,7 @@ async function replaceWhileRunning(from: Served, to: Build): Promise<Served> {
   return next
 }
 
-/** In no session anything went wrong, was done twice, or differs between the builds. */
+/** Nothing went wrong or happened twice in any session, and nothing differs between the builds. */
 async function expectAllSound(runs: number): Promise<void> {
   for (const session of sessions) {
     const { events } = await rowsMatchEvents(inject('stack'), session.id)
@@ -67,7 +67,7 @@ async function expectAllSound(runs: number): Promise<void> {
   }
 }
 
-it('a rolling deploy and its rollback: sessions run on both builds, and each continues what the other has begun', async () => {
+it('during a rolling deploy and its rollback, sessions run on both builds, and each build continues what the other began', async () => {
   const newer = await replaceWhileRunning(await serve(before), after)
   await expectAllSound(1)
   const events = (await Promise.all(sessions.map((session) => eventsOf(session)))).flat()
@@ -79,7 +79,7 @@ it('a rolling deploy and its rollback: sessions run on both builds, and each con
   await expectAllSound(2)
 })
 
-/** How many workflow bundles carried out workflow tasks of the sessions, by what workers report to Temporal. */
+/** How many workflow bundles carried out workflow tasks of the sessions, according to what workers report to Temporal. */
 async function bundles(): Promise<number> {
   const found = new Set<string>()
   for (const { id } of sessions) {

@@ -35,7 +35,7 @@ beforeAll(async () => {
   server = await chatServer(rig.pawl, () => ({ identity: 'tester', scopes: ['read', 'send'] }))
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  // In one process, as Lambda wants it, the browser would end with its first page.
+  // As a single process, which Lambda needs, the browser would end with its first page.
   const args = sparticuz.args.filter((arg) => !['--single-process', '--no-zygote'].includes(arg))
   browser = await chromium.launch({ executablePath: await sparticuz.executablePath(), args })
 })
@@ -81,7 +81,7 @@ async function say(page: Page, text: string): Promise<void> {
 }
 
 describe('the chat page', () => {
-  it(`that is loaded ${KILLS} times in mid-answer, while workers are killed, shows each message once and as it is recorded (seed ${seed}, again with PAWL_SEED)`, async () => {
+  it(`shows each recorded message once through ${KILLS} kills and reloads in mid-answer (seed ${seed}, again with PAWL_SEED)`, async () => {
     const chats = Array.from({ length: CHATS }, (_, n) => {
       const order: SpeechOrder = { name: `u${n}`, turns: TURNS, words: 40, everyMs: 15 }
       return { session: `ui-${randomUUID()}`, order }
@@ -98,7 +98,7 @@ describe('the chat page', () => {
       const at = kills % CHATS
       const { session, order } = chats[at] ?? expect.fail('no chat')
       const page = pages[at] ?? expect.fail('no page')
-      // By what is shown, so that a slow machine is killed in mid-answer, too.
+      // Paced by what is shown, so that kills hit mid-answer on a slow machine, too.
       const length = async (): Promise<number> => (await shownIn(page)).reduce((sum, { text }) => sum + text.length, 0)
       const before = await length()
       const isDone = async (): Promise<boolean> => (await recorded(session)).at(-1)?.text.endsWith(speech(order, TURNS)) ?? false
@@ -127,7 +127,7 @@ describe('the chat page', () => {
     }
   })
 
-  it('stops a run by its button, and leaves it alone when the page is left', async () => {
+  it('stops a run with its button, but not when the page is reloaded', async () => {
     const session = `ui-${randomUUID()}`
     const order: SpeechOrder = { name: 'stop', turns: 1, words: 2_000, everyMs: 20 }
     const page = await load(session)
@@ -143,7 +143,7 @@ describe('the chat page', () => {
 })
 
 describe('a chat', () => {
-  it('is told once of each attempt that died in mid-answer, and of no orchestrator that did', async () => {
+  it('gets one reset for each attempt that died in mid-answer, and none for an orchestrator that did', async () => {
     const chatId = `ui-${randomUUID()}`
     const order: SpeechOrder = { name: 'reset', turns: 3, words: 200, everyMs: 15 }
     const transport = new PawlChatTransport({ api: `${origin}/api/pawl`, agent: 'speaking' })
@@ -151,7 +151,7 @@ describe('a chat', () => {
     const stream = await transport.sendMessages({ trigger: 'submit-message', chatId, messages: [message] })
     const killed: ('executors' | 'orchestrator')[] = []
     let [resets, turn, said, whole] = [0, 0, '', '']
-    // Its type is that of `ai` 6, whose messages take nothing back.
+    // The stream's type is that of `ai` 6, which has no chunk to take text back.
     for await (const chunk of stream as ReadableStream<UiMessageChunk | { type: 'reset-step' }>) {
       if (chunk.type === 'start-step') turn += 1
       if (chunk.type === 'reset-step') resets += 1

@@ -1,4 +1,4 @@
-// Bare worker processes, as on a machine that dies: nobody sees their death, heartbeats and timeouts do.
+// Bare worker processes, as on a machine that dies: no supervisor notices their death; missed heartbeats and timeouts do.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { type Plan, peacefulAnswer } from './support/plan.ts'
 import { isAlive, type Rig, type ServingProcess, startRig, until } from './support/rig.ts'
@@ -15,7 +15,7 @@ describe('a worker without a supervisor', () => {
     rig = await startRig()
   })
 
-  // Two, so that there is another one: nobody replaces one that died.
+  // Two, so that another one is left: nothing replaces one that died.
   beforeEach(async () => {
     workers = workers.filter(({ pid }) => isAlive(pid))
     workers.push(...(await Promise.all(Array.from({ length: 2 - workers.length }, () => rig.serve('run-worker')))))
@@ -23,7 +23,7 @@ describe('a worker without a supervisor', () => {
 
   afterAll(() => rig.close())
 
-  it('that is killed within a read has the read go on in another one within seconds', async () => {
+  it('that is killed during a read leaves it to another one, which repeats it within seconds', async () => {
     const plan = call('look')
     const held = rig.ledger.holdNext({ stage: 'entered', what: 'look' })
     const run = await rig.start(plan)
@@ -38,7 +38,7 @@ describe('a worker without a supervisor', () => {
     expect(await rig.errors(run.sessionId, 1)).toMatchObject([{ context: 'tool:look', attempt: 1, class: 'HeartbeatTimeout' }])
   })
 
-  it('that is paused past its heartbeats and comes back does not bring an external call to a second execution', async () => {
+  it('that is paused past its heartbeat timeout and resumed does not cause a second execution of an external call', async () => {
     const plan = call('charge')
     const held = rig.ledger.holdNext({ stage: 'entered', what: 'charge' })
     const run = await rig.start(plan)
@@ -49,7 +49,7 @@ describe('a worker without a supervisor', () => {
     await until(async () => (await rig.pendingActivities(session)).length === 0)
     process.kill(mark.pid, 'SIGCONT')
     expect((await run.result()).text).toBe(peacefulAnswer(plan))
-    // Its effect came after it was given up: the worker says so itself before its time is over, and nobody has to be asked.
+    // The effect came after the attempt had timed out. The worker reports it before the call's time is over, so verify is not asked.
     expect(rig.ledger.marks({ session }).filter(({ what }) => what === 'charge')).toMatchObject([
       { stage: 'entered', pid: mark.pid },
       { stage: 'applied', pid: mark.pid },
@@ -58,7 +58,7 @@ describe('a worker without a supervisor', () => {
     expect(await rig.errors(session, 1)).toMatchObject([{ context: 'tool:charge', attempt: 1, class: 'HeartbeatTimeout' }])
   })
 
-  it('finishes and records what it holds when it is asked to end, and ends well', async () => {
+  it('finishes and records what it holds when it is asked to stop, and exits cleanly', async () => {
     const plan = call('put')
     const held = rig.ledger.holdNext({ stage: 'entered', what: 'put' })
     const run = await rig.start(plan)

@@ -1,4 +1,4 @@
-// All worker processes are killed while a session waits for people, and the one that carries out what they said.
+// All worker processes are killed while a session waits for people, and then the one that carries out their answer.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Rig, startRig, type Supervised } from './support/rig.ts'
 
@@ -12,13 +12,13 @@ describe('a session that waits for people', () => {
   })
   afterAll(() => rig.close())
 
-  /** Kills every process at once, and waits until others serve. */
+  /** Kills every process at once, and waits until new ones serve. */
   async function killAll(): Promise<void> {
     for (const pid of workers.supervisor.pids()) process.kill(pid, 'SIGKILL')
     await workers.serving()
   }
 
-  it('waits on when every process is killed, and each thing is done once', async () => {
+  it('keeps waiting when every process is killed, and does everything once', async () => {
     await workers.serving()
     const run = await rig.start([
       [
@@ -42,7 +42,7 @@ describe('a session that waits for people', () => {
     expect(entered.filter(({ what }) => what === 'permit')).toHaveLength(1)
   })
 
-  it('asks what became of the approved call that died with its process, and does what is said, through deaths', async () => {
+  it('asks what became of an approved call that died with its process, and carries out the answer despite further deaths', async () => {
     await workers.serving()
     const run = await rig.start([
       [

@@ -1,4 +1,4 @@
-// The snippets of docs/approvals.md, as they are run by their test.
+// The snippets of docs/approvals.md, as their test runs them.
 // #region tools
 import { defineTool } from 'pawl'
 import { z } from 'zod'
@@ -53,21 +53,21 @@ export async function look(run: RunHandle) {
   return settled
 }
 
-/** Decides. */
+/** Approves. */
 export async function decide(session: SessionHandle, callId: string, digest: string) {
   // #region approve
   await session.approve(callId, { digest, by: 'ann', note: 'called the customer' })
   // #endregion approve
 }
 
-/** Decides otherwise. */
+/** Denies. */
 export async function deny(session: SessionHandle, callId: string, digest: string) {
   // #region deny
   await session.deny(callId, { digest, by: 'ann', reason: 'The order was delivered: offer a voucher.' })
   // #endregion deny
 }
 
-/** Decides with other arguments. */
+/** Approves with other arguments. */
 export async function edit(session: SessionHandle, callId: string, digest: string) {
   // #region edit
   const approved = await session.approve(callId, { digest, by: 'ann', input: { orderId: 'A7', cents: 9_900 } })

@@ -1,4 +1,4 @@
-// An interrupt reaches a tool by `ctx.signal`; one that does not heed it is abandoned, with an outcome by its effect.
+// An interrupt reaches a tool through `ctx.signal`. A call that ignores it is abandoned; its outcome depends on the tool's effect.
 import { randomUUID } from 'node:crypto'
 import { type Agent, defineAgent, defineTool, type ToolContext, type Verdict } from 'pawl'
 import type { SessionHandle } from 'pawl/client'
@@ -61,7 +61,7 @@ beforeAll(async () => {
 })
 afterAll(() => here?.stop())
 
-/** Interrupts the call once its body is entered; gives what became of it, and what the next run is told. */
+/** Interrupts the call once its body has been entered. Returns the events, and the tool results that the model sees in the next run. */
 async function interrupted(scene: Omit<Scene, 'entered'>) {
   const session: SessionHandle = here.pawl.session(`i-${randomUUID()}`, { agent: 'stoppable' })
   const entered = gate()
@@ -96,20 +96,20 @@ describe.concurrent.each([
     expect(told).toMatchObject([{ isError: true, content: expect.stringContaining('may have taken effect') }])
   })
 
-  it('and is external completed if verify says so', async () => {
+  it('and is external counts as completed if verify says so', async () => {
     const { events, told } = await interrupted({ tool: 'external', body, verify: { happened: true, result: 'found' } })
     expect(ofType(events, 'tool_completed')).toMatchObject([{ value: 'found' }])
     expect(told).toMatchObject([{ isError: false, content: 'found' }])
   })
 
-  it('and is external is unknown if verify cannot tell', async () => {
+  it('and is external has an unknown outcome if verify cannot tell', async () => {
     const { events, told } = await interrupted({ tool: 'external', body })
     expect(ofType(events, 'tool_unknown')).toHaveLength(1)
     expect(told).toMatchObject([{ isError: true, content: expect.stringContaining('unknown') }])
   })
 })
 
-it('a tool that completes although it was interrupted has completed', async () => {
+it('a tool that completes despite an interrupt counts as completed', async () => {
   const { events, told } = await interrupted({
     tool: 'external',
     body: (ctx) => new Promise((resolve) => ctx.signal.addEventListener('abort', () => resolve('just done'))),

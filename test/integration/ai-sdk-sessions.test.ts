@@ -16,7 +16,7 @@ import { type WireServer, wireServer } from '../support/wire-server.ts'
 const wireOf = (name: string): Wire => WIRES.find((wire) => wire.name.includes(name)) ?? expect.fail(`no wire ${name}`)
 const openai = wireOf('Responses')
 const google = wireOf('Google')
-/** Its gate stays shut for a while: no other test may wait at it. */
+/** The gate of this account stays shut for a while, so no other test may use the account. */
 const LIMITED = `limited-${randomUUID()}`
 const PRICE: ModelPrice = { input: 1, output: 10, cacheRead: 0.5 }
 
@@ -65,7 +65,7 @@ const open = (agent: string) => here.pawl.session(`ai-sdk-${randomUUID()}`, { ag
 const bodies = (server: WireServer) => server.received.map(({ body }) => JSON.stringify(body))
 
 describe('a session with a model of the AI SDK', () => {
-  it('records its blocks with the provider’s metadata, sends them back, and prices the calls by the table', async () => {
+  it('records its blocks with the provider’s metadata, sends them back, and prices its calls from the price table', async () => {
     gpt.answer(says(openai, calling('A7', 'c2lnbmVk')), says(openai, ANSWER), says(openai, ANSWER))
     const session = open('gpt')
     expect(await (await session.send('where is A7?')).result()).toMatchObject({ text: 'It is on its way.', model: openai.answers })
@@ -87,12 +87,12 @@ describe('a session with a model of the AI SDK', () => {
       expect(sent).toContain('"call_id":"t_1_1_0"')
     }
     const { rows } = await rowsMatchEvents(here.stack, session.id)
-    // 600 × $2.50 + 400 × $0.25 + 100 × $15, a million tokens.
+    // 600 × $2.50 + 400 × $0.25 + 100 × $15, per million tokens.
     expect(rows.token_usage[0]).toMatchObject({ model: openai.answers, provider: 'openai', input_tokens: 600, price_date: '2026-03-05' })
     expect(Number(rows.token_usage[0]?.usd)).toBe(0.0031)
   })
 
-  it('is charged at the price that the Model declares, in every sum', async () => {
+  it('is charged at the price that the Model declares, in every total', async () => {
     gpt.answer(says(openai, calling('A7', 'c2ln')), says(openai, ANSWER))
     const session = open('priced')
     await (await session.send('where is A7?')).result()
@@ -105,7 +105,7 @@ describe('a session with a model of the AI SDK', () => {
     expect(Number(rows.sessions[0]?.usd)).toBe(0.0038)
   })
 
-  it('makes a call again whose stream was cut off, and nothing of the first answer is left', async () => {
+  it('retries a call whose stream was cut off, and keeps nothing of the first answer', async () => {
     const dead = calling('DEAD', 'ZGVhZA==')
     gpt.answer(streamed(openai.chunks(dead).slice(0, -2), 'destroy'), says(openai, calling('A7', 'c2ln')), says(openai, ANSWER))
     const session = open('gpt')
@@ -118,7 +118,7 @@ describe('a session with a model of the AI SDK', () => {
     ])
   })
 
-  it('gets nothing of one provider’s metadata into a call of its fallback, and all of it into the next call of the first', async () => {
+  it('sends none of a provider’s metadata to the fallback, and all of it in the next call to the first provider', async () => {
     gpt.answer(says(openai, calling('A7', 'c2lnbmVk')), refused(openai, 401, 'invalid_api_key', 'No such key.'), says(openai, ANSWER))
     gemini.answer(says(google, calling('B8', 'Z29vZ2xl')))
     const session = open('gpt')
@@ -147,7 +147,7 @@ describe('a session with a model of the AI SDK', () => {
     expect(bodies(gpt)[1]).toContain('INVALID_JSON')
   })
 
-  it('shuts the gate of its account when the provider wants fewer calls', async () => {
+  it('shuts the gate of its account when the provider asks for fewer calls', async () => {
     gpt.answer(refused(openai, 429, 'rate_limit_exceeded', 'Slow down.', { 'retry-after-ms': '300' }), says(openai, ANSWER))
     const session = open('limited')
     expect((await (await session.send('where is A7?')).result()).text).toBe('It is on its way.')

@@ -1,5 +1,5 @@
-// A property over the whole protocol: whatever is sent to a session, by whatever request, a plain message is answered and stored after it.
-// PAWL_PROPERTY_RUNS says how many requests; PAWL_PROPERTY_BYTES, what counts as large.
+// A property of the whole protocol: whatever request a session receives, it answers and stores the plain message that follows.
+// PAWL_PROPERTY_RUNS sets the number of requests, and PAWL_PROPERTY_BYTES the size that counts as large.
 import { randomUUID } from 'node:crypto'
 import type { Agent } from 'pawl'
 import { ModelError } from 'pawl'
@@ -17,12 +17,12 @@ import { until } from '../support/until.ts'
 const { PAWL_PROPERTY_RUNS, PAWL_PROPERTY_BYTES } = process.env
 const RUNS = Number(PAWL_PROPERTY_RUNS ?? size(40, 600))
 const BYTES = Number(PAWL_PROPERTY_BYTES ?? 400_000)
-/** Sessions at a time, and how much each has to bear. */
+/** The number of sessions at a time, and of requests that each receives. */
 const LANES = 8
 const REQUESTS_A_SESSION = 12
 const WAITED = { timeout: 30_000 }
 
-/** What a session is doing when it is sent something. */
+/** What a session is doing when the request arrives. */
 const MOMENTS = ['idle', 'running', 'approval', 'answer', 'unknown', 'error', 'closed'] as const
 type Moment = (typeof MOMENTS)[number]
 
@@ -80,7 +80,7 @@ function newSession(id?: string): SessionHandle {
   return session
 }
 
-/** Brings the session to the moment; gives the call that it waits for. */
+/** Brings the session to the moment. Returns the call that it waits for. */
 async function bring(session: SessionHandle, moment: Moment): Promise<{ call: string; digest: string }> {
   const none = { call: 't_1_1_0', digest: '' }
   if (moment === 'idle') return none
@@ -100,7 +100,7 @@ async function bring(session: SessionHandle, moment: Moment): Promise<{ call: st
   return { call: pending?.callId ?? '', digest: pending?.digest ?? '' }
 }
 
-/** Sends it; what the server or the session refuses is refused. Rejects if an answer is waited for in vain. */
+/** Sends the request, which the server or the session may refuse. Rejects only if no answer arrives in time. */
 async function send({ request: { kind, name } }: Case, sessionId: string, payloads: Sent['payloads']): Promise<void> {
   const { namespace } = here.stack
   const service = here.temporal.workflowService
@@ -134,7 +134,7 @@ async function send({ request: { kind, name } }: Case, sessionId: string, payloa
   })
 }
 
-/** A plain message is answered, and all of the session stored. */
+/** Checks that the session answers a plain message, and that all of the session is stored. */
 async function expectSound(session: SessionHandle): Promise<void> {
   await session.interrupt().catch(() => undefined)
   const messageId = `plain-${randomUUID()}`
@@ -157,7 +157,7 @@ async function bear(one: Case, session: SessionHandle): Promise<void> {
   return expectSound(session)
 }
 
-it(`after any of ${RUNS} odd requests (seed ${seed}, again with PAWL_SEED) a plain message is answered and stored`, {
+it(`after any of ${RUNS} odd requests (seed ${seed}, again with PAWL_SEED) a session answers and stores a plain message`, {
   timeout: 600_000,
 }, async () => {
   const all = fc.sample(cases, { numRuns: RUNS, seed })

@@ -53,7 +53,7 @@ async function start(tool: string): Promise<{ session: SessionHandle; run: RunHa
 }
 
 describe('the guide to approvals', () => {
-  it('prints its snippets as they are run', async () => {
+  it('shows its snippets exactly as they run here', async () => {
     const source = await readFile(fromRoot('test/guides/approvals.ts'), 'utf8')
     const guide = await readFile(fromRoot('docs/approvals.md'), 'utf8')
     const regions = [...source.matchAll(/^( *)\/\/ #region (\w+)\n([\s\S]*?)^ *\/\/ #endregion/gm)]
@@ -90,7 +90,7 @@ describe('the guide to approvals', () => {
     ])
   })
 
-  it('answers, and resolves', async () => {
+  it('answers and resolves', async () => {
     const asked = await start('ask_for_address')
     await answer(asked.session, 't_1_1_0')
     expect((await asked.run.result(TIMEOUT)).text).toContain('Springfield')

@@ -1,4 +1,4 @@
-// Approvals: who has to agree to what, what becomes of the rest of the turn meanwhile, and that nothing is decided twice.
+// Approvals: which calls need one, what happens to the rest of the turn in the meantime, and that nothing is decided twice.
 import type { SessionEvent } from 'pawl'
 import { RunFailed, type SessionHandle } from 'pawl/client'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -30,7 +30,7 @@ async function addedBy(session: SessionHandle, work: () => Promise<unknown>): Pr
 }
 
 describe('a call that needs approval', () => {
-  it('waits until somebody approves exactly its arguments, and is executed once', async () => {
+  it('waits until exactly its arguments are approved, and is executed once', async () => {
     const { session, entered } = people.play(here.pawl, { model: once(['pay', 'rent', 500]) })
     const run = await session.send('go')
     const pending = await pendingOf(run)
@@ -61,7 +61,7 @@ describe('a call that needs approval', () => {
     ])
   })
 
-  it('is one whose tool says so, with the reason that it gives', async () => {
+  it('is one whose tool says so, and carries the tool’s reason', async () => {
     const { session, entered } = people.play(here.pawl, {
       model: once(['pay', 'tip', 5], ['pay', 'house', 900]),
       approval: ({ n = 0 }, { callId, agent }) => n > 100 && `${agent} wants ${n} (${callId})`,
@@ -74,7 +74,7 @@ describe('a call that needs approval', () => {
     await run.result(TIMEOUT)
   })
 
-  it('is one whose tool cannot say whether it needs it', async () => {
+  it('is also one whose tool cannot say whether it needs approval', async () => {
     const { session, entered } = people.play(here.pawl, {
       model: once(['pay', 'rent']),
       approval: () => Promise.reject(new Error('the rules are lost')),
@@ -86,7 +86,7 @@ describe('a call that needs approval', () => {
     expect(await run.settled(TIMEOUT)).toMatchObject({ status: 'interrupted' })
   })
 
-  it('tells the model why it was denied, and was not executed', async () => {
+  it('is not executed if it is denied, and the model learns why', async () => {
     const { session, requests, entered } = people.play(here.pawl, { model: once(['pay', 'rent']) })
     const run = await session.send('go')
     await session.deny('t_1_1_0', { digest: await digestOf(run, 't_1_1_0'), by: 'bob', reason: 'no money left' })
@@ -102,7 +102,7 @@ describe('a call that needs approval', () => {
     expect(row).toMatchObject({ approval: { decision: 'denied', decidedBy: 'bob' }, error: { code: 'denied' } })
   })
 
-  it('is not asked about when its arguments are invalid, or when it was done before', async () => {
+  it('requests no approval if its arguments are invalid, or if it was done before', async () => {
     const { session, entered } = people.play(here.pawl, {
       model: inOrder([use('pay', 'rent')], [use('pay', 'rent'), { type: 'tool_use', id: 'x', name: 'pay', input: { wat: 1 } }]),
     })
@@ -118,7 +118,7 @@ describe('a call that needs approval', () => {
 })
 
 describe('the other calls of the turn', () => {
-  it('are asked about all at once, go on meanwhile where they need nothing, and effects keep their order', async () => {
+  it('request their approvals all at once, run meanwhile if they need none, and keep the order of effects', async () => {
     const { session, entered } = people.play(here.pawl, {
       model: once(['put', 'first'], ['pay', 'a'], ['look', 'around'], ['put', 'after a'], ['peek', 'inside'], ['pay', 'b']),
     })
@@ -128,7 +128,7 @@ describe('the other calls of the turn', () => {
     await until('what needs nobody is done', () => entered().length === 2)
     expect(entered()).toEqual(['put first', 'look around'])
     const digest = (callId: string) => pending.find((call) => call.callId === callId)!.digest!
-    // In any order: a read is executed at once, an effect when its turn comes.
+    // Approvals may come in any order: a read is executed at once, an effect when its turn comes.
     await session.approve('t_1_1_5', { digest: digest('t_1_1_5') })
     await session.approve('t_1_1_4', { digest: digest('t_1_1_4') })
     await until('the read is done', () => entered().includes('peek inside'))
@@ -154,7 +154,7 @@ describe('the other calls of the turn', () => {
 })
 
 describe('a decision', () => {
-  it('is refused on another digest, for another call, twice, and with nonsense, and leaves no trace', async () => {
+  it('is refused with another digest, for another call, a second time or with nonsense, and the refusal leaves no trace', async () => {
     const { session, entered } = people.play(here.pawl, { model: once(['pay', 'a'], ['look', 'x']) })
     const run = await session.send('go')
     const digest = await digestOf(run, 't_1_1_0')
@@ -191,7 +191,7 @@ describe('a decision', () => {
     expect(entered()).toEqual(['look x', 'pay a'])
   })
 
-  it('made by two at once is one', async () => {
+  it('made by several people at once counts once', async () => {
     const { session, entered } = people.play(here.pawl, { model: once(['pay', 'a']) })
     const run = await session.send('go')
     const digest = await digestOf(run, 't_1_1_0')
@@ -207,7 +207,7 @@ describe('a decision', () => {
     expect(entered().length).toBeLessThanOrEqual(1)
   })
 
-  it('may change the arguments: they are recorded, have a digest and a key of their own, and count as done, not the old ones', async () => {
+  it('may change the arguments: the new ones are recorded with their own digest and key, and count as done, not the old', async () => {
     const { session, entries, entered, requests } = people.play(here.pawl, {
       model: inOrder([use('pay', 'a', 900)], [use('pay', 'a', 900)], [use('pay', 'a', 90)]),
     })
@@ -219,13 +219,13 @@ describe('a decision', () => {
       const [call] = await pendingOf(run)
       return call?.callId === 't_1_2_0' && call
     })
-    // What the model wanted at first was not done: it is asked about again.
+    // The call that the model wanted at first was not done, so it needs approval again.
     expect(second).toMatchObject({ input: { what: 'a', n: 900 }, digest })
     await session.approve('t_1_2_0', { digest })
     await run.result(TIMEOUT)
     expect(entries.map(({ input: { n } }) => n)).toEqual([90, 900])
     expect(new Set(entries.map(({ key }) => key)).size).toBe(2)
-    // And what was done in its place was: it is not done again.
+    // The call that replaced it was done, so it is not done again.
     expect(resultsIn(requests.at(-1)!)).toMatchObject([
       { id: 't_1_3_0', content: expect.stringContaining('[idempotent replay of t_1_1_0]') },
     ])
@@ -236,7 +236,7 @@ describe('a decision', () => {
     expect(row).toMatchObject({ status: 'completed', input: { n: 90 }, key: entries[0]!.key, approval: { edited: true, decidedBy: 'ann' } })
   })
 
-  it('with arguments that the tool does not take, or that were done before, is refused', async () => {
+  it('is refused if its new arguments are invalid, or were done before', async () => {
     const { session, entered } = people.play(here.pawl, { model: inOrder([use('pay', 'a')], [use('pay', 'b')]) })
     const run = await session.send('go')
     const digest = await digestOf(run, 't_1_1_0')
@@ -256,7 +256,7 @@ describe('a decision', () => {
   })
 })
 
-describe('a request that nobody decides on in time', () => {
+describe('a request that is not decided in time', () => {
   it('is denied, and the model is told', async () => {
     const { session, requests, entered } = people.play(here.pawl, { model: once(['hurry', 'a'], ['look', 'x']) })
     const run = await session.send('go')
@@ -274,7 +274,7 @@ describe('a request that nobody decides on in time', () => {
     expect(await codeOf(session.approve('t_1_1_0', { digest: requested!.digest }))).toBe('call_not_found')
   })
 
-  it('fails the run where the tool says so; its other calls stay as they are, for whoever continues it', async () => {
+  it('fails the run if the tool says so; the other calls of the run stay as they are until it is continued', async () => {
     const { session, entered } = people.play(here.pawl, { model: once(['strict', 'a'], ['pay', 'b']) })
     const run = await session.send('go')
     await expect(run.result(TIMEOUT)).rejects.toBeInstanceOf(RunFailed)
@@ -294,7 +294,7 @@ describe('a request that nobody decides on in time', () => {
     expect(await (await session.send('again')).result(TIMEOUT)).toMatchObject({ run: 2 })
   })
 
-  it('cannot be decided on after its time, also while the turn is busy with something else', async () => {
+  it('cannot be decided after it expires, even while the turn is busy with something else', async () => {
     const { session, entered } = people.play(here.pawl, {
       model: once(['put', 'slow'], ['hurry', 'a']),
       body: async (tool) => {
@@ -312,7 +312,7 @@ describe('a request that nobody decides on in time', () => {
     expect(ofType(await eventsOf(session), 'tool_completed')).toMatchObject([{ callId: 't_1_1_0', value: 'approval_expired' }])
   })
 
-  it('cannot be decided on after its time by who finds the workflow gone: the session goes on, and the model is told', async () => {
+  it('cannot be decided after it expires, even if the workflow was terminated: the session resumes, and the model is told', async () => {
     const { session, entered, requests } = people.play(here.pawl, { model: once(['linger', 'a']) })
     const run = await session.send('go')
     const [{ digest, expiresAt } = {}] = await pendingOf(run)

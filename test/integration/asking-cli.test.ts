@@ -1,4 +1,4 @@
-// The commands that ask the side store or move a session, as processes, on a database with real sessions.
+// The commands that query the side store or act on a session, as processes, on a database with real sessions.
 import { randomUUID } from 'node:crypto'
 import { execFile } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -76,12 +76,12 @@ async function json(args: string[]): Promise<Record<string, unknown>[]> {
     .map((line) => JSON.parse(line) as Record<string, unknown>)
 }
 
-describe('the commands that ask', () => {
-  it('show tables to people, in which nothing that was said steers the terminal', async () => {
+describe('the query commands', () => {
+  it('show tables to people, in which no message can control the terminal', async () => {
     for (const args of [['sessions'], ['show', 'talked'], ['messages', 'talked'], ['checkpoints', 'talked'], ['usage'], ['events']]) {
       const { code, stdout, stderr } = await run(args)
       expect({ args, code, stderr }).toEqual({ args, code: 0, stderr: '' })
-      // oxlint-disable-next-line no-control-regex -- they must not be there
+      // oxlint-disable-next-line no-control-regex -- these characters must not appear
       expect(stdout).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f]/)
     }
     const messages = await run(['messages', 'talked'])
@@ -89,7 +89,7 @@ describe('the commands that ask', () => {
     expect(messages.stdout).toMatch(/m_1_1 +1\.1 +\S+Z +assistant +Noted: one\S*two\S* three/)
   })
 
-  it('give the same as JSON lines, a page at a time, with a cursor on the last line while there are more', async () => {
+  it('print the same as JSON lines, a page at a time, with a cursor on the last line while there is more', async () => {
     const all = await json(['messages', 'talked'])
     expect(all.map(({ messageId }) => messageId).filter((id) => String(id).startsWith('m_'))).toEqual(['m_1_1', 'm_2_1'])
     expect(all[1]).toMatchObject({ content: [{ type: 'text', text: `Noted: ${WILD}` }] })
@@ -101,7 +101,7 @@ describe('the commands that ask', () => {
     expect(await json(['messages', 'talked', '--limit', '1', '--all'])).toEqual(all)
   })
 
-  it('find sessions by what they are, and show one', async () => {
+  it('find sessions by their properties, and show one', async () => {
     const ids = async (...args: string[]) => (await json(['sessions', ...args])).map(({ sessionId }) => sessionId)
     expect(await ids('--tag', 'vip', '--status', 'idle,running', '--agent', 'player', '--since', '1h')).toEqual(['talked'])
     expect(await ids('--tag', 'vip', '--until', '2020-01-01')).toEqual([])
@@ -113,7 +113,7 @@ describe('the commands that ask', () => {
     const ids = async (...args: string[]) => (await json(['messages', 'talked', ...args])).map(({ messageId }) => messageId)
     expect(await ids('--checkpoint', '1')).toHaveLength(2)
     expect(await ids('--run', '2')).toEqual(await ids('--checkpoint', '1'))
-    // The client says the same; without the side store it asks the workflow.
+    // The client returns the same; without the side store it queries the workflow.
     for (const client of [here.pawl, await here.connect({ postgres: false })]) {
       const rows = await client.session('talked').messagesUpTo({ checkpoint: 1 })
       expect(rows.map(({ messageId }) => messageId)).toEqual(await ids('--checkpoint', '1'))
@@ -124,7 +124,7 @@ describe('the commands that ask', () => {
     expect((await json(['checkpoints', 'talked', '--latest'])).map(({ version }) => version)).toEqual([2])
   })
 
-  it('tell of errors, tool calls, usage and events', async () => {
+  it('list errors, tool calls, usage and events', async () => {
     const other = player.play(
       here.pawl,
       {
@@ -149,7 +149,7 @@ describe('the commands that ask', () => {
     expect(rest).toEqual(events.slice(1))
   })
 
-  it('are asked about one session by its id, in the same place everywhere', async () => {
+  it('all accept the id of one session in the same place', async () => {
     expect(await json(['errors', 'looked'])).toMatchObject([{ attempt: 1, message: 'not yet' }])
     expect(await json(['tools', 'looked'])).toMatchObject([{ sessionId: 'looked', tool: 'look' }])
     expect(await json(['usage', 'looked', '--by', 'session'])).toMatchObject([{ key: 'looked' }])
@@ -166,7 +166,7 @@ describe('the commands that ask', () => {
     expect([stdout, withoutWaits(stderr)]).toEqual(['0\n', ''])
   })
 
-  it('say on standard error what they wait for', async () => {
+  it('say on standard error what they are waiting for', async () => {
     const proxy = await startSlowProxy(inject('stack').databaseUrl)
     try {
       proxy.delayMs = 1_200
@@ -178,8 +178,8 @@ describe('the commands that ask', () => {
     }
   })
 
-  it('show a session that waits for a worker: as it is, and what it waits for', async () => {
-    // A worker serves its queue, and brings its events to the store, but none serves its agent.
+  it('show the state of a session that waits for a worker, and what it waits for', async () => {
+    // A worker serves its queue and stores its events, but none serves its agent.
     const unserved = here.pawl.session('unserved', { agent: 'nobody-serves-me' })
     await unserved.send('hello')
     await until('it is stored', async () => /status +running[^]*stored \d/.test((await run(['show', 'unserved'])).stdout), 40_000)
@@ -193,7 +193,7 @@ describe('the commands that ask', () => {
     expect(await run(['messages', 'elsewhere'])).toMatchObject({ code: 1, stderr: expect.stringContaining('pawl show') })
   }, 60_000)
 
-  it('follow events until they are asked to end', async () => {
+  it('follow events until they are asked to stop', async () => {
     const { temporalAddress, databaseUrl } = inject('stack')
     const env = { TEMPORAL_ADDRESS: temporalAddress, DATABASE_URL: databaseUrl }
     const following = pawl(['events', '--follow', '--json', '--type', 'message_received', '--schema', schema], { cwd: folder, env })
@@ -205,7 +205,7 @@ describe('the commands that ask', () => {
     expect(await following.ended).toMatchObject({ code: 0, stderr: '' })
   })
 
-  it('need no Temporal', async () => {
+  it('do not need Temporal', async () => {
     expect(await run(['sessions', '--json'], { TEMPORAL_ADDRESS: '127.0.0.1:1' })).toMatchObject({ code: 0, stderr: '' })
   })
 
@@ -219,15 +219,15 @@ describe('the commands that ask', () => {
     ['a time that is none', ['usage', '--since', 'yesterday'], "Use an age such as '2h'"],
     ['no store', ['sessions'], 'no_store'],
     ['a folder in which nothing runs', ['sessions', '--data', 'elsewhere'], 'dev_not_running'],
-  ])('%s: says so on standard error, with exit code 1', async (_, args, says) => {
+  ])('%s: say so on standard error, with exit code 1', async (_, args, says) => {
     const ended = await run(args, says === 'no_store' ? { DATABASE_URL: '' } : {})
     expect(ended).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining(says) })
     expect(ended.stderr).not.toMatch(/\n\s+at /)
   })
 })
 
-describe('the commands that move a session', () => {
-  it('go back, and say which effects stay', async () => {
+describe('the commands that act on a session', () => {
+  it('roll back, and say which effects remain', async () => {
     const moved = player.play(
       here.pawl,
       { model: ({ messages }) => (messages.length === 3 ? [use('put', 'it')] : 'ok') },
@@ -245,7 +245,7 @@ describe('the commands that move a session', () => {
     expect((await json(['messages', 'asked-moved', '--archived'])).length).toBeGreaterThan(2)
   })
 
-  it('fork, and resume what has closed', async () => {
+  it('fork, and resume a closed session', async () => {
     const queue = ['--task-queue', here.taskQueue]
     player.play(here.pawl, {}, { id: 'copy' })
     expect(await json(['fork', 'talked', '--checkpoint', '1', '--id', 'copy', ...queue])).toEqual([
@@ -286,7 +286,7 @@ describe('the commands that move a session', () => {
     ])
     const again = await run(['pause', id, ...queue])
     expect(again).toMatchObject({ code: 0, stderr: '' })
-    expect(again.stdout).toMatch(/paused +since \S+Z by ann: a break\n[^]*it was paused before: nothing has changed\n$/)
+    expect(again.stdout).toMatch(/paused +since \S+Z by ann: a break\n[^]*it was already paused: nothing has changed\n$/)
     await until('it is listed', async () => (await here.pawl.sessions.list({ paused: true })).items.length === 1)
     expect((await run(['sessions', '--paused'])).stdout).toMatch(/asked-held +player +idle, paused/)
     expect((await run(['show', id])).stdout).toMatch(/paused +since \S+Z by ann: a break\n/)
@@ -294,7 +294,7 @@ describe('the commands that move a session', () => {
     expect(await (await held.session.send('three')).result({ timeout: 20_000 })).toMatchObject({ text: 'one, two, three' })
   })
 
-  it('a chat goes on with a session whose workflow was terminated, and shows how its run ends', async () => {
+  it('continue, in a chat, a session whose workflow was terminated, and show how its run ends', async () => {
     const first = gate()
     const cut = player.play(
       here.pawl,

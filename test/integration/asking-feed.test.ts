@@ -1,4 +1,4 @@
-// The feed over all sessions, against a real Postgres: whatever the order in which transactions commit, a reader misses no event.
+// The feed over all sessions, against a real Postgres: a reader misses no event, whatever the order in which transactions commit.
 import { randomUUID } from 'node:crypto'
 import pg from 'pg'
 import { afterAll, afterEach, beforeEach, describe, expect, inject, it } from 'vitest'
@@ -42,7 +42,7 @@ async function connect(): Promise<pg.Client> {
 const open = (id: string, agent = 'support'): EventBody => started({ sessionId: id, agent })
 const flush = (id: string, log: LogEntry[], through = store): Promise<unknown> => through.flush(id, EPOCH, log)
 
-/** All events that the feed gives from `after` on. */
+/** All events that the feed returns from `after` on. */
 async function read(options: FeedOptions = {}): Promise<FeedEvent[]> {
   const found: FeedEvent[] = []
   for await (const event of asking.events(options)) found.push(event)
@@ -51,14 +51,14 @@ async function read(options: FeedOptions = {}): Promise<FeedEvent[]> {
 
 const names = (events: FeedEvent[]): string[] => events.map(({ sessionId, event }) => `${sessionId} ${event.seq}`)
 
-/** What the feed gives once it gives as many: other transactions of the server, whoever's, hold it up while they are open. */
+/** The feed's events once there are `count` of them. Any transaction that is open on the server, even another test's, holds up the feed. */
 const readOf = (count: number, options: FeedOptions = {}): Promise<FeedEvent[]> =>
   until(`the feed gives ${count} events`, async () => {
     const found = await read(options)
     return found.length >= count && found
   })
 
-/** A flush that began but has not committed: holds a transaction's number until it is let go. */
+/** A flush that has begun but not committed: it holds its transaction's number until `commit` is called. */
 async function slowFlush(id: string, log: LogEntry[]): Promise<{ commit(): Promise<void> }> {
   const connection = await connect()
   await connection.query('begin')
@@ -77,7 +77,7 @@ async function slowFlush(id: string, log: LogEntry[]): Promise<{ commit(): Promi
 }
 
 describe('the feed', () => {
-  it('gives the events of all sessions, of each in order, with agent and cursor', async () => {
+  it('returns the events of all sessions, those of each in order, with agent and cursor', async () => {
     await flush('a', logOf([open('a'), ...oneRun(1, 'u')]))
     await flush('b', logOf([open('b', 'sales')]))
     const events = await readOf(11)
@@ -85,14 +85,14 @@ describe('the feed', () => {
     expect(events[10]).toMatchObject({ sessionId: 'b', agent: 'sales', event: { type: 'session_started' }, cursor: expect.any(String) })
   })
 
-  it('goes on from the cursor of any event, in another process as well, with the events behind it and no other', async () => {
+  it('continues from the cursor of any event, even in another process, with exactly the events after it', async () => {
     await flush('a', logOf([open('a'), ...oneRun(1, 'u')]))
     await flush('b', logOf([open('b')]))
     const events = await readOf(11)
     for (const [index, { cursor }] of events.entries()) {
       expect(names(await read({ after: cursor }))).toEqual(names(events.slice(index + 1)))
     }
-    // A reader that is started anew has nothing but the text of the cursor.
+    // A restarted reader has only the text of the cursor.
     const other = openStore({ postgres: url, schema, migrate: 'off' })
     try {
       const rest: FeedEvent[] = []
@@ -103,13 +103,13 @@ describe('the feed', () => {
     }
   })
 
-  it('waits for a flush that began earlier and commits later, and gives it then: its cursor skips nothing', async () => {
+  it('waits for a flush that began earlier and commits later, and then returns it: its cursor skips nothing', async () => {
     const early = logOf([open('early'), received('u')])
     const late = logOf([open('late')])
     await flush('early', early.slice(0, 1))
     const [first] = await readOf(1)
     const slow = await slowFlush('early', early.slice(1))
-    // It begins after the slow one, and has committed before it.
+    // This flush begins after the slow one and commits before it.
     await flush('late', late)
     const seen = await read({ after: first?.cursor ?? '' })
     expect(seen).toEqual([])
@@ -118,7 +118,7 @@ describe('the feed', () => {
     expect(names(rest)).toEqual(['early 2', 'late 1'])
   })
 
-  it('gives each event once to a reader that stops and goes on after every event, while flushes overlap', async () => {
+  it('returns each event once to a reader that stops and resumes after every event, while flushes overlap', async () => {
     const sessions = ['p', 'q', 'r']
     for (const id of sessions) await flush(id, logOf([open(id)]))
     const expected = sessions.flatMap((id) => [`${id} 1`, `${id} 2`, `${id} 3`])
@@ -135,7 +135,7 @@ describe('the feed', () => {
     const logs = sessions.map((id) => logOf([open(id), received('one'), received('two')]))
     const slow = []
     for (const [index, id] of sessions.entries()) slow.push(await slowFlush(id, logs[index]?.slice(1) ?? []))
-    // The newest commits first, and the reader looks between any two of them.
+    // The newest commits first, and the reader looks after each commit.
     for (const { commit } of slow.reverse()) {
       await commit()
       while (await step());
@@ -147,17 +147,17 @@ describe('the feed', () => {
     expect([...seen].sort()).toEqual(expected.sort())
   })
 
-  it('leaves out what was not asked for, and passes it', async () => {
+  it('leaves out what was not asked for, and moves its cursor past it', async () => {
     await flush('a', logOf([open('a'), ...oneRun(1, 'u')]))
     await flush('b', logOf([open('b', 'sales'), ...oneRun(1, 'u')]))
     await readOf(20)
     expect(names(await read({ types: ['run_completed', 'session_started'], agent: 'sales' }))).toEqual(['b 1', 'b 10'])
     const [done] = await read({ types: ['run_completed'] })
-    // A cursor is good with other options too.
+    // A cursor is also valid with other options.
     expect(names(await read({ after: done?.cursor ?? '', types: ['session_started'] }))).toEqual(['b 1'])
   })
 
-  it('gives thousands of events, and more than one reading holds, in order', async () => {
+  it('returns thousands of events in order, even more than one read holds', async () => {
     const many = logOf([open('many'), ...Array.from({ length: 1_200 }, (_, n) => received(`u${n}`))])
     await flush('many', many)
     const large = 'x'.repeat(1_500_000)
@@ -169,7 +169,7 @@ describe('the feed', () => {
     ])
   })
 
-  it('gives the events of more flushes than one reading looks at, with and without a filter', async () => {
+  it('returns the events of more flushes than one read covers, with and without a filter', async () => {
     const ids = Array.from({ length: 250 }, (_, n) => `many-${n}`)
     for (const id of ids) await flush(id, logOf([open(id), received('a'), received('b'), received('c')]))
     const found = await readOf(1_000)
@@ -190,7 +190,7 @@ describe('the feed', () => {
     expect(names(await readOf(12)).filter((name) => name.startsWith('fork'))).toEqual(['fork 11', 'fork 12'])
   })
 
-  it('that is followed gives events as they are stored, until it is stopped', async () => {
+  it('streams events to a follower as they are stored, until the follower stops', async () => {
     const stop = new AbortController()
     const seen: string[] = []
     const reading = (async () => {

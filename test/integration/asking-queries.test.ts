@@ -1,4 +1,4 @@
-// The SQL of docs/queries.md, read out of the page and run on a database with real sessions.
+// The SQL of docs/queries.md, extracted from the page and run on a database with real sessions.
 import { randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import pg from 'pg'
@@ -19,7 +19,7 @@ let here: Deployment
 let database: pg.Client
 let queries: string[]
 
-/** What is said first decides what the model asks for. */
+/** The first message decides whether the model fails; the newest, which tool it calls. */
 function answer(request: ModelRequest) {
   const [said = ''] = saidIn(request)
   const newest = saidIn(request).at(-1) ?? ''
@@ -97,7 +97,7 @@ afterAll(async () => {
   await database?.end()
 })
 
-/** Asks the question of that number. */
+/** Runs the query of the question with that number. */
 async function ask(number: number, variables: Record<string, string> = {}): Promise<Record<string, unknown>[]> {
   const sql = (queries[number - 1] ?? '')
     .replaceAll('pawl.', `"${schema}".`)
@@ -105,7 +105,7 @@ async function ask(number: number, variables: Record<string, string> = {}): Prom
   return (await database.query(sql)).rows
 }
 
-/** Waits until the question's answer is that of a store that has everything. */
+/** Returns the answer to the question once the store has everything that belongs to it. */
 const answerOf = (number: number, complete: (rows: Record<string, unknown>[]) => boolean, variables?: Record<string, string>) =>
   until(`question ${number} is answered`, async () => {
     const rows = await ask(number, variables)
@@ -125,7 +125,7 @@ describe('docs/queries.md', () => {
     expect(queries).toHaveLength(16)
   })
 
-  it('1, 9: tells what is running, waiting or in error, and whose events have not been stored for minutes', async () => {
+  it('1, 9: shows what is running, waiting or in error, and whose events have not been stored for minutes', async () => {
     await settle(open('failed'), 'fail')
     await open('waits').send('refund')
     await open('runs').send('hold')
@@ -145,7 +145,7 @@ describe('docs/queries.md', () => {
     expect(await ask(9)).toMatchObject([{ session_id: 'runs', status: 'running' }])
   })
 
-  it('2: tells what happened in a session', async () => {
+  it('2: shows what happened in a session', async () => {
     const session = open('told')
     await settle(session, 'note')
     const events = await eventsOf(session)
@@ -154,23 +154,23 @@ describe('docs/queries.md', () => {
     expect(rows[1]).toMatchObject({ type: 'message_received', event: expect.stringContaining('"content":"note"') })
   })
 
-  it('3: tells which effects are unknown', async () => {
+  it('3: shows which effects are unknown', async () => {
     await settle(open('wired'), 'wire')
     const rows = await answerOf(3, (found) => found.length >= 1)
     expect(rows).toMatchObject([{ session_id: 'wired', call_id: 't_1_1_0', tool: 'wire', input: { what: 'wire' }, attempt: 1 }])
   })
 
-  it('4: tells what a customer cost', async () => {
+  it('4: shows what a customer cost', async () => {
     await settle(open('acme-1', ['customer:acme']), 'note')
     await settle(open('acme-2', ['customer:acme', 'vip']), 'hello')
     const rows = await answerOf(4, ([sum]) => Number(sum?.model_calls) >= 3, { tag: 'customer:acme' })
-    // Three calls at 3 dollars a million tokens in, 15 out.
+    // Three calls, at 3 dollars per million input tokens and 15 per million output tokens.
     expect(rows).toMatchObject([{ sessions: '2', model_calls: '3', input_tokens: '3000000', output_tokens: '300000', without_price: '0' }])
     expect(Number(rows[0]?.usd)).toBeCloseTo(3 * (3 + 1.5), 6)
     expect(await ask(4, { tag: 'customer:none' })).toMatchObject([{ sessions: '0', model_calls: '0', usd: null }])
   })
 
-  it('5: tells what has failed, by context', async () => {
+  it('5: shows what has failed, by context', async () => {
     await settle(open('stumbled'), 'stumble')
     const rows = await answerOf(5, (found) => found.some(({ error }) => error === 'overloaded_error'))
     expect(rows.find(({ error }) => error === 'overloaded_error')).toMatchObject({
@@ -182,7 +182,7 @@ describe('docs/queries.md', () => {
     })
   })
 
-  it('6: tells how long tools take', async () => {
+  it('6: shows how long tools take', async () => {
     await settle(open('timed'), 'note')
     const rows = await answerOf(6, (found) => found.some(({ tool }) => tool === 'note'))
     const note = rows.find(({ tool }) => tool === 'note')
@@ -190,7 +190,7 @@ describe('docs/queries.md', () => {
     expect(Number(note?.p95_ms)).toBeGreaterThanOrEqual(Number(note?.p50_ms))
   })
 
-  it('7: tells who approved what', async () => {
+  it('7: shows who approved what', async () => {
     const session = open('approved')
     const run = await session.send('refund')
     const request = await until('approval is asked for', async () => ofType(await eventsOf(session), 'approval_requested')[0])
@@ -210,7 +210,7 @@ describe('docs/queries.md', () => {
     ])
   })
 
-  it('8: tells what was rolled back, and which effects that left', async () => {
+  it('8: shows what was rolled back, and which effects remain', async () => {
     const session = open('moved')
     await settle(session, 'hello')
     await settle(session, 'note')
@@ -231,10 +231,10 @@ describe('docs/queries.md', () => {
     ])
   })
 
-  it('10: tells tokens and dollars a day, by agent, the same as the client says', async () => {
+  it('10: shows tokens and dollars per day, by agent, and agrees with the client', async () => {
     await settle(open('spent'), 'hello')
     const sumOf = (rows: Record<string, unknown>[], of: string): number => rows.reduce((all, row) => all + Number(row[of]), 0)
-    // Events of the tests before may still be on their way: both are asked until they have seen the same.
+    // Events of earlier tests may still be on their way: ask both until they agree.
     const { rows, sums } = await until('query and client say the same', async () => {
       const asked = { rows: await ask(10), sums: (await here.pawl.usage({ by: 'agent' })).items }
       return sumOf(asked.rows, 'model_calls') === asked.sums[0]?.calls && asked
@@ -245,7 +245,7 @@ describe('docs/queries.md', () => {
     expect(sumOf(rows, 'usd')).toBeGreaterThan(0)
   })
 
-  it('11: tells which call had an effect, by its key or by its id', async () => {
+  it('11: shows which call had an effect, by the call’s key or by the effect’s id', async () => {
     await settle(open('effective'), 'note')
     const call = await until(
       'the call is stored',
@@ -257,12 +257,12 @@ describe('docs/queries.md', () => {
     expect(byEffect.map(({ session_id }) => session_id)).toContain('effective')
   })
 
-  it('12 to 15: tell of failures what the client tells', async () => {
+  it('12 to 15: report failures as the client does', async () => {
     const session = open('stubborn')
     await settle(session, 'fail')
     await session.recover({ strategy: 'continue_run', by: 'ann' })
     const since = { since: Date.now() - 3_600_000 }
-    // Attempts of the tests before may still be on their way: both are asked until they have seen the same.
+    // Attempts of earlier tests may still be on their way: ask both until they agree.
     const { report, rates } = await until('query and client have seen both failures and the same attempts', async () => {
       const { repeated, ...others } = await here.pawl.failures(since)
       const asked = { report: { repeated, ...others }, rates: await ask(12) }
@@ -287,7 +287,7 @@ describe('docs/queries.md', () => {
     expect(inError?.times).toBeGreaterThanOrEqual(2)
   })
 
-  it('16: tells what the runs of an agent gave', async () => {
+  it('16: shows what the runs of an agent returned', async () => {
     const session = here.pawl.session('classified', { agent: classifier })
     const { output } = await (await session.send('refund')).result({ timeout: 30_000 })
     expect(output).toEqual({ topic: 'refund', urgent: false, orders: [] })

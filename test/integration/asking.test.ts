@@ -1,4 +1,4 @@
-// Asking over sessions: lists by page with a cursor, sums, points of a session's past, and refusals, against a real Postgres.
+// Queries over sessions: lists by page with a cursor, totals, points in a session's past, and refusals, against a real Postgres.
 import { randomUUID } from 'node:crypto'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
@@ -36,7 +36,7 @@ async function all<T>(list: List<T>): Promise<T[]> {
   return items
 }
 
-/** The pages of a list, each asked for by the cursor of the one before. */
+/** The pages of a list, each requested with the cursor of the one before. */
 async function pagesOf<T>(page: (cursor: string | undefined) => List<T>): Promise<T[][]> {
   const pages: T[][] = []
   let cursor: string | undefined
@@ -64,7 +64,7 @@ describe('sessions', () => {
 
   beforeAll(async () => {
     for (let n = 0; n < 7; n++) await put(`l${n}`, [open(`l${n}`, { tags: n % 2 ? ['odd', 'all'] : ['all'] })], NOON + n * HOUR)
-    // Two that were created in the same millisecond.
+    // Two sessions that were created in the same millisecond.
     await put('l7b', [open('l7b')], NOON + 7 * HOUR)
     await put('l7a', [open('l7a')], NOON + 7 * HOUR)
     await put('failed', [
@@ -75,7 +75,7 @@ describe('sessions', () => {
     ])
   })
 
-  it('come the newest first, and page by page the same as all at once', async () => {
+  it('are listed newest first, and the same page by page as all at once', async () => {
     const whole = ids(await all(asking.sessions.list(mine)))
     expect(whole.slice(0, 4)).toEqual(['l7a', 'l7b', 'l6', 'l5'])
     expect(whole).toHaveLength(10)
@@ -85,14 +85,14 @@ describe('sessions', () => {
     expect(ids(await all(asking.sessions.list({ ...mine, limit: 1 })))).toEqual(whole)
   })
 
-  it('are not skipped or repeated when others are started between two pages', async () => {
+  it('are not skipped or repeated when others start between two pages', async () => {
     const first = await asking.sessions.list({ ...mine, tag: 'odd', limit: 1 })
     await put('latecomer', [open('latecomer', { tags: ['odd'] })], NOON + 20 * HOUR)
     const rest = await pagesOf((cursor) => asking.sessions.list({ ...mine, tag: 'odd', limit: 1, cursor: cursor ?? first.cursor ?? '' }))
     expect(ids([...first.items, ...rest.flat()])).toEqual(['l5', 'l3', 'l1'])
   })
 
-  it('are found by status, tags and time of creation', async () => {
+  it('are found by status, tags and creation time', async () => {
     expect(ids(await all(asking.sessions.list({ ...mine, status: 'error' })))).toEqual(['failed'])
     expect(ids(await all(asking.sessions.list({ ...mine, status: ['error', 'waiting'] })))).toEqual(['failed'])
     expect(ids(await all(asking.sessions.list({ ...mine, tags: ['odd', 'all'] })))).toEqual(['l5', 'l3', 'l1'])
@@ -101,7 +101,7 @@ describe('sessions', () => {
     expect(ids(await all(asking.sessions.list({ ...mine, since: '2026-11-21T18:00:00Z', until: span.until + 3 * HOUR })))).toEqual(['l6'])
   })
 
-  it('say what they failed of, whom they are for and what they have used', async () => {
+  it('show why they failed, whom they are for and what they have used', async () => {
     expect(await asking.sessions.get('failed')).toMatchObject({
       sessionId: 'failed',
       status: 'error',
@@ -119,7 +119,7 @@ describe('sessions', () => {
   })
 })
 
-describe('what is asked amiss', () => {
+describe('an invalid query', () => {
   it.each<[string, () => PromiseLike<unknown>]>([
     ['a limit of 0', () => asking.sessions.list({ limit: 0 })],
     ['a limit over 1,000', () => asking.errors({ limit: 1_001 })],
@@ -133,7 +133,7 @@ describe('what is asked amiss', () => {
     ['a list of sums', () => asking.usage({ by: ['day'] as never })],
     ['an unknown type of event', () => first(asking.events({ types: ['run_ended' as never] }))],
     ['empty text', () => asking.toolCalls({ tool: '' })],
-  ])('%s is refused as invalid_option', async (_, ask) => {
+  ])('with %s is refused as invalid_option', async (_, ask) => {
     expect(await codeOf(ask())).toBe('invalid_option')
   })
 
@@ -142,7 +142,7 @@ describe('what is asked amiss', () => {
     return undefined
   }
 
-  it('a cursor that is none, that was cut, or that belongs to another list is refused as invalid_cursor', async () => {
+  it('with a cursor that is malformed, truncated or from another list is refused as invalid_cursor', async () => {
     const { cursor = '' } = await asking.sessions.list({ agent: 'lister', limit: 1 })
     expect(cursor).not.toBe('')
     for (const wrong of ['nonsense', cursor.slice(0, -4), Buffer.from('[1]').toString('base64url')]) {
@@ -153,7 +153,7 @@ describe('what is asked amiss', () => {
     expect(await codeOf(first(asking.events({ after: cursor })))).toBe('invalid_cursor')
   })
 
-  it('a cursor whose parts were changed is refused as well', async () => {
+  it('with a cursor whose parts were changed is refused as well', async () => {
     const { cursor = '' } = await asking.sessions.list({ agent: 'lister', limit: 1 })
     const [tag] = JSON.parse(Buffer.from(cursor, 'base64url').toString()) as string[]
     for (const parts of [[tag], [tag, 'x', 'y'], [tag, 1.5, 'y'], [tag, 1, null]]) {
@@ -162,13 +162,13 @@ describe('what is asked amiss', () => {
     }
   })
 
-  it('NUL and lone surrogates find nothing and break nothing', async () => {
+  it('with NUL or lone surrogates finds nothing and breaks nothing', async () => {
     expect(await all(asking.sessions.list({ agent: 'a\0b', tags: ['\ud800'] }))).toEqual([])
     expect(await all(asking.errors({ context: 'tool:\0' }))).toEqual([])
     expect(await codeOf(asking.messages({ session: '\0' }))).toBe('session_not_found')
   })
 
-  it('without a store everything says what to do', async () => {
+  it('without a store says what to do, whatever it asks for', async () => {
     const none = askingOf(undefined)
     expect(await codeOf(none.sessions.list())).toBe('no_store')
     expect(await codeOf(none.messages({ session: 's' }))).toBe('no_store')
@@ -176,7 +176,7 @@ describe('what is asked amiss', () => {
     await expect(none.sessions.get('s')).rejects.toThrow(/DATABASE_URL/)
   })
 
-  it('of a session that nobody knows is told apart from one that has nothing', async () => {
+  it('about an unknown session is refused, unlike one about a session that has nothing', async () => {
     await put('empty', [started({ sessionId: 'empty', agent: 'quiet' })])
     const of = (id: string): SessionAsking => sessionAskingOf(store, id)
     expect(await all(asking.messages({ session: 'empty' }))).toEqual([])
@@ -209,20 +209,20 @@ describe('a session', () => {
 
   beforeAll(() => put('whole', log))
 
-  it('has its messages in order, page by page, those that wait last', async () => {
+  it('has its messages in order, page by page, with waiting messages last', async () => {
     const pages = await pagesOf((cursor) => asking.messages({ session: 'whole', limit: 4, ...(cursor && { cursor }) }))
     expect(pages.map(messageIds)).toEqual([FIRST, THIRD, ['u5']])
     expect(pages[0]?.[1]).toMatchObject({ sessionId: 'whole', agent: 'whole', role: 'assistant', callIds: ['t_1_1_0'], blobs: [] })
     expect(pages[0]?.[2]?.callIds).toEqual(['t_1_1_0'])
   })
 
-  it('keeps what it left behind', async () => {
+  it('keeps the messages that were rolled back', async () => {
     const archived = await of().archivedMessages()
     expect(messageIds(archived).sort()).toEqual([...SECOND, 'u3'].sort())
     expect(archived[0]).toMatchObject({ why: 'rolled_back', archivedSeq: 23, archivedAt: expect.any(Date) })
   })
 
-  it('has its checkpoints, and says which were left behind', async () => {
+  it('has its checkpoints, and says which were rolled back', async () => {
     expect(await of().checkpoints()).toMatchObject([
       { version: 2, reason: 'nightly', by: 'ops', seq: 21, upToSeq: 21, lastMessageId: 'm_2_2', archivedSeq: 23, run: 2, turn: 2 },
       { version: 1, reason: 'turn', by: null, seq: 11, lastMessageId: 'm_1_2', archivedSeq: null },
@@ -232,7 +232,7 @@ describe('a session', () => {
     expect(pages.flat().map(({ version }) => version)).toEqual([2, 1])
   })
 
-  it('shows its transcript as it was at any point, also of a past that it left', async () => {
+  it('shows its transcript as it was at any point, even in a past that was rolled back', async () => {
     const events = await readAll((after) => store.events('whole', { after }))
     const at = (target: object): string[] => messageIds(transcriptAt(events, target as never))
     expect(at({ checkpoint: 1 })).toEqual(FIRST)
@@ -251,7 +251,7 @@ describe('a session', () => {
     }
   })
 
-  it('the transcript now is what the store has', async () => {
+  it('has the same current transcript in its events as in the store', async () => {
     const events = await readAll((after) => store.events('whole', { after }))
     const { messageRowsOf } = await import('../../src/client/session/message-rows.ts')
     const now = await all(asking.messages({ session: 'whole' }))
@@ -288,7 +288,7 @@ describe('tool calls and errors', () => {
     }
   })
 
-  it('are found by status over all sessions, the newest first', async () => {
+  it('are found by status across all sessions, newest first', async () => {
     const unknown = await all(asking.toolCalls({ status: 'unknown', tool: 'refund' }))
     expect(unknown.map(({ sessionId, callId }) => `${sessionId} ${callId}`)).toEqual(['c2 t_1_1_1', 'c1 t_1_1_1', 'c0 t_1_1_1'])
     expect(unknown[0]).toMatchObject({
@@ -308,7 +308,7 @@ describe('tool calls and errors', () => {
     expect((await sessionAskingOf(store, 'c1').toolCalls()).map(({ callId }) => callId)).toEqual(['t_1_1_0', 't_1_1_1', 't_1_1_2'])
   })
 
-  it('are found by idempotency key and by effect id, each by an index', async () => {
+  it('are found by idempotency key and by effect id, each with an index', async () => {
     expect(ids(await all(asking.toolCalls({ key: 'key-t_1_1_1' })))).toEqual(['c2', 'c1', 'c0'])
     expect(await all(asking.toolCalls({ key: 'key-t_1_1_1', session: 'c1' }))).toMatchObject([{ status: 'unknown', key: 'key-t_1_1_1' }])
     const effects = await all(asking.toolCalls({ effectId: 're_0', session: 'c0' }))
@@ -321,7 +321,7 @@ describe('tool calls and errors', () => {
     }
   })
 
-  it('errors are found by context and time, with their attempt', async () => {
+  it('are found by context and time, with the attempt of each error', async () => {
     expect(ids(await all(asking.errors({ context: 'tool:refund', since: NOON + HOUR })))).toEqual(['c2', 'c1'])
     const pages = await pagesOf((cursor) => asking.errors({ context: 'model', limit: 1, ...(cursor && { cursor }) }))
     expect(ids(pages.flat())).toEqual(['c2', 'c1', 'c0'])
@@ -354,7 +354,7 @@ describe('usage', () => {
   })
   const january = { since: '2026-01-01', until: '2026-02-01' }
 
-  it('is added up by agent, the dearest first, with the calls whose price nobody knows', async () => {
+  it('is totalled by agent, highest cost first, with the number of unpriced calls', async () => {
     const sums = await all(asking.usage({ by: 'agent', ...january }))
     expect(sums).toMatchObject([
       { key: 'lavish', calls: 4, unpriced: 0, usage: { input_tokens: 40, output_tokens: 20, cache_read_input_tokens: 12 } },
@@ -363,7 +363,7 @@ describe('usage', () => {
     expect(sums[0]?.usd).toBeGreaterThan(0)
   })
 
-  it('is added up by day in UTC, the newest first, by model and by session, page by page', async () => {
+  it('is totalled by day in UTC, newest first, by model and by session, page by page', async () => {
     const keys = async (by: 'day' | 'model' | 'session'): Promise<string[]> =>
       (await pagesOf((cursor) => asking.usage({ by, ...january, limit: 1, ...(cursor && { cursor }) }))).flat().map(({ key }) => key)
     expect(await keys('day')).toEqual(['2026-01-02', '2026-01-01'])
@@ -371,7 +371,7 @@ describe('usage', () => {
     expect(await keys('session')).toEqual(['u-b', 'u-c', 'u-a'])
   })
 
-  it('counts the calls of a span to the millisecond, wherever in its days it begins and ends', async () => {
+  it('counts the calls of a time span to the millisecond, wherever in a day it begins and ends', async () => {
     const DAY = 24 * HOUR
     const first = Date.UTC(2026, 1, 1)
     for (let n = 0; n < 12; n++) {
@@ -403,7 +403,7 @@ describe('usage', () => {
     expect((await asking.usage({ by: 'day', since: '9999-12-31T12:00:00Z' })).items).toEqual([])
   })
 
-  it('follows when somebody gives calls a price, moves them to another day, or deletes them', async () => {
+  it('follows when calls are given a price, moved to another day or deleted', async () => {
     await put('repriced', [started({ sessionId: 'repriced' }), ...oneRun(1, 'u').map(priced('nameless'))], Date.UTC(2026, 3, 1))
     const sum = async () => (await asking.usage({ by: 'day', session: 'repriced' })).items
     const change = (what: string) => database.query(`${what} where session_id = 'repriced' and turn = 1`)
@@ -419,8 +419,8 @@ describe('usage', () => {
   })
 })
 
-describe('the sessions whose ids begin alike', () => {
-  /** The tenants' ids differ in one character at the place of the delimiter, and contain what patterns use. */
+describe('the sessions of one id prefix', () => {
+  /** The tenants' ids differ by one character around the delimiter, and contain characters that are special in patterns. */
   const TENANTS = ['t_1:', 't_1', 'tx1:', 'T_1:', 't_1:%', 'u_1:']
   const hers = (id: string): boolean => id.startsWith('t_1:')
   const since = NOON - HOUR
@@ -453,7 +453,7 @@ describe('the sessions whose ids begin alike', () => {
     return events
   }
 
-  it('are the only ones that any list shows', async () => {
+  it('are the only ones that its lists show', async () => {
     const idPrefix = 't_1:'
     const agent = 'tenancy'
     const day = { since, until: since + 2 * HOUR }
@@ -473,7 +473,7 @@ describe('the sessions whose ids begin alike', () => {
     }
   })
 
-  it('and the only ones that are counted', async () => {
+  it('are the only ones that its totals count', async () => {
     const idPrefix = 't_1:'
     expect(TENANTS.filter(hers)).toHaveLength(2)
     expect((await asking.overview({ agent: 'tenancy', idPrefix })).sessions).toMatchObject({ error: 2 })
@@ -484,7 +484,7 @@ describe('the sessions whose ids begin alike', () => {
     expect(timeInError).toMatchObject([{ times: 4 }])
   })
 
-  it('have cursors that no other prefix accepts', async () => {
+  it('have cursors that are refused for another prefix', async () => {
     const { cursor = '' } = await asking.sessions.list({ idPrefix: 't_1:', limit: 1 })
     expect(ids((await asking.sessions.list({ idPrefix: 't_1:', limit: 1, cursor })).items)).toEqual(['t_1:session'])
     expect(await codeOf(asking.sessions.list({ idPrefix: 'u_1:', limit: 1, cursor }))).toBe('invalid_cursor')

@@ -1,4 +1,4 @@
-// How a session leaves an error without a person, and what is recorded of that: attempts, refusals, outcomes.
+// How a session recovers from an error without a person, and what is recorded of that: attempts, refusals, outcomes.
 import { ModelError } from 'pawl'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -16,7 +16,7 @@ beforeAll(async () => {
   here = await deploy()
   const retry = { maxRetries: 0 }
   player = stage({ name: 'player', retry, recovery: { baseDelay: 20, maxDelay: 50 } })
-  // Long enough for whatever happens meanwhile in a test.
+  // Longer than anything that a test does in the meantime.
   patient = stage({ name: 'patient', retry, recovery: { baseDelay: '1h', maxDelay: '1h' } })
   await here.startWorker({ agents: [player.agent, patient.agent] })
 })
@@ -43,7 +43,7 @@ function overloadedUntil(isBack: (calls: number) => boolean): Scene {
 }
 
 describe('a run whose provider is overloaded for longer than the retries last', () => {
-  it('is continued by itself until the provider is back, and every attempt and its outcome are recorded', async () => {
+  it('is continued automatically until the provider is back, and every attempt is recorded with its outcome', async () => {
     const { session, id } = player.play(
       here.pawl,
       overloadedUntil((calls) => calls > 3),
@@ -65,7 +65,7 @@ describe('a run whose provider is overloaded for longer than the retries last', 
     ])
   })
 
-  it('has its limits and its policy although no model call of it has ever succeeded', async () => {
+  it('has its limits and its policy even though none of its model calls has succeeded', async () => {
     const { session, id } = patient.play(
       here.pawl,
       overloadedUntil(() => false),
@@ -88,7 +88,7 @@ describe('a run whose provider is overloaded for longer than the retries last', 
     expect(found).toEqual([{ error_code: 'overloaded_error', error_strategy: 'continue_run', next_attempt_at: next }])
   })
 
-  it('sees the messages that arrived during the error once it is back, in the same session and in order', async () => {
+  it('is followed by the messages that arrived during the error once the provider is back, in the same session and in order', async () => {
     let isBack = false
     const { session } = patient.play(
       here.pawl,
@@ -118,7 +118,7 @@ describe('a run whose provider is overloaded for longer than the retries last', 
     await rowsMatchEvents(here.stack, id)
   })
 
-  it('continues under another worker when its time comes, although its own was stopped meanwhile', async () => {
+  it('continues under another worker when its next attempt is due, even if its own was stopped', async () => {
     const alone = await deploy()
     try {
       let isBack = false
@@ -141,7 +141,7 @@ describe('a run whose provider is overloaded for longer than the retries last', 
 })
 
 describe('a run that needs a person', () => {
-  it('is followed by a new one for the next message, which the audit has with its outcome', async () => {
+  it('is followed by a new run for the next message, which is in the audit with its outcome', async () => {
     let isMended = false
     const { session, id } = player.play(here.pawl, {
       model: () => {
@@ -160,7 +160,7 @@ describe('a run that needs a person', () => {
     ])
   })
 
-  it('has a row for each recovery that was refused, and who asked for it', async () => {
+  it('has a row for each recovery that was refused, which says who asked for it', async () => {
     const { session, id } = player.play(here.pawl, {
       model: inOrder([use('look', 'around')], () => {
         throw new ModelError('broken', 'it is broken', { retryable: false })

@@ -1,4 +1,4 @@
-// Budgets of runs and sessions: what is set aside, what is counted, and how a session continues once its limit is raised.
+// Budgets of runs and sessions: what is reserved, what is counted, and how a session continues once its limit is raised.
 import { tmpdir } from 'node:os'
 import { defineHook, ModelError } from 'pawl'
 import { RequestRefused, type RunHandle } from 'pawl/client'
@@ -11,7 +11,7 @@ import { inOrder, saidIn, type Stage, stage, use } from '../support/scenes.ts'
 import { gate, until } from '../support/until.ts'
 import { runPawl, withoutWaits } from './cli/processes.ts'
 
-/** A ten-thousandth of a dollar for each token of an answer; what is sent costs nothing. */
+/** A ten-thousandth of a dollar per output token; input costs nothing. */
 const PRICE = { input: 0, output: 100 }
 const MOST = 4_000
 const OF_MODEL = { price: PRICE, maxTokens: MOST }
@@ -62,20 +62,20 @@ const usageOf = (output: number) => ({
 const using = (output: number, text: string) => ({ content: [{ type: 'text' as const, text }], usage: usageOf(output) })
 const lookUsing = (output: number) => ({ content: [use('look', 'around')], usage: usageOf(output) })
 
-/** A run that continues: its handle may still know of its failure. */
+/** The result of a run that was continued: at first its handle may still report the failure. */
 const completed = (run: RunHandle) => until('the run has completed', () => run.result({ timeout: 2_000 }))
 
 /** A run that ends because its budget is exhausted. */
 const exhausted = { status: 'failed', code: 'budget_exhausted', strategy: 'continue_run' }
 
 describe.concurrent('a budget in US dollars', () => {
-  it('lowers max_tokens to what is left, refuses a call that has less than an answer needs, and continues once it is raised', async () => {
+  it('lowers max_tokens to what is left, refuses a call with too little for an answer, and lets the run continue once raised', async () => {
     const { session, requests } = dollars.play(here.pawl, {
       model: inOrder(lookUsing(3_500), lookUsing(3_500), lookUsing(2_400), using(10, 'done')),
     })
     const run = await session.send('go')
     expect(await run.settled(TIMEOUT)).toMatchObject(exhausted)
-    // 10,000 tokens in all: whatever is left after 7,000, and too little after 9,400.
+    // 10,000 tokens in total: 3,000 are left after 7,000, and too few after 9,400.
     expect(requests.map(({ maxTokens }) => maxTokens)).toEqual([undefined, undefined, 3_000])
     const state = await session.state()
     expect(state).toMatchObject({
@@ -95,13 +95,13 @@ describe.concurrent('a budget in US dollars', () => {
     expect(ofType(events, 'recovery_started')).toMatchObject([{ strategy: 'continue_run', by: 'ann' }])
   })
 
-  it('is warned of once, when four fifths are spent', async () => {
+  it('causes one warning, when four fifths are spent', async () => {
     const { session } = dollars.play(here.pawl, { model: inOrder(lookUsing(4_000), lookUsing(4_000), lookUsing(500), using(10, 'done')) })
     expect(await (await session.send('go')).result(TIMEOUT)).toMatchObject({ text: 'done' })
     expect(ofType(await eventsOf(session), 'budget_warning')).toMatchObject([{ scope: 'run', unit: 'usd', run: 1, limit: 1, spent: 0.8 }])
   })
 
-  it('is the next run’s own; what a provider refuses costs nothing', async () => {
+  it('starts afresh for the next run; a call that the provider refuses costs nothing', async () => {
     const { session } = dollars.play(here.pawl, {
       model(request) {
         if (saidIn(request).at(-1) === 'more') return using(100, 'cheap')
@@ -125,12 +125,12 @@ describe.concurrent('a budget in US dollars', () => {
     })
     expect(await (await session.send('go')).result(TIMEOUT)).toMatchObject({ text: 'done' })
     const [failed] = ofType(await eventsOf(session), 'model_attempt_failed')
-    // 256 tokens more may have been under way.
+    // Up to 256 more tokens may have been in transit.
     expect(failed?.error.spent?.usd).toBe(0.1)
     expect((await session.state()).spend?.usd).toBe(0.11)
   })
 
-  it('goes with a restart, so that restarts do not add up to more', async () => {
+  it('carries over to a restart, so restarts cannot exceed it', async () => {
     let calls = 0
     const { session, requests } = dollars.play(here.pawl, {
       model() {
@@ -164,7 +164,7 @@ describe.concurrent('a budget in US dollars', () => {
     expect((await session.state()).spend?.usd).toBe(0.1)
   })
 
-  it('counts what was measured where a provider reports no usage, or nonsense', async () => {
+  it('counts what was measured if a provider reports no usage, or nonsense', async () => {
     const { session } = dollars.play(here.pawl, {
       model: (_request, { onDelta }) => {
         onDelta({ type: 'text', index: 0, text: 'x'.repeat(744) })
@@ -178,7 +178,7 @@ describe.concurrent('a budget in US dollars', () => {
     expect((await session.state()).spend?.usd).toBe(0.1)
   })
 
-  it('is not given back by going back', async () => {
+  it('is not restored by a rollback', async () => {
     const { session } = dollars.play(here.pawl, { model: (request) => using(1_000, `answer ${saidIn(request).length}`) })
     await (await session.send('one')).result(TIMEOUT)
     await (await session.send('two')).result(TIMEOUT)
@@ -203,7 +203,7 @@ describe.concurrent('a budget in US dollars', () => {
 })
 
 describe.concurrent('a budget in tokens', () => {
-  it('counts what is sent, too: by the last answer’s usage and the bytes of what is new', async () => {
+  it('counts input, too: from the last answer’s usage and the bytes of what is new', async () => {
     const { session, requests } = tokens.play(here.pawl, {
       model: inOrder(
         { content: [use('look', 'around')], usage: { ...usageOf(1_000), input_tokens: 3_000 } },
@@ -212,7 +212,7 @@ describe.concurrent('a budget in tokens', () => {
       look: () => 'x'.repeat(500),
     })
     expect(await (await session.send('go'.padEnd(9_000))).settled(TIMEOUT)).toMatchObject(exhausted)
-    // 4,000 are spent. The next request has the 4,000 of the last call and some 700 bytes more, not its 10,000 bytes: 3,300 are left.
+    // 4,000 are spent. The next request counts as the 4,000 of the last call plus some 700 bytes, not as its 10,000 bytes: 3,300 are left.
     expect(requests).toHaveLength(2)
     expect(requests[1]?.maxTokens).toBeGreaterThan(3_000)
     expect(requests[1]?.maxTokens).toBeLessThan(3_500)
@@ -221,7 +221,7 @@ describe.concurrent('a budget in tokens', () => {
 })
 
 describe.concurrent('a budget of a session', () => {
-  it('is that of all its runs; a raised limit lets the run continue', async () => {
+  it('covers all its runs; a raised limit lets the run continue', async () => {
     const { session } = sessions.play(here.pawl, { model: () => using(4_000, 'done') })
     await (await session.send('one')).result(TIMEOUT)
     await (await session.send('two')).result(TIMEOUT)
@@ -234,7 +234,7 @@ describe.concurrent('a budget of a session', () => {
     expect(await session.budgets()).toEqual([{ scope: 'session', unit: 'usd', limit: 5, spent: 1.6, assumed: 0, reserved: 0, left: 3.4 }])
   })
 
-  it('shows what is set aside while the model answers', async () => {
+  it('shows what is reserved while the model answers', async () => {
     const door = gate()
     const { session } = sessions.play(here.pawl, {
       async model(request, { signal }) {
@@ -263,7 +263,7 @@ describe.concurrent('fallback models', () => {
     expect((await session.state()).spend).toEqual({ tokens: 1_000, usd: 0.01 })
   })
 
-  it('that a function chooses are refused without a price, before they are called', async () => {
+  it('that a function chooses are refused before they are called if they have no price', async () => {
     const { session } = chooser.play(here.pawl, {
       model() {
         throw new ModelError('overloaded_error', 'busy', { retryable: false, fallback: true, status: 529 })
@@ -275,7 +275,7 @@ describe.concurrent('fallback models', () => {
 })
 
 describe.concurrent('what tools and hooks spend', () => {
-  it('counts, is recorded with what they say of it, and is in the budget of the very next call', async () => {
+  it('counts, is recorded with their notes, and affects the budget of the very next call', async () => {
     const { session, requests } = reporting.play(here.pawl, {
       model: inOrder(lookUsing(1_000), using(1_000, 'done')),
       look(_input, ctx) {
@@ -295,7 +295,7 @@ describe.concurrent('what tools and hooks spend', () => {
       { usd: 0.02, note: 'a score', hook: 'scorer' },
     ])
     expect((await session.state()).spend).toEqual({ tokens: 2_070, usd: 0.74 })
-    // 0.64 are spent: 0.02 + 0.1 + 0.5 + 0.02.
+    // 0.64 USD are spent: 0.02 + 0.1 + 0.5 + 0.02.
     expect(requests[1]?.maxTokens).toBe(3_600)
   })
 })
@@ -335,7 +335,7 @@ describe.concurrent('raise', () => {
   })
 })
 
-it('is shown by `pawl usage`, and raised by `pawl raise`', async () => {
+it('a budget is shown by `pawl usage`, and raised by `pawl raise`', async () => {
   const { session, id } = dollars.play(here.pawl, {
     model: inOrder(lookUsing(3_500), lookUsing(3_500), lookUsing(2_400), using(10, 'done')),
   })

@@ -1,4 +1,4 @@
-// Sessions recovered in bulk: those that a filter finds, with no effect repeated, and a report of those that cannot be.
+// Bulk recovery: it recovers the sessions that a filter finds, repeats no effect, and reports the sessions that it cannot recover.
 import { randomUUID } from 'node:crypto'
 import { ModelError } from 'pawl'
 import type { BulkRecoveryOptions } from 'pawl/client'
@@ -28,13 +28,13 @@ afterAll(async () => {
   await schema?.close()
 })
 
-/** Has a message answered; it fails, and the store knows. */
+/** Sends a message, and waits until its run has failed and the store knows. */
 async function failed({ session, id }: Played): Promise<void> {
   await (await session.send('go', { messageId: `go-${id}` })).settled({ timeout: 20_000 })
   await until('its error is stored', async () => (await here.pawl.sessions.get(id)).status === 'error')
 }
 
-/** Waits until the message's run has completed, and the store knows. */
+/** Waits until the message's run has completed and the store knows. */
 async function completed({ session, id }: Played): Promise<void> {
   const { text } = await until('its run has completed', () => session.run(`go-${id}`).result({ timeout: 2_000 }))
   expect(text).toBe('done')
@@ -43,7 +43,7 @@ async function completed({ session, id }: Played): Promise<void> {
 
 const recoveriesOf = (id: string) => schema.query('select * from {schema}.recoveries where session_id = $1 order by seq', [id])
 
-it('after a bug in a tool for one customer, and the deploy of its fix, one recovery resumes the affected sessions, and no effect is repeated', async () => {
+it('once the fix for one customer’s tool bug is deployed, one recovery resumes the affected sessions and repeats no effect', async () => {
   const taskQueue = `${here.taskQueue}-orders`
   const unreadable = '%PDF-broken'
   const orders: Scene = {
@@ -87,7 +87,7 @@ it('after a bug in a tool for one customer, and the deploy of its fix, one recov
   expect(await here.pawl.recover(affected)).toMatchObject({ sessions: 0 })
 })
 
-/** Sessions of two agents with two codes, each with a completed effect, that fail until `end()`. */
+/** Sessions of two agents with two error codes that fail until `end()`. Each but `unknown` has a completed effect. */
 async function outage() {
   let isOver = false
   const tag = `outage-${randomUUID()}`
@@ -149,7 +149,7 @@ describe('a dry run', () => {
     expect(await schema.everything(idsOf(...was.all))).toEqual(before)
   })
 
-  it('finds by code, agent, tags and the time since when a session has been in error', async () => {
+  it('finds sessions by code, agent, tags and the time at which they went into error', async () => {
     const { tag, broken, unknown } = was
     const { at } = (await here.pawl.sessions.get(broken.id)).error!
     expect(await found({ all: true })).toEqual(expect.arrayContaining(idsOf(...was.all)))
@@ -162,7 +162,7 @@ describe('a dry run', () => {
   })
 })
 
-it('recovers only the sessions that the filters find, also one whose workflow has ended', async () => {
+it('a bulk recovery recovers only the sessions that the filters find, even one whose workflow has ended', async () => {
   const { tag, overloaded, terminated, broken, billed, unknown, end } = await outage()
   end()
   const { code, stdout, stderr } = await recover('--code', 'overloaded_error', '--agent', 'support', '--tag', tag, '--by', 'bob', '--json')
@@ -177,7 +177,7 @@ it('recovers only the sessions that the filters find, also one whose workflow ha
   expect(await found({ tag })).toEqual(idsOf(broken, billed, unknown))
 })
 
-it('recovers sessions that are paused, too, which take no step until they are unpaused', async () => {
+it('a bulk recovery also recovers paused sessions, which take no step until they are unpaused', async () => {
   const { tag, overloaded, terminated, end } = await outage()
   const paused = [overloaded, terminated]
   for (const { session } of paused) await session.pause({ by: 'ann' })
@@ -191,7 +191,7 @@ it('recovers sessions that are paused, too, which take no step until they are un
   for (const { count } of paused) expect(count('put')).toBe(1)
 })
 
-it('reports a session that is refused, and recovers the rest', async () => {
+it('a bulk recovery reports a session that is refused, and recovers the rest', async () => {
   const { tag, unknown, all, end } = await outage()
   end()
   const { code, stdout } = await recover('--tag', tag, '--by', 'bob')
@@ -207,7 +207,7 @@ it('reports a session that is refused, and recovers the rest', async () => {
 })
 
 it.each<[string, string[], RegExp]>([
-  ['without a session and a filter', ['--dry-run'], /^invalid_usage: Nothing says what to recover: name a session, or filter by --code/],
+  ['without a session and a filter', ['--dry-run'], /^invalid_usage: No session was selected: name a session, or filter by --code/],
   ['with both', ['s1', '--code', 'broken'], /^invalid_usage: --code is for recovering in bulk, and the command names a session/],
   ['with an empty filter', ['--code', ''], /^invalid_option: code is \[\]: give a code/],
   ['with a rate that is none', ['--all', '--rate', 'fast'], /^invalid_usage: .*--rate.* Use a number above 0\./],

@@ -1,4 +1,4 @@
-// `pawl chat` at a terminal: an answer is shown while the model gives it, and stands there once when it is complete.
+// `pawl chat` at a terminal: it shows an answer while the model streams it, and exactly once when the answer is complete.
 import { spawn } from 'node:child_process'
 import { ModelError } from 'pawl'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -11,7 +11,7 @@ import { MAIN } from './cli/processes.ts'
 const COLUMNS = 60
 
 let here: Deployment
-/** Chats of failed tests are left, and their models go on. */
+/** Ends the chats and models that failed tests leave running. */
 const ends: (() => void)[] = []
 const player = stage({ retry: { maxRetries: 1, baseDelay: 10 } })
 
@@ -24,7 +24,7 @@ afterAll(async () => {
   await here?.stop()
 })
 
-/** A chat in a terminal of its own, about a scene. */
+/** A chat that plays a scene, in a terminal of its own. */
 function chat(scene: Scene) {
   const { id } = player.play(here.pawl, scene)
   const { temporalAddress: TEMPORAL_ADDRESS, databaseUrl: DATABASE_URL } = here.stack
@@ -51,11 +51,11 @@ function chat(scene: Scene) {
   }
 }
 
-/** What stands on the terminal after this output: the few sequences that a chat uses are obeyed. */
+/** The rows of the terminal after this output. Only the few escape sequences that a chat uses are interpreted. */
 function screenOf(output: string): string[] {
   const rows: string[] = ['']
   let [row, column] = [0, 0]
-  // oxlint-disable-next-line no-control-regex -- sequences begin with an escape
+  // oxlint-disable-next-line no-control-regex -- sequences begin with an escape character
   for (const [token] of output.matchAll(/\u001b\[(\d*)(?:;\d*)*([A-Za-z])|\u001b.|\r|\n|[^\u001b\r\n]+/gu)) {
     const [, count = '', what] = /^\u001b\[(\d*).*([A-Za-z])$/u.exec(token) ?? []
     if (token === '\r') column = 0
@@ -81,7 +81,7 @@ function screenOf(output: string): string[] {
 const spoken = (rows: readonly string[]): string => rows.slice(rows.findIndex((row) => row.includes(' › once'))).join(' ')
 
 describe('a chat at a terminal', () => {
-  it('shows an answer while it is given, row by row, and has it once in the end', async () => {
+  it('shows an answer while it is streamed, row by row, and exactly once in the end', async () => {
     const gates = [gate(), gate()]
     ends.push(...gates.map(({ open }) => open))
     const words = 'once upon a time there was an agent that never lost a word, whatever became of the processes that spoke for it.'
@@ -108,7 +108,7 @@ describe('a chat at a terminal', () => {
     expect(Math.max(...rows.filter((row) => words.includes(row.replace(/^.* › /, ''))).map((row) => row.length))).toBeLessThan(COLUMNS)
   })
 
-  it('says so when an attempt broke off of which rows were shown, and shows the next one', async () => {
+  it('says so when an attempt breaks off after rows of it were shown, and shows the next attempt', async () => {
     const heard = gate()
     ends.push(heard.open)
     const long = 'once more and again and again and again and again and again and again and again, so it went'

@@ -74,7 +74,7 @@ describe('pawl dev', () => {
     expect(events.findIndex(({ event }) => event === 'ready')).toBeGreaterThanOrEqual(4)
   })
 
-  it('is talked to by pipe: every line is answered, the last one before the end of the chat', async () => {
+  it('answers every line that is piped into a chat, the last one before the chat ends', async () => {
     const chat = await start(['chat', 'echo'], { input: 'hello\n\nlook up gnu for 1 ms\nbye\n' }).ended
     expect(chat).toMatchObject({ code: 0, stderr: '' })
     expect(chat.stdout).toMatch(/^session \S+ with echo/)
@@ -82,7 +82,7 @@ describe('pawl dev', () => {
     expectInOrder(chat.stdout, shown)
   }, 60_000)
 
-  it('replaces a worker that is killed in the middle of a call, and the answer comes all the same', async () => {
+  it('replaces a worker that is killed in the middle of a call, and the answer still arrives', async () => {
     const before = eventsIn(dev.stdout()).filter(({ event }) => event === 'worker_started')
     const chat = start(['chat', 'echo'], { input: 'look up yak for 1500 ms\n' })
     await chat.says(/→ look_up/)
@@ -93,7 +93,7 @@ describe('pawl dev', () => {
     await dev.event('worker_started', before.length + 2)
   }, 60_000)
 
-  it('is found by a backend in a folder below it, which names neither Temporal nor Postgres', async () => {
+  it('is found by a backend in a subfolder that names neither Temporal nor Postgres', async () => {
     const below = join(folder, 'backend', 'src')
     await mkdir(below, { recursive: true })
     const { TEMPORAL_ADDRESS: _t, DATABASE_URL: _d, TEMPORAL_NAMESPACE: _n, ...env } = process.env
@@ -108,7 +108,7 @@ describe('pawl dev', () => {
     expect(await pawl(['show', 'from-below'], { cwd: below }).ended).toMatchObject({ code: 0, stdout: expect.stringContaining('idle') })
   }, 60_000)
 
-  it('takes Ctrl-C in a chat as an interrupt of the run that is going on', async () => {
+  it('treats Ctrl-C in a chat as an interrupt of the current run', async () => {
     const chat = start(['chat', 'echo'])
     chat.type('look up emu for 60000 ms\n')
     await chat.says(/→ look_up/)
@@ -120,7 +120,7 @@ describe('pawl dev', () => {
     expect(await chat.ended).toMatchObject({ code: 0 })
   }, 60_000)
 
-  it('says in a chat that nobody serves its agent, and does not keep a misspelt one waiting for a deploy', async () => {
+  it('says in a chat that no worker serves the agent, so a misspelt name does not wait for a deployment', async () => {
     const chat = start(['chat', 'ecko'])
     chat.type('hello\n')
     await chat.says(/agent_not_served.*"ecko"/)
@@ -128,7 +128,7 @@ describe('pawl dev', () => {
     await chat.ended
   }, 60_000)
 
-  it('shows how a session stands, and refuses to resume one that does not exist or talks to another agent', async () => {
+  it('shows the state of a session, and refuses to resume one that does not exist or belongs to another agent', async () => {
     const chat = await start(['chat', 'echo', '--session', 'walk-in'], { input: 'hello\n/state\n/resume nowhere\n' }).ended
     expect(chat.stdout).toMatch(/status +idle/)
     expect(chat.stdout).toContain('session_not_found')
@@ -143,7 +143,7 @@ describe('pawl dev', () => {
     })
   }, 60_000)
 
-  it('goes over to another session in the middle of a chat, shows what was said there, and goes on with it', async () => {
+  it('switches to another session in the middle of a chat, shows what was said there, and continues it', async () => {
     await start(['chat', 'echo', '--session', 'first'], { input: 'said in the first\n' }).ended
     const chat = start(['chat', 'echo', '--session', 'second'])
     chat.type('said in the second\n')
@@ -159,7 +159,7 @@ describe('pawl dev', () => {
     expect(rows.map((row) => (JSON.parse(row) as { role: string }).role)).toEqual(['user', 'assistant', 'user', 'assistant'])
   }, 60_000)
 
-  it('has a worker of another task queue beside it, which drains when it is asked to end', async () => {
+  it('runs beside a worker of another task queue, which drains when it is asked to stop', async () => {
     const { temporalAddress, databaseUrl } = await dev.event('ready')
     const env = { TEMPORAL_ADDRESS: String(temporalAddress), DATABASE_URL: String(databaseUrl) }
     const worker = start(['worker', 'agents.mjs', '--json', '--task-queue', 'other', '--processes', '1'], { env })
@@ -176,13 +176,13 @@ describe('pawl dev', () => {
     const next = start(['worker', 'agents.mjs', '--json', '--task-queue', 'other', '--processes', '1'], { env })
     const answered = await chat.ended
     expect(answered.stdout).toContain('auk is in the book')
-    // It was finished by the worker that was asked to end: one attempt.
+    // The worker that was asked to stop finished the call: one attempt.
     expect(answered.stdout).not.toContain('attempt')
     await stop(next)
   }, 60_000)
 
   it(
-    'has a worker beside it that ends with one error if its module cannot be loaded: what runs it may start it again',
+    'runs beside a worker that exits with one error if its module cannot be loaded: its service manager may restart it',
     async () => {
       const { temporalAddress, databaseUrl } = await dev.event('ready')
       const env = { TEMPORAL_ADDRESS: String(temporalAddress), DATABASE_URL: String(databaseUrl) }
@@ -207,7 +207,7 @@ describe('a session', () => {
     expect(await dev.ended).toMatchObject({ code: 0, signal: null })
     expect(leftOver(family, folder)).toEqual([])
 
-    // As in the shell into which what it printed was pasted.
+    // As in a shell into which the user has pasted the settings that it printed.
     const env = { TEMPORAL_ADDRESS: String(temporalAddress), DATABASE_URL: String(databaseUrl) }
     const again = start(['dev', 'agents.mjs', '--json', '--processes', '1'], { env })
     await again.event('ready')
@@ -225,7 +225,7 @@ describe('a session', () => {
     expectInOrder(second.stdout, soFar)
   }, 120_000)
 
-  it('outlives even a pawl dev that is killed with SIGKILL, and nothing of that one stays', async () => {
+  it('survives even when pawl dev is killed with SIGKILL, and none of its processes remain', async () => {
     const dev = start(['dev', 'agents.mjs', '--json', '--processes', '1'])
     await dev.event('ready')
     const family = familyOf(dev.pid)
@@ -261,13 +261,13 @@ describe('a module that cannot be served', () => {
     START_MS,
   )
 
-  it('is told apart from one with another extension', async () => {
+  it('is reported with a suggestion if the file exists with another extension', async () => {
     expect((await start(['dev', 'agents.js']).ended).stderr).toContain('did you mean agents.ts?')
   }, 20_000)
 })
 
 describe('the command line', () => {
-  it('loads neither the SDK nor a client of Postgres before a command needs them', async () => {
+  it('loads neither the SDK nor a Postgres client before a command needs them', async () => {
     const program = new URL('../../dist/cli/program.js', import.meta.url).href
     const script = `import(${JSON.stringify(program)}).then(({ createProgram }) => { createProgram(); console.log(JSON.stringify(Object.keys(require.cache))) })`
     const { stdout } = await exec(process.execPath, ['-e', script])
@@ -275,7 +275,7 @@ describe('the command line', () => {
     expect([...new Set(packages)]).toEqual(['commander'])
   }, 20_000)
 
-  it('tells its version, helps, and refuses what it does not know', async () => {
+  it('prints its version and its help, and refuses what it does not know', async () => {
     expect((await start(['--version']).ended).stdout).toMatch(/^\d+\.\d+\.\d+\n$/)
     expect((await start(['dev', '--help']).ended).stdout).toContain('--task-queue')
     expect(await start(['dev', 'agents.ts', '--processes', 'many']).ended).toMatchObject({

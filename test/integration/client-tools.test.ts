@@ -1,4 +1,4 @@
-// Tools that somebody outside answers: a form, a browser, a person.
+// Tools that are answered from outside: by a form, a browser or a person.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { codeOf } from '../support/codes.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
@@ -19,8 +19,8 @@ afterAll(() => here?.stop())
 
 const TIMEOUT = { timeout: 30_000 }
 
-describe('a call of a client tool', () => {
-  it('waits for its answer, which the model gets', async () => {
+describe('a call to a client tool', () => {
+  it('waits for its answer, which the model then receives', async () => {
     const { session, requests, entered } = people.play(here.pawl, { model: once(['form', 'terms']) })
     const run = await session.send('go')
     const [call] = await pendingOf(run)
@@ -55,7 +55,7 @@ describe('a call of a client tool', () => {
     await run.result(TIMEOUT)
   })
 
-  it('is answered once', async () => {
+  it('is answered only once', async () => {
     const { session, requests } = people.play(here.pawl, { model: once(['form', 'terms'], ['ask', 'x']) })
     const run = await session.send('go')
     await pendingOf(run)
@@ -72,7 +72,7 @@ describe('a call of a client tool', () => {
     expect(ofType(await eventsOf(session), 'answer_received')).toHaveLength(2)
   })
 
-  it('that nobody answers in time fails for the model', async () => {
+  it('that is not answered in time returns an error to the model', async () => {
     const { session, requests } = people.play(here.pawl, { model: once(['quick', 'x'], ['look', 'y']) })
     const run = await session.send('go')
     await run.result(TIMEOUT)
@@ -84,7 +84,7 @@ describe('a call of a client tool', () => {
     expect(await codeOf(session.answer('t_1_1_0', 'late'))).toBe('call_not_found')
   })
 
-  it('holds up no other call, and several are answered in any order', async () => {
+  it('does not hold up other calls, and several can be answered in any order', async () => {
     const { session, requests, entered } = people.play(here.pawl, {
       model: once(['form', 'a'], ['put', 'b'], ['ask', 'c'], ['look', 'd'], ['form', 'e']),
     })
@@ -105,7 +105,7 @@ describe('a call of a client tool', () => {
     ])
   })
 
-  it('may need approval first; its answer is shown to the model and named as its tool says', async () => {
+  it('may need approval first; its tool decides how the model sees the answer, and the effect id', async () => {
     const { session, requests } = people.play(here.pawl, { model: once(['sign', 'contract']) })
     const run = await session.send('go')
     expect(await pendingOf(run)).toMatchObject([{ kind: 'approval' }])
@@ -118,7 +118,7 @@ describe('a call of a client tool', () => {
     expect(ofType(await eventsOf(session), 'tool_completed')).toMatchObject([{ value: 'Ann', effectId: 'Ann' }])
   })
 
-  it('with the key of one that was answered is not asked again', async () => {
+  it('is not asked again if it has the key of a call that was answered', async () => {
     const { session, requests } = people.play(here.pawl, { model: inOrder([use('form', 'a')], [use('form', 'a')]) })
     const run = await session.send('go')
     await pendingOf(run)

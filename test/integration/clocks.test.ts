@@ -1,4 +1,4 @@
-// Workers whose clock is not the server's: what bounds a run is measured in durations.
+// Workers whose clock differs from the server's: the limits of a run are measured as durations.
 import { ModelError } from 'pawl'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { type Deployment, deploy } from '../support/deployment.ts'
@@ -18,7 +18,7 @@ beforeAll(async () => {
 afterAll(() => here?.stop())
 afterEach(() => vi.restoreAllMocks())
 
-/** This process's clock, which is the worker's; workflows have the server's. */
+/** Sets the clock of this process, which is the worker's; workflows use the server's. */
 function setClock(aheadMs: number): void {
   const now = Date.now
   vi.spyOn(Date, 'now').mockImplementation(() => now() + aheadMs)
@@ -28,13 +28,13 @@ describe.each([
   ['ahead', HOUR_MS],
   ['behind', -HOUR_MS],
 ])('a worker whose clock is an hour %s', (_, aheadMs) => {
-  it('lets a run have the time that its deadline gives it', async () => {
+  it('gives a run all the time that its deadline allows', async () => {
     setClock(aheadMs)
     const { session } = hurried.play(here.pawl, { model: inOrder([use('look', 'at it')], 'in time') })
     expect(await (await session.send('go')).result({ timeout: 20_000 })).toMatchObject({ text: 'in time' })
   })
 
-  it('ends a model call when the time is over', async () => {
+  it('ends a model call when the time is up', async () => {
     setClock(aheadMs)
     const { session } = hurried.play(here.pawl, { model: () => new Promise<never>(() => undefined) })
     const since = performance.now()
@@ -43,7 +43,7 @@ describe.each([
     expect(performance.now() - since).toBeLessThan(10_000)
   })
 
-  it('counts what earlier attempts have taken', async () => {
+  it('counts the time that earlier attempts took', async () => {
     setClock(aheadMs)
     const { session } = hurried.play(here.pawl, {
       model() {

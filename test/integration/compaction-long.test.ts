@@ -14,7 +14,7 @@ const TURNS = size(60, 2_000)
 /** Tokens, of three bytes each. */
 const WINDOW = size(8_000, 200_000)
 const KEEP_TURNS = size(2, 4)
-/** Every tenth turn pays a refund; in the end, all of them are asked for again. */
+/** Every tenth turn pays a refund; at the end, the model asks for all of them again. */
 const EVERY = 10
 const REFUNDS = TURNS / EVERY
 const BYTES = 5_000
@@ -87,7 +87,7 @@ beforeAll(async () => {
 })
 afterAll(() => deployment?.stop())
 
-it(`of ${TURNS} turns ends as if there were no window`, { timeout: size(120_000, 3_600_000) }, async () => {
+it(`a session of ${TURNS} turns ends as if there were no window`, { timeout: size(120_000, 3_600_000) }, async () => {
   const session = deployment.pawl.session(`tireless-${randomUUID()}`, { agent: 'tireless' }) as SessionHandle
   const { text } = await (await session.send('Refund every order once.')).result({ timeout: size('100s', '1h') })
   expect(text).toBe('done')
@@ -102,7 +102,7 @@ it(`of ${TURNS} turns ends as if there were no window`, { timeout: size(120_000,
   const compactions = ofType(events, 'compacted')
   expect(compactions.length).toBeGreaterThan(3)
   expect(ofType(events, 'compaction_failed')).toEqual([])
-  // No turn is summarised twice, and none is left out that is no longer sent.
+  // No turn is summarised twice, and every turn that is no longer sent is summarised.
   expect(new Set(summarised).size).toBe(summarised.length)
   const cut = ofType(events, 'model_completed').filter(({ seq }) => seq <= (compactions.at(-1)?.upToSeq ?? 0))
   expect(summarised).toEqual(cut.map(({ turn }) => `[call t_1_${turn}_0 `))

@@ -1,4 +1,4 @@
-// Conversations that are too long for their model: what is summarised, what stays, and what becomes of a summariser that fails.
+// Conversations that are too long for their model: what is summarised, what stays, and what happens if a summariser fails.
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { type Agent, defineHook, type Model, ModelError, type ModelRequest } from 'pawl'
@@ -66,7 +66,7 @@ const brief = stage(
   },
   { contextWindow: WINDOW },
 )
-/** Its model is chosen by a function, and says nothing of its window. */
+/** A function chooses its model, which does not declare its window. */
 const unsized = stage({ name: 'unsized', compaction }, { contextWindow: 1 })
 const unsizedAgent = {
   ...unsized.agent,
@@ -75,7 +75,7 @@ const unsizedAgent = {
 const warned: string[] = []
 const logger = { ...SILENT, warn: (_fields: unknown, message?: string) => void warned.push(message ?? '') }
 
-/** A ten-thousandth of a dollar for each token of an answer or a summary, of which each may have 2,000. */
+/** A ten-thousandth of a dollar per token of an answer or a summary, each of at most 2,000 tokens. */
 const thrifty = stage(
   { name: 'thrifty', compaction, limits: { maxUsd: 1 }, recovery: { automatic: [] } },
   { contextWindow: WINDOW, price: { input: 0, output: 100 }, maxTokens: 2_000 },
@@ -101,14 +101,14 @@ afterAll(async () => {
   await deployment?.stop()
 })
 
-/** A look in each of the first turns, then an answer; results are numbered by their turns. */
+/** A `look` in each of the first turns, then an answer; each result has the number of its turn. */
 const looks =
   (turns: number, others: Record<number, ScriptedAnswer> = {}) =>
   ({ turn }: ModelRequest): ScriptedAnswer =>
     others[turn] ?? (turn <= turns ? [use('look', `at ${turn}`, turn)] : 'done')
 const look: NonNullable<Scene['look']> = ({ n = 0 }) => `${n} ${RESULT}`
 
-/** The first words of each text, call and result that a request has. */
+/** The first words of each text, call and result in a request. */
 function outline({ messages }: Pick<ModelRequest, 'messages'>): string[] {
   return messages.flatMap(({ content }) =>
     (typeof content === 'string' ? [{ type: 'text' as const, text: content }] : content).map((block) => {
@@ -147,7 +147,7 @@ const refusing =
   }
 
 describe('a conversation that fills its window', () => {
-  it('continues with a summary of the oldest turns; each part is summarised once, and all messages stay', async () => {
+  it('continues with a summary of the oldest turns; each part is summarised once, and all messages are kept', async () => {
     const played = small.play(deployment.pawl, {
       model: looks(9),
       look,
@@ -174,7 +174,7 @@ describe('a conversation that fills its window', () => {
     expect(JSON.stringify(all[2]?.content)).toContain(RESULT)
   })
 
-  it('counts its summaries towards the budget, which refuses one that it cannot afford; raised, the run continues with it', async () => {
+  it('counts its summaries towards the budget, stops at one that exceeds it, and continues once the budget is raised', async () => {
     const { session, summaries } = thrifty.play(deployment.pawl, {
       model: ({ turn }) => (turn <= 4 ? { content: [use('look', `at ${turn}`, turn)], ...costing(2_300) } : 'done'),
       look,
@@ -195,7 +195,7 @@ describe('a conversation that fills its window', () => {
     expect(spend?.usd).toBeCloseTo((answers + 1_500) / 10_000)
   })
 
-  it('is paid for: its tokens are in the run, the session and `token_usage`, with their purpose', async () => {
+  it('pays for its summaries: their tokens are in the run, the session and `token_usage`, with their purpose', async () => {
     const usage = { input_tokens: 100, output_tokens: 10, cache_creation_input_tokens: 0, cache_read_input_tokens: 0 }
     const summary: Scene['summary'] = () => ({ content: [{ type: 'text', text: 'so far' }], usage, model: 'claude-haiku-4-5' })
     const played = small.play(deployment.pawl, { model: looks(5), look, summary })
@@ -215,7 +215,7 @@ describe('a conversation that fills its window', () => {
     expect(session).toEqual({ input: 100 * count, model: 'scripted' })
   })
 
-  it('keeps the effects: a refund that is asked for again is a replay', async () => {
+  it('keeps its effects: a refund that the model asks for again is a replay', async () => {
     const again = use('put', 'refund 7')
     const played = small.play(deployment.pawl, { model: looks(8, { 1: [again], 8: [again] }), look, put: () => 'refunded 7' })
     await ask(played)
@@ -226,7 +226,7 @@ describe('a conversation that fills its window', () => {
     expect(resultsIn(request)[0]?.content).toBe('[idempotent replay of t_1_1_0]\nrefunded 7')
   })
 
-  it('does not run its hooks twice, and they still say what they say', async () => {
+  it('does not run its hooks twice, and still sends what they said', async () => {
     const played = hooked.play(deployment.pawl, { model: looks(5), look })
     await ask(played)
     const events = await eventsOf(played.session)
@@ -235,7 +235,7 @@ describe('a conversation that fills its window', () => {
     for (const request of played.requests) expect(JSON.stringify(request.messages.at(-1))).toContain(`turn ${request.turn}`)
   })
 
-  it('is summarised in pieces that fit into the window of the summariser, each recorded once', async () => {
+  it('is summarised in pieces that fit the summariser’s window, each recorded once', async () => {
     const played = brief.play(deployment.pawl, { model: looks(8), look })
     expect((await ask(played)).text).toBe('done')
     const events = await eventsOf(played.session)
@@ -244,7 +244,7 @@ describe('a conversation that fills its window', () => {
     const turns = pieces.flatMap(({ summary }) => summary.replace('calls ', '').split(' and ')).map(Number)
     expect(turns).toEqual(turns.map((_, index) => index + 1))
     for (const { model } of pieces) expect(model).toBe('summariser')
-    // Pieces that were too long after all were halved.
+    // Pieces that turned out to be too long were halved.
     const halved = ofType(events, 'model_attempt_failed').map(({ purpose, error: { code, retryable, nextDelayMs } }) => ({
       purpose,
       code,
@@ -258,7 +258,7 @@ describe('a conversation that fills its window', () => {
     expect(played.summaries).toEqual([])
   })
 
-  it('keeps the thinking of turns that stay, with its signature, and the models of other providers do not get it', async () => {
+  it('keeps the thinking of the turns that stay, with its signature, and does not send it to other providers’ models', async () => {
     const thinking = (turn: number) => ({ type: 'thinking' as const, thinking: `of ${turn}`, signature: `signed ${turn}` })
     const model = (request: ModelRequest): ScriptedAnswer =>
       request.turn > 6 ? 'done' : [thinking(request.turn), use('look', `at ${request.turn}`, request.turn)]
@@ -271,7 +271,7 @@ describe('a conversation that fills its window', () => {
     expect(JSON.stringify(played.summaries)).not.toContain('signed')
   })
 
-  it('is interrupted while it is summarised, and summarised when the conversation continues', async () => {
+  it('can be interrupted while it is summarised, and is summarised when it continues', async () => {
     const door = gate()
     const played = small.play(deployment.pawl, {
       model: (request) => (request.run === 1 ? looks(6)(request) : 'hello again'),
@@ -290,7 +290,7 @@ describe('a conversation that fills its window', () => {
     expect((await compacted(played.session)).map(({ run: of, summary }) => [of, summary])).toEqual([[2, 'at last']])
   })
 
-  it('has a line in `pawl show`, and a list', async () => {
+  it('lists its compactions, and has a line for them in `pawl show`', async () => {
     const played = small.play(deployment.pawl, { model: looks(5), look })
     await ask(played)
     await stored(played.session)
@@ -305,7 +305,7 @@ describe('a conversation that fills its window', () => {
     expect(stdout).toMatch(/^ {2}compacted +\d×, last in run 1 turn \d: \d more messages became a summary \(\d+ of 2000 tokens\), 20/m)
   })
 
-  it('is summarised by a function of the user, in whole turns, which says what it cost', async () => {
+  it('can be summarised by a user’s function, which receives whole turns and reports what it cost', async () => {
     const played = own.play(deployment.pawl, { model: looks(7), look })
     await ask(played)
     const [first, second] = await compacted(played.session)
@@ -319,7 +319,7 @@ describe('a conversation that fills its window', () => {
     expect(played.summaries).toEqual([])
   })
 
-  it('is whole again after a rollback to before its summary, and in a fork from there', async () => {
+  it('is complete again after a rollback to a point before its summary, and in a fork from there', async () => {
     let maxBytes = 4_000
     const model = (request: ModelRequest): ScriptedAnswer => refusing(maxBytes, request.run === 1 ? looks(6) : () => 'that')(request)
     const played = roomy.play(deployment.pawl, { model, look })
@@ -340,7 +340,7 @@ describe('a conversation that fills its window', () => {
 })
 
 describe('a summariser that fails', () => {
-  it('leaves the conversation as it was, is recorded, and is not asked in every turn', async () => {
+  it('leaves the conversation as it was, is recorded, and is not called in every turn', async () => {
     let asked = 0
     const summary: Scene['summary'] = () => {
       asked += 1
@@ -366,7 +366,7 @@ describe('a summariser that fails', () => {
     ])
   })
 
-  it('is one that returns nothing, too', async () => {
+  it('may also be one that returns nothing', async () => {
     const played = own.play(deployment.pawl, { model: looks(5), look })
     await ask(played, 'go', { metadata: { returns: 'nothing' } })
     const [failure] = ofType(await eventsOf(played.session), 'compaction_failed')
@@ -403,7 +403,7 @@ describe("a provider's refusal of a request as too large", () => {
     expect(played.summaries).toEqual([])
   })
 
-  it('is the only reason to compact where the window of the model is not known, of which the worker warns once', async () => {
+  it('is the only reason to compact if the model’s window is unknown, and the worker warns about that once', async () => {
     const played = unsized.play(deployment.pawl, { model: refusing(9_000, looks(12)), look: ({ n }) => `${n} ${'x'.repeat(2_000)}` })
     expect((await ask(played)).text).toBe('done')
     const events = await compacted(played.session)
@@ -412,7 +412,7 @@ describe("a provider's refusal of a request as too large", () => {
     expect(warned.filter((message) => message.startsWith('the window of a model is unknown'))).toHaveLength(1)
   })
 
-  it('fails the run with context_overflow if that does not help', async () => {
+  it('fails the run with context_overflow if compaction does not help', async () => {
     const played = roomy.play(deployment.pawl, { model: refusing(100, looks(3)), look })
     await expect(ask(played)).rejects.toMatchObject({ code: 'context_overflow' })
     expect(ofType(await eventsOf(played.session), 'compacted')).toMatchObject([{ forced: true, turn: 2, resultBytes: 500 }])
@@ -426,7 +426,7 @@ describe("a provider's refusal of a request as too large", () => {
     expect(played.requests).toHaveLength(1)
   })
 
-  it('fails the run if the summariser fails, and a person lets it continue once that works', async () => {
+  it('fails the run if the summariser fails, and a person can continue it once the summariser works', async () => {
     let works = false
     const played = roomy.play(deployment.pawl, {
       model: refusing(5_000, looks(9)),

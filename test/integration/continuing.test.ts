@@ -1,4 +1,4 @@
-// Long sessions: they continue as new, and neither the model, nor a sender, nor what was done before can tell.
+// Long sessions continue as new: the model and the senders do not notice, and earlier effects are not repeated.
 import type { WorkflowHandle } from '@temporalio/client'
 import type { ModelRequest } from 'pawl'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -8,9 +8,9 @@ import { answersIn, type Played, resultsIn, saidIn, type Stage, stage, use } fro
 import { size } from '../support/sizes.ts'
 import { until } from '../support/until.ts'
 
-/** Events of history at which sessions continue as new. */
+/** The number of history events at which sessions continue as new. */
 const DUE = size(400, 1_000)
-/** More than fit into two of them. */
+/** More turns than fit into two such histories. */
 const TURNS = size(85, 205)
 const FLOOD = DUE + 100
 const SECRET = 'a-result-that-must-be-in-history-once'
@@ -29,7 +29,7 @@ async function executionsOf(here: Deployment, id: string): Promise<Execution[]> 
   return executions
 }
 
-/** All the text that an event holds, that of its payloads included. */
+/** All the text that an event holds, including that of its payloads. */
 function textIn(held: unknown): string {
   if (held instanceof Uint8Array) return Buffer.from(held).toString()
   if (held === null || typeof held !== 'object') return String(held)
@@ -73,24 +73,24 @@ describe(`a session of ${TURNS} turns`, () => {
         const turn = answersIn(request)
         const problem = checkTranscript(request, turn)
         if (problem) wrong.push(problem)
-        // Messages that come while it runs, the newest just where the session is about to continue as new.
+        // Messages that arrive during the run, the newest just as the session is about to continue as new.
         if (turn % 20 === 10) {
           const messageId = `m${turn}`
           sent.push(messageId)
           await played.session.send(messageId, { messageId })
         }
-        // Asked for in the first execution, done in the last one; known since the first, said again in a later one.
+        // The close is requested in the first execution and done in the last. A message id from the first is sent again in a later one.
         if (turn === 30) await played.session.close()
         if (turn === TURNS - 25) await played.session.send('start', { messageId: 'start' })
         if (turn === TURNS) return 'done'
-        // The last call repeats the first one, which an earlier execution and another process have seen.
+        // The last call repeats the first one, which an earlier execution and another worker handled.
         const thing = turn === TURNS - 1 ? 0 : turn
         return [use('put', `thing ${thing}`, thing)]
       },
       put: ({ n }) => `result ${n} ${SECRET}`,
     })
     const run = await played.session.send('start', { messageId: 'start' })
-    // In the middle, another process takes over, which has none of the events.
+    // Halfway through, another worker takes over, which has none of the events.
     await until('half of the turns are made', () => played.requests.length > TURNS / 2, 60_000)
     await worker.stop()
     worker = await here.startWorker({ agents: [player.agent] })
@@ -99,7 +99,7 @@ describe(`a session of ${TURNS} turns`, () => {
   })
   afterAll(() => here?.stop())
 
-  it('continues as new, early', () => {
+  it('continues as new close to the limit', () => {
     expect(executions.length).toBeGreaterThanOrEqual(2)
     for (const events of executions.slice(0, -1)) {
       expect(events.length).toBeGreaterThan(0.9 * DUE)
@@ -108,20 +108,20 @@ describe(`a session of ${TURNS} turns`, () => {
     }
   })
 
-  it('gives the model at every turn a transcript that is complete and in order', () => {
+  it('sends the model a complete transcript, in order, at every turn', () => {
     expect(wrong).toEqual([])
     expect(played.requests.length).toBe(TURNS + 1)
   })
 
-  it('shows the model every message that was sent meanwhile, once and in order', () => {
+  it('shows the model every message that was sent during the run, once and in order', () => {
     expect(saidIn(played.requests.at(-1)!)).toEqual(['start', ...sent])
   })
 
-  it('does each effect once, also one that is asked for again much later', () => {
+  it('executes each effect once, even one that is asked for again much later', () => {
     expect(played.count('put')).toBe(TURNS - 1)
   })
 
-  it('has its events without a gap, from whoever is asked', async () => {
+  it('has its events without a gap, with and without the side store', async () => {
     await until('the session is closed', async () => (await played.session.state()).status === 'closed')
     const events = await eventsOf(played.session)
     expect(events.map(({ seq }) => seq)).toEqual(events.map((_, index) => index + 1))
@@ -133,12 +133,12 @@ describe(`a session of ${TURNS} turns`, () => {
     expect(tail).toEqual(events.slice(-3))
   })
 
-  it('is closed at its end, as was asked for long before', async () => {
+  it('closes at its end, as was requested long before', async () => {
     await until('the session is closed', async () => (await played.session.state()).status === 'closed')
     expect(ofType(await eventsOf(played.session), 'session_closed')).toHaveLength(1)
   })
 
-  it('still knows the message ids from before, resumed, too', async () => {
+  it('still knows its earlier message ids, even after it is resumed', async () => {
     const answers = played.requests.length
     await (await played.session.send('start', { messageId: 'start' })).result({ timeout: 20_000 })
     await (await played.session.send('m10', { messageId: 'm10' })).result({ timeout: 20_000 })
@@ -146,7 +146,7 @@ describe(`a session of ${TURNS} turns`, () => {
     expect((await played.session.state()).run).toBe(1)
   })
 
-  it('has no transcript in any activity’s input: their size is the same at the end as at the beginning', () => {
+  it('has no transcript in any activity’s input: inputs are as small at the end as at the beginning', () => {
     const inputs = executions.flatMap((events) =>
       events.flatMap(({ activityTaskScheduledEventAttributes: scheduled }) =>
         scheduled ? [{ type: scheduled.activityType?.name, text: Buffer.from(scheduled.input?.payloads?.[0]?.data ?? []).toString() }] : [],
@@ -158,7 +158,7 @@ describe(`a session of ${TURNS} turns`, () => {
     expect(inputs.filter(({ text }) => text.includes(SECRET))).toEqual([])
   })
 
-  it('has each result in history once, and not in what continue-as-new carries', () => {
+  it('has each result in its history once, and not in what continue-as-new carries over', () => {
     const holding = executions.flat().filter((event) => textIn(event).includes(SECRET))
     expect(holding).toHaveLength(TURNS - 1)
     const carried = executions
@@ -167,7 +167,7 @@ describe(`a session of ${TURNS} turns`, () => {
     expect(Math.max(...carried)).toBeLessThan(256 * 1024)
   })
 
-  it('has as many bytes of history a turn at the end as at the beginning', () => {
+  it('adds as many bytes of history per turn at the end as at the beginning', () => {
     const [first = [], last = []] = [executions[0], executions.at(-1)]
     const bytesATurn = (events: Execution): number => {
       const turns = events.filter(
@@ -180,8 +180,8 @@ describe(`a session of ${TURNS} turns`, () => {
   })
 })
 
-describe('a session that is spoken to between its turns', () => {
-  it('continues as new also while it is idle, however much is signalled that is no message', async () => {
+describe('an idle session', () => {
+  it('continues as new, too, under any number of signals that are not messages', async () => {
     const here = await deploy({ history: { events: DUE } })
     try {
       const player = stage()

@@ -1,4 +1,4 @@
-// Deadlines of messages and of sessions: they count through attempts, waits, recoveries and restarts, whoever is there to notice.
+// Deadlines of messages and of sessions: they run through attempts, waits, recoveries and restarts, even with no worker running.
 import { ModelError } from 'pawl'
 import { scripted } from 'pawl/testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -14,7 +14,7 @@ let aging: Stage
 let people: PeopleStage
 let hasty: Stage
 let doubled: Stage
-/** Whether the second model of a session hangs. */
+/** For each session, whether its second model hangs. */
 const hanging = new Map<string, () => boolean>()
 
 beforeAll(async () => {
@@ -33,7 +33,7 @@ const TIMEOUT = { timeout: 30_000 }
 const OF_MESSAGE = { status: 'failed', code: 'deadline_exceeded', reason: expect.stringContaining('its message was sent with') }
 const never = (): Promise<never> => new Promise(() => undefined)
 
-/** Waits until a deadline of the session has passed, as the server records it, with or without a worker. */
+/** Waits until a deadline of the session has passed. The server records that with or without a worker. */
 function timerFired(id: string): Promise<boolean> {
   return until('a timer has fired', async () => {
     const { events } = await here.temporal.workflow.getHandle(`pawl:${id}`).fetchHistory()
@@ -42,7 +42,7 @@ function timerFired(id: string): Promise<boolean> {
 }
 
 describe.concurrent('a message’s deadline', () => {
-  it('ends the run whose model hangs, and a person can continue that run, which has new time', async () => {
+  it('ends the run whose model hangs; a person can continue that run, without the deadline', async () => {
     let hangs = true
     const { session } = player.play(here.pawl, { model: () => (hangs ? never() : 'better late') })
     const run = await session.send('go', { deadline: '1.5s' })
@@ -54,7 +54,7 @@ describe.concurrent('a message’s deadline', () => {
     expect(await until('the run has completed', () => run.result({ timeout: 2_000 }))).toMatchObject({ run: 1, text: 'better late' })
   })
 
-  it('passes while the run before it takes long: that run completes, and the message’s fails without a model call', async () => {
+  it('passes even during a long earlier run: that run completes, and the message’s own run fails without a model call', async () => {
     const door = gate()
     const { session, id, requests } = player.play(here.pawl, {
       model: inOrder([use('look', 'closely')], 'seen'),
@@ -76,7 +76,7 @@ describe.concurrent('a message’s deadline', () => {
     expect((await session.state()).inbox).toEqual([])
   })
 
-  it('ends the run that takes the message while it is in progress', async () => {
+  it('ends a run in progress that takes the message', async () => {
     const door = gate()
     const { session } = player.play(here.pawl, {
       model: (request) => (saidIn(request).length === 1 ? [use('look', 'closely')] : never()),
@@ -98,7 +98,7 @@ describe.concurrent('a message’s deadline', () => {
     await expect(run.result(TIMEOUT)).rejects.toMatchObject({ code: 'deadline_exceeded', run: 1 })
   })
 
-  it('ends a run that waits to be recovered by itself', async () => {
+  it('ends a run that waits for its automatic recovery', async () => {
     const { session } = player.play(here.pawl, {
       model() {
         throw new ModelError('overloaded_error', 'the provider is overloaded', { retryable: true })
@@ -110,7 +110,7 @@ describe.concurrent('a message’s deadline', () => {
     expect((await session.state()).error).not.toHaveProperty('nextAttemptAt')
   })
 
-  it('passes while the session is paused: the run ends when it is unpaused, without another model call', async () => {
+  it('passes even while the session is paused: the run ends when it is unpaused, without another model call', async () => {
     const door = gate()
     const { session, requests } = player.play(here.pawl, {
       model: inOrder([use('look', 'closely')], 'seen'),
@@ -127,7 +127,7 @@ describe.concurrent('a message’s deadline', () => {
     expect(requests).toHaveLength(1)
   })
 
-  it('holds for a run that a person restarts after another failure', async () => {
+  it('still applies to a run that a person restarts after another failure', async () => {
     let fails = true
     const { session } = player.play(here.pawl, {
       model() {
@@ -145,7 +145,7 @@ describe.concurrent('a message’s deadline', () => {
     })
   })
 
-  it('covers a fallback model, and not the answer that a person then asks for: regenerated or restarted, the message has new time', async () => {
+  it('covers a fallback model, but no longer applies when a person then regenerates the answer or restarts the run', async () => {
     let hangs = true
     const { session, id, requests } = doubled.play(here.pawl, {
       model() {
@@ -173,7 +173,7 @@ describe.concurrent('a message’s deadline', () => {
     expect(failures).toEqual(['deadline_exceeded', 'deadline_exceeded'])
   })
 
-  it('is refused where it is no duration, by the client and by the session', async () => {
+  it('is refused by the client and by the session if it is not a duration', async () => {
     const { session, id } = player.play(here.pawl, {})
     await expect(session.send('go', { deadline: '5 minutes' as never })).rejects.toMatchObject({
       code: 'invalid_option',
@@ -185,7 +185,7 @@ describe.concurrent('a message’s deadline', () => {
   })
 })
 
-it('passes while no worker runs: the run ends under the next one without another model call', async () => {
+it('a message’s deadline passes even while no worker runs: the run ends under the next worker, without another model call', async () => {
   const alone = await deploy()
   try {
     const actor = stage({ name: 'actor' })
@@ -203,7 +203,7 @@ it('passes while no worker runs: the run ends under the next one without another
   }
 })
 
-it('an agent’s own passes between the attempts of a run’s first call, although no worker serves the agent any more', async () => {
+it('an agent’s own deadline passes between the attempts of a run’s first call, even if no worker serves the agent any longer', async () => {
   const alone = await deploy()
   try {
     const first = await alone.startWorker({ agents: [hasty.agent] })
@@ -224,7 +224,7 @@ it('an agent’s own passes between the attempts of a run’s first call, althou
   }
 })
 
-it('a session’s own deadline ends the run in progress and every later one, even once it was terminated and resumed', async () => {
+it('a session’s own deadline ends the run in progress and every later one, even after the session is terminated and resumed', async () => {
   const { session, id, requests } = aging.play(here.pawl, { model: never })
   const reason = 'The session is older than its limit of 3000 ms (sessionLimits.deadline).'
   expect(await (await session.send('go')).settled(TIMEOUT)).toMatchObject({ run: 1, code: 'deadline_exceeded', reason })

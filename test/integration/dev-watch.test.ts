@@ -1,4 +1,4 @@
-// `pawl dev` watches: what is saved is served, what cannot be loaded is said, and nothing that runs notices.
+// `pawl dev` watches files: it serves what is saved, reports what cannot be loaded, and disturbs nothing that runs.
 import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
@@ -10,7 +10,7 @@ import { eventsIn, type PawlEvent, type PawlProcess, pawl } from './cli/processe
 
 const START_MS = 60_000
 
-/** An agent that answers with a greeting, and a tool that keeps its caller waiting until a file is there. Both are of an imported file. */
+/** An agent that answers with a greeting, and whose tool waits until a file exists. It imports the greeting and the tool. */
 const AGENTS = `
 import { defineAgent } from 'pawl'
 import { scripted } from 'pawl/testing'
@@ -60,20 +60,20 @@ function start(args: string[]): PawlProcess {
   return process
 }
 
-/** Saves a file as a program does that writes it in place. */
+/** Saves a file like a program that writes it in place. */
 async function save(name: string, text: string): Promise<void> {
   await mkdir(dirname(path(name)), { recursive: true })
   await writeFile(path(name), text)
 }
 
-/** What happens next, after what is done. */
+/** Runs `act`, and returns the next event of that name. */
 async function after(name: 'reloaded' | 'reload_failed', act: () => Promise<unknown>): Promise<PawlEvent> {
   const before = eventsIn(dev.stdout()).filter(({ event }) => event === name).length
   await act()
   return dev.event(name, before + 1)
 }
 
-/** What the agent answers. */
+/** The agent's answer, in a new session. */
 async function answer(text: string, taskQueue = 'watched'): Promise<string> {
   const run = await client.session(randomUUID(), { agent: 'greeter', taskQueue }).send(text)
   return (await run.result()).text
@@ -97,7 +97,7 @@ afterAll(async () => {
 }, START_MS)
 
 describe('pawl dev', () => {
-  it('serves what is saved, to a session that is in the middle of a call, too: that call ends as it began', async () => {
+  it('serves what is saved, even to a session in the middle of a call: that call ends with the code it began with', async () => {
     expect(await answer('anybody')).toBe('Hello to: anybody')
     const orchestrators = () => eventsIn(dev.stdout()).filter(({ event }) => event === 'orchestrator_started').length
     const chat = start(['chat', 'greeter', '--task-queue', 'watched'])
@@ -116,7 +116,7 @@ describe('pawl dev', () => {
     expect(orchestrators()).toBe(1)
   }, 120_000)
 
-  it('watches what is imported newly, and no longer what is not', async () => {
+  it('watches newly imported files, and no longer those that are not imported', async () => {
     await save('lib/name.ts', "export const name = 'Ann'\n")
     await after('reloaded', () => save('greeting.ts', greets('Hi', "import { name } from './lib/name.ts'\nexport { name }")))
     expect(await after('reloaded', () => save('lib/name.ts', "export const name = 'Bob'\n"))).toMatchObject({ files: ['lib/name.ts'] })
@@ -130,7 +130,7 @@ describe('pawl dev', () => {
     ['throws', greets('Hello').replace('export', 'nowhere()\nexport'), /nowhere is not defined \(at .*greeting\.ts:7:1\)/],
     ['imports what is missing', greets('Hello', "import './not/there.ts'"), /not\/there\.ts/],
   ])(
-    'keeps serving the code before one that %s, says why, and recovers at the next save',
+    'keeps serving the previous code if the new code %s, says why, and recovers at the next save',
     async (_, broken, why) => {
       await after('reloaded', () => save('greeting.ts', greets('Well')))
       const failed = await after('reload_failed', () => save('greeting.ts', broken))
@@ -147,7 +147,7 @@ describe('pawl dev', () => {
     120_000,
   )
 
-  it('tries again when the file appears that was missing, and when a file is saved as it was', async () => {
+  it('tries again when a missing file appears, and when a file is saved unchanged', async () => {
     await after('reload_failed', () => save('greeting.ts', greets('Found', "import './later/found.ts'")))
     await after('reloaded', () => save('later/found.ts', 'export {}\n'))
     expect(await answer('you')).toBe('Found to: you')
@@ -156,7 +156,7 @@ describe('pawl dev', () => {
     await after('reloaded', () => save('later/found.ts', 'export {}\n'))
   }, 120_000)
 
-  it('notices what editors save by renaming, time and again', async () => {
+  it('notices what editors save by renaming, again and again', async () => {
     for (const greeting of ['Ahoy', 'Ahoy there']) {
       await after('reloaded', async () => {
         await save('greeting.ts~', greets(greeting))
@@ -172,7 +172,7 @@ describe('pawl dev', () => {
     await after('reloaded', async () => {
       for (const text of [greets('One'), '', greets('Two'), 'broken(', greets('Three')]) await save('greeting.ts', text)
     })
-    // Saved as it is, it changes nothing.
+    // Saving the file unchanged has no effect.
     await save('greeting.ts', greets('Three'))
     expect(await answer('you')).toBe('Three to: you')
     await after('reloaded', () => save('greeting.ts', greets('Four')))

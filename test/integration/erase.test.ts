@@ -1,4 +1,4 @@
-// Erasing: a session's content goes for good, everywhere, also from flushes that come late; who wanted it stays.
+// Erasing removes a session's content permanently and everywhere, even from late flushes; who asked for it stays on record.
 import { isGrpcServiceError } from '@temporalio/client'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import type { LogEntry } from '../../src/session/events.ts'
@@ -32,7 +32,7 @@ afterAll(async () => {
   await schema?.close()
 })
 
-/** A session in which the secret stands wherever something can stand. */
+/** A session with the secret in every place that can hold text. */
 function play(scene: Scene = {}): Played {
   return player.play(
     here.pawl,
@@ -68,7 +68,7 @@ async function executionIds(id: string): Promise<string[]> {
   return ids
 }
 
-/** The server deletes an execution that has just closed only half a minute later. */
+/** Waits until the server has deleted the execution: it does so only half a minute after the execution has closed. */
 async function historyIsGone(id: string, executionId: string): Promise<void> {
   const execution = { workflowId: `pawl:${id}`, runId: executionId }
   const isGone = async (): Promise<boolean> => {
@@ -83,9 +83,9 @@ async function historyIsGone(id: string, executionId: string): Promise<void> {
 }
 
 describe('a closed session', () => {
-  it('is gone from every table and from Temporal; a row without content and the audit stay', async () => {
+  it('is removed from every table and from Temporal; a row without content and the audit remain', async () => {
     const { id, session } = await closed()
-    // It had a second chain of executions, too.
+    // The session gets a second chain of executions, too.
     await (await session.send('once more')).result({ timeout: 30_000 })
     await session.close()
     await until('it is closed in the store', async () => (await store.lists.session(id))?.status === 'closed')
@@ -125,7 +125,7 @@ describe('a closed session', () => {
     for (const executionId of executions) await historyIsGone(id, executionId)
   })
 
-  it('may be erased twice: each time stands in the audit', async () => {
+  it('may be erased twice: the audit records each time', async () => {
     const { id } = await closed()
     await here.pawl.erase(id, { by: 'a' })
     expect(await here.pawl.erase(id, { by: 'b' })).toMatchObject({ terminated: false, rows: { events: 0, messages: 0 } })
@@ -142,7 +142,7 @@ describe('a closed session', () => {
     expect(await schema.holding(SECRET)).toEqual([])
   })
 
-  it('begins afresh when somebody speaks to it again: its numbers go on, its content does not come back', async () => {
+  it('starts afresh at the next message: its numbers continue, and its content does not come back', async () => {
     const { id } = await closed()
     await here.pawl.erase(id, { by: 'ops' })
     const [tombstone] = await schema.query('select run, flushed_seq from {schema}.sessions where session_id = $1', [id])
@@ -163,7 +163,7 @@ describe('a closed session', () => {
 })
 
 describe('an open session', () => {
-  it('is refused, and nothing has changed', async () => {
+  it('is not erased without force, and nothing changes', async () => {
     const { id, session } = await talked()
     const before = await schema.everything([id])
     await expect(here.pawl.erase(id, { by: 'ops' })).rejects.toMatchObject({ code: 'session_open' })
@@ -173,7 +173,7 @@ describe('an open session', () => {
     await here.pawl.erase(id, { by: 'ops', force: true })
   })
 
-  it('is terminated with force, in the middle of a run; what the worker still holds of it does not come back', async () => {
+  it('is terminated with force, even in the middle of a run; what the worker still holds does not come back', async () => {
     const middle = gate()
     const played = play({
       async put({ what }, ctx) {
@@ -188,12 +188,12 @@ describe('an open session', () => {
     expect(report).toMatchObject({ terminated: true, executions: 1 })
     expect(report.rows.events).toBeGreaterThan(3)
     middle.open()
-    // A worker that stops has flushed all that it would flush.
+    // A worker that has stopped has flushed everything that it was going to flush.
     await worker.stop()
     expect(await schema.holding(SECRET)).toEqual([])
     expect(await schema.counts(played.id)).toEqual({ sessions: 1, audit: 1 })
     worker = await here.startWorker({ agents: [player.agent] })
-    // Spoken to again at once, while Temporal still has the history of what was terminated.
+    // The next message comes at once, while Temporal still has the history of the terminated execution.
     const again = player.play(here.pawl, {}, { id: played.id })
     expect(await (await again.session.send('hello')).result({ timeout: 30_000 })).toMatchObject({ run: 2 })
     await until('its rows are there', async () => (await store.lists.session(played.id))?.status === 'idle')
@@ -201,7 +201,7 @@ describe('an open session', () => {
   })
 })
 
-describe('a flush that comes late', () => {
+describe('a late flush', () => {
   it('is refused, whether it repeats what was stored, continues it, or comes from another chain; nothing is set aside', async () => {
     const { id } = await closed()
     const entries = await store.entries(id)
@@ -238,7 +238,7 @@ describe('a flush that comes late', () => {
 })
 
 describe('forks', () => {
-  it('keep their copy, and are named; so is the session that an erased fork came from', async () => {
+  it('keep their copy and are named in the report, as is the session that an erased fork came from', async () => {
     const { id, session } = await closed()
     const fork = await session.fork()
     await until('the fork is stored', async () => (await schema.counts(fork.id)).events === (await fork.state()).seq)
@@ -255,7 +255,7 @@ describe('forks', () => {
 })
 
 describe('bad input', () => {
-  it('a session that there never was is not found, and leaves no trace', async () => {
+  it('a session that never existed is not found, and leaves no trace', async () => {
     await expect(here.pawl.erase('nobody-to-erase', { by: 'ops' })).rejects.toMatchObject({ code: 'session_not_found' })
     expect(await schema.counts('nobody-to-erase')).toEqual({})
   })
@@ -265,7 +265,7 @@ describe('bad input', () => {
     ['some-session', {} as { by: string }, 'invalid_option'],
     ['some-session', { by: ' ' }, 'invalid_option'],
     ['some-session', { by: 'ops', reason: 'x'.repeat(1_001) }, 'invalid_option'],
-  ])('%s with %j: %s %s', async (id, options, code) => {
+  ])('%s with %j: %s', async (id, options, code) => {
     await expect(here.pawl.erase(id, options)).rejects.toMatchObject({ code })
   })
 })
@@ -281,7 +281,7 @@ describe('pawl erase', () => {
       },
     })
 
-  it('erases, refuses and tells, to people and programs', async () => {
+  it('erases, refuses, and reports to people and programs', async () => {
     const { id } = await talked()
     expect(await run(id)).toMatchObject({ code: 1, stderr: expect.stringContaining('--by') })
     expect(await run(id, '--by', 'ops')).toMatchObject({ code: 1, stderr: expect.stringMatching(/^session_open: /) })

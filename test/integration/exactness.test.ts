@@ -1,4 +1,4 @@
-// Whatever text and JSON goes in comes out the same: to models and tools, in events, in rows, and for clients. Seeds are printed.
+// Any text and JSON comes out as it went in: for models and tools, in events, in rows, and for clients. Seeds are printed.
 import { randomUUID } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
@@ -24,14 +24,14 @@ import { until } from '../support/until.ts'
 
 const RUNS = size(10, 25)
 
-/** What a session says and is told. */
+/** What a session receives and says. */
 interface Script {
   message: string
   messageId: string
   metadata: JsonObject
   context: Json
   tags: string[]
-  /** What the model says, asks the tool for, and is given. */
+  /** What the model says, passes to the tool, and receives. */
   thought: string
   input: Json
   result: Json
@@ -42,7 +42,7 @@ interface Script {
   answer: string
 }
 
-/** What was seen of a session's script in the process that plays it. */
+/** What the process that plays a session's script saw of it. */
 interface Seen {
   requests: ModelRequest[]
   instructed?: Pick<ToolContext, 'context' | 'metadata' | 'tags'>
@@ -144,15 +144,15 @@ const { json } = fc.letrec<{ json: Json }>((tie) => ({
     { depthSize: 'small', withCrossShrink: true },
     fc.oneof(text, fc.double({ noNaN: true, noDefaultInfinity: true }), fc.integer(), fc.boolean(), fc.constant(null)),
     fc.array(tie('json'), { maxLength: 4 }),
-    // Own keys of any name: an assignment of `__proto__` would make none.
+    // Own keys of any name: assigning to `__proto__` would not create one.
     fc.array(fc.tuple(key, tie('json')), { maxLength: 4 }).map((entries) => Object.fromEntries(entries) as JsonObject),
   ),
 }))
-/** Nested: `levels` lists and objects around it. */
+/** A value nested in `levels` lists and objects. */
 const deep = fc.tuple(json, fc.constantFrom(0, 0, 0, 7, 120, 480)).map(([value, levels]) => {
   let nested = value
   for (let level = 0; level < levels; level++) nested = level % 2 ? [nested] : Object.fromEntries([['__proto__', nested]])
-  // Minus zero has no JSON.
+  // `JSON.stringify` turns minus zero into zero.
   return JSON.parse(JSON.stringify(nested)) as Json
 })
 const object = fc.array(fc.tuple(key, deep), { maxLength: 4 }).map((entries) => Object.fromEntries(entries) as JsonObject)
@@ -167,13 +167,13 @@ const script: fc.Arbitrary<Script> = fc.record({
   result: deep,
   effectId: spoken,
   progress: deep,
-  // A name that people ask by: Postgres must have it as it is.
+  // Queries filter by this name, so Postgres must store it unchanged.
   milestone: spoken.map((said) => said.replace(/\0|\p{Surrogate}/gu, '')),
   failure: spoken,
   answer: spoken,
 })
 
-/** Same or not: on a difference fast-check shows the script, so the values are named only. */
+/** Throws on a difference. fast-check then shows the whole script, so the error has only the beginning of the values. */
 function same(what: string, came: unknown, went: unknown): void {
   if (!isDeepStrictEqual(came, went))
     throw new Error(`${what} differs: ${JSON.stringify(came)?.slice(0, 300)} came of ${JSON.stringify(went)?.slice(0, 300)}`)
@@ -248,7 +248,7 @@ const stripped = ({ messageId, content, metadata, run, turn }: Awaited<ReturnTyp
 })
 
 describe(`any text and JSON (seed ${seed}, again with PAWL_SEED)`, () => {
-  it('goes in and comes out the same: models, tools, events, rows, readers', async () => {
+  it('comes out as it went in, for models, tools, events, rows and readers', async () => {
     console.log(`exactness: seed ${seed}`)
     const property = fc.asyncProperty(script, async (given) => {
       const session = await play(given)
@@ -288,7 +288,7 @@ describe('5 MB of text', () => {
     ['a message', { message: MB5 }],
     ['a tool result', { result: MB5 }],
     ['both', { message: MB5, result: [MB5] }],
-  ])('as %s goes in and comes out the same', async (_, more) => {
+  ])('as %s comes out as it went in', async (_, more) => {
     const given = { ...plain, ...more }
     const session = await play(given)
     checkProcess(given, played(session.id).saw)
@@ -314,7 +314,7 @@ describe('5 MB of text', () => {
   it.each<[string, Partial<Script>]>([
     ['arguments of a call', { input: MB5 }],
     ['an answer', { answer: MB5 }],
-  ])('as %s ends the run with a reason, and the next message finds a session that works', async (_, more) => {
+  ])('as %s fails the run with a reason, and the session still answers the next message', async (_, more) => {
     const given = { ...plain, ...more }
     const session = here.pawl.session(`mirror-${randomUUID()}`, { agent: 'mirror' })
     scripts.set(session.id, given)
@@ -324,7 +324,7 @@ describe('5 MB of text', () => {
     expect(await (await session.send('again')).result({ timeout: 60_000 })).toMatchObject({ text: 'done' })
   })
 
-  it('as an error message or an effect id is bounded, and as progress is refused where it is said', async () => {
+  it('as an error message or an effect id is cut, and as progress is refused when the tool reports it', async () => {
     const events = await eventsOf(await play({ ...plain, failure: MB5, effectId: MB5 }))
     expect(ofType(events, 'tool_failed')[0]?.message).toBe(MB5.slice(0, 4_000))
     expect(ofType(events, 'tool_completed')[0]?.effectId).toBe(MB5.slice(0, 1_000))

@@ -1,4 +1,4 @@
-// Statistics of failures, against a real Postgres: error rates, repeated failures, what recoveries led to, time in error.
+// Failure statistics from a real Postgres: error rates, repeated failures, the outcomes of recoveries, and time in error.
 import { randomUUID } from 'node:crypto'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
@@ -60,7 +60,7 @@ const recovered = (run: number, strategy: RecoveryStrategy): EventBody[] => [
   { type: 'recovery_ended', run, strategy },
 ]
 
-/** Calls `between` before each statement of the pool that reads. */
+/** Calls `between` before each read statement of the pool. */
 function beforeReads(pool: pg.Pool, between: () => Promise<void>): void {
   pool.on('connect', (client) => {
     const query = client.query.bind(client) as (statement: { text: string }) => Promise<unknown>
@@ -73,7 +73,7 @@ function beforeReads(pool: pg.Pool, between: () => Promise<void>): void {
 }
 
 describe('failures', () => {
-  it('are told by agent: runs, runs that failed or were only held up, and failed attempts', async () => {
+  it('are reported per agent: runs, runs that failed or were only held up, and failed attempts', async () => {
     await put('fine', 'one', [...begun(1), ...done(1), ...begun(2), ...done(2)])
     await put('fails', 'one', [
       ...begun(1),
@@ -85,13 +85,13 @@ describe('failures', () => {
     const { agents } = await asking.failures({ since: NOON })
     expect(agents).toEqual([
       { agent: 'one', runs: 4, failed: 1, heldUp: 1, failedAttempts: 1 },
-      // Nothing has answered its run yet.
+      // No model has answered its run yet.
       { agent: 'two', runs: 0, failed: 0, heldUp: 0, failedAttempts: 1 },
     ])
     expect((await asking.failures({ since: NOON, until: NOON + 1 })).agents).toEqual([])
   })
 
-  it('that repeat are told by session and code', async () => {
+  it('that repeat are reported per session and code', async () => {
     const again = [failed(1, 'broken'), ...recovered(1, 'continue_run'), failed(1, 'broken'), ...begun(2), failed(2, 'broken')]
     await put('again', 'stubborn', [...begun(1), ...again])
     await put('once', 'stubborn', [...begun(1), failed(1, 'broken'), ...recovered(1, 'continue_run'), failed(1, 'other')])
@@ -108,7 +108,7 @@ describe('failures', () => {
     ])
   })
 
-  it('are told with what their recoveries led to', async () => {
+  it('are reported with the outcomes of their recoveries', async () => {
     await put('r1', 'patient', [...begun(1), failed(1, 'x'), ...recovered(1, 'continue_run'), ...done(1)])
     await put('r2', 'patient', [...begun(1), failed(1, 'x'), ...recovered(1, 'continue_run'), failed(1, 'x'), ...recovered(1, 'abandon')])
     await put('r3', 'patient', [...begun(1), failed(1, 'x'), ...recovered(1, 'restart_run'), ...begun(2).slice(1)])
@@ -139,7 +139,7 @@ describe('failures', () => {
     ])
   })
 
-  it('are told with the time that sessions spent in them, and how many still do', async () => {
+  it('are reported with the time that sessions spent in error, and with how many are still in error', async () => {
     await put('t1', 'slow', [...begun(1), failed(1, 'x'), ...recovered(1, 'continue_run')])
     // A message takes the session out of the error two minutes later.
     await put('t2', 'slow', [...begun(1), failed(1, 'x'), received('u2'), ...begun(2).slice(1)])
@@ -155,17 +155,17 @@ describe('failures', () => {
       { agent: 'slow', code: 'x', times: 3, open: 1, totalMs: expect.any(Number), medianMs: 2 * MINUTE, longestMs: expect.any(Number) },
       { agent: 'slow', code: 'agent_not_served', times: 1, open: 0, totalMs: MINUTE, medianMs: MINUTE, longestMs: MINUTE },
     ])
-    // Entered four minutes after the session began.
+    // The session entered the error four minutes after it began.
     expect(timeInError[0]?.longestMs).toBeGreaterThanOrEqual(6 * MINUTE)
     expect(timeInError[0]?.totalMs).toBe((timeInError[0]?.longestMs ?? 0) + 4 * MINUTE)
   })
 
-  it('are those of the last day by default, and a misspelt option is refused', async () => {
+  it('cover the last day by default, and a misspelt option is refused', async () => {
     expect((await asking.failures()).since.getTime()).toBeGreaterThan(Date.now() - 86_400_000 - MINUTE)
     expect(await codeOf(asking.failures({ agnet: 'x' } as never))).toBe('invalid_option')
   })
 
-  it('are all of one moment, however many sessions fail while they are counted', async () => {
+  it('come from one snapshot, however many sessions fail while they are counted', async () => {
     let sessions = 0
     const fail = (): Promise<void> => put(`more_${++sessions}`, 'more', [...begun(1), failed(1, 'broken')])
     await fail()

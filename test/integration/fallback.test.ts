@@ -1,4 +1,4 @@
-// Models that answer for one that fails: which failures lead to them, with which retries, and what is recorded.
+// Fallback models: which failures lead to them, after which retries, and what is recorded.
 import { randomUUID } from 'node:crypto'
 import { type AssistantBlock, defineAgent, defineTool, type Model, ModelError, type ModelRequest } from 'pawl'
 import type { SessionHandle } from 'pawl/client'
@@ -17,9 +17,9 @@ const FAILURES = {
   overflow: new ModelError('context_overflow', 'The request is too long.', { retryable: false }),
 }
 
-/** What a model does when it is called: it fails, or answers. */
+/** What a model does when it is called: it fails or answers. */
 type Step = keyof typeof FAILURES | AssistantBlock[]
-/** What each model does, one call after another; then it answers with its name. */
+/** What each model does in each of its calls, in order; after that it answers with its name. */
 type Script = Record<string, Step[]>
 
 let here: Deployment
@@ -117,12 +117,12 @@ describe('a model that fails', () => {
     ])
   })
 
-  it('is not followed by it while it has retries left', async () => {
+  it('is not followed by its fallback while it has retries left', async () => {
     const { answered } = await play({ first: ['overloaded'] })
     expect(answered).toEqual([[2, 'first']])
   })
 
-  it('is followed by each of a list in order, and each has retries of its own', async () => {
+  it('is followed by each fallback in a list, in order, and each has its own retries', async () => {
     const { settled, failed, answered } = await play({
       first: ['overloaded', 'overloaded'],
       second: ['overloaded', 'overloaded'],
@@ -139,13 +139,13 @@ describe('a model that fails', () => {
     expect(answered).toEqual([[6, 'third']])
   })
 
-  it('is followed by it at once if its provider does not let the worker in', async () => {
+  it('is followed by its fallback at once if its provider rejects the credentials', async () => {
     const { failed, answered } = await play({ first: ['denied'] })
     expect(failed).toEqual([[1, 'first', 'authentication_error']])
     expect(answered).toEqual([[2, 'second']])
   })
 
-  it.each(['invalid', 'overflow'] as const)('is not followed by it if the request itself is wrong (%s)', async (step) => {
+  it.each(['invalid', 'overflow'] as const)('is not followed by its fallback if the request itself is wrong (%s)', async (step) => {
     const { session, settled, failed } = await play({ first: [step] })
     const { code } = FAILURES[step]
     expect(settled).toMatchObject({ status: 'failed', code, strategy: step === 'overflow' ? 'abandon' : 'restart_run' })
@@ -153,7 +153,7 @@ describe('a model that fails', () => {
     expect(callsOf(session)).toHaveLength(1)
   })
 
-  it('may be the function that chooses it', async () => {
+  it('may also be a function that chooses the model and throws', async () => {
     const { failed, answered } = await play({}, 'undecided')
     expect(failed).toEqual([
       [1, undefined, undefined],
@@ -162,7 +162,7 @@ describe('a model that fails', () => {
     expect(answered).toEqual([[3, 'second']])
   })
 
-  it('is asked first again at the next call', async () => {
+  it('is called first again at the next model call', async () => {
     const { session, answered } = await play({ first: ['overloaded', 'overloaded'], second: [[use('look', 'it')]] })
     expect(answered).toEqual([
       [3, 'second'],
@@ -173,14 +173,14 @@ describe('a model that fails', () => {
 })
 
 describe('if every model fails', () => {
-  it('the run fails like the last one, for a reason that may be over by itself', async () => {
+  it('the run fails with the error of the last one, which is transient', async () => {
     const [first, second, third] = [0, 1, 2].map((): Step[] => ['overloaded', 'overloaded'])
     const { settled, failed } = await play({ first: first!, second: second!, third: third! })
     expect(settled).toMatchObject({ status: 'failed', code: 'overloaded_error', strategy: 'continue_run' })
     expect(failed.map(([attempt]) => attempt)).toEqual([1, 2, 3, 4, 5, 6])
   })
 
-  it('and the last one for good, the run reports the failure that may be over by itself', async () => {
+  it('and the last one permanently, the run reports the transient failure', async () => {
     const { session, settled } = await play({ first: ['overloaded', 'overloaded'], second: ['denied'], third: ['overflow'] })
     expect(settled).toMatchObject({
       status: 'failed',
@@ -188,14 +188,14 @@ describe('if every model fails', () => {
       reason: 'Overloaded. The fallback failed, too: The request is too long.',
       strategy: 'continue_run',
     })
-    // All budgets begin anew, and the first model is back.
+    // All retry budgets start over, and the first model answers again.
     await session.recover()
     await until('the run has ended', async () => (await session.state()).status === 'idle')
     expect(callsOf(session).map(({ model: of }) => of)).toEqual(['first', 'first', 'second', 'third', 'first'])
   })
 })
 
-it('instructions that fail are not the fault of a model', async () => {
+it('instructions that throw are not recorded as the failure of a model', async () => {
   const { session, settled, failed } = await play({}, 'speechless')
   expect(settled).toMatchObject({ status: 'failed', code: 'model_call_failed' })
   expect(failed.map(([attempt, of]) => [attempt, of])).toEqual([
@@ -205,7 +205,7 @@ it('instructions that fail are not the fault of a model', async () => {
   expect(callsOf(session)).toEqual([])
 })
 
-it('thinking goes back only to the provider that can read it, and the transcript keeps all of it', async () => {
+it('thinking is sent back only to the provider that can read it, and the transcript keeps all of it', async () => {
   const thought = (thinking: string): Step => [{ type: 'thinking', thinking, signature: 's' }, use('look', thinking)]
   const { session, answered } = await play(
     { first: [thought('a'), 'overloaded', 'overloaded', thought('c')], second: [thought('b')] },

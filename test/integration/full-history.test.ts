@@ -1,4 +1,4 @@
-// A history that is full while Postgres is away: the session waits at a safe bound, says why, and goes on by itself afterwards.
+// A history that fills up while Postgres is down: the session waits at a safe bound, says why, and resumes by itself afterwards.
 import { createHash } from 'node:crypto'
 import { type Agent, defineAgent, defineTool, type ModelRequest } from 'pawl'
 import { scripted, startStack, type Stack } from 'pawl/testing'
@@ -11,14 +11,14 @@ import { answersIn, resultsIn, saidIn } from '../support/scenes.ts'
 import { size } from '../support/sizes.ts'
 import { until } from '../support/until.ts'
 
-/** As large as a result may be that stands in history, and as many as fill it: the server's limit is 50 MB. */
+/** The size of the largest result that history may hold, and enough turns to fill it: the server's limit is 50 MB. */
 const BYTES = 900_000
 const TURNS = size(18, 60)
 const MB = 1_000_000
 /** The history at which sessions continue as new, and the one at which they wait for the store. */
 const DUE = size({ events: 250, bytes: MB }, { events: 1_000, bytes: 4 * MB })
 const BOUND = 10 * DUE.bytes
-/** Turns of few bytes whose history is more than twice as long. */
+/** The number of small turns that make a history more than twice as long. */
 const COUNTED = Math.ceil((2.2 * DUE.events) / 12)
 
 let stack: Stack
@@ -27,7 +27,7 @@ let here: Deployment
 const requests: { turn: number; said: string[]; newest: string; answers: number }[] = []
 
 beforeAll(async () => {
-  // Stopping and starting Postgres is nobody else's business.
+  // These tests stop and start Postgres, so they have their own.
   stack = await startStack({ temporal: ['address'], postgres: ['embedded'] })
   shared = { ...inject('stack'), databaseUrl: stack.databaseUrl }
   here = await deploy({ stack: shared, history: DUE })
@@ -63,7 +63,7 @@ function agent(): Agent {
   }) as Agent
 }
 
-/** Many turns that make little. */
+/** An agent that makes many small turns. */
 function counter(): Agent {
   const count = defineTool({
     name: 'count',
@@ -84,7 +84,7 @@ function counter(): Agent {
   }) as Agent
 }
 
-it('holds up no turn for a store that is away, but one: it asks again when the store has moved', { timeout: 120_000 }, async () => {
+it('delays only one turn while the store is away, and tries again once the store has advanced', { timeout: 120_000 }, async () => {
   await stack.postgres.stop()
   const session = here.pawl.session('many-turns', { agent: 'counter' })
   const run = await session.send('count', { isNew: true })
@@ -97,7 +97,7 @@ it('holds up no turn for a store that is away, but one: it asks again when the s
   await rowsMatchEvents(shared, 'many-turns', { timeoutMs: 60_000 })
 })
 
-it('waits in error: archive_unavailable, takes messages meanwhile, and goes on by itself when Postgres is back', {
+it('waits in error: archive_unavailable, accepts messages meanwhile, and resumes by itself when Postgres is back', {
   timeout: 400_000,
 }, async () => {
   await stack.postgres.stop()
@@ -118,7 +118,7 @@ it('waits in error: archive_unavailable, takes messages meanwhile, and goes on b
   expect(historySize).toBeGreaterThan(BOUND)
   expect(historySize).toBeLessThan(BOUND + 5 * MB)
 
-  // It waits: nobody asks the model any more. What is said meanwhile is durable.
+  // It waits: the model is no longer called. Messages sent meanwhile are durable.
   const asked = requests.length
   expect(asked).toBeLessThan(TURNS)
   await session.send('meanwhile', { messageId: 'meanwhile' })
@@ -130,7 +130,7 @@ it('waits in error: archive_unavailable, takes messages meanwhile, and goes on b
   expect(await run.result({ timeout: 240_000 })).toMatchObject({ run: 1, text: 'done' })
   expect((await handle.describe()).runId).not.toBe(runId)
 
-  // Nothing was lost on the way: each page came once, in order, and the message was seen by the first turn after the wait.
+  // Nothing was lost on the way: each page came once, in order, and the first turn after the wait saw the message.
   expect(requests.map(({ answers }) => answers)).toEqual(Array.from({ length: TURNS + 1 }, (_, turn) => turn))
   expect(requests.slice(1).map(({ newest }) => newest)).toEqual(Array.from({ length: TURNS }, (_, n) => sha256(page(n))))
   expect(requests.findIndex(({ said }) => said.includes('meanwhile'))).toBe(asked)

@@ -1,4 +1,4 @@
-// What a session waits for is said by every call that meets it, within a bound, with no worker or no Postgres at hand too.
+// Every call that meets a waiting session says what the session waits for, within a bound, even with no worker or no Postgres.
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Pawl, type SessionHandle } from 'pawl/client'
@@ -13,14 +13,14 @@ const POSTGRES_IS_AWAY = expect.stringMatching(
   /waits for Postgres, which holds its past \(Postgres at 127\.0\.0\.1:1\/x is unavailable: .*\)\./,
 )
 
-/** A worker has taken the session up, and has tried Postgres. */
+/** Resolves once a worker has picked up the session and has tried Postgres. */
 const knowsItsCause = (session: SessionHandle) =>
   until('the session says that it waits for Postgres', async () => {
     const why = await session.state().catch((error: Error) => error)
     return why instanceof Error && why.message.includes('(Postgres at ')
   })
 
-describe('a session of the caller’s own id, whose worker cannot reach Postgres', () => {
+describe('a session with the caller’s own id, whose worker cannot reach Postgres', () => {
   const player = stage()
   let here: Deployment
   const waits: string[] = []
@@ -32,7 +32,7 @@ describe('a session of the caller’s own id, whose worker cannot reach Postgres
   })
   afterAll(() => here?.stop())
 
-  it('says so where its state, its messages or its events are asked for, and how to do without', async () => {
+  it('says so when its state, messages or events are requested, and says how to do without Postgres', async () => {
     const { session } = player.play(here.pawl, {})
     const run = await session.send('hello', { isNew: false })
     await knowsItsCause(session)
@@ -43,7 +43,7 @@ describe('a session of the caller’s own id, whose worker cannot reach Postgres
     await expect(run.result({ timeout: 100 })).rejects.toThrow(/session\.state\(\) says what the session waits for/)
   })
 
-  it('lets no request of a person wait without end, and tells meanwhile what it waits for', async () => {
+  it('does not let a person’s request wait forever, and reports meanwhile what it waits for', async () => {
     const pawl = await here.connect({ onWait: (wait) => waits.push(wait.for) })
     const { session } = player.play(pawl, {})
     await session.send('hello', { isNew: false })
@@ -58,14 +58,14 @@ describe('a session of the caller’s own id, whose worker cannot reach Postgres
     expect(waits.join()).not.toContain('secret')
   }, 60_000)
 
-  it('needs no Postgres if it is said to be new', async () => {
+  it('needs no Postgres if the message declares it new', async () => {
     const { session } = player.play(here.pawl, { model: () => 'at once' })
     expect(await (await session.send('hello', { isNew: true })).result({ timeout: 20_000 })).toMatchObject({ text: 'at once' })
   })
 })
 
-describe('a session that no worker has taken up', () => {
-  it('says which task queue it waits on, and a timeout says that nothing has come of the message', async () => {
+describe('a session that no worker has picked up', () => {
+  it('says which task queue it waits on, and a timeout says that the message has no event yet', async () => {
     const here = await deploy()
     try {
       const session = here.pawl.session(randomUUID(), { agent: 'nobody' })
@@ -76,7 +76,7 @@ describe('a session that no worker has taken up', () => {
       await expect(session.messages()).rejects.toMatchObject({ code: 'session_unavailable', waitsFor })
       await expect(run.result({ timeout: 100 })).rejects.toMatchObject({
         code: 'result_timeout',
-        message: expect.stringContaining('No event of the message'),
+        message: expect.stringContaining('No event for the message'),
       })
       await expect(session.approve('t_1_1_0', { digest: 'x' })).rejects.toMatchObject({ code: 'session_unavailable', waitsFor })
     } finally {
@@ -86,7 +86,7 @@ describe('a session that no worker has taken up', () => {
 })
 
 describe('a Postgres that hangs for a client', () => {
-  it('keeps neither the answer from who waits for it nor the client from closing', async () => {
+  it('does not keep a result from its caller or the client from closing', async () => {
     const here = await deploy()
     const proxy = await startSlowProxy(here.stack.databaseUrl)
     try {
@@ -106,14 +106,14 @@ describe('a Postgres that hangs for a client', () => {
     }
   })
 
-  it('does not make a timeout late', async () => {
+  it('does not delay a timeout', async () => {
     const here = await deploy()
     const proxy = await startSlowProxy(here.stack.databaseUrl)
     try {
       const pawl = await here.connect({ postgres: proxy.url })
       proxy.delayMs = 600_000
       const run = await pawl.session(randomUUID(), { agent: 'nobody' }).send('hello')
-      // A clock would also count how long a busy machine lets this process stand still.
+      // A clock would also count the time for which a busy machine suspends this process.
       const late = sleep(3_000, 'late')
       await expect(Promise.race([run.settled({ timeout: 500 }), late])).rejects.toMatchObject({ code: 'result_timeout' })
     } finally {
@@ -124,12 +124,12 @@ describe('a Postgres that hangs for a client', () => {
 })
 
 describe('an unknown session', () => {
-  it('is not found, whatever is asked of it', async () => {
+  it('is not found, whatever the request', async () => {
     const here = await deploy()
     try {
       const player = stage()
       await here.startWorker({ agents: [player.agent] })
-      // Another session, so that the store has its tables.
+      // Another session creates the store's tables.
       await (await player.play(here.pawl, {}).session.send('hello')).result({ timeout: 20_000 })
       const session = here.pawl.session('nobody-knows-this-one')
       const notFound = { name: 'SessionNotFound', code: 'session_not_found' }
@@ -145,7 +145,7 @@ describe('an unknown session', () => {
 })
 
 describe('a Temporal that stops answering', () => {
-  it('makes a message fail within a bound, and it can be sent again', async () => {
+  it('makes a send fail within a bound, and the message can be sent again', async () => {
     const { temporalAddress, namespace } = inject('stack')
     const proxy = await startSlowProxy(`http://${temporalAddress}`)
     const pawl = await Pawl.connect({ temporal: { address: new URL(proxy.url).host, namespace }, postgres: false })

@@ -1,5 +1,5 @@
-// Hooks that are due when a run has ended and that do not end: they are given up, and the session has its next run. What takes two minutes
-// is shortened by workflow interceptors.
+// Hooks that are due when a run has ended and that never finish: pawl gives up on them, and the session has its next run. Workflow
+// interceptors shorten the two minutes that this takes.
 import { randomUUID } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
 import { type Agent, defineAgent, defineHook, defineTool, type ToolUseBlock } from 'pawl'
@@ -13,7 +13,7 @@ import { gate, until } from '../support/until.ts'
 
 const use = (name: string): ToolUseBlock => ({ type: 'tool_use', id: `toolu_${name}`, name, input: {} })
 
-/** By session: the hooks that ran, and what the hook of a result waits for. */
+/** By session: the hooks that ran, and what the hook on a result waits for. */
 const ran = new Map<string, string[]>()
 const waits = new Map<string, (signal: AbortSignal) => Promise<void>>()
 
@@ -51,7 +51,7 @@ beforeAll(async () => {
 })
 afterAll(() => here?.stop())
 
-/** A worker whose workflows give the hooks of a run's end little time. */
+/** A worker whose workflows give the hooks at the end of a run little time. */
 const serveInHaste = (one: Agent, on = here): Promise<RunningWorker> =>
   on.startWorker({
     agents: [one],
@@ -68,7 +68,7 @@ async function waiting(on: Deployment): Promise<SessionHandle> {
 
 const endOf = (session: SessionHandle) => until('they have ended', async () => ofType(await eventsOf(session), 'hooks_ended')[0], 40_000)
 
-describe.concurrent('hooks of the end of a run', () => {
+describe.concurrent('hooks at the end of a run', () => {
   it('that take too long are told to stop and given up: the next run does not run them again', async () => {
     await serveInHaste(agent)
     const session = await waiting(here)
@@ -90,7 +90,7 @@ describe.concurrent('hooks of the end of a run', () => {
     expect((await session.state()).hooksDue).toBeUndefined()
   })
 
-  it('of an agent that is not served are asked for again and again, then given up', async () => {
+  it('of an agent that is not served are requested again and again, then given up', async () => {
     const there = await deploy()
     try {
       const worker = await there.startWorker({ agents: [agent] })
@@ -110,7 +110,7 @@ describe.concurrent('hooks of the end of a run', () => {
     }
   })
 
-  it('run once the agent is served again, within that time', async () => {
+  it('run if the agent is served again within that time', async () => {
     const there = await deploy()
     try {
       const worker = await there.startWorker({ agents: [agent] })

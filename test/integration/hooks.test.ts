@@ -1,4 +1,4 @@
-// Hooks: where they run, what their answers change, and what is recorded of them.
+// Hooks: where they run, what their answers change, and what is recorded about them.
 import {
   type Agent,
   type AgentOptions,
@@ -21,7 +21,7 @@ import { gate, until } from '../support/until.ts'
 type Ctx = HookContext<Json, unknown, { journal: string[] }>
 type Answering = (input: never, ctx: Ctx) => unknown
 
-/** What the hooks of one session answer, by their names. */
+/** What the hooks of one session answer, by the name of the hook. */
 type Answers = Readonly<Record<string, Answering>>
 
 let here: Deployment
@@ -29,7 +29,7 @@ let pool: pg.Pool
 const answering = new Map<string, Answers>()
 const seen = new Map<string, [hook: string, input: unknown][]>()
 
-/** A hook that answers what the test of its session says. */
+/** A hook that answers what the test of its session specifies. */
 function hook(on: HookEvent, name: string, more: object = {}) {
   return defineHook({
     on,
@@ -81,7 +81,7 @@ afterAll(async () => {
   await pool?.end()
 })
 
-/** The rows of a query for one session, once there are as many. */
+/** The rows of a query for one session, once there are that many. */
 async function rowsOf({ id }: Pick<Played, 'id'>, query: string, length: number): Promise<unknown[]> {
   return until(`there are ${length} rows`, async () => {
     const { rows } = await pool.query(query, [id])
@@ -111,7 +111,7 @@ function lastTexts({ messages }: ModelRequest): string[] {
 }
 
 describe.concurrent('hooks', () => {
-  it('run at their places, with what they are about, and are recorded whether they answer or not', async () => {
+  it('run at their places, with their subject as input, and are recorded whether they answer or not', async () => {
     const played = await play(
       {},
       { model: inOrder([use('look', 'a'), use('put', 'b', 1)], 'done'), put: () => Promise.reject(new Error('broken')) },
@@ -142,7 +142,7 @@ describe.concurrent('hooks', () => {
     expect(recorded.every(({ answer, error }) => answer === undefined && error === undefined)).toBe(true)
   })
 
-  it('add context that stays, and system messages that only the next call has, at its end', async () => {
+  it('add context that stays, and system messages that appear only at the end of the next call', async () => {
     const played = await play(
       {
         start: () => ({ appendContext: 'the customer is Ann' }),
@@ -171,7 +171,7 @@ describe.concurrent('hooks', () => {
     expect(JSON.stringify(played.requests[2]?.messages).split('be brief')).toHaveLength(2)
   })
 
-  it('stop the run before the model is called, and outrank what others answer', async () => {
+  it('stop the run before the model is called, and overrule the answers of others', async () => {
     const played = open({ turn: () => ({ systemMessage: 'go on' }), turn2: () => ({ stop: 'out of hours' }) }, {})
     const run = await played.session.send('go')
     await expect(run.result({ timeout: 60_000 })).rejects.toMatchObject({ name: 'RunInterrupted', reason: 'out of hours' })
@@ -200,7 +200,7 @@ describe.concurrent('hooks', () => {
     await until('it is in the ledger', async () => (await here.pawl.toolCalls({ session: played.id })).items[0]?.status === 'denied')
   })
 
-  it('change arguments: those are executed, keyed and stored, beside the model’s own', async () => {
+  it('change arguments: the changed ones are executed, keyed and stored, next to the model’s own', async () => {
     const played = await play(
       { pre: ({ args }: { args: object }) => ({ modify: { ...args, n: 1 } }), pre2: () => ({ modify: { what: 'other' } }) },
       { model: inOrder([use('put', 'a', 5)], [use('put', 'a', 1)], 'done') },
@@ -218,7 +218,7 @@ describe.concurrent('hooks', () => {
     expect(stored).toMatchObject({ input: { what: 'a', n: 1 }, modelInput: { what: 'a', n: 5 } })
   })
 
-  it('that fail are recorded and skipped; of a call with an effect, a person is asked', async () => {
+  it('that fail are recorded and skipped; for a call with an effect, a person is asked', async () => {
     const played = open(
       {
         turn: () => Promise.reject(Object.assign(new Error('no network'), { code: 'ENET' })),
@@ -250,7 +250,7 @@ describe.concurrent('hooks', () => {
     ])
   })
 
-  it('have their say in arguments that a person gives: what they refuse or change is asked again', async () => {
+  it('also check arguments that a person provides: what they deny or change needs a new approval', async () => {
     const ask = Promise.reject(new Error('ask a person'))
     ask.catch(() => undefined)
     const played = open(
@@ -292,7 +292,7 @@ describe.concurrent('hooks', () => {
     ])
   })
 
-  it('continue a run after its final answer, up to its limit of turns', async () => {
+  it('continue a run after its final answer, up to its turn limit', async () => {
     const played = await play({ stop: () => ({ appendContext: 'check it again' }) }, { model: ({ turn }) => `answer ${turn}` })
     expect(played.text).toBe('answer 4')
     expect(played.requests.map(({ messages }) => messages.length)).toEqual([1, 3, 5, 7])
@@ -300,7 +300,7 @@ describe.concurrent('hooks', () => {
     expect(names(played).filter((name) => name === 'end')).toHaveLength(4)
   })
 
-  it('run once for a model call that is repeated', async () => {
+  it('run once for a model call that is retried', async () => {
     let calls = 0
     const played = await play(
       { turn: () => ({ appendContext: 'once' }) },
@@ -317,7 +317,7 @@ describe.concurrent('hooks', () => {
     expect(played.requests.map(({ messages }) => messages.length)).toEqual([2, 2])
   })
 
-  it('that are due when a run is interrupted run in the end, before the next run', async () => {
+  it('that are due when a run is interrupted still run, before the next run', async () => {
     const door = gate()
     const played = open(
       {
@@ -341,7 +341,7 @@ describe.concurrent('hooks', () => {
     expect(ended).toEqual(['run_interrupted', 'post', 'failure', 'end', 'hooks_ended'])
     expect(JSON.stringify(played.requests.at(-1)?.messages)).toContain('it was looked at')
     expect((await played.session.state()).hooksDue).toBeUndefined()
-    // What the hook sees has the end of the run, too.
+    // The slices that the hook sees include the end of the run.
     expect(ofType(events, 'emitted')).toMatchObject([
       { run: 1, turn: 1, on: 'postToolUse', hook: 'post', callId: 't_1_1_0', data: ['turn 1', 'look done', 'put failed', 'interrupted'] },
     ])
@@ -397,7 +397,7 @@ describe.concurrent('hooks', () => {
     )
   })
 
-  it('that report too much fail with the error of `ctx.emit`, of a call with an effect for a person to see', async () => {
+  it('that report too much fail with the error of `ctx.emit`, which a person sees for a call with an effect', async () => {
     const played = open({ pre: (_input, ctx) => ctx.emit('all of it', 'x'.repeat(16_000)) }, { model: inOrder([use('pay', 'a')], 'done') })
     const run = await played.session.send('go')
     const reason =
@@ -410,7 +410,7 @@ describe.concurrent('hooks', () => {
     await played.session.interrupt()
   })
 
-  it('report what they make of a person’s arguments, too', async () => {
+  it('also report events when they check a person’s arguments', async () => {
     const played = open(
       {
         pre: ({ args }: { args: { n?: number } }, ctx) => {
@@ -462,7 +462,7 @@ describe.concurrent('hooks', () => {
     ])
   })
 
-  it('that change a call in different ways do not hide that the model has requested it before, with an unknown outcome', async () => {
+  it('that change a call in different ways do not hide that the model has already requested it, with an unknown outcome', async () => {
     let asked = 0
     const played = await play(
       { pre: ({ args }: { args: object }) => ({ modify: { ...args, n: ++asked } }) },

@@ -1,4 +1,4 @@
-// Failures from outside that last longer than the retries: many sessions at once come through them without a person.
+// External failures that outlast the retries: many sessions at once get through them without a person.
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ModelError, ToolError } from 'pawl'
@@ -20,7 +20,7 @@ import { gate, until } from '../support/until.ts'
 const SESSIONS = 20
 /** Ten minutes at full size. */
 const AWAY_MS = size(4_000, 600_000)
-/** The default policy at full size; the same with shorter waits else. */
+/** The default policy at full size; otherwise the same with shorter waits. */
 const RECOVERY = { baseDelay: Math.ceil((5_000 * AWAY_MS) / 600_000), maxDelay: AWAY_MS }
 /** Five minutes at full size. */
 const BACKEND_AWAY_MS = size(1_500, 300_000)
@@ -53,7 +53,7 @@ describe('every run ends by itself, and every effect happens once,', () => {
         let answered = 0
         return {
           model(request) {
-            // Away for all of them from the moment at which the first one has paid.
+            // Overloaded for all of them from the moment when the first one has paid.
             if (answered >= 2) since ??= Date.now()
             if (since !== undefined && Date.now() - since < AWAY_MS)
               throw new ModelError('overloaded_error', 'overloaded', { retryable: true })
@@ -73,7 +73,7 @@ describe('every run ends by itself, and every effect happens once,', () => {
   )
 
   it(
-    'when the backend of a tool is down: calls that failed are told to the model, which asks again',
+    'when the backend of a tool is down: the model is told about failed calls and asks again',
     async () => {
       const since = Date.now()
       const played = await playAll(() => {
@@ -97,7 +97,7 @@ describe('every run ends by itself, and every effect happens once,', () => {
     BACKEND_AWAY_MS + 60_000,
   )
 
-  it('when Temporal and Postgres crash in the middle of an error, and again in the middle of its automatic recovery', async () => {
+  it('when Temporal and Postgres crash while sessions are in error, and again during the automatic recovery', async () => {
     const stack = await startStack({ temporal: ['path', 'cache', 'download', 'go'], postgres: ['embedded'] })
     const own = await deploy({ stack })
     try {
@@ -147,7 +147,7 @@ describe('every run ends by itself, and every effect happens once,', () => {
 
 describe.skipIf(!workloadIsThere)('the retail workload', () => {
   it(
-    'ends as in peace, with every write executed once, while the provider is overloaded and the shop’s backend is down for a while',
+    'ends as it does without failures, and executes every write once, while the provider is overloaded and the backend is down',
     async () => {
       const shop = await startRetail({})
       const own = await deploy()

@@ -1,4 +1,4 @@
-// One intent, one effect: what a completed idempotency key answers across runs, executions, closing, forks and ways back, by its scope.
+// One intent, one effect: what a completed idempotency key answers across runs, executions, closing, forks and rollbacks, by its scope.
 import { randomUUID } from 'node:crypto'
 import { type Agent, defineAgent, defineTool, type Idempotency, type JsonObject, ToolError } from 'pawl'
 import type { SessionHandle } from 'pawl/client'
@@ -13,7 +13,7 @@ import { size } from '../support/sizes.ts'
 /** Events of history at which sessions continue as new. */
 const DUE = size(200, 1_000)
 
-/** Each entry into a body, by the key it was given. */
+/** Each entry into a tool's body, with the key it was given. */
 const entered: { session: string; tool: string; key: string }[] = []
 
 const tool = (name: string, effect: 'idempotent' | 'external', idempotency?: Idempotency<{ order: string; note?: string | undefined }>) =>
@@ -32,7 +32,7 @@ const tool = (name: string, effect: 'idempotent' | 'external', idempotency?: Ide
 const agent = defineAgent({
   name: 'keyed',
   instructions: '',
-  // A message says which tools to call with what, and the answer is what came of them.
+  // A message says which tools to call with what, and the answer is their results.
   model: scripted((request): ScriptedAnswer => {
     const last = request.messages.at(-1)
     if (typeof last?.content !== 'string') {
@@ -66,7 +66,7 @@ afterAll(() => here?.stop())
 const A = { order: 'a' }
 const newSession = (): SessionHandle => here.pawl.session(`k-${randomUUID()}`, { agent: 'keyed' })
 
-/** Has the model call these tools in one turn; gives what it was told of them. */
+/** Has the model call these tools in one turn; returns the results that it was told. */
 async function calling(session: SessionHandle, ...calls: [string, JsonObject][]): Promise<string[]> {
   const { text } = await (await session.send(JSON.stringify(calls))).result({ timeout: 60_000 })
   return text.split(' | ')
@@ -86,7 +86,7 @@ const LATER = [
 ]
 
 describe.concurrent('a completed key', () => {
-  it('of one tool answers no other tool, though their functions give the same key', async () => {
+  it('of one tool does not answer another tool, even if their functions return the same key', async () => {
     const session = newSession()
     const both = (): Promise<string[]> => calling(session, ['per_order', A], ['other_per_order', A])
     expect(await both()).toEqual(['per_order a (1)', 'other_per_order a (2)'])
@@ -98,18 +98,18 @@ describe.concurrent('a completed key', () => {
     expect(own).toEqual(['per_order:order-a', 'other_per_order:order-a'])
   })
 
-  it('answers the same call in another run if it counts for the session, or is the tool’s own', async () => {
+  it('answers the same call in another run if its scope is the session, or if the tool computes it', async () => {
     const session = newSession()
     expect(await everyScope(session)).toEqual(FIRST)
     expect(await everyScope(session)).toEqual(LATER)
   })
 
-  it('answers within a turn, too, unless it counts for the call alone', async () => {
+  it('answers within a turn, too, unless its scope is the call', async () => {
     const calls = await calling(newSession(), ['per_run', A], ['per_run', A], ['per_call', A], ['per_call', A])
     expect(calls).toEqual(['per_run a (1)', '[idempotent replay of t_1_1_0]\nper_run a (1)', 'per_call a (2)', 'per_call a (3)'])
   })
 
-  it('is of the arguments as they mean, not as they are written', async () => {
+  it('depends on what the arguments mean, not on how they are written', async () => {
     const session = newSession()
     await calling(session, ['per_session', { order: 'a', note: 'n' }])
     expect(await calling(session, ['per_session', { note: 'n', order: 'a' }])).toEqual([
@@ -118,14 +118,14 @@ describe.concurrent('a completed key', () => {
     expect(await calling(session, ['per_session', { order: 'a', note: 'm' }])).toEqual(['per_session a (2)'])
   })
 
-  it('that the tool makes itself answers other arguments', async () => {
+  it('that the tool computes itself also answers other arguments', async () => {
     const session = newSession()
     await calling(session, ['per_order', { order: 'a', note: 'please' }])
     expect(await calling(session, ['per_order', { order: 'a', note: 'now!' }])).toEqual(['[idempotent replay of t_1_1_0]\nper_order a (1)'])
     expect(entered.filter((one) => one.session === session.id).map(({ key }) => key)).toEqual(['per_order:order-a'])
   })
 
-  it('answers after the session was closed and went on', async () => {
+  it('answers after the session was closed and resumed', async () => {
     const session = newSession()
     expect(await everyScope(session)).toEqual(FIRST)
     await session.close()
@@ -138,7 +138,7 @@ describe.concurrent('a completed key', () => {
     expect(await everyScope(session)).toEqual(FIRST)
     const handle = here.temporal.workflow.getHandle(`pawl:${session.id}`)
     const { runId } = await handle.describe()
-    // An interrupt of an idle session is an event of its history, and nothing else.
+    // An interrupt of an idle session only adds an event to its history.
     for (let n = 0; n < DUE + 100; n += 50) await Promise.all(Array.from({ length: 50 }, () => handle.signal('interrupt')))
     await until('it continued as new', async () => (await handle.describe()).runId !== runId)
     expect(await everyScope(session)).toEqual(LATER)
@@ -151,7 +151,7 @@ describe.concurrent('a completed key', () => {
     expect((await everyScope(session)).filter((told) => told.startsWith('[idempotent'))).toEqual([LATER[1], LATER[3]])
   })
 
-  it('answers after the session went back to before it: the effect stays', async () => {
+  it('answers after the session was rolled back to before it: the effect stays', async () => {
     const session = newSession()
     await calling(session, ['per_call', A])
     await calling(session, ['per_session', A])
@@ -159,18 +159,18 @@ describe.concurrent('a completed key', () => {
     expect(await calling(session, ['per_session', A])).toEqual(['[idempotent replay of t_2_1_0]\nper_session a (2)'])
   })
 
-  it('answers in a fork that carries the keys along, and in a fork of that', async () => {
+  it('answers in a fork that carries the keys along, and in a fork of that fork', async () => {
     const session = newSession()
     expect(await everyScope(session)).toEqual(FIRST)
     const fork = await session.fork({ id: `k-${randomUUID()}` })
     const told = ['per_run a (1)', LATER[1], 'per_call a (2)', LATER[3]]
     expect(await everyScope(fork)).toEqual(told)
     expect(await everyScope(await fork.fork({ id: `k-${randomUUID()}` }))).toEqual(told)
-    // What the fork does now is its own, but for what counts for both.
+    // What the fork does from now on is its own, except for what counts for both.
     expect(await everyScope(session)).toEqual(LATER)
   })
 
-  it('answers nothing in a fork that has forgotten the keys, but for its own', async () => {
+  it('does not answer in a fork that has forgotten the keys, unless it is the fork’s own', async () => {
     const session = newSession()
     expect(await everyScope(session)).toEqual(FIRST)
     const fork = await session.fork({ id: `k-${randomUUID()}`, keys: 'forgotten' })
@@ -179,7 +179,7 @@ describe.concurrent('a completed key', () => {
       '[idempotent replay of t_2_1_1]\nper_session a (2)',
       '[idempotent replay of t_2_1_3]\nper_order a (4)',
     ])
-    // The tool's own key is the outside world's, and the same; the others are another session's.
+    // The key that the tool computes belongs to the outside world and is the same; the others belong to another session.
     const keysOf = (id: string, name: string) => entered.filter((one) => one.session === id && one.tool === name).map(({ key }) => key)
     expect(keysOf(fork.id, 'per_order')).toEqual(keysOf(session.id, 'per_order'))
     expect(keysOf(fork.id, 'per_session')).not.toEqual(keysOf(session.id, 'per_session'))
@@ -189,7 +189,7 @@ describe.concurrent('a completed key', () => {
 it.each([
   ['keyless', /must return a string of 1 to 1,000 characters/],
   ['broken', /the key service is away/],
-] as const)('a call whose key cannot be told (%s) is an error result, and no body is entered', async (name, says) => {
+] as const)('a call whose key cannot be computed (%s) is an error result, and no body is entered', async (name, says) => {
   const session = newSession()
   const [told] = await calling(session, [name, A])
   expect(told).toMatch(/^The call cannot be made: its idempotency key could not be computed/)
@@ -197,7 +197,7 @@ it.each([
   expect(entered.filter((one) => one.session === session.id)).toEqual([])
 })
 
-it('a fork’s key that counts for its session is the same for a build that resolves the call anew', async () => {
+it('a fork’s key with the scope of its session is the same for a build that resolves the call again', async () => {
   const own = await deploy()
   try {
     const keys: string[] = []

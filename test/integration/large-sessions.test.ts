@@ -1,4 +1,4 @@
-// Sessions as large as clients, models and tools can make them: none ends a session, and nothing that was accepted is lost.
+// Sessions as large as clients, models and tools can make them: none of this ends a session, and nothing that was accepted is lost.
 import type { WorkflowHandle } from '@temporalio/client'
 import type { Agent, ToolContext } from 'pawl'
 import type { SessionHandle } from 'pawl/client'
@@ -17,7 +17,7 @@ import { size } from '../support/sizes.ts'
 const TIMEOUT = { timeout: 90_000 }
 /** The most metadata that a message may have. */
 const METADATA = { x: 'y'.repeat(15_900) }
-/** With so many of them waiting, a state that held their metadata would be larger than any may be; in the soak, larger than a blob. */
+/** With this many of them waiting, a state that held their metadata would exceed the limit of a state; in the soak, that of a blob. */
 const MANY = size(30, 140)
 /** Events of history at which sessions continue as new. */
 const DUE = size(250, 1_000)
@@ -43,7 +43,7 @@ function sendMany(session: SessionHandle, contents: readonly string[]): Promise<
   return Promise.all(contents.map((content) => session.send(content, { messageId: content, metadata: { ...METADATA, content } })))
 }
 
-/** A session whose first run is held within a tool, and has been sent many messages meanwhile. */
+/** A session whose first run is held within a tool, and which has received many messages meanwhile. */
 async function heldWithMany() {
   const held = gate()
   const played = player.play(here.pawl, {
@@ -60,7 +60,7 @@ async function heldWithMany() {
   return { ...played, run, held }
 }
 
-/** The bytes of what each execution of a session was started with, of all that its activities gave and of its updates' answers. */
+/** The sizes in bytes of the input of each execution of a session, of its activities' results and of its updates' answers. */
 async function payloadsOf(id: string): Promise<number[]> {
   const bytes: number[] = []
   let runId: string | undefined
@@ -80,7 +80,7 @@ async function payloadsOf(id: string): Promise<number[]> {
 }
 
 describe.concurrent('messages with much metadata that wait for a run', () => {
-  it('make no answer of the session large, and the run goes through them', async () => {
+  it('do not make the session’s answers large, and the run processes them all', async () => {
     const { session, id, run, held, requests } = await heldWithMany()
     const resumed = await session.resume()
     expect(resumed).toEqual({ sessionId: id, agent: 'player', status: 'running', seq: expect.any(Number), run: 1, turns: 1, error: null })
@@ -91,11 +91,11 @@ describe.concurrent('messages with much metadata that wait for a run', () => {
     expect(Math.max(...(await payloadsOf(id)))).toBeLessThan(50_000)
   })
 
-  it('are all there after the workflow was terminated, and so is what is sent then', async () => {
+  it('are all there after the workflow was terminated, and so are those sent afterwards', async () => {
     const { session, id, requests } = await heldWithMany()
     await workflowOf(id).terminate('by an operator')
     const after = await Promise.all(['after 1', 'after 2'].map((content) => session.send(content, { messageId: content })))
-    // The run was not stopped, but cut off: it is continued, and asks for its call again.
+    // The run was cut off, not stopped: it continues, and makes its call again.
     await until('the call is made again', () => seen.get(id)?.length === 2, 60_000)
     await session.interrupt()
     for (const run of after) await run.settled(TIMEOUT)
@@ -104,22 +104,22 @@ describe.concurrent('messages with much metadata that wait for a run', () => {
     await until('the model has seen all of them', () => saidIn(requests.at(-1)!).length === MANY + 3, 60_000)
   })
 
-  it('give the run that the first of them opens its own', async () => {
+  it('pass the metadata of the first one to the run that it starts', async () => {
     const { session, id, run, held } = await heldWithMany()
     await session.interrupt()
     held.open()
     expect(await run.settled(TIMEOUT)).toMatchObject({ status: 'interrupted' })
-    // What no turn had taken opens the next run.
+    // Messages that no turn had taken start the next run.
     expect(await session.run('m0').result(TIMEOUT)).toMatchObject({ run: 2 })
     const opener = ofType(await eventsOf(session), 'run_started')[1]?.messageId
     expect(seen.get(id)).toEqual([{ nth: 0 }, { ...METADATA, content: opener }])
   })
 })
 
-it('a session that cannot hold more messages refuses the next one, and takes it once the agent has seen those', {
+it('a session that cannot hold more messages refuses the next one, and accepts it once the agent has seen the others', {
   timeout: 180_000,
 }, async () => {
-  // What the session itself carries leaves them the least room that there can be.
+  // What the session itself carries leaves the messages as little room as possible.
   const large = { context: { c: 'c'.repeat(99_000) }, tags: ['t'.repeat(15_900)] }
   const { session, id, requests } = people.play(here.pawl, { model: once(['pay', 'it']) }, large)
   const run = await session.send('go')
@@ -140,7 +140,7 @@ it('a session that cannot hold more messages refuses the next one, and takes it 
   await session.approve('t_1_1_0', { digest })
   await run.result(TIMEOUT)
   expect(saidIn(requests.at(-1)!)).toHaveLength(ids.length - rejected.length + 1)
-  // A handle of the old message tells of its rejection; the session accepts it now.
+  // A handle of the old message reports its rejection; the session now accepts the message.
   await session.send('said again', { messageId: refused })
   await until('it is accepted', async () =>
     ofType(await eventsOf(session), 'message_received').some(({ messageId, content }) => messageId === refused && content === 'said again'),
@@ -173,7 +173,7 @@ describe.concurrent('texts of two megabytes', () => {
     expect(await (await session.send('and now')).result(TIMEOUT)).toMatchObject({ text: 'hello' })
   })
 
-  it('that another client signals are cut, and the session continues as new with them', async () => {
+  it('that another client signals are truncated, and the session continues as new with them', async () => {
     const turns = DUE / 5 + 5
     const { session, id } = player.play(here.pawl, {
       model: (request) => (answersIn(request) < turns ? [use('look', `${answersIn(request)}`)] : 'done'),
@@ -187,7 +187,7 @@ describe.concurrent('texts of two megabytes', () => {
     expect(closed.by).toMatch(/^b+…$/)
   })
 
-  it('in whatever another client asks for are refused or cut', async () => {
+  it('in any request of another client are refused or truncated', async () => {
     const { session, id } = people.play(here.pawl, { model: inOrder([use('pay', 'it')], 'one', 'two', 'three') })
     const run = await session.send('go')
     const digest = await digestOf(run, 't_1_1_0')
@@ -213,7 +213,7 @@ describe.concurrent('texts of two megabytes', () => {
     expect(jsonBytes(ofType(events, 'approval_decided')[0]?.reason)).toBeLessThanOrEqual(4_000)
   })
 
-  it('in a start are not carried, and what is sent is answered', async () => {
+  it('in a start are not carried along, and the message is answered', async () => {
     const { session, id } = player.play(here.pawl, { model: () => 'hello' })
     await here.temporal.workflow.signalWithStart('pawlSession', {
       workflowId: `pawl:${id}`,
@@ -239,7 +239,7 @@ async function codeOfUpdate(work: Promise<unknown>): Promise<unknown> {
 }
 
 describe('calls that wait with large arguments', () => {
-  /** Three of them alone are larger than what is carried may be. */
+  /** Three of them alone exceed the limit of what is carried. */
   const LARGE = 'a'.repeat(250_000)
 
   it('are carried through continue-as-new and a termination, and run with all of their arguments', { timeout: 180_000 }, async () => {
@@ -254,7 +254,7 @@ describe('calls that wait with large arguments', () => {
     const started = await startOf(id)
     expect(jsonBytes(started.carried?.state)).toBeLessThan(SNAPSHOT_BYTES.total)
     expect(started.carried?.state.current?.leftOut).toHaveLength(3)
-    // The arguments are told of all the same.
+    // The arguments are still reported.
     expect((await pendingOf(session.run(run.messageId))).map(({ input }) => input)).toEqual(pending.map(({ input }) => input))
     await session.approve('t_1_1_0', { digest: pending[0]?.digest ?? '' })
     await until('it is paid', () => entries.length === 1)
@@ -266,7 +266,7 @@ describe('calls that wait with large arguments', () => {
     expect(entries.map(({ input }) => input.what.length)).toEqual([LARGE.length + 2, LARGE.length + 2, LARGE.length + 2, 5])
   })
 
-  /** Signals it, a few at a time, until it goes on in a new execution. */
+  /** Signals the session, a few at a time, until it continues in a new execution. */
   async function untilContinued({ id }: SessionHandle): Promise<void> {
     const described = () => workflowOf(id).describe()
     const { runId: first } = await described()
@@ -292,7 +292,7 @@ describe('calls that wait with large arguments', () => {
     return JSON.parse(Buffer.from(payload?.data ?? []).toString()) as SessionStart
   }
 
-  it('may be approved all at once with others in their place, as large as these may be', async () => {
+  it('may all be approved at once with replacement arguments, as large as these may be', async () => {
     const count = 6
     const { session, entries } = people.play(here.pawl, {
       model: once(...texts(count, 'p').map((what): ['peek', string] => ['peek', what])),
@@ -331,7 +331,7 @@ it('reads with the largest context, tags, metadata and arguments run side by sid
   expect(events?.filter((event) => event.workflowTaskFailedEventAttributes)).toEqual([])
 })
 
-it('an answer that asks for more calls than a turn may have ends its run; one with as many is carried out', async () => {
+it('an answer with more calls than a turn may have ends its run; one with exactly that many is carried out', async () => {
   const { session, requests } = player.play(here.pawl, {
     model: (request) =>
       saidIn(request).length === 1

@@ -1,4 +1,4 @@
-// Values too large for history: the model gets them whole, history carries a reference, rows and clients give them back.
+// Values too large for history: the model gets them whole, history carries a reference, and rows and clients return them.
 import { createHash, randomUUID } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
 import { isDeepStrictEqual } from 'node:util'
@@ -21,7 +21,7 @@ let worker: RunningWorker
 let database: pg.Pool
 
 beforeAll(async () => {
-  // Stopping and starting Postgres is nobody else's business.
+  // These tests stop and start Postgres, so they have their own.
   stack = await startStack({ temporal: ['path', 'cache', 'download', 'go'], postgres: ['embedded'] })
   here = await deploy({ stack, history: { events: DUE } })
   worker = await here.startWorker({ agents: [agent] })
@@ -49,7 +49,7 @@ function lastRequest(session: SessionHandle): ModelRequest {
   return last
 }
 
-/** A worker that has nothing in memory takes the place of the one before. */
+/** Replaces the worker with one that has nothing in memory. */
 async function anotherWorker(): Promise<void> {
   await worker.stop()
   worker = await here.startWorker({ agents: [agent] })
@@ -92,7 +92,7 @@ describe('a tool result of 10 MB', () => {
     expect(resultsIn(lastRequest(session))[0]?.content === whole(TEN_MB)).toBe(true)
   })
 
-  it('stands in history as a reference with size and beginning, and weighs next to nothing there', async () => {
+  it('is in history as a reference with its size and beginning, and takes up almost no space there', async () => {
     const [completed] = ofType(await eventsOf(session), 'tool_completed')
     expect(completed).not.toHaveProperty('value')
     const json = JSON.stringify({ value: { text: text(TEN_MB), size: TEN_MB } })
@@ -128,7 +128,7 @@ describe('a tool result of 10 MB', () => {
 
     const handle = here.temporal.workflow.getHandle(`pawl:${session.id}`)
     const { runId } = await handle.describe()
-    // An interrupt of an idle session is an event of its history, and nothing else.
+    // An interrupt of an idle session only adds an event to its history.
     for (let n = 0; n < DUE + 100; n += 50) await Promise.all(Array.from({ length: 50 }, () => handle.signal('interrupt')))
     await until('it continued as new', async () => (await handle.describe()).runId !== runId)
     await anotherWorker()
@@ -179,7 +179,7 @@ it('the replay of a large result is the first one, with a note, for the model an
   expect(typeof block === 'object' && block.type === 'tool_result' && block.content === replay).toBe(true)
 })
 
-it('what `verify` finds is treated the same', async () => {
+it('a large result that `verify` finds is treated the same', async () => {
   const session = newSession()
   await say(session, 'unsure 3000000')
   expect(resultsIn(lastRequest(session))[0]?.content === whole(3_000_000)).toBe(true)
@@ -222,7 +222,7 @@ describe('while Postgres is down', () => {
     expect(ofType(await eventsOf(session), 'tool_completed')[0]?.blob?.bytes).toBeGreaterThan(10_000_000)
   })
 
-  it('a result that has waited as long as its call may last says what it was and how it begins: no silent cut, no failure', async () => {
+  it('a result that waits as long as its call may last says what it was and how it begins: no silent truncation, no failure', async () => {
     const session = newSession()
     await say(session, 'hello')
     await stack.postgres.stop()
@@ -239,7 +239,7 @@ describe('while Postgres is down', () => {
     expect(failed).toEqual([])
   })
 
-  it('a worker that has the values in memory goes on', async () => {
+  it('a worker that has the values in memory continues', async () => {
     const session = newSession()
     await say(session, 'fetch 2000000')
     await stack.postgres.stop()
@@ -247,7 +247,7 @@ describe('while Postgres is down', () => {
     expect(resultsIn(lastRequest(session))[0]?.content === whole(2_000_000)).toBe(true)
   })
 
-  it('a worker that has them not says so, waits, and goes on by itself when Postgres is back', async () => {
+  it('a worker that does not have them says so, waits, and continues by itself when Postgres is back', async () => {
     const session = newSession()
     await say(session, 'fetch 2000000')
     await stored(session)
@@ -266,7 +266,7 @@ describe('while Postgres is down', () => {
     expect((await eventsOf(session)).map(({ type }) => type)).toEqual(expect.arrayContaining(['error_entered', 'recovery_ended']))
   })
 
-  it('one that waits so can be interrupted', async () => {
+  it('a run that waits for them can be interrupted', async () => {
     const session = newSession()
     await say(session, 'fetch 2000000')
     await stored(session)
@@ -279,7 +279,7 @@ describe('while Postgres is down', () => {
   })
 })
 
-it('a value that is gone for good is told as what it was and how it began, never cut in silence', async () => {
+it('a value that is lost permanently is described by what it was and how it began, never truncated silently', async () => {
   const session = newSession()
   await say(session, 'fetch 2000000')
   await say(session, text(2_000_000))
@@ -294,7 +294,7 @@ it('a value that is gone for good is told as what it was and how it began, never
   expect(result).toMatchObject({ content: expect.stringMatching(placeholder) })
 })
 
-it('a value that was changed in the store is not believed', async () => {
+it('a value that was changed in the store is not trusted', async () => {
   const session = newSession()
   await say(session, 'fetch 2000000')
   await stored(session)
@@ -320,7 +320,7 @@ describe('a user message', () => {
     expect(saidIn(lastRequest(session))[0] === text(5_000_000)).toBe(true)
   })
 
-  it('of blocks, images among them, too', async () => {
+  it('of blocks, including images, goes in and comes out the same, too', async () => {
     const session = newSession()
     const blocks = [
       { type: 'image' as const, source: { type: 'base64' as const, media_type: 'image/png' as const, data: 'A'.repeat(3_000_000) } },
@@ -332,7 +332,7 @@ describe('a user message', () => {
     expect((await session.messages())[0]?.content).toEqual(blocks)
   })
 
-  it('that a signal can carry goes to the store while that answers, else with the signal', async () => {
+  it('that a signal can carry goes to the store while the store answers, and otherwise with the signal', async () => {
     const session = newSession()
     await say(session, text(200_000))
     await stack.postgres.stop()
@@ -354,7 +354,7 @@ describe('a user message', () => {
     await expect(here.temporal.workflow.getHandle(`pawl:${id}`).describe()).rejects.toMatchObject({ name: 'WorkflowNotFoundError' })
   })
 
-  it('that says that it lies where it does not, or that is no message, is told as what it says of itself', async () => {
+  it('that refers to a value that does not exist or is not a message is described by what it says about itself', async () => {
     const session = newSession()
     await say(session, 'fetch 2000000')
     await stored(session)

@@ -1,4 +1,4 @@
-// What ends a run before its answer: limits, deadlines and models that fail; and how the session goes on from there.
+// What ends a run before its answer: limits, deadlines and models that fail; and how the session continues from there.
 import { ModelError } from 'pawl'
 import { RunFailed } from 'pawl/client'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -31,7 +31,7 @@ afterAll(async () => {
 const forever = [use('look', 'once more')]
 
 describe('maxTurns', () => {
-  it('fails a run that would make another turn; the next message starts a new run that sees what was', async () => {
+  it('fails a run that would make another turn; the next message starts a new run that sees the earlier turns', async () => {
     const { session, requests } = player.play(here.pawl, { model: (request) => (saidIn(request).length > 1 ? 'enough' : forever) })
     const run = await session.send('go')
     const failed = await run.result({ timeout: 20_000 }).catch((error: unknown) => error)
@@ -72,7 +72,7 @@ describe.concurrent('a deadline', () => {
     expect(Date.now() - startedAt).toBeLessThan(8_000)
   })
 
-  it('ends a run whose tool hangs, and tells the tool’s signal', async () => {
+  it('ends a run whose tool hangs, and aborts the tool’s signal', async () => {
     const told = gate()
     const { session } = short.play(here.pawl, {
       model: inOrder(forever),
@@ -101,7 +101,7 @@ describe.concurrent('a deadline', () => {
     await expect((await session.send('go')).result({ timeout: 20_000 })).rejects.toMatchObject({ code: 'deadline_exceeded' })
   })
 
-  it('is each run’s own', async () => {
+  it('applies to each run separately', async () => {
     const { session, requests } = short.play(here.pawl, {
       model: (request) => (saidIn(request).length === 1 ? new Promise<never>(() => undefined) : 'quick'),
     })
@@ -112,7 +112,7 @@ describe.concurrent('a deadline', () => {
 })
 
 describe.concurrent('a model that fails', () => {
-  it('for good ends the run at once, with its code', async () => {
+  it('with an error that is not retryable ends the run at once, with its code', async () => {
     const { session, id } = player.play(here.pawl, {
       model() {
         throw new ModelError('invalid_request_error', 'no such model', { retryable: false, status: 400 })
@@ -132,7 +132,7 @@ describe.concurrent('a model that fails', () => {
     ])
   })
 
-  it('for a while is tried again; each failed attempt is a row in errors with its number', async () => {
+  it('for a while is retried; each failed attempt is a row in errors with its number', async () => {
     const { session, id, requests } = player.play(here.pawl, {
       model(_request, ctx) {
         if (ctx.attempt < 3) throw new Error(`failure ${ctx.attempt}`)
@@ -169,7 +169,7 @@ describe.concurrent('a model that fails', () => {
     ])
   })
 
-  it('and says when to come back is asked again no sooner', async () => {
+  it('and says when to come back is not called again any sooner', async () => {
     const at: number[] = []
     const { session } = player.play(here.pawl, {
       model() {
@@ -185,14 +185,14 @@ describe.concurrent('a model that fails', () => {
     ])
   })
 
-  // What no constructor of ours would let through: an error of another copy of pawl, or made by hand.
+  // Values that no constructor of pawl lets through: the error comes from another copy of pawl, or was made by hand.
   it.each<[string, unknown]>([
     ['endless', Number.POSITIVE_INFINITY],
     ['not a number', Number.NaN],
     ['negative', -1e18],
     ['a text', 'soon'],
     ['longer than a man lives', 1e18],
-  ])('and asks for a wait that is %s is asked again after one that is not', async (_, retryAfter) => {
+  ])('and asks for a wait that is %s is called again after one that is not', async (_, retryAfter) => {
     const handmade = Object.assign(new Error('slow down'), {
       name: 'ModelError',
       code: 'rate_limit_error',
@@ -212,7 +212,7 @@ describe.concurrent('a model that fails', () => {
     for (const wait of waits) expect(wait).toBeLessThanOrEqual(500)
   })
 
-  it('leaves a session that the next message takes up', async () => {
+  it('leaves a session that continues with the next message', async () => {
     const { session, requests } = player.play(here.pawl, {
       model(request) {
         if (saidIn(request).length === 1) throw new ModelError('bad', 'no', { retryable: false })

@@ -30,7 +30,7 @@ async function folder(parent = tmpdir()): Promise<string> {
   return path
 }
 
-/** A stack of the test's own, whatever the environment names. */
+/** Starts a stack of the test's own, whatever servers the environment names. */
 async function start(options: StackOptions = {}): Promise<Stack> {
   const stack = await startStack({ temporal: ['path', 'cache', 'download', 'go'], postgres: ['embedded'], ...options })
   cleanUps.push(() => stack.stop())
@@ -80,7 +80,7 @@ async function startInAnotherProcess(options: StackOptions = {}): Promise<Parent
      if (process.env.STAY) setInterval(() => {}, 1000)`,
   )
   const temporary = await folder()
-  // The folder must be open to the user who runs Postgres only as far as the stack arranges it.
+  // Only the stack itself may open the folder to the user who runs Postgres.
   await chmod(temporary, 0o700)
   const child = spawn(process.execPath, [script], {
     env: { ...process.env, TMPDIR: temporary, STAY: '1' },
@@ -132,7 +132,7 @@ describe('the local stack', () => {
     expect(await stacksIn(temporary)).toEqual([])
   })
 
-  it('gives each of two stacks at once its own servers', { timeout: MINUTE }, async () => {
+  it('starts separate servers for two stacks at once', { timeout: MINUTE }, async () => {
     const [one, two] = await Promise.all([start(), start()])
     expect(one.temporalAddress).not.toBe(two.temporalAddress)
     await query(one.databaseUrl, 'create table mine (id int)')
@@ -140,7 +140,7 @@ describe('the local stack', () => {
     await expect(query(two.databaseUrl.replace(/:[^:@/]+@/, ':wrong@'), 'select 1')).rejects.toThrow('password authentication failed')
   })
 
-  it('makes and drops databases', { timeout: MINUTE }, async () => {
+  it('creates and drops databases', { timeout: MINUTE }, async () => {
     const stack = await start()
     const url = await stack.createDatabase('of "a" test')
     const open = new pg.Client({ connectionString: url })
@@ -153,7 +153,7 @@ describe('the local stack', () => {
     await expect(stack.createDatabase(new URL(twice).pathname.slice(1))).rejects.toMatchObject({ code: 'database_failed' })
   })
 
-  it('waits for an earlier stack that is just being stopped', { timeout: MINUTE }, async () => {
+  it('waits for an earlier stack that is still stopping', { timeout: MINUTE }, async () => {
     const dataDir = join(await folder(), 'data')
     const first = await start({ dataDir })
     const stopping = first.stop()
@@ -182,7 +182,7 @@ describe('the local stack', () => {
     await expect(start({ dataDir })).rejects.toMatchObject({ code: 'data_dir_in_use', message: expect.stringContaining(dataDir) })
   })
 
-  it('takes each server away and brings it back with its data, in order or by a crash', { timeout: 2 * MINUTE }, async () => {
+  it('stops each server, cleanly or by a crash, and starts it again with its data', { timeout: 2 * MINUTE }, async () => {
     const stack = await start()
     await query(stack.databaseUrl, 'create table kept as select 1 as n')
     await temporal(stack, (client) => client.workflow.start('anything', { workflowId: 'kept', taskQueue: 'nobody' }))
@@ -199,7 +199,7 @@ describe('the local stack', () => {
     }
   })
 
-  it('starts servers that die again if it is asked to, with their data, and says so', { timeout: 2 * MINUTE }, async () => {
+  it('restarts servers that die, with their data, if it is asked to, and says so', { timeout: 2 * MINUTE }, async () => {
     const said: string[] = []
     const stack = await start({ onDeath: 'restart', onProgress: (line) => said.push(line) })
     await query(stack.databaseUrl, 'create table kept as select 1 as n')
@@ -213,13 +213,13 @@ describe('the local stack', () => {
       expect(await temporal(stack, async (client) => (await client.workflow.getHandle('kept').describe()).status.name)).toBe('RUNNING')
     }
     expect(said).toContain('Postgres exited (SIGKILL) and is restarted with its data')
-    // Stopped on purpose, they stay so.
+    // Servers that were stopped on purpose stay stopped.
     await stack.postgres.stop()
     await stack.stop()
     expect(said.filter((line) => line.includes(' exited ('))).toHaveLength(4)
   })
 
-  it('that loses the process which runs its servers says so, and nothing stays', { timeout: MINUTE }, async () => {
+  it('that loses the process that runs its servers says so, and leaves nothing behind', { timeout: MINUTE }, async () => {
     const dataDir = join(await folder(), 'data')
     const stack = await start({ dataDir, onDeath: 'restart' })
     const pids = [stack.temporal.pid ?? 0, stack.postgres.pid ?? 0]
@@ -230,7 +230,7 @@ describe('the local stack', () => {
     for (const pid of pids) expect(await isRunning(pid, dataDir)).toBe(false)
   })
 
-  it('starts its own servers again where the environment names them, as it printed them', { timeout: MINUTE }, async () => {
+  it('starts its own servers again if the environment names them, as it printed them', { timeout: MINUTE }, async () => {
     const dataDir = join(await folder(), 'data')
     const first = await start({ dataDir })
     const exported = { ...process.env, ...first.env }
@@ -264,7 +264,7 @@ describe('the local stack', () => {
     const parent = await startInAnotherProcess({ dataDir })
     await query(parent.databaseUrl, 'create table kept as select 42 as answer')
     const { pid: keeper } = JSON.parse(await readFile(join(dataDir, 'keeper.lock'), 'utf8')) as { pid: number }
-    // The servers are left running, as orphans: the worst that can be left.
+    // The servers keep running as orphans: the worst that can remain.
     process.kill(keeper, 'SIGKILL')
     parent.child.kill('SIGKILL')
     await once(parent.child, 'exit')
@@ -274,8 +274,8 @@ describe('the local stack', () => {
   })
 })
 
-describe('a stack that cannot be had', () => {
-  it('lists the four ways to have a Temporal', { timeout: MINUTE }, async () => {
+describe('the search for servers', () => {
+  it('lists the four ways to get a Temporal if it finds none', { timeout: MINUTE }, async () => {
     const empty = await folder()
     const env = { PATH: empty, PAWL_CACHE_DIR: join(empty, 'cache'), HOME: empty }
     const failure = await startStack({ env, temporal: ['address', 'path', 'cache', 'go'] }).then(
@@ -301,7 +301,7 @@ describe('a stack that cannot be had', () => {
     expect(String(noPostgres)).not.toContain('secret')
   })
 
-  it('uses servers that are there, and leaves them alone', { timeout: MINUTE }, async () => {
+  it('uses servers that are running, and leaves them alone', { timeout: MINUTE }, async () => {
     const running = await start()
     const found = await startStack({ env: { ...process.env, ...running.env } })
     expect(found.databaseUrl).toBe(running.databaseUrl)
@@ -313,12 +313,12 @@ describe('a stack that cannot be had', () => {
     await expect(startStack({ env: elsewhere })).rejects.toMatchObject({ code: 'temporal_namespace_missing' })
   })
 
-  it('says how to get the Postgres package where it was left out', { timeout: MINUTE }, async () => {
+  it('says how to get the Postgres package if it was left out', { timeout: MINUTE }, async () => {
     const project = await folder()
     for (const part of ['local', 'connect', 'options', 'session', 'testing', 'agent'])
       await cp(join(ROOT, 'src', part), join(project, 'src', part), { recursive: true })
     await writeFile(join(project, 'package.json'), '{"type":"module"}')
-    // Everything the local stack needs but the optional package.
+    // Everything the local stack needs except the optional package.
     for (const name of [
       'tsx',
       'pg',

@@ -29,7 +29,7 @@ interface Logged extends Record<string, unknown> {
   msg: string
 }
 
-/** Numbers and names of lines that are about the session's events. */
+/** The sequence numbers of the session's events that the lines are about, in ascending order. */
 const seqsOf = (lines: readonly Record<string, unknown>[], session: string): number[] =>
   lines.flatMap((line) => (line.session === session && typeof line.seq === 'number' ? line.seq : [])).toSorted((a, b) => a - b)
 
@@ -55,7 +55,7 @@ describe('the log of `pawl worker`', () => {
   let worker: PawlProcess
   let client: Pawl
 
-  /** Every line is JSON: pawl's own of each process, and the SDK's. */
+  /** Every line is JSON: pawl's own from each process, and the SDK's. */
   const lines = (): Logged[] =>
     worker
       .stderr()
@@ -97,7 +97,7 @@ describe('the log of `pawl worker`', () => {
     await rm(folder, { recursive: true, force: true })
   })
 
-  it('has each fact of a session once, though its orchestrator dies and another one replays it; and no secret', async () => {
+  it('has each fact of a session once, even if its orchestrator dies and another one replays it, and no secret', async () => {
     const session = client.session(`logged-${randomUUID()}`, { agent: 'payer' })
     const run = await session.send('pay')
     await until('the second attempt', () => linesOf(session.id).filter(({ msg }) => msg === 'paying').length === 2, LONG_MS)
@@ -129,11 +129,11 @@ describe('the log of `pawl worker`', () => {
     const connection = await Connection.connect({ address: stack.temporalAddress })
     const history = await historyOf(new Client({ connection }), session.id)
     await connection.close()
-    // The arguments are what the session is; the keys of the worker are not.
+    // The arguments are part of the session; the worker's keys are not.
     expect([apiKey, token, password, email].filter((one) => history.includes(one))).toEqual([password, email])
   })
 
-  it('has two lines of an outage of Temporal', async () => {
+  it('has two lines for an outage of Temporal', async () => {
     const before = lines().length
     await stack.temporal.stop('crash')
     const away = () => lines().slice(before)
@@ -151,7 +151,7 @@ describe('the log of `pawl worker`', () => {
   }, 180_000)
 })
 
-describe('a logger of the user’s', () => {
+describe('a user’s own logger', () => {
   it('gets the lines of every process, and no secrets', async () => {
     const { temporalAddress, namespace, databaseUrl: postgres } = inject('stack')
     const where = { temporal: { address: temporalAddress, namespace }, taskQueue: `logs-${randomUUID()}`, postgres }

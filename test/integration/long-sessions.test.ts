@@ -1,4 +1,4 @@
-// Sessions of thousands of turns, and turns of hundreds of calls: what the model is given, and what is done once, is as if it were short.
+// Sessions of thousands of turns, and turns of hundreds of calls: the model sees the same, and each thing is done once, as in a short one.
 import { createHash } from 'node:crypto'
 import { type Agent, defineAgent, defineTool, type Message, type ModelRequest } from 'pawl'
 import { scripted } from 'pawl/testing'
@@ -10,10 +10,10 @@ import { rowsMatchEvents } from '../support/rows-match.ts'
 import { size } from '../support/sizes.ts'
 import { answersIn, resultsIn, type Stage, stage, use } from '../support/scenes.ts'
 
-/** In the soak 5,000 turns together; `PAWL_TURNS=5000` makes them all in one session. */
+/** In the soak, 5,000 turns in total; `PAWL_TURNS=5000` makes them all in one session. */
 const TURNS = Number(process.env.PAWL_TURNS ?? size(100, 1_500))
 const BESIDE = { sessions: size(2, Math.max(0, Math.ceil((5_000 - TURNS) / 500))), turns: size(50, 500) }
-/** Somebody says something at these turns, under an id that is said again many turns later. */
+/** A message is sent at these turns, under an id that is sent again many turns later. */
 const SPOKEN_EVERY = size(10, 100)
 const SAID_AGAIN_AFTER = size(40, 400)
 
@@ -26,13 +26,13 @@ const READING_TURNS = 3
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
 const said = (content: string): Message => ({ role: 'user', content })
 
-/** One long session: its script, and what came of it. */
+/** One long session: its script, and its outcome. */
 interface LongSession {
   id: string
   turns: number
   /** What was put, in order. */
   put: number[]
-  /** Requests that were not, to the byte, what the script makes of them. */
+  /** Requests that did not match the script byte for byte. */
   wrong: string[]
   /** The thing that a turn puts; the last turn puts the first one's again. */
   thingOf(turn: number): number
@@ -40,7 +40,7 @@ interface LongSession {
   check(request: ModelRequest): void
 }
 
-/** What its model is to be shown is written down from the script alone, as it grows. */
+/** What its model should see is derived from the script alone, as the session grows. */
 function longSession(id: string, turns: number): LongSession {
   let expected = JSON.stringify(said('start'))
   let upTo = 1
@@ -120,7 +120,7 @@ describe(`${TURNS} turns in one run, and ${BESIDE.sessions} sessions of ${BESIDE
     }) as Agent
   }
 
-  /** Says something, and again what was said long before, also what began it all: that is known, whichever execution saw it. */
+  /** Sends a message, and again one from long before and the very first one: their ids are known, whichever execution saw them. */
   async function speak(one: LongSession, turn: number): Promise<void> {
     if (!one.speaksAt(turn)) return
     const session = here.pawl.session(one.id, { agent: 'long' })
@@ -129,7 +129,7 @@ describe(`${TURNS} turns in one run, and ${BESIDE.sessions} sessions of ${BESIDE
     await session.send('said again', { messageId: 'start' })
   }
 
-  it('shows the model at every turn, to the byte, what it would be shown in one execution, and does each thing once', {
+  it('show the model at every turn, byte for byte, what it would see in one execution, and do each thing once', {
     timeout: 1_500_000,
   }, async () => {
     const began = performance.now()
@@ -146,7 +146,7 @@ describe(`${TURNS} turns in one run, and ${BESIDE.sessions} sessions of ${BESIDE
       expect(wrong.slice(0, 3), id).toEqual([])
       expect(put, id).toEqual(Array.from({ length: own - 1 }, (_, index) => index + 1))
       const session = here.pawl.session(id)
-      // Known since the first execution, said again after the run.
+      // Known since the first execution, and sent again after the run.
       expect(await (await session.send('said again', { messageId: 'start' })).result({ timeout: 60_000 })).toMatchObject({ run: 1 })
       const { rows } = await rowsMatchEvents(here.stack, id, { after: (await session.state()).seq - 50 })
       expect(rows.tool_calls).toHaveLength(own)
@@ -156,7 +156,7 @@ describe(`${TURNS} turns in one run, and ${BESIDE.sessions} sessions of ${BESIDE
   })
 })
 
-describe(`turns of ${READS} reads`, () => {
+describe(`${READS} reads in each turn`, () => {
   let here: Deployment
   let player: Stage
 
@@ -167,7 +167,7 @@ describe(`turns of ${READS} reads`, () => {
   })
   afterAll(() => here?.stop())
 
-  it('run side by side up to a limit, are answered in order, and the run continues as new between them', async () => {
+  it('run side by side up to a limit, are answered in order, and the run continues as new between turns', async () => {
     let going = 0
     let most = 0
     const { session, id, requests, count } = player.play(here.pawl, {

@@ -1,4 +1,4 @@
-// Memory: the model's calls are answered by the workflow, text is never there twice, every version is kept, and going back restores it.
+// Memory: the workflow answers the model's calls, text never appears twice, every version is kept, and a rollback restores it.
 import { tmpdir } from 'node:os'
 import { defineAgent, defineTool, ModelError, type ToolUseBlock } from 'pawl'
 import type { SessionHandle } from 'pawl/client'
@@ -61,7 +61,7 @@ async function activitiesOf(sessionId: string): Promise<string[]> {
 }
 
 describe.concurrent('a memory', () => {
-  it('is kept by the workflow, which tells the model of each append what became of it', async () => {
+  it('is kept by the workflow, which tells the model the outcome of each append', async () => {
     const { session, id, events, requests } = await played({
       model: inOrder([append(HALF), use('put', 'the order'), append(WHOLE), append(WHOLE)], [replace('coffee', 'tea')], 'done'),
     })
@@ -107,7 +107,7 @@ describe.concurrent('a memory', () => {
     expect([await session.memory(), await session.memoryVersions()]).toEqual([[], []])
   })
 
-  it('makes a checkpoint when a turn that changed it ends, where the policy says so', async () => {
+  it('makes a checkpoint when a turn that changed it ends, if the policy says so', async () => {
     const { events } = await played({ model: inOrder([append(HALF), use('look', 'more')], [use('look', 'again')], 'done') })
     expect(ofType(events, 'checkpoint_made').map(({ turn, reason }) => [turn, reason])).toEqual([[1, 'event:memory_changed']])
   })
@@ -125,13 +125,13 @@ describe.concurrent('going back', () => {
       [1, false],
       [2, true],
     ])
-    // The model repeats what the transcript no longer shows: the number is not used again.
+    // The model repeats what the transcript no longer shows: the version number is not reused.
     await run(session)
     expect(await textOf(session)).toBe('one\ntwo')
     expect((await session.memoryVersions()).at(-1)).toMatchObject({ version: 3 })
   })
 
-  it('to before the first change leaves none', async () => {
+  it('to before the first change leaves the memory empty', async () => {
     const { session } = await played(twoRuns)
     await session.rollback({ run: 1 })
     expect(await textOf(session)).toBe('')
@@ -146,7 +146,7 @@ describe.concurrent('going back', () => {
     expect(await textOf(session)).toBe('one\ntwo\nthree')
   })
 
-  it('does not concern a fork, which has the memory of its place', async () => {
+  it('by a fork restores the memory in the fork, and leaves the session’s own as it is', async () => {
     const { session, events } = await played(twoRuns)
     const [first] = ofType(events, 'checkpoint_made')
     await until('the checkpoints are stored', async () => (await session.checkpoints()).length === 2)
@@ -161,7 +161,7 @@ describe.concurrent('a run that fails', () => {
     throw new ModelError('broken', 'broken', { retryable: false })
   }
 
-  it('keeps its memory, and abandoning it restores the memory before it', async () => {
+  it('keeps its memory, and abandoning it restores the memory from before it', async () => {
     const { session } = keeper.play(here.pawl, {
       model: (request) => {
         const answers = [[append('one')], 'noted', [append('two')]] as const
@@ -181,7 +181,7 @@ describe.concurrent('a run that fails', () => {
     expect(started?.restored).not.toHaveProperty('plan')
   })
 
-  it('is restarted by its policy with the memory before it, so its text is there once', async () => {
+  it('is restarted by its policy with the memory from before it, so its text is there once', async () => {
     let calls = 0
     const { session, events } = await played(
       {
@@ -212,7 +212,7 @@ describe.concurrent('a run that fails', () => {
   })
 })
 
-it('a session whose workflow has ended has its memory when it resumes, also within a turn that had changed it', async () => {
+it('a session whose workflow has ended has its memory when it resumes, even in the middle of a turn that had changed it', async () => {
   const held = gate()
   const { session, id, requests } = keeper.play(here.pawl, {
     model: inOrder([append(HALF), use('look', 'the order')], [append(WHOLE)], 'done'),
@@ -227,7 +227,7 @@ it('a session whose workflow has ended has its memory when it resumes, also with
   expect((await (await session.send('are you there')).result({ timeout: 30_000 })).text).toBe('done')
   held.open()
   expect(await textOf(session)).toBe(WHOLE)
-  // The model sees what it has written, and that the lookup was cut off.
+  // The model sees what it wrote, and that the lookup was cut off.
   const results = requests.map((request) => resultsIn(request).map(({ isError }) => isError))
   expect(results).toEqual([[], [false, true], [false]])
 })
@@ -249,7 +249,7 @@ it('pawl memory shows the blocks, and all versions', async () => {
   expect(await shown('--versions')).toMatch(/1\.1 .* customer +appended: Lives in Bonn\.\n.*1\.2 .* customer +appended: Likes tea\./)
 })
 
-it('an agent cannot have a tool with a name of the memory tools', () => {
+it('an agent cannot have a tool with the name of a memory tool', () => {
   const tool = defineTool({ name: 'memory_append', description: 'Mine.', input: z.object({}), effect: 'read', execute: () => 'mine' })
   expect(() => defineAgent({ name: 'mine', instructions: '', model: scripted(() => ''), tools: [tool] })).toThrow(
     expect.objectContaining({ code: 'reserved_tool' }),

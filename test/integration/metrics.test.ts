@@ -62,7 +62,7 @@ async function start(port?: number): Promise<number> {
 }
 
 it(
-  'of a run say how often it, its turns, attempts and tokens were, what they cost and how long they took',
+  'metrics of a run count the run, its turns, failed attempts and tokens, and measure their cost and duration',
   async () => {
     const port = await start()
     let calls = 0
@@ -102,7 +102,7 @@ it(
 )
 
 it(
-  'of several workers add up: each run counts once, and what waits is reported by one of them',
+  'metrics of several workers add up: each run counts once, and one of the workers reports what waits',
   async () => {
     const ports = [await start(), await start()]
     const waiting = deployment.pawl.session(`waits-${randomUUID()}`, { agent: 'cautious' })
@@ -127,7 +127,7 @@ it(
 )
 
 it(
-  'reach a collector by OTLP, the last ones when the worker ends',
+  'metrics reach a collector by OTLP, the last ones when the worker ends',
   async () => {
     const receiver = await otlpReceiver()
     const variables = { OTEL_METRICS_EXPORTER: 'otlp', OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url, OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json' }
@@ -158,7 +158,7 @@ it(
 )
 
 it(
-  'do not keep a worker from its work while another process has the port, and are served once it is free',
+  'metrics do not keep a worker from its work while another process has the port, and are served once it is free',
   async () => {
     const taken = createServer().listen(0, '127.0.0.1')
     await once(taken, 'listening')

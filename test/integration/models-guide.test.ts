@@ -35,7 +35,7 @@ describe('the guide’s adapter for another provider', () => {
 
   it('is printed as it is tested', () => expectPrinted('chat-completions'))
 
-  it('carries a call of a tool and its result', async () => {
+  it('carries a tool call and its result', async () => {
     fake.onToolResult('t_1_1_0', { content: 'It is on its way.' })
     fake.onMessage('order', { toolCalls: [{ name: 'find_order', arguments: '{"id":"A7"}', id: 'call_1' }] })
     const first = await model().generate(asking, ctx)
@@ -57,7 +57,7 @@ describe('the guide’s adapter for another provider', () => {
     expect(second).toMatchObject({ stopReason: 'end_turn', content: [{ type: 'text', text: 'It is on its way.' }] })
   })
 
-  it('says which failures may be tried again', async () => {
+  it('says which failures are retryable', async () => {
     fake.onMessage('order', { error: { message: 'slow down' }, status: 429, retryAfter: 2 })
     await expect(model().generate(asking, ctx)).rejects.toMatchObject({ code: 'http_429', retryable: true, retryAfterMs: 2000 })
     fake.reset()
@@ -66,7 +66,7 @@ describe('the guide’s adapter for another provider', () => {
   })
 })
 
-describe('the guide’s agent with models of the AI SDK', () => {
+describe('the guide’s agent with AI SDK models', () => {
   afterEach(() => {
     vi.unstubAllEnvs()
     vi.unstubAllGlobals()

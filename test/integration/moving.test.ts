@@ -1,4 +1,4 @@
-// Moving a session: checkpoints, going back, forks, and going on after its workflow was gone.
+// Moving a session: checkpoints, going back, forks, and resuming after its workflow has ended.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { ModelRequest } from 'pawl'
 import type { SessionHandle } from 'pawl/client'
@@ -24,7 +24,7 @@ async function say(session: SessionHandle, text: string, messageId = text): Prom
   return (await run.result(TIMEOUT)).text
 }
 
-/** The model echoes the newest thing that was said. */
+/** The model echoes the newest message. */
 const echo: NonNullable<Scene['model']> = (request) => `you said: ${saidIn(request).at(-1)}`
 
 describe('checkpoints', () => {
@@ -40,7 +40,7 @@ describe('checkpoints', () => {
     ])
   })
 
-  it('are made at any time on request, with who and why', async () => {
+  it('are made at any time on request, and say who asked and why', async () => {
     const { session } = player.play(here.pawl, { model: echo })
     await say(session, 'one')
     const { version } = await session.checkpoint('before the audit', { by: 'ann' })
@@ -51,7 +51,7 @@ describe('checkpoints', () => {
 })
 
 describe('going back', () => {
-  it('to a checkpoint shows the model just what was said by then, and reports the effects that stay', async () => {
+  it('to a checkpoint shows the model only what was said by then, and reports the effects that stay', async () => {
     const scene: Scene = { model: echo }
     const { session, requests } = player.play(here.pawl, scene)
     await say(session, 'one')
@@ -66,7 +66,7 @@ describe('going back', () => {
     expect((await session.state()).run).toBe(4)
   })
 
-  it('before a message takes the message along, and it stays readable', async () => {
+  it('to before a message archives the message, which stays readable', async () => {
     const { session, requests } = player.play(here.pawl, { model: echo })
     await say(session, 'one', 'm-1')
     await say(session, 'two', 'm-2')
@@ -78,7 +78,7 @@ describe('going back', () => {
     expect((await session.messages()).map(({ messageId }) => messageId)).toEqual(['m-1', 'm_1_1', 'three', 'm_3_1'])
   })
 
-  it('interrupts a run that is going on first, and what is sent meanwhile is answered after it', async () => {
+  it('first interrupts a run in progress, and the next message is answered after it', async () => {
     const held = gate()
     const scene: Scene = { model: echo }
     const { session, requests } = player.play(here.pawl, scene)
@@ -98,7 +98,7 @@ describe('going back', () => {
     expect(saidIn(requests.at(-1) as ModelRequest)).toEqual(['again'])
   })
 
-  it('to what is not there is refused, and nothing changes', async () => {
+  it('to a target that does not exist is refused, and nothing changes', async () => {
     const { session } = player.play(here.pawl, { model: echo })
     await say(session, 'one', 'm-1')
     await say(session, 'two', 'm-2')
@@ -117,7 +117,7 @@ describe('going back', () => {
 })
 
 describe('a fork', () => {
-  it('goes on from a checkpoint on its own, and the session from where it was', async () => {
+  it('continues from a checkpoint on its own, and the session continues from where it was', async () => {
     const { session, requests, id } = player.play(here.pawl, { model: echo })
     await say(session, 'one')
     await say(session, 'two')
@@ -133,7 +133,7 @@ describe('a fork', () => {
     expect((await copy.messages()).map(({ messageId }) => messageId)).toEqual(['one', 'm_1_1', 'other', 'm_2_1'])
   })
 
-  it('of a closed session, and of a past that was left behind, begins as any other', async () => {
+  it('of a closed session, and of an archived past, starts like any other', async () => {
     const { session } = player.play(here.pawl, { model: echo })
     await say(session, 'one')
     await say(session, 'two')
@@ -150,12 +150,12 @@ describe('a fork', () => {
   })
 })
 
-describe('a session whose workflow is gone', () => {
+describe('a session whose workflow has ended', () => {
   const terminate = async (id: string): Promise<void> => {
     await here.temporal.workflow.getHandle(`pawl:${id}`).terminate('a test')
   }
 
-  it('in the middle of a turn goes on with the next send: the turn is archived, its run goes on, and effects are not repeated', async () => {
+  it('in the middle of a turn resumes with the next send: the turn is archived, its run continues, and no effect is repeated', async () => {
     const held = gate()
     const { session, requests, id, count } = player.play(here.pawl, {
       model: inOrder([use('put', 'a'), use('look', 'b')], [use('put', 'a')], 'all done'),
@@ -176,7 +176,7 @@ describe('a session whose workflow is gone', () => {
     expect((await session.archivedMessages()).map(({ messageId }) => messageId)).toEqual(['m_1_1'])
   })
 
-  it('before anything was stored has lost nothing: what its history holds is stored when it goes on', async () => {
+  it('before anything was stored has lost nothing: what its history holds is stored when it resumes', async () => {
     const elsewhere = await deploy()
     try {
       const { session, requests, id } = player.play(elsewhere.pawl, { model: echo })
@@ -194,7 +194,7 @@ describe('a session whose workflow is gone', () => {
     }
   })
 
-  it('is opened again by resume, without a message', async () => {
+  it('is reopened by resume, without a message', async () => {
     const { session, id } = player.play(here.pawl, { model: echo })
     await say(session, 'one')
     await until('all is stored', async () => (await session.messages()).length === 2)

@@ -1,4 +1,4 @@
-// A Temporal that speaks TLS with a private CA and wants a certificate of its clients; and where the secrets of a worker are not.
+// A Temporal that speaks TLS with a private CA and requires client certificates; and the places where a worker's secrets must not be.
 import { fork } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
@@ -30,7 +30,7 @@ const trusted = () => ({
   tls: { serverRootCACertificate: pems.ca, clientCertPair: { crt: pems.crt, key: pems.key } },
 })
 
-/** A parent in a process of its own; `pids` are its own, its orchestrator's and its executors'. */
+/** A parent in a process of its own; `pids` are those of the parent, its orchestrator and its executors. */
 async function startParent(options: Omit<SuperviseOptions, 'module'>): Promise<{ pids: number[]; stop(): Promise<void> }> {
   const { DATABASE_URL: _, ...env } = process.env
   const parent = fork(here('supervise.mjs'), [], { env, serialization: 'advanced' })
@@ -47,7 +47,7 @@ async function startParent(options: Omit<SuperviseOptions, 'module'>): Promise<{
   }
 }
 
-/** A secret, in the forms in which text may carry it. */
+/** The forms in which text may carry a secret. */
 function formsOf(secret: Buffer | string): string[] {
   const bytes = Buffer.from(secret)
   const text = bytes.toString().trim()
@@ -56,15 +56,15 @@ function formsOf(secret: Buffer | string): string[] {
 
 const secretsIn = (text: string): string[] => {
   const password = new URL(postgres).password
-  // A password may be a word: it counts where an address or a variable has it.
+  // A password may be an ordinary word: it counts only within an address or as the value of a variable.
   const secrets = [pems.key, apiKey, `:${password}@`, `=${password}\0`, `"${password}"`]
   return secrets.flatMap(formsOf).filter((form) => text.includes(form))
 }
 
-/** What the system tells everyone about a process. */
+/** What the system shows everyone about a process. */
 const shownOf = (pid: number): string => ['environ', 'cmdline'].map((file) => readFileSync(`/proc/${pid}/${file}`, 'utf8')).join('\n')
 
-describe('a Temporal that wants certificates', () => {
+describe('a Temporal that requires client certificates', () => {
   it('is served by a supervised worker that has one, whose secrets no other process can see', async () => {
     const parent = await startParent({ processes: 2, temporal: { ...trusted(), apiKey }, taskQueue, postgres })
     const pawl = await Pawl.connect({ temporal: { ...trusted(), apiKey }, taskQueue, postgres, logger: SILENT })

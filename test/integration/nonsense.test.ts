@@ -1,5 +1,5 @@
-// Model-made and tool-made nonsense: each kind has one defined outcome. docs/tools.md has the table; every line of it is a test here,
-// or one of serving.test.ts (tools that change) and crash/long-calls.test.ts (tools that block the event loop).
+// Nonsense from models and tools: each kind has one defined outcome. docs/tools.md has the table; every row of it is tested here, in
+// serving.test.ts (tools that change) or in crash/long-calls.test.ts (tools that block the event loop).
 import { randomUUID } from 'node:crypto'
 import {
   type Agent,
@@ -31,13 +31,13 @@ interface Scene {
   verify?: (ctx: ToolContext) => Verdict<unknown>
 }
 
-/** What came of a session's one turn with calls. */
+/** The outcome of a session's one turn with calls. */
 interface Outcome {
   session: SessionHandle
   events: SessionEvent[]
   /** What the model was told. */
   told: { content: unknown; isError: boolean }[]
-  /** The input of each entry into a body, and its attempt and key. */
+  /** The input, attempt and key of each entry into a body. */
   entered: { input: Json; attempt: number; key: string }[]
 }
 
@@ -105,35 +105,35 @@ async function play(scene: Scene): Promise<Outcome> {
   return { session, events: await eventsOf(session), told, entered }
 }
 
-describe.concurrent('arguments that are', () => {
-  it('no JSON are an error result; no body is entered', async () => {
+describe.concurrent('arguments', () => {
+  it('that are not JSON produce an error result, and no body is entered', async () => {
     const { told, entered, events } = await play({ calls: [use('strict', '{"what": "it')] })
     expect(told).toMatchObject([{ isError: true, content: expect.stringContaining('The arguments are not a JSON object: {"what": "it') }])
     expect(ofType(events, 'tool_failed')).toMatchObject([{ code: 'invalid_arguments', attempt: 0 }])
     expect(entered).toEqual([])
   })
 
-  it('of the wrong shape are an error result that says in what they do not fit; no body is entered', async () => {
+  it('of the wrong shape produce an error result that says what does not match, and no body is entered', async () => {
     const { told, entered, events } = await play({ calls: [use('idempotent', { what: 7 })] })
     expect(told).toMatchObject([{ isError: true, content: expect.stringMatching(/expected string.*what/s) }])
     expect(ofType(events, 'tool_failed')).toMatchObject([{ code: 'invalid_arguments', attempt: 0 }])
     expect(entered).toEqual([])
   })
 
-  it('of more keys than a strict schema has are an error result that names them', async () => {
+  it('with more keys than a strict schema has produce an error result that names them', async () => {
     const { told, entered } = await play({ calls: [use('strict', { what: 'it', whim: 1 })] })
     expect(told).toMatchObject([{ isError: true, content: expect.stringContaining('whim') }])
     expect(entered).toEqual([])
   })
 
-  it('of more keys than a loose schema has reach the body without them, are recorded with them, and are another intent', async () => {
+  it('with more keys than a loose schema has reach the body without them, are recorded with them, and are another intent', async () => {
     const { entered, events } = await play({ calls: [use('idempotent', { what: 'it', whim: 1 }), use('idempotent', { what: 'it' })] })
     expect(entered.map(({ input }) => input)).toEqual([{ what: 'it' }, { what: 'it' }])
     expect(new Set(entered.map(({ key }) => key)).size).toBe(2)
     expect(ofType(events, 'tool_issued').map(({ input }) => input)).toEqual([{ what: 'it', whim: 1 }, { what: 'it' }])
   })
 
-  it('5 MB large end the run as invalid_response, for no history could hold them; the next message is answered', async () => {
+  it('of 5 MB end the run as invalid_response, because no history could hold them; the next message is answered', async () => {
     const session = here.pawl.session(`wild-${randomUUID()}`, { agent: 'wild' })
     const scene = { calls: [use('read', { what: 'x'.repeat(5_000_000) })], told: [], entered: [] }
     scenes.set(session.id, scene)
@@ -144,7 +144,7 @@ describe.concurrent('arguments that are', () => {
     expect(scene.entered).toHaveLength(1)
   })
 
-  it.each(EFFECTS)('full of NUL bytes and lone surrogates reach the body of a tool that is %s as they are', async (effect) => {
+  it.each(EFFECTS)('full of NUL bytes and lone surrogates reach the body of a tool with effect %s unchanged', async (effect) => {
     const what = 'a\u0000b\ud800c\udfff'
     const { entered, told, session } = await play({ calls: [use(effect, { what })], body: (input) => (input as { what: string }).what })
     expect(entered.map(({ input }) => input)).toEqual([{ what }])
@@ -154,8 +154,8 @@ describe.concurrent('arguments that are', () => {
   })
 })
 
-describe.concurrent('two calls of one turn', () => {
-  it('that have one id are two calls, each with its result', async () => {
+describe.concurrent('two calls in one turn', () => {
+  it('that share an id are two calls, each with its own result', async () => {
     const { told, events } = await play({
       calls: [use('idempotent', { what: 'a' }, 'x'), use('idempotent', { what: 'b' }, 'x')],
       body: (input) => input,
@@ -164,14 +164,14 @@ describe.concurrent('two calls of one turn', () => {
     expect(ofType(events, 'tool_completed').map(({ callId }) => callId)).toEqual(['t_1_1_0', 't_1_1_1'])
   })
 
-  it('that have one id and one intent are done once', async () => {
+  it('that share an id and an intent are executed once', async () => {
     const { told, entered } = await play({ calls: [use('external'), use('external')] })
     expect(told.map(({ content }) => content)).toEqual(['done', '[idempotent replay of t_1_1_0]\ndone'])
     expect(entered).toHaveLength(1)
   })
 })
 
-it('a tool that is not there is an error result that says which there are', async () => {
+it('a call to a tool that does not exist produces an error result that lists the tools', async () => {
   const { told, events } = await play({ calls: [use('gone'), use('__proto__'), use('')] })
   expect(told.map(({ isError }) => isError)).toEqual([true, true, true])
   expect(told[0]?.content).toMatch(/^There is no tool "gone". The tools are: strict, read, /)
@@ -180,7 +180,7 @@ it('a tool that is not there is an error result that says which there are', asyn
 
 const circular: { self?: unknown } = {}
 circular.self = circular
-/** A value so many levels deep. */
+/** A value nested this many levels deep. */
 function nested(depth: number): unknown {
   let value: unknown = 1
   for (let level = 0; level < depth; level++) value = [value]
@@ -197,28 +197,28 @@ const UNSERIALISABLE: Record<string, unknown> = {
   },
 }
 
-describe.concurrent.each(EFFECTS)('a result of a tool that is %s', (effect) => {
-  it('undefined is null', async () => {
+describe.concurrent.each(EFFECTS)('a result of a tool with effect %s', (effect) => {
+  it('that is undefined becomes null', async () => {
     const { told, events } = await play({ calls: [use(effect)], body: () => undefined })
     expect(ofType(events, 'tool_completed')).toMatchObject([{ value: null }])
     expect(told).toMatchObject([{ content: 'null', isError: false }])
   })
 
-  // By name, for vitest looks at what it is given.
-  it.each(Object.keys(UNSERIALISABLE))('%s completed, and the model is told why it sees no result', async (what) => {
+  // By name, because vitest inspects the values that it is given.
+  it.each(Object.keys(UNSERIALISABLE))('that has no JSON form (%s) completes the call, and the model is told why', async (what) => {
     const { told, events, entered } = await play({ calls: [use(effect)], body: () => UNSERIALISABLE[what] })
     expect(told).toMatchObject([{ isError: false, content: expect.stringMatching(/^The call completed.*no JSON form/) }])
     expect(ofType(events, 'tool_completed')).toMatchObject([{ value: null }])
     expect(entered).toHaveLength(1)
   })
 
-  it('nested as deep as may be is told to the model, and its body was entered once', async () => {
+  it('nested as deep as allowed reaches the model, and the body is entered once', async () => {
     const { told, entered } = await play({ calls: [use(effect)], body: () => nested(MAX_DEPTH + 1) })
     expect(told).toMatchObject([{ content: JSON.stringify(nested(MAX_DEPTH + 1)), isError: false }])
     expect(entered).toHaveLength(1)
   })
 
-  it('10 MB large lies in the store, and is told to the model whole', async () => {
+  it('of 10 MB is kept in the store, and reaches the model whole', async () => {
     const large = 'y'.repeat(10_000_000)
     const { told, events, entered } = await play({ calls: [use(effect)], body: () => large })
     expect(told[0]?.content === large).toBe(true)
@@ -255,7 +255,7 @@ const THROWN: Record<string, { thrown: unknown; class: string; message: string }
 }
 
 describe.concurrent('a tool that throws', () => {
-  it.each(Object.keys(THROWN))('%s has failed attempts like any other, then an error result', async (what) => {
+  it.each(Object.keys(THROWN))('%s fails each attempt as usual, and the model then gets an error result', async (what) => {
     const { thrown, ...error } = THROWN[what] ?? expect.fail('nothing to throw')
     const { told, events, entered } = await play({
       calls: [use('read')],
@@ -272,7 +272,7 @@ describe.concurrent('a tool that throws', () => {
     expect(told).toMatchObject([{ isError: true }])
   })
 
-  it('a ToolError with an endless code has it bounded', async () => {
+  it('a ToolError with a very long code has the code truncated', async () => {
     const { events } = await play({
       calls: [use('read')],
       body() {
@@ -282,7 +282,7 @@ describe.concurrent('a tool that throws', () => {
     expect(ofType(events, 'tool_failed')).toMatchObject([{ code: 'c'.repeat(200) }])
   })
 
-  it.each(['read', 'idempotent'] as const)('after its effect and is %s is entered again, with the same key', async (effect) => {
+  it.each(['read', 'idempotent'] as const)('after its effect and is %s is entered again with the same key', async (effect) => {
     const done: string[] = []
     const { told, entered } = await play({
       calls: [use(effect)],
@@ -297,7 +297,7 @@ describe.concurrent('a tool that throws', () => {
     expect(done).toHaveLength(1)
   })
 
-  it('after its effect and is external is verified, and not entered again', async () => {
+  it('after its effect and is external is verified and not entered again', async () => {
     const done: string[] = []
     const { told, entered, events } = await play({
       calls: [use('external')],
@@ -315,7 +315,7 @@ describe.concurrent('a tool that throws', () => {
 
 describe.concurrent('a tool that never returns', () => {
   it.each(['read', 'idempotent'] as const)(
-    'and is %s is timed out, entered again with the same key, then an error result',
+    'and is %s times out, is entered again with the same key, and then fails with an error result',
     async (effect) => {
       const { told, entered, events } = await play({ calls: [use(`short_${effect}`)], body: () => new Promise(() => undefined) })
       expect(entered.map(({ attempt }) => attempt)).toEqual([1, 2])
@@ -332,7 +332,7 @@ describe.concurrent('a tool that never returns', () => {
   it.each<[Verdict<unknown>['happened'], string]>([
     [true, 'completed'],
     ['unknown', 'unknown'],
-  ])('and is external is verified; where that says %s, the call is %s and not entered again', async (happened, status) => {
+  ])('and is external is verified; if happened is %s, the call is %s and is not entered again', async (happened, status) => {
     const { entered, session } = await play({
       calls: [use('short_external')],
       body: () => new Promise(() => undefined),

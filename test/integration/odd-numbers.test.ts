@@ -1,5 +1,5 @@
-// Numbers and names of a Model that nobody could store: corrected before they become history, and stored all the same where history has
-// them already.
+// Numbers and names from a Model that cannot be stored: they are corrected before they become history, and stored anyway if they are
+// already in history.
 import { randomUUID } from 'node:crypto'
 import { type Agent, defineAgent, type Model, type ModelResponse } from 'pawl'
 import type { CreateWorkerOptions } from 'pawl/worker'
@@ -13,7 +13,7 @@ import { until } from '../support/until.ts'
 
 const SOUND = { input_tokens: 1, output_tokens: 1, cache_creation_input_tokens: 0, cache_read_input_tokens: 0 }
 
-/** By name: what a Model adds to a sound answer, and whether it has a name. */
+/** By name: what a Model changes in a valid answer, and whether the Model has a name. */
 const ODD: Record<string, { answer: object; nameless?: true; recorded: object }> = {
   estimate: { answer: { usage: { ...SOUND, input_tokens: 1.5 } }, recorded: { input_tokens: 2, model: 'm' } },
   infinite: { answer: { usage: { ...SOUND, input_tokens: Infinity } }, recorded: { input_tokens: 0, model: 'm' } },
@@ -41,7 +41,7 @@ describe('a run whose model reports nonsense', () => {
   })
   afterAll(() => here?.stop())
 
-  it.each(Object.keys(ODD))('(%s) completes, has all of its rows, and the log says what was wrong', async (name) => {
+  it.each(Object.keys(ODD))('(%s) completes and has all of its rows, and the log says what was wrong', async (name) => {
     const session = here.pawl.session(`odd-${randomUUID()}`, { agent: name })
     for (const message of ['one', 'two']) {
       expect(await (await session.send(message)).result({ timeout: 30_000 })).toMatchObject({ text: 'hi' })
@@ -53,7 +53,7 @@ describe('a run whose model reports nonsense', () => {
   })
 })
 
-/** A worker of another release, say, that checks nothing. */
+/** Makes a worker behave like one that checks nothing, such as a worker of another release. */
 const UNCHECKED: CreateWorkerOptions['interceptors'] = {
   activity: [
     () => ({
@@ -68,7 +68,7 @@ const UNCHECKED: CreateWorkerOptions['interceptors'] = {
   ],
 }
 
-describe('history that holds nonsense already', () => {
+describe('history that already holds nonsense', () => {
   let here: Deployment
   let schema: OwnSchema
   beforeAll(async () => {

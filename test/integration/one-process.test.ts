@@ -1,4 +1,4 @@
-// Workers in the user's own process: one thread sends the heartbeats of all of them.
+// Workers in the user's own process: one thread sends the heartbeats for all of them.
 import { fork } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
@@ -8,7 +8,7 @@ import { expect, it } from 'vitest'
 
 const MODULE = fileURLToPath(new URL('fixtures/one-process/two-workers.mjs', import.meta.url))
 
-it('a tool that blocks the event loop for longer than a heartbeat may take ends in its first attempt, also after another worker of the process has ended', async () => {
+it('a tool that blocks the event loop past the heartbeat timeout needs one attempt, even after another worker has ended', async () => {
   const queue = randomUUID()
   const taskQueue = `${queue}-second`
   const workers = fork(MODULE, [], { env: { ...process.env, FIRST_QUEUE: `${queue}-first`, SECOND_QUEUE: taskQueue } })

@@ -1,5 +1,5 @@
-// Sessions whose past cannot be loaded for a while: each waits in a state that says why, opens by itself or as a person decides, and every
-// message that was sent meanwhile is answered.
+// Sessions whose past cannot be loaded for a while: each waits in a state that says why, opens by itself or when a person decides, and then
+// answers every message that was sent meanwhile.
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Agent } from 'pawl'
@@ -14,7 +14,7 @@ import { type SlowProxy, startSlowProxy } from '../support/slow-proxy.ts'
 import { until } from '../support/until.ts'
 
 const TIMEOUT = { timeout: 90_000 }
-/** The workflow is told after ten seconds what it waits for. */
+/** The workflow learns after ten seconds what it is waiting for. */
 const TOLD_WITHIN_MS = 60_000
 
 let here: Deployment
@@ -37,7 +37,7 @@ afterAll(async () => {
 })
 
 const takeStoreAway = (): Promise<void> => store.close()
-/** What is asked of it is not answered. */
+/** Requests to the store get no answer. */
 const silenceStore = (): void => {
   store.delayMs = 600_000
 }
@@ -50,7 +50,7 @@ const workflowOf = (id: string) => here.temporal.workflow.getHandle(`pawl:${id}`
 const errorOf = async (id: string) => (await workflowOf(id).query<Unopened>('state')).error
 const terminate = (id: string) => workflowOf(id).terminate('by an operator')
 
-/** A session that has answered once. Its events are stored, unless the store is away. */
+/** A session that has answered once. Its events are stored, unless the store is unavailable. */
 async function answered(): Promise<Played> {
   const played = player.play(here.pawl, { model: () => 'hello' })
   await (await played.session.send('one', { isNew: true })).result(TIMEOUT)
@@ -61,7 +61,7 @@ async function stored({ id, session }: Played): Promise<void> {
   await until('all is stored', async () => (await here.pawl.sessions.get(id)).flushedSeq >= (await session.state()).seq)
 }
 
-/** Says it, and waits until the session says why it cannot be opened. */
+/** Sends the text, and waits until the session says why it cannot be opened. */
 async function sayInVain({ id, session }: Pick<Played, 'id' | 'session'>, text: string, code: string): Promise<void> {
   await session.send(text, { messageId: text })
   await until(`it says ${code}`, async () => (await errorOf(id))?.code === code, TOLD_WITHIN_MS)
@@ -69,8 +69,8 @@ async function sayInVain({ id, session }: Pick<Played, 'id' | 'session'>, text: 
 
 const said = ({ requests }: Played): string[] => saidIn(requests.at(-1) ?? expect.fail('no model was asked'))
 
-describe('a session that is to be opened while the store is away', () => {
-  it('says so, refuses what is asked of it, and opens by itself with all that was sent', { timeout: 240_000 }, async () => {
+describe('a session that has to open while the store is unavailable', () => {
+  it('says so, refuses requests, and later opens by itself with every message that was sent', { timeout: 240_000 }, async () => {
     const played = await answered()
     const { session, id } = played
     await stored(played)
@@ -90,7 +90,7 @@ describe('a session that is to be opened while the store is away', () => {
     expect(said(played)).toEqual(['one', 'two', 'three'])
   })
 
-  it('keeps what was sent through a termination before it was ever open', { timeout: 240_000 }, async () => {
+  it('keeps the messages sent to it, even if it is terminated before it ever opens', { timeout: 240_000 }, async () => {
     const played = await answered()
     const { session, id } = played
     await stored(played)
@@ -107,7 +107,7 @@ describe('a session that is to be opened while the store is away', () => {
     expect(ofType(await eventsOf(session), 'message_received').filter(({ messageId }) => messageId === 'two')).toHaveLength(1)
   })
 
-  it('waits in an error, too, when loading it fails for good, and opens when a person has it tried again', {
+  it('waits in an error, too, if loading it fails permanently, and opens when a person tells it to try again', {
     timeout: 240_000,
   }, async () => {
     const played = await answered()
@@ -124,7 +124,7 @@ describe('a session that is to be opened while the store is away', () => {
     expect(said(played)).toEqual(['one', 'two'])
   })
 
-  it('that is a fork says so, and begins when the store is back', { timeout: 240_000 }, async () => {
+  it('says so if it is a fork, and begins when the store is back', { timeout: 240_000 }, async () => {
     const played = await answered()
     await stored(played)
     const { toSeq: seq, digest } = await workflowOf(played.id).executeUpdate<{ toSeq: number; digest: string }, [object]>('fork', {
@@ -143,13 +143,13 @@ describe('a session that is to be opened while the store is away', () => {
     const fork = player.play(here.pawl, { model: () => 'hello' }, { id })
     await fork.session.send('two', { messageId: 'two' })
     await bringStoreBack()
-    // Nobody has it tried again: it does so by itself after a while.
+    // No one tells the fork to try again: it does so by itself after a while.
     await fork.session.run('two').result(TIMEOUT)
     expect(said(fork)).toEqual(['one', 'two'])
   })
 })
 
-/** As an operator can: `temporal activity fail`. */
+/** Does what an operator can do with `temporal activity fail`. */
 async function failPendingActivity(id: string): Promise<void> {
   await until('it asks again, and is failed', async () => {
     const { raw } = await workflowOf(id).describe()
@@ -161,7 +161,7 @@ async function failPendingActivity(id: string): Promise<void> {
 }
 
 describe('a session that was terminated before its events were stored', () => {
-  /** Terminated while the store was away, and then there is no worker on the task queue that it ran on, to say what it held. */
+  /** Terminated while the store was unavailable. After that, its task queue has no worker left that could say what it held. */
   async function unreadable(): Promise<Played & { elsewhere: SessionHandle }> {
     await takeStoreAway()
     const played = await answered()
@@ -175,7 +175,7 @@ describe('a session that was terminated before its events were stored', () => {
     return { ...played, elsewhere }
   }
 
-  it('waits for them, and has them once they can be read', { timeout: 240_000 }, async () => {
+  it('waits for them, and loads them once they can be read', { timeout: 240_000 }, async () => {
     const played = await unreadable()
     expect(await codeOf(played.elsewhere.recover({ strategy: 'restart_run' }))).toBe('recovers_by_itself')
     await sleep(3_000)
@@ -185,7 +185,7 @@ describe('a session that was terminated before its events were stored', () => {
     expect(said(played)).toEqual(['one', 'two'])
   })
 
-  it('goes without them when a person abandons them', { timeout: 240_000 }, async () => {
+  it('opens without them when a person abandons them', { timeout: 240_000 }, async () => {
     const played = await unreadable()
     await played.elsewhere.recover({ strategy: 'abandon', by: 'me' })
     await played.elsewhere.run('two').result(TIMEOUT)

@@ -1,5 +1,5 @@
-// What the person on call sees: which sessions need somebody, why one does not get further, what each strategy would do, and whether the
-// deployment is healthy; also while Temporal, Postgres or the workers are away.
+// What the person on call sees: which sessions need a person, why a session is stuck, what each strategy would do, and whether the
+// deployment is healthy, even while Temporal, Postgres or the workers are down.
 import { randomUUID } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir, userInfo } from 'node:os'
@@ -77,7 +77,7 @@ describe('a session that has failed', () => {
     expect(stdout).toMatch(
       /recover +pawl recover op-failed --strategy restart_from_last_effect {2}\(suggested\)\n +pawl recover op-failed --strategy/,
     )
-    expect(stdout).toMatch(/next +no attempt by itself/)
+    expect(stdout).toMatch(/next +no automatic attempt/)
     expect(stdout).toMatch(/from +the session’s workflow/)
   })
 
@@ -120,7 +120,7 @@ describe('a session that has failed', () => {
     await expect(session.runReport(9)).rejects.toMatchObject({ code: 'run_not_found' })
   })
 
-  it('is told of by the store while Temporal is away, and by its workflow while Postgres is', async () => {
+  it('is reported by the store while Temporal is down, and by its workflow while Postgres is down', async () => {
     const asked = (env: Record<string, string>) =>
       Promise.all(
         [
@@ -138,7 +138,7 @@ describe('a session that has failed', () => {
 })
 
 describe('a session that waits', () => {
-  it('says what a tool is at, on which worker', async () => {
+  it('says which tool it waits for, and on which worker', async () => {
     const door = gate()
     const { session } = player.play(
       here.pawl,
@@ -173,7 +173,7 @@ describe('a session that waits', () => {
     })
   }, 60_000)
 
-  it('says that its workflow has ended during the run, and can only be closed once it is resumed', async () => {
+  it('says that its workflow ended during the run, and can be closed only after it is resumed', async () => {
     const door = gate()
     const { session } = player.play(
       here.pawl,
@@ -190,14 +190,14 @@ describe('a session that waits', () => {
     await session.resume()
     await session.close()
     await until('it has closed', async () => (await here.pawl.sessions.get('op-cut')).status === 'closed')
-    // What is closed need not be closed again.
+    // Closing a closed session is not an error.
     await session.close()
     expect(await session.status()).toMatchObject({ status: 'closed', waitsFor: [{ for: 'message' }] })
   })
 })
 
 describe('the overview', () => {
-  it('lists what needs a person first, then what is stuck, then the rest, and counts them', async () => {
+  it('lists sessions that need a person first, then stuck ones, then the rest, and counts them', async () => {
     const lost: Scene = {
       model: inOrder([use('wire', 'it')], 'done'),
       wire() {
@@ -233,7 +233,7 @@ describe('pawl recover', () => {
   const queue = (): string[] => ['--task-queue', here.taskQueue]
   let times = 0
   let isFixed = false
-  /** Of one turn's calls two complete, one fails and one is lost; then the model fails. */
+  /** Of the calls in one turn, two complete, one fails and one is lost; then the model fails. */
   const scene: Scene = {
     model(request) {
       if (answersIn(request) === 0) return [use('put', 'one'), use('look', 'two'), use('put', 'three'), use('wire', 'four')]
@@ -250,7 +250,7 @@ describe('pawl recover', () => {
     },
   }
 
-  it('refuses what would repeat an effect, leaves one unresolved or names no session, and says what is possible', async () => {
+  it('refuses to repeat an effect, to leave one unresolved or to run without a session, and says what is possible', async () => {
     await settled(player.play(here.pawl, scene, { id: 'op-chosen' }))
     const shown = (await run(['status', 'op-chosen'])).stdout
     expect(shown).toMatch(
@@ -274,13 +274,13 @@ describe('pawl recover', () => {
     expect(says[2]).toMatch(/^outcome_unknown: .*t_1_1_3/)
     expect(says[3]).toMatch(/^invalid_calls: /)
     expect(says[4]).toMatch(/^invalid_usage: .*name it before --keep/)
-    // It is open, and says how it leaves the error.
+    // The session is already open, and the output says how to leave the error.
     expect(says[5]).toMatch(/error +broken.*\n[^]*pawl recover op-chosen --keep/)
     expect((await here.pawl.session('op-chosen').state()).status).toBe('error')
     expect(times).toBe(1)
   }, 60_000)
 
-  it('keeps, skips and makes again the calls that it names, in one turn, and records who forced it', async () => {
+  it('keeps, skips and redoes the calls that it names, all in one turn, and records who forced it', async () => {
     isFixed = true
     const calls = ['--keep', 't_1_1_1', '--skip', 't_1_1_2', '--redo', 't_1_1_0', 't_1_1_3']
     const ended = await run(['recover', 'op-chosen', ...calls, '--force', '--by', 'ann', '--reason', 'it bounced', '--json', ...queue()])
@@ -310,7 +310,7 @@ describe('pawl recover', () => {
 })
 
 describe('commands for one session', () => {
-  it('record the operating system’s user, unless they are told who it is', async () => {
+  it('record the operating system’s user unless --by is given', async () => {
     const session = await settled(player.play(here.pawl, { model: () => 'done' }, { id: 'op-kept' }))
     const queue = ['--task-queue', here.taskQueue]
     expect((await run(['checkpoint', 'op-kept', '--reason', 'before the deploy', ...queue])).stdout).toMatch(
@@ -344,7 +344,7 @@ describe('the doctor', () => {
     return doctor({ temporal: { address, namespace }, postgres, schema, taskQueue: here.taskQueue, logger: SILENT, ...options })
   }
 
-  it('finds a deployment healthy whose agents are served', async () => {
+  it('reports a deployment as healthy if its agents are served', async () => {
     const own = await deploy({ schema: `${schema}_own` })
     try {
       await own.startWorker({ agents: [player.agent] })
@@ -377,7 +377,7 @@ describe('the doctor', () => {
     expect(report.checks.find(({ check }) => check === 'workflows')?.measured).toContain('op-elsewhere waits for a worker')
   })
 
-  it('finds what it can with Postgres away, with Temporal away, and with a schema that was never migrated', async () => {
+  it('finds what it can without Postgres, without Temporal, and with a schema that was never migrated', async () => {
     expect(levels(await examine({ postgres: AWAY }))).toEqual({
       temporal: 'ok',
       postgres: 'fail',

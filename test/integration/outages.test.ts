@@ -1,4 +1,4 @@
-// A Postgres that is away is told of: one line when it is lost, one when it is back, and where it is, without its password.
+// A Postgres outage is logged: one line when Postgres is lost and one when it is back, with its address but without its password.
 import { startStack, type Stack } from 'pawl/testing'
 import { superviseWorkers } from 'pawl/worker'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
@@ -10,7 +10,7 @@ import { until } from '../support/until.ts'
 const UNREACHABLE = 'postgres://pawl:secret@127.0.0.1:1/x'
 
 describe('a worker', () => {
-  it('whose Postgres is away when it starts serves all the same, and says so once', async () => {
+  it('whose Postgres is down at startup serves anyway, and says so once', async () => {
     const here = await deploy({ stack: { ...inject('stack'), databaseUrl: UNREACHABLE } })
     const log = recorder()
     try {
@@ -29,7 +29,7 @@ describe('a worker', () => {
     }
   })
 
-  it.each(['foo', 'mysql://127.0.0.1/x'])('is refused at once with the address %s, supervised or not', async (postgres) => {
+  it.each(['foo', 'mysql://127.0.0.1/x'])('is refused at once with the Postgres address %s, supervised or not', async (postgres) => {
     const code = 'invalid_postgres_url'
     const here = await deploy()
     try {
@@ -42,7 +42,7 @@ describe('a worker', () => {
   })
 })
 
-describe('a Postgres that goes away under a worker', () => {
+describe('a Postgres that goes down under a running worker', () => {
   let stack: Stack
   let here: Deployment
   let log: Recorder
@@ -59,7 +59,7 @@ describe('a Postgres that goes away under a worker', () => {
     await stack?.stop()
   })
 
-  it('is told of once when it is lost and once when it is back, though nothing is being stored', async () => {
+  it('is logged once when it is lost and once when it is back, even if nothing is being stored', async () => {
     for (let outage = 1; outage <= 2; outage++) {
       await stack.postgres.stop('crash')
       await until('its loss is said', () => lines().length === outage * 2 - 1, 40_000)

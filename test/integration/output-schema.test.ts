@@ -1,4 +1,4 @@
-// Tools that say what they give (`output`): what becomes of results that do not fit, by effect.
+// Tools that declare what they return (`output`): what happens to results that do not match, by effect.
 import { randomUUID } from 'node:crypto'
 import { type Agent, defineAgent, defineTool, type SessionEvent, type ToolOptions } from 'pawl'
 import type { SessionHandle } from 'pawl/client'
@@ -15,7 +15,7 @@ const FITS = { id: 'r1', cents: 7 }
 const ODD = { id: 'r1', cents: 'seven' }
 
 let here: Deployment
-/** What the bodies of a session give, and how often they were entered. */
+/** What the bodies of a session return, and how often they were entered. */
 const given = new Map<string, { value: unknown; entered: number }>()
 
 const giving = (name: string, effect: 'read' | 'idempotent' | 'external', more: Partial<ToolOptions<z.ZodType, unknown>> = {}) =>
@@ -73,7 +73,7 @@ interface Outcome {
   entered: number
 }
 
-/** Runs the tool once, which gives this. */
+/** Runs the tool in a session of its own, where its body returns the value. */
 async function play(tool: string, value: unknown): Promise<Outcome> {
   const session = here.pawl.session(`f-${randomUUID()}`, { agent: 'fitting' })
   given.set(session.id, { value, entered: 0 })
@@ -86,25 +86,25 @@ async function play(tool: string, value: unknown): Promise<Outcome> {
   }
 }
 
-describe.concurrent('a result that fits', () => {
-  it.each(['read', 'idempotent', 'external'])('is the result of a tool that is %s', async (tool) => {
+describe.concurrent('a result that matches', () => {
+  it.each(['read', 'idempotent', 'external'])('is the result of a tool with effect %s', async (tool) => {
     const { told } = await play(tool, FITS)
     expect(told).toMatchObject({ isError: false, content: '{"id":"r1","cents":7}' })
   })
 
-  it('is checked as the tool gives it, before it becomes JSON', async () => {
+  it('is checked as the tool returns it, before it becomes JSON', async () => {
     const { told } = await play('dated', { at: new Date(0) })
     expect(told).toMatchObject({ isError: false, content: '{"at":"1970-01-01T00:00:00.000Z"}' })
   })
 
-  it('is only checked: what the schema would make of it is not what is recorded', async () => {
+  it('is only checked: it is recorded as it is, not as the schema would transform it', async () => {
     const { told } = await play('changes', { id: 'r1', more: true })
     expect(told.content).toBe('{"id":"r1","more":true}')
   })
 })
 
-describe.concurrent('a result that does not fit', () => {
-  it('is an error result if the tool is a read, which is not tried again; the failed attempt is recorded', async () => {
+describe.concurrent('a result that does not match', () => {
+  it('becomes an error result if the tool is a read, which is not retried; the failed attempt is recorded', async () => {
     const { told, entered, events } = await play('read', ODD)
     expect(entered).toBe(1)
     expect(told).toMatchObject({ isError: true, content: expect.stringMatching(/does not match its output schema.*cents/s) })
@@ -116,7 +116,7 @@ describe.concurrent('a result that does not fit', () => {
   })
 
   it.each(['idempotent', 'external'])(
-    'has happened if the tool is %s: it is recorded, and the model is told in what it does not fit',
+    'counts as happened if the tool is %s: it is recorded, and the model is told what does not match',
     async (tool) => {
       const { told, entered, events, session } = await play(tool, ODD)
       expect(entered).toBe(1)
@@ -131,19 +131,19 @@ describe.concurrent('a result that does not fit', () => {
     },
   )
 
-  it('is shown by toModel as any other', async () => {
+  it('is shown through toModel like any other', async () => {
     const { told } = await play('hides', ODD)
     expect(told.content).toMatch(/^The call completed, but.*\nThe result:\nreceipt R1$/s)
   })
 
-  it('is not shown at all where toModel can make nothing of it: it may be there to hide what no model should see', async () => {
+  it('is not shown at all if toModel fails on it: toModel may be there to hide what no model should see', async () => {
     const { told, events } = await play('hides', { secret: 's3cret' })
     expect(told.content).toMatch(/^The call completed, but its result does not match/)
     expect(told.content).not.toContain('s3cret')
     expect(ofType(events, 'tool_completed')).toMatchObject([{ value: { secret: 's3cret' } }])
   })
 
-  it('and was found by verify has happened, too', async () => {
+  it('and was found by verify counts as happened, too', async () => {
     const { told, events } = await play('verified', ODD)
     expect(ofType(events, 'tool_resolved')).toMatchObject([{ by: 'verify', happened: true }])
     expect(ofType(events, 'tool_completed')).toMatchObject([{ value: ODD }])
@@ -153,7 +153,7 @@ describe.concurrent('a result that does not fit', () => {
     })
   })
 
-  it('or whose schema gives no answer does not hold up its call', async () => {
+  it('or that the schema never finishes checking does not hold up its call', async () => {
     const { told, entered } = await play('hangs', 'a text')
     expect(entered).toBe(1)
     expect(told).toMatchObject({ isError: false, content: expect.stringMatching(/could not be checked.*The result:\na text$/s) })

@@ -1,4 +1,4 @@
-// In other people's systems: their connection, client, namespace, queue, pool and schema, their converters and interceptors.
+// pawl in other people's systems: with their connection, client, namespace, queue, pool, schema, converters and interceptors.
 import { randomUUID } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
 import { Client, Connection } from '@temporalio/client'
@@ -26,7 +26,7 @@ afterAll(() => here?.stop())
 const SECRET = 'the-very-secret-word'
 const scene = { model: inOrder([use('put', SECRET)], `answer with ${SECRET}`), put: ({ what }: { what: string }) => what }
 
-/** All text and bytes of what the server answers, as text. */
+/** All text and bytes of a server's answer, as text. */
 function textIn(held: unknown): string {
   if (held instanceof Uint8Array) return Buffer.from(held).toString('latin1')
   return held !== null && typeof held === 'object' ? Object.values(held).map(textIn).join('\n') : String(held)
@@ -38,14 +38,14 @@ async function historyOf(client: Client, id: string): Promise<string> {
   return textIn(events)
 }
 
-/** The workflow's activities that are going on, as the server holds them. */
+/** The workflow's pending activities, as the server holds them. */
 async function pendingOf({ workflowService, options: { namespace } }: Client, id: string) {
   const { pendingActivities } = await workflowService.describeWorkflowExecution({ namespace, execution: { workflowId: `pawl:${id}` } })
   return pendingActivities
 }
 
 describe('a payload codec that encrypts', () => {
-  it('is used for everything that goes through Temporal, retries and refilled logs included', async () => {
+  it('is used for everything that goes through Temporal, including retries and refilled logs', async () => {
     const own = await deploy()
     try {
       const first = await own.startWorker({ agents: [player.agent], dataConverter: encrypting })
@@ -111,8 +111,8 @@ describe('a payload codec that encrypts', () => {
   })
 })
 
-describe('a payload converter and interceptors of their own', () => {
-  it('are bundled with the workflow; what the converter cannot decode still ends as message_rejected', async () => {
+describe('a custom payload converter and custom interceptors', () => {
+  it('are bundled with the workflow; a message that the converter cannot decode still ends as message_rejected', async () => {
     const payloadConverterPath = fileURLToPath(new URL('../support/own/reversing-converter.js', import.meta.url))
     const interceptorModule = fileURLToPath(new URL('../support/own/workflow-interceptors.js', import.meta.url))
     const own = await deploy()
@@ -152,8 +152,8 @@ describe('a payload converter and interceptors of their own', () => {
   })
 })
 
-describe('their connections', () => {
-  it('a NativeConnection, a Connection or a Client, a namespace, a pool and a schema of theirs are used and left open', async () => {
+describe('a user’s own', () => {
+  it('NativeConnection, Connection or Client, namespace, pool and schema are used and left open', async () => {
     const { temporalAddress: address, databaseUrl } = here.stack
     const namespace = `ns-${randomUUID().slice(0, 8)}`
     const connection = await Connection.connect({ address })
@@ -187,7 +187,7 @@ describe('their connections', () => {
     await Promise.all([pool.end(), connection.close(), native.close()])
   })
 
-  it('a task queue may be one session’s own', async () => {
+  it('task queue can be set for a single session', async () => {
     const own = await deploy()
     try {
       await own.startWorker({ agents: [player.agent] })
@@ -199,7 +199,7 @@ describe('their connections', () => {
   })
 })
 
-describe('a client whose server went away', () => {
+describe('a client whose server has gone down', () => {
   it('can be closed in the middle of a call: the call fails, and nothing else does', async () => {
     const { temporalAddress, namespace } = here.stack
     const between = await startSlowProxy(`http://${temporalAddress}`)
@@ -210,7 +210,7 @@ describe('a client whose server went away', () => {
       () => 'sent',
       () => 'failed',
     )
-    // Let it fail once: it is tried again out of a timer, on a connection that is closed by then.
+    // Let it fail once: a timer retries it, on a connection that is closed by then.
     await new Promise((resolve) => setTimeout(resolve, 50))
     await pawl.close()
     expect(await failed).toBe('failed')

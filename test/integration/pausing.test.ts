@@ -1,4 +1,4 @@
-// Pausing a session: the step in progress finishes, nothing new begins, and all that is accepted meanwhile takes effect afterwards.
+// Pausing a session: the step in progress finishes, nothing new begins, and everything accepted meanwhile takes effect afterwards.
 import { defineAgent, defineTool, ModelError } from 'pawl'
 import type { ResultTimeout, SessionHandle, SessionState } from 'pawl/client'
 import { scripted } from 'pawl/testing'
@@ -43,7 +43,7 @@ beforeAll(async () => {
 })
 afterAll(() => here?.stop())
 
-/** Pauses the session while it waits for its recovery; one that begins just before the pause is let through. */
+/** Pauses the session while it waits for its recovery. A recovery that begins just before the pause is let through. */
 async function pausedBeforeRecovery(session: SessionHandle): Promise<{ state: SessionState; dueAt: number }> {
   for (;;) {
     await until('it waits for its recovery', async () => (await session.state()).error?.nextAttemptAt)
@@ -85,7 +85,7 @@ describe.concurrent('a session that is paused', () => {
     expect(ofType(await eventsOf(session), 'session_unpaused')).toMatchObject([{ by: 'bob' }])
   })
 
-  it('during a call lets it finish, and begins none of those that follow', async () => {
+  it('during a call lets it finish, and starts none of the calls that follow', async () => {
     const door = gate()
     const { session, count } = player.play(here.pawl, {
       model: inOrder([use('put', 'a'), use('put', 'b')], 'done'),
@@ -103,7 +103,7 @@ describe.concurrent('a session that is paused', () => {
     expect(count('put')).toBe(2)
   })
 
-  it('while it is idle accepts messages, which one run sees once it is unpaused', async () => {
+  it('while it is idle accepts messages, and one run answers them once it is unpaused', async () => {
     const { session, requests } = player.play(here.pawl, { model: (request) => saidIn(request).join(', ') })
     await (await session.send('one')).result(TIMEOUT)
     await session.pause()
@@ -115,7 +115,7 @@ describe.concurrent('a session that is paused', () => {
     expect(await third.result(TIMEOUT)).toMatchObject({ run: 2, text: 'one, two, three' })
   })
 
-  it('answers that it is paused already, or not paused, and records nothing', async () => {
+  it('says that it is already paused, or not paused, and records nothing', async () => {
     const { session } = player.play(here.pawl, {})
     await (await session.send('one')).result(TIMEOUT)
     expect(await session.unpause({ by: 'ann' })).toEqual({ already: true })
@@ -169,7 +169,7 @@ describe.concurrent('a session that is paused', () => {
     expect(await (await session.send('two')).result(TIMEOUT)).toMatchObject({ text: 'two' })
   })
 
-  it('waits beyond the time of an automatic recovery, which is made once it is unpaused', async () => {
+  it('holds back an automatic recovery that is due until it is unpaused', async () => {
     let isBack = false
     const { id, session, requests } = patient.play(here.pawl, {
       model() {
@@ -191,7 +191,7 @@ describe.concurrent('a session that is paused', () => {
     expect(rows.recoveries.at(-1)).toMatchObject({ strategy: 'continue_run', outcome: 'completed', details: { automatic: true } })
   })
 
-  it('while it waits for a recovery: a message’s deadline that passes meanwhile ends the run without another model call', async () => {
+  it('while it waits for a recovery ends its run without another model call if a message’s deadline passes meanwhile', async () => {
     const { id, session, requests } = patient.play(here.pawl, {
       model() {
         throw new ModelError('overloaded_error', 'overloaded', { retryable: true })
@@ -205,16 +205,16 @@ describe.concurrent('a session that is paused', () => {
     expect(await until('the run has failed', async () => (await session.state()).error?.code === 'deadline_exceeded')).toBe(true)
     expect(requests).toHaveLength(asked)
     await rowsMatchEvents(here.stack, id)
-    // A person can continue it, or give it up.
+    // A person can continue or abandon it.
     await session.recover({ strategy: 'abandon', by: 'ann' })
     expect(await run.settled(TIMEOUT)).toMatchObject({ status: 'failed', code: 'deadline_exceeded' })
   })
 
-  it('has a fork that is not paused', async () => {
+  it('can be forked, and the fork is not paused', async () => {
     const { session } = player.play(here.pawl, { model: () => 'done' })
     await (await session.send('one')).result(TIMEOUT)
     await session.pause()
-    // Its model is played by the scene of a session with its id.
+    // The fork's model plays the scene of the session with the fork's id.
     const { id } = player.play(here.pawl, { model: (request) => saidIn(request).join(', ') })
     const copy = await session.fork({ id })
     expect(await copy.state()).not.toHaveProperty('paused')
@@ -222,7 +222,7 @@ describe.concurrent('a session that is paused', () => {
     expect(await session.state()).toMatchObject({ paused: {} })
   })
 
-  it('is listed as such', async () => {
+  it('is listed as paused', async () => {
     const { id, session } = player.play(here.pawl, {}, { tags: ['listed'] })
     const other = player.play(here.pawl, {}, { tags: ['listed'] })
     for (const one of [session, other.session]) await (await one.send('one')).result(TIMEOUT)
@@ -236,7 +236,7 @@ describe.concurrent('a session that is paused', () => {
 })
 
 describe.concurrent('a pause', () => {
-  it('holds up what a person approves meanwhile', async () => {
+  it('holds up a call that a person approves meanwhile', async () => {
     const session = here.pawl.session<typeof careful>(undefined, { agent: 'careful' })
     const run = await session.send('one')
     const waiting = await run.settled(TIMEOUT)
@@ -244,7 +244,7 @@ describe.concurrent('a pause', () => {
     await session.pause()
     await session.approve(call?.callId ?? '', { digest: call?.digest ?? '', by: 'ann' })
     expect(await session.state()).toMatchObject({ status: 'running', paused: {} })
-    // What a timeout says is read from the events, which are stored in the background.
+    // The timeout's message is based on the events, which are stored in the background.
     await until('a timeout says that it is paused', async () => {
       const { code, message } = (await run.result({ timeout: 500 }).catch((error: unknown) => error)) as ResultTimeout
       expect(code).toBe('result_timeout')
@@ -277,7 +277,7 @@ describe.concurrent('a pause', () => {
     expect(await held.result(TIMEOUT)).toMatchObject({ run: 2 })
     await until('it is closed', async () => (await session.state()).status === 'closed')
 
-    // Opened again for it, it stays open until it is asked to close.
+    // The pause reopens the session, which then stays open until it is asked to close.
     await session.pause({ by: 'ann' })
     expect(await session.state()).toMatchObject({ status: 'idle', paused: { by: 'ann' } })
     await session.close()
@@ -289,7 +289,7 @@ describe.concurrent('a pause', () => {
     expect(await run.result(TIMEOUT)).toMatchObject({ run: 3 })
   })
 
-  it('that opens a session which is about to close keeps it open until it is asked to close again', async () => {
+  it('that reopens a session about to close keeps it open until it is asked to close again', async () => {
     const proxy = await startSlowProxy(here.stack.databaseUrl)
     const slow = await deploy({ stack: { ...here.stack, databaseUrl: proxy.url } })
     await slow.startWorker({ agents: [player.agent] })
@@ -297,7 +297,7 @@ describe.concurrent('a pause', () => {
     await (await session.send('one')).result(TIMEOUT)
     proxy.delayMs = 500
     await session.close()
-    // What it has recorded is stored a second later: until then its workflow goes on.
+    // Its events are stored a second later. Until then its workflow keeps running.
     await until('it closes', async () => (await session.state()).status === 'closed')
     await session.pause({ by: 'ann' })
     await session.close()
@@ -310,7 +310,7 @@ describe.concurrent('a pause', () => {
     await proxy.close()
   })
 
-  it('is no time that counts towards the deadline of a run', async () => {
+  it('does not count towards the deadline of a run', async () => {
     const limited = stage({ name: 'limited', limits: { deadline: 4_000 } })
     const taskQueue = `${here.taskQueue}-limited`
     await here.startWorker({ agents: [limited.agent], taskQueue })
@@ -330,7 +330,7 @@ describe.concurrent('a pause', () => {
     expect(await run.settled(TIMEOUT)).toMatchObject({ status: 'completed', text: 'done' })
   })
 
-  it('survives continue-as-new, a restart of the worker, and a resumption from the store', async () => {
+  it('survives continue-as-new, a restart of the worker, and a resume from the store', async () => {
     const elsewhere = await deploy({ history: { events: 60 } })
     try {
       const actor = stage()

@@ -1,4 +1,4 @@
-// The inbox over all sessions, from the client and from the command line, and what people's words leave in SQL.
+// The inbox of all sessions, from the client and from the command line, and how SQL records what people decide.
 import { randomUUID } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -48,7 +48,7 @@ async function pending(options: PendingListOptions = {}): Promise<ListedPending[
   return items
 }
 
-/** A session that waits, and the inbox knows it. */
+/** A session that waits and is in the inbox. */
 async function waiting(id: string, scene: PeopleScene, options: { tags?: string[]; stage?: PeopleStage } = {}) {
   const { tags = [], stage = people } = options
   const { session } = stage.play(here.pawl, scene, { id, tags })
@@ -76,7 +76,7 @@ async function allStored(session: { id: string }): Promise<void> {
 }
 
 describe('the inbox', () => {
-  it('has every call that waits, with what a person needs to decide, the oldest first', async () => {
+  it('lists every waiting call, oldest first, with what a person needs to decide', async () => {
     const reason = `because ${WILD}`
     await waiting('inbox-a', { model: once(['pay', WILD, 5], ['form', 'b']), approval: () => reason }, { tags: ['vip', 'eu'] })
     await waiting('inbox-b', { model: once(['post', 'c'], ['look', 'x']), body: lost }, { tags: ['vip'] })
@@ -105,7 +105,7 @@ describe('the inbox', () => {
     expect(asked!.expiresAt!.getTime() - asked!.waitingSince.getTime()).toBe(24 * 3_600_000)
   })
 
-  it('is asked by kind, agent, tags and session, and by page', async () => {
+  it('can be filtered by kind, agent, tags and session, and read page by page', async () => {
     await waiting('page-a', { model: once(['pay', 'a'], ['pay', 'b'], ['form', 'c']) }, { tags: ['page', 'x'] })
     await waiting('page-b', { model: once(['form', 'd'], ['pay', 'e']) }, { tags: ['page'], stage: others })
     const of = async (options: PendingListOptions) => (await pending(options)).map(({ sessionId, callId }) => `${sessionId} ${callId}`)
@@ -126,7 +126,7 @@ describe('the inbox', () => {
     await expect(here.pawl.pending.list({ status: 'x' } as never)).rejects.toMatchObject({ code: 'invalid_option' })
   })
 
-  it('is left by what was decided, answered, resolved, expired, stopped, or only told to the model', async () => {
+  it('drops calls that were decided, answered, resolved, expired, stopped, or only reported to the model', async () => {
     const { session, run } = await waiting('leave-a', {
       model: once(['pay', 'a'], ['pay', 'b'], ['form', 'c'], ['hurry', 'd'], ['post', 'e'], ['mail', 'f']),
       body: lost,
@@ -143,7 +143,7 @@ describe('the inbox', () => {
     await session.resolve('t_1_1_4', 'skip')
     await run.result(TIMEOUT)
     await until('the inbox is empty', async () => (await pending({ session: 'leave-a' })).length === 0)
-    // One that its tool lets the model know of is nobody's to decide.
+    // If the tool says to tell the model about an unknown outcome, no person has to decide.
     expect((await session.toolCalls()).at(-1)).toMatchObject({ tool: 'mail', status: 'unknown' })
 
     const stopped = await waiting('leave-b', { model: once(['pay', 'a'], ['form', 'b']) })
@@ -152,13 +152,13 @@ describe('the inbox', () => {
     await until('the inbox is empty', async () => (await pending({ session: 'leave-b' })).length === 0)
   })
 
-  it('is left by all that a stopped run had asked for, and SQL says of each what became of it', async () => {
+  it('drops everything that a stopped run had asked for, and SQL says what became of each call', async () => {
     const { session, run } = await waiting('leave-c', { model: once(['post', 'a'], ['pay', 'b'], ['pay', 'c'], ['form', 'd']), body: lost })
     const [, asked, approved] = await until('it is lost', async () => {
       const all = await pendingOf(run)
       return all.some(({ kind }) => kind === 'unknown') && all
     })
-    // It has to wait for the effects before it.
+    // The approved call has to wait for the effects before it.
     await session.approve(approved!.callId, { digest: approved!.digest!, by: 'ann' })
     await session.interrupt()
     expect(await run.settled(TIMEOUT)).toMatchObject({ status: 'interrupted' })
@@ -175,15 +175,15 @@ describe('the inbox', () => {
       { tool: 'pay', status: 'skipped', error: { code: 'left_behind' }, approval: { decision: 'approved' } },
       { tool: 'form', status: 'skipped', error: { code: 'left_behind' }, approval: null },
     ])
-    // Nobody is asked, but whoever finds out may say so.
+    // No one is asked, but a person who finds out can still say so.
     await session.resolve('t_1_1_0', { happened: true, result: 'it did' }, { by: 'bob' })
     await allStored(session)
     expect((await session.toolCalls())[0]).toMatchObject({ tool: 'post', status: 'completed', result: 'it did' })
   })
 })
 
-describe('what people said', () => {
-  it('stands in SQL: who, when, what of, and why', async () => {
+describe('what people decided', () => {
+  it('is recorded in SQL: who decided, when, on which call, and why', async () => {
     const { session, run } = await waiting('said', {
       model: once(['pay', 'a', 9], ['pay', 'b'], ['hurry', 'c'], ['post', 'd']),
       approval: ({ what }) => `for ${what}`,
@@ -234,7 +234,7 @@ describe('what people said', () => {
 })
 
 describe('the command line', () => {
-  it('lists what is pending, and tells no terminal what to do', async () => {
+  it('lists what is pending, and prints no terminal control sequences', async () => {
     await waiting('cli-list', { model: once(['pay', WILD], ['form', 'b']) }, { tags: ['cli'] })
     const table = await cli('pending', '--tag', 'cli')
     expect(table.code).toBe(0)

@@ -1,4 +1,4 @@
-// Plans: the model's calls are answered by the workflow, every version is kept, done steps make checkpoints, and going back restores the plan.
+// Plans: the workflow answers the model's calls, every version is kept, finished steps make checkpoints, and going back restores the plan.
 import { tmpdir } from 'node:os'
 import { defineAgent, defineTool, ModelError, type ToolUseBlock } from 'pawl'
 import type { SessionHandle } from 'pawl/client'
@@ -58,7 +58,7 @@ async function activitiesOf(sessionId: string): Promise<string[]> {
 }
 
 describe.concurrent('a plan', () => {
-  it('is kept by the workflow, in the order of the calls, and each change is a version', async () => {
+  it('is kept by the workflow, changes in the order of the calls, and gets a version for each change', async () => {
     const { session, id, events, requests, text } = await played({
       model: inOrder(
         [setUp, use('look', 'flights'), update('book', 'in_progress'), use('put', 'the booking'), update('book', 'done', 'Code X7')],
@@ -101,7 +101,7 @@ describe.concurrent('a plan', () => {
     expect((await activitiesOf(id)).filter((type) => type === 'executeTool')).toHaveLength(2)
   })
 
-  it('answers what it refuses with an error result that says what to do', async () => {
+  it('refuses invalid changes with an error result that says what to do', async () => {
     const refused = [
       update('book', 'done'),
       call('plan_setup', { objective: 'o', steps: [STEPS[0], STEPS[0]] }),
@@ -135,7 +135,7 @@ describe.concurrent('a plan', () => {
     expect([await session.plan(), await session.plans()]).toEqual([null, []])
   })
 
-  it('waits for the effect before it, which waits for a person, and is changed after it', async () => {
+  it('is changed only after the effect before the change has completed', async () => {
     const opened = gate()
     const { session } = planner.play(here.pawl, {
       model: inOrder([setUp, use('put', 'the booking'), update('book', 'done')], 'done'),
@@ -168,7 +168,7 @@ describe.concurrent('a step that becomes done', () => {
     ])
     const before = (seq: number) => events.find((event) => event.seq === seq - 1)
     expect(before(made[0]?.seq ?? 0)).toMatchObject({ type: 'tool_completed', tool: 'look' })
-    // The time of a workflow task stands still.
+    // Time does not advance within a workflow task.
     const [, , , paid] = ofType(events, 'plan_changed')
     expect(made[1]?.at).toBe(paid?.at)
     expect(made[1]?.seq).toBe((paid?.seq ?? 0) + 2)
@@ -208,7 +208,7 @@ describe.concurrent('going back', () => {
       [2, false],
       [3, true],
     ])
-    // The model continues from there: the number is not used again.
+    // The model continues from there. The number of the archived version is not reused.
     await run(session, 'go on')
     expect(await session.plan()).toMatchObject({
       version: 4,
@@ -219,14 +219,14 @@ describe.concurrent('going back', () => {
     })
   })
 
-  it('to before the plan leaves none', async () => {
+  it('to before the plan leaves no plan', async () => {
     const { session } = await played(twoSteps)
     await session.rollback({ run: 1 })
     expect(await session.plan()).toBeNull()
     expect((await session.state()).plan).toMatchObject({ current: null, version: 3 })
   })
 
-  it('to repeat the newest run restores the plan before it', async () => {
+  it('to repeat the newest run restores the plan from before it', async () => {
     const { session } = await played(twoSteps)
     await run(session, 'another')
     expect(await statuses(session)).toEqual(['book done', 'pay done', 'go pending'])
@@ -239,7 +239,7 @@ describe.concurrent('going back', () => {
     ])
   })
 
-  it('does not concern a fork, which has the plan of its place, nor the session that it comes from', async () => {
+  it('by forking starts the fork with the plan of that checkpoint, and does not affect the source session', async () => {
     const { session, events } = await played(twoSteps)
     const [booked] = ofType(events, 'checkpoint_made')
     await until('the checkpoint is stored', async () => (await session.checkpoints()).length === 2)
@@ -256,7 +256,7 @@ describe.concurrent('a run that fails', () => {
     throw new ModelError('broken', 'broken', { retryable: false })
   }
 
-  it('keeps its plan, and abandoning it restores the plan before it', async () => {
+  it('keeps its plan, and abandoning the run restores the plan from before it', async () => {
     const { session } = planner.play(here.pawl, {
       model: (request) => {
         const answers = [[setUp], 'planned', [update('book', 'done')]] as const
@@ -275,7 +275,7 @@ describe.concurrent('a run that fails', () => {
     expect(started).toMatchObject({ strategy: 'abandon', by: 'ann', restored: { plan: { version: 1 } } })
   })
 
-  it('is restarted by its policy with the plan before it, and makes its plan again', async () => {
+  it('is restarted by its policy with the plan from before it, and sets up its plan again', async () => {
     let calls = 0
     const { session, events } = await played(
       {
@@ -314,7 +314,7 @@ describe.concurrent('a run that fails', () => {
 })
 
 describe.concurrent('a session whose workflow has ended', () => {
-  it('has its plan when it resumes, also where it ended within a turn that had changed it', async () => {
+  it('has its plan when it resumes, even if it ended during a turn that had changed the plan', async () => {
     const held = gate()
     const { session, id, requests } = planner.play(here.pawl, {
       model: inOrder([setUp, update('book', 'in_progress'), use('look', 'flights')], 'done'),
@@ -329,7 +329,7 @@ describe.concurrent('a session whose workflow has ended', () => {
     expect((await (await session.send('are you there')).result({ timeout: 30_000 })).text).toBe('done')
     held.open()
     expect(await statuses(session)).toEqual(['book in_progress', 'pay pending'])
-    // The model sees what it has changed, and that the lookup was cut off.
+    // The model sees its changes, and that the lookup was cut off.
     const results = resultsIn(requests.at(-1) ?? expect.fail('no request'))
     expect(results.map(({ isError }) => isError)).toEqual([false, false, true])
   })
@@ -354,7 +354,7 @@ describe('pawl plan', () => {
   })
 })
 
-it('an agent cannot have a tool with a name of the plan tools', () => {
+it('an agent cannot have a tool with the name of a plan tool', () => {
   const tool = defineTool({ name: 'plan_setup', description: 'Mine.', input: z.object({}), effect: 'read', execute: () => 'mine' })
   expect(() => defineAgent({ name: 'mine', instructions: '', model: scripted(() => ''), tools: [tool] })).toThrow(
     expect.objectContaining({

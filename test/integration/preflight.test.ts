@@ -1,4 +1,4 @@
-// `pawl preflight`: what a new build would do to the sessions that are open, found out before any of its workers runs.
+// `pawl preflight`: what a new build would do to the open sessions, checked before any of its workers runs.
 import { randomUUID } from 'node:crypto'
 import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -20,7 +20,7 @@ import { eventsIn, pawl as command } from './cli/processes.ts'
 
 const own = (name: string): string => fileURLToPath(new URL(`../support/own/${name}`, import.meta.url))
 
-/** Calls the tool that the message names, and ends with its result. */
+/** Calls the tool that the message names, and ends the run after its result. */
 const model = scripted(({ messages }) => {
   const last = [messages.at(-1)?.content ?? ''].flat().at(-1)
   const text = typeof last === 'object' && 'text' in last ? last.text : String(last)
@@ -35,7 +35,7 @@ const clerk = defineAgent({
   tools: [tool('look', { effect: 'read' }), tool('pay', { effect: 'external', approval: true } as never)],
 }) as Agent
 
-/** A build of the module: the same tools, with the given input of `pay`. */
+/** A build of the module: the same tools, with the given input schema for `pay`. */
 const moduleWith = (name: string, payInput: string, tools = 'look, pay'): string => `
 import { defineAgent, defineTool } from 'pawl'
 import { scripted } from 'pawl/testing'
@@ -105,11 +105,11 @@ async function isContinued(id: string): Promise<boolean> {
   return Boolean(events?.[0]?.workflowExecutionStartedEventAttributes?.continuedExecutionRunId)
 }
 
-/** The server's word for a queue of one worker. */
+/** The server's code for the task queue of a single worker. */
 const STICKY = 2
 /**
- * Whether its newest workflow task is done or open to any worker. One kept for the worker that had the session cached, or begun by it, soon
- * times out, which changes the history; events that arrived meanwhile may lie behind it.
+ * Whether the session's newest workflow task is done, or open to any worker. A task that is reserved for the worker that had the session
+ * cached, or was started by it, soon times out, which changes the history. Events that arrived meanwhile may come after it.
  */
 async function waitsForAnyWorker(id: string): Promise<boolean> {
   const { events } = await here.temporal.workflow.getHandle(`pawl:${id}`).fetchHistory()
@@ -121,7 +121,7 @@ async function waitsForAnyWorker(id: string): Promise<boolean> {
   return newest?.workflowTaskScheduledEventAttributes?.taskQueue?.kind !== STICKY
 }
 
-/** A preflight in this process, and what it told of each session. */
+/** Runs a preflight in this process, and also returns what it reported about each session. */
 async function checked(options: PreflightOptions = {}) {
   const { temporalAddress: address, namespace, databaseUrl: postgres } = here.stack
   const told: CheckedSession[] = []
@@ -148,15 +148,15 @@ describe('a preflight', () => {
     expect(await everything()).toEqual(before)
   })
 
-  it('names the first event that this build would make otherwise, which Temporal does not notice, without its content', async () => {
+  it('names the first event that this build would make differently, which Temporal does not notice, without its content', async () => {
     const { told, breaks } = await checked({ interceptors: interceptors('changed-content.js') })
     expect(breaks).toBeGreaterThanOrEqual(3)
     const idle = told.find(({ sessionId }) => sessionId === ids.idle)
     expect(idle).toMatchObject({ outcome: 'breaks', problem: { code: 'other_events', fromSeq: 2, toSeq: 2 } })
-    expect(idle?.problem?.message).toMatch(/Event 2 \(message_received\) has other values of: content\.$/)
+    expect(idle?.problem?.message).toMatch(/Event 2 \(message_received\) differs in: content\.$/)
   })
 
-  it('names the event of the history at which this build would do something else', async () => {
+  it('names the history event at which this build would do something else', async () => {
     const { problems } = await checked({ interceptors: interceptors('added-timer.js') })
     expect(problems.map(({ sessionId }) => sessionId).sort()).toEqual(all)
     for (const { problem } of problems) {
@@ -180,7 +180,7 @@ describe('a preflight', () => {
     expect(warnings[0]?.examples).toHaveLength(3)
   })
 
-  it('rejects with what its module cannot be loaded for', async () => {
+  it('rejects with the reason why its module cannot be loaded', async () => {
     await expect(checked({ module: join(folder, 'broken.mjs') })).rejects.toMatchObject({ name: 'WorkerError', code: 'module_failed' })
     await expect(checked({ module: join(folder, 'nobody.mjs') })).rejects.toMatchObject({ name: 'DeclarationError', code: 'no_agents' })
   })
@@ -214,7 +214,7 @@ describe('a preflight', () => {
     }
   })
 
-  /** The histories' lengths, and all rows that the store has of the sessions. */
+  /** The lengths of the histories, and the sessions' rows in the store. */
   async function everything() {
     const histories = await Promise.all(
       all.map(async (id) => {
@@ -229,8 +229,8 @@ describe('a preflight', () => {
   }
 })
 
-describe('a session that is no longer as it was listed', () => {
-  it('is read where it continued, and skipped if it has closed or its history is gone', async () => {
+describe('a session that has changed since it was listed', () => {
+  it('is read in its newest execution if it continued as new, and skipped if it has closed or has no history left', async () => {
     const session = `moving-${randomUUID()}`
     const workflowId = `pawl:${session}`
     const { temporal } = here
@@ -297,7 +297,7 @@ describe('pawl preflight', () => {
     expect(events[1]).toMatchObject({ sessions: 4, replays: 4, store: { missing: [] } })
   })
 
-  it('refuses what it does not understand', async () => {
+  it('refuses a missing module and an invalid option', async () => {
     expect(await run('nothing.mjs')).toMatchObject({ code: 1, stderr: expect.stringMatching(/^module_not_found: /) })
     expect(await run('--sample', 'some')).toMatchObject({ code: 1, stderr: expect.stringMatching(/^invalid_option: sample/) })
   })

@@ -1,4 +1,4 @@
-// External bodies that nobody saw die: `verify` is asked once they cannot be at work any more, counted from when their loss is known.
+// External bodies whose death went unnoticed: `verify` is called once they can no longer be running, counted from when their loss is known.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Agent, defineAgent, defineTool } from 'pawl'
 import { scripted } from 'pawl/testing'
@@ -41,7 +41,7 @@ function oneAtATime(): WorkerTuner {
   }
 }
 
-it('an external body that began late is not verified before its own time is over', { timeout: 90_000 }, async () => {
+it('an external body that started late is not verified before its own time is up', { timeout: 90_000 }, async () => {
   const [blocked, entered] = [gate(), gate()]
   const effects: string[] = []
   const verified: { happened: boolean }[] = []
@@ -99,7 +99,7 @@ it('an external body that began late is not verified before its own time is over
   await entered.pass()
   partition.begin()
   await here.startWorker({ agents: [agentOf('other')] })
-  // Else the server would keep the session for the worker that is cut off until that one's time is over too.
+  // Otherwise the server would reserve the session for the worker that is cut off until that worker's time is up, too.
   const { namespace } = here.stack
   await here.temporal.workflowService.resetStickyTaskQueue({ namespace, execution: { workflowId: `pawl:${session.id}` } })
   expect(await run.result({ timeout: 60_000 })).toMatchObject({ text: 'done' })
@@ -108,7 +108,7 @@ it('an external body that began late is not verified before its own time is over
   expect(ofType(await eventsOf(session), 'tool_resolved')).toMatchObject([{ by: 'verify', happened: true }])
 })
 
-it('a session whose workflow was ended within an external body asks about it once its time is over, counted from the new start', async () => {
+it('a session whose workflow ended during an external body calls verify once the body’s time is up, counted from the resume', async () => {
   const entered = gate()
   const at = { verified: 0 }
   const pay = defineTool({
@@ -134,7 +134,7 @@ it('a session whose workflow was ended within an external body asks about it onc
   const run = await session.send('pay')
   await entered.pass()
   await here.temporal.workflow.getHandle(`pawl:${session.id}`).terminate('a test')
-  // Longer than the body's time, counted from its beginning.
+  // Longer than the body may take, counted from its start.
   await sleep(6_500)
   await session.send('and on')
   expect(await run.result({ timeout: 30_000 })).toMatchObject({ text: 'done' })

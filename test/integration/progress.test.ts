@@ -1,4 +1,4 @@
-// What a call reports: `ctx.progress`, `ctx.lastProgress`, `ctx.milestone` and `ctx.emit`, where it is seen and whom it reaches.
+// What a call reports: `ctx.progress`, `ctx.lastProgress`, `ctx.milestone` and `ctx.emit`, where it shows up and who receives it.
 import { randomUUID } from 'node:crypto'
 import { type Agent, defineAgent, defineTool, type Json, type ToolContext, type Verdict } from 'pawl'
 import type { SessionHandle } from 'pawl/client'
@@ -67,7 +67,7 @@ afterAll(async () => {
   await here?.stop()
 })
 
-/** A session whose agent calls a tool that does this. */
+/** A session whose agent calls a tool with this body. */
 function open(agent: string, body: Body, verify?: (ctx: ToolContext) => Verdict<unknown>): SessionHandle {
   const session = here.pawl.session(`p-${randomUUID()}`, { agent })
   bodies.set(session.id, { body, ...(verify && { verify }) })
@@ -81,7 +81,7 @@ async function play(agent: string, body: Body, verify?: (ctx: ToolContext) => Ve
   return { session, text, events, said: ofType(events, 'tool_progress').map(({ attempt, value }) => [attempt, value]) }
 }
 
-/** What the ledger's row of the session's first call has. */
+/** The ledger row of the session's first call. */
 async function row(session: SessionHandle): Promise<{ status?: string; attempt?: number; progress?: Json; milestones?: string[] }> {
   const { rows } = await sql.query(
     `select status, attempt, progress, milestones from pawl.tool_calls where session_id = $1 order by call_id`,
@@ -90,8 +90,8 @@ async function row(session: SessionHandle): Promise<{ status?: string; attempt?:
   return (rows[0] as object | undefined) ?? {}
 }
 
-describe.concurrent('what a tool says of its progress', () => {
-  it('is an event when its attempt ends, and stays in the ledger', async () => {
+describe.concurrent('a tool’s progress', () => {
+  it('becomes an event when its attempt ends, and stays in the ledger', async () => {
     const { session, said } = await play('read', (ctx) => {
       ctx.progress({ page: 1 })
       ctx.progress({ page: 2 })
@@ -102,7 +102,7 @@ describe.concurrent('what a tool says of its progress', () => {
     expect(await row(session)).toMatchObject({ progress: { page: 2 } })
   })
 
-  it('stands in the ledger while the call runs, the newest of it, also what Postgres cannot hold as it is', async () => {
+  it('shows its newest value in the ledger while the call runs, even if Postgres cannot hold it as it is', async () => {
     const more = gate()
     const end = gate()
     const session = open('idempotent', async (ctx) => {
@@ -125,7 +125,7 @@ describe.concurrent('what a tool says of its progress', () => {
     expect(ofType(await eventsOf(session), 'tool_progress')).toMatchObject([{ attempt: 1, value: { page: 500 } }])
   })
 
-  it('is shown once the store can be written, where it could not be when the call began', async () => {
+  it('is shown once the store can be written, even if it could not be when the call began', async () => {
     const schema = `progress_${randomUUID().replaceAll('-', '').slice(0, 16)}`
     const own = await deploy({ schema })
     const end = gate()
@@ -138,7 +138,7 @@ describe.concurrent('what a tool says of its progress', () => {
       }
       await (await play(() => 'made the tables')).run.result({ timeout: 30_000 })
       await until('the store is there', async () => (await own.pawl.sessions.list()).items.length === 1)
-      // What a sequence counts is not taken back with the statement that is refused.
+      // A sequence keeps its count although the refused statement is rolled back.
       await sql.query(`create sequence ${schema}.refusals;
         create function ${schema}.refuse() returns trigger language plpgsql as $$ begin
           perform nextval('${schema}.refusals'); raise exception 'refused'; end $$;
@@ -163,7 +163,7 @@ describe.concurrent('what a tool says of its progress', () => {
     }
   })
 
-  it('reaches the attempts after one that threw, until one says something newer', async () => {
+  it('reaches the attempts after one that threw, until one reports something newer', async () => {
     const found: unknown[] = []
     const { said } = await play('idempotent', (ctx) => {
       found.push(ctx.lastProgress)
@@ -179,7 +179,7 @@ describe.concurrent('what a tool says of its progress', () => {
     ])
   })
 
-  it('reaches the attempt after one that was timed out', async () => {
+  it('reaches the attempt after one that timed out', async () => {
     const found: unknown[] = []
     const { text } = await play('hasty', (ctx) => {
       found.push(ctx.lastProgress)
@@ -217,7 +217,7 @@ describe.concurrent('what a tool says of its progress', () => {
     expect(found).toEqual([undefined, { sent: 3 }])
   })
 
-  it('may be null, and is given to the next attempt as null', async () => {
+  it('may be null, and reaches the next attempt as null', async () => {
     const found: unknown[] = []
     await play('read', (ctx) => {
       found.push(ctx.lastProgress)
@@ -251,7 +251,7 @@ describe.concurrent('what a tool says of its progress', () => {
 })
 
 describe.concurrent('a milestone', () => {
-  it('is an event, once an attempt, and stands in the ledger', async () => {
+  it('becomes one event per attempt, and is in the ledger', async () => {
     const { session, events } = await play('read', (ctx) => {
       ctx.milestone('half')
       ctx.milestone('half')
@@ -264,7 +264,7 @@ describe.concurrent('a milestone', () => {
     expect((await row(session)).milestones).toEqual(expect.arrayContaining(['half', 'most']))
   })
 
-  it('that the agent’s checkpoints wait for makes one, and no other does', async () => {
+  it('that the agent’s checkpoint policy names makes a checkpoint, and no other does', async () => {
     const { session, events } = await play('marked', (ctx) => {
       ctx.milestone(ctx.callId === 't_1_1_0' ? 'half' : 'most')
       return ctx.callId
@@ -322,7 +322,7 @@ describe.concurrent('a custom event', () => {
     ])
   })
 
-  it('is in the feed, exactly as it was reported, even if Postgres cannot hold it in jsonb', async () => {
+  it('is in the feed exactly as it was reported, even if Postgres cannot hold it in jsonb', async () => {
     const data = { note: 'a\0b \ud800' }
     const { session } = await play('external', (ctx) => {
       ctx.emit('odd', data)
@@ -337,7 +337,7 @@ describe.concurrent('a custom event', () => {
     expect(told).toMatchObject([{ type: 'emitted', name: 'odd', data }])
   })
 
-  it('that the agent’s checkpoints wait for makes one', async () => {
+  it('that the agent’s checkpoint policy names makes a checkpoint', async () => {
     const { events } = await play('marked', (ctx) => {
       ctx.emit('packed')
       ctx.emit('shipped')

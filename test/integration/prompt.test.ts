@@ -1,4 +1,4 @@
-// The prompt: instructions and sections are rendered from the session alone, come where the provider's cache wants them, and have a digest.
+// The prompt: instructions and sections are rendered from the session alone, go where the provider's cache wants them, and have a digest.
 import Anthropic from '@anthropic-ai/sdk'
 import { LLMock } from '@copilotkit/aimock'
 import { defineAgent, sections, type ModelRequest, type ToolUseBlock } from 'pawl'
@@ -72,12 +72,12 @@ function lastTextOf({ messages }: ModelRequest): string {
   return typeof content === 'string' ? content : last?.type === 'text' ? last.text : ''
 }
 
-/** What of a request the prompt is rendered into. */
+/** The parts of a request that the prompt is rendered into. */
 const promptOf = (request: ModelRequest) => ({ system: request.system, last: lastTextOf(request), volatileBlocks: request.volatileBlocks })
 
 const MADE = inOrder([setUp, noted], [booked, use('look', 'flights')], 'done')
 
-it('shows what was planned, done and noted, after all that was said', async () => {
+it('the prompt shows what was planned, done and noted, placed after the whole conversation', async () => {
   const { session, requests } = worker.play(here.pawl, { model: MADE })
   await (await session.send('go')).result({ timeout: 30_000 })
   expect(requests.map(promptOf)).toEqual([
@@ -97,13 +97,13 @@ it('shows what was planned, done and noted, after all that was said', async () =
       volatileBlocks: 1,
     },
   ])
-  // They are in that request alone: no earlier message has them, and none is stored.
+  // The sections are in that request alone: no earlier message has them, and none is stored.
   const texts = (request: ModelRequest) => JSON.stringify(request.messages).split('From the system').length - 1
   expect(requests.map(texts)).toEqual([1, 1, 1])
   expect(JSON.stringify(await session.messages())).not.toContain('From the system')
 })
 
-it('is rendered to the same bytes for a session that was resumed and for one that was not', async () => {
+it('the prompt is rendered to the same bytes for a session that was resumed and for one that was not', async () => {
   const fresh = worker.play(here.pawl, { model: MADE })
   await (await fresh.session.send('go')).result({ timeout: 30_000 })
 
@@ -122,12 +122,12 @@ it('is rendered to the same bytes for a session that was resumed and for one tha
 })
 
 describe('the system prompt', () => {
-  it('stays the same to the byte from turn to turn, while what it does not show changes', async () => {
+  it('stays the same byte for byte from turn to turn, while what it does not show changes', async () => {
     const { session, requests } = steady.play(here.pawl, { model: inOrder([noted], [use('put', 'it')], 'done') })
     await (await session.send('go')).result({ timeout: 30_000 })
     expect(new Set(requests.map(({ system }) => system))).toEqual(new Set(['Play.']))
     expect(new Set(requests.map(({ tools }) => JSON.stringify(tools))).size).toBe(1)
-    // An agent with memory shows it, unless told otherwise.
+    // An agent with memory shows its memory, unless configured otherwise.
     expect(requests.map((request) => lastTextOf(request).includes('Window seat.'))).toEqual([false, true, true])
   })
 
@@ -141,7 +141,7 @@ describe('the system prompt', () => {
   })
 })
 
-it('leaves all of the conversation to the provider’s cache, although its sections change with every call', async () => {
+it('the prompt leaves the whole conversation to the provider’s cache, although its sections change with every call', async () => {
   const append = (n: number) => ({
     toolCalls: [{ name: 'memory_append', arguments: JSON.stringify({ block: 'notes', content: `Fact ${n}.` }), id: `toolu_${n}` }],
   })
@@ -158,8 +158,8 @@ it('leaves all of the conversation to the provider’s cache, although its secti
   const uses = cacheUses(sent)
   const [first] = uses
   expect(first?.read).toBe(0)
-  // Each call reads what the one before has written: all but its sections.
+  // Each call reads what the previous one wrote: everything but its sections.
   expect(uses.slice(1).map(({ read }) => read)).toEqual(uses.slice(0, -1).map(({ written }) => written))
-  // What no later request can read is not written.
+  // Nothing is written that no later request can read.
   for (const { written, all } of uses) expect(all - written).toBeLessThan(250)
 })

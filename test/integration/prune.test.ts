@@ -1,4 +1,4 @@
-// Pruning: closed sessions leave their messages to the archive, keep their numbers, and nobody has to wait for it.
+// Pruning: closed sessions move their messages to the archive and keep their numbers, and no other session has to wait for it.
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { openStore, type Store } from '../../src/store/index.ts'
 import type { PruneOptions } from '../../src/client/index.ts'
@@ -29,7 +29,7 @@ afterAll(async () => {
   await schema?.close()
 })
 
-/** A session with a run of one tool call for each of the messages. */
+/** A session with one run for each message, each with one tool call. */
 async function talked(...messages: string[]): Promise<Played> {
   const played = player.play(here.pawl, {
     model: (request) => (answersIn(request) % 2 === 0 ? [use('put', 'it')] : `answer to ${saidIn(request).at(-1)?.slice(0, 20)}`),
@@ -49,12 +49,12 @@ async function closed(...messages: string[]): Promise<Played> {
 async function close({ id, session }: Played): Promise<void> {
   await session.close()
   await until('it is closed in the store', async () => (await store.lists.session(id))?.status === 'closed')
-  // Until its workflow has ended, too, what is said is still said to that one.
+  // Until its workflow has ended, too, messages still go to that workflow.
   await until('it has ended', async () => (await here.temporal.workflow.getHandle(`pawl:${id}`).describe()).status.name !== 'RUNNING')
 }
 
 describe('a session that closed long ago', () => {
-  it('leaves its messages to the archive and keeps a row with its numbers', async () => {
+  it('moves its messages to the archive and keeps a row with its numbers', async () => {
     const { id } = await closed('one', 'two')
     const messages = await schema.query(
       'select seq, message_id, run, turn, role, kind, content, metadata, position, ordinal, at, call_ids from {schema}.messages where session_id = $1 order by seq',
@@ -95,7 +95,7 @@ describe('a session that closed long ago', () => {
     expect(await here.pawl.prune({ olderThan: '90d' })).toMatchObject({ sessions: 0, rows: {} })
   })
 
-  it('goes on with its numbers when somebody speaks to it again, and can be pruned again', async () => {
+  it('continues with its numbers when it receives a message, and can be pruned again', async () => {
     const played = await closed('one', 'two')
     await schema.age([played.id], 100)
     await here.pawl.prune({ olderThan: '90d' })
@@ -110,7 +110,7 @@ describe('a session that closed long ago', () => {
     expect(Number(after?.checkpoint)).toBeGreaterThan(Number(before?.checkpoint))
     await close(played)
     await schema.age([played.id], 100)
-    // What was pruned before was so at a time that the clock of this test had not yet moved back to.
+    // The session was aged, but its earlier pruning was not: move that back, too, so that it comes before the session's last update.
     await schema.query(`update {schema}.sessions set pruned_at = pruned_at - interval '200 days' where session_id = $1`, [played.id])
     expect(await here.pawl.prune({ olderThan: '90d' })).toMatchObject({ sessions: 1 })
     const said = await schema.query(
@@ -120,7 +120,7 @@ describe('a session that closed long ago', () => {
     expect(said.map(({ text }) => text)).toEqual(['one', 'two', 'three'])
   })
 
-  it('cannot be forked any more, and that changes nothing', async () => {
+  it('can no longer be forked, and the attempt changes nothing', async () => {
     const { id, session } = await closed('one')
     await schema.age([id], 100)
     await here.pawl.prune({ olderThan: '90d' })
@@ -132,8 +132,8 @@ describe('a session that closed long ago', () => {
   })
 })
 
-describe('what stays', () => {
-  it('open sessions, however old, and closed ones that are young, to the last row', async () => {
+describe('pruning keeps', () => {
+  it('open sessions, however old, and recently closed ones, to the last row', async () => {
     const open = await talked('still open')
     const young = await closed('just closed')
     const old = await closed('to go')
@@ -144,11 +144,11 @@ describe('what stays', () => {
     expect(await schema.everything(kept)).toEqual(before)
     expect((await store.lists.session(old.id))?.status).toBe('closed')
     expect(await store.events(old.id)).toEqual([])
-    // It goes on as if nothing had been.
+    // The open session continues as if nothing had happened.
     expect(await (await open.session.send('again')).result({ timeout: 30_000 })).toMatchObject({ run: 2 })
   })
 
-  it('everything, in a dry run', async () => {
+  it('everything in a dry run', async () => {
     const { id } = await closed('one', 'two')
     await schema.age([id], 100)
     const before = await schema.everything()
@@ -159,10 +159,10 @@ describe('what stays', () => {
     await here.pawl.prune({ olderThan: '90d' })
   })
 
-  it('a closed session that somebody is just opening again', async () => {
+  it('a closed session that is just being reopened', async () => {
     const { id } = await closed('one')
     await schema.age([id], 100)
-    // What its workflow does when it reads what is stored.
+    // As its workflow does when it reads the stored events.
     await schema.query('update {schema}.sessions set flushed_at = now() where session_id = $1', [id])
     expect(await here.pawl.prune({ olderThan: '90d' })).toMatchObject({ sessions: 0 })
     await schema.age([id], 1)
@@ -184,7 +184,7 @@ describe('batches', () => {
     expect(await here.pawl.prune({ olderThan: '90d', batch: 2 })).toMatchObject({ sessions: 3, stopped: false })
   })
 
-  it('leave a session whose row is locked for the next time', async () => {
+  it('skip a session whose row is locked, and the next pruning prunes it', async () => {
     const [held, free] = await Promise.all([closed('held'), closed('free')])
     await schema.age([held.id, free.id], 100)
     const holder = await schema.connection()
@@ -201,13 +201,13 @@ describe('batches', () => {
     expect(await here.pawl.prune({ olderThan: '90d' })).toMatchObject({ sessions: 1 })
   })
 
-  it('hold up nobody else: other sessions are stored while a batch is in the middle of its transaction', async () => {
+  it('hold up no other work: other sessions are stored while a batch is in the middle of its transaction', async () => {
     const [old, busy] = await Promise.all([closed('old'), talked('busy')])
     await schema.age([old.id], 100)
     const holder = await schema.connection()
     let pruning: Promise<unknown> | undefined
     try {
-      // The batch comes as far as this message, and waits there with all the locks that it has.
+      // The batch gets as far as this message, and waits there with all the locks that it holds.
       await holder.query('begin')
       await holder.query(`select 1 from "${schema.name}".messages where session_id = $1 for update`, [old.id])
       pruning = here.pawl.prune({ olderThan: '90d' })
@@ -229,7 +229,7 @@ describe('batches', () => {
 })
 
 describe('the archive', () => {
-  it('is kept for its own time, with the large values that its messages refer to, and then goes', async () => {
+  it('is kept for its own retention time, with the large values that its messages refer to, and is then deleted', async () => {
     const { id } = await closed(BIG, 'small')
     const blobs = async (): Promise<number> =>
       Number((await schema.query('select count(*) as n from {schema}.blobs where session_id = $1', [id]))[0]?.n)
@@ -238,7 +238,7 @@ describe('the archive', () => {
     const report = await here.pawl.prune({ olderThan: '90d', archiveRetention: '365d' })
     expect(report).toMatchObject({ sessions: 1, archive: { messages: 0, blobs: 0 } })
     expect(await blobs()).toBe(1)
-    // A value that was stored just now may be one whose message is on its way.
+    // A value that was stored just now may belong to a message that has yet to be stored.
     await schema.query(`update {schema}.blobs set created_at = now() - interval '2 hours' where session_id = $1`, [id])
     await schema.query(`update {schema}.archived_messages set archived_at = now() - interval '366 days' where session_id = $1`, [id])
     const archived = Number((await schema.counts(id)).archived_messages)
@@ -249,7 +249,7 @@ describe('the archive', () => {
     expect(await schema.counts(id)).toEqual({ sessions: 1 })
   })
 
-  it('gives up old messages of a session that is still open, but no value that its events need', async () => {
+  it('drops old messages of a session that is still open, but no value that its events need', async () => {
     const played = await talked(BIG, 'two')
     const { id, session } = played
     await session.rollback({ run: 1 })
@@ -263,7 +263,7 @@ describe('the archive', () => {
   })
 })
 
-describe('bad input', () => {
+describe('pruning with', () => {
   it.each([
     [{ olderThan: 'yesterday' }, /olderThan is "yesterday"/],
     [{ olderThan: '0d' }, /olderThan is "0d"/],
@@ -272,7 +272,7 @@ describe('bad input', () => {
     [{ olderThan: '90d', batch: 0 }, /batch is 0/],
     [{ olderThan: '90d', batch: Number.NaN }, /batch is NaN/],
     [{ olderThan: '90d', by: '' }, /by is "": give text/],
-  ])('%j is refused, and nothing has changed', async (options, message) => {
+  ])('%j is refused, and changes nothing', async (options, message) => {
     const { id } = await closed('one')
     await schema.age([id], 100)
     const before = await schema.everything([id])
@@ -284,7 +284,7 @@ describe('bad input', () => {
     await here.pawl.prune({ olderThan: '90d' })
   })
 
-  it('a client without a side store says so', async () => {
+  it('a client that has no side store is refused, too', async () => {
     const without = await here.connect({ postgres: false })
     await expect(without.prune({ olderThan: '90d' })).rejects.toMatchObject({ code: 'no_store' })
   })
@@ -298,7 +298,7 @@ describe('pawl prune', () => {
   })
   const run = (...args: string[]) => runPawl(['prune', ...args, '--schema', schema.name], { cwd: process.cwd(), env: env() })
 
-  it('counts, prunes, and tells people and programs', async () => {
+  it('counts, prunes, and reports as text and as JSON', async () => {
     const { id } = await closed('one')
     await schema.age([id], 100)
     const counted = await run('--older-than', '90d', '--dry-run')
@@ -316,7 +316,7 @@ describe('pawl prune', () => {
     expect(await store.events(id)).toEqual([])
   })
 
-  it('refuses what makes no sense, with exit code 1', async () => {
+  it('refuses missing and invalid options with exit code 1', async () => {
     expect(await run()).toMatchObject({ code: 1, stderr: expect.stringContaining('--older-than') })
     expect(await run('--older-than', 'soon')).toMatchObject({ code: 1, stderr: expect.stringMatching(/^invalid_option: /) })
     expect(await run('--older-than', '90d', '--batch', 'many')).toMatchObject({

@@ -10,7 +10,7 @@ import { size } from '../support/sizes.ts'
 import { until } from '../support/until.ts'
 
 const SESSIONS = size(20, 100)
-/** What the provider asks for. */
+/** The wait that the provider asks for. */
 const RETRY_AFTER_MS = 4_000
 
 /** A provider with a limit: it refuses everything until `refusesUntil`. */

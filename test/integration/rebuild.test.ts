@@ -1,4 +1,4 @@
-// Rebuilding: the rows of sessions come back from Temporal's histories, all that those still have, and what they have not is named.
+// Rebuilding restores the rows of sessions from everything that Temporal's histories still have, and names what they no longer have.
 import { WorkflowNotFoundError } from '@temporalio/client'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import type { SessionEvent } from '../../src/session/events.ts'
@@ -15,7 +15,7 @@ const BATCH = 50
 /** Events of history at which sessions continue as new. */
 const DUE = size(250, 1_000)
 
-/** What a session's row says of the session as a whole. */
+/** What a session's row says about the session as a whole. */
 const NUMBERS =
   'session_id agent status epoch run turns input_tokens output_tokens flushed_seq digest checkpoint context tags parent forked_seq created_at updated_at'.split(
     ' ',
@@ -59,7 +59,7 @@ async function say({ id, session }: Played, text: string): Promise<void> {
   await stored(id)
 }
 
-/** The store has all that the workflow has, and nothing is under way. */
+/** Waits until the store has everything that the workflow has, and no run is in progress. */
 async function stored(id: string): Promise<void> {
   await until('everything is stored', async () => {
     const [state, row] = [await handleOf(id).query<{ seq: number; status: string }>('state'), await store.lists.session(id)]
@@ -73,7 +73,7 @@ async function close(played: Played): Promise<void> {
   await until('its workflow has ended', async () => (await handleOf(played.id).describe()).status.name === 'COMPLETED')
 }
 
-/** Makes the session continue as new while it is idle, by signals that mean nothing; a few at a time, for a slow machine. */
+/** Makes the idle session continue as new by sending signals that mean nothing, a few at a time for the sake of slow machines. */
 async function continueAsNew(id: string): Promise<void> {
   const seqNow = async (): Promise<number> => (await handleOf(id).query<{ seq: number }>('state')).seq
   const before = (await handleOf(id).describe()).runId
@@ -99,7 +99,7 @@ async function deleteExecution(id: string, runId: string): Promise<void> {
     namespace: here.stack.namespace,
     workflowExecution: { workflowId: `pawl:${id}`, runId },
   })
-  // An execution that has just closed is deleted half a minute later.
+  // Temporal deletes an execution that has just closed only half a minute later.
   const isGone = async (): Promise<boolean> => {
     try {
       await handleOf(id, runId).describe()
@@ -111,16 +111,16 @@ async function deleteExecution(id: string, runId: string): Promise<void> {
   await until('Temporal has deleted it', isGone, 90_000)
 }
 
-/** The session's rows but for those that say that a flush came late, which it did, beside the rebuild. */
+/** The session's rows without those that report a late flush: next to the rebuild, flushes did come late. */
 async function told(id: string): Promise<Record<string, unknown[]>> {
   const rows = await schema.everything([id])
   return { ...rows, errors: (rows.errors ?? []).filter((row) => (row as { context: string }).context !== 'checkpoint') }
 }
 
-/** Drops the schema and migrates anew. */
+/** Drops the schema and migrates it again. */
 async function wipe(): Promise<void> {
   await schema.drop()
-  // The first call finds that the tables are gone, the next one makes them.
+  // The first call finds the tables missing, and the next one creates them.
   await store.head('anybody').catch(() => undefined)
   expect(await store.head('anybody')).toBeNull()
 }
@@ -151,7 +151,7 @@ describe('after the schema was dropped', () => {
     for (const table of ['messages', 'tool_calls', 'errors', 'token_usage', 'checkpoints']) expect(before[table]!.length).toBeGreaterThan(0)
   })
 
-  it('all rows of open and closed sessions are as before, several executions deep', async () => {
+  it('a rebuild restores all rows of open and closed sessions, several executions deep', async () => {
     await wipe()
     const seen: string[] = []
     const report = await here.pawl.rebuild({ by: 'ops', onSession: ({ sessionId }) => seen.push(sessionId) })
@@ -168,7 +168,7 @@ describe('after the schema was dropped', () => {
     expect(await schema.everything(ids)).toEqual(before)
   })
 
-  it('one session alone is restored by its id', async () => {
+  it('a single session can be restored by its id', async () => {
     await wipe()
     const report = await here.pawl.rebuild({ session: resumed.id })
     expect(report).toMatchObject({ sessions: 1, restored: 1, failed: 0 })
@@ -185,7 +185,7 @@ describe('after the schema was dropped', () => {
     expect(await schema.everything(ids)).toEqual(before)
   })
 
-  it('it goes on beside sessions that are being talked to, and both write the same rows', async () => {
+  it('a rebuild can run next to sessions that receive messages, and both write the same rows', async () => {
     await wipe()
     const [report] = await Promise.all([
       here.pawl.rebuild(),
@@ -203,7 +203,7 @@ describe('after the schema was dropped', () => {
     expect(await told(long.id)).toEqual(rows)
   })
 
-  it('an open session that is spoken to restores its own chain by itself; one that was resumed needs the rebuild', async () => {
+  it('an open session that receives a message restores its own chain by itself; one that was resumed needs the rebuild', async () => {
     const idle = play()
     await say(idle, 'one')
     await say(resumed, 'three')
@@ -218,7 +218,7 @@ describe('after the schema was dropped', () => {
 })
 
 describe('a fork', () => {
-  it('is restored with its own copy of what it inherited, also when it is asked for alone', async () => {
+  it('is restored with its own copy of what it inherited, even if it alone is rebuilt', async () => {
     const source = play()
     await say(source, 'one')
     await say(source, 'two')
@@ -235,12 +235,12 @@ describe('a fork', () => {
   })
 })
 
-/** A replay may give another time than the task had, where a worker was slow. */
+/** If a worker was slow, a replay may record another time than the original task did. */
 const timeless = (event: SessionEvent) => ({ ...event, at: 0 })
 
-// Temporal takes its time with what has just closed.
-describe('what history does not have any more', { timeout: 300_000 }, () => {
-  it('is named by its events; the session goes on from the snapshot that the oldest execution began with', async () => {
+// Temporal takes a while to delete what has just closed.
+describe('what history no longer has', { timeout: 300_000 }, () => {
+  it('is reported by event number; the session continues from the snapshot that the oldest execution began with', async () => {
     const played = play()
     await say(played, 'one')
     await continueAsNew(played.id)
@@ -262,7 +262,7 @@ describe('what history does not have any more', { timeout: 300_000 }, () => {
     }
     expect(restored).toMatchObject({ origin_seq: String(base) })
 
-    // And again: nothing more is to be had, and it is said again.
+    // A second rebuild finds nothing more, and reports the same again.
     expect((await here.pawl.rebuild({ session: played.id })).incomplete).toMatchObject([
       { missing: [{ fromSeq: 1, toSeq: base }], events: 0 },
     ])
@@ -270,7 +270,7 @@ describe('what history does not have any more', { timeout: 300_000 }, () => {
     expect((await store.lists.session(played.id))?.run).toBe(3)
   })
 
-  it('so is what came before a session was resumed or forked: both go on from what their workflows had read then', async () => {
+  it('from before a resume or a fork is reported, too; both sessions continue from what their workflows had read then', async () => {
     const source = play()
     await say(source, 'one')
     const fork = player.play(here.pawl, { model: () => 'of the fork' }, { id: (await source.session.fork()).id })
@@ -297,7 +297,7 @@ describe('what history does not have any more', { timeout: 300_000 }, () => {
     await say(fork, 'three of the fork')
   })
 
-  it('large values, which only the store had, are named by their events', async () => {
+  it('includes large values, which only the store had; they are reported with their events', async () => {
     const played = play()
     await say(played, 'B'.repeat(200_000))
     const [blob] = await schema.query('select sha256, bytes::int as bytes from {schema}.blobs where session_id = $1', [played.id])
@@ -309,7 +309,7 @@ describe('what history does not have any more', { timeout: 300_000 }, () => {
     ])
   })
 
-  it('a hole between an old backup and the oldest execution is an error, and changes nothing', async () => {
+  it('is an error that changes nothing if it leaves a hole between an old backup and the oldest execution', async () => {
     const played = play()
     await say(played, 'one')
     const early = await store.entries(played.id, { limit: 3 })
@@ -326,8 +326,8 @@ describe('what history does not have any more', { timeout: 300_000 }, () => {
   })
 })
 
-describe('a rebuild that cannot be', () => {
-  it('says that no worker answers, and restores all once one does', async () => {
+describe('a rebuild that cannot be done', () => {
+  it('says that no worker answers, and restores everything once one does', async () => {
     const played = play()
     await say(played, 'one')
     await executionsOf(played.id, 1)
@@ -339,7 +339,7 @@ describe('a rebuild that cannot be', () => {
     expect(await here.pawl.rebuild({ session: played.id })).toMatchObject({ restored: 1 })
   })
 
-  it('says so of an unknown session, a bad id, and a client without a store', async () => {
+  it('says so for an unknown session, a bad id, and a client without a store', async () => {
     await expect(here.pawl.rebuild({ session: 'nobody-to-rebuild' })).rejects.toMatchObject({ code: 'session_not_found' })
     await expect(here.pawl.rebuild({ session: 'no id!' })).rejects.toMatchObject({ code: 'invalid_session_id' })
     await expect(here.pawl.rebuild({ by: '' })).rejects.toMatchObject({ code: 'invalid_option' })
@@ -347,7 +347,7 @@ describe('a rebuild that cannot be', () => {
     await expect(without.rebuild()).rejects.toMatchObject({ code: 'no_store' })
   })
 
-  it('finds no session where somebody only asked for one', async () => {
+  it('does not find a session that a client only asked for', async () => {
     await expect(here.pawl.session('only-asked-for').resume()).rejects.toMatchObject({ code: 'session_not_found' })
     await expect(here.pawl.rebuild({ session: 'only-asked-for' })).rejects.toMatchObject({ code: 'session_not_found' })
     const sessions: string[] = []
@@ -359,7 +359,7 @@ describe('a rebuild that cannot be', () => {
     const played = play()
     await say(played, 'one')
     await here.pawl.erase(played.id, { by: 'ops', force: true })
-    // Its history may be there for moments more.
+    // Its history may still be there for a moment.
     await here.pawl.rebuild({ session: played.id }).catch(() => undefined)
     expect(await schema.counts(played.id)).toEqual({ sessions: 1, audit: 1 })
   })
@@ -376,7 +376,7 @@ describe('pawl rebuild', () => {
       },
     })
 
-  it('restores and tells, to people and programs', async () => {
+  it('restores, and reports as text and as JSON', async () => {
     const played = play()
     await say(played, 'one')
     await executionsOf(played.id, 1)

@@ -1,4 +1,4 @@
-// How a session is taken out of `error` by somebody: the run started again from its messages, or given up.
+// How a person takes a session out of `error`: the run is continued, restarted from its messages, or abandoned.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ModelError } from 'pawl'
 import { RecoveryRefused } from 'pawl/client'
@@ -21,7 +21,7 @@ beforeAll(async () => {
 })
 afterAll(() => here?.stop())
 
-/** A model that makes these turns and then fails, until it is mended. */
+/** A model that makes these turns and then fails, until `mended` is set. */
 function failsAfter(turns: ScriptedAnswer[]): Scene & { mended?: boolean } {
   const script = inOrder(...turns)
   const scene: Scene & { mended?: boolean } = {
@@ -35,7 +35,7 @@ function failsAfter(turns: ScriptedAnswer[]): Scene & { mended?: boolean } {
 }
 
 describe('restart_run', () => {
-  it('takes the run’s messages again in a new run, and the model sees nothing of the failed one', async () => {
+  it('answers the run’s messages in a new run, and the model sees nothing of the failed one', async () => {
     const door = gate()
     const scene: Scene & { mended?: boolean } = failsAfter([[use('look', 'at it')]])
     scene.look = (_input, ctx) => door.pass(ctx.signal)
@@ -78,7 +78,7 @@ describe('restart_run', () => {
     expect(requests.at(-1)!.messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'user'])
   })
 
-  it('repeats no effect that the failed run has completed: it is replayed, and the model is told of it before', async () => {
+  it('does not repeat an effect that the failed run completed: it is replayed, and the model is told beforehand', async () => {
     const scene = failsAfter([[use('pay', 'it')], [use('look', 'around')]])
     const { session, id, requests, count } = player.play(here.pawl, scene)
     const run = await session.send('go')
@@ -94,7 +94,7 @@ describe('restart_run', () => {
     await rowsMatchEvents(here.stack, id)
   })
 
-  it('is refused while it is unknown whether a call has happened, and allowed once that is resolved', async () => {
+  it('is refused while it is unknown whether a call happened, and allowed once that is resolved', async () => {
     const failing = failsAfter([[use('wire', 'it')]])
     const lost: Scene & { mended?: boolean } = Object.assign(failing, {
       wire(): never {
@@ -114,13 +114,13 @@ describe('restart_run', () => {
     expect((await session.state()).status).toBe('error')
     await session.resolve('t_1_1_0', { happened: false })
     failing.mended = true
-    // Now there is a default.
+    // Now there is a default strategy.
     await session.recover()
     expect(await until('the new run has completed', () => run.result({ timeout: 2_000 }))).toMatchObject({ run: 2 })
     await rowsMatchEvents(here.stack, id)
   })
 
-  it('is allowed when only reads, and calls that failed before they began, were made', async () => {
+  it('is allowed if the run made only reads and calls that failed before they began', async () => {
     const scene = failsAfter([[use('look', 'at it'), use('nothing', 'at all'), { ...use('put', 'x'), input: { what: 7 } }]])
     const { session } = player.play(here.pawl, scene)
     const run = await session.send('go')
@@ -132,7 +132,7 @@ describe('restart_run', () => {
 })
 
 describe('continue_run', () => {
-  it('retries the failed step alone, and the run goes on', async () => {
+  it('retries only the failed step, and the run continues', async () => {
     const scene = failsAfter([[use('put', 'it')], [use('look', 'around')]])
     const { session, id, requests, count } = player.play(here.pawl, scene)
     const run = await session.send('go')
@@ -150,7 +150,7 @@ describe('continue_run', () => {
     await rowsMatchEvents(here.stack, id)
   })
 
-  it('is the default after a limit, and the limits of the build that serves then count', async () => {
+  it('is the default after a limit, and the limits of the build that now serves the agent apply', async () => {
     const own = await deploy()
     try {
       const short = stage({ name: 'limited', limits: { maxTurns: 2 } })
@@ -171,7 +171,7 @@ describe('continue_run', () => {
   })
 })
 
-it('restart_from_last_effect goes back to after the newest effect: later turns are archived, and the model never saw them', async () => {
+it('restart_from_last_effect goes back to just after the newest effect: later turns are archived and hidden from the model', async () => {
   const scene = failsAfter([[use('pay', 'it')], [use('look', 'here')], [use('look', 'there')]])
   const { session, id, requests, count } = player.play(here.pawl, scene)
   const run = await session.send('go')
@@ -187,7 +187,7 @@ it('restart_from_last_effect goes back to after the newest effect: later turns a
   await rowsMatchEvents(here.stack, id)
 })
 
-it('abandon archives what the run said; what users said stays, and the next run knows which effects there were', async () => {
+it('abandon archives what the run said; what users said stays, and the next run knows which effects the run had', async () => {
   const scene = failsAfter([[use('put', 'it')]])
   const { session, id, requests, count } = player.play(here.pawl, scene)
   await (await session.send('one')).settled({ timeout: 20_000 })
@@ -228,7 +228,7 @@ it('a session in error whose workflow has ended is still in error, and can be re
 })
 
 describe('regenerate', () => {
-  it('has the newest message answered again under the same intent: what was paid is not paid twice', async () => {
+  it('answers the newest message again under the same intent, so nothing is paid twice', async () => {
     const { session, id, requests, count } = player.play(here.pawl, {
       model: (request) => (answersIn(request) % 2 === 0 ? [use('pay', 'it')] : `answer ${requests.length}`),
     })
@@ -244,12 +244,12 @@ describe('regenerate', () => {
     expect(notesIn(requests.at(-1)!)).toHaveLength(1)
     expect(saidIn(requests.at(-1)!)).toEqual(['hello', 'pay'])
     await rowsMatchEvents(here.stack, id)
-    // And once more, of what was regenerated.
+    // A regenerated answer can be regenerated, too.
     await (await session.regenerate()).result({ timeout: 20_000 })
     expect(count('pay')).toBe(paid)
   })
 
-  it('repeats no refund that the run before it made, was restarted after, and regenerated', async () => {
+  it('does not repeat the refund of a failed run that was restarted and then regenerated twice', async () => {
     const scene = failsAfter([[use('pay', 'the refund')]])
     const { session, id, requests, count } = player.play(here.pawl, scene)
     await (await session.send('hello')).settled({ timeout: 20_000 })
@@ -274,21 +274,28 @@ describe('regenerate', () => {
     ])
   })
 
-  it('is refused where no message was answered yet', async () => {
+  it('is refused for a session that does not exist', async () => {
     const { session } = player.play(here.pawl, {})
     await expect(session.regenerate()).rejects.toMatchObject({ code: 'session_not_found' })
+  })
+
+  it('is refused once the only message was rolled back', async () => {
+    const { session } = player.play(here.pawl, { model: () => 'fine' })
+    await (await session.send('one', { messageId: 'one' })).result({ timeout: 20_000 })
+    await session.rollback({ message: 'one' })
+    await expect(session.regenerate()).rejects.toMatchObject({ code: 'run_not_found' })
   })
 })
 
 describe('rollback', () => {
-  it('lets a message that it removed be sent again with its id', async () => {
+  it('allows a message that it removed to be sent again with the same id', async () => {
     const { session, id, requests } = player.play(here.pawl, { model: () => 'fine' })
     await (await session.send('one', { messageId: 'one' })).result({ timeout: 20_000 })
     await (await session.send('two', { messageId: 'two' })).result({ timeout: 20_000 })
     await session.rollback({ message: 'two' })
     expect(await (await session.send('another two', { messageId: 'two' })).result({ timeout: 20_000 })).toMatchObject({ run: 3 })
     expect(saidIn(requests.at(-1)!)).toEqual(['one', 'another two'])
-    // What it kept is still known.
+    // The messages that it kept are still known.
     await session.send('one again', { messageId: 'one' })
     await (await session.send('three')).result({ timeout: 20_000 })
     expect(saidIn(requests.at(-1)!)).toEqual(['one', 'another two', 'three'])
@@ -300,7 +307,7 @@ describe('rollback', () => {
     expect(saidIn(requests.at(-1)!)).toEqual(['one', 'another two', 'three', 'four'])
   })
 
-  it('forgets the keys of effects that were undone outside, so that they can happen again', async () => {
+  it('can forget the keys of effects that were undone outside pawl, which can then happen again', async () => {
     const { session, count, requests } = player.play(here.pawl, {
       model: (request) => (answersIn(request) % 2 === 0 ? [use('put', 'it')] : 'done'),
     })
@@ -312,8 +319,8 @@ describe('rollback', () => {
   })
 })
 
-describe('two people in the same moment', () => {
-  it('recover a session once: the other is told that it is no longer in error', async () => {
+describe('two people at the same moment', () => {
+  it('recover a session only once: the other one is told that it is no longer in error', async () => {
     const other = await here.connect()
     const scene = failsAfter([[use('pay', 'it')], [use('look', 'around')]])
     const { session, id, count } = player.play(here.pawl, scene)
@@ -333,7 +340,7 @@ describe('two people in the same moment', () => {
     ])
   })
 
-  it('recover a session and take it back: what the run says after it was taken back is not recorded', async () => {
+  it('recover a session and roll it back: nothing that the run says after the rollback is recorded', async () => {
     const delays = Array.from({ length: 10 }, (_, index) => index * 30)
     await Promise.all(
       delays.map(async (delayMs) => {

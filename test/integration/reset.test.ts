@@ -13,7 +13,7 @@ import { size } from '../support/sizes.ts'
 import { gate, until } from '../support/until.ts'
 
 const TIMEOUT = { timeout: 40_000 }
-/** Events of history at which sessions continue as new, and more turns than that. */
+/** Events of history at which sessions continue as new, and enough turns to exceed them. */
 const DUE = size(200, 1_000)
 const TURNS = DUE / 5
 
@@ -50,7 +50,7 @@ async function resetBefore(activity: string, session: SessionHandle, which: 'fir
   })
 }
 
-/** The store has all that the workflow has, in one line, and nothing was set aside. */
+/** Expects that the store has everything that the workflow has, in one unbroken sequence, and that nothing was set aside. */
 async function expectOneStory(session: SessionHandle): Promise<void> {
   const { seq } = await session.state()
   await until('all is stored', async () => ((await store.head(session.id))?.seq ?? 0) >= seq)
@@ -60,7 +60,7 @@ async function expectOneStory(session: SessionHandle): Promise<void> {
 }
 
 describe('a session whose workflow is reset', () => {
-  it('to before a call that has completed does not repeat it, and the conversation continues', async () => {
+  it('to before a completed call does not repeat the call, and the conversation continues', async () => {
     const { session, requests, count } = player.play(here.pawl, { model: inOrder([use('pay', 'it')], 'paid', 'gladly') })
     expect(await (await session.send('pay')).result(TIMEOUT)).toMatchObject({ text: 'paid' })
     await resetBefore('executeTool', session)
@@ -72,7 +72,7 @@ describe('a session whose workflow is reset', () => {
     await expectOneStory(session)
   })
 
-  it('within an external body does not enter it again, and asks verify once its time is over', async () => {
+  it('during an external body does not enter it again, and calls verify once its time is up', async () => {
     const entered = gate()
     let entries = 0
     const wire = defineTool({
@@ -101,7 +101,7 @@ describe('a session whose workflow is reset', () => {
     await expectOneStory(session)
   })
 
-  it('in the middle of a run completes that run, without the effects that it has had', async () => {
+  it('in the middle of a run completes that run without repeating its effects', async () => {
     const held = gate()
     const { session, count } = player.play(here.pawl, {
       model: inOrder([use('pay', 'it')], [use('look', 'around')], 'all done'),
@@ -116,7 +116,7 @@ describe('a session whose workflow is reset', () => {
     await expectOneStory(session)
   })
 
-  it('to before messages were sent keeps them, once', async () => {
+  it('to before messages were sent keeps each of them once', async () => {
     const { session, requests } = player.play(here.pawl, {})
     for (const said of ['one', 'two', 'three']) await (await session.send(said)).result(TIMEOUT)
     await resetBefore('callModel', session)
@@ -126,7 +126,7 @@ describe('a session whose workflow is reset', () => {
     await expectOneStory(session)
   })
 
-  it('twice, and read back by another worker, tells one story', async () => {
+  it('twice, and then loaded by another worker, has one consistent history', async () => {
     const own = await deploy()
     try {
       const { session, requests, count } = player.play(own.pawl, { model: inOrder([use('pay', 'it')], 'paid', 'two', 'three', 'four') })
@@ -135,7 +135,7 @@ describe('a session whose workflow is reset', () => {
       const before = (await own.temporal.workflow.getHandle(`pawl:${session.id}`).describe()).runId
       await resetBefore('executeTool', session)
       await (await session.send('two')).result(TIMEOUT)
-      // Of the execution that the reset made, and then of the one before it.
+      // Resets the execution that the first reset made, and then the original one.
       await resetBefore('callModel', session, 'last')
       await (await session.send('three')).result(TIMEOUT)
       await resetBefore('callModel', session, 'first', before)
@@ -172,7 +172,7 @@ describe('a session whose workflow is reset', () => {
     }
   })
 
-  it('in an execution that continue-as-new has made, or in the one before it, resumes at its newest event', async () => {
+  it('in an execution that continue-as-new made, or in the one before it, resumes at its newest event', async () => {
     const { session, requests, count } = long.play(here.pawl, {
       model: (request) =>
         saidIn(request).length > 1 ? 'later' : answersIn(request) < TURNS ? [use('put', `${answersIn(request)}`)] : 'done',
@@ -189,7 +189,7 @@ describe('a session whose workflow is reset', () => {
     await expectOneStory(session)
   })
 
-  it('before anything of it was stored has lost nothing of its history', async () => {
+  it('before any of it was stored loses none of its history', async () => {
     const own = await deploy()
     try {
       const { session, requests } = player.play(own.pawl, {})

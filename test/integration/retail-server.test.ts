@@ -1,4 +1,4 @@
-// The retail workload's outside process: what it honours, what it repeats, and what it can be asked.
+// The retail workload's external process: what it honours, what it repeats, and what it can be asked.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type RetailClient, RetailError, connectRetail } from '../retail/client.ts'
 import { databaseHash, resultHash } from '../retail/database.ts'
@@ -31,7 +31,7 @@ describe.skipIf(!workloadIsThere)('the retail server', () => {
     expect((await client.report('fresh-b')).finalHash).toBe(databaseHash(readDatabase()))
   })
 
-  it('executes an idempotent tool once for a key, also when both requests are on their way', async () => {
+  it('executes an idempotent tool once per key, even if two requests are in flight at once', async () => {
     const { name, kwargs } = firstCall('modify_pending_order_items')
     const send = () => client.execute('idempotent', name, kwargs, { key: 'same' })
     const [one, two] = await Promise.all([send(), send()])
@@ -42,14 +42,14 @@ describe.skipIf(!workloadIsThere)('the retail server', () => {
     expect(replays).toBe(2)
   })
 
-  it('refuses a key that came before with another request', async () => {
+  it('refuses a key that was already used for a different request', async () => {
     const { name, kwargs } = firstCall('cancel_pending_order')
     await client.execute('reused', name, kwargs, { key: 'k' })
     const again = client.execute('reused', name, { ...kwargs, order_id: '#W0000000' }, { key: 'k' })
     await expect(again).rejects.toMatchObject({ constructor: RetailError, status: 422 })
   })
 
-  it('executes an external tool as often as it is asked, whatever the key', async () => {
+  it('executes an external tool on every request, whatever the key', async () => {
     const { name, kwargs } = firstCall('return_delivered_order_items')
     await client.execute('external', name, kwargs, { key: 'same' })
     const second = await client.execute('external', name, kwargs, { key: 'same' })
@@ -62,7 +62,7 @@ describe.skipIf(!workloadIsThere)('the retail server', () => {
     expect(replays).toBe(0)
   })
 
-  it('tells of an execution by its reference, and that there was none', async () => {
+  it('looks up an execution by its reference, and says if there was none', async () => {
     const { name, kwargs } = firstCall('exchange_delivered_order_items')
     expect(await client.lookUp('look-up', name, 'r1', {})).toBeNull()
     const text = await client.execute('look-up', name, kwargs, { key: 'r1' })
@@ -70,7 +70,7 @@ describe.skipIf(!workloadIsThere)('the retail server', () => {
     expect(await client.lookUp('look-up', name, 'r2', {})).toBeNull()
   })
 
-  it('answers a look-up only when the request that was cut off has had its effect', async () => {
+  it('answers a lookup only after the request that was cut off has taken effect', async () => {
     const { name, kwargs } = firstCall('exchange_delivered_order_items')
     const arrived = new Promise<void>((resolve) => server.onRequest(() => resolve()))
     const cut = new AbortController()

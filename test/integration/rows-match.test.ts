@@ -1,4 +1,4 @@
-// The comparison that other tests rely on: it agrees to a sound session, and notices whatever is wrong with any row.
+// The comparison that other tests rely on: it accepts a sound session, and notices any error in any row.
 import { ModelError } from 'pawl'
 import pg from 'pg'
 import { afterAll, beforeAll, expect, it } from 'vitest'
@@ -39,7 +39,7 @@ async function aSession(): Promise<string> {
   return id
 }
 
-it('a sound session matches, in every table', async () => {
+it('a sound session matches in every table', async () => {
   const { events, state, rows } = await rowsMatchEvents(here.stack, await aSession())
   expect(state).toMatchObject({ status: 'idle', run: 2 })
   expect(rows.events).toHaveLength(events.length)
@@ -53,11 +53,11 @@ async function say({ session }: Pick<Played, 'session'>, text: string): Promise<
   await (await session.send(text)).result({ timeout: 60_000 })
 }
 
-/** Two calls for whatever is said. */
+/** Two calls for every message. */
 const effects: Scene['model'] = ({ messages }) =>
   typeof messages.at(-1)?.content === 'string' ? [use('put', 'it'), use('look', 'here')] : 'done'
 
-it('one that went back matches, with what it left behind in the archive, and so does a fork of it', async () => {
+it('a session that was rolled back matches, with what it left in the archive, and so does a fork of it', async () => {
   const played = player.play(here.pawl, { model: effects })
   for (const text of ['one', 'two', 'three']) await say(played, text)
   await played.session.rollback({ run: 2, by: 'ann', reason: 'too far' })
@@ -74,7 +74,7 @@ it('one that went back matches, with what it left behind in the archive, and so 
   await rowsMatchEvents(here.stack, played.id)
 })
 
-it('one whose run was started again matches', async () => {
+it('a session whose run was restarted matches', async () => {
   let fails = true
   const played = player.play(here.pawl, {
     model: (request) => {
@@ -93,7 +93,7 @@ it('one whose run was started again matches', async () => {
   expect(rows.archived_messages).toMatchObject([{ why: 'restarted' }, { why: 'restarted' }])
 })
 
-it('one that goes on after its workflow was closed, or ended from outside in the middle of a call, matches', async () => {
+it('a session that continues after its workflow was closed, or terminated in the middle of a call, matches', async () => {
   const held = gate()
   const played = player.play(here.pawl, {
     model: effects,
@@ -114,7 +114,7 @@ it('one that goes on after its workflow was closed, or ended from outside in the
   expect(rows.recoveries.map(({ kind }) => kind)).toContain('session_resumed')
 })
 
-it('one in which people are asked matches while it waits, and once they have said', async () => {
+it('a session that asks people matches while it waits, and after they have decided', async () => {
   const { session, id } = people.play(here.pawl, {
     model: inOrder([use('pay', 'rent', 5), use('pay', 'tax', 6), use('wire', 'it'), use('look', 'here')], 'done'),
     body: (tool) => {

@@ -18,7 +18,7 @@ import { type Ended, runPawl } from './cli/processes.ts'
 
 const schema = `output_${randomUUID().replaceAll('-', '').slice(0, 16)}`
 
-/** What the schema makes of it is not what the model gives: a default, a transform, a date. */
+/** What the schema makes of it differs from what the model submits: a default, a transform, a date. */
 const REFUND = z.object({
   order: z.string().regex(/^A\d+$/, 'an order is an A and digits'),
   cents: z.number().int(),
@@ -98,19 +98,19 @@ const submit = (input: unknown): AssistantBlock[] => [
   { type: 'tool_use', id: 'toolu_o', name: 'submit_output', input: input as JsonObject },
 ]
 
-/** A model that gives these answers one after another, however often it is asked. */
+/** A model that returns these answers one after another, however often it is asked. */
 const says = (...answers: readonly ScriptedAnswer[]): Scene => ({ model: inOrder(...answers) })
 
 async function settle({ session }: Played, text = 'Refund order A7.', metadata: JsonObject = {}): Promise<RunSettled> {
   return (await session.send(text, { metadata })).settled({ timeout: 30_000 })
 }
 
-/** What the model was told last, whether as the result of a call or as a text. */
+/** What the model was told last, whether as the result of a call or as text. */
 function toldIn(request: ModelRequest | undefined): string {
   return JSON.stringify(request?.messages.at(-1)?.content)
 }
 
-/** Every call in a request has its result in the message after it, as the API demands. */
+/** Expects that every call in a request has its result in the message after it, as the API demands. */
 function expectValid({ messages }: ModelRequest): void {
   for (const [index, { role, content }] of messages.entries()) {
     if (role !== 'assistant' || typeof content === 'string') continue
@@ -122,7 +122,7 @@ function expectValid({ messages }: ModelRequest): void {
 }
 
 describe.concurrent('an output that matches', () => {
-  it('ends the run, as the schema made it of what the model gave', async () => {
+  it('ends the run in the form that the schema makes of the model’s answer', async () => {
     const played = player.play(here.pawl, says(submit({ ...GOOD, day: '2026-11-23' })))
     const result = await (await played.session.send('Refund order A7.')).result({ timeout: 30_000 })
     expect(result).toMatchObject({ run: 1, text: '', output: { ...OUTPUT, day: '2026-11-23T00:00:00.000Z' } })
@@ -155,7 +155,7 @@ describe.concurrent('an output that matches', () => {
   })
 })
 
-describe.concurrent('what is not the output', () => {
+describe.concurrent('an answer that is not a valid output', () => {
   it('goes back to the model with every issue, and the next answer may be right', async () => {
     const played = player.play(here.pawl, says(submit({ order: 'seven' }), submit(GOOD)))
     expect(await settle(played)).toMatchObject({ status: 'completed', output: OUTPUT })
@@ -168,13 +168,13 @@ describe.concurrent('what is not the output', () => {
     })
   })
 
-  it('is a text without the call: the model is told to make it', async () => {
+  it('may be text without the call: the model is told to make the call', async () => {
     const played = player.play(here.pawl, says('I refunded order A7.', submit(GOOD)))
     expect(await settle(played)).toMatchObject({ status: 'completed', output: OUTPUT })
     expect(toldIn(played.requests[1])).toMatch(/From the system.*call submit_output/)
   })
 
-  it('is an answer that was cut off: the model is told to be shorter', async () => {
+  it('may be one that was cut off: the model is told to be shorter', async () => {
     const cut = { content: submit(GOOD), stopReason: 'max_tokens' as const }
     const text = { content: [{ type: 'text' as const, text: 'I' }], stopReason: 'max_tokens' as const }
     const played = player.play(here.pawl, says(cut, text, submit(GOOD)))
@@ -182,7 +182,7 @@ describe.concurrent('what is not the output', () => {
     for (const request of played.requests.slice(1)) expect(toldIn(request)).toContain('cut off')
   })
 
-  it('is a call beside others: those are made, and the model has their results before it tries again', async () => {
+  it('may be a call among others: those are made, and the model has their results before it tries again', async () => {
     const played = player.play(here.pawl, says([use('put', 'money'), ...submit(GOOD)], submit(GOOD)))
     expect(await settle(played)).toMatchObject({ status: 'completed', output: OUTPUT })
     expect(played.count('put')).toBe(1)
@@ -192,23 +192,23 @@ describe.concurrent('what is not the output', () => {
     ])
   })
 
-  it('is one of more than 250,000 bytes', async () => {
+  it('may be one of more than 250,000 bytes', async () => {
     const played = player.play(here.pawl, says(submit({ ...GOOD, currency: 'x'.repeat(260_000) }), submit(GOOD)))
     expect(await settle(played)).toMatchObject({ status: 'completed', output: OUTPUT })
     expect(toldIn(played.requests[1])).toContain('the limit is 250000')
   })
 
-  it('is found by asynchronous checks, too, and by checks that throw', async () => {
+  it('is also found by asynchronous checks, and by checks that throw', async () => {
     const played = asynchronous.play(here.pawl, says(submit({ n: 9 }), submit({ n: 13 }), submit({ n: 8 })))
     expect(await settle(played)).toMatchObject({ status: 'completed', output: { n: 8 } })
     expect(played.requests.slice(1).map(toldIn)).toEqual([expect.stringContaining('too many'), expect.stringContaining('the check broke')])
   })
 })
 
-describe.concurrent('after three answers that went back', () => {
+describe.concurrent('a run whose answers go back to the model', () => {
   const FOUR = [submit(BAD), 'done', submit(BAD), submit(BAD)] as const
 
-  it('the fourth ends the run in invalid_output, with the last problem', async () => {
+  it('fails with invalid_output at the fourth, and reports the last problem', async () => {
     const played = player.play(here.pawl, says(...FOUR, submit(GOOD)))
     expect(await settle(played)).toMatchObject({
       status: 'failed',
@@ -222,7 +222,7 @@ describe.concurrent('after three answers that went back', () => {
     expect(error).not.toHaveProperty('nextAttemptAt')
   })
 
-  it('the run can be continued, and the model has three more', async () => {
+  it('can be continued after that, and the model gets three more', async () => {
     const played = player.play(here.pawl, says(...FOUR, submit(BAD), submit(BAD), submit(BAD), submit(GOOD)))
     const run = await played.session.send('Refund order A7.')
     expect(await run.settled({ timeout: 30_000 })).toMatchObject({ status: 'failed', code: 'invalid_output' })
@@ -233,7 +233,7 @@ describe.concurrent('after three answers that went back', () => {
     for (const request of played.requests) expectValid(request)
   })
 
-  it('the next message is answered by a run of its own, whose transcript is valid', async () => {
+  it('is followed by a separate run for the next message, whose transcript is valid', async () => {
     const played = player.play(here.pawl, says(...FOUR, submit(GOOD)))
     await settle(played)
     expect(await settle(played, 'Try A7.')).toMatchObject({ status: 'completed', run: 2, output: OUTPUT })
@@ -241,7 +241,7 @@ describe.concurrent('after three answers that went back', () => {
     expect(answersIn(played.requests.at(-1)!)).toBe(4)
   })
 
-  it('a refusal fails at once: it would not be shown to the model', async () => {
+  it('fails at once on a refusal, which would not be shown to the model', async () => {
     const refused = { content: [], stopReason: 'refusal' as const }
     const played = player.play(here.pawl, says(refused))
     expect(await settle(played)).toMatchObject({ status: 'failed', code: 'invalid_output', reason: expect.stringContaining('refused') })
@@ -250,7 +250,7 @@ describe.concurrent('after three answers that went back', () => {
 })
 
 describe.concurrent('hooks', () => {
-  it('of agentStop get the output, and those of the call run when the run has ended', async () => {
+  it('of agentStop get the output, and those of the call run once the run has ended', async () => {
     const played = hooked.play(here.pawl, says(submit(GOOD)))
     expect(await settle(played)).toMatchObject({ status: 'completed', output: OUTPUT })
     expect(stops.get(played.id)).toMatchObject([{ result: { output: OUTPUT, stopReason: 'tool_use' } }])
@@ -260,7 +260,7 @@ describe.concurrent('hooks', () => {
     ])
   })
 
-  it('of agentStop can let the run continue: the next output counts', async () => {
+  it('of agentStop can make the run continue, and then the next output counts', async () => {
     const played = hooked.play(here.pawl, says(submit(GOOD), submit({ ...GOOD, cents: 400 })))
     expect(await settle(played, 'Refund.', { checkTwice: true })).toMatchObject({ status: 'completed', output: { cents: 400 } })
     expect(toldIn(played.requests[1])).toContain('Look at the amount again.')

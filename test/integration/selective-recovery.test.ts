@@ -1,4 +1,4 @@
-// The recovery `selective`: of the calls of the turn that failed, some are kept, others skipped or made again.
+// The `selective` recovery: of the failed turn's calls, some are kept, others skipped or redone.
 import { ModelError, ToolError } from 'pawl'
 import { RecoveryRefused, type SessionHandle } from 'pawl/client'
 import type { ScriptedAnswer } from 'pawl/testing'
@@ -41,7 +41,7 @@ async function ledgerOf(session: SessionHandle) {
 const FOUR = [use('put', 'one'), use('look', 'two'), use('put', 'three'), use('wire', 'four')]
 
 describe('of the four calls of a turn', () => {
-  it('two are kept, one is skipped and one is made again, where the next model call failed', async () => {
+  it('two are kept, one is skipped and one is redone if the next model call failed', async () => {
     const scene = failsAfter(FOUR)
     const threw = new Set(['three', 'four'])
     scene.put = ({ what }) => {
@@ -60,7 +60,7 @@ describe('of the four calls of a turn', () => {
     }
     const run = await session.send('go')
     await door.reached
-    // A message that the next turn takes stays behind the results.
+    // A message for the next turn stays after the results.
     await session.send('and hurry')
     door.open()
     expect(await run.settled({ timeout: 20_000 })).toMatchObject({ status: 'failed', code: 'broken', strategy: 'manual' })
@@ -103,11 +103,11 @@ describe('of the four calls of a turn', () => {
       t_1_1_3: { status: 'unknown' },
       't_1_1_3#2': { status: 'completed' },
     })
-    // Had the first one taken effect after all, a downstream that knows the key would not repeat it.
+    // If the first call took effect after all, a downstream that knows the key does not repeat it.
     expect(ledger['t_1_1_3#2']?.key).toBe(ledger.t_1_1_3?.key)
   })
 
-  it('two are kept, one is skipped and one is made again, where the deadline came during the calls', async () => {
+  it('two are kept, one is skipped and one is redone if the deadline passed during the calls', async () => {
     const own = await deploy()
     try {
       const door = gate()
@@ -140,7 +140,7 @@ describe('of the four calls of a turn', () => {
 })
 
 describe('a completed effect', () => {
-  it('happens again only with force and a name; then the ledger has both, and the first key leads to the new result', async () => {
+  it('is repeated only with force and a name; the ledger then has both calls, and the first key leads to the new result', async () => {
     const scene = failsAfter([use('put', 'it')])
     let times = 0
     scene.put = () => `paid ${++times}`
@@ -174,8 +174,8 @@ describe('a completed effect', () => {
   })
 })
 
-describe('a choice that is not possible', () => {
-  it('is refused with a code and what is possible, recorded, and changes nothing', async () => {
+describe('an impossible choice', () => {
+  it('is refused with a code and the possible choices, is recorded, and changes nothing', async () => {
     const scene = failsAfter([use('put', 'one'), use('wire', 'two')])
     scene.wire = () => {
       throw new Error('lost')
@@ -205,7 +205,7 @@ describe('a choice that is not possible', () => {
   })
 })
 
-it('calls of an earlier run or turn are not the ones that failed', async () => {
+it('calls of an earlier run or turn cannot be chosen', async () => {
   let failsNow = false
   const { session, id, count } = player.play(here.pawl, {
     model(request) {
@@ -228,7 +228,7 @@ it('calls of an earlier run or turn are not the ones that failed', async () => {
     })
   }
   failsNow = false
-  // Two people choose in the same moment.
+  // Two people choose at the same moment.
   const other = (await here.connect()).session(id)
   const outcomes = await Promise.all(
     [session, other].map((one, index) => codeOf(one.recover({ redo: ['t_2_2_0'], force: true, by: `person ${index}` }))),
@@ -244,7 +244,7 @@ it('calls of an earlier run or turn are not the ones that failed', async () => {
   ])
 })
 
-it('a call that is being made again survives the restart of its worker', async () => {
+it('a call that is being redone survives a restart of its worker', async () => {
   const own = await deploy()
   try {
     const scene = failsAfter([use('put', 'it'), use('look', 'around')])
@@ -262,7 +262,7 @@ it('a call that is being made again survives the restart of its worker', async (
     const attempts = entries.length
     await session.recover({ redo: ['t_1_1_0'] })
     await until('it was tried', () => entries.length > attempts)
-    // From here on, so that a stop that takes long makes no difference.
+    // Changed before the stop, so that a slow stop makes no difference.
     scene.put = () => 'done at last'
     await worker.stop()
     await own.startWorker({ agents: [player.agent] })

@@ -1,4 +1,4 @@
-// Who serves what: agents and tools that no worker has, that only some have, and that are not the same in all builds.
+// Which workers serve what: agents and tools that no worker has, that only some have, and that differ between builds.
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Agent, defineAgent, defineTool, type ModelRequest, type Tool, ToolError } from 'pawl'
@@ -13,7 +13,7 @@ import { gate, until } from '../support/until.ts'
 
 const RETRY = { maxRetries: 5, baseDelay: 10 }
 
-/** A deployment of the test's own, gone when `work` has ended. */
+/** Runs `work` with a deployment of its own, which stops afterwards. */
 async function deployed(work: (own: Deployment) => Promise<void>): Promise<void> {
   const own = await deploy()
   try {
@@ -23,7 +23,7 @@ async function deployed(work: (own: Deployment) => Promise<void>): Promise<void>
   }
 }
 
-/** How many events the history has once it does not grow any more while others try again, which they do every second. */
+/** The number of events in the history once it stays the same while others retry, which they do every second. */
 function restingLength(own: Deployment, id: string): Promise<number> {
   const length = async (): Promise<number> => (await own.temporal.workflow.getHandle(`pawl:${id}`).describe()).historyLength
   return until('it only waits', async () => {
@@ -38,7 +38,7 @@ function build(name: string, answer: (request: ModelRequest) => ScriptedAnswer, 
 }
 
 describe.concurrent('an agent that no worker serves', () => {
-  it('puts the session into error after the grace time, which it leaves by itself once one does', () =>
+  it('puts the session into error after the grace period, until a worker serves it', () =>
     deployed(async (own) => {
       const [player, other] = [stage(), stage({ name: 'other' })]
       await own.startWorker({ agents: [other.agent] })
@@ -58,7 +58,7 @@ describe.concurrent('an agent that no worker serves', () => {
       expect(ofType(events, 'recovery_ended')).toMatchObject([{ strategy: 'automatic', run: 1 }])
     }))
 
-  it('costs no history while it is waited for, and can be given up: the run is interrupted and the session idle', () =>
+  it('adds no history while the session waits; abandoning the run interrupts it and leaves the session idle', () =>
     deployed(async (own) => {
       const [player, other] = [stage(), stage({ name: 'other' })]
       await own.startWorker({ agents: [other.agent] })
@@ -72,13 +72,13 @@ describe.concurrent('an agent that no worker serves', () => {
     }))
 })
 
-describe.concurrent('a tool that no worker has any more', () => {
+describe.concurrent('a tool that no worker has any longer', () => {
   const input = z.object({ what: z.string() })
   const put = (execute: NonNullable<Tool['execute']>): Tool =>
     defineTool({ name: 'put', description: 'put', input, effect: 'idempotent', retry: RETRY, execute })
   const script = inOrder([use('put', 'it')], (request) => `told: ${String(resultsIn(request)[0]?.content)}`)
 
-  it('is waited for, without history once the session is in error, and executed when somebody has it', () =>
+  it('is executed once a worker has it again; the wait adds no history once the session is in error', () =>
     deployed(async (own) => {
       const failing = gate()
       const name = `a-${randomUUID()}`
@@ -106,7 +106,7 @@ describe.concurrent('a tool that no worker has any more', () => {
     }))
 })
 
-/** The waits of a session's workflow, in order: how long each is, and whether it began before the one before it was over. */
+/** The waits of a session's workflow, in order: how long each is, and whether it began before the previous one ended. */
 async function waitsOf(own: Deployment, id: string): Promise<{ ms: number; overlaps: boolean }[]> {
   const { events } = await own.temporal.workflow.getHandle(`pawl:${id}`).fetchHistory()
   const pending = new Set<string>()
@@ -121,11 +121,11 @@ async function waitsOf(own: Deployment, id: string): Promise<{ ms: number; overl
   })
 }
 
-/** How long it is waited until the next ask; no other timer of these tests is as long. */
 const SESSIONS = size(20, 50)
+/** The pauses before the workflow asks again. No other timer of these tests has one of these lengths. */
 const WAITS = [50, 100, 200, 400, 800, 1_600, 3_200, 5_000]
 
-it('reads side by side that nobody serves wait together, and none makes the others wait longer', () =>
+it('parallel reads that no worker serves wait together, and none makes the others wait longer', () =>
   deployed(async (own) => {
     const READS = 12
     const name = `a-${randomUUID()}`
@@ -159,7 +159,7 @@ it('reads side by side that nobody serves wait together, and none makes the othe
   }))
 
 describe.concurrent('a tool that has become stricter since its call was resolved', () => {
-  it('runs by its new effect, with a key; repeated, it is not done again', () =>
+  it('runs with its new effect and a key, and a repeated call does not execute it again', () =>
     deployed(async (own) => {
       const name = `a-${randomUUID()}`
       const input = z.object({ what: z.string() })
@@ -203,7 +203,7 @@ describe.concurrent('a tool that has become stricter since its call was resolved
       ])
     }))
 
-  it('or whose schema has changed is resolved anew; arguments that do not fit any more are an error result', () =>
+  it('is resolved again if its schema has changed; arguments that no longer match become an error result', () =>
     deployed(async (own) => {
       const name = `a-${randomUUID()}`
       const failing = gate()
@@ -240,7 +240,7 @@ describe.concurrent('a tool that has become stricter since its call was resolved
     }))
 })
 
-it('a call whose outcome is unknown is verified also by a build with another schema', () =>
+it('a call whose outcome is unknown is verified even by a build with another schema', () =>
   deployed(async (own) => {
     const name = `a-${randomUUID()}`
     const pay = [use('pay', 'the bill')]
@@ -285,9 +285,9 @@ it('a call whose outcome is unknown is verified also by a build with another sch
     expect(paid).toEqual([])
   }))
 
-it(`two builds at once on one queue, ${SESSIONS} sessions: none is ever in error, and each effect is done once`, () =>
+it(`with two builds on one queue, none of ${SESSIONS} sessions is ever in error, and each effect happens once`, () =>
   deployed(async (own) => {
-    /** Puts, then stamps if the build that asks it has a stamp. */
+    /** Calls `put`, then `stamp` if the build that asks has that tool. */
     const script = (request: ModelRequest): ScriptedAnswer => {
       const turn = answersIn(request)
       if (turn < 2) return [use('look', `at ${turn}`), use('put', `thing ${turn}`)]

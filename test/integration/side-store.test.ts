@@ -1,4 +1,4 @@
-// The side store away: runs go on, answers come from the workflow, and afterwards every row is there, once.
+// While the side store is down, runs continue and answers come from the workflow. Afterwards every row is there, once.
 import pg from 'pg'
 import { startStack, type Stack } from 'pawl/testing'
 import { afterAll, beforeAll, expect, it } from 'vitest'
@@ -15,7 +15,7 @@ let player: Stage
 let store: Store
 
 beforeAll(async () => {
-  // Stopping and starting Postgres is nobody else's business.
+  // A stack of its own: other tests must not notice that Postgres stops and starts.
   stack = await startStack({ temporal: ['path', 'cache', 'download', 'go'], postgres: ['embedded'] })
   here = await deploy({ stack })
   player = stage()
@@ -45,7 +45,7 @@ async function everythingIsStored(id: string): Promise<void> {
   expect(calls.rows[0].n).toBe(ofType(events, 'tool_issued').length)
 }
 
-it('Postgres that is down when the worker starts stops nobody; the rows come when it does', async () => {
+it('a Postgres that is down when the worker starts stops no run; the rows are written once Postgres starts', async () => {
   await stack.postgres.stop()
   await here.startWorker({ agents: [player.agent] })
   const { session, id } = player.play(here.pawl, { model: (request) => (answersIn(request) ? 'done' : [use('put', 'it')]) })
@@ -56,7 +56,7 @@ it('Postgres that is down when the worker starts stops nobody; the rows come whe
   await everythingIsStored(id)
 })
 
-it('a session that may exist waits for the store before it answers, and loses nothing', async () => {
+it('a session that may already exist waits for the store before it answers, and loses nothing', async () => {
   await stack.postgres.stop()
   const { session, requests } = player.play(here.pawl, {})
   const run = await session.send('hello')
@@ -67,7 +67,7 @@ it('a session that may exist waits for the store before it answers, and loses no
   expect(saidIn(requests[0]!)).toEqual(['hello'])
 })
 
-it('Postgres stopped in the middle of a run and started again: the run finishes meanwhile, and every row is there once', async () => {
+it('a run finishes while Postgres is stopped in the middle of it, and every row is there once after Postgres starts again', async () => {
   const middle = gate()
   const { session, id, count } = player.play(here.pawl, {
     async model(request, ctx) {
@@ -100,7 +100,7 @@ it('Postgres stopped in the middle of a run and started again: the run finishes 
   expect(errors.filter(({ context }) => context !== 'checkpoint').map(({ attempt, message }) => [attempt, message])).toEqual([
     [1, 'fails once, while Postgres is down'],
   ])
-  // That checkpoints were late is told too.
+  // Late checkpoints are reported too.
   expect(errors.filter(({ context }) => context === 'checkpoint')).toMatchObject([{ message: expect.stringContaining('late') }])
   expect((await session.messages()).map(({ messageId, seq, role }) => [messageId, seq, role])).toEqual(
     rows.map(({ messageId, seq, role }) => [messageId, seq, role]),

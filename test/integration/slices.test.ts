@@ -31,7 +31,7 @@ const done = defineSlice({
     },
   },
 })
-/** The same as a later build has it. */
+/** The same slice as a later build defines it. */
 const doneLater = defineSlice({
   name: 'done',
   version: 2,
@@ -42,9 +42,9 @@ const doneLater = defineSlice({
 
 type Done = { items: string[]; bytes: number }
 
-/** What each session's tool saw of the slice, by what it did. */
+/** What the tool saw of the slice, by session and by the tool's argument `what`. */
 const seen = new Map<string, Record<string, Done>>()
-/** Where the call `wait` of a session is held in its first attempt. */
+/** The gates that hold a session's call `wait`. */
 const held = new Map<string, { entered: Gate; end: Gate }>()
 
 const act = defineTool.withTypes<{ slices: SlicesOf<[typeof done]> }>()({
@@ -128,13 +128,13 @@ async function inPostgres({ stack }: Deployment, sql: string): Promise<Record<st
   }
 }
 
-/** The rows of its slices, without what only the store reads. */
+/** The rows of the session's slices, without the columns that only the store reads. */
 function storedSlices(where: Deployment, { id }: SessionHandle): Promise<Record<string, unknown>[]> {
   const columns = 'slice, version, agent, tags, value, checkpoint, seq, created_at'
   return inPostgres(where, `select ${columns} from pawl.slices where session_id = '${id}' order by seq, version`)
 }
 
-/** The values of a session to which this was said and nothing else. */
+/** The slice of a session that received these messages and nothing else. */
 async function undisturbed(...texts: string[]): Promise<Done> {
   const session = open()
   for (const text of texts) await say(session, text)
@@ -152,7 +152,7 @@ describe.concurrent('a slice', () => {
     expect(await session.slice(done)).toEqual({ items: ['one', 'large'], bytes: 3 + LARGE.length })
   })
 
-  it('is read at a checkpoint, and over time', async () => {
+  it('can be read at a checkpoint, and over time', async () => {
     const session = here.pawl.session(`slices-${randomUUID()}`, { agent: 'doer', tags: ['vip'] })
     await say(session, 'one')
     await say(session, 'two')
@@ -172,7 +172,7 @@ describe.concurrent('a slice', () => {
     await expect(here.pawl.session(`slices-${randomUUID()}`).slice(done)).rejects.toMatchObject({ code: 'session_not_found' })
   })
 
-  it('is, after a rollback and in a fork, what it is in a session that never went further', async () => {
+  it('is the same after a rollback and in a fork as in a session that never went further', async () => {
     const session = open()
     await say(session, 'one')
     const [{ version } = expect.fail('no checkpoint')] = await checkpointsOf(session)
@@ -186,7 +186,7 @@ describe.concurrent('a slice', () => {
     expect([await session.slice(done), await fork.slice(done)]).toEqual([expected, expected])
   })
 
-  it('is, after an execution that was terminated in a turn, what it is in a session that was left alone', async () => {
+  it('is the same after an execution was terminated during a turn as in an undisturbed session', async () => {
     const session = open()
     const hold = { entered: gate(), end: gate() }
     held.set(session.id, hold)
@@ -202,7 +202,7 @@ describe.concurrent('a slice', () => {
     expect(ofType(await eventsOf(session), 'rolled_back')).toMatchObject([{ keepsRun: true }])
   })
 
-  it('is stored at the checkpoints by which it had changed, and at no others', async () => {
+  it('is stored only at the checkpoints before which it changed', async () => {
     const session = here.pawl.session(`slices-${randomUUID()}`, { agent: 'doer', tags: ['vip'] })
     await say(session, 'one')
     await session.checkpoint('as it is')
@@ -218,7 +218,7 @@ describe.concurrent('a slice', () => {
     expect(newest.filter(({ session_id }) => session_id === session.id)).toMatchObject([{ value: { items: ['one', 'two'], bytes: 6 } }])
   })
 
-  it('is read from what is stored, and folded again with a warning where that does not match its definition', async () => {
+  it('is read from its stored value, or folded again with a warning if that value does not match its definition', async () => {
     const session = open()
     await say(session, 'one')
     const stored = await until('it is stored', async () => (await storedSlices(here, session)).at(-1))
@@ -235,12 +235,12 @@ describe.concurrent('a slice', () => {
     await store('{"items": "none"}')
     expect(await read(done)).toEqual({ items: ['one'], bytes: 3 })
     expect(told).toEqual([
-      'the snapshot of a slice is of version 1, not 2: it is folded again',
-      'the snapshot of a slice does not match its schema: it is folded again',
+      'the snapshot of a slice has version 1, not 2: folding it again',
+      'the snapshot of a slice does not match its schema: folding it again',
     ])
   })
 
-  it('skips an event that its reducer throws at, and the worker and the client are told', async () => {
+  it('skips an event for which its reducer throws, and the worker and the client log a warning', async () => {
     const session = open()
     await say(session, 'one')
     await say(session, 'break')
@@ -258,7 +258,7 @@ describe.concurrent('a slice', () => {
   })
 })
 
-describe('a session that was begun with an earlier version of a slice', () => {
+describe('a session that began with an earlier version of a slice', () => {
   it('has the value that the new code folds', async () => {
     const own = await deploy()
     try {
@@ -268,7 +268,7 @@ describe('a session that was begun with an earlier version of a slice', () => {
       await before.stop()
       await own.startWorker({ agents: [agentLater as Agent] })
       expect(await say(session, 'three')).toEqual({ count: 2 })
-      // What the old code had handed over stays; the new one hands over what it folds.
+      // The value that the old code stored stays; the new code stores the value that it folds.
       await until('the value of the new code is stored', async () => (await storedSlices(own, session)).at(-1)?.version === 2)
       expect(await storedSlices(own, session)).toMatchObject([{ version: 1 }, { version: 2, value: { count: 2 } }])
       expect(await session.slice(doneLater)).toEqual({ count: 2 })

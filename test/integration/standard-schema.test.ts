@@ -1,4 +1,4 @@
-// A session whose agent has schemas of three libraries: tools, context and results behave alike, whichever library checks them.
+// A session whose agent has schemas from three libraries: tools, context and results behave alike, whichever library checks them.
 import { randomUUID } from 'node:crypto'
 import { toStandardJsonSchema } from '@valibot/to-json-schema'
 import { type } from 'arktype'
@@ -58,7 +58,7 @@ describe.concurrent.each([
   ['by_valibot', { day: 'tomorrow' }, { day: '2026-11-23' }, { day: '2026-11-23', limit: 10 }, 'at day'],
   ['by_arktype', { count: 'many' }, { count: '3' }, { count: 3, limit: 10 }, 'at count'],
 ] as const)('a tool checked %s', (name, wrong, right, read, where) => {
-  it('gives the model the issues of wrong arguments, and executes the corrected call with what the schema read', async () => {
+  it('reports the issues of wrong arguments to the model, and executes the corrected call with the parsed values', async () => {
     const id = `polyglot-${randomUUID()}`
     asked.set(id, { name, inputs: [wrong, right] })
     const session = here.pawl.session<typeof agent>(id, { agent: 'polyglot', context: { tenant: 'acme' } })
@@ -72,7 +72,7 @@ describe.concurrent.each([
   })
 })
 
-it('a context that the schema refuses fails the run before a model call, with the issue', async () => {
+it('a context that the schema rejects fails the run with the issue, before any model call', async () => {
   const id = `polyglot-${randomUUID()}`
   const session = here.pawl.session<typeof agent>(id, { agent: 'polyglot', context: { tenant: 'x' } })
   const settled = await (await session.send('Look.')).settled({ timeout: 30_000 })

@@ -1,4 +1,4 @@
-// Messages that come all the time: a session continues as new all the same, and what comes in that very moment is carried along.
+// Messages that arrive all the time: a session continues as new all the same, and carries along what arrives at that moment.
 import { randomUUID } from 'node:crypto'
 import type { WorkflowHandle } from '@temporalio/client'
 import { defineAgent, defineTool, type ModelRequest, type SessionEvent } from 'pawl'
@@ -17,13 +17,13 @@ import { size } from '../support/sizes.ts'
 import { type SlowProxy, startSlowProxy } from '../support/slow-proxy.ts'
 import { until } from '../support/until.ts'
 
-/** A session tries at so many events of history, and again half as many later each time that a slow machine's flush took too long. */
+/** The events of history at which a session tries to continue as new. After a flush that took too long, it retries half as many later. */
 const DUE = size(250, 1_000)
 const EVENTS_SOON = 4 * DUE
-/** Each statement of a flush takes as long. */
+/** How long each statement of a flush takes. */
 const FLUSH_STEP_MS = 30
 
-/** Wants a signature, then is done. */
+/** Asks for a signature, then is done. */
 const signer = defineAgent({
   name: 'signer',
   instructions: 'Have it signed.',
@@ -43,7 +43,7 @@ const signer = defineAgent({
 let schema: OwnSchema
 let store: Store
 let here: Deployment
-/** Between the workers and the store: a flush takes long enough for messages to come while it is under way. */
+/** Between the workers and the store: makes flushes slow enough for messages to arrive during one. */
 let proxy: SlowProxy
 let player: Stage
 let worker: RunningWorker
@@ -70,7 +70,7 @@ interface Execution {
   events: number
 }
 
-/** Sends one message after another, each tenth twice, until it is told to stop. */
+/** Sends one message after another, every tenth one twice, until `stop` is called. */
 function stream(handle: WorkflowHandle) {
   const sent: string[] = []
   let isOver = false
@@ -82,7 +82,7 @@ function stream(handle: WorkflowHandle) {
       const again = sent.at(-10)
       if (sent.length % 10 !== 0) continue
       await handle.signal('message', { messageId: again, content: 'said before' })
-      // No faster than the worker takes them, however slow the machine is.
+      // No faster than the worker accepts them, however slow the machine is.
       await handle.query(QUERIES.state)
     }
   })()
@@ -108,7 +108,7 @@ async function executionsOf(id: string): Promise<Execution[]> {
   return executions
 }
 
-/** Speaks to the session until one of its executions was begun with events that nobody had stored yet; gives what was sent. */
+/** Sends messages until an execution of the session starts with events that are not yet stored. Returns the ids of the messages. */
 async function speakUntilCarried(id: string): Promise<string[]> {
   const handle = here.temporal.workflow.getHandle(`pawl:${id}`)
   const speaking = stream(handle)
@@ -132,7 +132,7 @@ async function speakUntilCarried(id: string): Promise<string[]> {
   return speaking.sent
 }
 
-/** What a request has of the one before it: all of it, to the letter. */
+/** Whether a request fails to begin with all of the previous one, to the letter. */
 function differsFrom(before: ModelRequest | undefined, { system, messages }: ModelRequest): boolean {
   if (!before) return false
   const kept = { system, messages: messages.slice(0, before.messages.length) }
@@ -141,10 +141,10 @@ function differsFrom(before: ModelRequest | undefined, { system, messages }: Mod
 
 const timeless = (event: SessionEvent): object => ({ ...event, at: 0 })
 
-/** Drops the schema and migrates anew. */
+/** Drops the schema and migrates again. */
 async function wipe(): Promise<void> {
   await schema.drop()
-  // The first call finds that the tables are gone, the next one makes them.
+  // The first call finds the tables missing; the next one creates them.
   await store.head('anybody').catch(() => undefined)
   expect(await store.head('anybody')).toBeNull()
 }
@@ -154,17 +154,17 @@ async function expectNothingLost(id: string, session: SessionHandle, sent: reado
   expect(events.map(({ seq }) => seq)).toEqual(events.map((_, index) => index + 1))
   expect(ofType(events, 'message_received').map(({ messageId }) => messageId)).toEqual(['start', ...sent])
   const withoutStore = await here.connect({ postgres: false })
-  // A workflow task that a signal came into is done again, and its replays may be given another time than it had.
+  // A workflow task during which a signal arrives runs again, and its replays may see another time than it did.
   expect((await eventsOf(withoutStore.session(id))).map(timeless)).toEqual(events.map(timeless))
   await rowsMatchEvents(inject('stack'), id, { schema: schema.name })
-  // The executions overlap by what was carried along; rows are made of it once.
+  // The executions overlap in the events that were carried along, which must produce rows only once.
   await wipe()
   expect(await here.pawl.rebuild({ session: id })).toMatchObject({ restored: 1, failed: 0 })
   await rowsMatchEvents(inject('stack'), id, { schema: schema.name })
 }
 
-describe('a session that is spoken to all the time', () => {
-  it('continues as new soon in the middle of its run, loses nothing, and gives the model the same as ever', {
+describe('a session that receives messages all the time', () => {
+  it('soon continues as new in the middle of its run, loses nothing, and shows the model an unchanged conversation', {
     timeout: 180_000,
   }, async () => {
     let isOver = false
@@ -174,7 +174,7 @@ describe('a session that is spoken to all the time', () => {
     const { session, id, requests } = played
     const run = await session.send('start', { messageId: 'start' })
     const sent = await speakUntilCarried(id)
-    // Another process goes on, which has none of the events.
+    // Another process, which has none of the events, continues the session.
     await worker.stop()
     worker = await here.startWorker({ agents: [player.agent, signer] })
     await session.send('the end', { messageId: 'the end' })
@@ -190,7 +190,7 @@ describe('a session that is spoken to all the time', () => {
     expect(requests.filter((request, index) => differsFrom(requests[index - 1], request))).toEqual([])
   })
 
-  it('continues as new soon while it waits for a person, who is answered', { timeout: 180_000 }, async () => {
+  it('soon continues as new while it waits for a person, whose decision it carries out', { timeout: 180_000 }, async () => {
     const id = `signed-${randomUUID()}`
     const session = here.pawl.session(id, { agent: 'signer' })
     const run = await session.send('start', { messageId: 'start' })

@@ -42,7 +42,7 @@ describe.concurrent('a message that interrupts', () => {
     expect(ofType(events, 'run_interrupted')).toHaveLength(1)
   })
 
-  it('is recorded with who has sent it, and so is the interrupt', async () => {
+  it('is recorded with its sender, and so is the interrupt', async () => {
     const { session, door } = heldFirst()
     const first = await session.send('one')
     await door.reached
@@ -54,7 +54,7 @@ describe.concurrent('a message that interrupts', () => {
     expect(await codeOf(session.send('three', { by: 'x'.repeat(2_000) }))).toBe('invalid_request')
   })
 
-  it('stops a tool, whose call has a result for the model that is told what to do instead', async () => {
+  it('stops a tool, and the model receives a result for its call with the new message', async () => {
     const door = gate()
     const { session, requests } = player.play(here.pawl, {
       model: (request) => (saidIn(request).length > 1 ? 'instead' : inOrder([use('look', 'a')])(request)),
@@ -68,7 +68,7 @@ describe.concurrent('a message that interrupts', () => {
     expect(resultsIn(requests.at(-1)!)).toMatchObject([{ id: 't_1_1_0', isError: true }])
   })
 
-  it('is seen after the messages that were waiting, which open the run', async () => {
+  it('reaches the model after the messages that were waiting, which open the run', async () => {
     const { session, door } = heldFirst()
     await session.send('one')
     await door.reached
@@ -91,21 +91,21 @@ describe.concurrent('a message that interrupts', () => {
     expect(await first.settled(TIMEOUT)).toMatchObject({ status: 'interrupted' })
     await doors[1]?.reached
     await session.send('two', { messageId, ...STEER })
-    // Both are in the workflow before what follows is answered.
+    // The workflow has both messages before it makes this checkpoint.
     await session.checkpoint('seen')
     doors[1]?.open()
     expect(await second.result(TIMEOUT)).toMatchObject({ run: 2, text: 'answered' })
     expect(ofType(await eventsOf(session), 'run_interrupted')).toHaveLength(1)
   })
 
-  it('is a message like any other where no run is in progress', async () => {
+  it('is a message like any other if no run is in progress', async () => {
     const { session } = player.play(here.pawl, { model: (request) => saidIn(request).join(', ') })
     expect(await (await session.send('one', STEER)).result(TIMEOUT)).toMatchObject({ run: 1, text: 'one' })
     expect(await (await session.send('two', STEER)).result(TIMEOUT)).toMatchObject({ run: 2, text: 'one, two' })
     expect(ofType(await eventsOf(session), 'run_interrupted')).toEqual([])
   })
 
-  it('does not interrupt a run that has not begun: that sees both messages', async () => {
+  it('does not interrupt a run that has not begun; that run sees both messages', async () => {
     const taskQueue = `${here.taskQueue}-late`
     const { session } = player.play(here.pawl, { model: (request) => saidIn(request).join(', ') }, { taskQueue })
     const first = await session.send('one')
@@ -115,7 +115,7 @@ describe.concurrent('a message that interrupts', () => {
     expect(await first.result(TIMEOUT)).toMatchObject({ run: 1 })
   })
 
-  it('and is refused leaves the run alone', async () => {
+  it('leaves the run alone if it is rejected', async () => {
     const { id, session, door } = heldFirst()
     const first = await session.send('one')
     await door.reached
@@ -125,7 +125,7 @@ describe.concurrent('a message that interrupts', () => {
     expect(await first.result(TIMEOUT)).toMatchObject({ run: 1, text: 'late' })
   })
 
-  it('may come from any client, and is refused if `interrupt` is neither true nor false', async () => {
+  it('may come from any client, and is rejected if `interrupt` is neither true nor false', async () => {
     const { id, session, door } = heldFirst()
     const first = await session.send('one')
     await door.reached

@@ -11,7 +11,7 @@ type Body = Parameters<MessagesClient['messages']['create']>[0]
 type WireMessage = Body['messages'][number]
 type Block = Exclude<WireMessage['content'], string>[number]
 
-/** An answer as the API streams it: text, thinking, and calls with arguments that may be cut. */
+/** An answer as the API streams it: text, thinking, and calls with arguments that may be cut off. */
 interface Answer {
   stop: string
   blocks: { text?: string; thinking?: string; call?: string }[]
@@ -36,7 +36,7 @@ function eventsOf({ stop, blocks }: Answer) {
   ]
 }
 
-/** By the first message of a session: the answers that the API gives, and the requests that it got. */
+/** The answers that the API returns and the requests that it received, by the first message of a session. */
 const sessions = new Map<string, { answers: Answer[]; requests: WireMessage[][]; looked: string[] }>()
 
 const client = {
@@ -120,7 +120,7 @@ const ROWS: Row[] = [
 ]
 
 describe.each(ROWS)('%s with %s', (stop, _, blocks, outcome, { looked = [], told } = {}) => {
-  it('has its outcome, and the session continues with a request that the API accepts', async () => {
+  it('leads to its outcome, and the session continues with a request that the API accepts', async () => {
     const played = await play([{ stop, blocks }])
     expect(played.settled).toMatchObject(outcome)
     expect(played.looked).toEqual(looked)
@@ -136,7 +136,7 @@ describe.each(ROWS)('%s with %s', (stop, _, blocks, outcome, { looked = [], told
   })
 })
 
-it('an agent whose model pauses again and again stops at its limit of turns', async () => {
+it('an agent whose model pauses again and again stops at its turn limit', async () => {
   const { settled, requests } = await play(Array.from({ length: 9 }, () => ({ stop: 'pause_turn', blocks: [text] })))
   expect(settled).toMatchObject({ status: 'failed', code: 'max_turns' })
   expect(requests).toHaveLength(4)

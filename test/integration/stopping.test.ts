@@ -1,4 +1,4 @@
-// Interrupting runs and closing sessions: at any moment, with a defined outcome for what was going on.
+// Interrupting runs and closing sessions: at any moment, with a defined outcome for the work in progress.
 import { ModelError } from 'pawl'
 import { RunInterrupted } from 'pawl/client'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -17,7 +17,7 @@ beforeAll(async () => {
 })
 afterAll(() => here?.stop())
 
-/** Answers with `then` as soon as a second message was sent. */
+/** Follows the script, and answers `go on` once a second message was sent. */
 const onceTold =
   (script: ReturnType<typeof inOrder>): ReturnType<typeof inOrder> =>
   (request) =>
@@ -39,7 +39,7 @@ describe.concurrent('an interrupt', () => {
     expect(await (await session.send('two')).result({ timeout: 20_000 })).toMatchObject({ run: 2, text: 'go on' })
   })
 
-  it('stops a read; the next run is told that the call was not answered', async () => {
+  it('stops a read; the next run sees that the call was not answered', async () => {
     const door = gate()
     const { session, requests } = player.play(here.pawl, {
       model: onceTold(inOrder([use('look', 'a'), use('put', 'b')])),
@@ -113,7 +113,7 @@ describe.concurrent('an interrupt', () => {
     ])
   })
 
-  it('right after send stops the run that the message opens, also before it has begun', async () => {
+  it('right after send stops the run that the message opens, even before it has begun', async () => {
     const elsewhere = await deploy()
     try {
       const { session, requests } = player.play(elsewhere.pawl, { model: (request) => saidIn(request).join(', ') })
@@ -129,7 +129,7 @@ describe.concurrent('an interrupt', () => {
     }
   })
 
-  it('of a session in which nothing is going on changes nothing', async () => {
+  it('of an idle session changes nothing', async () => {
     const { session } = player.play(here.pawl, {})
     await (await session.send('one')).result({ timeout: 20_000 })
     await session.interrupt()
@@ -137,7 +137,7 @@ describe.concurrent('an interrupt', () => {
     expect(ofType(await eventsOf(session), 'run_interrupted')).toEqual([])
   })
 
-  it('stops nothing that was sent after it, though both came before any worker', async () => {
+  it('stops nothing that was sent after it, even if both arrived before any worker', async () => {
     const queue = `${here.taskQueue}-late`
     const { session, id } = player.play(here.pawl, {}, { taskQueue: queue })
     await here.temporal.workflow.start('pawlSession', { workflowId: `pawl:${id}`, taskQueue: queue, args: [{ agent: 'player' }] })
@@ -162,7 +162,7 @@ describe.concurrent('an interrupt', () => {
 })
 
 describe.concurrent('close', () => {
-  it('ends the workflow once all is stored; the next send resumes the session with its whole past', async () => {
+  it('ends the workflow once everything is stored; the next send resumes the session with its whole past', async () => {
     const { session, id, requests, count } = player.play(here.pawl, {
       model: inOrder([use('put', 'it', 1)], 'done', [use('put', 'it', 1)], 'again'),
     })
@@ -190,7 +190,7 @@ describe.concurrent('close', () => {
     expect(ofType(events, 'session_resumed')).toHaveLength(1)
   })
 
-  it('while a run is going on waits for its end, and for what was sent before', async () => {
+  it('during a run waits for the end of the run, and for messages that were sent before', async () => {
     const door = gate()
     const { session } = player.play(here.pawl, {
       async model(request, ctx) {
@@ -209,7 +209,7 @@ describe.concurrent('close', () => {
     await until('the session is closed', async () => (await session.state()).status === 'closed')
   })
 
-  it('comes by itself to a session that nobody speaks to', async () => {
+  it('happens by itself if a session receives no messages', async () => {
     const { session, id } = player.play(here.pawl, {}, { idleTimeout: '300ms' })
     await (await session.send('one')).result({ timeout: 20_000 })
     const handle = here.temporal.workflow.getHandle(`pawl:${id}`)
@@ -218,7 +218,7 @@ describe.concurrent('close', () => {
     await (await session.send('two')).result({ timeout: 20_000 })
   })
 
-  it('takes a session out of error, too', async () => {
+  it('also takes a session out of error', async () => {
     const { session } = player.play(here.pawl, {
       model(request) {
         if (saidIn(request).length > 1) return 'better'
@@ -233,14 +233,14 @@ describe.concurrent('close', () => {
     expect(await run.settled({ timeout: 20_000 })).toMatchObject({ status: 'failed', code: 'bad' })
   })
 
-  it('and all that came before can be read where Temporal knows nothing of it any more', async () => {
+  it('leaves the whole session readable after Temporal has forgotten it', async () => {
     const { session, id } = player.play(here.pawl, {})
     await (await session.send('one')).result({ timeout: 20_000 })
     await session.close()
-    // Its workflow completes when all is stored.
+    // Its workflow completes once everything is stored.
     const handle = here.temporal.workflow.getHandle(`pawl:${id}`)
     await until('the workflow has completed', async () => (await handle.describe()).status.name === 'COMPLETED')
-    // A namespace that is always there and never has our workflows: as after the retention.
+    // A namespace that always exists and never has our workflows, as if the retention period were over.
     const namespace = 'temporal-system'
     const later = (await here.connect({ namespace })).session(id)
     expect(await later.state()).toMatchObject({ status: 'closed', run: 1 })
@@ -251,7 +251,7 @@ describe.concurrent('close', () => {
     await expect(eventsOf(nobody)).rejects.toMatchObject({ code: 'session_not_found' })
   })
 
-  it('ends those who follow the events, unless the session has gone on since', async () => {
+  it('ends an iteration that follows the events, unless the session was resumed since', async () => {
     const { session } = player.play(here.pawl, {})
     await (await session.send('one')).result({ timeout: 20_000 })
     const follow = async (): Promise<string[]> => {
@@ -270,7 +270,7 @@ describe.concurrent('close', () => {
     expect(all.at(-1)).toBe('session_closed')
   })
 
-  it('of a session that is closed already changes nothing, and its past stays readable', async () => {
+  it('of a session that is already closed changes nothing, and its past stays readable', async () => {
     const { session } = player.play(here.pawl, {})
     await (await session.send('one')).result({ timeout: 20_000 })
     await session.close()

@@ -1,4 +1,4 @@
-// Whatever stands in history can be stored: events whose members are not what they should be, against a real Postgres.
+// Whatever a history contains can be stored: events with wrong members, against a real Postgres.
 import fc from 'fast-check'
 import pg from 'pg'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -27,7 +27,7 @@ beforeEach(async () => {
 })
 afterEach(() => client.end())
 
-/** The run that follows, of which nothing was damaged. */
+/** The run that follows, which is undamaged. */
 const AFTERWARDS = 1_000
 
 /** The events as a log of one chain, with a sound run at its end. */
@@ -69,7 +69,7 @@ async function expectStored(log: readonly LogEntry[], cut: number): Promise<void
 }
 
 describe('any event of any session', () => {
-  it('is stored, whatever one of its members is, and so is what follows', async () => {
+  it('is stored, whatever one of its members contains, and so is what follows', async () => {
     await fc.assert(
       fc.asyncProperty(movedSessions, damages, fc.nat(), async ({ events }, damage, cut) => {
         await expectStored(logWith(damaged(events, damage)), cut)
@@ -89,7 +89,7 @@ describe('any event of any session', () => {
   })
 })
 
-/** A run whose model counts as nobody should. */
+/** A run whose model reports values that no model should. */
 const oddRun = (model: Partial<EventOf<'model_completed'>>): EventBody[] => [
   started(),
   received('u1'),
@@ -102,8 +102,8 @@ const oddRun = (model: Partial<EventOf<'model_completed'>>): EventBody[] => [
 ]
 const ESTIMATES = { input_tokens: 1.5, output_tokens: -3, cache_creation_input_tokens: 1e300, cache_read_input_tokens: null }
 
-describe('what a column cannot hold', () => {
-  it('is the nearest value that it can, and the event says so', async () => {
+describe('a value that a column cannot hold', () => {
+  it('is stored as the nearest value that fits, and the event says so', async () => {
     const warnings: unknown[] = []
     const silent = { debug: () => undefined, info: () => undefined, error: () => undefined }
     store = open({ logger: { ...silent, warn: (about) => warnings.push(about) } })
@@ -123,14 +123,14 @@ describe('what a column cannot hold', () => {
     ]
     expect(await sql('select seq, adjusted from pawl.events where adjusted is not null')).toEqual([{ seq: '5', adjusted }])
     expect(warnings).toMatchObject([{ session: 's', seq: 5, type: 'model_completed', adjusted, events: 1 }])
-    // The state is what the workflow folds, to the letter.
+    // The state is exactly what the workflow folds.
     const [{ state: checkpoint } = {}] = await sql('select state from pawl.checkpoints')
     expect(JSON.parse(String(checkpoint))).toMatchObject({ usage: { input_tokens: 1.5, output_tokens: -3 } })
   })
 
-  it('does not keep the rows of its neighbours from being written, where nothing can be made of it', async () => {
+  it('does not keep other rows from being written if nothing can be stored for it', async () => {
     await store.head('s')
-    // A column that this release does not expect stands for a fault that nobody has thought of.
+    // A column that this release does not expect simulates an unforeseen fault.
     await sql('alter table pawl.token_usage alter column output_tokens type smallint')
     const usage = { input_tokens: 1, output_tokens: 40_000, cache_creation_input_tokens: 0, cache_read_input_tokens: 0 }
     const log = logOf([
@@ -157,7 +157,7 @@ describe('what a column cannot hold', () => {
     expect(await sql('select version from pawl.checkpoints')).toEqual([{ version: 1 }])
   })
 
-  it('may stand in the state that a session is adopted with', async () => {
+  it('may be part of the state with which a session is adopted', async () => {
     const state = fold(undefined, eventsOf(logOf(oddRun({ usage: ESTIMATES as unknown as Usage })))) ?? expect.fail()
     const odd = { ...state, turns: 1.5, createdAt: 1e300, tags: ['a', 7] as string[], lastMessageId: 5 as unknown as string }
     expect(await store.upkeep.adopt('s', { epoch: EPOCH, state: odd, digest: 'd' })).toEqual({ epoch: EPOCH, seq: state.seq, digest: 'd' })

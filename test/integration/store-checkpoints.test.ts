@@ -1,4 +1,4 @@
-// Checkpoints in a real Postgres: what cannot be written or read of them never stops a session.
+// Checkpoints in a real Postgres: one that cannot be written or read never stops a session.
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { EventBody, LogEntry } from '../../src/session/events.ts'
 import { fold } from '../../src/session/fold.ts'
@@ -29,7 +29,7 @@ const made = (version: number): EventBody => ({
 /** Runs with a checkpoint after each. */
 const LOG = logOf([started(), ...[1, 2, 3, 4].flatMap((run) => [...oneRun(run, `u${run}`), made(run)])])
 
-/** The entries up to a checkpoint. */
+/** The entries up to and including a checkpoint. */
 function upTo(version: number): LogEntry[] {
   const end = eventsOf(LOG).findIndex((event) => event.type === 'checkpoint_made' && event.version === version)
   return LOG.slice(0, end + 1)
@@ -40,7 +40,7 @@ const versions = async () => (await sql('select version from pawl.checkpoints or
 const checkpointErrors = async () => sql(`select seq::int, context, class, code, message, retryable, attempt from pawl.errors order by seq`)
 
 describe('a checkpoint', () => {
-  it('is the folded state without the ids of the messages, by whichever process it was flushed', async () => {
+  it('is the folded state without the message ids, whichever process flushed it', async () => {
     for (const version of [1, 2, 3, 4]) await open().flush('s', EPOCH, upTo(version))
     expect(await versions()).toEqual([1, 2, 3, 4])
     const [row] = await sql('select * from pawl.checkpoints where version = 3')
@@ -78,7 +78,7 @@ describe('a checkpoint', () => {
       'alter table pawl.elsewhere rename to checkpoints',
       'schema_behind',
     ],
-  ])('that cannot be written because %s is an error and a warning, and the next one covers it', async (_, breakIt, mendIt, code) => {
+  ])('that cannot be written because %s causes an error and a warning, and the next one covers it', async (_, breakIt, mendIt, code) => {
     const store = open()
     await store.flush('s', EPOCH, upTo(1))
     await sql(breakIt)
@@ -102,7 +102,7 @@ describe('a checkpoint', () => {
     expect(await store.resume('s')).toMatchObject({ state: stateOf(upTo(3)), warnings: [] })
   })
 
-  it('that the role may not write is an error, for a process that has to read the state first, too', async () => {
+  it('that the role may not write causes an error, even in a process that has to read the state first', async () => {
     await open().flush('s', EPOCH, upTo(1))
     const role = `app_${Date.now()}`
     await sql(`create role ${role} login password 'app'`)
@@ -127,7 +127,7 @@ describe('a checkpoint', () => {
     await sql(`drop role ${role}`)
   })
 
-  it('whose state is too large is an error, and the flush goes on', async () => {
+  it('whose state is too large causes an error, and the flush continues', async () => {
     const context = { note: 'x'.repeat(300_000) }
     const log = logOf([started({ context }), ...oneRun(1, 'u1'), made(1)])
     expect(await open().flush('s', EPOCH, log)).toMatchObject({ seq: log.length })
@@ -136,7 +136,7 @@ describe('a checkpoint', () => {
     expect(await open().resume('s')).toMatchObject({ state: stateOf(log), warnings: [] })
   })
 
-  it('that was written late says since when, and why', async () => {
+  it('that was written late records since when, and why', async () => {
     const since = new Date('2026-11-21T10:00:00Z')
     await open().flush('s', EPOCH, upTo(2), { late: { since, code: 'store_unavailable', message: 'Postgres cannot be had', attempts: 3 } })
     expect(await versions()).toEqual([1, 2])
@@ -153,7 +153,7 @@ describe('a checkpoint', () => {
     expect(await checkpointErrors()).toHaveLength(1)
   })
 
-  it('that the session has gone back behind says so', async () => {
+  it('records that the session was rolled back past it', async () => {
     const toSeq = upTo(1).length
     const log = [
       ...upTo(3),
@@ -186,7 +186,7 @@ describe('a checkpoint', () => {
 })
 
 describe('a session is resumed', () => {
-  /** Its newest checkpoint is not its head. */
+  /** Its head is beyond its newest checkpoint. */
   const log = LOG.slice(0, upTo(3).length + 4)
   const whole = { state: stateOf(log), seq: log.length, digest: log.at(-1)?.digest }
   let store: Store
@@ -196,7 +196,7 @@ describe('a session is resumed', () => {
     await store.flush('s', EPOCH, log)
   })
 
-  it('as its events fold', async () => {
+  it('with the state that its events fold to', async () => {
     expect(await store.resume('s')).toEqual({ ...whole, warnings: [] })
     expect(await store.resume('unknown')).toBeNull()
   })
@@ -216,13 +216,13 @@ describe('a session is resumed', () => {
     await sql(`update pawl.checkpoints set ${change} where version = 3`)
     await sql(`delete from pawl.events where seq <= ${upTo(2).length}`)
     expect(await store.resume('s')).toEqual({ ...whole, warnings: [expect.stringMatching(`^checkpoint 3 was skipped: ${why}`)] })
-    // And what is flushed next goes on from there, in a process that has to read it.
+    // The next flush continues from there, in a process that has to read the state.
     await open().flush('s', EPOCH, LOG)
     expect(warnings[0]).toContain('checkpoint 3 was skipped')
     expect(await store.resume('s')).toMatchObject({ state: stateOf(LOG), warnings: [] })
   })
 
-  it('from any checkpoint, whichever of the others are deleted', async () => {
+  it('from any remaining checkpoint, whichever others are deleted', async () => {
     await sql('delete from pawl.checkpoints where version = 2')
     expect(await store.resume('s')).toEqual({ ...whole, warnings: [] })
     await sql('delete from pawl.checkpoints where version = 3')
@@ -231,7 +231,7 @@ describe('a session is resumed', () => {
     expect(await versions()).toEqual([1, 4])
   })
 
-  it('from its events, where no checkpoint is readable', async () => {
+  it('from its events, if no checkpoint is readable', async () => {
     await sql(`update pawl.checkpoints set state = ''`)
     const resumed = await store.resume('s')
     expect(resumed).toMatchObject(whole)
@@ -239,7 +239,7 @@ describe('a session is resumed', () => {
     expect(resumed?.warnings.at(-1)).toBe('the state was folded from the events')
   })
 
-  it('as one of which nothing is left but its numbers, where neither is there', async () => {
+  it('as lost, with only its basic facts, if neither checkpoints nor events are complete', async () => {
     await sql(`update pawl.checkpoints set state = ''`)
     await sql('delete from pawl.events where seq = 5')
     expect(await store.resume('s')).toMatchObject({
@@ -254,7 +254,7 @@ describe('a session is resumed', () => {
     })
   })
 
-  it('as lost where events above the checkpoints are missing: they cannot be guessed', async () => {
+  it('as lost, if events above the checkpoints are missing, because they cannot be guessed', async () => {
     await sql(`delete from pawl.events where seq = ${upTo(3).length + 2}`)
     const resumed = await store.resume('s')
     expect(resumed).toMatchObject({ lost: true, seq: log.length })

@@ -1,4 +1,4 @@
-// Migrations of the side store: beside workers of other releases, as another role, by the command line, behind pgbouncer.
+// Migrations of the side store: beside workers of other releases, as another role, from the command line, behind pgbouncer.
 import { tmpdir } from 'node:os'
 import { afterEach, describe, expect, it } from 'vitest'
 import { migrateStore } from '../../src/client/admin/migrating.ts'
@@ -18,7 +18,7 @@ const names = await migrationNames()
 const LOG = logOf([started(), ...oneRun(1, 'u1')])
 
 describe('the migrations', () => {
-  it('are applied once by ten stores that find none', async () => {
+  it('are applied once when ten stores start without them', async () => {
     const stores = Array.from({ length: 10 }, () => open())
     await Promise.all(stores.map((store, index) => store.flush(`s${index}`, EPOCH, LOG)))
     expect(await sql('select name, breaking from pawl.migrations order by 1')).toEqual(names.map((name) => ({ name, breaking: false })))
@@ -27,7 +27,7 @@ describe('the migrations', () => {
 })
 
 describe('a breaking migration of a newer release', () => {
-  it('makes a worker that does not know it stop writing, until it is gone; reading goes on', async () => {
+  it('keeps a worker that does not know it from writing until it is removed; reading continues', async () => {
     const [store, checking, off] = [open(), open({ migrate: 'check' }), open({ migrate: 'off' })]
     await store.flush('s', EPOCH, LOG.slice(0, 6))
     await sql(`insert into pawl.migrations (name, breaking) values ('0098_harmless', false), ('0099_future', true)`)
@@ -62,7 +62,7 @@ describe('an app role', () => {
     await sql(`drop role ${role}`)
   })
 
-  it('is granted what a worker with `check` needs, also on tables to come, and no more', async () => {
+  it('is granted what a worker with `check` needs, including on future tables, and no more', async () => {
     await sql(`create role ${role} login password 'app'`)
     const report = await migrateStore({ postgres: db.url, appRole: role })
     expect(report).toMatchObject({ schema: 'pawl', pending: [], grantedTo: role })
@@ -90,7 +90,7 @@ describe('an app role', () => {
     expect(await may(`has_schema_privilege('${role}', 'pawl', 'create')`)).toBe(false)
   })
 
-  it('that is not there is refused, and a role that owns nothing cannot migrate', async () => {
+  it('that does not exist is refused, and a role that owns nothing cannot migrate', async () => {
     expect(await codeOf(migrateStore({ postgres: db.url, appRole: 'nobody_there' }))).toBe('role_not_found')
     await sql(`create role ${role} login password 'app'`)
     expect(await codeOf(migrateStore({ postgres: asRole(), schema: 'other' }))).toBe('permission_denied')
@@ -100,7 +100,7 @@ describe('an app role', () => {
 describe('pawl migrate', () => {
   const command = (...args: string[]) => runPawl(['migrate', ...args], { cwd: tmpdir(), env: { DATABASE_URL: db.url } })
 
-  it('says what is missing, applies it, and says that nothing is', async () => {
+  it('lists what is missing, applies it, and then reports that nothing is missing', async () => {
     const checked = await command('--check')
     expect([checked.code, checked.stdout]).toEqual([1, expect.stringContaining(`missing ${FIRST}\n`)])
     expect(await sql(`select 1 from pg_namespace where nspname = 'pawl'`)).toEqual([])
@@ -110,7 +110,7 @@ describe('pawl migrate', () => {
     expect((await command('--check')).code).toBe(0)
   })
 
-  it('says that the tables belong to a newer release', async () => {
+  it('reports that the tables belong to a newer release', async () => {
     await command()
     await sql(`insert into pawl.migrations (name, breaking) values ('0098_harmless', false), ('0099_future', true)`)
     const { code, stdout } = await command('--check')
@@ -129,7 +129,7 @@ describe('pawl migrate', () => {
 })
 
 describe('behind pgbouncer in transaction mode', () => {
-  it('stores migrate at once, flush, watch and read', async ({ skip }) => {
+  it('stores migrate concurrently, flush, watch and read', async ({ skip }) => {
     const bouncer = await findBouncer()
     if (typeof bouncer === 'string') return skip(`no pgbouncer: ${bouncer}`)
     const between = await startBouncer(bouncer, db.url)
@@ -150,7 +150,7 @@ describe('behind pgbouncer in transaction mode', () => {
       }
       expect(await sql('select name from pawl.migrations order by 1')).toEqual(names.map((name) => ({ name })))
       expect(await sql('select version from pawl.checkpoints')).toHaveLength(4)
-      // Nothing of a session of theirs stays with the connections that they share.
+      // The stores leave no session state on the connections that they share.
       expect(await sql(`select 1 from pg_locks where locktype = 'advisory'`)).toEqual([])
     } finally {
       await db.closeStores()

@@ -1,4 +1,4 @@
-// Every projection against the core, with a real Postgres: sessions that people, mishaps, ways back and forks have moved.
+// Every projection against the core, with a real Postgres: sessions with decisions, failures, rollbacks and forks.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { EventBody, LogEntry, SessionEvent } from '../../src/session/events.ts'
@@ -29,7 +29,7 @@ const TABLES = [
   'recoveries',
   'checkpoints',
 ]
-/** Of the clock, or of how the events were cut. */
+/** Columns that depend on the clock, or on how the events were split into flushes. */
 const INCIDENTAL = ['flushed_at', 'archived_at']
 
 async function rowsIn(schema: string): Promise<Record<string, unknown[]>> {
@@ -45,14 +45,14 @@ async function empty(schema: string): Promise<void> {
   await sql(`truncate ${[...TABLES, 'commits'].map((table) => `${schema}.${table}`).join(', ')}`)
 }
 
-/** Flushes the entries in pieces, sometimes by a process that knows nothing of the ones before. */
+/** Flushes the entries in pieces, some of them by a process that has not seen the earlier ones. */
 async function flushPieces(stores: readonly Store[], id: string, entries: readonly LogEntry[], cuts: readonly number[]): Promise<void> {
   const fork = entries.findLastIndex(({ json }) => json.includes('"type":"forked"'))
   const epochs = epochsOf(entries, fork)
   let at = 0
   for (let piece = 0; at < entries.length; piece++) {
     let end = Math.min(at + 1 + (cuts[piece] ?? entries.length), entries.length)
-    // One flush is of one chain of executions, and what was inherited is flushed apart.
+    // A flush belongs to one chain of executions, and inherited events are flushed separately.
     for (let next = end - 1; next > at; next--) if (epochs[next] !== epochs[at] || next === fork) end = next
     const inherited = at < fork && piece % 3 > 0 ? { inherited: 'source' } : {}
     await stores[piece % stores.length]?.flush(id, epochs[at] ?? '', entries.slice(at, end), inherited)
@@ -60,7 +60,7 @@ async function flushPieces(stores: readonly Store[], id: string, entries: readon
   }
 }
 
-/** The chain that wrote each of the entries; a fork's own has written its past, too. */
+/** The chain that wrote each entry; a fork's own chain also wrote its inherited past. */
 function epochsOf(entries: readonly LogEntry[], fork: number): string[] {
   const events = eventsOf(entries)
   const forked = events[fork]
@@ -86,8 +86,8 @@ function transcriptOf(events: readonly SessionEvent[]) {
   return [...transcript.messages, ...waiting]
 }
 
-describe('any session that was moved', () => {
-  it('has in every table, in whatever pieces it was flushed, the rows that the core folds', async () => {
+describe('any session', () => {
+  it('has the rows that the core folds in every table, in whatever pieces it was flushed', async () => {
     const [whole, pieced, cold] = [open('whole'), open('pieced'), open('pieced')]
     await Promise.all([whole.head('s'), pieced.head('s')])
     const plan = fc.array(fc.nat(40), { minLength: 1, maxLength: 8 })
@@ -106,7 +106,7 @@ describe('any session that was moved', () => {
     )
   })
 
-  /** That the store says of the session what its events say. */
+  /** Expects that the store agrees with the events of the session. */
   async function matches(store: Store, id: string, events: readonly SessionEvent[], state: SessionState): Promise<void> {
     const [session] = await sql('select * from whole.sessions')
     expect(session).toMatchObject({
@@ -133,7 +133,7 @@ describe('any session that was moved', () => {
       if (call.status === 'requested') expect(row).toBeUndefined()
       else expect(ROW_STATUS[call.status]).toContain(row?.status)
     }
-    // What a person has left undone is as unknown as before.
+    // A call that a person skipped is as unknown as before.
     for (const callId of Object.keys(state.unknown))
       if (own.some((event) => 'callId' in event && event.callId === callId))
         expect(['unknown', 'skipped']).toContain(calls.get(callId)?.status)
@@ -175,12 +175,12 @@ describe('any session that was moved', () => {
     awaiting_resolution: ['unknown'],
     completed: ['completed', 'replayed'],
     failed: ['failed', 'denied', 'skipped'],
-    // The same as one before it that is unknown: not executed.
+    // `skipped`: it repeats an unknown call, so it was not executed.
     unknown: ['unknown', 'skipped'],
   }
 })
 
-describe('a call that somebody outside has a say in', () => {
+describe('a call that waits for a decision from outside', () => {
   const where = { run: 1, turn: 1, callId: 't_1_1_0', tool: 'refund' }
   const begun: EventBody[] = [
     started(),
@@ -193,7 +193,7 @@ describe('a call that somebody outside has a say in', () => {
   const at = Date.UTC(2026, 10, 22)
   const asked: EventBody = { type: 'approval_requested', ...where, digest: 'd', reason: 'over 100', expiresAt: at, onExpiry: 'deny' }
 
-  it('waits for approval, then is what was decided, in three flushes', async () => {
+  it('is stored as waiting for approval, as decided and as completed, in three flushes', async () => {
     const store = open()
     const log = logOf([
       ...begun,
@@ -233,7 +233,7 @@ describe('a call that somebody outside has a say in', () => {
     expect(await sql(call)).toMatchObject([{ status: 'completed', milestones: ['paid', 'mailed', 'boxed'], result: 'done' }])
   })
 
-  it('is denied when nobody agrees, in time or at all', async () => {
+  it('is stored as denied if its approval is denied or expires', async () => {
     const store = open()
     for (const [id, code] of [
       ['denied', 'denied'],
@@ -252,7 +252,7 @@ describe('a call that somebody outside has a say in', () => {
     expect(await sql('select distinct status from pawl.tool_calls')).toEqual([{ status: 'denied' }])
   })
 
-  it('whose outcome is unknown is what a person says of it, and who said so stands there', async () => {
+  it('whose outcome is unknown gets the status that a person decides on, and records who decided', async () => {
     const store = open()
     const unknown: EventBody = { type: 'tool_unknown', ...where, attempt: 1, message: 'who knows', ask: true }
     const said: EventBody = { type: 'tool_resolved', ...where, by: 'person', happened: false, decidedBy: 'ann', note: 'asked the bank' }
@@ -284,7 +284,7 @@ describe('a call that somebody outside has a say in', () => {
 })
 
 describe('a large value', () => {
-  it('is named in the rows of its message and its call', async () => {
+  it('is referenced in the rows of its message and its call', async () => {
     const blob = { sha256: 'a'.repeat(64), bytes: 9, preview: 'begin' }
     const result = { ...completed(1, 1, 0), blob: { ...blob, sha256: 'b'.repeat(64) } } as Record<string, unknown>
     delete result.value
@@ -308,7 +308,7 @@ describe('a large value', () => {
 })
 
 describe('a fork', () => {
-  it('has its past, and counts nothing of it', async () => {
+  it('has its inherited past, but counts none of it', async () => {
     const store = open()
     const source = logOf([started({ sessionId: 'source' }), ...oneRun(1, 'u1')])
     await store.flush('source', EPOCH, source)
@@ -351,7 +351,7 @@ describe('a fork', () => {
     expect(commits).toEqual({ first: source.length + 1, last: copy.length })
   })
 
-  it('answers from what it has inherited a call of the same key', async () => {
+  it('answers a call with a known key from its inherited past', async () => {
     const store = open()
     const source = logOf([started({ sessionId: 'source' }), ...oneRun(1, 'u1')])
     const forked: EventBody = {
@@ -391,7 +391,7 @@ describe('a session that begins afresh', () => {
   const afresh = started({ executionId: 'execution-9', after: { run: 1, checkpoint: 3, origin } })
   const log = logOf([afresh, ...oneRun(2, 'u2')], lost.at(-1))
 
-  it('is taken from another chain, and leaves what was before in the archive', async () => {
+  it('is accepted from another chain, and leaves its earlier messages in the archive', async () => {
     const store = open()
     await store.flush('s', EPOCH, lost)
     expect(await store.flush('s', 'execution-9', log)).toMatchObject({ epoch: 'execution-9' })
@@ -402,7 +402,7 @@ describe('a session that begins afresh', () => {
     expect(await sql('select run, checkpoint, turns from pawl.sessions')).toEqual([{ run: 2, checkpoint: 3, turns: 2 }])
   })
 
-  it('is taken by a store that has nothing of what was before', async () => {
+  it('is accepted by a store that has none of its past', async () => {
     const store = open()
     expect(await store.flush('s', 'execution-9', log)).toMatchObject({ seq: log.at(-1)?.seq })
     expect(await sql('select origin_seq::int from pawl.sessions')).toEqual([{ origin_seq: lost.length }])
@@ -411,7 +411,7 @@ describe('a session that begins afresh', () => {
 })
 
 describe('every flush', () => {
-  it('leaves one row of what it has committed', async () => {
+  it('records what it committed in one row', async () => {
     const store = open()
     const log = logOf([started(), ...oneRun(1, 'u1'), ...oneRun(2, 'u2')])
     await store.flush('s', EPOCH, log.slice(0, 4))

@@ -1,4 +1,4 @@
-// Postgres in every kind of trouble: runs finish meanwhile, and afterwards the store has every row of theirs, once.
+// Postgres in every kind of trouble: runs finish meanwhile, and afterwards the store has each of their rows, once.
 import { execFile } from 'node:child_process'
 import { mkdtemp, realpath, rm, statfs, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -23,10 +23,10 @@ const run = promisify(execFile)
 const SESSIONS = 3
 const TURNS = 5
 const UNTIL_DONE_MS = 100_000
-/** More than one flush takes. */
+/** More than fits into one flush. */
 const BACKLOG = size(1_200, 3_000)
 
-/** A Postgres of a test's own below the shared Temporal, and a deployment that reaches it by a proxy. */
+/** A Postgres of the test's own beside the shared Temporal, and a deployment that reaches it through a proxy. */
 interface Ground {
   stack: Stack
   direct: SharedStack
@@ -41,7 +41,7 @@ async function layGround(dataDir?: string): Promise<Ground> {
   return deployOn(stack, stack.databaseUrl, {}, () => stack.stop())
 }
 
-/** Deploys on a Postgres that runs, as the role of `url`. */
+/** Deploys on a running Postgres, as the role in `url`. */
 async function deployOn(
   stack: Stack,
   url: string,
@@ -67,7 +67,7 @@ async function deployOn(
   }
 }
 
-/** Two runs of turns with a write and a read each: reads that fail once, a write that is asked for again, a message that steers. */
+/** Two runs whose turns have a write and a read each. Some reads fail once, one write is requested again, and a message steers. */
 function playThrough({ here, player }: Ground): Played {
   const played: Played = player.play(here.pawl, {
     async model(request) {
@@ -85,7 +85,7 @@ function playThrough({ here, player }: Ground): Played {
   return played
 }
 
-/** Starts sessions, resolves when all their runs are done. */
+/** Starts sessions, and resolves when all their runs are done. */
 async function runThrough(ground: Ground): Promise<Played[]> {
   const all = Array.from({ length: SESSIONS }, () => playThrough(ground))
   await Promise.all(
@@ -120,7 +120,7 @@ async function sql({ direct }: Ground, ...statements: string[]): Promise<void> {
   }
 }
 
-/** Whether a write of somebody who asks for nothing special is refused so. */
+/** Whether Postgres refuses an ordinary write with this code. */
 async function refuses(ground: Ground, code: string): Promise<boolean> {
   return sql(ground, 'create table public.refused ()', 'drop table public.refused').then(
     () => false,
@@ -149,11 +149,11 @@ describe('runs finish, and every row is there once afterwards, with Postgres', (
     await everyRowIsThereOnce(ground, all)
   })
 
-  it('crashing and starting again every other second', async () => {
+  it('crashing and restarting every other second', async () => {
     const { postgres } = ground.stack
     let done = false
     let restarts = 0
-    // Two rounds at least, so that it does restart within the runs however quick these are.
+    // Two batches at once, so that Postgres restarts during the runs, however quick they are.
     const running = Promise.all([runThrough(ground), runThrough(ground)]).finally(() => {
       done = true
     })
@@ -176,7 +176,7 @@ describe('runs finish, and every row is there once afterwards, with Postgres', (
     await everyRowIsThereOnce(ground, all)
   })
 
-  it('read-only for good, as a standby is', async () => {
+  it('read-only permanently, like a standby', async () => {
     const { postgres } = ground.stack
     const signal = join(dataDir, 'postgres', 'standby.signal')
     await postgres.stop()
@@ -191,7 +191,7 @@ describe('runs finish, and every row is there once afterwards, with Postgres', (
     await everyRowIsThereOnce(ground, all)
   })
 
-  it('refusing its role every write for a while', async () => {
+  it('refusing every write of its role for a while', async () => {
     await sql(
       ground,
       "create role app login password 'app'",
@@ -212,7 +212,7 @@ describe('runs finish, and every row is there once afterwards, with Postgres', (
     }
   })
 
-  it('two seconds slow at each statement', async () => {
+  it('delaying each statement by two seconds', async () => {
     ground.proxy.delayMs = 2_000
     const all = await runThrough(ground).finally(() => {
       ground.proxy.delayMs = 0
@@ -220,7 +220,7 @@ describe('runs finish, and every row is there once afterwards, with Postgres', (
     await everyRowIsThereOnce(ground, all)
   })
 
-  it('away for so long that thousands of events wait, which it then takes in parts', async () => {
+  it('down until thousands of events wait, which are then flushed in parts', async () => {
     const { postgres } = ground.stack
     await postgres.stop()
     const played = playThrough(ground)
@@ -230,7 +230,7 @@ describe('runs finish, and every row is there once afterwards, with Postgres', (
       const backlog = async () => (await handle.query<{ seq: number }>('state')).seq
       while ((await backlog()) < BACKLOG) {
         const seq = await backlog()
-        // Signals that mean nothing leave an event each, and need no model.
+        // Each invalid signal adds an event, without a model call.
         await Promise.all(Array.from({ length: 100 }, () => handle.signal('nonsense', 1)))
         await until('they are events', async () => (await backlog()) >= seq + 100, 40_000)
       }
@@ -249,8 +249,8 @@ describe('runs finish, and every row is there once afterwards, with Postgres', (
     expect(Math.max(...rows.map(({ events }) => Number(events)))).toBeLessThanOrEqual(1_000)
   })
 
-  it('gone away in the middle of a transaction', async () => {
-    // Whatever is being written just now is cut off, again and again while the runs last.
+  it('closing connections in the middle of a transaction', async () => {
+    // Cuts off whatever is being written, again and again until the runs are done.
     let done = false
     const running = runThrough(ground).finally(() => {
       done = true
@@ -281,7 +281,7 @@ describe('runs finish, and every row is there once afterwards, with a full disk'
     await rm(mounted, { recursive: true })
   })
 
-  it('that has room again later', async ({ skip }) => {
+  it('that has free space again later', async ({ skip }) => {
     if (!ground || mounted === undefined) return skip('a disk of its own can be mounted as root on Linux only')
     await everyRowIsThereOnce(ground, await runThrough(ground))
     const ballast = join(mounted, 'ballast')
@@ -289,13 +289,13 @@ describe('runs finish, and every row is there once afterwards, with a full disk'
     await until('Postgres finds no room', () => hasNoRoom(ground!), 60_000)
     const all = await runThrough(ground)
     await rm(ballast)
-    // A Postgres that could not write its log has ended.
+    // A Postgres that cannot write its log exits.
     await ground.stack.postgres.start()
     await everyRowIsThereOnce(ground, all)
   })
 })
 
-/** A file system of 300 MB in memory; undefined where this user may not mount one. */
+/** A file system of 300 MB in memory; undefined if this user may not mount one. */
 async function smallDisk(): Promise<string | undefined> {
   const path = await realpath(await mkdtemp(join(tmpdir(), 'pawl-disk-')))
   try {
@@ -307,17 +307,17 @@ async function smallDisk(): Promise<string | undefined> {
   }
 }
 
-/** Writes a file that takes all the room there is. */
+/** Writes a file that takes up all free space. */
 async function fill(file: string, disk: string): Promise<void> {
   const { bavail, bsize } = await statfs(disk)
   await writeFile(file, Buffer.alloc(Math.max(0, bavail * bsize)))
   await writeFile(file, Buffer.alloc(4_096), { flag: 'a' }).catch(() => undefined)
 }
 
-/** `disk_full`; a Postgres that cannot write its log ends, or is starting again. */
+/** `disk_full`, and the codes of a Postgres that exits or restarts because it cannot write its log. */
 const NO_ROOM = new Set(['53100', '57P02', '57P03'])
 
-/** Whether Postgres fails for want of room, or has ended for it. */
+/** Whether Postgres fails or has exited because the disk is full. */
 async function hasNoRoom(ground: Ground): Promise<boolean> {
   const filling =
     'create table if not exists public.filling (text text); insert into public.filling select repeat(md5(n::text), 60) from generate_series(1, 20000) n'

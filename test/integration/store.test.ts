@@ -1,4 +1,4 @@
-// The side store against a real Postgres: what is flushed comes out, once, exactly, whatever the order, the text and the outages.
+// The side store against a real Postgres: what is flushed is read back once and exactly, whatever the order, text and outages.
 import fc from 'fast-check'
 import pg from 'pg'
 import { beforeEach, describe, expect, it } from 'vitest'
@@ -34,7 +34,7 @@ beforeEach(() => {
   store = open()
 })
 
-/** All that the readers say of a session. */
+/** Everything that the read methods return for a session. */
 async function rowsOf(id: string, of = store) {
   const [session, entries, messages, toolCalls, errors] = await Promise.all([
     of.lists.session(id),
@@ -106,7 +106,7 @@ describe('a flushed session', () => {
     expect(await store.flush('s', EPOCH, [])).toEqual({ epoch: EPOCH, seq: 0, digest: '' })
   })
 
-  it('gives its events page by page, by number and by bytes', async () => {
+  it('returns its events in pages, limited by number and by bytes', async () => {
     const large = 'x'.repeat(1_500_000)
     const log = logOf([started(), received('a', large), received('b', large), received('c', large), received('d', large)])
     await store.flush('s', EPOCH, log)
@@ -116,7 +116,7 @@ describe('a flushed session', () => {
     expect(await store.entries('s', { after: 5 })).toEqual([])
   })
 
-  it('says from where on the events of a message can be followed', async () => {
+  it('says after which event the events of a message can be followed', async () => {
     const rejected = { type: 'message_rejected', messageId: 'u9', code: 'empty_message', reason: 'empty' } as const
     const log = logOf([started(), ...oneRun(1, 'u\0'), rejected, received('u2')])
     expect(await store.locateMessage('s', 'u2')).toBe(0)
@@ -161,7 +161,7 @@ describe('a flushed session', () => {
 })
 
 describe('flushing', () => {
-  it('late and repeated flushes change nothing', async () => {
+  it('late or repeatedly changes nothing', async () => {
     const log = logOf([started(), ...oneRun(1, 'u1')])
     await store.flush('s', EPOCH, log)
     const rows = await rowsOf('s')
@@ -171,7 +171,7 @@ describe('flushing', () => {
     expect(await rowsOf('s')).toEqual(rows)
   })
 
-  it('refuses a gap, another past and what are no events, and changes nothing', async () => {
+  it('refuses a gap, another past and invalid events, and then changes nothing', async () => {
     const log = logOf([started(), ...oneRun(1, 'u1')])
     expect(await codeOf(store.flush('s', EPOCH, log.slice(2)))).toBe('gap')
     expect(await store.head('s')).toBeNull()
@@ -204,7 +204,7 @@ describe('flushing', () => {
     expect(await sql('select count(*)::int as strays from pawl.stray_events')).toEqual([{ strays: stray.length }])
   })
 
-  it('by many processes at once, of one session and of many, gives every row once', async () => {
+  it('by many processes at once, for one session and for many, writes every row once', async () => {
     const stores = [store, open(), open(), open()]
     const log = logOf([started(), ...[1, 2, 3, 4].flatMap((run) => oneRun(run, `u${run}`))])
     const cuts = [5, 11, 20, log.length]
@@ -216,7 +216,7 @@ describe('flushing', () => {
     for (const id of ['same', 'other-0', 'other-3']) expect(await rowsOf(id)).toEqual(alone)
   })
 
-  it('takes back what a restarted run had said, and keeps what the user said', async () => {
+  it('archives what a restarted run had said, and keeps what the user said', async () => {
     const log = logOf([
       started(),
       received('u1'),
@@ -235,7 +235,7 @@ describe('flushing', () => {
 })
 
 describe('a running call', () => {
-  it('is marked while it has no outcome, and never after', async () => {
+  it('is marked as running while it has no outcome, and never after', async () => {
     const log = logOf([started(), ...oneRun(1, 'u1')])
     await store.markRunning('s', 't_1_1_0', 1, 'host:2')
     await store.flush('s', EPOCH, log.slice(0, 6))
@@ -247,14 +247,14 @@ describe('a running call', () => {
     expect(await store.lists.toolCallsOf('s')).toMatchObject([{ status: 'completed', attempt: 1, worker: 'host:1' }])
   })
 
-  it('is that of its newest attempt, whatever one that was left behind says of itself', async () => {
+  it('shows its newest attempt, whatever an abandoned attempt reports', async () => {
     await store.flush('s', EPOCH, logOf([started(), ...oneRun(1, 'u1')]).slice(0, 6))
     await store.markRunning('s', 't_1_1_0', 2, 'host:3')
     await store.markRunning('s', 't_1_1_0', 1, 'host:2')
     expect(await store.lists.toolCallsOf('s')).toMatchObject([{ status: 'running', attempt: 2, worker: 'host:3' }])
   })
 
-  it('whose outcome was unknown takes the verdict of verify', async () => {
+  it('whose outcome was unknown gets the verdict of verify', async () => {
     const where = { run: 1, turn: 1, tool: 'refund' }
     const log = logOf([
       started(),
@@ -283,7 +283,7 @@ describe('a running call', () => {
 })
 
 describe('any session', () => {
-  /** What the pure core makes of the same events. */
+  /** The transcript that the pure core builds from the same events. */
   function transcriptOf(log: readonly LogEntry[]) {
     const transcript = emptyTranscript()
     for (const event of eventsOf(log)) addToTranscript(transcript, event)
@@ -291,7 +291,7 @@ describe('any session', () => {
     return [...transcript.messages, ...waiting]
   }
 
-  it('flushed in any pieces, repeated and out of order, has the rows of one flush, and those are what the core folds', async () => {
+  it('flushed in any pieces, repeated and out of order, has the rows of one flush, which are those that the core folds', async () => {
     let sessions = 0
     const plan = fc.array(fc.tuple(fc.nat(60), fc.nat(60)), { maxLength: 6 })
     await fc.assert(
@@ -318,7 +318,7 @@ describe('any session', () => {
     )
   })
 
-  it('comes out exactly as it went in, whatever text and JSON it holds', async () => {
+  it('is read back exactly as it was written, whatever text and JSON it contains', async () => {
     let sessions = 0
     await fc.assert(
       fc.asyncProperty(wildJson, wildJson, async (input, value) => {
@@ -338,14 +338,14 @@ describe('any session', () => {
         expect(rows.session?.context).toEqual(input)
         expect(rows.messages[0]?.metadata).toEqual({ input })
         expect(rows.toolCalls).toMatchObject([{ input, result: value }])
-        // What people query is there too, without what Postgres cannot hold.
+        // The columns for queries are filled too, without what Postgres cannot hold.
         await sql(`select content::text, metadata ->> 'input' from pawl.messages where session_id = $1`, [id])
       }),
       { numRuns: size(20, 50), endOnFailure: true },
     )
   })
 
-  it('may hold 5 MB strings, names of any length and 10,000 levels of nesting', async () => {
+  it('may contain 5 MB strings, names of any length and 10,000 levels of nesting', async () => {
     const deep = `${'[{"__proto__":'.repeat(5_000)}"\\u0000"${'}]'.repeat(5_000)}`
     const huge = `${'x'.repeat(5_000_000)}\0\ud800`
     const name = 'n'.repeat(10_000)
@@ -360,7 +360,7 @@ describe('any session', () => {
       { type: 'tool_issued', ...call, index: 0, effect: 'external', key: name, input: 'DEEP', inputDigest: 'd' },
       { type: 'tool_completed', ...call, attempt: 1, value: 'DEEP', effectId: name, worker: name },
     ])
-    // As text: JSON.stringify itself cannot nest that deep.
+    // Built as text, because JSON.stringify cannot nest that deep.
     const log = redigested(bodies.map((entry) => ({ ...entry, json: entry.json.replace('"DEEP"', () => deep) })))
     await store.flush('s', EPOCH, log)
     expect(await store.entries('s', { limit: 2 })).toEqual(log.slice(0, 1 + 1))
@@ -387,7 +387,7 @@ describe('any session', () => {
 })
 
 describe('Postgres', () => {
-  it('may be away: calls reject, and the next one after its return goes through', async () => {
+  it('may be down: calls reject, and the first one after its return succeeds', async () => {
     const log = logOf([started(), ...oneRun(1, 'u1')])
     await store.flush('s', EPOCH, log.slice(0, 4))
     const woken: number[] = []
@@ -404,12 +404,12 @@ describe('Postgres', () => {
     }
     await expect.poll(() => codeOf(store.flush('s', EPOCH, log))).toBe('accepted')
     expect(await store.entries('s')).toEqual(log)
-    // The listener is back too (perhaps before the flush was): woken for what it missed, and for what comes.
+    // The listener is back too (perhaps before the flush): it wakes for what it missed, and for what comes.
     await expect.poll(() => woken.length).toBeGreaterThan(before)
     unwatch()
   })
 
-  it('may hang: a flush gives up after some seconds, and goes through when Postgres goes on', async () => {
+  it('may hang: a flush gives up after some seconds, and succeeds once Postgres continues', async () => {
     const log = logOf([started(), ...oneRun(1, 'u1')])
     await store.flush('s', EPOCH, log.slice(0, 4))
     const backends = (await sql("select pid from pg_stat_activity where application_name = 'pawl' and datname = current_database()")).map(
@@ -427,14 +427,14 @@ describe('Postgres', () => {
     expect(await store.flush('s', EPOCH, log)).toMatchObject({ seq: log.length })
   })
 
-  it('is not connected to before the first call', async () => {
+  it('receives no connection before the first call', async () => {
     const nowhere = open({ postgres: 'postgres://127.0.0.1:1/none' })
     expect(await codeOf(nowhere.head('s'))).toBe('store_unavailable')
     expect(() => openStore({ postgres: '' })).toThrow(StoreError)
     expect(() => openStore({ postgres: db.url, schema: 'a"b' })).toThrow(StoreError)
   })
 
-  it("is left alone when the pool is the caller's own", async () => {
+  it("keeps the connections of the caller's own pool", async () => {
     const pool = new pg.Pool({ connectionString: db.url, max: 1 })
     try {
       const theirs = open({ postgres: pool })
@@ -453,14 +453,14 @@ describe('Postgres', () => {
 })
 
 describe('migrations', () => {
-  it('are applied once by ten stores that start at once, each in its schema', async () => {
+  it('are applied once per schema by stores that start at once', async () => {
     const stores = Array.from({ length: 10 }, () => open({ schema: 'Other_1' }))
     expect(await Promise.all(stores.map((one) => one.head('s')))).toEqual(Array(10).fill(null))
     await store.head('s')
     expect(await sql('select name from "Other_1".migrations')).toEqual(await sql('select name from pawl.migrations'))
   })
 
-  it('are asked for, not made, by `check`; `off` does not look', async () => {
+  it('are required but not applied with `check`, and not even looked for with `off`', async () => {
     const log = logOf([started(), ...oneRun(1, 'u1')])
     const [checking, off] = [open({ migrate: 'check' }), open({ migrate: 'off' })]
     expect(await codeOf(checking.flush('s', EPOCH, log))).toBe('schema_behind')
@@ -470,7 +470,7 @@ describe('migrations', () => {
     expect(await off.flush('s', EPOCH, log)).toMatchObject({ seq: log.length })
   })
 
-  it('are made again when somebody drops the schema', async () => {
+  it('are applied again after the schema was dropped', async () => {
     const log = logOf([started(), ...oneRun(1, 'u1')])
     await store.flush('s', EPOCH, log)
     await sql('drop schema pawl cascade')
@@ -478,7 +478,7 @@ describe('migrations', () => {
     expect(await store.flush('s', EPOCH, log)).toMatchObject({ seq: log.length })
   })
 
-  it('need no more rights than the schema gives once it is there', async () => {
+  it('need no right to create anything once the schema exists', async () => {
     await store.head('s')
     const role = `app_${Date.now()}`
     await sql(`create role ${role} login password 'app'`)
@@ -497,7 +497,7 @@ describe('migrations', () => {
 })
 
 describe('a watcher', () => {
-  it('is woken by a commit of its session, by any process, until it leaves', async () => {
+  it('is woken by commits to its session, from any process, until it leaves', async () => {
     const log = logOf([started(), ...oneRun(1, 'u1')])
     const wakes = { s: 0, t: 0 }
     const leave = store.watch('s', () => wakes.s++)
@@ -511,7 +511,7 @@ describe('a watcher', () => {
     await expect.poll(() => wakes).toEqual({ s: 2, t: 2 })
   })
 
-  it('of stops is woken by a stop of its session that another process tells of, and not by commits', async () => {
+  it('of stops is woken by a stop of its session that another process reports, and not by commits', async () => {
     const wakes = { s: 0, t: 0 }
     const leave = store.watchStops('s', () => wakes.s++)
     store.watchStops('t', () => wakes.t++)
@@ -526,7 +526,7 @@ describe('a watcher', () => {
     await expect.poll(() => wakes).toEqual({ s: 2, t: 2 })
   })
 
-  it('shares its notification with those of other sessions that flush at the same time', async () => {
+  it('shares its notifications with other sessions that flush at the same time', async () => {
     const ids = Array.from({ length: 50 }, (_, index) => `s-${index}`)
     const log = logOf([started(), ...oneRun(1, 'u1'), ...oneRun(2, 'u2')])
     const woken = new Set<string>()
@@ -549,7 +549,7 @@ describe('a watcher', () => {
       await expect.poll(() => woken.size).toBe(51)
       expect(notifications).toBeGreaterThan(0)
       expect(notifications).toBeLessThanOrEqual(2 + (Date.now() - since) / 50)
-      // Nothing has changed: nobody is told.
+      // Nothing has changed, so no notification is sent.
       await new Promise((resolve) => setTimeout(resolve, 200))
       const before = notifications
       await Promise.all(ids.map((id) => store.flush(id, EPOCH, log)))

@@ -1,4 +1,4 @@
-// The support desk: the shop over HTTP, the house rules carried out without pawl's runtime, and with it while what it needs is away.
+// The support desk: the shop over HTTP, the house rules without pawl's runtime, and the desk with it during outages.
 import { randomUUID } from 'node:crypto'
 import { defineAgent, type Json, type Message, ModelError, type ModelRequest, type Tool, type ToolContext, type ToolUseBlock } from 'pawl'
 import { scripted, type Stack, startStack } from 'pawl/testing'
@@ -30,7 +30,7 @@ beforeAll(async () => {
 }, 300_000)
 afterAll(() => stack?.stop())
 
-/** A shop with a database of its own, which goes with it. */
+/** A shop with a database of its own, which is dropped when the shop stops. */
 async function shopOf(world: World): Promise<RunningShop> {
   const databaseUrl = await stack.createDatabase()
   const shop = await startShop({ databaseUrl, records: world.records, seed: world.seed })
@@ -45,7 +45,7 @@ async function shopOf(world: World): Promise<RunningShop> {
 
 const logger = { debug() {}, info() {}, warn() {}, error() {} }
 
-/** What a tool is given, with a key that tells one call from another. */
+/** The context that a tool receives, with a key that tells one call from another. */
 function contextFor(shop: RunningShop, callId: string, idempotencyKey: string, signal = new AbortController().signal): ToolContext {
   return {
     sessionId: 's',
@@ -79,7 +79,7 @@ async function execute(shop: RunningShop, use: ToolUseBlock): Promise<string> {
   return JSON.stringify(await tool.execute?.(checked.value, contextFor(shop, use.id, randomUUID())))
 }
 
-/** One letter after another, one turn after another, until the model has nothing more to do. */
+/** Works through the letters, turn by turn, until the model has nothing more to do. */
 async function workOn(shop: RunningShop, ticket: Ticket): Promise<{ turns: number; answers: string[] }> {
   const messages: Message[] = []
   const answers: string[] = []
@@ -111,7 +111,7 @@ async function workOn(shop: RunningShop, ticket: Ticket): Promise<{ turns: numbe
 
 describe('the house rules', () => {
   it.each([1, 2026])(
-    'do to the shop exactly what was computed without it (seed %i)',
+    'leave the shop exactly in the state that was computed without it (seed %i)',
     async (seed) => {
       const world = makeWorld(seed, 60)
       const shop = await shopOf(world)
@@ -162,7 +162,7 @@ describe('the shop', () => {
   }, 30_000)
   afterAll(() => shop?.stop())
 
-  it('refunds once for a key, also when both requests are on their way, and gives the first answer again', async () => {
+  it('refunds once per key, even if both requests are in flight, and repeats the first answer', async () => {
     const refund = () => send('POST', `/orders/${delivered.id}/refunds`, { cents: 100, reason: 'test' }, 'key-1')
     const [one, two] = await Promise.all([refund(), refund()])
     expect(two).toEqual(one)
@@ -176,7 +176,7 @@ describe('the shop', () => {
     await expect(other).rejects.toMatchObject({ code: 'key_reused', retryable: false, happened: false })
   })
 
-  it('sends a coupon twice when it is asked twice, whatever the key', async () => {
+  it('sends a coupon twice if it is asked twice, whatever the key', async () => {
     const coupon = { customerId: delivered.customerId, cents: 500, reason: 'test', reference: 'twice' }
     await send('POST', '/coupons', coupon, 'key-2')
     await send('POST', '/coupons', coupon, 'key-2')
@@ -185,7 +185,7 @@ describe('the shop', () => {
     expect(countEffects([], effects).duplicates).toBe(1)
   })
 
-  it('finds an address that is already so unchanged', async () => {
+  it('does not change an address that is already the requested one', async () => {
     const pending = world.records.orders.find((order) => order.status === 'pending') ?? expect.fail('no order')
     const address = { line: 'Quay 1', city: 'Oslo', zip: '0150', country: 'NO' }
     await send('PUT', `/orders/${pending.id}/address`, address)
@@ -193,14 +193,14 @@ describe('the shop', () => {
     expect(await count('address_changes')).toBe(1)
   })
 
-  it('answers a look-up only when what is under way about the same thing has happened', async () => {
+  it('answers a look-up only after requests in flight about the same thing have taken effect', async () => {
     const pickup = send('POST', '/pickups', { orderId: delivered.id, window: 'morning', reference: 'soon' })
     await new Promise((resolve) => setTimeout(resolve, 5))
     expect((await look('/pickups?reference=soon')).pickups).toHaveLength(1)
     await pickup
   })
 
-  it('applies an effect whose sender is gone, and knows that nobody heard the answer', async () => {
+  it('applies an effect whose sender has disconnected, and records that its answer was not received', async () => {
     const told: Progress[] = []
     await shop.follow((progress) => told.push(progress))
     await shop.hold([])
@@ -220,7 +220,7 @@ describe('the shop', () => {
     await expect.poll(async () => (await readLedger(shop.pool)).appliedUnheard).toBe(1)
   })
 
-  it('holds every request but those that are excepted', async () => {
+  it('holds every request except the exempt ones', async () => {
     await shop.hold(['lucky/'])
     const ask = (requestId: string) =>
       createShopClient(shop.url).request('GET', `/orders/${delivered.id}`, { requestId, signal: AbortSignal.timeout(10_000) })
@@ -237,7 +237,7 @@ describe('the shop', () => {
     expect(answered).toEqual(['lucky/1', 'other/1'])
   })
 
-  it('has every request in its ledger, with the key and what it did', async () => {
+  it('has every request in its ledger, with its key and its outcome', async () => {
     const { rows } = await shop.pool.query(
       'select method, outcome, idempotency_key as key from requests where idempotency_key = $1 order by id',
       ['key-1'],
@@ -246,7 +246,7 @@ describe('the shop', () => {
   })
 })
 
-it('leaves the shop as in peace, with every effect applied once, while the provider is overloaded and the shop is away for a while', {
+it('the desk applies every effect once and leaves the shop as expected, even with an overloaded provider and a shop that is down', {
   timeout: AWAY_MS * 3 + 120_000,
 }, async () => {
   const world = makeWorld(7, size(12, 100))
@@ -265,7 +265,7 @@ it('leaves the shop as in peace, with every effect applied once, while the provi
       name: 'support-desk',
       instructions: 'Follow the house rules.',
       retry: { maxRetries: 1, baseDelay: 10 },
-      // A letter may take 15 minutes: at full size, the pauses of the default policy would grow to 10.
+      // A letter may take 15 minutes. At full size, the pauses of the default policy would grow to 10 minutes.
       recovery: { baseDelay: Math.ceil(AWAY_MS / 120), maxDelay: AWAY_MS / 5, maxAttempts: 20 },
       tools: TOOLS,
       context: z.object({ ticket: z.string(), customerId: z.string() }),
@@ -286,7 +286,7 @@ it('leaves the shop as in peace, with every effect applied once, while the provi
     })
     expect(worked.flatMap(({ failure }) => failure ?? [])).toEqual([])
     expect(differences(expectedState(world), await readState(shop.pool))).toEqual([])
-    // They were away in the middle of it: runs failed, and went on by themselves.
+    // The outages came in the middle of the work: runs failed, and recovered by themselves.
     const events = await Promise.all(worked.map(({ sessionId }) => eventsOf(desk.pawl.session(sessionId))))
     expect(events.flatMap((ofOne) => ofType(ofOne, 'recovery_started')).length).toBeGreaterThan(0)
     expect(events.flatMap((ofOne) => [...ofType(ofOne, 'tool_attempt_failed')]).length).toBeGreaterThan(0)

@@ -1,11 +1,11 @@
-// Users' own spans have the derived spans as their parents, and nothing of OpenTelemetry is loaded where telemetry is off.
+// Users' own spans have the derived spans as their parents, and OpenTelemetry is not loaded if telemetry is off.
 import { execFile } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { context, propagation, trace } from '@opentelemetry/api'
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { attribute, type OtlpReceiver, otlpReceiver } from '../support/otlp-receiver.ts'
 import { answersIn, inOrder, stage, use } from '../support/scenes.ts'
@@ -14,7 +14,7 @@ const VARIABLES = ['OTEL_EXPORTER_OTLP_ENDPOINT', 'OTEL_EXPORTER_OTLP_PROTOCOL']
 const before = VARIABLES.map((name) => [name, process.env[name]] as const)
 const { agent, play } = stage()
 
-describe('user code, where telemetry is on', () => {
+describe('user code, if telemetry is on,', () => {
   let receiver: OtlpReceiver
   let deployment: Deployment
 
@@ -38,7 +38,7 @@ describe('user code, where telemetry is on', () => {
     await receiver?.close()
   })
 
-  /** A consumer that is new begins with the events of that moment. */
+  /** Waits until spans arrive: a new consumer begins with the events of that moment. */
   async function receiverHears(): Promise<void> {
     const { id, session } = play(deployment.pawl, { model: inOrder('hello') })
     await (await session.send('Go')).result()
@@ -47,7 +47,7 @@ describe('user code, where telemetry is on', () => {
 
   const active = () => trace.getSpanContext(context.active())
 
-  it('is under the span of the attempt that it is a part of: a model call, or a tool call', async () => {
+  it('runs under the span of its attempt at a model call or a tool call', async () => {
     const seen: (ReturnType<typeof active> | undefined)[] = []
     const { id, session } = play(deployment.pawl, {
       model: (request) => {
@@ -73,7 +73,7 @@ describe('user code, where telemetry is on', () => {
     expect(new Set(found.map((span) => span?.spanId)).size).toBe(4)
   })
 
-  it('is under the right span after a pause, in the trace that continues the run', async () => {
+  it('runs under the right span after a pause, in the trace that continues the run', async () => {
     let inTool: ReturnType<typeof active>
     const { id, session } = play(deployment.pawl, {
       model: async (request) => {
@@ -95,7 +95,7 @@ describe('user code, where telemetry is on', () => {
     expect(new Set(spans.map(({ traceId }) => traceId)).size).toBe(2)
   })
 
-  it('that sends a message has its span linked with the run that answers it', async () => {
+  it('that sends a message has its span linked to the run that answers it', async () => {
     const caller = { traceId: '0af7651916cd43dd8448eb211c80319c', spanId: 'b7ad6b7169203331', traceFlags: 1 }
     const { id, session } = play(deployment.pawl, { model: inOrder('hello') })
     const run = await context.with(trace.setSpanContext(context.active(), caller), () => session.send('Go'))
@@ -104,7 +104,7 @@ describe('user code, where telemetry is on', () => {
     expect(root?.links).toMatchObject([{ traceId: caller.traceId, spanId: caller.spanId }])
   })
 
-  it('can name the caller by `traceparent`', async () => {
+  it('can name the caller with `traceparent`', async () => {
     const { id, session } = play(deployment.pawl, { model: inOrder('hello') })
     const run = await session.send('Go', { traceparent: '00-1af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01' })
     await run.result()
@@ -114,11 +114,11 @@ describe('user code, where telemetry is on', () => {
   })
 })
 
-describe('where telemetry is off', () => {
+describe('if telemetry is off', () => {
   const loader = fileURLToPath(new URL('./fixtures/telemetry/loaded.mjs', import.meta.url))
 
-  it('neither a worker nor a client loads anything of OpenTelemetry', async () => {
-    const { databaseUrl, temporalAddress, namespace } = (await deploy()).stack
+  it('neither a worker nor a client loads any part of OpenTelemetry', async () => {
+    const { databaseUrl, temporalAddress, namespace } = inject('stack')
     const env = { ...process.env, DATABASE_URL: databaseUrl, TEMPORAL_ADDRESS: temporalAddress, TEMPORAL_NAMESPACE: namespace }
     for (const name of Object.keys(env)) if (name.startsWith('OTEL_')) delete env[name as keyof typeof env]
     const { stdout } = await promisify(execFile)(process.execPath, [loader, `off-${randomUUID()}`], { env, timeout: 60_000 })

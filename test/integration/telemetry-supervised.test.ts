@@ -50,7 +50,7 @@ afterAll(async () => {
   await receiver?.close()
 })
 
-it('user code in an executor is under the span of its attempt, also of one after a death, and the death is measured', async () => {
+it('user code in an executor runs under the span of its attempt, even of one after a death, and the death is measured', async () => {
   const session = pawl.session(`lost-${randomUUID()}`, { agent: 'lost' })
   const { text } = await (await session.send('Where are you?')).result()
   const seen = JSON.parse(text) as { tool: string; model: string }

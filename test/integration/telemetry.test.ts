@@ -1,4 +1,4 @@
-// Traces: what a collector receives of sessions, through failures of the collector and of the worker that exports.
+// Traces: what a collector receives about sessions, through failures of the collector and of the exporting worker.
 import { randomUUID } from 'node:crypto'
 import pg from 'pg'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
@@ -49,7 +49,7 @@ afterAll(async () => {
 
 const start = (telemetry?: { contents?: boolean } | false): Promise<RunningWorker> =>
   deployment.startWorker({ agents: [agent], ...(telemetry !== undefined && { telemetry }) })
-/** A worker that does not hold the lease looks for it every few seconds. */
+/** A worker that does not hold the lease tries to acquire it every few seconds. */
 const TAKES_OVER_MS = 30_000
 const SLOW = 90_000
 
@@ -90,7 +90,7 @@ describe('a run', () => {
     expect(receiver.requests.at(-1)?.body.toString()).toContain('"key":"service.name","value":{"stringValue":"desk"}')
   })
 
-  it('has nothing of what was said, unless that is asked for', async () => {
+  it('exports no message contents unless they are requested', async () => {
     const said = `a secret ${randomUUID()}`
     const { id, session } = play(deployment.pawl, { model: inOrder([use('look', said)], said) })
     await (await session.send(said)).result()
@@ -98,7 +98,7 @@ describe('a run', () => {
     expect([...receiver.textsOf(id).values()].flat().join()).not.toContain(said)
   })
 
-  it('whose attempts fail has a span with an error for each', async () => {
+  it('has a span with an error for each failed attempt', async () => {
     let calls = 0
     const { id, session } = play(deployment.pawl, {
       model: twoSteps(),
@@ -131,7 +131,7 @@ describe('a run', () => {
   )
 
   it(
-    'of a session that was erased while the collector was away is not exported, and holds up no other one',
+    'of a session that was erased while the collector was unavailable is not exported, and does not hold up others',
     async () => {
       const refusals = (more: number): Promise<unknown> => {
         const before = receiver.refused()
@@ -144,7 +144,7 @@ describe('a run', () => {
       await deployment.pawl.erase(gone.id, { by: 'ops', force: true })
       const { id, session } = play(deployment.pawl, { model: twoSteps() })
       await (await session.send('Go')).result()
-      // The second of them began after the erasure.
+      // The second of these requests began after the erasure.
       await refusals(2)
       receiver.answer(200)
       await until('the other run is exported', () => receiver.spansOf(id).length === 6, 60_000)
@@ -169,7 +169,7 @@ describe('a run', () => {
 
 describe('two workers', () => {
   it(
-    'export one after the other: the second continues when the first has ended',
+    'export one after the other: the second takes over once the first has stopped',
     async () => {
       const first = await start()
       await until('a worker holds the lease', held)
@@ -188,7 +188,7 @@ describe('two workers', () => {
   )
 
   it(
-    'export one after the other: the second continues when the lease of a dead one has expired, in the middle of a run',
+    'export one after the other: the second takes over once the lease of a dead one has expired, even during a run',
     async () => {
       const worker = await start()
       await until('the worker holds the lease', held)
@@ -204,7 +204,7 @@ describe('two workers', () => {
 
 describe('the settings', () => {
   it(
-    'export as protobuf by default, and with contents on request',
+    'choose protobuf by default, and include contents on request',
     async () => {
       delete process.env.OTEL_EXPORTER_OTLP_PROTOCOL
       const worker = await start({ contents: true })
@@ -220,7 +220,7 @@ describe('the settings', () => {
   )
 
   it(
-    'export nothing of a trace that is not sampled',
+    'prevent the export of a trace that is not sampled',
     async () => {
       process.env.OTEL_TRACES_SAMPLER = 'always_off'
       const worker = await start()
@@ -236,7 +236,7 @@ describe('the settings', () => {
     SLOW,
   )
 
-  it('that pawl cannot follow are refused before anything starts', async () => {
+  it('that pawl does not support are refused before anything starts', async () => {
     process.env.OTEL_EXPORTER_OTLP_PROTOCOL = 'grpc'
     await expect(start()).rejects.toMatchObject({ code: 'invalid_option', message: expect.stringContaining('http/protobuf') })
   })

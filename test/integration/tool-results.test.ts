@@ -1,4 +1,4 @@
-// What tools return and what they are given: every value has a defined outcome, and `ctx` says for whom and on what attempt.
+// What tools return and receive: every value has a defined outcome, and `ctx` says for whom and on which attempt a tool runs.
 import { defineAgent, defineTool, type Json, type Model, type ToolContext } from 'pawl'
 import { scripted } from 'pawl/testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -80,7 +80,7 @@ const witness = defineTool({
 const script = (request: Parameters<Parameters<typeof scripted>[0]>[0]) =>
   inOrder(...(JSON.parse(String(request.messages[0]!.content)) as never[]))(request)
 const oddAgent = defineAgent({ name: 'odd', instructions: 'Be odd.', model: scripted(script), tools: [odd, mapped, lenient, witness] })
-/** Answers what the message says, unchecked: a Model is somebody else's code. */
+/** Answers what the message says, unchecked, as a Model is user code. */
 const raw: Model = {
   name: 'raw',
   async generate({ messages }) {
@@ -108,7 +108,7 @@ afterAll(async () => {
   await here?.stop()
 })
 
-/** A session whose model gives these answers. */
+/** Plays a session whose model returns these answers. */
 async function play(...answers: unknown[]) {
   const session = here.pawl.session(undefined, { agent: 'odd', context: { who: 'me' }, tags: ['a', 'b'] })
   const result = await (await session.send(JSON.stringify(answers), { metadata: { via: 'test' } })).result({ timeout: 30_000 })
@@ -140,7 +140,7 @@ describe('a result that is', () => {
     ['nested __proto__ and number keys', ODD['nested __proto__ and number keys'] as Json, '{"1":"a","2":"b","__proto__":{"x":1}}'],
   ]
   for (const [what, value, content] of recorded) {
-    it(`${what} is recorded as JSON has it, and told to the model`, async () => {
+    it(`${what} is recorded in its JSON form, and shown to the model`, async () => {
       const { events, told } = await play([use('odd', what)], 'done')
       expect(ofType(events, 'tool_completed')[0]?.value).toEqual(value)
       expect(told).toMatchObject([{ content }])
@@ -149,7 +149,7 @@ describe('a result that is', () => {
   }
 
   for (const what of ['a BigInt', 'a circular value']) {
-    it(`${what} has no JSON form: the call completed, and the model is told why it sees no result`, async () => {
+    it(`${what} has no JSON form: the call completes, and the model is told why it sees no result`, async () => {
       const { events, told } = await play([use('odd', what)], 'done')
       expect(ofType(events, 'tool_completed')).toHaveLength(1)
       expect(told[0]!.content).toMatch(/completed.*no JSON form/s)
@@ -157,7 +157,7 @@ describe('a result that is', () => {
   }
 
   for (const what of ['3 MB', '3 MB of JSON']) {
-    it(`${what} lies in the store, is named in the event, and is told to the model as a whole`, async () => {
+    it(`${what} is kept in the store, referenced in the event, and shown to the model as a whole`, async () => {
       const { events, told } = await play([use('odd', what)], 'done')
       const [completed] = ofType(events, 'tool_completed')
       expect(completed).toMatchObject({ blob: { sha256: expect.stringMatching(/^[0-9a-f]{64}$/) } })
@@ -167,7 +167,7 @@ describe('a result that is', () => {
     })
   }
 
-  it('mapped by toModel is recorded as it is, and effectId names the effect', async () => {
+  it('mapped by toModel is recorded unmapped, and effectId names the effect', async () => {
     const { session, events, told } = await play([use('mapped', 'it')], 'done')
     expect(ofType(events, 'tool_completed')[0]).toMatchObject({
       value: { id: 'id of it', secret: 'not for the model' },
@@ -177,20 +177,20 @@ describe('a result that is', () => {
     expect(await store.lists.toolCallsOf(session.id)).toMatchObject([{ tool: 'mapped', status: 'completed', effectId: 'id of it' }])
   })
 
-  it('recorded without what toModel or effectId throw: the effect has happened', async () => {
+  it('mapped by a toModel or effectId that throws is recorded without them, because the effect has happened', async () => {
     const { events, told } = await play([use('mapped', 'bad')], 'done')
     expect(ofType(events, 'tool_completed')[0]?.effectId).toBeUndefined()
     expect(told).toMatchObject([{ content: '{"id":"id of bad","secret":"not for the model"}' }])
   })
 })
 
-it('arguments are parsed where the tool runs: defaults and transforms apply, the raw ones are recorded', async () => {
+it('arguments are parsed where the tool runs: defaults and transforms apply, and the raw arguments are recorded', async () => {
   const { events, told } = await play([{ type: 'tool_use', id: 'x', name: 'lenient', input: { at: '2020-05-01' } }], 'done')
   expect(told).toMatchObject([{ content: '2020 x3' }])
   expect(ofType(events, 'tool_issued')[0]?.input).toEqual({ at: '2020-05-01' })
 })
 
-it('a tool is told for whom, where and on which attempt it runs', async () => {
+it('a tool learns for whom, where and on which attempt it runs', async () => {
   const { session, told } = await play([use('witness', 'it')], 'done')
   expect(told).toMatchObject([{ content: '{"mine":true,"secret":"s3cret"}' }])
   expect(seen).toMatchObject({
@@ -209,13 +209,13 @@ it('a tool is told for whom, where and on which attempt it runs', async () => {
 })
 
 describe('the context', () => {
-  it('that fits the agent’s schema is given to the instructions, on every call', async () => {
+  it('that matches the agent’s schema is passed to the instructions on every call', async () => {
     const session = here.pawl.session<typeof tenant>(undefined, { agent: 'tenant', context: { tenantId: 't1' } })
     expect((await (await session.send('hello')).result({ timeout: 30_000 })).text).toBe('For {"tenantId":"t1"}, run 1.')
     expect((await (await session.send('hello')).result({ timeout: 30_000 })).text).toBe('For {"tenantId":"t1"}, run 2.')
   })
 
-  it('that does not fit ends the run as invalid_context', async () => {
+  it('that does not match ends the run as invalid_context', async () => {
     const session = here.pawl.session(undefined, { agent: 'tenant', context: { tenant: 7 } })
     await expect((await session.send('hello')).result({ timeout: 30_000 })).rejects.toMatchObject({
       name: 'RunFailed',
@@ -235,13 +235,13 @@ describe('an answer of the model that', () => {
     expect(result).toMatchObject({ text: 'hm', stopReason: 'tool_use' })
   })
 
-  it('pauses its turn goes on with the next one', async () => {
+  it('pauses its turn leads to the next turn', async () => {
     const { result } = await play({ content: [{ type: 'text', text: 'a moment' }], stopReason: 'pause_turn' }, 'there')
     expect(result).toMatchObject({ text: 'there', run: 1 })
   })
 
   for (const stopReason of ['max_tokens', 'stop_sequence', 'refusal', 'model_context_window_exceeded']) {
-    it(`stops with ${stopReason} ends the run, and says so`, async () => {
+    it(`stops with ${stopReason} ends the run, whose result says so`, async () => {
       const { result } = await play({ content: [{ type: 'text', text: 'cut' }], stopReason })
       expect(result).toMatchObject({ text: 'cut', stopReason })
     })

@@ -25,7 +25,7 @@ const ACCESSES: Record<string, Access> = {
 }
 
 const gates = new Map<string, Gate>()
-/** The gate that a message names: `hold:x`. */
+/** The gate that a message names: `x` in `hold x`. */
 function gateOf(text: string): Gate {
   const known = gates.get(text) ?? gate()
   gates.set(text, known)
@@ -110,7 +110,7 @@ function transportWith(more: PawlChatTransportOptions = {}): PawlChatTransport {
 
 type ChatOptions = Partial<ConstructorParameters<typeof Chat>[0]> & { transport?: ChatTransport<UIMessage> }
 
-/** A page that is loaded: its messages, and the answer in progress. */
+/** A loaded page: its messages, and the answer in progress. */
 async function open(id: string, { transport = transportWith(), ...options }: ChatOptions = {}) {
   const messages = (await transportWith().messages(id)) as UIMessage[]
   return new Chat<UIMessage>({ id, transport, messages, ...(options as object) })
@@ -130,7 +130,7 @@ const eventsOf = async (id: string): Promise<string[]> => {
 }
 
 describe('a chat', () => {
-  it('shows an answer as it is said, and then as it is recorded', async () => {
+  it('shows an answer while it is generated, and then as it is recorded', async () => {
     const id = newId()
     const chat = await open(id)
     const sent = chat.sendMessage({ text: 'tell first' })
@@ -146,7 +146,7 @@ describe('a chat', () => {
     expect(shown(chat)).toEqual(await recorded(id))
   })
 
-  it('is resumed in mid-answer, by as many tabs as there are, and has each message once', async () => {
+  it('can be resumed in mid-answer by any number of tabs, and shows each message once', async () => {
     const id = newId()
     const first = await open(id)
     const sent = first.sendMessage({ text: 'tell tabs' })
@@ -161,7 +161,7 @@ describe('a chat', () => {
     expect(tabs[0]?.status).toBe('ready')
   })
 
-  it('steers a run: what is said during an answer is answered after it, in the order of the transcript', async () => {
+  it('steers a run: a message that is sent during an answer is answered after it, in the order of the transcript', async () => {
     const id = newId()
     const chat = await open(id)
     const first = chat.sendMessage({ text: 'hold steer' })
@@ -178,7 +178,7 @@ describe('a chat', () => {
     expect(late.messages).toHaveLength(4)
   })
 
-  it('stops the run with its model call', async () => {
+  it('stops the run and its model call', async () => {
     const id = newId()
     const chat = await open(id)
     const sent = chat.sendMessage({ text: 'tell stopped' })
@@ -192,7 +192,7 @@ describe('a chat', () => {
     expect(texts(chat).at(-1)).toBe('assistant: 2: again')
   })
 
-  it('stops the run with its tools, for other tabs, too, that resumed it', async () => {
+  it('stops the run and its tools, even from another tab that resumed it', async () => {
     const id = newId()
     const chat = await open(id)
     const sent = chat.sendMessage({ text: 'hold stop2' })
@@ -208,7 +208,7 @@ describe('a chat', () => {
     expect(shown(chat)).toEqual(await recorded(id))
   })
 
-  it('leaves a run alone when it only stops looking, if that is what `onStop` says, or before it looks', async () => {
+  it('leaves the run alone when it stops if `onStop` says so, or if it has not begun to watch', async () => {
     const id = newId()
     const chat = await open(id, { transport: transportWith({ onStop: 'leave' }) })
     const sent = chat.sendMessage({ text: 'tell left' })
@@ -227,7 +227,7 @@ describe('a chat', () => {
     expect(texts(back).at(-1)).toBe('assistant: Once left upon a time.')
   })
 
-  it('has the newest answer made again, and refuses that for an older one', async () => {
+  it('regenerates the newest answer, and refuses to regenerate an older one', async () => {
     const id = newId()
     const chat = await open(id)
     await chat.sendMessage({ text: 'one' })
@@ -241,7 +241,7 @@ describe('a chat', () => {
     expect(chat.error).toMatchObject({ name: 'ChatError', code: 'not_newest', status: 409 })
   })
 
-  it('sends an edited message anew, from where it was said', async () => {
+  it('sends an edited message again, from its place in the conversation', async () => {
     const id = newId()
     const chat = await open(id)
     await chat.sendMessage({ text: 'one' })
@@ -254,12 +254,12 @@ describe('a chat', () => {
   it.each([
     [true, 'output-available'],
     [false, 'output-denied'],
-  ])('passes on that a person approves a call: %s', async (approved, state) => {
+  ])('passes on whether a person approves a call: %s', async (approved, state) => {
     const id = newId()
     const first = await open(id)
     await first.sendMessage({ text: `pay order${approved}` })
     expect(first.status).toBe('ready')
-    // The page is loaded again before somebody decides.
+    // The page is loaded again before the person decides.
     const chat = await open(id, { sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses } as object)
     expect(toolOf(chat)).toMatchObject({ state: 'approval-requested', input: { what: `order${approved}` } })
     const { approval } = toolOf(chat) as { approval: { id: string } }
@@ -271,7 +271,7 @@ describe('a chat', () => {
     expect(mine).toEqual(theirs)
   })
 
-  it('answers a client tool in the page, once, also if the page is loaded again', async () => {
+  it('answers a client tool in the page, once, even if the page is loaded again', async () => {
     const id = newId()
     let asked = 0
     const options: ChatOptions = {
@@ -287,9 +287,12 @@ describe('a chat', () => {
     expect(asked).toBe(1)
     expect(toolOf(chat)).toMatchObject({ state: 'output-available', output: { color: 'red' } })
     expect(shown(chat)).toEqual(await recorded(id))
+    const reloaded = await open(id, options)
+    expect(shown(reloaded)).toEqual(await recorded(id))
+    expect(asked).toBe(1)
   })
 
-  it('takes back what an attempt has said that failed', async () => {
+  it('removes what a failed attempt has said', async () => {
     const id = newId()
     const chat = await open(id)
     const sent = chat.sendMessage({ text: 'retry void' })
@@ -300,7 +303,7 @@ describe('a chat', () => {
     expect(shown(chat)).toEqual(await recorded(id))
   })
 
-  it('goes on where it was when its connection is cut in mid-answer', async () => {
+  it('continues where it was after its connection is cut in mid-answer', async () => {
     const id = newId()
     let cuts = 0
     const cutting: typeof fetch = async (to, init) => {
@@ -319,7 +322,7 @@ describe('a chat', () => {
     expect(texts(chat)).toEqual(['user: tell cut', 'assistant: Once cut upon a time.'])
   })
 
-  it('is told why a run has failed, and why a request is refused', async () => {
+  it('shows why a run has failed, and why a request is refused', async () => {
     const chat = await open(newId())
     await chat.sendMessage({ text: 'fail' })
     expect(chat.status).toBe('error')
@@ -362,7 +365,7 @@ describe('the transport of the AI SDK itself', () => {
   })
 })
 
-/** The body until this text has come. */
+/** The body, which fails after this text. */
 function cutAfter(body: ReadableStream<Uint8Array>, text: string): ReadableStream<Uint8Array> {
   let seen = ''
   const decoder = new TextDecoder()

@@ -1,4 +1,4 @@
-// Calls of which nobody knows whether they happened: `verify` first, then a person, and what the person's word does.
+// Calls with an unknown outcome: pawl asks `verify` first, then a person, and acts on what the person says.
 import { ToolError } from 'pawl'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { codeOf } from '../support/codes.ts'
@@ -20,7 +20,7 @@ afterAll(() => here?.stop())
 
 const TIMEOUT = { timeout: 30_000 }
 
-/** The reply is lost the first time. */
+/** Loses the reply to the first attempt. */
 const lostOnce: NonNullable<PeopleScene['body']> = (tool, _input, { attempt }) => {
   if (attempt === 1 && /^(wire|post|mail)$/.test(tool)) throw new Error('the line broke')
   return undefined
@@ -33,7 +33,7 @@ async function left(scene: Partial<PeopleScene> & Pick<PeopleScene, 'model'>) {
 }
 
 describe('verify', () => {
-  it('that throws is asked again, as often as its tool says, and then a person is', async () => {
+  it('that throws is called again, as often as its tool says, and then a person is asked', async () => {
     const { run, entered } = await left({
       model: once(['wire', 'a']),
       verify: () => Promise.reject(new Error('the bank is closed')),
@@ -42,7 +42,7 @@ describe('verify', () => {
     expect(entered()).toEqual(['wire a', 'verify a', 'verify a'])
   })
 
-  it('that does not answer in its own time is asked again', async () => {
+  it('that does not answer within its own timeout is called again', async () => {
     let asked = 0
     const { run, session, entered } = await left({
       model: once(['wire', 'a']),
@@ -57,11 +57,11 @@ describe('verify', () => {
     expect(ofType(await eventsOf(session), 'tool_completed')).toMatchObject([{ value: 'found' }])
   })
 
-  it('is asked of another worker where the one that has the session does not serve the tool', { timeout: 120_000 }, async () => {
+  it('runs on another worker if the one that has the session does not serve the tool', { timeout: 120_000 }, async () => {
     const own = await deploy()
     try {
       const [mine, others] = [peopleStage(), stage({ name: 'other' })]
-      // It is the only one when the session begins, so it keeps its workflow, and would be handed all that may run in its process.
+      // It is the only worker when the session begins, so it keeps the workflow and would receive all that may run in its process.
       await own.startWorker({ agents: [others.agent] })
       const { session, entered } = mine.play(own.pawl, {
         model: once(['wire', 'a']),
@@ -78,7 +78,7 @@ describe('verify', () => {
     }
   })
 
-  it('that cannot tell leaves it to a person, and the session waits', async () => {
+  it('that cannot tell leaves the decision to a person, and the session waits', async () => {
     const { run, session } = await left({ model: once(['wire', 'a']), verify: () => ({ happened: 'unknown' }) })
     expect(await pendingOf(run)).toMatchObject([{ kind: 'unknown', input: { what: 'a' } }])
     expect(await session.state()).toMatchObject({ status: 'waiting' })
@@ -87,7 +87,7 @@ describe('verify', () => {
 })
 
 describe('a person says', () => {
-  it('that it happened: its result is used, and it counts as done', async () => {
+  it('that it happened: the given result is used, and the call counts as done', async () => {
     const { run, session, entered, requests } = await left({ model: inOrder([use('post', 'a')], [use('post', 'a')]) })
     await pendingOf(run)
     await session.resolve('t_1_1_0', { happened: true, result: { id: 'po-1' } }, { by: 'ann', note: 'saw it in the books' })
@@ -109,7 +109,7 @@ describe('a person says', () => {
     ['that it did not happen', { happened: false }],
     ['to try again', 'retry'],
   ] as const) {
-    it(`${says}: it is executed again, and its attempts are counted on`, async () => {
+    it(`${says}: the call is executed again, and its attempts continue the count`, async () => {
       const { run, session, entries, requests } = await left({ model: once(['post', 'a']) })
       await pendingOf(run)
       await session.resolve('t_1_1_0', resolution, { by: 'ann' })
@@ -124,26 +124,26 @@ describe('a person says', () => {
     })
   }
 
-  it('to leave it: the model is told that nobody knows, and it stays unknown', async () => {
+  it('to skip it: the model is told that the outcome is not known, and it stays unknown', async () => {
     const { run, session, entered, requests } = await left({ model: inOrder([use('post', 'a')], [use('post', 'a')]) })
     await pendingOf(run)
     await session.resolve('t_1_1_0', 'skip', { by: 'ann', note: 'not worth it' })
     await run.result(TIMEOUT)
     expect(entered()).toEqual(['post a'])
     expect(resultsIn(requests[1]!)).toMatchObject([{ isError: true, content: expect.stringContaining('It is not known') }])
-    // Asked for again, it is not executed.
+    // The model requests it again, but it is not executed.
     expect(resultsIn(requests[2]!)).toMatchObject([{ isError: true, content: expect.stringContaining('unknown') }])
     const row = await until('it is stored', async () => {
       const [found] = await session.toolCalls()
       return found?.status === 'skipped' && found
     })
     expect(row).toMatchObject({ resolvedBy: 'ann', note: 'not worth it', error: { code: 'skipped' } })
-    // Whoever finds out later can still say.
+    // A person who finds out later can still resolve it.
     await session.resolve('t_1_1_0', { happened: true, result: 'late' })
     expect((await session.state()).unknown).toEqual({})
   })
 
-  it('twice, or nonsense: refused, and nothing changes', async () => {
+  it('something twice, or nonsense: it is refused, and nothing changes', async () => {
     const { run, session, entered } = await left({ model: once(['post', 'a']) })
     await pendingOf(run)
     const { seq } = await session.state()
@@ -167,7 +167,7 @@ describe('a person says', () => {
 })
 
 describe('the other calls of the turn', () => {
-  it('go on where no effect is before them, and none is lost', async () => {
+  it('continue unless they are effects after the waiting one, and none is lost', async () => {
     const { run, session, entered, requests } = await left({
       model: once(['look', 'x'], ['post', 'a'], ['put', 'b'], ['look', 'y'], ['post', 'c']),
     })
@@ -189,8 +189,8 @@ describe('the other calls of the turn', () => {
   })
 })
 
-describe('a call whose model was told', () => {
-  it('can be resolved later by whether it happened, and by nothing else; once', async () => {
+describe('a call whose model was told that its outcome is unknown', () => {
+  it('can be resolved later, once, and only by whether it happened', async () => {
     const { run, session, entered, requests } = await left({ model: inOrder([use('mail', 'a')], 'told', [use('mail', 'a')], 'told again') })
     expect(await run.result(TIMEOUT)).toMatchObject({ text: 'told' })
     expect(resultsIn(requests[1]!)).toMatchObject([{ isError: true, content: expect.stringContaining('unknown') }])
@@ -203,15 +203,15 @@ describe('a call whose model was told', () => {
       return found?.status === 'failed' && found
     })
     expect(row).toMatchObject({ resolvedBy: 'ann', error: { code: 'did_not_happen' } })
-    // Surely not done, it may be done now.
+    // It certainly did not happen, so it may be executed now.
     const second = await session.send('do it then')
     await second.result(TIMEOUT)
     expect(entered()).toEqual(['mail a', 'mail a'])
   })
 })
 
-describe('a run that is stopped', () => {
-  it('while it waits for a person leaves the outcome unknown, tells the model so, and takes the word later', async () => {
+describe('a run', () => {
+  it('that is stopped while it waits for a person leaves the outcome unknown, tells the model, and accepts the answer later', async () => {
     const { run, session, entered, requests } = await left({ model: inOrder([use('post', 'a')], 'and now?', 'fine') })
     await pendingOf(run)
     await session.interrupt({ by: 'ann' })
@@ -225,7 +225,7 @@ describe('a run that is stopped', () => {
     expect(entered()).toEqual(['post a'])
   })
 
-  it('while an attempt is going on asks a person no less', async () => {
+  it('that is stopped during an attempt still leaves the call for a person to resolve', async () => {
     const door = gate()
     const { run, session } = await left({
       model: once(['post', 'a']),
@@ -241,7 +241,7 @@ describe('a run that is stopped', () => {
     expect((await session.state()).unknown).toEqual({})
   })
 
-  it('is not made to wait by a body that surely did nothing', async () => {
+  it('does not wait for a person if the body certainly did nothing', async () => {
     const { run, requests } = await left({
       model: once(['post', 'a']),
       body() {

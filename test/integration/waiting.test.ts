@@ -1,4 +1,4 @@
-// A session that waits for somebody: through continue-as-new, the end of its workflow, and whoever moves or stops it meanwhile.
+// A session that waits for a person: through continue-as-new, the end of its workflow, interrupts, closes, rollbacks and forks.
 import type { SessionHandle } from 'pawl/client'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { codeOf } from '../support/codes.ts'
@@ -9,7 +9,7 @@ import { inOrder, resultsIn, saidIn, use } from '../support/scenes.ts'
 import { until } from '../support/until.ts'
 import { size } from '../support/sizes.ts'
 
-/** Events of history at which sessions continue as new; a little less than that. */
+/** The events of history at which sessions continue as new, and a little less than that. */
 const DUE = size(200, 1_000)
 const NEARLY = 0.8 * DUE
 const DEADLINE_MS = 15_000
@@ -29,7 +29,7 @@ afterAll(() => here?.stop())
 const TIMEOUT = { timeout: 60_000 }
 const workflowOf = (id: string) => here.temporal.workflow.getHandle(`pawl:${id}`)
 
-/** Opens a session whose execution is nearly as long as one may be: soon it goes on in a new one. */
+/** Makes the execution of a session nearly as long as one may be, so that it soon continues as new. */
 async function nearlyFull(session: SessionHandle): Promise<void> {
   await (await session.send('hello')).result(TIMEOUT)
   const lengthOf = async () => (await workflowOf(session.id).describe()).historyLength
@@ -43,7 +43,7 @@ async function nearlyFull(session: SessionHandle): Promise<void> {
   }
 }
 
-/** Does something again and again, whenever all is stored, until the session goes on in a new execution. */
+/** Repeats an action, each time once everything is stored, until the session continues in a new execution. */
 async function untilContinued(session: SessionHandle, again: () => Promise<unknown>): Promise<void> {
   const executionOf = async () => (await workflowOf(session.id).describe()).runId
   const first = await executionOf()
@@ -55,20 +55,20 @@ async function untilContinued(session: SessionHandle, again: () => Promise<unkno
 }
 
 describe('while a session waits', () => {
-  it('its run says so, a second time too, until somebody has decided', async () => {
+  it('its run reports so, even when asked again, until a person has decided', async () => {
     const { session } = people.play(here.pawl, { model: inOrder([use('pay', 'a')], [use('pay', 'b')]) })
     const run = await session.send('go')
     const [first] = await pendingOf(run)
     expect(await pendingOf(session.run(run.messageId))).toEqual([first])
     await session.approve('t_1_1_0', { digest: first!.digest! })
-    // What was decided is not told again, however far behind the store is.
+    // A decided request is not reported again, however far behind the store is.
     expect(await pendingOf(run)).toMatchObject([{ callId: 't_1_2_0' }])
     await session.deny('t_1_2_0', { digest: await digestOf(run, 't_1_2_0') })
     expect(await run.settled(TIMEOUT)).toMatchObject({ status: 'completed' })
     expect(await session.run(run.messageId).settled(TIMEOUT)).toMatchObject({ status: 'completed' })
   })
 
-  it('the list of sessions says so too', async () => {
+  it('the list of sessions reports so too', async () => {
     const { session, id } = people.play(here.pawl, { model: once(['pay', 'a'], ['form', 'b']) })
     await pendingOf(await session.send('go'))
     expect(await here.pawl.sessions.get(id)).toMatchObject({ status: 'waiting', waiting: 2 })
@@ -76,7 +76,7 @@ describe('while a session waits', () => {
     await until('nobody is waited for', async () => (await here.pawl.sessions.get(id)).waiting === 0)
   })
 
-  it('messages join the run once it goes on', async () => {
+  it('messages join the run once it continues', async () => {
     const { session, requests } = people.play(here.pawl, { model: once(['pay', 'a']) })
     const run = await session.send('go')
     const digest = await digestOf(run, 't_1_1_0')
@@ -86,7 +86,7 @@ describe('while a session waits', () => {
     expect(saidIn(requests.at(-1)!)).toEqual(['go', 'and hurry'])
   })
 
-  it('it continues as new, with its requests, their terms, and what was sent', async () => {
+  it('it continues as new with its requests, their expiry times, and the messages that were sent', async () => {
     const { session, requests, entered } = people.play(here.pawl, {
       model: inOrder('hi', [use('pay', 'a'), use('hurry', 'b'), use('form', 'c'), use('post', 'd')]),
     })
@@ -114,7 +114,7 @@ describe('while a session waits', () => {
     expect(resultsIn(requests.at(-1)!)).toMatchObject([{ isError: false }, { isError: true }, { isError: false }, { isError: false }])
   })
 
-  it('its run’s deadline counts on, also in the next execution', async () => {
+  it('the deadline of its run keeps running, even in the next execution', async () => {
     const { session, entered } = hurried.play(here.pawl, { model: inOrder('hi', [use('pay', 'a')]) })
     await nearlyFull(session)
     const run = await session.send('go')
@@ -124,13 +124,13 @@ describe('while a session waits', () => {
     const events = await eventsOf(session)
     const [started, failed] = [ofType(events, 'run_started')[1]!, ofType(events, 'error_entered')[0]!]
     expect(failed.at - started.at).toBeGreaterThanOrEqual(DEADLINE_MS)
-    // It can be decided, for whoever continues the run, and is not carried out before.
+    // The call can be approved for when the run is continued, and is not executed before that.
     await session.approve('t_2_1_0', { digest })
     expect((await session.state()).status).toBe('error')
     expect(entered()).toEqual([])
   })
 
-  it('its workflow may end: whoever decides opens it again', async () => {
+  it('its workflow may end, and a decision opens it again', async () => {
     const { session, id, requests, entered } = people.play(here.pawl, { model: once(['pay', 'a'], ['form', 'b'], ['look', 'c']) })
     const run = await session.send('go')
     const digest = (await pendingOf(run)).find(({ tool }) => tool === 'pay')!.digest!
@@ -151,7 +151,7 @@ describe('while a session waits', () => {
     expect(ofType(await eventsOf(session), 'approval_requested')).toHaveLength(1)
   })
 
-  it('a call of unknown outcome survives the end of its workflow', async () => {
+  it('a call with an unknown outcome survives the end of its workflow', async () => {
     const { session, id, entries } = people.play(here.pawl, {
       model: once(['post', 'a']),
       body: (_tool, _input, { attempt }) => {
@@ -167,7 +167,7 @@ describe('while a session waits', () => {
     expect(entries.map(({ attempt }) => attempt)).toEqual([1, 2])
   })
 
-  it('an interrupt ends the run, and nothing of it can be decided any more', async () => {
+  it('an interrupt ends the run, and its requests can no longer be decided', async () => {
     const { session, requests, entered } = people.play(here.pawl, { model: inOrder([use('pay', 'a'), use('form', 'b')], 'ok') })
     const run = await session.send('go')
     const pending = await pendingOf(run)
@@ -185,7 +185,7 @@ describe('while a session waits', () => {
     ])
   })
 
-  it('a close waits for the run; a cancellation does not, and the session can be gone on with', async () => {
+  it('a close waits for the run; a cancellation does not, and the session can be continued', async () => {
     const { session } = people.play(here.pawl, { model: once(['pay', 'a']) })
     const run = await session.send('go')
     const digest = await digestOf(run, 't_1_1_0')
@@ -204,7 +204,7 @@ describe('while a session waits', () => {
     expect((await (await cancelled.session.send('again')).result(TIMEOUT)).text).toBe('fine')
   })
 
-  it('going back leaves what it waited for behind', async () => {
+  it('a rollback drops the requests that it waited for', async () => {
     const { session, requests, entered } = people.play(here.pawl, {
       model: (request) => (saidIn(request).at(-1) === 'pay' ? [use('pay', 'a')] : `heard ${saidIn(request).at(-1)}`),
     })
@@ -219,12 +219,12 @@ describe('while a session waits', () => {
     expect(entered()).toEqual([])
   })
 
-  it('a fork may be made of it that waits for nobody, and the session waits on', async () => {
+  it('it can be forked; the fork does not wait, and the session still does', async () => {
     const { session, entered } = people.play(here.pawl, { model: once(['pay', 'a']) })
     const run = await session.send('go')
     const digest = await digestOf(run, 't_1_1_0')
     const laid = people.play(here.pawl, { model: () => 'free' })
-    // It begins where the turn began that waits.
+    // The fork begins where the waiting turn began.
     const copy = await session.fork({ id: laid.id, interrupt: false })
     expect(await copy.state()).toMatchObject({ status: 'idle', current: null })
     expect((await (await copy.send('on')).result(TIMEOUT)).text).toBe('free')

@@ -1,4 +1,4 @@
-// Watching while Postgres crashes, and where it cannot notify.
+// Watching while Postgres crashes, and when it cannot send notifications.
 import type { SessionHandle, WatchItem } from 'pawl/client'
 import { startStack, type Stack } from 'pawl/testing'
 import pg from 'pg'
@@ -39,7 +39,7 @@ function speaking(): { session: SessionHandle; gates: Gate[] } {
   return { session, gates }
 }
 
-/** Reads along until it is stopped. */
+/** Watches until `end` is called. */
 function watch(session: SessionHandle, after = 0) {
   const stop = new AbortController()
   const seen: WatchItem[] = []
@@ -57,7 +57,7 @@ function watch(session: SessionHandle, after = 0) {
   }
 }
 
-/** Kills one of its processes: Postgres starts anew, and empties tables that are not logged. */
+/** Kills one of its processes: Postgres restarts, and empties unlogged tables. */
 async function crashPostgres(): Promise<void> {
   const client = new pg.Client(stack.databaseUrl)
   client.on('error', () => {})
@@ -75,7 +75,7 @@ async function crashPostgres(): Promise<void> {
 }
 
 describe('a watcher', () => {
-  it('reads on after Postgres has crashed in mid-answer, and another one reads the answer from its first word', async () => {
+  it('keeps reading after Postgres has crashed in mid-answer, and another one reads the answer from its first word', async () => {
     const { session, gates } = speaking()
     const early = watch(session)
     const run = await session.send('count')
@@ -94,7 +94,7 @@ describe('a watcher', () => {
     await Promise.all([early.end(), late.end()])
   })
 
-  it('behind a pooler, which passes on no notifications, reads along', async ({ skip }) => {
+  it('keeps up behind a pooler, which does not forward notifications', async ({ skip }) => {
     const bouncer = await findBouncer()
     if (typeof bouncer === 'string') return skip(`no pgbouncer: ${bouncer}`)
     const { url, stop } = await startBouncer(bouncer, stack.databaseUrl)

@@ -34,7 +34,7 @@ const warned: { about: object; message: string | undefined }[] = []
 
 const say = (ctx: ModelCallContext, text: string): void => ctx.onDelta({ type: 'text', index: 0, text })
 
-/** Watches from `after` on, until it is told to stop. */
+/** Watches from `after` on, until `end` is called. */
 function watch(session: SessionHandle, after = 0) {
   watched.add(session.id)
   const seen: WatchItem[] = []
@@ -45,7 +45,7 @@ function watch(session: SessionHandle, after = 0) {
   return {
     seen,
     done,
-    /** The text of the answer that is being given, as a reader who obeys resets sees it. */
+    /** The text of the answer in progress, as a reader that obeys resets sees it. */
     said: () => saidIn(seen),
     async end() {
       stop.abort()
@@ -68,7 +68,7 @@ const types = (items: readonly WatchItem[]): string[] => items.map((item) => (it
 const seqs = (items: readonly WatchItem[]): number[] => items.flatMap((item) => (item.type === 'event' ? [item.event.seq] : []))
 const upTo = (last: number): number[] => Array.from({ length: last }, (_, n) => n + 1)
 
-/** A model that says each word when it is told to. */
+/** A model that says each word on request. */
 function speaker(...words: string[]) {
   const gates = words.map(() => gate())
   return {
@@ -109,7 +109,7 @@ describe('a watcher', () => {
     expect(seen.findLast(({ type }) => type === 'status')).toEqual({ type: 'status', status: 'idle' })
   })
 
-  it('who comes in mid-answer sees it from its first word', async () => {
+  it('that joins in mid-answer sees the answer from its first word', async () => {
     const mouth = speaker('one ', 'two ', 'three ', 'four')
     const { session } = player.play(here.pawl, { model: mouth.model })
     const early = watch(session)
@@ -132,7 +132,7 @@ describe('a watcher', () => {
     await early.end()
   })
 
-  it('is told that what a failed attempt has said is void', async () => {
+  it('receives a reset that voids what a failed attempt has said', async () => {
     const heard = gate()
     const { session } = player.play(here.pawl, {
       async model(_, ctx) {
@@ -157,7 +157,7 @@ describe('a watcher', () => {
     expect('here it is').toContain(saidIn(seen.filter((item) => item.type === 'delta' && item.attempt === 2)))
   })
 
-  it('is told so of a run that is interrupted', async () => {
+  it('receives a reset for a run that is interrupted', async () => {
     const mouth = speaker('a long ', 'story')
     const { session } = player.play(here.pawl, { model: mouth.model })
     const watcher = watch(session)
@@ -172,7 +172,7 @@ describe('a watcher', () => {
     expect(after.indexOf('reset')).toBe(after.indexOf('run_interrupted') - 1)
   })
 
-  it('sees arguments of a tool call come, with the name of the tool, and thinking', async () => {
+  it('sees the arguments of a tool call as they arrive, with the name of the tool, and thinking', async () => {
     const heard = gate()
     const { session } = player.play(here.pawl, {
       async model(request, ctx) {
@@ -196,14 +196,14 @@ describe('a watcher', () => {
     await watcher.end()
   })
 
-  it('sees nothing of what is no piece of an answer, the log says so once, and the call goes on', async () => {
+  it('does not see malformed deltas, which are logged once, and the call continues', async () => {
     const heard = gate()
     const text = 'NUL \0, half a pair \ud83d'
     const { session } = player.play(here.pawl, {
       async model(_, ctx) {
         const odd = [undefined, null, 'text', { type: 'text' }, { type: 'text', index: -1, text: 'x' }, { type: 'text', index: 0, text: 7 }]
         for (const one of odd) ctx.onDelta(one as never)
-        // Empty pieces are not worth a word.
+        // Empty deltas are dropped without a warning.
         ctx.onDelta({ type: 'text', index: 0, text: '' })
         ctx.onDelta({ type: 'text', index: 0, text, extra: true } as never)
         await heard.pass(ctx.signal)
@@ -221,7 +221,7 @@ describe('a watcher', () => {
     expect(told).toMatchObject([{ about: { model: 'scripted' }, message: expect.stringContaining('onDelta') }])
   })
 
-  it('who asks for the next item late misses no event', async () => {
+  it('that asks for the next item late misses no event', async () => {
     const { session } = player.play(here.pawl, { model: (_, ctx) => (say(ctx, 'quick'), 'quick') })
     const iterator = session.watch()[Symbol.asyncIterator]()
     const run = await session.send('go')
@@ -236,7 +236,7 @@ describe('a watcher', () => {
     expect(seqs(seen)).toEqual(upTo(seq))
   })
 
-  it('of one run sees what belongs to it, to its end', async () => {
+  it('of one run sees what belongs to the run, until it ends', async () => {
     const mouth = speaker('the ', 'answer')
     const { session } = player.play(here.pawl, { model: mouth.model })
     const run: RunHandle = await session.send('ask')
@@ -251,7 +251,7 @@ describe('a watcher', () => {
     expect(saidIn(seen.slice(0, types(seen).indexOf('model_completed')))).toMatch(/^the /)
   })
 
-  it('of a session that closes comes to an end', async () => {
+  it('of a session ends when the session closes', async () => {
     const { session } = player.play(here.pawl, { model: () => 'bye' })
     await (await session.send('go')).result(TIMEOUT)
     const watcher = watch(session)
@@ -261,7 +261,7 @@ describe('a watcher', () => {
     expect(watcher.seen.at(-1)).toEqual({ type: 'status', status: 'closed' })
   })
 
-  it('sees events without Postgres, too', async () => {
+  it('sees events even without Postgres', async () => {
     const { session } = player.play(here.pawl, { model: () => 'fine' })
     const without = await here.connect({ postgres: 'postgres://nobody@127.0.0.1:1/none' })
     const watcher = watch(without.session(session.id))
@@ -272,7 +272,7 @@ describe('a watcher', () => {
     expect(seqs(seen)).toEqual(upTo(seqs(seen).length))
   })
 
-  it('leaves nothing behind', async () => {
+  it('leaves no deltas in the store', async () => {
     await until('what was said is deleted', async () => {
       const { rows } = await store.query('select 1 from pawl.deltas where session_id = any($1)', [[...watched]])
       return rows.length === 0

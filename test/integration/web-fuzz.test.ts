@@ -1,5 +1,5 @@
-// The web handler under requests that Schemathesis makes from its OpenAPI document: no answer is a failure of the server, each is as the
-// document says, and nothing of another tenant is shown or changed.
+// The web handler under requests that Schemathesis generates from its OpenAPI document: no response is a failure of the server, each
+// matches the document, and nothing of another tenant is shown or changed.
 import { randomUUID } from 'node:crypto'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer, type Server } from 'node:http'
@@ -58,7 +58,7 @@ const wrong: string[] = []
 let answered = 0
 let operations = 0
 
-/** What is said in a session, and what happens in it. */
+/** The message that is sent to a session, which also names what happens in it. */
 const KINDS = ['hello', 'fail', 'pay', 'ask', 'wire']
 
 /** A session of each kind, under ids of one tenant. */
@@ -89,7 +89,7 @@ beforeAll(async () => {
       error: (fields, message) =>
         void wrong.push(`${message}: ${JSON.stringify(fields)} ${String((fields as { err?: { stack?: string } }).err?.stack)}`),
     },
-    // A stream would not end by itself: nobody may read one for longer.
+    // A stream would not end by itself, so access to it ends after this time.
     reauthorizeEvery: 300,
     authorize(request) {
       if (request.headers.get('authorization') !== 'Bearer valid' || asked.has(request)) return null
@@ -97,7 +97,7 @@ beforeAll(async () => {
       return ACCESS
     },
   })
-  // Node itself refuses longer addresses than 16 KB, before the handler sees them: here it shall refuse what is nonsense in them.
+  // By default, Node refuses addresses over 16 KB before the handler sees them. Here, the handler has to refuse the nonsense in them.
   server = createServer(
     { maxHeaderSize: 1_000_000 },
     nodeListener(async (asked) => {
@@ -124,7 +124,7 @@ beforeAll(async () => {
   const document = knowing(handler.openApi, ids)
   operations = Object.values(document.paths).flatMap((methods) => Object.keys(methods)).length
   await writeFile(join(folder, 'openapi.json'), JSON.stringify(document))
-  // On a machine that is too busy, a worker may not answer in time, of which a caller is told to try again. Any other 503 is noted above.
+  // On a machine that is too busy, a worker may not answer in time, and the caller is told to retry. Any other 503 is recorded above.
   await writeFile(join(folder, 'schemathesis.toml'), '[checks.not_a_server_error]\nexpected-statuses = ["2xx", "3xx", "4xx", "503"]\n')
 })
 afterAll(async () => {
@@ -134,7 +134,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true })
 })
 
-/** The request; one that waits for a run waits for a second only, because most are for messages that were never sent. */
+/** The request. One that waits for a run waits for only a second, because most are for messages that were never sent. */
 function impatient(request: Request): Request {
   const url = new URL(request.url)
   const waits = url.searchParams.getAll('wait')
@@ -144,7 +144,7 @@ function impatient(request: Request): Request {
   return new Request(url, request)
 }
 
-/** The response; whatever is read of it is shown to `look` first. An event of a stream is never cut. */
+/** The response. Whatever is read from it is shown to `look` first. An event of a stream is never split. */
 function lookedThrough(response: Response, look: (text: string) => void): Response {
   const looking = new TransformStream<Uint8Array, Uint8Array>({
     transform(chunk, controller) {
@@ -159,7 +159,7 @@ interface Document {
   paths: Record<string, Record<string, { parameters: { name: string; schema: object }[] }>>
 }
 
-/** The document, which knows sessions and calls that exist: nearly all requests would only be answered that there are none. */
+/** The document, with ids of existing sessions and calls. Otherwise, nearly all responses would only say that there are none. */
 function knowing(document: object, ids: readonly string[]): Document {
   const copy = structuredClone(document) as Document
   const known: Record<string, object> = {
@@ -174,36 +174,36 @@ function knowing(document: object, ids: readonly string[]): Document {
   return copy
 }
 
-/** What Schemathesis makes of a document: as many requests as the size says, the same for the same seed. */
+/** What Schemathesis generates from a document: as many requests as the size says, the same ones for the same seed. */
 const OPTIONS = [
   ...['--header', 'Authorization: Bearer valid', '--seed', String(seed), '--max-examples', String(size(2, 40))],
   ...['--phases', size('fuzzing', 'coverage,fuzzing'), '--no-shrink', '--generation-database', 'none'],
-  // Its threads parse Python at the same time, which CPython 3.11 answers with a SystemError now and then.
+  // Several threads would parse Python at the same time, for which CPython 3.11 occasionally raises a SystemError.
   ...['--workers', '1'],
   // Longer than the longest `wait`.
   ...['--request-timeout', '90', '--max-response-time', '70'],
   ...['--suppress-health-check', 'all', '--warnings', 'off', '--continue-on-failure'],
-  // What a request means cannot be told by a schema: a valid one may be refused.
+  // A schema cannot express what a request means, so a valid one may be refused.
   ...['--checks', 'all', '--exclude-checks'],
   'positive_data_acceptance,use_after_free,ensure_resource_availability,object_level_authorization',
 ]
 
-describe('requests made from the document', () => {
-  it('are answered as it says, never with a failure, and show nothing of others', async ({ skip }) => {
+describe('requests generated from the document', () => {
+  it('are answered as it says, never with a failure, and show nothing of other tenants', async ({ skip }) => {
     if (typeof found === 'string') return skip(`no Schemathesis: ${found}`)
     const before = await eventsOfOthers()
     const { code, output } = await runSchemathesis(found, [join(folder, 'openapi.json'), '--url', origin, ...OPTIONS], folder)
     expect(wrong, `seed ${seed}`).toEqual([])
     expect(code, output).toBe(0)
-    // Each operation was asked at least once.
+    // Each operation was requested at least once.
     expect(answered).toBeGreaterThan(operations)
     expect(await eventsOfOthers()).toEqual(before)
-    // Whatever was asked for, none of them is stuck.
+    // Whatever was requested, no session is stuck.
     for (const kind of KINDS) await expect(here.pawl.session(`${TENANT}:${kind}`).state()).resolves.toMatchObject({ agent: 'desk' })
   })
 })
 
-/** How many events the other tenant's sessions have, and how they stand. */
+/** The other tenant's sessions, with the number of events of each. */
 async function eventsOfOthers(): Promise<object[]> {
   const { items } = await here.pawl.sessions.list({ idPrefix: `${OTHER}:` })
   return Promise.all(items.map(async ({ sessionId }) => ({ sessionId, seq: (await here.pawl.session(sessionId).state()).seq })))

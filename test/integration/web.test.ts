@@ -121,7 +121,7 @@ async function pendingOf(client: WebClient, sessionId: string): Promise<Pending>
   })
 }
 
-/** All operations of the document, with something in place of each path parameter. */
+/** All operations of the document, with a value for each path parameter. */
 function operations(sessionId: string): { method: string; path: string; operation: string }[] {
   const paths = handler.openApi.paths as Record<string, Record<string, { operationId: string }>>
   return Object.entries(paths).flatMap(([path, methods]) =>
@@ -163,7 +163,7 @@ describe('a conversation', () => {
     expect((await root.get(`${at}/budgets`)).body).toMatchObject({ items: [{ unit: 'tokens', scope: 'session' }] })
   })
 
-  it('accepts a request that is repeated with its Idempotency-Key once, also the one that starts it', async () => {
+  it('accepts a request that is repeated with its Idempotency-Key only once, even the one that starts it', async () => {
     const headers = { 'idempotency-key': `key-${randomUUID()}` }
     const first = await root.post<Sent>('/v1/sessions', { agent: 'desk', content: 'once' }, headers)
     const again = await root.post<Sent>('/v1/sessions', { agent: 'desk', content: 'once' }, headers)
@@ -172,12 +172,12 @@ describe('a conversation', () => {
     await settled(root, first.body)
     const events = (await root.get<{ items: { type: string }[] }>(`/v1/sessions/${first.body.sessionId}/events`)).body.items
     expect(events.filter(({ type }) => type === 'message_received')).toHaveLength(1)
-    // Somebody else's key is another one.
+    // The same key from another caller is a different key.
     const other = await acme.post<Sent>('/v1/sessions', { agent: 'desk', content: 'once' }, headers)
     expect(other.body.sessionId).not.toBe(first.body.sessionId)
   })
 
-  it('records who has sent a message', async () => {
+  it('records who sent a message', async () => {
     const { sessionId, messageId } = await talk(acme, 'hello')
     expect(await eventOf(acme, sessionId, 'message_received')).toMatchObject({ by: 'ann@acme' })
     const messages = await until('it is stored', async () => {
@@ -190,7 +190,7 @@ describe('a conversation', () => {
     expect((await here.pawl.session(sessionId).messages())[0]).toMatchObject({ messageId, by: 'ann@acme' })
   })
 
-  it('says that a run is still going on, and is stopped by an interrupt that says who asked for it', async () => {
+  it('reports that a run is still in progress, and is stopped by an interrupt that records who requested it', async () => {
     const { body } = await acme.post<Sent>('/v1/sessions', { agent: 'desk', content: 'hold' })
     await held.reached
     expect((await acme.get(`/v1/sessions/${body.sessionId}/messages/${body.messageId}/run?wait=1`)).body).toEqual({ status: 'pending' })
@@ -199,7 +199,7 @@ describe('a conversation', () => {
     expect(await eventOf(acme, body.sessionId, 'run_interrupted')).toMatchObject({ by: 'ann@acme' })
   })
 
-  it('closes, and a message without the agent does not open it again', async () => {
+  it('can be closed, and a message without the agent does not reopen it', async () => {
     const { sessionId } = await talk(root, 'hello')
     expect((await root.post(`/v1/sessions/${sessionId}/close`)).status).toBe(202)
     await until('its workflow has closed', async () => {
@@ -240,9 +240,11 @@ describe('a decision', () => {
     const { callId, digest } = await pendingOf(root, sessionId)
     expect((await root.post(`/v1/sessions/${sessionId}/calls/${callId}/deny`, { digest, reason: 'too much' })).status).toBe(204)
     expect(await settled(root, { sessionId, messageId })).toMatchObject({ status: 'completed' })
+    const { body } = await root.get(`/v1/sessions/${sessionId}/messages`)
+    expect(JSON.stringify(body)).toContain('too much')
   })
 
-  it('of a client tool is an answer that fits its schema', async () => {
+  it('on a client tool is an answer that matches its schema', async () => {
     const { sessionId, messageId } = await talk(root, 'ask')
     const { callId, kind } = await pendingOf(root, sessionId)
     expect(kind).toBe('client')
@@ -252,7 +254,7 @@ describe('a decision', () => {
     expect(await settled(root, { sessionId, messageId })).toMatchObject({ status: 'completed' })
   })
 
-  it('on an unknown outcome lets the run go on', async () => {
+  it('on an unknown outcome lets the run continue', async () => {
     const { sessionId, messageId } = await talk(root, 'wire')
     const { callId, kind } = await pendingOf(root, sessionId)
     expect(kind).toBe('unknown')
@@ -274,7 +276,7 @@ describe('an operator', () => {
     expect(items).toContainEqual(expect.objectContaining({ code: 'bad_request' }))
   })
 
-  it('goes back, regenerates, and forks', async () => {
+  it('rolls back, regenerates, and forks', async () => {
     const { sessionId } = await talk(acme, 'hello')
     const at = `/v1/sessions/${sessionId}`
     const again = await acme.post<{ messageId: string }>(`${at}/regenerate`, {})
@@ -304,7 +306,7 @@ describe('an operator', () => {
 })
 
 describe('nothing is answered', () => {
-  it('without credentials, the probes excepted', async () => {
+  it('without credentials, except the probes', async () => {
     const nobody = webClient(handler, 'stranger')
     for (const { method, path, operation } of operations('s')) {
       const { status, body } = method === 'GET' ? await nobody.get(path) : await nobody.post(path, {})
@@ -328,7 +330,7 @@ describe('nothing is answered', () => {
     }
   })
 
-  it('if authorize is mistaken or throws, and nothing is told of why', async () => {
+  it('if authorize returns something invalid or throws, and the caller is not told why', async () => {
     expect(await webClient(handler, 'broken').get('/v1/sessions')).toMatchObject({ status: 500, body: { code: 'invalid_access' } })
     const { status, body } = await webClient(handler, 'throws').get('/v1/sessions')
     expect({ status, code: body.code }).toEqual({ status: 500, code: 'internal_error' })
@@ -356,7 +358,7 @@ describe('a tenant', () => {
     expect(forged).toMatchObject({ status: 400, body: { code: 'invalid_input' } })
   })
 
-  it('finds no session of another one: each request about it is answered as if there were none', async () => {
+  it('finds no session of another tenant: each request about one is answered as if it did not exist', async () => {
     const none = `globex:none-${randomUUID()}`
     for (const { method, path, operation } of operations(theirs.sessionId)) {
       if (!path.includes(theirs.sessionId)) continue
@@ -370,7 +372,7 @@ describe('a tenant', () => {
     expect((await globex.get(`/v1/sessions/${theirs.sessionId}`)).body).toMatchObject({ status: 'waiting', queued: 0 })
   })
 
-  it('can neither start nor fork into the ids of another one, nor ask for them in a list', async () => {
+  it('can neither start nor fork a session with an id of another tenant, nor ask for one in a list', async () => {
     const id = `globex:new-${randomUUID()}`
     expect((await acme.post('/v1/sessions', { agent: 'desk', content: 'x', id })).status).toBe(404)
     expect((await acme.post(`/v1/sessions/${ours.sessionId}/fork`, { id })).status).toBe(404)
@@ -381,7 +383,7 @@ describe('a tenant', () => {
     expect((await root.get(`/v1/sessions/${id}`)).status).toBe(404)
   })
 
-  it('sees its own sessions only, in every list, in the sums and in the feed', async () => {
+  it('sees only its own sessions, in every list, in the totals and in the feed', async () => {
     await until('the sessions are stored', async () => {
       const { items } = (await root.get<{ items: object[] }>('/v1/pending?limit=1000')).body
       return JSON.stringify(items).includes(theirs.sessionId) && JSON.stringify(items).includes(ours.sessionId)
@@ -403,7 +405,7 @@ describe('a tenant', () => {
     expect(JSON.stringify((await root.get('/v1/pending?limit=1000')).body)).toContain('globex:')
   })
 
-  it('cannot use the cursor of a list that somebody else has read', async () => {
+  it('cannot use the cursor of a list that another caller has read', async () => {
     const { cursor } = (await root.get<{ cursor: string }>('/v1/sessions?limit=1')).body
     expect(await acme.get(`/v1/sessions?limit=1&cursor=${cursor}`)).toMatchObject({ status: 400, body: { code: 'invalid_cursor' } })
   })
@@ -416,7 +418,7 @@ describe('a watcher', () => {
     ({ data }: ServerSent): boolean =>
       data.event?.type === type
 
-  it('gets every durable event once and in order, and continues after the last one that it has', async () => {
+  it('receives every durable event once and in order, and continues after the last one that it has', async () => {
     const { sessionId } = await talk(root, 'hello')
     const stop = new AbortController()
     const seen = await eventsUntil(await root.watch(`/v1/sessions/${sessionId}/watch`, stop), ofType('run_completed'))
@@ -430,7 +432,7 @@ describe('a watcher', () => {
     stop.abort()
   })
 
-  it('gets what happens while it watches', async () => {
+  it('receives what happens while it watches', async () => {
     const { sessionId } = await talk(root, 'hello')
     const { seq } = (await root.get<{ seq: number }>(`/v1/sessions/${sessionId}/state`)).body
     const watching = await root.watch(`/v1/sessions/${sessionId}/watch?after=${seq}`)
@@ -439,7 +441,7 @@ describe('a watcher', () => {
     expect(seen.find(ofType('message_received'))?.data.event.content).toBe('news')
   })
 
-  it('gets what the model is saying, from its beginning, and can resume after durable events only', async () => {
+  it('receives what the model is saying from the beginning, and can resume only after durable events', async () => {
     const { body } = await root.post<Sent>('/v1/sessions', { agent: 'desk', content: 'speak' })
     await spoken.reached
     const isDelta = ({ event }: ServerSent): boolean => event === 'delta'
@@ -469,26 +471,26 @@ describe('a watcher', () => {
     ['/v1/sessions/SESSION/watch?after=x', undefined, '400 invalid_input'],
     ['/v1/events/watch', 'nonsense', '400 invalid_cursor'],
     ['/v1/events/watch?types=nonsense', undefined, '400 invalid_option'],
-  ])('at %s after %s gets an answer, no stream: %s', async (path, last, expected) => {
+  ])('at %s after %s receives an answer instead of a stream: %s', async (path, last, expected) => {
     watched ??= (await talk(root, 'hello')).sessionId
     const { status, body } = await root.get(path.replace('SESSION', watched), last === undefined ? {} : { 'last-event-id': last })
     expect(`${status} ${body.code}`).toBe(expected)
   })
   let watched: string | undefined
 
-  it('whose key is revoked is shut out soon', async () => {
+  it('whose key is revoked is soon shut out', async () => {
     ACCESSES.temporary = { identity: 'temporary', scopes: ALL, tenant: 'acme' }
     const temporary = webClient(handler, 'temporary')
     const { sessionId } = await talk(temporary, 'hello')
     const watching = await temporary.watch(`/v1/sessions/${sessionId}/watch`)
-    await eventsUntil(watching, ofType('nothing') && ofType('session_started'))
+    await eventsUntil(watching, ofType('session_started'))
     const again = await temporary.watch(`/v1/sessions/${sessionId}/watch`)
     revoked.add('temporary')
     const seen = await eventsUntil(again, isEnd)
     expect(seen.at(-1)?.data).toMatchObject({ code: 'unauthorized', status: 401 })
   })
 
-  it('that is moved to another tenant is shut out, too', async () => {
+  it('that is moved to another tenant is also shut out', async () => {
     ACCESSES.mover = { identity: 'mover', scopes: ALL, tenant: 'acme' }
     const mover = webClient(handler, 'mover')
     const { sessionId } = await talk(mover, 'hello')
@@ -498,7 +500,7 @@ describe('a watcher', () => {
     for (const seen of ends) expect(seen.at(-1)?.data).toMatchObject({ code: 'unauthorized' })
   })
 
-  it('of the feed sees its tenant only, and continues by cursor', async () => {
+  it('of the feed sees only its tenant, and continues from a cursor', async () => {
     const stop = new AbortController()
     const mine = await talk(acme, 'hello')
     await talk(globex, 'hello')
@@ -513,7 +515,7 @@ describe('a watcher', () => {
   })
 })
 
-describe('a request that is mistaken', () => {
+describe('a mistaken request', () => {
   const SESSION = '/v1/sessions/acme:mistaken'
   const MISTAKES: [string, string, unknown, string][] = [
     ['POST', '/v1/sessions', {}, '400 invalid_input'],
@@ -559,7 +561,7 @@ describe('a request that is mistaken', () => {
     ['POST', '/v1/pending', {}, '405 method_not_allowed'],
     ['GET', `${SESSION}/interrupt`, undefined, '405 method_not_allowed'],
   ]
-  // The body comes last: it may be large.
+  // The body comes last, because it may be large and the title does not show it.
   it.each(MISTAKES.map(([method, path, body, expected]) => [method, path, expected, body] as const))(
     '%s %s is answered with %s',
     async (method, path, expected, body) => {
@@ -569,9 +571,9 @@ describe('a request that is mistaken', () => {
     },
   )
 
-  it('says which parts of it are wrong', async () => {
+  it('is answered with the parts that are wrong', async () => {
     const { body } = await acme.post('/v1/sessions', { agent: 'desk', content: 'x', tags: [1], extra: 1 })
-    expect(body.parts).toEqual([expect.objectContaining({ at: 'body.tags.0' }), { at: 'body.extra', detail: 'there is no such member' }])
+    expect(body.parts).toEqual([expect.objectContaining({ at: 'body.tags.0' }), { at: 'body.extra', detail: 'is not a known member' }])
   })
 
   it('whose Idempotency-Key and messageId differ is refused', async () => {
@@ -581,7 +583,7 @@ describe('a request that is mistaken', () => {
 })
 
 describe('the handler', () => {
-  it('says what it takes in OpenAPI, also by the path that it is mounted at', async () => {
+  it('describes what it accepts in OpenAPI, including the path where it is mounted', async () => {
     const mounted = createHandler({ pawl: here.pawl, authorize, basePath: '/api/pawl', logger: SILENT })
     const { body } = await webClient(mounted, 'reader').get('/api/pawl/openapi.json')
     expect(body).toMatchObject({ openapi: '3.1.0', servers: [{ url: '/api/pawl' }] })
@@ -611,7 +613,7 @@ describe('the handler', () => {
   })
 
   it.each([{}, { pawl: {} }, { basePath: 'api' }, { basePath: '/api/' }, { agents: [] }, { maxBodyBytes: 0 }, { authorise: () => null }])(
-    'is not made with %j',
+    'is not created with %j',
     async (wrong) => {
       const make = async (): Promise<Handler> =>
         createHandler({

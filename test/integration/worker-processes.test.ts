@@ -1,4 +1,4 @@
-// What each process of a worker loads: an executor neither SDK nor pool, its orchestrator nothing of the user's, their parent no package.
+// What each process of a worker loads: an executor neither SDK nor pool, the orchestrator no user code, and the parent only zod.
 import { fork } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
@@ -58,7 +58,7 @@ const foldersIn = (paths: readonly string[]): string[] => [
   ...new Set(paths.flatMap((path) => /^dist\/((?:worker\/)?[^/]+)\//.exec(path)?.[1] ?? [])),
 ]
 
-it('the parent loads no package but zod, which checks its options, and of pawl only what starts and watches processes', () => {
+it('the parent loads no package except zod, which checks its options, and only the parts of pawl that start and watch processes', () => {
   expect(packagesIn(loaded.parent)).toEqual(['zod'])
   expect(foldersIn(loaded.parent).toSorted()).toEqual([
     'agent',
@@ -74,25 +74,25 @@ it('the parent loads no package but zod, which checks its options, and of pawl o
   expect(loaded.parent.filter((path) => path.includes('agents.mjs'))).toEqual([])
 })
 
-it('an executor that has called a model and a tool has loaded little beside the module, and nothing of Temporal or Postgres', () => {
+it('an executor that has called a model and a tool has loaded little besides the module, and nothing of Temporal or Postgres', () => {
   expect(packagesIn(loaded.executor)).toEqual(['@noble/hashes', 'canonicalize', 'lru-cache', 'zod'])
   expect(loaded.executor.some((path) => path.endsWith('fixtures/processes/agents.mjs'))).toBe(true)
   expect(foldersIn(loaded.executor).toSorted()).toEqual(['agent', 'jobs', 'log', 'options', 'session', 'worker', 'worker/executor'])
 })
 
-it('the orchestrator loads the SDK and the pool, and nothing of the user’s', () => {
+it('the orchestrator loads the SDK and the pool, and no user code', () => {
   expect(packagesIn(loaded.orchestrator)).toEqual(expect.arrayContaining(['@temporalio/worker', 'pg']))
   expect(loaded.orchestrator.filter((path) => path.includes('agents.mjs'))).toEqual([])
   expect(foldersIn(loaded.orchestrator)).not.toContain('worker/executor')
 })
 
-it('no process loads anything of OpenTelemetry, unless it is on', () => {
+it('no process loads any part of OpenTelemetry unless telemetry is on', () => {
   const all = [...loaded.parent, ...loaded.orchestrator, ...loaded.executor]
   expect(packagesIn(all).filter((name) => name.startsWith('@opentelemetry/'))).toEqual([])
   expect(all.filter((path) => path.includes('orchestrator/telemetry/')).toSorted()).toEqual(['dist/worker/orchestrator/telemetry/index.js'])
 })
 
-it('what cannot be the address of a Postgres is refused: the orchestrator finds out, and the caller is told, without its password', async () => {
+it('an invalid Postgres address is refused: the orchestrator detects it, and the caller is told without the password', async () => {
   const module = fileURLToPath(here('agents.mjs'))
   const refused = superviseWorkers({ module, postgres: 'mysql://root:secret@127.0.0.1/pawl', logger: SILENT })
   await expect(refused).rejects.toMatchObject({ name: 'StoreError', code: 'invalid_postgres_url' })

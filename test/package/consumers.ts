@@ -1,4 +1,4 @@
-// Projects of users: the packed package, installed into an empty folder by npm.
+// User projects: the packed package, installed by npm into an empty folder.
 import { execFile } from 'node:child_process'
 import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -18,9 +18,9 @@ export interface Outcome {
 /** A project that has the packed package installed, and the files of `consumer/`. */
 export interface Consumer {
   readonly folder: string
-  /** Runs a program of Node's, this one's by default, in the project. */
+  /** Runs Node in the project, by default the one that runs this process. */
   node(args: string[], options?: { node?: string; env?: Record<string, string> }): Promise<Outcome>
-  /** Installs more. @throws when npm fails. */
+  /** Installs more packages. @throws if npm fails. */
   install(...packages: string[]): Promise<void>
   remove(): Promise<void>
 }
@@ -35,7 +35,7 @@ export async function makeConsumer(manifest: Record<string, unknown> = {}): Prom
     return stdout
   }
   try {
-    // The tests build before they begin; building again here would change dist/ under those that run beside.
+    // The tests build before they begin; building again here would change dist/ under tests that run in parallel.
     const tarball = (await npm(['pack', '--silent', '--ignore-scripts', '--pack-destination', folder], ROOT)).trim()
     await writeFile(join(folder, 'package.json'), JSON.stringify({ name: 'consumer', private: true, ...manifest }))
     await cp(SOURCES, folder, { recursive: true })
@@ -54,7 +54,7 @@ export async function makeConsumer(manifest: Record<string, unknown> = {}): Prom
   }
 }
 
-/** The line of JSON that a program printed last. @throws when it failed. */
+/** The last line that a program printed, parsed as JSON. @throws if the program failed. */
 export function answerOf<T>({ code, stdout, stderr }: Outcome): T {
   if (code !== 0) throw new Error(`It ended with ${code}:\n${stdout}${stderr}`)
   return JSON.parse(stdout.trim().split('\n').at(-1) ?? '') as T

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, inject, it } from 'vitest'
 import { answerOf, type Consumer, makeConsumer } from './consumers.ts'
 
-/** There is no second release of the SDK's minor version that pawl is built with; the one before shows the same. */
+/** The SDK's minor version that pawl is built with has only one release; a release of the minor version before shows the same. */
 const OTHER_SDK = '1.23.0'
 const PACKAGES = ['activity', 'client', 'common', 'envconfig', 'nexus', 'proto', 'worker', 'workflow']
 
@@ -16,7 +16,7 @@ beforeAll(async () => {
 })
 afterAll(() => consumer?.remove())
 
-it('serves a session with a bundle of its own', async () => {
+it('serves a session with its own bundle', async () => {
   const read = async (path: string) =>
     JSON.parse(await readFile(join(consumer.folder, 'node_modules', path), 'utf8')) as Record<string, string>
   expect((await read('@temporalio/worker/package.json')).version).toBe(OTHER_SDK)

@@ -1,4 +1,4 @@
-// The package as its users meet it: packed, installed, imported, required, type-checked, bundled, and at work.
+// The package as users get it: packed, installed, imported, required, type-checked, bundled, and running.
 import { access, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -28,7 +28,7 @@ beforeAll(async () => {
 })
 afterAll(() => consumer?.remove())
 
-/** The program of another Node, which npm brings; nothing where it has none for this machine. */
+/** The executable of another Node version, from npm; undefined if npm has none for this machine. */
 async function nodeOf(version: string | undefined): Promise<string | undefined> {
   if (version === undefined) return process.execPath
   try {
@@ -58,7 +58,7 @@ describe.each(Object.entries(NODES))('the packed package under %s', (name, versi
     expectNames(answerOf<Names>(await consumer.node(['require.cjs'], { node })))
   })
 
-  it('needs nothing of the AI SDK for that', async () => {
+  it('does not need the AI SDK for that', async () => {
     await expect(access(join(consumer.folder, 'node_modules/@ai-sdk'))).rejects.toMatchObject({ code: 'ENOENT' })
   })
 
@@ -77,13 +77,13 @@ describe('the packed package', () => {
   describe.each([
     { module: 'nodenext', moduleResolution: 'nodenext' },
     { module: 'esnext', moduleResolution: 'bundler' },
-  ])('to a strict project that resolves modules as $moduleResolution', (resolution) => {
-    it.each([true, false])('has the types of types.ts and backend.ts, with skipLibCheck %s', async (skipLibCheck) => {
+  ])('in a strict project with moduleResolution $moduleResolution', (resolution) => {
+    it.each([true, false])('has the types that types.ts and backend.ts expect, with skipLibCheck %s', async (skipLibCheck) => {
       expect(await complaintsAbout(['types.ts', 'backend.ts'], { ...resolution, skipLibCheck })).toEqual([])
     })
   })
 
-  it('has a case noticed that compiles against its will', async () => {
+  it('fails the type check if a case compiles that must not', async () => {
     const cases = await readFile(join(consumer.folder, 'types.ts'), 'utf8')
     await writeFile(join(consumer.folder, 'mistaken.ts'), cases.replaceAll('paymets', 'payments').replace("'suport'", "'support'"))
     const complaints = await complaintsAbout(['mistaken.ts'], { module: 'nodenext', skipLibCheck: true })
@@ -107,7 +107,7 @@ defineTool({ ...common, execute: ({ id }, ctx) => ctx.services.paymets.refund(id
     expect(await complaintsAbout(['augmented.ts'], { module: 'nodenext', skipLibCheck: true })).toEqual([])
   })
 
-  it('lets a strict project that uses the client check all declarations, those of other packages too', async () => {
+  it('lets a strict project that uses the client check all declarations, including those of other packages', async () => {
     const compilerOptions = { strict: true, module: 'nodenext', target: 'es2023', noEmit: true }
     await writeFile(
       join(consumer.folder, 'caller.mts'),
@@ -131,7 +131,7 @@ defineTool({ ...common, execute: ({ id }, ctx) => ctx.services.paymets.refund(id
     expect(bundle.sdk).toBe(sdk.version)
   })
 
-  it('tells nothing of the machine that built it', async () => {
+  it('reveals nothing about the machine that built it', async () => {
     const bundle = await readFile(join(consumer.folder, 'node_modules/pawl/dist/workflow-bundle.js'), 'utf8')
     const maps = [...bundle.matchAll(/sourceMappingURL=data:application\/json;charset=utf-8;base64,(.*)$/gm)]
     const sources = maps.flatMap(([, map]) => (JSON.parse(Buffer.from(map ?? '', 'base64').toString()) as { sources: string[] }).sources)
@@ -156,13 +156,13 @@ describe.each([
       format: 'cjs',
       metafile: true,
       logLevel: 'error',
-      // Parts of pg that it asks for only where it is told to; they are not installed here.
+      // Optional parts of pg, which it loads only if configured to; they are not installed here.
       external: ['pg-native', 'pg-cloudflare'],
     })
     metafile = built.metafile
   })
 
-  it('holds neither the worker, nor workflow code, nor a native file', () => {
+  it('contains neither the worker, nor workflow code, nor a native file', () => {
     const inputs = Object.keys(metafile.inputs)
     expect(inputs.some((input) => input.includes(`node_modules/pawl/dist/${entry}/`))).toBe(true)
     const foreign =
@@ -170,12 +170,12 @@ describe.each([
     expect(inputs.filter((input) => foreign.test(input))).toEqual([])
   })
 
-  it('runs alone', async () => {
+  it('runs on its own', async () => {
     expect(answerOf(await consumer.node(['bundled.cjs']))).toBe('function')
   })
 })
 
-/** What the compiler says of files and of pawl's declarations, under `strict`. Other packages' declarations are theirs to answer for. */
+/** The compiler's complaints about the files and about pawl's declarations, under `strict`. Other packages answer for their own. */
 async function complaintsAbout(files: string[], options: Record<string, unknown>): Promise<string[]> {
   const compilerOptions = {
     strict: true,

@@ -1,4 +1,4 @@
-// A preflight over the kept histories: this build can continue all of them, and it notices what it could not continue.
+// A preflight of the kept histories: this build can continue all of them, and the preflight detects a history that it could not continue.
 import { defaultPayloadConverter, type LoadedDataConverter } from '@temporalio/common'
 import { DefaultFailureConverter } from '@temporalio/common/lib/converter/failure-converter.js'
 import { historyFromJSON } from '@temporalio/common/lib/proto-utils.js'
@@ -77,7 +77,7 @@ describe('the kept histories', () => {
     expect(executions.flatMap(({ name }, index) => (found[index]?.problem ? [{ name, ...found[index].problem }] : []))).toEqual([])
   })
 
-  it('tell how the session stands at their end: its agent, and the calls that have not ended', () => {
+  it('report the agent and the open calls of the session at their end', () => {
     let calls = 0
     for (const [index, { name, events }] of executions.entries()) {
       // A fork begins with the events of another session.
@@ -108,7 +108,7 @@ describe('a history that this build cannot continue', () => {
       return `"data":"${Buffer.from(text).toString('base64')}"`
     })
 
-  it('because its workflow code would do something else: the report says at which event', async () => {
+  it('is reported with the history event at which the workflow code would issue other commands', async () => {
     const other = tampered((history) => history.replace('"activityType":{"name":"executeTool"}', '"activityType":{"name":"verifyTool"}'))
     const [found] = await check([other])
     expect(found?.problem).toMatchObject({
@@ -117,7 +117,7 @@ describe('a history that this build cannot continue', () => {
     })
   })
 
-  it('because it would make other events of it, which Temporal does not notice: the report says which', async () => {
+  it('is reported with the session events that would differ, a difference that Temporal does not notice', async () => {
     const other = tampered((history) => payloads(history, (text) => text.replace('"value":"a done"', '"value":"x done"')))
     const [found] = await check([other])
     const { events } = executions.find(({ name }) => name === 'effects 1') ?? expect.fail('no such session')
@@ -128,7 +128,7 @@ describe('a history that this build cannot continue', () => {
     expect(toSeq).toBeGreaterThanOrEqual(changed)
   })
 
-  it('because a newer release has begun the execution', async () => {
+  it('is reported if a newer release began the execution', async () => {
     const newer = tampered(
       (history) => payloads(history, (text) => text.replace('"coreVersion":1,"state"', '"coreVersion":99,"state"')),
       'long',
@@ -137,7 +137,7 @@ describe('a history that this build cannot continue', () => {
     expect(found?.problem).toMatchObject({ code: 'core_too_new', message: expect.stringContaining('core 99') })
   })
 
-  it('does not keep the others from being checked', async () => {
+  it('does not stop the preflight from checking the others', async () => {
     const broken = tampered((history) => history.replace('"activityType":{"name":"executeTool"}', '"activityType":{"name":"verifyTool"}'))
     const sound = executions[0]?.open ?? expect.fail('no history')
     const found = await check([sound, broken, sound, broken, sound])

@@ -1,10 +1,10 @@
-// Records the kept histories: real sessions on a real server, with their workers dying for real. Run after `npm run build`:
+// Records the kept histories: real sessions on a real server, whose workers really die. Run after `npm run build`:
 //
-//   npx tsx test/replay/record.ts [name …]      without names: those that are not there yet
+//   npx tsx test/replay/record.ts [name …]      without names: those that do not exist yet
 //
-// It starts a stack and workers of its own, plays the sessions of recording/sessions.ts, and writes histories/<name>.json. Histories of
-// a released version stay as they are: what is recorded for a new version gets names of its own. The name of this machine gets into the
-// histories; `unshare --uts sh -c 'hostname recorder && npx tsx test/replay/record.ts'` gives it another.
+// It starts its own stack and workers, plays the sessions of recording/sessions.ts, and writes histories/<name>.json. Histories of a
+// released version never change: recordings for a new version get new names. The histories contain the name of this machine;
+// `unshare --uts sh -c 'hostname recorder && npx tsx test/replay/record.ts'` replaces it.
 import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -24,7 +24,7 @@ import { OPTIONS, SESSIONS } from './recording/sessions.ts'
 
 const versionIn = (path: string | URL): string => (JSON.parse(readFileSync(path, 'utf8')) as { version: string }).version
 
-/** What nothing replays from; stack traces name the recorder's folders. */
+/** Fields that no replay reads; stack traces name the recorder's folders. */
 const DROPPED: readonly string[] = ['stackTrace', 'requestId', 'taskId', 'workerVersion']
 
 const taskQueue = 'recording'
@@ -79,12 +79,12 @@ async function serveLate(name: 'late' | 'later'): Promise<void> {
   closing.unshift(() => worker.shutdown().then(() => ended))
 }
 
-/** All executions of a session, once nothing of it is pending any more. */
+/** All executions of a session, once it has nothing pending. */
 async function executionsOf(id: string): Promise<KeptExecution[]> {
   const workflowId = `pawl:${id}`
   const newest = await atRest(id)
   const executionIds = new Set<string>()
-  // Visibility is a little late.
+  // Visibility lags a little.
   while (!executionIds.has(newest)) {
     await sleep(100)
     for await (const { runId } of client.workflow.list({ query: `WorkflowId = "${workflowId}"` })) executionIds.add(runId)
@@ -93,7 +93,7 @@ async function executionsOf(id: string): Promise<KeptExecution[]> {
   return executions.sort((a, b) => a.end.seq - b.end.seq)
 }
 
-/** Waits until the newest execution has nothing pending; gives its id. */
+/** Waits until the newest execution has nothing pending; returns its id. */
 async function atRest(id: string): Promise<string> {
   for (;;) {
     const { runId, raw } = await client.workflow.getHandle(`pawl:${id}`).describe()
@@ -107,7 +107,7 @@ async function executionOf(workflowId: string, executionId: string): Promise<Kep
   const history = JSON.parse(historyToJSON(await handle.fetchHistory()), unlessDropped) as KeptExecution['history']
   const { base, to } = await handle.query<EventsPage, [object]>('events', { after: 0 })
   const events: SessionEvent[] = []
-  // From the store, where the worker put them that made them: an answer to a query may already be that of a replay.
+  // From the store, which has them as the worker made them: a query may already be answered by a replay.
   for await (const event of pawl.session(workflowId.slice('pawl:'.length)).events({ after: base.seq }))
     if (event.seq <= to.seq) events.push(event)
   const digest = events.reduce((before, event) => nextDigest(before, JSON.stringify(event)), base.digest)

@@ -1,6 +1,6 @@
-// Kept histories of real sessions, replayed by the workflow code as it is now (promise P9): it must take the same way through them, and
-// make the same events of them to the letter. If this fails, the change needs a new CORE_VERSION and a gate (see ARCHITECTURE.md);
-// only what no release has written may be recorded anew (test/replay/record.ts).
+// Kept histories of real sessions, replayed by the current workflow code (promise P9): it must follow the same path through them and make
+// exactly the same events. If this fails, the change needs a new CORE_VERSION and a gate (see ARCHITECTURE.md); only histories that no
+// release has written may be recorded again (test/replay/record.ts).
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { continues } from '../../src/session/digest.ts'
 import type { SessionEvent } from '../../src/session/events.ts'
@@ -25,13 +25,13 @@ beforeAll(async () => {
 })
 afterAll(() => replayer?.close())
 
-/** Sessions with workflow tasks that a signal came into: done again, such a task had another time than its replays have. */
+/** Sessions in which a signal arrived during a workflow task: the repeated task had another time than its replays have. */
 const REDONE = new Set(['steady'])
 
 const asText = (event: SessionEvent): string => JSON.stringify(event)
 const withoutTime = (event: SessionEvent): string => JSON.stringify({ ...event, at: 0 })
 
-/** That the workflow code makes of an execution's history what it made of it when it was recorded. */
+/** Expects the workflow code to make the same events from an execution's history as when it was recorded. */
 function expectTheSame({ error, entries }: Replayed, { base, end, events }: KeptExecution, told = asText): void {
   expect(error).toBeUndefined()
   expect(entries.map((entry) => told(JSON.parse(entry.json) as SessionEvent))).toEqual(events.map(told))
@@ -40,17 +40,17 @@ function expectTheSame({ error, entries }: Replayed, { base, end, events }: Kept
 }
 
 describe('a kept history', () => {
-  it.each(executions)('is replayed to the same events: $name', async ({ session, workflowId, execution }) => {
+  it.each(executions)('replays to the same events: $name', async ({ session, workflowId, execution }) => {
     expectTheSame(await replayer.replay(workflowId, execution), execution, REDONE.has(session) ? withoutTime : asText)
   })
 
-  it.each(sessions)('is a whole session, each execution going on where the one before had come to: $name', ({ executions }) => {
+  it.each(sessions)('is a whole session in which each execution continues where the one before ended: $name', ({ executions }) => {
     // A fork begins with another session's past.
     const first = executions[0]
     let end = first?.events[0]?.type === 'forked' ? first.base : { seq: 0, digest: '' }
     let before: SessionEvent[] = []
     for (const { base, end: next, events } of executions) {
-      // What came while the one before was about to end is told by both.
+      // Both executions have the events that arrived while the one before was about to end.
       const tail = before.filter(({ seq }) => seq > base.seq)
       expect(base.seq + tail.length).toBe(end.seq)
       if (tail.length === 0) expect(base).toEqual(end)
@@ -61,7 +61,7 @@ describe('a kept history', () => {
   })
 })
 
-/** The execution with its workflow tasks given other times: after a sticky queue's timeout, the SDK gives a task and its replay different ones. */
+/** The execution with other workflow task times: after a sticky queue's timeout, the SDK gives a task and its replay different times. */
 function timed(execution: KeptExecution, change: (at: number, task: number) => number): KeptExecution {
   const { history } = structuredClone(execution) as { history: { events: { eventType?: string; eventTime?: string }[] } }
   const started = history.events.filter(({ eventType }) => eventType === 'EVENT_TYPE_WORKFLOW_TASK_STARTED')
@@ -69,7 +69,7 @@ function timed(execution: KeptExecution, change: (at: number, task: number) => n
   return { ...execution, history }
 }
 
-describe('a kept history whose workflow tasks are given other times', () => {
+describe('a kept history with other workflow task times', () => {
   const HOUR = 3_600_000
   const WAYS: [string, (at: number, task: number) => number][] = [
     ['each second one has that of the one before', (at, task) => (task % 2 === 0 ? at : at - HOUR)],
@@ -83,7 +83,7 @@ describe('a kept history whose workflow tasks are given other times', () => {
   ]
   const newest = executions.filter(({ coreVersion }) => coreVersion === CORE_VERSION)
 
-  it.each(newest)('takes the same way and comes to the same digest: $name', async ({ workflowId, execution }) => {
+  it.each(newest)('follows the same path to the same digest: $name', async ({ workflowId, execution }) => {
     const wrong: string[] = []
     for (const [way, change] of WAYS) {
       const { error, entries } = await replayer.replay(workflowId, timed(execution, change))
@@ -93,7 +93,7 @@ describe('a kept history whose workflow tasks are given other times', () => {
     expect(wrong).toEqual([])
   })
 
-  it('does have other times in its events', async () => {
+  it('has other times in its events', async () => {
     const { workflowId, execution } = newest[0]!
     const { entries } = await replayer.replay(
       workflowId,
@@ -104,7 +104,7 @@ describe('a kept history whose workflow tasks are given other times', () => {
 })
 
 describe('the kept histories', () => {
-  /** What an event shows to have been exercised. */
+  /** What an event proves to be covered. */
   function exercises(event: SessionEvent): string[] {
     switch (event.type) {
       case 'tool_issued':
@@ -154,7 +154,7 @@ describe('the kept histories', () => {
     }
   }
 
-  it('have every event that there is, and every way that a call or a run can go', () => {
+  it('cover every event type and every way that a call or a run can go', () => {
     const exercised = new Set(sessions.flatMap(({ executions }) => executions.flatMap(({ events }) => events.flatMap(exercises))))
     expect([...exercised].sort()).toEqual(
       expect.arrayContaining([
@@ -252,7 +252,7 @@ describe('the kept histories', () => {
     )
   })
 
-  it('have executions that were continued as new in the middle of a run, and sessions that were resumed', () => {
+  it('include executions that continued as new in the middle of a run, and sessions that were resumed', () => {
     const continued = sessions.flatMap(({ executions }) =>
       executions.filter(({ base, events }) => base.seq > 0 && events[0]?.type === 'turn_started'),
     )
@@ -261,7 +261,7 @@ describe('the kept histories', () => {
     expect(resumed).not.toEqual([])
   })
 
-  it('have executions that began with events of the one before, which nobody had stored yet', () => {
+  it('include executions that began with events of the one before that were not yet stored', () => {
     const overlapping = sessions.flatMap(({ executions }) =>
       executions.filter(({ base }, index) => base.seq > 0 && base.seq < (executions[index - 1]?.end.seq ?? 0)),
     )
@@ -282,7 +282,7 @@ describe('the replay test', () => {
     return { workflowId, execution: { ...execution, history: JSON.parse(after) as KeptExecution['history'] } }
   }
 
-  it('refuses a history in which another activity was scheduled', async () => {
+  it('refuses a history in which a different activity was scheduled', async () => {
     const { workflowId, execution } = tampered((history) =>
       history.replace('"activityType":{"name":"executeTool"}', '"activityType":{"name":"verifyTool"}'),
     )
@@ -291,13 +291,13 @@ describe('the replay test', () => {
     expect(() => expectTheSame(replayed, execution)).toThrow()
   })
 
-  it('refuses a history that begins otherwise', async () => {
+  it('refuses a history that begins differently', async () => {
     const { workflowId, execution } = tampered((history) => history.replace(/"input":\{"payloads":\[.*?\]\},/, ''))
     const replayed = await replayer.replay(workflowId, execution)
     expect(() => expectTheSame(replayed, execution)).toThrow()
   })
 
-  it('notices another result of an activity, which no determinism check sees', async () => {
+  it('notices a changed activity result, which no determinism check detects', async () => {
     const { workflowId, execution } = tampered((history) =>
       history.replaceAll(/"data":"([^"]+)"/g, (_, data: string) => {
         const text = Buffer.from(data, 'base64').toString().replace('"value":"a done"', '"value":"x done"')
@@ -310,7 +310,7 @@ describe('the replay test', () => {
     expect(() => expectTheSame(replayed, execution)).toThrow('deeply equal')
   })
 
-  it('notices an event that the workflow code makes otherwise than it did', async () => {
+  it('notices an event that the workflow code no longer makes in the same way', async () => {
     const { workflowId, executions } = kept('plain')
     const execution = executions[0] as KeptExecution
     const replayed = await replayer.replay(workflowId, execution)

@@ -1,4 +1,4 @@
-// Replays kept histories against the workflow code as it is now, and hears the events that it makes.
+// Replays kept histories against the current workflow code and collects the events that it makes.
 import { Readable } from 'node:stream'
 import type { LogEntry } from '../../src/session/events.ts'
 import type { OpenExecution } from '../../src/worker/preflight/open-sessions.ts'
@@ -10,7 +10,7 @@ import type { KeptExecution } from './recording/kept.ts'
 export interface Replayed {
   /** Why the history does not fit the workflow code; undefined if it does. */
   error: Error | undefined
-  /** What the workflow told its event log, in order. */
+  /** What the workflow wrote to its event log, in order. */
   entries: LogEntry[]
 }
 
@@ -24,7 +24,7 @@ interface Asked extends OpenExecution {
   done(replayed: Replayed): void
 }
 
-/** Makes a replayer of the workflow code in `src/`, with one worker: starting one costs more than most replays. */
+/** Makes a replayer for the workflow code in `src/`, with a single worker: starting a worker costs more than most replays. */
 export async function startReplayer(): Promise<Replayer> {
   quietReplays()
   const asked = new Readable({ objectMode: true, read: () => undefined })

@@ -25,7 +25,7 @@ function toolFrom(spec: ToolSpec) {
       try {
         return await retailOf(ctx).execute(worldOf(ctx), spec.name, input as JsonObject, { key: ctx.idempotencyKey, signal: ctx.signal })
       } catch (error) {
-        // A 4xx is refused at the door: it surely did not happen, and never will.
+        // A 4xx refuses the request at the door: it did not happen and never will.
         if (!(error instanceof RetailError) || error.status >= 500) throw error
         throw new ToolError(error.message, { code: 'retail_refused', retryable: false, happened: false, cause: error })
       }
@@ -42,10 +42,10 @@ function toolFrom(spec: ToolSpec) {
 
 const tasks = new Map(readTasks().map((task) => [task.id, task]))
 
-/** What the model says next: it issues a task's ground-truth calls. */
+/** The model's next answer: it issues a task's ground-truth calls. */
 export const answer = ({ messages }: ModelRequest): ScriptedAnswer => nextStep(tasks, messages)
 
-/** The agent that customers of the retail workload talk to. `options`: what differs from it. */
+/** The agent that customers of the retail workload talk to, with `options` in place of its own. */
 export const retailWith = (options: Partial<AgentOptions> & { answer?: typeof answer }): Agent => {
   const { answer: say = answer, ...rest } = options
   return defineAgent({
@@ -58,10 +58,10 @@ export const retailWith = (options: Partial<AgentOptions> & { answer?: typeof an
   }) as Agent
 }
 
-/** The agent as it is. */
+/** The agent without changes. */
 export const retail = retailWith({ answer })
 
-/** What its tools reach. */
+/** The services that its tools use. */
 export function services(): { retail: RetailClient } {
   const url = process.env.RETAIL_URL
   if (!url) throw new Error("RETAIL_URL is not set: start test/retail/server.ts and set it to that server's address.")

@@ -52,10 +52,10 @@ export function credit(database: Database, order: Order, methodId: string, amoun
   return withUser(database, order.user_id, { ...user, payment_methods: { ...user.payment_methods, [methodId]: credited } })
 }
 
-/** Whether an id is that of a gift card, as the workload tells it. */
+/** Whether an id belongs to a gift card, by the workload's convention. */
 export const isGiftCardId = (methodId: string) => methodId.includes('gift_card')
 
-/** The first id that is listed more often than the order holds it. */
+/** The first id that is listed more often than the order contains it. */
 export function overlisted(order: Order, itemIds: string[]): string | undefined {
   const count = (ids: string[], id: string) => ids.filter((one) => one === id).length
   const held = order.items.map((item) => item.item_id)

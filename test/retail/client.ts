@@ -1,10 +1,10 @@
-// How the agent and the tests speak to the outside process.
+// How the agent and the tests talk to the outside process.
 import type { JsonObject } from '../../src/session/json.ts'
 import type { WorldReport } from './ledger.ts'
 
-/** The outside process, seen from outside. */
+/** The interface of the outside process. */
 export interface RetailClient {
-  /** Runs a tool; an error text is an ordinary result. @throws RetailError for any other answer than 200. */
+  /** Runs a tool; an error text is an ordinary result. @throws RetailError for any answer other than 200. */
   execute(world: string, tool: string, args: JsonObject, options: { key?: string; signal?: AbortSignal }): Promise<string>
   /** The result of what was executed with this reference, or null if nothing was. @throws RetailError. */
   lookUp(world: string, tool: string, key: string, options: { signal?: AbortSignal }): Promise<string | null>
@@ -14,7 +14,7 @@ export interface RetailClient {
   reset(world: string): Promise<void>
 }
 
-/** The outside process answered with a status that is not its word on the request. */
+/** The outside process answered with an unexpected status. */
 export class RetailError extends Error {
   override readonly name = 'RetailError'
   readonly status: number

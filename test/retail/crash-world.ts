@@ -1,10 +1,10 @@
-// One of the outside process's worlds, as a crash test sees it: its database by its hash, and every write that was executed in it.
+// One of the outside process's worlds, as a crash test sees it: the hash of its database, and every write that was executed in it.
 import type { CrashWorld } from 'pawl/testing'
 import { connectRetail } from './client.ts'
 import { effectOf } from './effects.ts'
 import { startRetail, type RetailProcess } from './process.ts'
 
-/** The world of that name in an outside process of its own, which worker processes find at `RETAIL_URL`. */
+/** The world with this name in its own outside process, which worker processes find at `RETAIL_URL`. */
 export function retailCrashWorld(world: string): CrashWorld {
   let retail: RetailProcess
   const client = () => connectRetail(retail.url)

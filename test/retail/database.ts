@@ -27,7 +27,7 @@ export interface Item {
   options: Record<string, string>
 }
 
-/** An order; what only some orders have is optional. */
+/** An order; members that only some orders have are optional. */
 export interface Order {
   order_id: string
   user_id: string
@@ -75,7 +75,7 @@ export interface Product {
   variants: Record<string, Variant>
 }
 
-/** A database. Never changed in place: a change makes a new one that shares all the rest. */
+/** A database. Never changed in place: a change makes a new one that shares everything else. */
 export interface Database {
   readonly orders: Readonly<Record<string, Order>>
   readonly products: Readonly<Record<string, Product>>

@@ -6,7 +6,7 @@ import type { MessageRow } from '../../src/store/rows.ts'
 import { requestFor } from './script.ts'
 import type { Task } from './workload.ts'
 
-/** What a session made of its task. */
+/** The outcome of a session's task. */
 export interface Outcome {
   task: Task
   answer: string
@@ -17,7 +17,7 @@ export interface Outcome {
 /** Opens the session of a task. */
 export type OpenSession = (task: Task) => SessionHandle
 
-/** Carries out all tasks, `atATime` of them side by side; outcomes are in the tasks' order. */
+/** Carries out all tasks, `atATime` of them in parallel; outcomes are in the tasks' order. */
 export async function carryOutTasks(tasks: readonly Task[], atATime: number, open: OpenSession): Promise<Outcome[]> {
   const outcomes: Outcome[] = []
   const queue = [...tasks.entries()]
@@ -34,7 +34,7 @@ async function carryOut(task: Task, session: SessionHandle): Promise<Outcome> {
   return { task, answer: text, results: resultsIn(await storedMessages(session)) }
 }
 
-/** A flush may die with its worker a few times in a row, and each time it takes a heartbeat's timeout until it is made again. */
+/** A flush may die with its worker a few times in a row, and each time it is retried only after the heartbeat timeout. */
 const STORE_MS = 90_000
 
 /** The whole transcript: the store follows the run, and its last message is the model's answer. */

@@ -3,7 +3,7 @@ import type { Effect } from '../../src/session/events.ts'
 
 /**
  * The writes. Those that move money go through a payment provider, which takes idempotency keys; returns, exchanges and
- * addresses go to older systems that execute whatever they are sent, but can be asked for a request by its reference.
+ * addresses go to older systems that execute whatever they are sent, but can look up a request by its reference.
  */
 const WRITES: Readonly<Record<string, Effect>> = {
   cancel_pending_order: 'idempotent',

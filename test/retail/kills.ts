@@ -6,15 +6,15 @@ export interface KillPlan {
   random: () => number
   /** The processes alive now. */
   pids: () => number[]
-  /** A kill follows after so many tool calls: at least, at most. */
+  /** The number of tool calls between two kills: at least, at most. */
   everyCalls: readonly [number, number]
-  /** Upper bound of the wait between that call's arrival and the kill: a call takes some 30 ms, so many die half way. */
+  /** Upper bound of the wait from that call's arrival to the kill: a call takes some 30 ms, so many calls die halfway through. */
   withinMs: number
 }
 
-/** Kills as planned, for as long as calls are told of. */
+/** Kills as planned, for as long as it is notified of calls. */
 export interface Killer {
-  /** Tell of a tool call that has reached the outside process. */
+  /** To be called when a tool call has reached the outside process. */
   onCall(): void
   /** Pids killed so far. */
   killed(): number[]
@@ -22,7 +22,7 @@ export interface Killer {
   stop(): void
 }
 
-/** Kills one random process each time that the planned number of calls was made. Goes by calls, so a slow machine gets as many. */
+/** Kills one random process each time the planned number of calls was made. It counts calls, so a slow machine gets as many kills. */
 export function killByProgress({ random, pids, everyCalls: [least, most], withinMs }: KillPlan): Killer {
   const between = (low: number, high: number) => low + Math.floor(random() * (high - low + 1))
   const killed: number[] = []
@@ -42,7 +42,7 @@ export function killByProgress({ random, pids, everyCalls: [least, most], within
     onCall() {
       if (stopped.signal.aborted || --callsLeft > 0) return
       callsLeft = between(least, most)
-      // Rejects when stopped, and with ESRCH for a process that ended by itself meanwhile: neither is a kill.
+      // Rejects when stopped, and with ESRCH for a process that ended by itself in the meantime: neither is a kill.
       killOne(between(0, withinMs), random()).catch(() => {})
     },
     killed: () => [...killed],

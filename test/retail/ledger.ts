@@ -1,10 +1,10 @@
-// What the outside process remembers: one database a world, and every request and execution that reached it.
+// What the outside process remembers: one database per world, and every request and execution that reached it.
 import type { JsonObject } from '../../src/session/json.ts'
 import { type Database, databaseHash } from './database.ts'
 import { effectOf } from './effects.ts'
 import { runTool } from './world.ts'
 
-/** One execution of a tool: its body ran, whatever it then said. */
+/** One execution of a tool: its body ran, whatever it then returned. */
 export interface Execution {
   tool: string
   args: JsonObject
@@ -23,12 +23,12 @@ export interface WorldReport {
   replays: number
 }
 
-/** A key that came before with another tool or other arguments. */
+/** A key that was already used with another tool or other arguments. */
 export class KeyReused extends Error {
   override readonly name = 'KeyReused'
 }
 
-/** What stands for a request that has a key: shared by all who send the same key. */
+/** The record of a request that has a key, shared by all requests with the same key. */
 interface Keyed {
   intent: string
   result: Promise<string>
@@ -41,7 +41,7 @@ export interface World {
   replays: number
   /** Of `idempotent` tools. */
   keyed: Map<string, Keyed>
-  /** Requests of `external` tools that are on their way, by reference: a look-up waits for them. */
+  /** Requests of `external` tools that are in progress, by reference: a look-up waits for them. */
   pending: Map<string, Set<Promise<string>>>
 }
 
@@ -101,8 +101,8 @@ async function trackPending(world: World, key: string, result: Promise<string>):
 }
 
 /**
- * The result of the last execution of `tool` that came with this reference, or null. Waits for requests that are on their
- * way with it, so that "null" means that it did not happen and will not.
+ * The result of the last execution of `tool` that came with this reference, or null. Waits for requests with it that are
+ * in progress, so "null" means that it did not happen and will not.
  */
 export async function lookUp(world: World, tool: string, key: string): Promise<string | null> {
   await Promise.allSettled([...(world.pending.get(key) ?? [])])

@@ -1,10 +1,10 @@
-// Numbers as Python has them: rounding to cents, printing a float, and evaluating an arithmetic expression.
+// Numbers as in Python: rounding to cents, printing a float, and evaluating an arithmetic expression.
 
 /** Two decimals of the exact binary value, ties to even. */
 export function round2(value: number): number {
   if (value === 0 || !Number.isFinite(value)) return value
   const eighths = value * 8
-  // A tie is an odd number of eighths (x.125, x.375, …): only there does toFixed, which takes the larger, differ.
+  // A tie is an odd number of eighths (x.125, x.375, …): toFixed, which takes the larger, differs only there.
   if (!Number.isInteger(eighths) || eighths % 2 === 0) return Number(value.toFixed(2))
   const doubled = BigInt(Math.abs(eighths)) * 25n
   const below = doubled / 2n
@@ -141,13 +141,13 @@ function floorDivide(left: Value, right: Value): Value {
   }
   const [dividend, divisor] = [toFloat(left), toFloat(right)]
   if (divisor === 0) throw new EvaluationError('float floor division by zero')
-  // From the exact remainder, as Python does: Math.floor of the quotient is off by one where the quotient was rounded up.
+  // From the exact remainder, as Python does: Math.floor of the quotient is off by one if the quotient was rounded up.
   const remainder = dividend % divisor
   const quotient = (dividend - remainder) / divisor
   return Math.round(remainder !== 0 && remainder < 0 !== divisor < 0 ? quotient - 1 : quotient)
 }
 
-/** Digits of the largest integer power that is worked out: no expression of the workload comes near it. */
+/** Digits of the largest integer power that is computed: no expression of the workload comes near it. */
 const MAX_POWER_DIGITS = 100_000
 
 function raise(base: Value, exponent: Value): Value {

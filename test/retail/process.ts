@@ -1,4 +1,4 @@
-// Starts the outside process for a test, and ends it.
+// Starts the outside process for a test, and stops it.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 /** A running outside process. */
 export interface RetailProcess {
   url: string
-  /** Calls back with the tool's name when a request for one arrives, before anything is done about it. */
+  /** Calls back with the tool's name when a request for one arrives, before it is handled. */
   onRequest(listener: (tool: string) => void): void
   stop(): Promise<void>
 }

@@ -1,4 +1,4 @@
-// A provider's API over HTTP whose model issues the ground-truth calls of the retail tasks. Some of its streams are cut.
+// A provider's API over HTTP whose model issues the ground-truth calls of the retail tasks. Some of its streams are cut short.
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -10,12 +10,12 @@ import { readTasks } from './workload.ts'
 /** A running provider. */
 export interface RetailProvider {
   url: string
-  /** How many answers it has given to their end. */
+  /** How many answers it has sent completely. */
   answered(): number
   stop(): Promise<void>
 }
 
-/** One of so many answers is cut. */
+/** One of this many answers is cut short. */
 const CUT_EVERY = 9
 
 interface ChatMessage {

@@ -1,4 +1,4 @@
-// Random numbers that a seed repeats.
+// Random numbers that repeat for the same seed.
 
 /** Numbers in [0, 1), the same for the same seed (mulberry32). */
 export function seededRandom(seed: number): () => number {

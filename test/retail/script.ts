@@ -1,11 +1,11 @@
-// What the scripted model says next, read from the transcript alone.
+// The scripted model's next answer, from the transcript alone.
 import { type AssistantBlock, type Message, textOf } from '../../src/session/content.ts'
 import type { Task } from './workload.ts'
 
 /** What a user writes to have a task carried out. */
 export const requestFor = (task: Task) => `Task ${task.id}: ${task.instruction}`
 
-/** The next ground-truth call of the task that the last user's text asks for, one a turn; the answer when all were made. */
+/** The next ground-truth call of the task that the last user's text asks for, one per turn; the answer once all were made. */
 export function nextStep(tasks: ReadonlyMap<string, Task>, messages: readonly Message[]): AssistantBlock[] {
   const asked = messages.findLastIndex((message) => message.role === 'user' && taskIdIn(message) !== undefined)
   const task = tasks.get((messages[asked] && taskIdIn(messages[asked])) ?? '')

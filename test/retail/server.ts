@@ -1,4 +1,4 @@
-// The outside process: the retail tools over HTTP, one fresh database a world. Run it: `node --import tsx test/retail/server.ts`.
+// The outside process: the retail tools over HTTP, one fresh database per world. Run it: `node --import tsx test/retail/server.ts`.
 //
 //   POST /worlds/:world/tools/:tool          arguments as JSON; header Idempotency-Key: key or reference → the tool's text
 //   GET  /worlds/:world/tools/:tool/:key     the text of what was executed with this reference, or 404
@@ -7,7 +7,7 @@
 //
 // RETAIL_LATENCY_MS (default 30): upper bound of each of the two waits of a request, before and after its effect.
 // RETAIL_SEED (default 1): seed of those waits. RETAIL_PORT (default: any free one). Prints {"port"} when it listens.
-// Started with an IPC channel, it says { tool } for every request that arrives, and exits with whoever started it.
+// Started with an IPC channel, it sends { tool } for every request that arrives, and exits with the process that started it.
 import { type IncomingMessage, type ServerResponse, createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'

@@ -10,7 +10,7 @@ export interface Action {
   kwargs: JsonObject
 }
 
-/** One customer's errand: what is to be called, in order. */
+/** One customer's errand: the calls to make, in order. */
 export interface Task {
   id: string
   user_id: string
@@ -20,7 +20,7 @@ export interface Task {
   outputs: string[]
 }
 
-/** What a task must give. */
+/** What a task must result in. */
 export interface Expected {
   id: string
   results_canonical: string[]
@@ -40,7 +40,7 @@ export interface ToolSpec {
 const shared = process.env.PAWL_SHARED
   ? new URL(`${pathToFileURL(process.env.PAWL_SHARED).href.replace(/\/$/, '')}/`)
   : new URL('../../../shared/', import.meta.url)
-/** The folder that holds workloads/: `PAWL_SHARED`, or where it lies beside the repository. */
+/** The folder that holds workloads/: `PAWL_SHARED`, or the folder beside the repository. */
 export const sharedFolder = fileURLToPath(shared)
 
 const folder = new URL('workloads/retail/', shared)
@@ -68,7 +68,7 @@ function lines<T>(name: string): T[] {
 /** The tasks, in file order. */
 export const readTasks = (): Task[] => lines('tasks.jsonl')
 
-/** What the tasks must give, by task id. */
+/** What the tasks must result in, by task id. */
 export const readExpected = (): Map<string, Expected> => new Map(lines<Expected>('expected.jsonl').map((one) => [one.id, one]))
 
 /** The 16 tools' descriptions. */

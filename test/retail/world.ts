@@ -14,7 +14,7 @@ import {
   returnDelivered,
 } from './writes.ts'
 
-/** What a tool gives: the text for the caller, and the database after it (the same object where nothing was written). */
+/** What a tool returns: the text for the caller, and the database after it (the same object if nothing was written). */
 export interface Outcome {
   text: string
   database: Database
@@ -100,7 +100,7 @@ function productTypes(database: Database): Json {
   return Object.fromEntries(pairs.sort(([a], [b]) => (a < b ? -1 : 1)))
 }
 
-/** Runs one tool. @throws Error for a name that is none of the 16. */
+/** Runs one tool. @throws Error for any other name. */
 export function runTool(database: Database, name: string, args: JsonObject): Outcome {
   const tool = WORLD_TOOLS.get(name)
   if (!tool) throw new Error(`There is no tool "${name}"; the tools are ${[...WORLD_TOOLS.keys()].join(', ')}.`)

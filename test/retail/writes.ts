@@ -1,4 +1,4 @@
-// The retail tools that write: every check in its order, then the change.
+// The retail tools that write: all checks in order, then the change.
 import { credit, isGiftCardId, methodOf, orderOf, overlisted, ownOf, refuse, requireBalance, requireStatus, userOf } from './checks.ts'
 import {
   type Address,
@@ -79,7 +79,7 @@ export const modifyItems: Writing<SwapArgs> = (database, args) => {
   return { database: withOrder(charged, show), show }
 }
 
-/** Pair by pair, the first item that has the old id *by then*: an earlier pair may have made one. */
+/** Replaces, pair by pair, the first item that has the old id *by then*: an earlier pair may have produced one. */
 function swapItems(order: Order, oldIds: string[], variants: Variant[]): Item[] {
   const items = [...order.items]
   for (const [index, oldId] of oldIds.entries()) {

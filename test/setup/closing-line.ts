@@ -1,5 +1,5 @@
-// What a test run ends with: where its time went, what was skipped and why, what failed, and then the line `N passed, N failed`, for people in a hurry and
-// for machines.
+// What a test run ends with: where its time went, what was skipped and why, what failed, and then the line `N passed, N failed`, for people
+// in a hurry and for machines.
 import { writeSync } from 'node:fs'
 import { relative } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
@@ -15,7 +15,7 @@ interface Counts {
 const SLOWEST = 10
 
 export default class ClosingLine implements Reporter {
-  /** When a folder's files began and ended. They run beside one another, so their times do not add up. */
+  /** When a folder's files began and ended. They run in parallel, so their times do not add up. */
   readonly #folders = new Map<string, { began: number; ended: number }>()
 
   onTestModuleStart({ project }: TestModule): void {
@@ -34,7 +34,7 @@ export default class ClosingLine implements Reporter {
     if (modules.length > SLOWEST) console.log(`\nTime by folder: ${times.join(', ')}\nThe slowest files:\n${slowest(modules)}`)
     const outside = unhandled.map((error) => failed('outside of any test', [error]))
     const closing = [...skips(modules), ...failures(modules), ...outside, lineOf(counts)].join('\n')
-    // At exit, so that nothing that ends after the tests has the last word.
+    // At exit, so that this line is the last one even if something ends after the tests.
     process.once('exit', () => writeSync(1, `\n${closing}\n`))
   }
 }
@@ -56,13 +56,13 @@ function count(modules: readonly TestModule[]): Counts {
       if (state === 'failed') failedTests += 1
       else counts[state === 'passed' ? 'passed' : 'skipped'] += 1
     }
-    // A hook or an import that failed has failed tests that nobody counts.
+    // If a hook or an import failed, its tests may not count as failed.
     counts.failed += module.state() === 'failed' ? Math.max(failedTests, 1) : failedTests
   }
   return counts
 }
 
-/** A line for each test that was skipped for want of something, which it names. */
+/** A line for each test that was skipped because something is missing; the line says what. */
 function skips(modules: readonly TestModule[]): string[] {
   return modules.flatMap((module) =>
     [...module.children.allTests('skipped')].flatMap((test) => {
@@ -72,7 +72,7 @@ function skips(modules: readonly TestModule[]): string[] {
   )
 }
 
-/** A line for each test that failed and for each file that did: where, what, and the first lines of why. */
+/** A line for each test and each file that failed: where, what, and the first lines of the reason. */
 function failures(modules: readonly TestModule[]): string[] {
   return modules.flatMap((module) => {
     const file = relative(process.cwd(), module.moduleId)

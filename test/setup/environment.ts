@@ -1,4 +1,4 @@
-// What a file sets in its environment, for the processes that it starts, ends with the file: the next one runs in the same process.
+// Undoes what a file sets in its environment for the processes that it starts: the next file runs in the same process.
 import { afterAll } from 'vitest'
 
 const before = { ...process.env }

@@ -1,5 +1,5 @@
 // The order of test files: long ones first. In a fresh clone vitest knows no durations and starts with the largest files; a long one that
-// starts late runs on while the machine stands idle.
+// starts late keeps running while the rest of the machine is idle.
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 /** The longest files, most of which wait more than they compute. `npm test` prints the slowest; the order of the others does not matter. */

@@ -1,4 +1,4 @@
-// What properties draw: with the seed of everything else that is left to chance.
+// Properties draw with the same seed as everything else that is random.
 import fc from 'fast-check'
 import { seed } from '../support/sizes.ts'
 

@@ -15,13 +15,13 @@ declare module 'vitest' {
   }
 }
 
-/** The stack of this run and how many projects use it. vitest loads this file once a project, hence a place that they share. */
+/** The stack of this run and how many projects use it. vitest loads this file once per project, so they share it through a global. */
 const shared = globalThis as { pawlTestStack?: { starting: Promise<Stack>; users: number } }
 
 /**
- * Starts the stack for the first project that needs it and stops it after the last. Tests find it by `inject('stack')` or, as
- * anything that reads TEMPORAL_ADDRESS and DATABASE_URL does, in the environment: `startStack()` in a test attaches to it, and
- * `startStack({ temporal: ['path', 'cache', 'download', 'go'], postgres: ['embedded'] })` brings servers of the test's own.
+ * Starts the stack for the first project that needs it and stops it after the last. Tests find it by `inject('stack')` or, like
+ * anything that reads TEMPORAL_ADDRESS and DATABASE_URL, in the environment: `startStack()` in a test attaches to it, and
+ * `startStack({ temporal: ['path', 'cache', 'download', 'go'], postgres: ['embedded'] })` starts servers for that test alone.
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const use = (shared.pawlTestStack ??= { starting: startStack(), users: 0 })

@@ -1,15 +1,15 @@
-// Anything that anyone may send: requests of the whole protocol, each member missing, of another type, too large, too deep or misnamed.
+// Arbitrary input: all requests of the protocol, with members that are missing, of another type, too large, too deep or misnamed.
 import fc from 'fast-check'
 
-/** JSON text, for there is JSON that no value of JavaScript prints as; undefined: nothing is there. */
+/** JSON text, because no JavaScript value prints as some valid JSON; undefined if absent. */
 type Text = string | undefined
 
-/** What to make a request of: the JSON text of each member as it should be, or of the members within it. */
+/** The template of a request: the valid JSON text of each member, or of the members within it. */
 export type Shape = { [member: string]: string | Shape }
 
-/** One payload, or none, that is sent as the one argument of a request. */
+/** The payloads of a request's one argument: normally one, or none. */
 export interface Sent {
-  /** For whoever reads why a test failed. */
+  /** A description for the message of a failed test. */
   what: string
   payloads: { metadata: Record<string, Uint8Array>; data: Uint8Array }[]
 }
@@ -43,7 +43,7 @@ const OTHER_TYPES = [
   '[[]]',
 ].map((text) => odd(text))
 
-/** Names that code may look up in what it was given, and what pawl's own marks are, or were, made of. */
+/** Names that code may look up in its input, and the names that pawl's own markers use or used. */
 const NAMES = [
   '{"__pawl_undecodable__":{"toString":1}}',
   '{"reason":{"toString":1}}',
@@ -59,7 +59,7 @@ const NAMES = [
 const nested = (open: string, close: string, depth: number): Odd =>
   odd(`${depth} × ${open}`, `${open.repeat(depth)}1${close.repeat(depth)}`)
 
-/** Around the depth that is allowed, around the one that can be decoded, and beyond both. */
+/** Depths around the one that is allowed, around the one that can be decoded, and beyond both. */
 const DEEP = [490, 499, 500, 501, 510, 598, 602, 3_000].flatMap((depth) => [nested('[', ']', depth), nested('{"a":', '}', depth)])
 
 const large = (bytes: number): Odd[] => [
@@ -115,7 +115,7 @@ function payloadOf(text: string, encoding = 'json/plain'): Sent['payloads'][numb
   return { metadata: { encoding: bytesOf(encoding) }, data: bytesOf(text) }
 }
 
-/** Payloads that no value can be read from, and none or too many of them. */
+/** Payloads from which no value can be read, no payload, and too many of them. */
 const NOT_ARGUMENTS: Sent[] = [
   { what: 'no argument', payloads: [] },
   { what: 'two arguments', payloads: [payloadOf('{}'), payloadOf('{}')] },
@@ -128,7 +128,7 @@ const NOT_ARGUMENTS: Sent[] = [
   { what: 'an endless encoding', payloads: [payloadOf('{}', 'x'.repeat(10_000))] },
 ]
 
-/** The one argument of a request as anyone may send it. `bytes`: what counts as large. */
+/** An arbitrary argument of a request. `bytes`: what counts as large. */
 export function argumentOf(shape: Shape, bytes: number): fc.Arbitrary<Sent> {
   return fc.oneof(
     {
@@ -144,7 +144,7 @@ const STATE: Shape = { v: '1', sessionId: '"another"', agent: '"helped"', seq: '
 const BY = '"ann"'
 const CALL = '"<call>"'
 
-/** A request of the protocol. Of a start, `name` only says what it is about. */
+/** A request of the protocol. For a start, `name` is only a description. */
 export interface Request {
   kind: 'signal' | 'update' | 'query' | 'start'
   name: string
@@ -153,7 +153,7 @@ export interface Request {
 
 const of = (kind: Request['kind'], shapes: [string, Shape][]): Request[] => shapes.map(([name, shape]) => ({ kind, name, shape }))
 
-/** The requests of the protocol. What stands in `<…>` is put in for the session that it is sent to. */
+/** The requests of the protocol. A placeholder in `<…>` is filled in for the session that receives the request. */
 export const PROTOCOL: readonly Request[] = [
   ...of('signal', [
     [
@@ -209,7 +209,7 @@ export const PROTOCOL: readonly Request[] = [
   ]),
 ]
 
-/** The payloads with what stands in `<…>` put in. */
+/** The payloads with their placeholders filled in. */
 export function putIn({ payloads }: Sent, values: Record<string, string>): Sent['payloads'] {
   const fill = (text: string): string => text.replaceAll(/<(new|session|call|digest)>/g, (_, name: string) => values[name] ?? '')
   return payloads.map(({ metadata, data }) => ({ metadata, data: bytesOf(fill(new TextDecoder().decode(data))) }))

@@ -1,13 +1,13 @@
-// Events with a member that is not what it should be: what a user's code, another release or a foreign client may have put into history.
+// Events with an invalid member, as a user's code, another release or a foreign client may have put into history.
 import fc from 'fast-check'
 import type { SessionEvent } from '../../src/session/events.ts'
 
-/** One member of one event becomes something else. The numbers choose among what there is. */
+/** One member of one event becomes something else. The numbers select from what exists. */
 export interface Damage {
   type: number
   event: number
   member: number
-  /** Undefined: it is missing. */
+  /** Undefined: the member is missing. */
   becomes: unknown
 }
 
@@ -58,10 +58,10 @@ export const damages: fc.Arbitrary<Damage> = fc.record({
   becomes: fc.constantFrom(...NASTY),
 })
 
-/** What says which event it is, which the workflow's journal itself writes. */
+/** Members that identify the event; the workflow's journal writes them itself. */
 const OWN = new Set(['v', 'seq', 'type'])
 
-/** The events with one of them damaged; each type is as likely to be hit as another. */
+/** The events with one of them damaged; each type is equally likely. */
 export function damaged(events: readonly SessionEvent[], { type, event, member, becomes }: Damage): SessionEvent[] {
   const types = [...new Set(events.map((one) => one.type))]
   const chosen = events.filter((one) => one.type === types[type % types.length])
@@ -81,7 +81,7 @@ function withDamage(event: SessionEvent, member: number, becomes: unknown): Sess
   return copy
 }
 
-/** The paths of all members, of members of members too. */
+/** The paths of all members, including nested ones. */
 function pathsIn(value: unknown, above: string[] = []): string[][] {
   if (value === null || typeof value !== 'object') return []
   return Object.entries(value).flatMap(([key, inner]) => [[...above, key], ...pathsIn(inner, [...above, key])])

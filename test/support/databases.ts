@@ -1,21 +1,21 @@
-// A database of its own for each test of a file, on a Postgres of the file's own, and stores on it.
+// A separate database for each test of a file, on the file's own Postgres, and stores on it.
 import pg from 'pg'
 import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest'
 import { openStore, type Store, type StoreOptions } from '../../src/store/index.ts'
 import { type Stack, startStack } from '../../src/testing/stack.ts'
 
-/** What a test has. */
+/** What a test gets. */
 export interface OwnDatabase {
   readonly stack: Stack
   readonly url: string
   /** Opens a store; closed when the test ends. */
   open(options?: Partial<StoreOptions>): Store
   closeStores(): Promise<void>
-  /** Runs a statement past the store, on a connection of its own: Postgres may have been restarted meanwhile. */
+  /** Runs a statement without the store, on a new connection: Postgres may have been restarted in between. */
   sql(text: string, values?: unknown[]): Promise<Record<string, unknown>[]>
 }
 
-/** Registers the hooks that make the databases and take them away again; to be called once, at the top of the file. */
+/** Registers the hooks that create and drop the databases; call it once, at the top of the file. */
 export function ownDatabases(): OwnDatabase {
   let stack: Stack
   let url: string

@@ -1,4 +1,4 @@
-// A deployment of a test file's own: workers on a task queue that nobody else uses, a client, and the shared stack below.
+// A test file's own deployment: workers on a task queue that no other file uses, a client, and the shared stack underneath.
 import { randomUUID } from 'node:crypto'
 import { Client, Connection, type WorkflowClientInterceptor } from '@temporalio/client'
 import { Pawl, type ConnectOptions } from 'pawl/client'
@@ -13,7 +13,7 @@ import { until } from './until.ts'
 const shared = globalThis as { pawlTestRuntime?: Runtime }
 shared.pawlTestRuntime ??= Runtime.install({ logger: new DefaultLogger('ERROR') })
 
-/** A worker that serves. */
+/** A running worker. */
 export interface RunningWorker {
   /** Drains it and waits until it has ended. */
   stop(): Promise<void>
@@ -32,7 +32,7 @@ export interface Deployment {
   stop(): Promise<void>
 }
 
-/** What differs from the shared stack, and from usual sessions. */
+/** What differs from the shared stack and from ordinary sessions. */
 export interface DeploymentOptions {
   stack?: SharedStack
   schema?: string
@@ -41,7 +41,7 @@ export interface DeploymentOptions {
   history?: Partial<HistorySize>
 }
 
-/** Deploys onto the shared stack, or onto the one that is given. */
+/** Deploys onto the shared stack, or onto a given one. */
 export async function deploy(options: DeploymentOptions = {}): Promise<Deployment> {
   const { stack = inject('stack'), taskQueue = `test-${randomUUID().slice(0, 8)}` } = options
   const { temporalAddress: address, namespace, databaseUrl: postgres } = stack
@@ -109,5 +109,5 @@ function withHistory(history: Partial<HistorySize>): WorkflowClientInterceptor {
 }
 
 const ignore = (): void => undefined
-/** Says nothing. */
+/** A logger that logs nothing. */
 export const SILENT = { debug: ignore, info: ignore, warn: ignore, error: ignore }

@@ -1,7 +1,7 @@
-// Some of many, by a seed.
+// A sample that repeats for the same seed.
 import { seededRandom } from '../retail/random.ts'
 
-/** So many of them, drawn by the seed, in their order. */
+/** Draws `count` of them by the seed, and keeps their order. */
 export function draw<T>(seed: number, all: readonly T[], count: number): T[] {
   const random = seededRandom(seed)
   const chances = all.map((one, at) => ({ one, at, chance: random() }))

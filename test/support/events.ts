@@ -2,7 +2,7 @@
 import type { EventOf, EventType, SessionEvent } from 'pawl'
 import type { SessionHandle } from 'pawl/client'
 
-/** All events of a session that can be had now. */
+/** All events of a session that are available now. */
 export async function eventsOf(session: SessionHandle, after = 0): Promise<SessionEvent[]> {
   const events: SessionEvent[] = []
   for await (const event of session.events({ after })) events.push(event)

@@ -1,5 +1,5 @@
-// A provider outside of the workers that bills what it sends: a token for each byte of text that it gets, and for each byte of its answer that
-// it has written. It writes on only while its caller reads, as a provider does whose answers come more slowly than they are read.
+// A provider outside of the workers that bills by the byte: a token for each byte of text that it receives, and for each byte of its answer
+// that it has written. It keeps writing only while its caller reads, like a provider that writes more slowly than its callers read.
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createInterface } from 'node:readline'
@@ -19,7 +19,7 @@ export interface Piece {
   call: number
   /** Tokens of the answer that were sent before. */
   sent: number
-  /** The process that asked. */
+  /** The process that called. */
   pid: number
 }
 
@@ -47,7 +47,7 @@ interface Asked {
   messages: unknown
   tools: unknown
   maxTokens: number
-  /** Tokens that the answer has. */
+  /** Tokens of the answer. */
   output: number
 }
 
@@ -85,7 +85,7 @@ export async function meteredProvider(): Promise<MeteredProvider> {
     response.end(`${JSON.stringify({ usage: { input, output } })}\n`)
   }
 
-  // A caller that was killed: whatever was sent is billed.
+  // The caller may have been killed: what was sent is billed.
   const server = createServer((request, response) => {
     request.on('error', () => undefined)
     answer(request, response).catch(() => response.destroy())
@@ -103,7 +103,7 @@ export async function meteredProvider(): Promise<MeteredProvider> {
   return provider
 }
 
-/** Bytes of all texts in a value: what stands around them costs nothing. */
+/** Bytes of all strings in a value: everything around them costs nothing. */
 function textBytes(value: unknown): number {
   if (typeof value === 'string') return Buffer.byteLength(value)
   if (typeof value !== 'object' || value === null) return 0

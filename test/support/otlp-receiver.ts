@@ -1,10 +1,10 @@
-// A small collector: receives OTLP over HTTP as JSON, and keeps every span as it came.
+// A small collector: receives OTLP over HTTP as JSON, and keeps every span as received.
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { until } from './until.ts'
 
-/** A span as it travels. */
+/** A span on the wire. */
 export interface OtlpSpan {
   traceId: string
   spanId: string
@@ -17,7 +17,7 @@ export interface OtlpSpan {
   links: { traceId: string; spanId: string }[]
 }
 
-/** A request as it came. */
+/** A request as received. */
 export interface OtlpRequest {
   path: string
   type: string
@@ -28,15 +28,15 @@ export interface OtlpRequest {
 export interface OtlpReceiver {
   url: string
   requests: OtlpRequest[]
-  /** The next requests are answered with this status; 0: they are not answered, and the connection is cut. */
+  /** Sets the status of the next answers; with 0 it sends no answers and cuts the connection. */
   answer(status: number): void
   /** How many requests were not answered with 200. */
   refused(): number
-  /** All spans of a session as they came, repetitions included: their JSON text by trace and span. */
+  /** All spans of a session as received, including repeats: their JSON text by trace and span. */
   textsOf(sessionId: string): Map<string, string[]>
   /** The spans of a session, each once. */
   spansOf(sessionId: string): OtlpSpan[]
-  /** Waits until a span of the session with this name has come. */
+  /** Waits until a span of the session with this name has arrived. */
   came(sessionId: string, name: string, count?: number): Promise<OtlpSpan[]>
   close(): Promise<void>
 }

@@ -1,6 +1,6 @@
-// Something that is away for a while.
+// A temporary outage.
 
-/** Whether it is away, asked at each call: from the call after the first `after` ones on, for `lastsMs`. */
+/** Returns a function to ask at each call. It returns true for `lastsMs`, beginning with the call after the first `after` ones. */
 export function outage(after: number, lastsMs: number): () => boolean {
   let calls = 0
   let since: number | undefined

@@ -1,22 +1,22 @@
-// A TCP proxy that can stand for a network partition: what either side says is lost, or waits, and neither side is told.
+// A TCP proxy that can simulate a network partition: what either side sends is lost or held back, and neither side is notified.
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 
 /** A proxy on the loopback. */
 export interface Partition {
-  /** The server's `host:port`, by way of the proxy. */
+  /** The server's `host:port`, through the proxy. */
   address: string
-  /** From now on nothing passes. */
+  /** From now on, nothing passes. */
   begin(): void
-  /** The connections of before are broken, new ones pass. */
+  /** Breaks the existing connections; new ones pass. */
   end(): void
-  /** From now on what either side says waits. */
+  /** From now on, what either side sends is held back. */
   hold(): void
-  /** What waited arrives, in order. */
+  /** Passes on what was held back, in order. */
   release(): void
   close(): Promise<void>
 }
 
-/** Starts a proxy before the server at `address`, through which everything passes until the partition begins. */
+/** Starts a proxy in front of the server at `address`. Everything passes until the partition begins. */
 export async function startPartition(address: string): Promise<Partition> {
   const [host = '', port] = address.split(':')
   const sockets = new Set<Socket>()

@@ -42,7 +42,7 @@ export interface Peopled {
   readonly session: SessionHandle
   readonly requests: ModelRequest[]
   readonly entries: Entered[]
-  /** The tools whose bodies were entered, in order, with what they were given. */
+  /** The tools whose bodies were entered, in order, with their input. */
   entered(): string[]
 }
 
@@ -52,12 +52,12 @@ export interface PeopleStage {
   play(pawl: Pawl, scene: PeopleScene, options?: SessionOptions & { id?: string }): Peopled
 }
 
-/** A model that asks for these calls in one answer, and has nothing more to say after it. */
+/** A model that asks for these calls in one answer, and then has nothing more to say. */
 export const once = (...calls: Parameters<typeof use>[]) => inOrder(calls.map((call) => use(...call)))
 
-/** How long requests stand of the tools whose requests expire within a test. */
+/** How long requests stay open, for the tools whose requests expire within a test. */
 export const SHORT_MS = 400
-/** The same where the test does something before they expire: also on a busy machine. */
+/** The same for tests that do something before the requests expire, even on a busy machine. */
 const LONGER_MS = 4_000
 
 const WAITED = { timeout: 30_000 }
@@ -76,7 +76,7 @@ export async function digestOf(run: RunHandle, callId: string): Promise<string> 
   return digest
 }
 
-/** A stage; `options` are the agent's, apart from model and tools. */
+/** A stage; `options` are the agent's, except for model and tools. */
 export function peopleStage(options: Partial<AgentOptions> = {}): PeopleStage {
   const scenes = new Map<string, { scene: PeopleScene; requests: ModelRequest[]; entries: Entered[] }>()
 

@@ -11,16 +11,16 @@ import { freePort } from '../../src/local/ports.ts'
 import { until } from './until.ts'
 
 const run = promisify(execFile)
-/** The package, and what it needs that a bare machine has not. */
+/** The package, and the dependencies that a bare machine lacks. */
 const PACKAGES = ['pgbouncer', 'libevent-2.1-7', 'libc-ares2']
 
-/** A pgbouncer's program, and the environment it wants. */
+/** The pgbouncer executable and the environment that it needs. */
 export interface Bouncer {
   command: string
   env: NodeJS.ProcessEnv
 }
 
-/** Finds or unpacks one; a text says why there is none. */
+/** Finds or unpacks one; a string says why there is none. */
 export async function findBouncer(): Promise<Bouncer | string> {
   const found = await run('sh', ['-c', 'command -v pgbouncer']).catch(() => undefined)
   if (found) return { command: found.stdout.trim(), env: process.env }
@@ -48,7 +48,7 @@ async function unpack(home: string): Promise<void> {
   })
 }
 
-/** Starts it in front of the database, with two connections for all its clients; gives its address, and what stops it. */
+/** Starts it in front of the database, with two connections for all its clients; returns its address and a function that stops it. */
 export async function startBouncer({ command, env }: Bouncer, database: string): Promise<{ url: string; stop(): Promise<void> }> {
   const { hostname, port, username, password, pathname } = new URL(database)
   const folder = await mkdtemp(join(tmpdir(), 'pawl-bouncer-'))
@@ -64,7 +64,7 @@ export async function startBouncer({ command, env }: Bouncer, database: string):
     'auth_type = any',
     'pool_mode = transaction',
     'default_pool_size = 2',
-    // It refuses to be root.
+    // It refuses to run as root.
     ...(process.getuid?.() === 0 ? ['user = nobody'] : []),
   ]
   const config = join(folder, 'pgbouncer.ini')

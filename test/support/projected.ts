@@ -1,4 +1,4 @@
-// The rows that a session's events are to have in the side store, made by the pure projections in one go, table by table.
+// The rows that a session's events must have in the side store, made by the pure projections in one pass, table by table.
 import { createHash } from 'node:crypto'
 import type { SessionEvent } from '../../src/session/events.ts'
 import { fold } from '../../src/session/fold.ts'
@@ -27,14 +27,14 @@ import { safeKey } from '../../src/store/postgres/sanitise.ts'
 /** A row as plain values: numbers, texts, parsed JSON; times in milliseconds since 1970. */
 export type PlainRow = Record<string, unknown>
 
-/** A stored event: its text and what the rows beside it say. */
+/** A stored event: its text and the columns beside it. */
 export interface StoredText {
   epoch: string
   digest: string
   json: string
 }
 
-/** The rows of each table, in an order of their own. */
+/** The rows of each table, in no particular order. */
 export type PlainTables = Record<(typeof TABLES)[number], PlainRow[]>
 
 const CHECKPOINTS = {
@@ -89,7 +89,7 @@ const SUMS = {
   cache_read_input_tokens: 'bigint',
 } as const satisfies Columns
 
-/** The columns that events decide, by table. */
+/** The columns that events determine, by table. */
 export const COLUMNS = {
   events: EVENTS,
   messages: MESSAGES,
@@ -106,7 +106,7 @@ export const COLUMNS = {
   sessions: SESSIONS,
 } as const satisfies Record<string, Columns>
 
-/** Tables whose rows events decide. */
+/** Tables whose rows events determine. */
 export const TABLES = Object.keys(COLUMNS) as (keyof typeof COLUMNS)[]
 
 /** The rows of a session whose whole past is `stored`. */
@@ -157,7 +157,7 @@ function plainValue(type: Columns[string], value: unknown): unknown {
   return value
 }
 
-/** What stands of the rows so far. */
+/** The rows so far. */
 interface Kept {
   messages: PlainRow[]
   archived: PlainRow[]
@@ -206,7 +206,7 @@ function keep(kept: Kept, rows: Rows): void {
 
 const OUTCOME = ['result', 'error', 'effect_id', 'replay_of', 'result_blob', 'completed_at', 'raw_outcome', 'outcome_seq']
 
-/** A call that an earlier segment knows: an outcome replaces the one before as a whole, all else fills in. */
+/** Merges a call that an earlier segment already has: an outcome replaces the one before as a whole, everything else fills in. */
 function keepCall(calls: Map<string, PlainRow>, row: PlainRow): void {
   const id = String(row.call_id)
   const before = calls.get(id)
@@ -226,7 +226,7 @@ function keepCall(calls: Map<string, PlainRow>, row: PlainRow): void {
   }
 }
 
-/** What an event that takes rows back does to them. */
+/** Applies an event that takes rows back. */
 function move(kept: Kept, { event, run }: Move, epochs: ReadonlyMap<number, string>): void {
   const archive = (why: string, which: (row: PlainRow) => boolean): void => {
     const moved = kept.messages.filter(which)
@@ -263,12 +263,12 @@ function move(kept: Kept, { event, run }: Move, epochs: ReadonlyMap<number, stri
 
 const WHY_LEFT: Record<string, string> = { restart_run: 'restarted', abandon: 'abandoned', restart_from_last_effect: 'recovered' }
 
-/** A run is to take these messages again. */
+/** Makes these messages wait for a run again. */
 function waitAgain(rows: readonly PlainRow[]): void {
   for (const row of rows) Object.assign(row, { run: null, turn: null, position: null, ordinal: 0 })
 }
 
-/** Nothing can be read of what was going on. */
+/** Ends the calls that were in progress: their outcomes cannot be read. */
 function leaveCalls({ calls, approvals }: Kept, { seq, at }: { seq: number; at: number }): void {
   const left = { outcome_seq: seq, completed_at: at, waiting_until: null, raw_outcome: null, error: LEFT_BEHIND }
   for (const row of calls.values()) {
@@ -285,7 +285,7 @@ function leaveCalls({ calls, approvals }: Kept, { seq, at }: { seq: number; at: 
 
 const CUT_OFF: Record<string, string> = { read: 'skipped', idempotent: 'failed', external: 'unknown' }
 
-/** The calls of a session, of one agent therefore, added up. */
+/** The calls of a session, and therefore of one agent, added up. */
 function usageBy(usage: readonly PlainRow[], keyOf: (call: PlainRow) => PlainRow): PlainRow[] {
   const sums = new Map<string, PlainRow>()
   for (const call of usage) {
@@ -298,10 +298,10 @@ function usageBy(usage: readonly PlainRow[], keyOf: (call: PlainRow) => PlainRow
   return [...sums.values()]
 }
 
-/** Dollars come in billionths, which numbers do not add up exactly. */
+/** Dollars come in billionths, which floating-point numbers do not add up exactly. */
 const plus = (sum: unknown, one: unknown): number => Math.round((Number(sum ?? 0) + Number(one ?? 0)) * 1e9) / 1e9
 
-/** A checkpoint holds the state folded up to it, but for the ids of accepted messages. */
+/** A checkpoint holds the state folded up to it, except for the ids of accepted messages. */
 function checkpointRows(events: readonly SessionEvent[]): PlainRow[] {
   const rows: PlainRow[] = []
   let state: SessionState | undefined
@@ -321,7 +321,7 @@ function checkpointRows(events: readonly SessionEvent[]): PlainRow[] {
   return rows
 }
 
-/** Checkpoints above it are left behind by the event. */
+/** The event archives the checkpoints above this position. */
 function leftBy(event: SessionEvent, state: SessionState | undefined, runStarts: ReadonlyMap<number, number>): number {
   if (event.type === 'rolled_back') return event.toSeq
   if (event.type === 'session_started') return 0
@@ -366,5 +366,5 @@ function sessionRow({ session, openTurn }: Projection, agent: string, head: Stor
   })
 }
 
-/** The sha256 by which a value lies in `blobs`. */
+/** The sha256 under which `blobs` holds a value. */
 export const sha256Of = (text: string): string => createHash('sha256').update(text).digest('hex')

@@ -12,7 +12,7 @@ export interface WireAnswerSpec {
   text?: string[]
   calls?: { id: string; name: string; json: string[] }[]
   stop: 'stop' | 'length' | 'filter'
-  /** `input` with `cached`. `undefined`: the API says nothing of it. */
+  /** `input` includes `cached`. `undefined`: the API does not report it. */
   usage?: { input: unknown; cached?: number; output: unknown; thinking?: number }
 }
 
@@ -28,7 +28,7 @@ export interface Wire {
   refusal(status: number, code: string, message: string): object
   /** The model that the answers name. */
   answers: string
-  /** Whether the arguments of a call are text on the wire, and not an object. */
+  /** Whether the arguments of a call are text on the wire rather than an object. */
   argumentsAreText: boolean
   /** Whether thinking goes over the wire. */
   hasThinking: boolean
@@ -186,7 +186,7 @@ function gemini(version: string, make: (url: string) => LanguageModel): Wire {
 
 const apiKey = 'test'
 
-/** The APIs, by both specifications of language models. */
+/** The APIs, for both versions of the language model specification. */
 export const WIRES: Wire[] = [
   responses('v4', (url) => openaiV4({ apiKey, baseURL: `${url}/v1` })('gpt-5.4')),
   responses('v3', (url) => openaiV3({ apiKey, baseURL: `${url}/v1` })('gpt-5.4')),
@@ -196,7 +196,7 @@ export const WIRES: Wire[] = [
   gemini('v3', (url) => googleV3({ apiKey, baseURL: `${url}/v1beta` })('gemini-3.5-flash')),
 ]
 
-/** Answers with these chunks, each written by itself, and then as `end` says; a function is called then, and the stream stays open. */
+/** Answers with these chunks, each written separately, and then does what `end` says; a function is called, and the stream stays open. */
 export function streamed(chunks: readonly string[], end: 'end' | 'open' | 'destroy' | (() => void) = 'end'): WireAnswer {
   return (res) => {
     res.writeHead(200, { 'content-type': 'text/event-stream' })

@@ -1,4 +1,4 @@
-// A logger that keeps what it is told.
+// A logger that keeps its lines.
 import type { Logger } from '../../src/agent/tool.ts'
 
 /** A line: its level and its message. */
@@ -6,13 +6,13 @@ export type Line = [level: keyof Logger, message: string]
 
 /** What was logged. */
 export interface Recorder extends Logger {
-  /** The lines whose message holds the text. */
+  /** The lines whose message contains the text. */
   about(text: string): Line[]
   /** All that was logged, with the fields, as text. */
   text(): string
 }
 
-/** A logger whose lines can be looked at. */
+/** A logger whose lines can be inspected. */
 export function recorder(): Recorder {
   const lines: Line[] = []
   const all: unknown[] = []

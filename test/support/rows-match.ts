@@ -1,4 +1,4 @@
-// Compares what the side store has of a session with the session itself: its events, its state, and every projection, row by row.
+// Compares a session's rows in the side store with the session itself: its events, its state, and every projection, row by row.
 import { Client, Connection } from '@temporalio/client'
 import { Pawl } from 'pawl/client'
 import type { SessionEvent } from 'pawl'
@@ -24,17 +24,17 @@ export interface Matched {
   rows: Record<(typeof TABLES)[number], PlainRow[]>
 }
 
-/** Where, and how long the store may take to catch up (default 40 s). */
+/** The schema, and how long the store may take to catch up (default 40 s). */
 export interface MatchOptions {
   schema?: string
   timeoutMs?: number
-  /** The workflow is asked for the events above it; default 0: for all, also those of earlier executions, each of which is replayed for it. */
+  /** The workflow is asked for the events after this one. Default 0: all events; each earlier execution is replayed for them. */
   after?: number
 }
 
 /**
  * Expects of a session that is at rest and whose workflow a worker serves: fold of the `events` rows = the workflow's own state = the
- * rows of every projection, each once. Waits until the store has what the workflow has, and compares what it had at that moment.
+ * rows of every projection, each once. Waits until the store has caught up with the workflow, and compares the rows of that moment.
  */
 export async function rowsMatchEvents(stack: SharedStack, sessionId: string, options: MatchOptions = {}): Promise<Matched> {
   const { schema = 'pawl', timeoutMs = 40_000, after = 0 } = options
@@ -47,7 +47,7 @@ export async function rowsMatchEvents(stack: SharedStack, sessionId: string, opt
     const { state, events } = await until(
       'the store has what the workflow has',
       async () => {
-        // One snapshot for all that is read: a late result, or a decision that expires, may move even a session that waits for a person.
+        // One snapshot for all reads: a late result or an expired decision may change even a session that waits for a person.
         await client.query('rollback')
         await client.query('begin isolation level repeatable read read only')
         const [row] = await read<{ flushed_seq: string }>('select flushed_seq from {schema}.sessions where session_id = $1')
@@ -70,7 +70,7 @@ export async function rowsMatchEvents(stack: SharedStack, sessionId: string, opt
     const rows = {} as Matched['rows']
     for (const table of TABLES) {
       const found = await read<{ row: Record<string, unknown> }>(`select to_jsonb(t) as row from {schema}.${table} t where session_id = $1`)
-      // Postgres gives them in any order.
+      // Postgres returns them in any order.
       rows[table] = inOrder(found.map(({ row }) => plain(COLUMNS[table], asWritten(table, row))))
       expect(comparable(table, rows[table]), `rows of ${table}`).toEqual(comparable(table, expected[table], rows[table]))
     }
@@ -82,7 +82,7 @@ export async function rowsMatchEvents(stack: SharedStack, sessionId: string, opt
   }
 }
 
-/** What Postgres has as JSON as the text that was written. */
+/** Turns what Postgres has as JSON back into the text that was written. */
 function asWritten(table: (typeof TABLES)[number], row: Record<string, unknown>): Record<string, unknown> {
   const columns: Columns = COLUMNS[table]
   return Object.fromEntries(
@@ -107,7 +107,7 @@ async function openLive({ temporalAddress: address, namespace }: SharedStack) {
       if (state.seq !== before.seq || events.at(-1)?.seq !== state.seq) throw new Error('the session is not at rest')
       return { state, events }
     },
-    /** The activities that the workflow waits for, with what went wrong with them. */
+    /** The activities that the workflow waits for, with their last failures. */
     async pending(sessionId: string): Promise<string> {
       const { raw } = await temporal.workflow.getHandle(workflowIdOf(sessionId)).describe()
       const told = (raw.pendingActivities ?? []).map(
@@ -122,8 +122,7 @@ async function openLive({ temporalAddress: address, namespace }: SharedStack) {
   }
 }
 
-/** The stored texts are a whole chain of digests, and the workflow's events to the letter, as far back as it remembers. */
-/** Without the times, which a replay may give otherwise than the task did (see src/session/digest.ts). */
+/** Times, which a replay may set differently than the task did (see src/session/digest.ts). */
 const TIMES = new Set(['at', 'expiresAt', 'nextAttemptAt', 'times', 'createdAt', 'updatedAt', 'startedAt', 'pausedMs'])
 
 function timeless(value: unknown): unknown {
@@ -132,6 +131,7 @@ function timeless(value: unknown): unknown {
   )
 }
 
+/** The stored texts are a complete chain of digests, and equal the workflow's events as far back as it remembers. */
 function compareEvents(stored: readonly StoredText[], events: readonly SessionEvent[]): void {
   let digest = ''
   for (const [index, entry] of stored.entries()) {
@@ -142,13 +142,13 @@ function compareEvents(stored: readonly StoredText[], events: readonly SessionEv
   expect(stored.slice(from).map(({ json }) => timeless(JSON.parse(json)))).toEqual(events.map(timeless))
 }
 
-/** The rows in one order, without what events do not decide. `actual`: the rows that are compared with. */
+/** The rows in one order, without what events do not determine. `actual`: the rows to compare with. */
 function comparable(table: (typeof TABLES)[number], rows: readonly PlainRow[], actual?: readonly PlainRow[]): PlainRow[] {
-  // What could not be written in time is told of besides.
+  // Checkpoints that could not be written in time have additional rows.
   const ordered = inOrder(rows.filter((row) => table !== 'errors' || row.context !== 'checkpoint'))
   if (table !== 'tool_calls') return ordered
   if (!actual) return ordered
-  // An activity itself says, best effort, that it runs, where, and since when: that stays where no event says otherwise.
+  // An activity itself reports, with best effort, that it runs, where, and since when: that stays unless an event says otherwise.
   const told = new Map(actual.map((row) => [row.call_id, row]))
   return ordered.map((row) => {
     const { worker, started_at, status } = told.get(row.call_id) ?? {}
@@ -162,7 +162,7 @@ const inOrder = (rows: readonly PlainRow[]): PlainRow[] => rows.toSorted((one, o
 const orderOf = ({ seq, version, call_id, day, model }: PlainRow): string =>
   String(seq ?? version ?? call_id ?? (day === undefined ? '' : `${day} ${model}`)).padStart(40, '0')
 
-/** Values are in `blobs`, nothing was set aside, and the feed tells of each event once. */
+/** Expects values to be in `blobs`, no event to be set aside, and each event once in the feed. */
 async function compareTheRest(read: <Row extends object>(sql: string) => Promise<Row[]>, stored: readonly StoredText[]): Promise<void> {
   expect(await read('select * from {schema}.stray_events where session_id = $1'), 'events that were set aside').toEqual([])
   const refs = stored.flatMap(({ json }) => blobOf(JSON.parse(json) as SessionEvent) ?? [])

@@ -1,26 +1,26 @@
-// The side store's tables as they are: read whole, to compare before and after, and searched for what must not be there.
+// Reads the side store's tables as they are: whole, to compare before and after, and searching for what must not be there.
 import { randomUUID } from 'node:crypto'
 import pg from 'pg'
 
-/** A schema of a test's own. */
+/** A test's own schema. */
 export interface OwnSchema {
   readonly name: string
   query(sql: string, values?: unknown[]): Promise<Record<string, unknown>[]>
   /** Another connection, for a transaction that is held open. */
   connection(): Promise<pg.Client>
-  /** All rows of the tables that hold what sessions are, without times: where a worker was slow, a replay may be given others. */
+  /** All rows of the tables that describe sessions, without times: if a worker was slow, a replay may get others. */
   everything(sessions?: readonly string[]): Promise<Record<string, unknown[]>>
   /** How many rows of each table belong to the session; tables without any are left out. */
   counts(sessionId: string): Promise<Record<string, number>>
-  /** Tables in which the text stands somewhere. */
+  /** Tables that contain the text somewhere. */
   holding(text: string): Promise<string[]>
-  /** Makes the sessions look as if nothing had happened in them for so many days. */
+  /** Makes the sessions look as if nothing had happened in them for this many days. */
   age(sessions: readonly string[], days: number): Promise<void>
   drop(): Promise<void>
   close(): Promise<void>
 }
 
-/** What tells nothing of a session, or only when somebody wrote. */
+/** Tables that say nothing about a session, or only when something was written. */
 const NOT_OF_SESSIONS = new Set(['migrations', 'audit', 'commits'])
 const WRITTEN_AT = ['flushed_at', 'archived_at']
 /** Timestamps, and milliseconds since 1970 in the JSON of events and states. */

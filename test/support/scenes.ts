@@ -1,4 +1,4 @@
-// One agent for all tests of a file, whose model and tools do for each session what its test says: a worker is started once.
+// One agent for all tests of a file, whose model and tools do for each session what its test says, so one worker start is enough.
 import { randomUUID } from 'node:crypto'
 import {
   type Agent,
@@ -66,13 +66,13 @@ export interface Played {
 /** Plays scenes with one agent. */
 export interface Stage {
   readonly agent: Agent
-  /** Lays a scene for a new session. */
+  /** Sets the scene for a new session. */
   play(pawl: Pawl, scene: Scene, options?: SessionOptions & { id?: string }): Played
 }
 
 const RETRY = { maxRetries: 2, baseDelay: 10 }
 
-/** A stage; `options` are the agent's, apart from model and tools, and `ofModel` what the model says of itself. */
+/** A stage; `options` are the agent's, except for model and tools, and `ofModel` what the model says about itself. */
 export function stage(options: Partial<AgentOptions> = {}, ofModel: Partial<Model> = {}): Stage {
   type Laid = Pick<Played, 'requests' | 'summaries' | 'entries'> & { scene: Scene }
   const scenes = new Map<string, Laid>()
@@ -146,7 +146,7 @@ export function stage(options: Partial<AgentOptions> = {}, ofModel: Partial<Mode
   }
 }
 
-/** A script that gives its answers one after another, by how many the transcript has already. */
+/** A script that returns its answers one after another, by how many the transcript already has. */
 export function inOrder(
   ...answers: readonly (ScriptedAnswer | ((request: ModelRequest) => ScriptedAnswer))[]
 ): (request: ModelRequest) => ScriptedAnswer {

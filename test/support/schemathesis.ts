@@ -1,5 +1,5 @@
-// Schemathesis, which makes requests from an OpenAPI document and judges the answers: installed from PyPI into pawl's cache, once for each
-// lock (schemathesis.txt) and each Python.
+// Schemathesis, which makes requests from an OpenAPI document and judges the answers: installed from PyPI into pawl's cache, once per
+// lock (schemathesis.txt) and Python.
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { access, mkdir, readFile, rename } from 'node:fs/promises'
@@ -10,7 +10,7 @@ import { cacheDir, inScratch } from '../../src/local/cache.ts'
 
 const LOCK = fileURLToPath(new URL('schemathesis.txt', import.meta.url))
 const PYTHON = 'python3'
-/** By this name, Hypothesis knows that they are not the code under test, which it would read for constants: some 4 s. */
+/** By this name, Hypothesis knows that they are not the code under test, which it would scan for constants, for some 4 s. */
 const PACKAGES = 'site-packages'
 const INSTALL_MS = 100_000
 const run = promisify(execFile)
@@ -20,7 +20,7 @@ export interface Schemathesis {
   packages: string
 }
 
-/** Finds or installs it; a text says why there is none. */
+/** Finds or installs it; a string says why there is none. */
 export async function findSchemathesis(): Promise<Schemathesis | string> {
   const python = await pythonHere()
   if (python === undefined) return `it needs Python 3.11 or newer as ${PYTHON}`
@@ -37,7 +37,7 @@ export async function findSchemathesis(): Promise<Schemathesis | string> {
   }
 }
 
-/** Names the Python, its system and its processor; undefined: there is none that is new enough. */
+/** Names the Python, its system and its processor; undefined if there is none that is new enough. */
 async function pythonHere(): Promise<string | undefined> {
   const ask = 'import sys, sysconfig; print(sys.version_info >= (3, 11), sys.implementation.cache_tag, sysconfig.get_platform())'
   const { stdout } = await run(PYTHON, ['-c', ask]).catch(() => ({ stdout: '' }))
@@ -56,7 +56,7 @@ async function install(folder: string): Promise<void> {
   })
 }
 
-/** What pip says in the end, or Node. */
+/** The last line that pip printed, or Node's error. */
 function reasonOf(error: unknown): string {
   const said = (error as { stderr?: string }).stderr?.trim().split('\n').at(-1)
   return said || (error instanceof Error ? (error.message.split('\n')[0] ?? '') : String(error))

@@ -3,14 +3,14 @@ import { once } from 'node:events'
 import { createServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
 
-/** What an endpoint had at a moment. */
+/** The metrics of an endpoint at one moment. */
 export interface Scraped {
   text: string
-  /** The sum of the samples with this name whose labels include these; undefined: there is none. */
+  /** The sum of the samples with this name whose labels include these; undefined if there is none. */
   sum(name: string, labels?: Record<string, string>): number | undefined
 }
 
-/** A port that nobody has at the moment. */
+/** A port that is free at the moment. */
 export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -20,7 +20,7 @@ export async function freePort(): Promise<number> {
   return port
 }
 
-/** Reads the endpoints; the sums are those over all of them. */
+/** Reads the endpoints; the sums are over all of them. */
 export async function scrape(...ports: readonly number[]): Promise<Scraped> {
   const texts = await Promise.all(ports.map(async (port) => (await fetch(`http://127.0.0.1:${port}/metrics`)).text()))
   const text = texts.join('\n')

@@ -1,4 +1,4 @@
-// How large those tests are that could go on for ever: small by default, whole in the soak (`npm run test:soak`).
+// The size of tests that could run forever: small by default, full in the soak (`npm run test:soak`).
 const isSoak = process.env.PAWL_SOAK === '1'
 
 /** A size: the usual one, or that of the soak. */
@@ -10,7 +10,7 @@ export function size<T>(usual: T, soak: T): T {
 const today = Number(new Date().toISOString().slice(0, 10).replaceAll('-', ''))
 
 /**
- * The seed of whatever is left to chance. The usual sizes draw the same all day, so that a commit that has passed passes again, and
- * others the day after; the soak draws others each time. `PAWL_SEED` gives that of a run that failed.
+ * The seed of everything random. With the usual sizes it stays the same all day, so that a commit that has passed passes again, and
+ * changes the next day; in the soak it changes each time. `PAWL_SEED` sets it to that of a failed run.
  */
 export const seed = Number(process.env.PAWL_SEED ?? size(today, Math.floor(Math.random() * 1_000_000)))

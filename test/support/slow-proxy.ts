@@ -1,17 +1,17 @@
-// A TCP proxy before a server, which can be told to let each thing that a client says wait.
+// A TCP proxy in front of a server that can delay everything that clients send.
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /** A proxy on the loopback. */
 export interface SlowProxy {
-  /** The server's URL, by way of the proxy. */
+  /** The server's URL, through the proxy. */
   url: string
-  /** Milliseconds that each chunk from a client waits from now on. */
+  /** Milliseconds by which each chunk from a client is delayed from now on. */
   delayMs: number
   close(): Promise<void>
 }
 
-/** Starts a proxy before the server of `url`, at a free port or the one that is given. It does not delay anything yet. */
+/** Starts a proxy in front of the server of `url`, on a free port or the given one. It does not delay anything yet. */
 export async function startSlowProxy(url: string, port = 0): Promise<SlowProxy> {
   const target = new URL(url)
   const sockets = new Set<Socket>()
@@ -30,7 +30,7 @@ export async function startSlowProxy(url: string, port = 0): Promise<SlowProxy> 
         end()
       })
     }
-    // One after another: timers of different lengths may fire in another order than they end.
+    // One after another: timers of different lengths may not fire in the order in which they end.
     let sent = Promise.resolve()
     client.on('data', (chunk) => {
       const dueAt = Date.now() + proxy.delayMs

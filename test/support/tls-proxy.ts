@@ -1,4 +1,4 @@
-// A server that speaks TLS with whoever has a certificate of the tests' own CA, and passes on what they say.
+// A server that speaks TLS with clients that have a certificate of the tests' own CA, and forwards what they send.
 import { readFile } from 'node:fs/promises'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { createServer } from 'node:tls'
@@ -19,7 +19,7 @@ export interface TlsProxy {
   close(): Promise<void>
 }
 
-/** Starts a proxy before the gRPC server at `address`; refuses clients without a certificate. */
+/** Starts a proxy in front of the gRPC server at `address`; refuses clients without a certificate. */
 export async function startTlsProxy(address: string): Promise<TlsProxy> {
   const { hostname, port } = new URL(`tcp://${address}`)
   const sockets = new Set<Socket>()

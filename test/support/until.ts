@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 const FIRST_MS = 25
 const AT_MOST_MS = 150
 
-/** Resolves with the first truthy answer of `look`; what `look` throws counts as "not yet". Rejects after `timeoutMs` (default 20,000). */
+/** Resolves with the first truthy result of `look`; what `look` throws counts as "not yet". Rejects after `timeoutMs` (default 20,000). */
 export async function until<T>(what: string, look: () => T | Promise<T>, timeoutMs = 20_000): Promise<Exclude<NonNullable<T>, false>> {
   const giveUpAt = Date.now() + timeoutMs
   let last: unknown
@@ -27,7 +27,7 @@ function say(last: unknown): string {
 
 /** A door that stays shut until it is opened: holds a tool or a model where a test wants it. */
 export interface Gate {
-  /** Resolves when somebody stands before the gate. */
+  /** Resolves when something has arrived at the gate. */
   readonly reached: Promise<void>
   /** Waits until the gate is open; rejects with the signal's reason when that aborts. */
   pass(signal?: AbortSignal): Promise<void>

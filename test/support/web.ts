@@ -1,18 +1,18 @@
-// Talking to the web handler as a client does: requests with credentials, and streams of server-sent events.
+// Talks to the web handler as a client does: requests with credentials, and streams of server-sent events.
 import type { Handler } from 'pawl/service'
 
-/** What a request was answered. */
+/** The answer to a request. */
 export interface Answered<T = Record<string, unknown>> {
   status: number
   body: T
   headers: Headers
 }
 
-/** Asks as the holder of a key. */
+/** Sends requests as the holder of a key. */
 export interface WebClient {
   get<T = Record<string, unknown>>(path: string, headers?: Record<string, string>): Promise<Answered<T>>
   post<T = Record<string, unknown>>(path: string, body?: unknown, headers?: Record<string, string>): Promise<Answered<T>>
-  /** The events of a stream as they come. */
+  /** The events of a stream as they arrive. */
   watch(path: string, options?: { lastEventId?: string; signal?: AbortSignal }): Promise<AsyncGenerator<ServerSent>>
 }
 
@@ -24,7 +24,7 @@ export interface ServerSent {
   data: any
 }
 
-/** A client of whatever answers requests. */
+/** A client of anything that answers requests. */
 export function webClient(ask: Handler | typeof fetch, key: string, origin = 'http://service.test'): WebClient {
   const credentials = { authorization: `Bearer ${key}` }
 
@@ -68,7 +68,7 @@ async function* eventsOf(response: Response): AsyncGenerator<ServerSent> {
   }
 }
 
-/** The events up to the first one that `isLast`. */
+/** The events up to and including the first one for which `isLast` returns true. */
 export async function eventsUntil(events: AsyncGenerator<ServerSent>, isLast: (sent: ServerSent) => boolean): Promise<ServerSent[]> {
   const seen: ServerSent[] = []
   for await (const sent of events) {

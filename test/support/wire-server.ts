@@ -1,4 +1,4 @@
-// A server of HTTP that answers with the bytes that a test says: for what a fake of a provider's API cannot say.
+// An HTTP server that answers with the bytes that a test chooses, for what a fake of a provider's API cannot send.
 import { once } from 'node:events'
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -10,10 +10,10 @@ export interface Received {
   body: Record<string, unknown>
 }
 
-/** An answer of it. */
+/** One of its answers. */
 export type WireAnswer = (res: ServerResponse) => void
 
-/** A server that gives its answers in order, one a request, and keeps what it received. A request without an answer waits. */
+/** A server that sends its answers in order, one per request, and keeps what it received. A request without an answer waits. */
 export async function wireServer() {
   const received: Received[] = []
   const answers: WireAnswer[] = []

@@ -1,10 +1,10 @@
-// The account of a Claude model, which is stored where its rate gate is shut: it tells keys and addresses apart, and has neither in it.
+// The account of a Claude model, which is stored when its rate gate is shut. It distinguishes keys and addresses, but contains neither.
 import { expect, it } from 'vitest'
 import { anthropic } from '../../src/models/index.ts'
 
 const accountOf = (apiKey: string, baseURL = 'https://api.example') => anthropic('claude-sonnet-5-5', { apiKey, baseURL }).account ?? ''
 
-it('differs by key and by address, and is the same for all models with both', () => {
+it('differs by key and by address, and is the same for all models that share both', () => {
   const accounts = [accountOf('sk-one'), accountOf('sk-two'), accountOf('sk-one', 'https://proxy.example')]
   expect(new Set(accounts).size).toBe(3)
   expect(anthropic('claude-opus-4-8', { apiKey: 'sk-one', baseURL: 'https://api.example' }).account).toBe(accounts[0])

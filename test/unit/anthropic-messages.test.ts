@@ -1,4 +1,4 @@
-// What of a transcript goes to Anthropic's API, and where its cache may stop.
+// Which parts of a transcript go to Anthropic's API, and where its cache may stop.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { ModelRequest } from '../../src/agent/model.ts'
@@ -13,7 +13,7 @@ const result = (id: string) => ({ type: 'tool_result' as const, tool_use_id: id,
 const thinking = { type: 'thinking' as const, thinking: 'hm', signature: 'sig' }
 
 describe('the transcript for the API', () => {
-  it('merges messages of one role that meet', () => {
+  it('merges consecutive messages of one role', () => {
     const messages: Message[] = [
       user('a'),
       user('b'),
@@ -28,7 +28,7 @@ describe('the transcript for the API', () => {
     ])
   })
 
-  it('leaves out empty text and messages that have nothing else, so that their neighbours meet', () => {
+  it('leaves out empty text and messages that have nothing else, and merges their neighbours', () => {
     const messages: Message[] = [
       user('a'),
       { role: 'assistant', content: [] },
@@ -52,7 +52,7 @@ describe('the transcript for the API', () => {
     expect(wireMessages(messages).at(-1)?.content).toEqual([result('t_1'), result('t_2'), text('wait')])
   })
 
-  it('sends thinking back as it came, also where its text is empty', () => {
+  it('sends thinking back as it came, even if its text is empty', () => {
     const blocks = [{ ...thinking, thinking: '' }, { type: 'redacted_thinking' as const, data: 'x' }, text('a')]
     expect(wireMessages([user('q'), { role: 'assistant', content: blocks }])[1]?.content).toEqual(blocks)
   })
@@ -73,7 +73,7 @@ describe('the transcript for the API', () => {
     ).toEqual([[text('a')], [text('b')]])
   })
 
-  it('wraps arguments that are no object, which the API would refuse', () => {
+  it('wraps arguments that are not an object, which the API would refuse', () => {
     const inputs = ['{"a": tru', [1], null, 7, { ok: true }]
     const sent = wireMessages([{ role: 'assistant', content: inputs.map((input) => ({ ...call('t'), input })) }])
     expect(sent[0]?.content.map((block) => 'input' in block && block.input)).toEqual([
@@ -85,7 +85,7 @@ describe('the transcript for the API', () => {
     ])
   })
 
-  it('gives an error result that says nothing a word', () => {
+  it('adds a word to an error result that says nothing', () => {
     const sent = wireMessages([{ role: 'user', content: [{ ...result('t'), content: [text('')], is_error: true }] }])
     expect(sent[0]?.content).toEqual([{ type: 'tool_result', tool_use_id: 't', content: 'failed', is_error: true }])
   })
@@ -97,7 +97,7 @@ describe('the transcript for the API', () => {
     expect(wireMessages([{ role: 'user', content }])[0]?.content).toEqual([content[2], image, byUrl])
   })
 
-  it('can be had without thinking', () => {
+  it('can be stripped of thinking', () => {
     const messages: Message[] = [user('q'), { role: 'assistant', content: [thinking, call('t')] }]
     expect(hasThinking(messages)).toBe(true)
     expect(withoutThinking(messages)).toEqual([user('q'), { role: 'assistant', content: [call('t')] }])
@@ -117,7 +117,7 @@ describe('cache breakpoints', () => {
   const breakpoint = { cache_control: { type: 'ephemeral' } }
   const count = (value: unknown) => JSON.stringify(value).split('"cache_control"').length - 1
 
-  it('stand on the last tool, the system prompt, the last message and the user’s before it', () => {
+  it('are on the last tool, the system prompt, the last message and the user’s message before it', () => {
     const params = paramsOf(
       'claude',
       {},
@@ -133,7 +133,7 @@ describe('cache breakpoints', () => {
     expect(count(params)).toBe(4)
   })
 
-  it('stand before what changes from call to call, also where the user has said nothing else', () => {
+  it('come before the text that changes from call to call, even if the user has said nothing else', () => {
     const volatile = (content: ContentBlock[]): Message => ({ role: 'user', content: [...content, text('now')] })
     const sent = (messages: Message[]) =>
       paramsOf('claude', {}, { ...request(messages), volatileBlocks: 1 }).messages.map((one) => one.content)
@@ -145,7 +145,7 @@ describe('cache breakpoints', () => {
     expect(sent([volatile([text(' ')])])).toEqual([[text('now')]])
   })
 
-  it('are not set when told so', () => {
+  it('are not set if the cache is off', () => {
     expect(count(paramsOf('claude', { cache: 'off' }, request([user('a')])))).toBe(0)
   })
 
@@ -177,7 +177,7 @@ describe('cache breakpoints', () => {
     )
   })
 
-  it('leave the same bytes for the same request, and a prefix for a longer one', () => {
+  it('rely on the same bytes for the same request, and on a common prefix for a longer one', () => {
     const shorter = [user('a'), { role: 'assistant' as const, content: [thinking, call('t')] }]
     const longer = [...shorter, { role: 'user' as const, content: [result('t')] }, user('and?')]
     const body = (messages: Message[]) => JSON.stringify(paramsOf('claude', { cache: 'off' }, request(messages)).messages)
@@ -193,20 +193,20 @@ describe('the rest of a request', () => {
     expect(Object.keys(paramsOf('claude', {}, request)).sort()).toEqual(['max_tokens', 'messages', 'model', 'stream'])
   })
 
-  it('bounds the output: by the request, the option, the thinking budget, or 32,000', () => {
+  it('limits the output by the request, the option or the thinking budget, and otherwise to 32,000 tokens', () => {
     expect(paramsOf('claude', { maxTokens: 9 }, { ...request, maxTokens: 7 }).max_tokens).toBe(7)
     expect(paramsOf('claude', { maxTokens: 9 }, request).max_tokens).toBe(9)
     expect(paramsOf('claude', { thinking: { type: 'enabled', budget_tokens: 40_000 } }, request).max_tokens).toBe(56_000)
     expect(paramsOf('claude', {}, request).max_tokens).toBe(32_000)
   })
 
-  it('leaves the temperature out while thinking is on', () => {
+  it('leaves out the temperature if thinking is on', () => {
     expect(paramsOf('claude', { temperature: 0.2 }, request).temperature).toBe(0.2)
     expect(paramsOf('claude', { temperature: 0.2, thinking: { type: 'disabled' } }, request).temperature).toBe(0.2)
     expect(paramsOf('claude', { temperature: 0.2, thinking: { type: 'adaptive' } }, request)).not.toHaveProperty('temperature')
   })
 
-  it('passes on what else was given', () => {
+  it('passes on the other options', () => {
     const params = paramsOf('claude', { effort: 'low', params: { stop_sequences: ['END'], metadata: { user_id: 'u' } } }, request)
     expect(params).toMatchObject({ output_config: { effort: 'low' }, stop_sequences: ['END'], metadata: { user_id: 'u' } })
   })

@@ -1,4 +1,4 @@
-// The commands as a whole: what is named in the same way in all of them.
+// The commands as a whole: what all of them name in the same way.
 import { describe, expect, it } from 'vitest'
 import { createProgram } from '../../src/cli/program.ts'
 
@@ -6,7 +6,7 @@ const { commands } = createProgram()
 const has = (name: string, flag: string): boolean =>
   commands.find((command) => command.name() === name)?.options.some(({ long }) => long === flag) ?? expect.fail(name)
 
-/** They begin with an agent or a module, or are about all sessions. */
+/** Commands whose first argument is an agent or a module, or that are about all sessions. */
 const NO_SESSION = [
   'chat',
   'crash-test',
@@ -51,7 +51,7 @@ describe('all commands', () => {
     expect(CHANGING.filter((name) => !guessed.some((command) => command.name() === name))).toEqual(['erase'])
   })
 
-  it('print JSON on request, except a conversation', () => {
+  it('print JSON on request, except for a conversation', () => {
     const ends = commands.flatMap((command) => (command.commands.length > 0 ? command.commands : [command]))
     const silent = ends.filter(({ options }) => !options.some(({ long }) => long === '--json'))
     expect(silent.map((command) => command.name())).toEqual(['chat'])

@@ -56,7 +56,7 @@ describe('a typed line', () => {
     expect(commandOf('//etc/passwd is gone')).toEqual({ name: 'send', text: '/etc/passwd is gone' })
   })
 
-  it('names a command, and its argument where it has one', () => {
+  it('names a command, and its argument if it has one', () => {
     expect(commandOf('/state')).toEqual({ name: 'state' })
     expect(commandOf('/resume  abc ')).toEqual({ name: 'resume', id: 'abc' })
     expect(commandOf('/interrupt')).toEqual({ name: 'interrupt' })
@@ -67,21 +67,21 @@ describe('a typed line', () => {
 })
 
 describe('what a chat shows of a session', () => {
-  it('is all of an output, as the answer that it is', () => {
+  it('is the whole of an output, shown as the answer', () => {
     const given = { ...call, tool: 'submit_output', attempt: 0, value: { topic: 'refund' }, content: 'The output was accepted.' }
     expect(linesOf({ type: 'tool_completed', ...given }).join('\n')).toBe('support › {\n  "topic": "refund"\n}')
     const ended = { run: 1, turns: 1, stopReason: 'tool_use' as const, usage: NO_USAGE }
     expect(linesOf({ type: 'run_completed', ...ended, outputCall: 't_1_1_0' })).toEqual([])
   })
 
-  it('is the tool, its arguments and its result, a line each', () => {
+  it('is the tool with its arguments and then with its result, on one line each', () => {
     const issued = { ...call, index: 0, effect: 'external' as const, input: { orderId: 'A1', cents: 5 }, inputDigest: '' }
     expect(linesOf({ type: 'tool_issued', ...issued })).toEqual(['  → refund_order {"orderId":"A1","cents":5}'])
     expect(linesOf({ type: 'tool_completed', ...call, attempt: 1, value: { id: 're_1' } })).toEqual(['  ← refund_order {"id":"re_1"}'])
     expect(linesOf({ type: 'tool_completed', ...call, attempt: 3, value: 'done' })).toEqual(['  ← refund_order (attempt 3) done'])
   })
 
-  it('says that a replayed call was not done again', () => {
+  it('says that a replayed call was not repeated', () => {
     expect(linesOf({ type: 'tool_completed', ...call, attempt: 1, replayOf: 't_1_0_0' })[0]).toContain('not repeated')
   })
 
@@ -112,7 +112,7 @@ describe('what a chat shows of a session', () => {
     expect(linesOf({ type: 'error_entered', ...entered }).join('\n')).toContain('max_turns: too many')
   })
 
-  it('lets nothing that a tool said steer the terminal', () => {
+  it('lets no output of a tool control the terminal', () => {
     const value = '\u001b[2J\u001b]0;owned\u0007line\u0000 one\nline two\u009b31m'
     const [line] = linesOf({ type: 'tool_completed', ...call, attempt: 1, value })
     // oxlint-disable-next-line no-control-regex -- they must not be there
@@ -125,7 +125,7 @@ describe('what a chat shows of a session', () => {
     expect(oneLine('🦊'.repeat(500), 10)).toBe(`${'🦊'.repeat(9)}…`)
   })
 
-  it('is the whole conversation when a session is resumed, tools by their names', () => {
+  it('is the whole conversation when a session is resumed, with tools by name', () => {
     const row = (seq: number, rest: Pick<MessageRow, 'kind' | 'role' | 'content'>): MessageRow => ({
       messageId: `m${seq}`,
       seq,
@@ -170,7 +170,7 @@ describe('following runs', () => {
       settled: async () => ({ status: settled }) as RunSettled,
     }) as unknown as RunHandle
 
-  it('shows each event once, also when two messages joined one run', async () => {
+  it('shows each event once, even if two messages joined one run', async () => {
     const shown: number[] = []
     const follower = followRuns({ shownUpTo: 2, onEvent: ({ seq }) => shown.push(seq), onSilence() {}, onError() {} })
     const both = [follower.follow(run([2, 3, 4])), follower.follow(run([3, 4, 5], 'failed'))]
@@ -180,10 +180,10 @@ describe('following runs', () => {
     expect(follower.busy()).toBe(false)
   })
 
-  it('tells of an error and goes on with the next run', async () => {
+  it('reports an error and continues with the next run', async () => {
     const errors: unknown[] = []
     const broken = {
-      // oxlint-disable-next-line require-yield -- it fails before it has anything to give
+      // oxlint-disable-next-line require-yield -- it fails before it has anything to yield
       async *stream() {
         throw new Error('connection lost')
       },
@@ -200,7 +200,7 @@ describe('the worker module', () => {
     expect(await findModule(join(folder, 'agents.ts'))).toBe(join(folder, 'agents.ts'))
   })
 
-  it('that does not exist is refused, with the one that may have been meant', async () => {
+  it('that does not exist is refused, and the error suggests the one that was probably meant', async () => {
     await writeFile(join(folder, 'agents.ts'), '')
     await expect(findModule(join(folder, 'agents.js'))).rejects.toThrow(/does not exist: did you mean .*agents\.ts\?/)
     await expect(findModule(join(folder, 'other.js'))).rejects.toMatchObject({ code: 'module_not_found' })
@@ -208,8 +208,8 @@ describe('the worker module', () => {
   })
 })
 
-describe('what is said', () => {
-  it('with --json is one object a line: executors, orchestrator and ready, nothing else', () => {
+describe('the output', () => {
+  it('with --json is one object per line: executors, orchestrator and ready, nothing else', () => {
     const written: string[] = []
     vi.spyOn(process.stdout, 'write').mockImplementation((chunk) => written.push(String(chunk)) > 0)
     const announcer = announceAsJson()
@@ -232,7 +232,7 @@ describe('what is said', () => {
     ])
   })
 
-  it('of an error is its code, its message and its cause; the stack only with PAWL_DEBUG', () => {
+  it('for an error is its code, its message and its cause, and the stack only with PAWL_DEBUG', () => {
     vi.stubEnv('PAWL_DEBUG', '')
     const error = new CliError('no_agents', 'Export one.', { cause: new Error('broken import') })
     expect(describeError(error)).toBe('no_agents: Export one.\n  caused by: broken import')

@@ -1,4 +1,4 @@
-// The pure parts of the crash kit: which boundaries there are, how two runs compare, what is printed.
+// The pure parts of the crash kit: which boundaries exist, how two runs compare, and what is printed.
 import { describe, expect, it } from 'vitest'
 import {
   boundariesOf,
@@ -31,15 +31,15 @@ describe('the boundaries of a conversation', () => {
     mark('tool:t_1_1_0/end', { tool: 'refund' }),
     mark('tool:t_1_1_0/after'),
     mark('checkpoint:1/after'),
-    // A replay tells of what was recorded once more.
+    // A replay reports once more what was recorded.
     mark('model:1:1/after'),
   ]
 
-  it('are those that were reached, each once, in the order in which they were reached', () => {
+  it('are those that were reached, each once, in order', () => {
     expect(boundariesOf(marks).map(({ id }) => id)).toEqual(marks.slice(0, -1).map(({ id }) => id))
   })
 
-  it('say their stage, their subject and the tool, also where the mark does not name it', () => {
+  it('name their stage, their subject and the tool, even if the mark does not name the tool', () => {
     const [, , , , before, answer, end, after] = boundariesOf(marks)
     expect([before, answer, end, after].map((boundary) => boundary?.stage)).toEqual(['before', 'during', 'during', 'after'])
     expect(new Set([before, answer, end, after].map((boundary) => boundary?.subject))).toEqual(
@@ -48,7 +48,7 @@ describe('the boundaries of a conversation', () => {
     expect(after).toMatchObject({ what: 'tool', tool: 'refund', name: 'run 1 turn 1: tool refund (t_1_1_0), after' })
   })
 
-  it('leave out what is none', () => {
+  it('leave out marks that are not boundaries', () => {
     expect(boundaryOf('sleep:t_1_1_0/before')).toBeUndefined()
   })
 
@@ -60,7 +60,7 @@ describe('the boundaries of a conversation', () => {
     expect(chosen(all, ({ what }) => what === 'checkpoint').map(({ id }) => id)).toEqual(['checkpoint:1/after'])
   })
 
-  it('within verify come after a kill in a call that has one: before its body has done a thing, and at its end', () => {
+  it('within verify follow a kill in a call that has a verify: before its body has done anything, and at its end', () => {
     const verified = marks.map((one) => (one.tool === undefined ? one : { ...one, verifies: true as const }))
     const leads = leadsToVerify(verified)
     expect(leads.map(({ id }) => id)).toEqual(['tool:t_1_1_0/before', 'tool:t_1_1_0/end'])
@@ -104,11 +104,11 @@ const outcome = (more: Partial<Outcome> = {}): Outcome => ({
 })
 
 describe('a disturbed run', () => {
-  it('is ok when transcript, world, effects and ends are those of peace', () => {
+  it('is ok if transcript, world, effects and ends match the undisturbed run', () => {
     expect(compare(outcome(), outcome())).toEqual({ verdict: 'ok', differences: [] })
   })
 
-  it('differs by an effect that was repeated, whatever the order of its members', () => {
+  it('differs if an effect was repeated, whatever the order of its members', () => {
     const twice = outcome({
       effects: [
         { refund: 7, cents: 100 },
@@ -121,7 +121,7 @@ describe('a disturbed run', () => {
     })
   })
 
-  it('differs by an effect that is missing, and by effects in another order', () => {
+  it('differs if an effect is missing, or if the effects are in another order', () => {
     expect(compare(outcome(), outcome({ effects: [] })).differences).toEqual([
       { where: 'effects', text: '{"cents":100,"refund":7} is missing' },
     ])
@@ -130,7 +130,7 @@ describe('a disturbed run', () => {
     ])
   })
 
-  it('differs by its world, its transcript and its end, and says where', () => {
+  it('differs if its world, its transcript or its end does, and says where', () => {
     const other = outcome({ world: { orders: { 7: 'paid' } }, transcript: ['a', 'c'], ends: [{ status: 'failed', code: 'max_turns' }] })
     expect(compare(outcome(), other).differences).toEqual([
       { where: 'world', text: 'at /orders/7: "paid" instead of "refunded"' },
@@ -139,7 +139,7 @@ describe('a disturbed run', () => {
     ])
   })
 
-  it('is not known, and not different, where a call ended with nobody knowing and nothing was done twice', () => {
+  it('is unknown, not different, if the outcome of a call is unknown and nothing was done twice', () => {
     const asked = outcome({ unknown: ['transfer'], effects: [], transcript: ['a', 'nobody knows'] })
     expect(compare(outcome(), asked)).toEqual({
       verdict: 'unknown',
@@ -149,7 +149,7 @@ describe('a disturbed run', () => {
     expect(compare(outcome(), repeated).verdict).toBe('differs')
   })
 
-  it('differs by whatever kept it from its end, and by a key that was stable in peace', () => {
+  it('differs if something kept it from its end, or if a key changed that was stable in the undisturbed run', () => {
     expect(compare(outcome(), outcome({ problems: ['it did not end'] }))).toEqual({
       verdict: 'differs',
       differences: [{ where: 'problem', text: 'it did not end' }],
@@ -159,7 +159,7 @@ describe('a disturbed run', () => {
     expect(compare(unstable, unstable).verdict).toBe('ok')
   })
 
-  it('is compared without the names that are others in each session', () => {
+  it('is compared without the names that differ between sessions', () => {
     const names = new Map([
       ['s-1', '<session>'],
       ['key-of-s-1', '<key>'],
@@ -171,7 +171,7 @@ describe('a disturbed run', () => {
   })
 })
 
-it('finds the first difference of two values, also where one has more', () => {
+it('finds the first difference between two values, even if one has more', () => {
   expect(firstDifference({ a: [1, { b: null }] }, { a: [1, { b: null }] })).toBeUndefined()
   expect(firstDifference({ a: [1] }, { a: [1, 2] })).toBe('at /a/1: 2 instead of nothing')
   expect(firstDifference({ a: 1 }, [1])).toBe('[1] instead of {"a":1}')
@@ -186,7 +186,7 @@ describe('the table', () => {
     ms: 1,
   })
 
-  it('has a line a call and the worst of each stage, and says below what differs', () => {
+  it('has one line per call with the worst result of each stage, and says below what differs', () => {
     const boundaries = [
       at('model:1:1/before', 'ok'),
       at('tool:t_1_1_0/answer:1', 'ok'),
@@ -205,7 +205,7 @@ describe('the table', () => {
       'random round 1  ok  kill 7, after boundary 3',
       '                    both 8 and its 2 processes, after boundary 9',
       '',
-      '- without kills already: the key changes',
+      '- even without kills: the key changes',
       '- run 1 turn 1: tool refund (t_1_1_0), during (the body has ended, unrecorded)',
       '    effects: refund once more than without kills (repeated)',
       '',
@@ -215,7 +215,7 @@ describe('the table', () => {
       'refund has no `verify`: add one, or a person has to find out what happened.',
       '',
       '5 boundaries and 1 random rounds, 3 the same as without kills, 1 DIFFER, 1 with',
-      'an unknown outcome, 1 not reached, 1 wrong without kills already, seed 42',
+      'an unknown outcome, 1 not reached, 1 wrong even without kills, seed 42',
     ])
   })
 
@@ -236,14 +236,14 @@ describe('the table', () => {
 })
 
 describe('the random rounds', () => {
-  it('are the same for the same seed and others for another', () => {
+  it('are the same for the same seed, and different for another', () => {
     const drawn = (seed: number) =>
       drawTroubles(randomFrom(seed), ['kill', 'both', 'pause_supervisor', 'temporal'], 'kill', { marks: 30, ms: 300 })
     expect(drawn(7)).toEqual(drawn(7))
     expect(drawn(7)).not.toEqual(drawn(8))
   })
 
-  it('begin with a trouble of the wanted kind that comes early enough', () => {
+  it('begin with a trouble of the requested kind that comes early enough', () => {
     for (let seed = 0; seed < 200; seed++) {
       const drawn = drawTroubles(randomFrom(seed), ['kill'], 'pause', { marks: 30, ms: 300 })
       const pause = drawn.find(({ kind }) => kind === 'pause') ?? expect.fail('no pause')
@@ -253,14 +253,14 @@ describe('the random rounds', () => {
   })
 })
 
-describe('what a crash test is given', () => {
+describe('the options of a crash test', () => {
   const good: CrashTestOptions = {
     module: new URL(import.meta.url),
     script: ['hello'],
     world: { reset: () => undefined, snapshot: () => null, effects: () => [] },
   }
 
-  it('is completed', () => {
+  it('are completed with the defaults', () => {
     expect(checkCrashTest(good)).toMatchObject({
       processes: 2,
       rounds: 7,
@@ -279,7 +279,7 @@ describe('what a crash test is given', () => {
     ['half a process', { processes: 0.5 }, 'invalid_option'],
     ['a negative number of rounds', { random: { rounds: -1 } }, 'invalid_option'],
     ['a trouble that there is not', { random: { kinds: ['earthquake'] } }, 'invalid_option'],
-  ])('is refused when it is %s', (_, wrong, code) => {
+  ])('are refused with %s', (_, wrong, code) => {
     expect(() => checkCrashTest({ ...good, ...wrong } as CrashTestOptions)).toThrow(expect.objectContaining({ code }))
   })
 })
@@ -294,12 +294,12 @@ describe('a world', () => {
     ['answers what JSON would make nothing of', { snapshot: () => ({ paid: new Map([['A17', 1]]) }) }, 'snapshot', 'is not JSON'],
     ['answers what is no JSON', { effects: () => [{ cents: 1n }] }, 'effects', 'is not JSON'],
     ['answers nothing', { snapshot: () => undefined }, 'snapshot', 'is not JSON'],
-  ])('that %s is said to be at fault', async (_, wrong, part, text) => {
+  ])('that %s is reported to be at fault', async (_, wrong, part, text) => {
     const held = heldTo({ ...world, ...wrong })
     await expect(held[part]()).rejects.toMatchObject({ code: 'world_failed', message: expect.stringContaining(text) })
   })
 
-  it('is asked for what it is at that moment', async () => {
+  it('is read as it is at that moment', async () => {
     const effects = ['a']
     const given = await heldTo({ ...world, effects: () => effects }).effects()
     effects.push('b')

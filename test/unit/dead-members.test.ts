@@ -29,7 +29,7 @@ it('finds a member that only its implementation names', () => {
   expect(deadMembers(new Map([['log.ts', `${log}log.read()`]]))).toEqual(['log.ts: Log.onRead'])
 })
 
-it('no interface has one', async () => {
+it('no interface has such a member', async () => {
   const paths = (await readdir(`${ROOT}/src`, { recursive: true })).filter((path) => path.endsWith('.ts')).map((path) => `src/${path}`)
   const codes = await Promise.all(
     paths.map(async (path) => [path, (await readFile(`${ROOT}/${path}`, 'utf8')).replaceAll(COMMENTS, '')] as const),

@@ -61,7 +61,7 @@ function each(node: ts.Node, look: (node: ts.Node) => void): void {
   ts.forEachChild(node, (child) => each(child, look))
 }
 
-/** A code as it stands in a call: text, or the default of what may be something else. */
+/** A code as written in a call: text, or the default of an expression that may be something else. */
 function codeIn(node: ts.Expression): string | undefined {
   if (ts.isBinaryExpression(node)) return codeIn(node.right)
   return ts.isStringLiteral(node) && /^[a-z]+(_[a-z]+)*$/.test(node.text) ? node.text : undefined
@@ -92,13 +92,13 @@ it('belong to one class each', () => {
   expect([...thrown.codes].filter(([, classes]) => classes.size > 1)).toEqual([])
 })
 
-it('stand in docs/errors.md, each with its class', () => {
+it('are in docs/errors.md, each with its class', () => {
   const inSource = [...thrown.codes].map(([code, classes]) => `${code} ${[...classes].join()}`)
   const inDocs = [...documented].map(([code, name]) => `${code} ${name}`)
   expect(inDocs.sort()).toEqual(inSource.sort())
 })
 
-it('and so does every class', () => {
+it('and so is every class', () => {
   const page = readFileSync(join(ROOT, 'docs/errors.md'), 'utf8')
   expect([...thrown.classes].filter((name) => !page.includes(`\`${name}\``))).toEqual([])
 })

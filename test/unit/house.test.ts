@@ -71,7 +71,7 @@ const VIOLATIONS: Record<string, string> = {
   'examples/reaches-in.ts': "export { part } from '../src/agent/part.ts'",
 }
 
-/** Files whose imports are as they should be. */
+/** Files whose imports are allowed. */
 const FINE: Record<string, string> = {
   'src/agent/uses-session.ts': "export { part } from '../session/part.ts'",
   'src/agent/deep/uses-session.ts': "export { part } from '../../session/part.ts'",
@@ -134,7 +134,7 @@ async function put(path: string, code: string): Promise<void> {
 async function lint(): Promise<Map<string, string[]>> {
   const oxlint = join(ROOT, 'node_modules/.bin/oxlint')
   const output = await new Promise<string>((resolve) => {
-    // It exits with 1 because there is something to say.
+    // It exits with 1 because it has findings.
     execFile(oxlint, ['-c', 'oxlint.config.js', '-f', 'json', 'src', 'examples'], { cwd: house, maxBuffer: 1 << 24 }, (_error, stdout) =>
       resolve(stdout),
     )
@@ -150,15 +150,15 @@ describe('lint', () => {
     expect(complaints.get(path)).toContain(DIRECTION)
   })
 
-  it.each(Object.entries(FINE))('is content with %s: %s', (path) => {
+  it.each(Object.entries(FINE))('accepts %s: %s', (path) => {
     expect(complaints.get(path) ?? []).toEqual([])
   })
 
-  it.each(['chicken', 'hen'])('refuses an import cycle, one of types too (%s)', (one) => {
+  it.each(['chicken', 'hen'])('refuses an import cycle, even one of types only (%s)', (one) => {
     expect(complaints.get(`src/agent/${one}.ts`)).toContain('import(no-cycle)')
   })
 
-  it('refuses a promise that nobody waits for', () => {
+  it('refuses a promise that is not awaited', () => {
     expect(complaints.get('src/agent/careless.ts')).toContain('typescript(no-floating-promises)')
   })
 })

@@ -1,4 +1,4 @@
-// An answer in the terminal while it is given: whatever its pieces, its rows are those of the whole answer.
+// An answer in the terminal while it streams: whatever its pieces, its rows are those of the whole answer.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { liveAnswer } from '../../src/cli/chat/live-answer.ts'
@@ -7,7 +7,7 @@ const words = fc
   .array(fc.constantFrom('a', 'word', 'and-a-word-that-is-longer-than-a-row', '\n', '雪', 'é'), { maxLength: 40 })
   .map((all) => all.join(' '))
 
-/** Its rows, shown in pieces of these sizes. */
+/** The rows of an answer that is shown in pieces of these sizes. */
 function rowsOf(text: string, sizes: readonly number[]): string[] {
   const answer = liveAnswer('bot › ', () => 24)
   const rows: string[] = []
@@ -19,8 +19,8 @@ function rowsOf(text: string, sizes: readonly number[]): string[] {
   return [...rows, ...(answer.complete(text) ?? ['nothing was said'])]
 }
 
-describe('an answer that is being given', () => {
-  it('has the same rows in whatever pieces it comes, and loses no word', () => {
+describe('an answer that is streaming', () => {
+  it('has the same rows whatever pieces it arrives in, and loses no word', () => {
     fc.assert(
       fc.property(words.filter(Boolean), fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1, maxLength: 30 }), (text, sizes) => {
         const rows = rowsOf(text, sizes)
@@ -31,14 +31,14 @@ describe('an answer that is being given', () => {
     )
   })
 
-  it('that turns out to be another one is shown whole', () => {
+  it('that turns out to be a different one is shown whole', () => {
     const answer = liveAnswer('bot › ', () => 80)
     answer.add('I think')
     expect(answer.complete('Let me see')).toBeUndefined()
     expect(liveAnswer('bot › ', () => 80).complete('said at once')).toBeUndefined()
   })
 
-  it('that breaks off says whether rows of it stand there for good', () => {
+  it('that breaks off reports whether any of its rows are permanent', () => {
     const answer = liveAnswer('bot › ', () => 80)
     answer.add('a row that still grows')
     expect(answer.reset()).toBe(false)

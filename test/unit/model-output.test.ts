@@ -1,4 +1,4 @@
-// How much a model may answer, as budgets are told of it, and what becomes of a lower `max_tokens`.
+// How much a model can answer, as budgets see it, and what happens to a lower `max_tokens`.
 import { describe, expect, it } from 'vitest'
 import type { ModelRequest } from '../../src/agent/model.ts'
 import { type AiSdkOptions, aiSdk, anthropic, type LanguageModel, type LanguageModelCall } from '../../src/models/index.ts'
@@ -41,18 +41,18 @@ describe('a model of the AI SDK', () => {
     return model.calls[0]?.maxOutputTokens
   }
 
-  it('says how much it answers only if it is told', () => {
+  it('declares how much it answers only if its options do', () => {
     expect(aiSdk(house('openai.responses')).maxTokens).toBeUndefined()
     expect(aiSdk(house('openai.responses'), { maxTokens: 4_000 })).toMatchObject({ maxTokens: 4_000, thinkingTokens: 0 })
   })
 
-  it('of Anthropic gets its thinking budget beside the tokens that it is asked for', async () => {
+  it('of Anthropic has its thinking budget on top of the tokens of its answer', async () => {
     const options = thinking('anthropic', { thinking: { type: 'enabled', budgetTokens: 2_000 } })
     expect(aiSdk(house('anthropic.messages'), { ...options, maxTokens: 4_000 })).toMatchObject({ maxTokens: 6_000, thinkingTokens: 2_000 })
     expect(await asked(house('anthropic.messages'), options, 5_000)).toBe(3_000)
   })
 
-  it('of others has its thinking budget among them', async () => {
+  it('of another provider has its thinking budget among them', async () => {
     const options = thinking('google', { thinkingConfig: { thinkingBudget: 2_000 } })
     expect(aiSdk(house('google.generative-ai'), { ...options, maxTokens: 4_000 })).toMatchObject({
       maxTokens: 4_000,

@@ -5,7 +5,7 @@ import { EvaluationError, evaluate, printFloat, round2 } from '../retail/numbers
 import { type Task, readDatabase, readExpected, readTasks, readToolSpecs, workloadIsThere } from '../retail/workload.ts'
 import { WORLD_TOOLS, runTool } from '../retail/world.ts'
 
-/** Carries out a task, noting what each call gave, whether it wrote, and whether an immediate repeat would write again. */
+/** Carries out a task, noting what each call returned, whether it wrote, and whether an immediate repeat would write again. */
 function carryOut(task: Task, fresh: Database) {
   let database = fresh
   const results: string[] = []
@@ -24,7 +24,7 @@ function carryOut(task: Task, fresh: Database) {
   return { results, wrote, repeats, finalHash: databaseHash(database) }
 }
 
-/** Hashing a database takes its time: each test does a part of them. */
+/** Hashing a database takes time, so each test covers only some of the tasks. */
 const TASKS_A_TEST = 40
 
 describe.skipIf(!workloadIsThere)('the retail world', () => {
@@ -49,7 +49,7 @@ describe.skipIf(!workloadIsThere)('the retail world', () => {
   })
 
   it.each(tasks.flatMap((_, first) => (first % TASKS_A_TEST === 0 ? [first] : [])))(
-    `gives every result, every change and every final database of the ${TASKS_A_TEST} tasks from the %dth`,
+    `reproduces every result, every change and every final database of the ${TASKS_A_TEST} tasks from the %dth`,
     (first) => {
       for (const task of tasks.slice(first, first + TASKS_A_TEST)) {
         const { results_canonical, write_log, repeat_log, final_hash } =
@@ -77,7 +77,7 @@ describe.skipIf(!workloadIsThere)('the retail world', () => {
     }
   })
 
-  it('has no task that asks for the same write twice, so that a key per run never takes two writes for one', () => {
+  it('has no task that requests the same write twice, so a key per run never mistakes two writes for one', () => {
     const writers = new Set(readToolSpecs().flatMap((spec) => (spec.effect === 'write' ? [spec.name] : [])))
     for (const task of readTasks()) {
       const intents = task.actions.filter(({ name }) => writers.has(name)).map(({ name, kwargs }) => name + canonicalText(kwargs))
@@ -85,20 +85,20 @@ describe.skipIf(!workloadIsThere)('the retail world', () => {
     }
   })
 
-  it('leaves the database it was given as it was', () => {
+  it('leaves the database that it was given unchanged', () => {
     const [cancelled] = Object.values(fresh.orders).filter((order) => order.status === 'pending')
     const { database } = runTool(fresh, 'cancel_pending_order', { order_id: cancelled?.order_id ?? '', reason: 'no longer needed' })
     expect(database.orders[cancelled?.order_id ?? '']?.status).toBe('cancelled')
     expect(databaseHash(fresh)).toBe('d991536bad97041c473ace12f4934d7bef3ce26b3ec29995b6dc9c8c0280157a')
   })
 
-  it('does not take names of object properties for ids', () => {
+  it('does not mistake names of object properties for ids', () => {
     expect(runTool(fresh, 'get_order_details', { order_id: 'constructor' }).text).toBe('Error: order not found')
     expect(runTool(fresh, 'get_product_details', { product_id: '__proto__' }).text).toBe('Error: product not found')
   })
 })
 
-describe('numbers as Python has them', () => {
+describe('numbers as in Python', () => {
   it.each([
     [0.125, 0.12],
     [0.375, 0.38],

@@ -33,7 +33,7 @@ describe('a scripted model', () => {
     expect(response.content[1]).toEqual({ type: 'tool_use', id: 'toolu_find_order', name: 'find_order', input: { id: 7 } })
   })
 
-  it('keeps what a whole response says of itself', async () => {
+  it('keeps what a whole response says about itself', async () => {
     const usage = { ...NO_USAGE, output_tokens: 5 }
     const model = scripted(() => ({ content: [toolUse('t')], stopReason: 'max_tokens', usage, model: 'script-2' }))
     expect(await model.generate(request, callContext())).toEqual({
@@ -44,7 +44,7 @@ describe('a scripted model', () => {
     })
   })
 
-  it('gives the script the request and the attempt, so that it can fail the first one', async () => {
+  it('passes the request and the attempt to the script, which can then fail the first attempt', async () => {
     const model = scripted((given, ctx) => {
       if (ctx.attempt === 1) throw new ModelError('overloaded_error', 'busy', { retryable: true, retryAfter: 20 })
       return `turn ${given.turn}`
@@ -78,7 +78,7 @@ describe('a scripted model', () => {
     ])
   })
 
-  it('streams nothing itself of an answer that its script streams', async () => {
+  it('does not stream an answer again that its script has streamed', async () => {
     const ctx = callContext()
     const model = scripted((_, { onDelta }) => {
       onDelta({ type: 'text', index: 0, text: 'H' })
@@ -108,7 +108,7 @@ describe('a scripted model', () => {
     expect(ctx.deltas).toEqual([])
   })
 
-  it('says so when the script forgot to answer, and is not retried', async () => {
+  it('says so if the script forgot to answer, and is not retried', async () => {
     const model = scripted((() => undefined) as unknown as () => string, { name: 'desk' })
     await expect(model.generate(request, callContext())).rejects.toMatchObject({
       code: 'invalid_script',

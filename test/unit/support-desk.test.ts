@@ -15,7 +15,7 @@ import { TOOLS } from '../../examples/support-desk/tools/index.ts'
 const SEEDS = [1, 2, 3, 42, 4_294_967_295]
 
 describe('the tickets of a seed', () => {
-  it('are the same every time, and others for another seed', () => {
+  it('are the same every time, and different for another seed', () => {
     expect(makeWorld(7, 40)).toEqual(makeWorld(7, 40))
     expect(makeWorld(7, 40)).not.toEqual(makeWorld(8, 40))
   })
@@ -60,13 +60,13 @@ describe('the comparison with what was expected', () => {
   const expected = expectedState(world)
   const refund = expected.effects.find((effect) => effect.kind === 'refund') as Effect
 
-  it('finds nothing where nothing differs, in whatever order', () => {
+  it('finds nothing if nothing differs, whatever the order', () => {
     const shuffled = { ...expected, effects: [...expected.effects].reverse(), orders: [...expected.orders].reverse() }
     expect(differences(expected, shuffled)).toEqual([])
     expect(countEffects(expected.effects, shuffled.effects)).toMatchObject({ duplicates: 0, missing: [], unexpected: [] })
   })
 
-  it('finds an effect that was applied twice, one that is missing and one that nobody expected', () => {
+  it('finds an effect that was applied twice, one that is missing and one that was not expected', () => {
     const other: Effect = { kind: 'coupon', customerId: 'C-1', cents: 1 }
     const [dropped, ...rest] = expected.effects.filter((effect) => effect !== refund)
     const applied = [...rest, refund, refund, other]
@@ -80,7 +80,7 @@ describe('the comparison with what was expected', () => {
     expect(differences(expected, { ...expected, effects: applied })).toHaveLength(3)
   })
 
-  it('finds a row that is not as it should be', () => {
+  it('finds a row that differs from the expected one', () => {
     const orders = expected.orders.map((order, index) => (index === 0 ? { ...order, refundedCents: order.refundedCents + 1 } : order))
     expect(differences(expected, { ...expected, orders })).toEqual([expect.stringContaining(`order ${orders[0]?.id}`)])
   })
@@ -103,7 +103,7 @@ describe('a policy run from the transcript', () => {
     content: [{ type: 'tool_result' as const, tool_use_id: id, content }],
   })
 
-  it('goes on where the transcript ends', () => {
+  it('continues where the transcript ends', () => {
     const messages = [letter, used('t_1_1_0', { at: 1 }), result('t_1_1_0', 'here')]
     expect(nextStep({ ...request, messages }, twoLooks).at(-1)).toMatchObject({ type: 'tool_use', name: 'look', input: { at: 'here' } })
     const longer = [...messages, used('t_1_2_0', { at: 'here' }), result('t_1_2_0', 'there')]
@@ -121,7 +121,7 @@ describe('a policy run from the transcript', () => {
     }
   })
 
-  it('looks before it sends an e-mail again whose outcome is unknown', () => {
+  it('checks before it resends an e-mail whose outcome is unknown', () => {
     const unknown: Outcome = { ok: false, value: {}, text: 'the outcome is unknown' }
     const listed = (...templates: string[]): Outcome => ({
       ok: true,
@@ -148,7 +148,7 @@ describe('the tools', () => {
 describe('the pacing of the kills', () => {
   const { tickets } = makeWorld(11, 40)
 
-  it.each([0, 20, 100])('makes all of %i kills due while tickets are still in work', (kills) => {
+  it.each([0, 20, 100])('makes all of %i kills due while tickets are still in progress', (kills) => {
     const pacing = createPacing(tickets, kills, 11)
     const dues: number[] = []
     for (const [index, ticket] of tickets.entries()) {
@@ -181,7 +181,7 @@ describe('the pacing of the kills', () => {
 })
 
 describe('a percentile', () => {
-  it('is one of the values, rounded, and null of none', () => {
+  it('is one of the values, rounded, or null if there are none', () => {
     expect(percentile([], 50)).toBeNull()
     expect(percentile([3.4], 99)).toBe(3)
     expect(percentile([30, 10, 20, 40], 50)).toBe(20)

@@ -3,7 +3,7 @@ import type { SessionEvent } from 'pawl'
 import type { Pawl, RunHandle } from 'pawl/client'
 import type { Ticket } from '../world/tickets.ts'
 
-/** Tickets in work at the same time. */
+/** Tickets in progress at the same time. */
 const AT_ONCE = 4
 
 /** Milliseconds that one letter may take, including crashes; more means that something hangs. */
@@ -15,7 +15,7 @@ export interface Worked {
   sessionId: string
   turns: number
   answers: string[]
-  /** Why it was not answered to the end. */
+  /** Why it was not answered completely. */
   failure?: string
 }
 

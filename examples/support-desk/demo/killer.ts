@@ -26,7 +26,7 @@ export interface KillerOptions {
 export interface Killer {
   /** To be called with every event of the supervisor. */
   onSupervisor(event: SupervisorEvent): void
-  /** To be told that a call has ended, and that a session has nothing more to do. */
+  /** To be called when a call has ended, and when a session has nothing more to do. */
   callEnded(sessionId: string, call: string): void
   sessionEnded(sessionId: string): void
   /** Kills that the supervisor has confirmed. */
@@ -35,17 +35,17 @@ export interface Killer {
   stop(): Promise<void>
 }
 
-/** pawl gives up on a call at its fifth death, rightly: bad luck must not have the same effect. */
+/** pawl rightly gives up on a call at its fifth death; bad luck must not cause that. */
 const SPARE_AFTER_DEATHS = 3
 /** Milliseconds to wait for a killed process to be replaced before one is killed without a spare. */
 const SPARE_MS = 20_000
 const TICK_MS = 10
-/** Kills that are due and could not be made yet. */
+/** This many kills that are due and not yet made count as far behind. */
 const FAR_BEHIND = 3
 /** The shop is not held. */
 const RELEASED = 'released'
 
-/** The call that a process held: to ask about one (`verify:…`) belongs to the call. */
+/** The call that a process held: verification of a call (`verify:…`) belongs to that call. */
 export function callOf(held: string): string {
   return held.replace(/^verify:/, '')
 }
@@ -78,7 +78,7 @@ export async function startKiller(options: KillerOptions): Promise<Killer> {
     else requests.set(progress.request, progress)
   })
 
-  /** The shop is slow whenever the work would otherwise get ahead of the kills. */
+  /** Holds the shop whenever the work would otherwise get ahead of the kills. */
   const pace = async (): Promise<void> => {
     const hold = behind() > 1 || (behind() === 1 && !hasSpare())
     const except = spared().map((call) => `${call}/`)
@@ -108,7 +108,7 @@ export async function startKiller(options: KillerOptions): Promise<Killer> {
   const anyVictim = (): Kill | undefined => {
     const pids = shuffled(random, victims())
     const busy = (pid: number): number => [...requests.values()].filter((progress) => pidOf(progress) === pid).length
-    // Many kills for little work: the calls in work can take only so many deaths, so the least busy process has to go
+    // Many kills for little work: the calls in progress can survive only so many deaths, so the least busy process has to go
     const pid = behind() > FAR_BEHIND ? pids.sort((a, b) => busy(a) - busy(b))[0] : pids[0]
     return pid === undefined ? undefined : { pid, aimedAt: undefined }
   }
@@ -121,7 +121,7 @@ export async function startKiller(options: KillerOptions): Promise<Killer> {
     await until(() => Date.now() >= moment && victims().length > 0 && pacing.inWork() > 0 && spared().length === 0)
     if (aimed) await until(() => aim() !== undefined || victims().length === 0, 1_000)
     const target = (aimed ? aim() : undefined) ?? anyVictim()
-    // The only process left may have died by itself meanwhile: the next round looks again
+    // The only process left may have died by itself in the meantime: the next round looks again
     if (!target || !kill(target.pid)) return
     options.onKill(target)
     await until(() => !ready.has(target.pid))

@@ -2,18 +2,18 @@
 import { integer, randomFrom } from '../world/random.ts'
 import type { Ticket } from '../world/tickets.ts'
 
-/** How far the work is, and how many kills that makes due. */
+/** How far the work has progressed, and how many kills are due by then. */
 export interface Pacing {
   started(ticket: Ticket): void
   turn(ticket: Ticket): void
   finished(ticket: Ticket): void
-  /** Tickets in work now. */
+  /** Tickets in progress now. */
   inWork(): number
   /** How many kills should have been made by now. */
   due(): number
 }
 
-/** All kills are due by this share of the work; the rest of it is left to recover in. */
+/** All kills are due by this share of the work; the rest leaves time to recover. */
 const LAST_KILL = 0.85
 
 /** Draws from the seed at which share of the work each kill is due. */

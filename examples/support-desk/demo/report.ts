@@ -16,7 +16,7 @@ export interface Report {
   kills: number
   effects: { expected: number; applied: number; duplicates: number }
   finalStateMatches: boolean
-  /** Milliseconds from the death of a process to the moment its call runs again; null where nothing had to. */
+  /** Milliseconds from the death of a process to the moment its call runs again; null if nothing had to. */
   resumeMs: { p50: number | null; p99: number | null; count: number }
   historyBytesPerTurn: number
   seed: number
@@ -44,7 +44,7 @@ export interface Measured {
   shop: Pool
 }
 
-/** Reads the shop's tables and compares them with what had to be. */
+/** Reads the shop's tables and compares them with the expected state. */
 export async function makeReport(measured: Measured): Promise<FullReport> {
   const { world, worked, kills } = measured
   const [state, ledger] = [await readState(measured.shop), await readLedger(measured.shop)]

@@ -12,11 +12,11 @@ import type { ShopRecords } from '../shop/records.ts'
 /** A running shop. */
 export interface RunningShop {
   url: string
-  /** Its database, which has everything that it did. */
+  /** Its database, which records everything that it did. */
   pool: Pool
   /** Calls back for everything that happens to a request, until the shop stops. */
   follow(told: (progress: Progress) => void): Promise<void>
-  /** From now on no request is finished, until `release`; those are whose X-Request-Id begins with one of `except`. */
+  /** Keeps requests from finishing until `release`, except those whose X-Request-Id begins with one of `except`. */
   hold(except: readonly string[]): Promise<void>
   release(): Promise<void>
   stop(): Promise<void>

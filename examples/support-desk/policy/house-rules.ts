@@ -134,7 +134,7 @@ interface ProductView {
 const ASK_FOR_NUMBER = 'Which order is this about? Please tell me its number.'
 const NOT_YOURS = 'This order belongs to another customer, so I cannot do anything about it.'
 
-/** The order that a letter is about: by its number, else the customer's newest with the product that they name. */
+/** The order that a letter is about: by its number, or else the customer's newest order with the product that they name. */
 function* theOrder(letter: Letter, options: { alsoSearch?: true } = {}): Step<OrderView> {
   let { orderId } = letter
   if (!orderId) {

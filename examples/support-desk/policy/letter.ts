@@ -4,7 +4,7 @@ import type { Address } from '../shop/records.ts'
 /** What a customer may want. */
 export type Wish = 'cancel' | 'exchange' | 'address' | 'refund' | 'send_back' | 'late' | 'where' | 'question' | 'other'
 
-/** A letter, understood as far as it goes. */
+/** A letter, as far as it was understood. */
 export interface Letter {
   from: string | undefined
   wish: Wish
@@ -18,7 +18,7 @@ export interface Letter {
   window: 'morning' | 'afternoon'
 }
 
-/** The first that fits is what the customer wants. */
+/** The first that matches is what the customer wants. */
 const WISHES: readonly [Wish, RegExp][] = [
   ['cancel', /\bcancel\b/i],
   ['exchange', /\binstead\b/i],

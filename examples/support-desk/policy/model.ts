@@ -1,4 +1,4 @@
-// The scripted model of the desk: the house rules, one step a model call.
+// The scripted model of the desk: the house rules, one step per model call.
 import type { Model } from 'pawl'
 import { scripted } from 'pawl/testing'
 import { setTimeout as sleep } from 'node:timers/promises'

@@ -19,14 +19,14 @@ export interface Outcome {
 }
 
 /**
- * A policy: yields the calls of one turn, is given their outcomes, returns the answer. It must depend on the letter and the
- * outcomes alone: it is run again from the start at every turn.
+ * A policy: yields the calls of one turn, receives their outcomes, returns the answer. It must depend only on the letter and the
+ * outcomes, because it runs again from the start at every turn.
  */
 export type Policy = Generator<Call[], string, Outcome[]>
 
 /**
  * The next step of the policy for the newest letter in the transcript: a pure function of the request.
- * @throws ModelError `transcript_mismatch` where the transcript's calls are not those that the policy made: it was corrupted.
+ * @throws ModelError `transcript_mismatch` if the transcript's calls are not those that the policy made: it was corrupted.
  */
 export function nextStep(request: ModelRequest, policyFor: (letter: string) => Policy): AssistantBlock[] {
   const start = request.messages.findLastIndex(isLetter)
@@ -41,7 +41,7 @@ export function nextStep(request: ModelRequest, policyFor: (letter: string) => P
   if (step.done) return [{ type: 'text', text: step.value }]
   return [
     { type: 'text', text: `Next: ${step.value.map((call) => call.tool).join(', ')}.` },
-    // As models do, the same ids again in every turn: pawl must tell the calls apart by itself
+    // The same ids in every turn, as from real models: pawl must tell the calls apart by itself
     ...step.value.map(({ tool, input }, index) => ({ type: 'tool_use' as const, id: `call_${index}`, name: tool, input })),
   ]
 }
@@ -68,7 +68,7 @@ function outcomeOf(text: string, kind: 'result' | 'error'): Outcome {
   return { ok: value !== undefined, value: value ?? {}, text }
 }
 
-/** The JSON object in a result; a note may stand before it. */
+/** The JSON object in a result; a note may precede it. */
 function objectIn(text: string): Json | undefined {
   const start = text.indexOf('{')
   if (start === -1) return undefined

@@ -3,10 +3,10 @@ import type { Json } from 'pawl'
 import type { EmailTemplate } from '../shop/records.ts'
 import type { Call, Outcome } from './replay.ts'
 
-/** A part of a policy that gives a value. */
+/** A part of a policy that returns a value. */
 export type Step<T> = Generator<Call[], T, Outcome[]>
 
-/** How often a call that failed is asked for again before the desk gives up. */
+/** How often the desk repeats a failed call before it gives up. */
 const MORE_TRIES = 6
 
 /** The desk cannot continue by itself; `message` is sent to the customer. */
@@ -32,8 +32,8 @@ export function call(tool: string, input: Call['input']): Call {
 }
 
 /**
- * Makes the calls in one turn, and those that failed again in the next ones.
- * @throws Refused where the shop said no; GaveUp where a call fails again and again.
+ * Makes the calls in one turn, and repeats those that failed in the turns after it.
+ * @throws Refused if the shop said no; GaveUp if a call fails again and again.
  */
 export function* together<T extends readonly unknown[] = Json[]>(calls: readonly Call[]): Step<T> {
   const values: (Json | undefined)[] = calls.map(() => undefined)

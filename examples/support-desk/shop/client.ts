@@ -1,4 +1,4 @@
-// How a tool speaks to the shop: one HTTP request, with what a repeat is recognised by, and errors that say what they mean.
+// How a tool talks to the shop: one HTTP request, with headers that identify a repeat, and errors that say what they mean.
 import { ToolError } from 'pawl'
 
 /** What goes with a request besides its path. */
@@ -14,8 +14,8 @@ export interface ShopCall {
 /** The shop's HTTP interface. */
 export interface ShopClient {
   /**
-   * @throws ToolError where the shop refused (4xx): it surely did nothing and would refuse again; its `code` is the shop's.
-   * Anything else that is thrown leaves open what the shop did.
+   * @throws ToolError if the shop refused (4xx): it did nothing and would refuse again; the error's `code` is the shop's.
+   * Any other error leaves open what the shop did.
    */
   request<T>(method: 'GET' | 'POST' | 'PUT', path: string, call: ShopCall): Promise<T>
 }

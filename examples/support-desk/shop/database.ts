@@ -66,7 +66,7 @@ export const ORDER_COLUMNS = `id, customer_id as "customerId", status, placed_on
 /** The columns of a product under the names that `Product` has. */
 export const PRODUCT_COLUMNS = 'sku, product_id as "productId", name, option, cents, stock'
 
-/** All that is in the shop's tables, the ledger aside. */
+/** Everything in the shop's tables except the ledger. */
 export async function readState(pool: Pool): Promise<ShopState> {
   const rows = async <T extends object>(sql: string): Promise<T[]> => (await pool.query<T>(sql)).rows
   return {
@@ -90,7 +90,7 @@ export interface LedgerSummary {
   requests: number
   /** Requests with a known key, answered with the first answer. */
   replayed: number
-  /** Requests for what already was so: nothing changed. */
+  /** Requests for a state that already existed: nothing changed. */
   unchanged: number
   refused: number
   /** Effects that were applied after the requester had died. */

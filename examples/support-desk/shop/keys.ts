@@ -1,9 +1,9 @@
-// Idempotency keys as payment APIs have them: the first answer is stored in the effect's own transaction and given again.
+// Idempotency keys as payment APIs have them: the first answer is stored in the effect's own transaction and returned again.
 import { createHash } from 'node:crypto'
 import type { Answer, Db } from './route.ts'
 import { Refusal } from './route.ts'
 
-/** The answer, and whether it is a first one or an old one. */
+/** The answer, and whether it is new or replayed. */
 export interface KeyedAnswer {
   outcome: Answer['outcome'] | 'replayed'
   body: object

@@ -1,7 +1,7 @@
-// The shop's ledger: every request that reached it, what it did, and whether anybody heard the answer.
+// The shop's ledger: every request that reached it, what it did, and whether its sender heard the answer.
 import type { Pool } from 'pg'
 
-/** A request as the ledger has it. */
+/** A request in the ledger. */
 export interface LedgerRequest {
   id: number
   method: string

@@ -1,4 +1,4 @@
-// What can be done to an order, the way payment and shipping APIs take it: a request that comes twice is done once.
+// What can be done to an order, as in payment and shipping APIs: a request that comes twice is done once.
 import type { Address } from './records.ts'
 import type { Route } from './route.ts'
 import { amount, orderFor, Refusal, text } from './route.ts'

@@ -15,7 +15,7 @@ export interface Waits {
 export interface Pace {
   /** The waits of a request: 20 to 120 ms together. */
   next(requestId: string | null): Waits
-  /** From now on every request stops at one of its two waits, until `release`; those pass whose X-Request-Id begins with one of `except`. */
+  /** Stops every request at one of its two waits until `release`, except those whose X-Request-Id begins with one of `except`. */
   hold(except: readonly string[]): void
   release(): void
 }
@@ -35,7 +35,7 @@ export function createPace(seed: number): Pace {
     next(requestId) {
       const total = integer(random, 20, 120)
       const before = Math.round(total * random())
-      // Two of three requests that are held have had their effect already: the moment that hurts most
+      // Two in three held requests have already had their effect: the moment that hurts most
       const stop = random() < 1 / 3 ? 'before' : 'after'
       const wait = (ms: number, place: 'before' | 'after') => async () => {
         await sleep(ms)

@@ -1,4 +1,4 @@
-// What can be asked of the shop about customers, orders and products.
+// What the shop can be asked about customers, orders and products.
 import { ORDER_COLUMNS, PRODUCT_COLUMNS } from './database.ts'
 import type { Customer, Order, Product } from './records.ts'
 import { daysBetween, SHOP_TODAY } from './records.ts'

@@ -67,14 +67,14 @@ export type Effect =
   | { kind: 'pickup'; orderId: string; window: 'morning' | 'afternoon' }
   | { kind: 'email'; orderId: string; template: EmailTemplate }
 
-/** All that the shop starts with. */
+/** Everything that the shop starts with. */
 export interface ShopRecords {
   products: Product[]
   customers: Customer[]
   orders: Order[]
 }
 
-/** All that the shop is at one moment. */
+/** The whole state of the shop at one moment. */
 export interface ShopState extends ShopRecords {
   effects: Effect[]
 }

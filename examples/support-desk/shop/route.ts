@@ -3,7 +3,7 @@ import type { QueryResult, QueryResultRow } from 'pg'
 import { ORDER_COLUMNS } from './database.ts'
 import type { Order } from './records.ts'
 
-/** What a route needs of Postgres: a pool, or the client of a transaction. */
+/** What a route needs from Postgres: a pool, or the client of a transaction. */
 export interface Db {
   query<T extends QueryResultRow>(sql: string, values?: unknown[]): Promise<QueryResult<T>>
 }
@@ -48,18 +48,18 @@ export interface Route {
   handle(db: Db, request: ShopRequest): Promise<Answer>
 }
 
-/** A text that must be there. */
+/** A required string. */
 export const text = (value: unknown, what: string): string => {
   if (typeof value !== 'string' || value === '') throw new Refusal(400, 'bad_request', `${what} is missing`)
   return value
 }
-/** An amount of money that must be there. */
+/** A required amount of money. */
 export const amount = (value: unknown): number => {
   if (!Number.isInteger(value) || (value as number) <= 0) throw new Refusal(400, 'bad_request', 'cents must be a positive integer')
   return value as number
 }
 
-/** The order, or the refusal that there is none. */
+/** The order. Refuses if there is none. */
 export async function orderFor(db: Db, id: string | undefined, lock: 'for update' | '' = ''): Promise<Order> {
   const { rows } = await db.query<Order>(`select ${ORDER_COLUMNS} from orders where id = $1 ${lock}`, [id])
   if (!rows[0]) throw new Refusal(404, 'order_not_found', `there is no order ${id}`)

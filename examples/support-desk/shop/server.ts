@@ -1,4 +1,4 @@
-// The shop: an external system in a process of its own, spoken to over HTTP, with a Postgres database of its own.
+// The shop: an external system that runs in a separate process, speaks HTTP, and has its own Postgres database.
 // SHOP_DATABASE_URL says which, SHOP_SEED seeds its latency. It prints {"event":"ready","port"} and ends when its stdin does.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer } from 'node:http'
@@ -133,7 +133,7 @@ async function serve(req: IncomingMessage, res: ServerResponse): Promise<void> {
   const place = { request: id, method, path: url.pathname, requestId, caller }
   progress.tell({ at: 'received', ...place })
   const waits = pace.next(requestId)
-  // The ledger's row is written beside the work: a look-up must find the request under way from its first moment on
+  // The ledger's row is written in parallel with the work: a look-up must find the request in progress from its first moment
   const entered = ledger.received({
     id,
     method,
@@ -181,9 +181,9 @@ server.listen(0, '127.0.0.1', () => {
   process.stdout.write(`${JSON.stringify({ event: 'ready', port: (server.address() as AddressInfo).port })}\n`)
 })
 
-// Whoever started the shop holds its stdin: when they are gone, however they went, it ends too
+// The process that started the shop holds its stdin: when that process ends, for whatever reason, the shop ends too
 process.stdin.resume()
-// A terminal's Ctrl-C reaches every process at once, but those who hold the shop may still need it
+// A terminal's Ctrl-C reaches every process at once, but the process that started the shop may still need it
 process.on('SIGINT', () => {})
 process.stdin.on('end', () => {
   pace.release()

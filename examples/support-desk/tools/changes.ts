@@ -1,4 +1,4 @@
-// Tools that change an order: the shop recognises a repeat by its key (or by finding things as they should be).
+// Tools that change an order: the shop recognises a repeat by its key (or because the change is already made).
 import { z } from 'zod'
 import { deskTool, path, shopFor } from './context.ts'
 

@@ -10,7 +10,7 @@ export interface DeskServices {
 /** Declares a tool whose `ctx.services` are the desk's. */
 export const deskTool = defineTool.withTypes<{ services: DeskServices }>()
 
-/** Speaks to the shop on behalf of a tool call. */
+/** Talks to the shop on behalf of a tool call. */
 export function shopFor(ctx: ToolContext<Json, DeskServices>): {
   get<T>(path: string): Promise<T>
   send<T>(method: 'POST' | 'PUT', path: string, body: object, options?: Pick<ShopCall, 'key'>): Promise<T>

@@ -1,4 +1,4 @@
-// Tools that send something out into the world: the shop does a repeat twice, so pawl must never make one.
+// Tools that send something out into the world: the shop carries out a repeat again, so pawl must never make one.
 import { z } from 'zod'
 import { deskTool, path, shopFor } from './context.ts'
 

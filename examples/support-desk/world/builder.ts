@@ -5,12 +5,12 @@ import { catalogue, CITIES, FIRST_NAMES, LAST_NAMES, SOLD_OUT, STREETS } from '.
 import type { Random } from './random.ts'
 import { integer, pick } from './random.ts'
 
-/** What an order is to be; the rest is drawn. */
+/** What an order must be like; the rest is drawn. */
 export interface OrderWish {
   status: Order['status']
   /** Days since it was delivered. */
   deliveredDaysAgo?: number
-  /** Days that it came (or is) later than promised; negative: earlier. Default -1. */
+  /** Days by which it arrived (or is) later than promised; negative: earlier. Default -1. */
   daysLate?: number
   refundedCents?: number
   /** What was bought. Default: one thing that is in stock. */
@@ -24,7 +24,7 @@ export interface WorldBuilder {
   customer(): Customer
   order(customer: Customer, wish: OrderWish): Order
   address(): Address
-  /** Something that is in stock; with `soldOutSibling`, of a product that has a sold-out option. */
+  /** Something that is in stock; with `with_sold_out_sibling`, of a product that has a sold-out option. */
   product(kind?: 'any' | 'with_sold_out_sibling'): Product
   /** Another option of the same product: one that is in stock, or the sold-out one. */
   sibling(product: Product, kind: 'in_stock' | 'sold_out'): Product

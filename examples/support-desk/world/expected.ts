@@ -45,7 +45,7 @@ function moveStock(state: ShopState, sku: string, by: number): void {
   for (const product of state.products) if (product.sku === sku) product.stock += by
 }
 
-/** Tells effects apart: two of one identity are one effect applied twice. */
+/** Tells effects apart: two with the same identity are one effect applied twice. */
 export function identityOf(effect: Effect): string {
   return JSON.stringify(
     Object.entries(effect).sort(([a], [b]) => (a < b ? -1 : 1)),

@@ -13,7 +13,7 @@ export interface Ticket {
   customer: Customer
   /** What the customer writes, one after another: the next message follows the answer to the one before. */
   messages: string[]
-  /** What the desk must do to the world, and nothing else. In no order. */
+  /** What the desk must do to the world, and nothing else. In no particular order. */
   expected: Effect[]
   /** How many turns the house rules need for it when nothing goes wrong. Used to pace the run only. */
   turns: number

@@ -162,7 +162,7 @@ function reopen(talk: Talk, current: Current): void {
   })
 }
 
-/** Makes a session the one that is talked to; events up to `shownUpTo` are not shown again. */
+/** Makes a session the current one; events up to `shownUpTo` are not shown again. */
 function enter(talk: Talk, session: SessionHandle, agent: string, shownUpTo: number): Current {
   talk.current?.follower.stop()
   talk.interrupting = false
@@ -197,7 +197,7 @@ function showLive(screen: Screen, answer: LiveAnswer, item: Parameters<NonNullab
   }
 }
 
-/** Says what the session waits for, if nothing has come of the message meanwhile. */
+/** Prints what the session waits for, unless an event has followed the message meanwhile. */
 async function saySilence({ screen }: Talk, session: SessionHandle, isSilent: () => boolean): Promise<void> {
   const why = await session.state().then(
     () => SILENCE,

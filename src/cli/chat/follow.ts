@@ -21,7 +21,7 @@ export interface FollowOptions {
   /** `seq` of the last event that is shown already. */
   shownUpTo: number
   onEvent(event: SessionEvent): void
-  /** The model has said more of its answer, or what it has said is void. Default: only complete answers are shown. */
+  /** The model has streamed more of its answer, or its partial answer was discarded. Default: only complete answers are shown. */
   onLive?(item: Exclude<WatchItem, { type: 'event' | 'status' }>): void
   /** No event has arrived for a while after the message. `isSilent` returns whether that is still true. */
   onSilence(isSilent: () => boolean): void

@@ -136,7 +136,7 @@ export function linesOfProgress({ progress }: Pick<SessionError, 'progress'>): s
   ]
 }
 
-/** The commands that take a session out of its error, the best one first. */
+/** The commands that recover a session from its error, the best one first. */
 export function linesOfRecovery(sessionId: string, { strategy, options = [] }: Pick<SessionError, 'strategy' | 'options'>): string[] {
   if (strategy === 'automatic') return []
   const possible = options
@@ -148,7 +148,7 @@ export function linesOfRecovery(sessionId: string, { strategy, options = [] }: P
   })
 }
 
-/** Since when a session is paused, by whom and why. */
+/** When a session was paused, by whom and why. */
 export function pausedText({ at, by, reason }: Paused): string {
   const since = `since ${timeOf(new Date(at))}${by === undefined ? '' : ` by ${by}`}`
   return reason === undefined ? since : `${since}: ${reason}`
@@ -205,7 +205,7 @@ function resultLine(tool: string, text: string): string {
   return paint('dim', indented(`  ← ${tool} ${text}`))
 }
 
-/** What a run gave is its answer: all of it is shown. */
+/** A run's output is its answer, so it is shown in full. */
 function outputText({ value = null }: EventOf<'tool_completed'>): string {
   return JSON.stringify(value, null, 2)
 }
@@ -243,9 +243,9 @@ function attemptLine(what: string, event: EventOf<'model_attempt_failed'> | Even
 }
 
 function nextAfter(event: EventOf<'error_entered'>): string {
-  if (event.nextAttemptAt !== undefined) return `(tried again in ${Math.ceil((event.nextAttemptAt - event.at) / 1_000)} s)`
+  if (event.nextAttemptAt !== undefined) return `(next attempt in ${Math.ceil((event.nextAttemptAt - event.at) / 1_000)} s)`
   return event.strategy === 'automatic'
-    ? '(the session continues by itself once the cause is gone)'
+    ? '(the session continues by itself once the cause is resolved)'
     : '(pawl recover … recovers the run; the next message starts a new one)'
 }
 

@@ -1,4 +1,4 @@
-// An answer in the terminal while the model gives it: rows that are full are printed for good, the last one grows above the prompt.
+// An answer in the terminal while the model streams it: full rows are printed permanently, and the last row grows above the prompt.
 import { printable } from '../terminal.ts'
 
 /** Rows to print, and the one that still grows. */
@@ -7,13 +7,13 @@ export interface Shown {
   growing: string
 }
 
-/** An answer that is being given. */
+/** An answer in progress. */
 export interface LiveAnswer {
-  /** The model has said more. */
+  /** Adds text that the model has streamed; returns what to show. */
   add(text: string): Shown
-  /** The rows that are missing of the whole answer; undefined: what was shown is not its beginning, so all of it is to be shown. */
+  /** Returns the rows that complete the answer; undefined: it does not begin with what was shown, so all of it has to be shown. */
   complete(text: string): string[] | undefined
-  /** Forgets what was said; whether rows of it were printed for good. */
+  /** Discards the partial answer; returns whether rows of it were printed permanently. */
   reset(): boolean
 }
 
@@ -25,7 +25,7 @@ export function liveAnswer(speaker: string, columns: () => number): LiveAnswer {
 
   function add(text: string): Shown {
     said += text
-    // A line of the terminal ends where the text's does.
+    // Each line break in the text ends a row.
     const [first = '', ...others] = printable(text).split('\n')
     const rows: string[] = []
     growing += first
@@ -38,7 +38,7 @@ export function liveAnswer(speaker: string, columns: () => number): LiveAnswer {
     return { rows, growing }
   }
 
-  /** Takes the full rows off the growing one. */
+  /** Removes the full rows from the growing one, and returns them. */
   function full(): string[] {
     const rows: string[] = []
     for (const room = Math.max(20, columns()) - 1; widthOf(growing) > room; ) {
@@ -69,7 +69,7 @@ export function liveAnswer(speaker: string, columns: () => number): LiveAnswer {
   }
 }
 
-/** Behind the last space that fits, or where the room ends. */
+/** The index after the last space that fits, or the end of the room if no space fits. */
 function breakOf(text: string, room: number): number {
   let width = 0
   let end = 0
@@ -83,7 +83,7 @@ function breakOf(text: string, room: number): number {
   return space > 0 ? space : end
 }
 
-/** At most so many columns: what may be wide counts as wide. */
+/** The maximum number of columns of a text: a character that may be wide counts as wide. */
 function widthOf(text: string): number {
   let width = 0
   for (const character of text) width += character === '\t' ? 8 : (character.codePointAt(0) ?? 0) < 0x11_00 ? 1 : 2

@@ -9,7 +9,7 @@ export interface Screen {
   readonly lines: AsyncIterable<string>
   /** Prints above the line that is being typed. */
   print(lines: readonly string[]): void
-  /** Shows a row above the line that is being typed, until the next one or the next print. Without a person at the terminal, nothing. */
+  /** Shows a row above the line that is being typed, until the next row or the next print. Does nothing with a pipe. */
   live(row: string): void
   /** How many columns a row has. */
   columns(): number
@@ -40,7 +40,7 @@ export function openScreen(options: { prompt: string; onInterrupt: () => void; o
     if (interactive && open) reader.prompt(true)
   }
   let isLive = false
-  /** Moves to where the next line goes: over the live row, if there is one, and the line that is being typed. */
+  /** Moves to where the next line goes: clears the live row, if there is one, and the line that is being typed. */
   const rewind = () => {
     moveCursor(output, 0, -reader.getCursorPos().rows - (isLive ? 1 : 0))
     cursorTo(output, 0)

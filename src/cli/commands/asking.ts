@@ -12,7 +12,7 @@ import { statusCommand } from './status.ts'
 import { toolsCommand } from './tools.ts'
 import { usageCommand } from './usage.ts'
 
-/** All of them. */
+/** All commands that query the side store. */
 export function askingCommands(): Command[] {
   return [
     statusCommand(),

@@ -40,7 +40,7 @@ export function crashTestCommand(): Command {
 
 async function crashTestModule(given: string, options: CrashTestCommandOptions): Promise<void> {
   const path = await findModule(given, 'your crash test')
-  // Exits at once: everything that was started ends with this process.
+  // Exits at once: everything that the test started ends with this process.
   void listenForStop().stop.then(() => process.exit(INTERRUPTED))
   const [{ crashTest }, { loadCrashTest }] = await Promise.all([import('../../testing/crash.ts'), import('../../testing/crash/load.ts')])
   const test = await loadCrashTest(path)

@@ -5,7 +5,7 @@ import { approveCommand } from './approve.ts'
 import { denyCommand } from './deny.ts'
 import { resolveCommand } from './resolve.ts'
 
-/** All of them. */
+/** All commands for decisions. */
 export function decidingCommands(): Command[] {
   return [approveCommand(), denyCommand(), resolveCommand(), answerCommand()]
 }

@@ -10,7 +10,7 @@ import { aboutDeployment, type DeploymentOptions, onDeployment } from '../connec
 import { byOption } from '../operator.ts'
 import { jsonOption } from '../options.ts'
 
-/** Calls that listen to their signals end within a second; for others the command does not wait. */
+/** Calls that listen to their signals end within a second; the command does not wait for others. */
 const ENDS_WITHIN_MS = 5_000
 const LOOK_EVERY_MS = 100
 

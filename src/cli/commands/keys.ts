@@ -30,9 +30,9 @@ function createCommand(): Command {
   return aboutDeployment(
     new Command('create')
       .description('make a key and print it; it is shown once')
-      .argument('<name>', 'who has it, such as web-frontend; recorded with what is asked with it')
+      .argument('<name>', 'who holds the key, such as web-frontend; recorded with each request that uses it')
       .option('--scopes <scopes>', 'some of read, send, approve, operate, separated by commas (default: read,send)', scopesOf)
-      .option('--tenant <tenant>', 'the tenant that it cannot leave (default: none, it sees all sessions)')
+      .option('--tenant <tenant>', 'the tenant that the key is limited to (default: none; the key sees all sessions)')
       .option('--context <json>', 'members of the context of sessions that it starts; a request cannot change them', contextOf)
       .addOption(byOption()),
   )
@@ -93,7 +93,7 @@ function print(line: string): void {
   process.stdout.write(`${line}\n`)
 }
 
-/** What they are is checked where keys are made. */
+/** Creating the key validates the scopes. */
 function scopesOf(text: string): Scope[] {
   return text.split(',').map((scope) => scope.trim() as Scope)
 }

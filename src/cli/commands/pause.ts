@@ -1,4 +1,4 @@
-// `pawl pause <session>` and `pawl unpause <session>`: a paused session finishes its step and takes no other one.
+// `pawl pause <session>` and `pawl unpause <session>`: a paused session finishes its step and begins no further one.
 import { Command } from 'commander'
 import type { By, SessionHandle } from '../../client/types.ts'
 import { defined } from '../../session/defined.ts'
@@ -18,17 +18,17 @@ interface Pausing {
   description: string
   ask(session: SessionHandle, by: By): Promise<{ already: boolean }>
   event: 'paused' | 'unpaused'
-  /** What is said if nothing has changed. */
+  /** The text that is printed if nothing has changed. */
   already: string
 }
 
 /** The command `pause`. */
 export function pauseCommand(): Command {
   return pausingCommand('pause', {
-    description: 'let the step in progress finish and begin no other one until `pawl unpause`; messages wait',
+    description: 'let the step in progress finish, and begin no further step until `pawl unpause`; messages wait',
     ask: (session, by) => session.pause(by),
     event: 'paused',
-    already: 'it was paused before: nothing has changed',
+    already: 'it was already paused: nothing has changed',
   })
 }
 

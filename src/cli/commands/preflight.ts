@@ -18,7 +18,7 @@ interface PreflightCommandOptions extends DeploymentOptions {
 }
 
 const PROGRESS_EVERY_MS = 10_000
-/** Reasons and messages are told in full; only a stack trace is longer. */
+/** Reasons and messages are printed in full; only a stack trace is longer. */
 const MESSAGE_WIDTH = 1_000
 
 /** The command. */

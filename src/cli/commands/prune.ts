@@ -1,4 +1,4 @@
-// `pawl prune --older-than <age>`: archives the messages of closed sessions and deletes their other rows; also deletes old archived messages.
+// `pawl prune --older-than <age>`: archives the messages of closed sessions, deletes their other rows, and deletes old archived messages.
 import { Command } from 'commander'
 import type { PruneReport } from '../../client/index.ts'
 import { aboutDeployment, type DeploymentOptions, onDeployment } from '../connecting.ts'

@@ -49,7 +49,7 @@ async function raise(session: string, options: RaiseCommandOptions): Promise<voi
     const answer = await handle.raise({ scope, by, ...defined({ maxUsd, maxTotalTokens, reason }) })
     return { already: answer.already, state: await handle.state() }
   })
-  const nothing = already ? ['  the limits were as high before: nothing has changed'] : []
+  const nothing = already ? ['  the limits were already this high: nothing has changed'] : []
   const lines = json ? [JSON.stringify({ event: 'raised', already, ...state })] : [...linesOfState(state), ...nothing]
   process.stdout.write(`${lines.join('\n')}\n`)
 }

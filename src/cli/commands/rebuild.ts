@@ -53,7 +53,7 @@ function linesOfSession({ sessionId, outcome, events, upTo, missing, missingValu
   const colour = outcome === 'restored' ? 'green' : outcome === 'partial' ? 'yellow' : 'red'
   return [
     `${paint(colour, outcome.padEnd(8))} ${sessionId}  ${events} event(s) restored, stored up to ${upTo}`,
-    ...missing.map(({ fromSeq, toSeq }) => `  missing  events ${fromSeq} to ${toSeq}: no execution has them any longer`),
+    ...missing.map(({ fromSeq, toSeq }) => `  missing  events ${fromSeq} to ${toSeq}: no execution still has them`),
     ...missingValues.map(({ seq, sha256, bytes }) => `  missing  the value of event ${seq}: ${bytes} bytes, sha256 ${sha256}`),
     ...(error ? [`  ${oneLine(`${error.code}: ${error.message}`)}`] : []),
   ]

@@ -1,4 +1,4 @@
-// `pawl recover` with filters: takes all sessions that they find out of their error.
+// `pawl recover` with filters: recovers all sessions in error that they find.
 import { type Command, InvalidArgumentError } from 'commander'
 import type { BulkRecoveryReport, BulkRecoverySession, RecoverOptions } from '../../client/index.ts'
 import { momentOf, say, severalOf, type SpanOptions, timeOf } from '../asking.ts'
@@ -8,7 +8,7 @@ import { listenForStop, stopSignalOf } from '../serving/stop.ts'
 import { oneLine, paint, type Style } from '../terminal.ts'
 import { defined } from '../../session/defined.ts'
 
-/** What only a recovery in bulk takes. */
+/** Options that only a recovery in bulk accepts. */
 interface BulkOptions extends SpanOptions {
   code?: string[]
   agent?: string
@@ -19,7 +19,7 @@ interface BulkOptions extends SpanOptions {
   limit?: number
 }
 
-/** What the command takes. */
+/** Options of the command. */
 export interface RecoverCommandOptions extends DeploymentOptions, BulkOptions {
   strategy?: NonNullable<RecoverOptions['strategy']>
   keep?: string[]
@@ -31,7 +31,7 @@ export interface RecoverCommandOptions extends DeploymentOptions, BulkOptions {
   json?: true
 }
 
-/** Adds the options that only a recovery in bulk takes. */
+/** Adds the options that only a recovery in bulk accepts. */
 export function withBulk(command: Command): Command {
   return command
     .optionsGroup('In bulk, without a session:')
@@ -43,7 +43,7 @@ export function withBulk(command: Command): Command {
     .option('--all', 'every session in error; required if there is no other filter')
     .option('--dry-run', 'only list the sessions that the filters find')
     .option('--rate <n>', 'recoveries per second (default: 10)', numberOf)
-    .option('--limit <n>', 'at most so many sessions (default: all)', numberOf)
+    .option('--limit <n>', 'the maximum number of sessions (default: all)', numberOf)
 }
 
 function numberOf(text: string): number {
@@ -65,7 +65,7 @@ const FLAGS: Record<keyof BulkOptions, string> = {
 }
 const FILTERS = [FLAGS.code, FLAGS.agent, FLAGS.tag, FLAGS.since, FLAGS.until, FLAGS.all]
 
-/** The options for recovering in bulk that were given, as they are typed. */
+/** The options for recovering in bulk that the command has, as they are typed. */
 export function bulkOptionsIn(options: BulkOptions): string[] {
   return Object.entries(FLAGS).flatMap(([name, flag]) => (options[name as keyof BulkOptions] === undefined ? [] : [flag]))
 }
@@ -82,7 +82,7 @@ export async function recoverInBulk(options: RecoverCommandOptions): Promise<voi
   if (!bulkOptionsIn(options).some((flag) => FILTERS.includes(flag))) {
     throw new CliError(
       'invalid_usage',
-      `Nothing says what to recover: name a session, or filter by ${FILTERS.slice(0, -1).join(', ')}; --all means every session in error.`,
+      `No session was selected: name a session, or filter by ${FILTERS.slice(0, -1).join(', ')}; --all means every session in error.`,
     )
   }
   const { code, agent, tag: tags, since, until, all, by, reason, dryRun, rate: perSecond, limit, json } = options
@@ -123,7 +123,7 @@ function lineOf({ sessionId, agent, error, outcome, problem }: BulkRecoverySessi
 
 /** How a session would leave its error. */
 function howLeft({ strategy, nextAttemptAt }: BulkRecoverySession['error']): string {
-  if (strategy === 'automatic') return 'continues by itself once the cause is gone'
+  if (strategy === 'automatic') return 'continues by itself once the cause is resolved'
   const next = nextAttemptAt === undefined ? '' : `; by itself at ${timeOf(new Date(nextAttemptAt))}`
   return `suggested: ${strategy}${next}`
 }

@@ -1,4 +1,4 @@
-// `pawl recover <session>`: takes a session out of its error. With filters instead of a session: all sessions that they find.
+// `pawl recover <session>`: recovers a session from its error; with filters instead of a session, all sessions that they find.
 import { Command, Option } from 'commander'
 import { severalOf } from '../asking.ts'
 import { linesOfState } from '../chat/lines.ts'

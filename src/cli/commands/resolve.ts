@@ -37,7 +37,7 @@ function resolutionOf({ happened, notHappened, retry, skip }: ResolveOptions): {
     ...(happened === undefined ? [] : [{ resolution: { happened: true as const, result: happened }, says: 'it happened' }]),
     ...(notHappened ? [{ resolution: { happened: false as const }, says: 'it did not happen' }] : []),
     ...(retry ? [{ resolution: 'retry' as const, says: 'it is executed again' }] : []),
-    ...(skip ? [{ resolution: 'skip' as const, says: 'it is left unknown' }] : []),
+    ...(skip ? [{ resolution: 'skip' as const, says: 'it stays unknown' }] : []),
   ]
   const [one] = said
   if (one && said.length === 1) return one

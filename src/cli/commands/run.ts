@@ -88,7 +88,7 @@ function linesOfPreview(preview: RecoveryPreview, turns: readonly ReportedTurn[]
   return [
     title,
     ...calls('keeps', keeps),
-    ...calls('archives', replays, ': effects that stay; the model is told of them'),
+    ...calls('archives', replays, ': effects that stay; the model is told about them'),
     ...calls('archives', leaves),
     ...calls('executes', executes),
     ...calls('drops', drops, ': never executed'),

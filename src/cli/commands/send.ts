@@ -25,7 +25,7 @@ export function sendCommand(): Command {
     .option('--message-id <id>', 'the same id is accepted once (default: a new id)')
     .option(
       '--deadline <duration>',
-      'how long the answer may take, such as 5m; the run that takes the message fails then (default: no limit)',
+      'how long the answer may take, such as 5m; after that, the run that has the message fails (default: no limit)',
     )
     .option('--interrupt', 'stop the run in progress; the message opens the next one')
     .addOption(jsonOption())

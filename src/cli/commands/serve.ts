@@ -23,11 +23,11 @@ export function serveCommand(): Command {
     new Command('serve')
       .description('serve the HTTP interface to clients with API keys (`pawl keys create`); see docs/web.md')
       .option('--host <address>', 'address to listen on', '127.0.0.1')
-      .option('--port <n>', 'port to listen on; 0: any free one', numberOf(0, 65_535), 8787)
+      .option('--port <n>', 'port to listen on; 0: any free port', numberOf(0, 65_535), 8787)
       .option('--agents <names>', 'agents that sessions may be started with, separated by commas (default: any)', agentsOf)
-      .option('--cors-origin <origin...>', "origins whose pages may ask, such as https://app.example; '*': any (default: none)")
-      .option('--rate-limit <n>', 'requests a minute, of one key; 0: no limit', numberOf(0, 1_000_000), 600)
-      .option('--max-body <bytes>', 'the largest body of a request', numberOf(1_000, 100_000_000), 2_000_000)
+      .option('--cors-origin <origin...>', "origins whose pages may send requests, such as https://app.example; '*': any (default: none)")
+      .option('--rate-limit <n>', 'requests per minute for each key; 0: no limit', numberOf(0, 1_000_000), 600)
+      .option('--max-body <bytes>', 'the maximum size of a request body', numberOf(1_000, 100_000_000), 2_000_000)
       .option('--drain-delay <time>', 'how long it accepts connections after SIGTERM, so that load balancers notice', durationOf, 5_000),
   )
     .addOption(jsonOption())
@@ -62,7 +62,7 @@ async function serve(options: ServeCommandOptions): Promise<void> {
     })
     say(json, { event: 'serving', url: server.url }, `pawl serves ${server.url} (its interface: ${server.url}/openapi.json)`)
     await requests.stop
-    say(json, { event: 'draining' }, 'pawl ends its streams and finishes requests; ask again to stop at once')
+    say(json, { event: 'draining' }, 'pawl is ending its streams and finishing its requests; send the signal again to stop at once')
     await server.stop(requests.hurry)
     say(json, { event: 'stopped' }, 'pawl has stopped')
   } finally {

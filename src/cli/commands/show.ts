@@ -23,7 +23,7 @@ interface Glance {
   openCalls: ListedToolCall[]
   /** The newest five. */
   errors: ListedError[]
-  /** What the newest run with an output gave. */
+  /** The output of the newest run that has one. */
   output: { run: number; value: Json } | null
 }
 
@@ -73,7 +73,7 @@ async function glanceAt(asking: StoreAsking, id: string): Promise<Glance> {
   return { session, latestCheckpoint, compactions, openCalls, errors: errors.items, output: outputIn(calls, session) }
 }
 
-/** A run that is going on has none yet: a hook may let it continue. */
+/** A run in progress has no output yet: a hook may let it continue. */
 function outputIn(calls: readonly ListedToolCall[], { run, status }: ListedSession): Glance['output'] {
   const isOver = (call: ListedToolCall): boolean => call.run !== run || status === 'idle' || status === 'closed'
   const given = calls.findLast((call) => call.tool === OUTPUT_TOOL && call.status === 'completed' && isOver(call))

@@ -1,4 +1,4 @@
-// `pawl status [session]`: which sessions need a person, or how one session stands and what to do about it.
+// `pawl status [session]`: which sessions need a person, or the status of one session and what to do about it.
 import type { Command } from 'commander'
 import type { OverviewSession, SessionNeed, StatusOverview } from '../../client/index.ts'
 import { type AskingOptions, askingCommand, askStore, say, sessionIn, type SessionOptions, withSession } from '../asking.ts'
@@ -37,7 +37,7 @@ const COLUMNS: Column<OverviewSession>[] = [
 
 /** The command. */
 export function statusCommand(): Command {
-  const command = askingCommand('status', 'show which sessions need a person or are stuck, or how one session stands and what to do')
+  const command = askingCommand('status', 'show which sessions need a person or are stuck, or the status of one session and what to do')
   return withSession(command)
     .option('--agent <name>', "only this agent's sessions")
     .addOption(limitOption('sessions that are listed, 1 to 1000'))

@@ -27,7 +27,7 @@ interface ToolsOptions extends ListingOptions, SessionOptions, SpanOptions {
   effectId?: string
 }
 
-/** Of tool calls, here and in `pawl show`. */
+/** The columns of tool calls, here and in `pawl show`. */
 export const CALL_COLUMNS: Column<ListedToolCall>[] = [
   { name: 'issued', of: (row) => timeOf(row.issuedAt) },
   { name: 'session', of: (row) => row.sessionId },

@@ -1,4 +1,4 @@
-// `pawl usage`: sums of tokens and US dollars, and of one session what is left of its budgets.
+// `pawl usage`: sums of tokens and US dollars; for one session, also what is left of its budgets.
 import { type Command, Option } from 'commander'
 import { PawlError } from '../../session/errors.ts'
 import type { SessionBudget, UsageBy, UsageSum } from '../../client/index.ts'
@@ -66,7 +66,7 @@ function unlessUnknown(error: unknown): SessionBudget[] {
   throw error
 }
 
-/** What is left of the session's budgets. What is set aside only Temporal knows. */
+/** Prints what is left of the session's budgets. Only Temporal knows the reserved amounts. */
 async function showBudgets(session: string, options: UsageOptions): Promise<void> {
   const budgets = await liveOrStored(
     options,

@@ -1,4 +1,4 @@
-// `pawl worker <module>`: a supervised worker for one module, against a Temporal and a Postgres that are already there.
+// `pawl worker <module>`: a supervised worker for one module, with an existing Temporal and Postgres.
 import { Command, Option } from 'commander'
 import type { SuperviseOptions } from '../../worker/options.ts'
 import type { ServedStack } from '../../connect/dev-stack.ts'

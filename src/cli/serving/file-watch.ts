@@ -21,7 +21,7 @@ export interface SavedFile {
 
 /** A watch over a set of files. */
 export interface FileWatch {
-  /** Adds a file that was loaded after `since`, or the folder of a missing one. If it was saved since then, that is reported. */
+  /** Adds a file that was loaded after `since`, or the folder of a missing one. A save since then is reported. */
   add(path: string, since: number): void
   /** Removes all other files. */
   keepOnly(paths: ReadonlySet<string>): void
@@ -34,7 +34,7 @@ interface Seen {
   digest: string
 }
 
-/** Starts watching; `onSaved` gets all files that were saved together. */
+/** Starts watching; `onSaved` receives all files that were saved together. */
 export function watchFiles(onSaved: (files: SavedFile[]) => void): FileWatch {
   const files = new Map<string, Seen>()
   const folders = new Map<string, FSWatcher>()
@@ -98,7 +98,7 @@ export function watchFiles(onSaved: (files: SavedFile[]) => void): FileWatch {
       if (files.has(path)) return
       files.set(path, seen(path))
       watchFolders()
-      // Whole milliseconds, as `Date.now()` gives: a file written within this one is neither from the future nor newer than `since`.
+      // Whole milliseconds, as `Date.now()` returns: a file written within this one is neither from the future nor newer than `since`.
       const savedAt = Math.floor(statOf(path)?.mtimeMs ?? 0)
       if (savedAt <= since || savedAt > Date.now()) return
       unsaid.set(path, 'unknown')

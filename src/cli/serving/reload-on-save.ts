@@ -1,4 +1,4 @@
-// Reloads a worker's module when it or a file that it imports is saved. While the new code cannot be loaded, the previous code stays in use.
+// Reloads a worker's module when it or a file that it imports is saved. If the new code cannot be loaded, the previous code stays in use.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { relative, resolve } from 'node:path'
 import { PawlError } from '../../session/errors.ts'
@@ -13,7 +13,7 @@ const SLOW_MS = 10_000
 export interface ReloadOnSave {
   /** An executor has loaded this file, or the file is missing. */
   onFile(path: string): void
-  /** Starts reloading, including saves while the workers started. */
+  /** Starts reloading, also for files that were saved while the workers started. */
   begin(supervisor: Pick<Supervisor, 'reload'>): void
   end(): void
 }

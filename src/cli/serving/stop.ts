@@ -1,4 +1,4 @@
-// Stop requests of a person or a process manager: the first one drains, the second one stops at once.
+// Stop requests from a person or a process manager: the first one drains, the second one stops at once.
 
 /** Stop requests. */
 export interface StopRequests {
@@ -6,7 +6,7 @@ export interface StopRequests {
   readonly stop: Promise<void>
   /** Resolves at the second request. */
   readonly hurry: Promise<void>
-  /** Whether the first request has come. */
+  /** Whether the first request has arrived. */
   stopping(): boolean
 }
 
@@ -14,7 +14,7 @@ const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
 /**
  * Handles SIGINT, SIGTERM and SIGHUP. A third request exits immediately.
- * A closed standard output counts as a request, too: its reader is gone.
+ * A closed standard output counts as a request, too: its reader has exited.
  */
 export function listenForStop(): StopRequests {
   let requests = 0

@@ -1,4 +1,4 @@
-// API keys: made, listed, revoked and recognised. 256 random bits need no slow hash: they cannot be guessed.
+// Creates, lists, revokes and looks up API keys. 256 random bits need no slow hash: they cannot be guessed.
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import { z } from 'zod'
 import { checkOptions, options, text, where } from '../../options/check.ts'
@@ -17,60 +17,60 @@ export type Scope = 'read' | 'send' | 'approve' | 'operate'
 /** All scopes. */
 export const SCOPES = ['read', 'send', 'approve', 'operate'] as const satisfies Scope[]
 
-/** What a new key is for. */
+/** Options of a new key. */
 export interface ApiKeyOptions {
-  /** Who has it, such as `web-frontend`: recorded, as `key:web-frontend`, with what is asked with it. 1 to 100 characters. */
+  /** Who uses the key, such as `web-frontend`; its requests are recorded as made by `key:web-frontend`. 1 to 100 characters. */
   name: string
-  /** What it may be used for. Default `read` and `send`. */
+  /** What the key may be used for. Default: `read` and `send`. */
   scopes?: readonly Scope[]
   /**
-   * The tenant that it cannot leave: 1 to 100 of `[A-Za-z0-9._@-]`, or several parts joined by `:`. Ids of its sessions begin with the
-   * tenant and `:`. Default: none; the key sees all sessions.
+   * The tenant that the key is limited to: 1 to 100 of `[A-Za-z0-9._@-]`, or several such parts joined by `:`. The ids of its sessions
+   * begin with the tenant and `:`. Default: none; the key has access to all sessions.
    */
   tenant?: string
-  /** Members of the context of sessions that it starts; a request cannot change them. At most 16,000 bytes of JSON. Default: none. */
+  /** Context members set in each session that the key starts; a request cannot change them. At most 16,000 bytes of JSON. Default: none. */
   context?: JsonObject
-  /** Who creates it; recorded. Default: none. */
+  /** Who creates the key; recorded. Default: none. */
   by?: string
 }
 
 /** A key, without its secret. */
 export interface ApiKey {
-  /** The part of the key that is no secret. */
+  /** The part of the key that is not secret. */
   id: string
-  /** Who has it. */
+  /** Who uses the key. */
   name: string
-  /** What it may be used for. */
+  /** What the key may be used for. */
   scopes: Scope[]
-  /** The tenant that it cannot leave; null: it sees all sessions. */
+  /** The tenant that the key is limited to; null: it has access to all sessions. */
   tenant: string | null
-  /** Members of the context of sessions that it starts. */
+  /** Context members set in every session that the key starts. */
   context: JsonObject | null
-  /** When it was made. */
+  /** When the key was created. */
   createdAt: Date
-  /** By whom. */
+  /** Who created it. */
   createdBy: string | null
-  /** When it was revoked; null: it is valid. */
+  /** When the key was revoked; null: it is valid. */
   revokedAt: Date | null
-  /** By whom. */
+  /** Who revoked it. */
   revokedBy: string | null
 }
 
-/** A key that was just made. */
+/** A newly created key. */
 export interface NewApiKey extends ApiKey {
-  /** The key itself. It is shown once: only its digest is stored. */
+  /** The key itself. It is shown only once, because only its digest is stored. */
   key: string
 }
 
-/** The API keys of a deployment, in its side store. Everything rejects with `StoreError` (`no_store`, `store_unavailable`, …). */
+/** The API keys of a deployment, in its side store. Every method rejects with `StoreError` (`no_store`, `store_unavailable`, …). */
 export interface ApiKeys {
-  /** Makes a key. @throws InvalidOption `invalid_option`. */
+  /** Creates a key. @throws InvalidOption `invalid_option`. */
   create(options: ApiKeyOptions): Promise<NewApiKey>
-  /** All keys, also revoked ones, newest first. */
+  /** All keys, including revoked ones, newest first. */
   list(): Promise<ApiKey[]>
-  /** Revokes a key, by its id; a server that has seen it may accept it for some seconds more. @throws InvalidOption `invalid_option`. */
+  /** Revokes a key by its id; a server that has seen it may accept it for a few more seconds. @throws InvalidOption `invalid_option`. */
   revoke(id: string, options?: { by?: string }): Promise<ApiKey>
-  /** The key with this text, unless it was revoked; null: there is none. */
+  /** The key with this text; null: there is none, or it was revoked. */
   find(key: string): Promise<ApiKey | null>
 }
 
@@ -80,12 +80,12 @@ const MAX_CONTEXT_BYTES = 16_000
 const MAX_NAME = 100
 const KEY = /^pawl_([0-9a-f]{12})_[A-Za-z0-9_-]{43}$/
 
-/** Whether a value can name a tenant. */
+/** Whether a value is a valid tenant. */
 export function isTenant(tenant: unknown): tenant is string {
   return typeof tenant === 'string' && tenant.length <= MAX_TENANT && TENANT.test(tenant)
 }
 
-/** Whether a value can be members of contexts. */
+/** Whether a value is valid as the context members of a key. */
 export function isForcedContext(context: unknown): context is JsonObject {
   if (typeof context !== 'object' || context === null || Array.isArray(context)) return false
   return !isTooDeep(context) && jsonBytes(context) <= MAX_CONTEXT_BYTES
@@ -94,11 +94,11 @@ export function isForcedContext(context: unknown): context is JsonObject {
 const OPTIONS = options({
   name: where<string>(
     (name) => typeof name === 'string' && /^[\x20-\x7e]{1,100}$/.test(name) && name.trim() !== '',
-    `1 to ${MAX_NAME} printable characters of ASCII`,
+    `1 to ${MAX_NAME} printable ASCII characters`,
   ),
   scopes: where<Scope[]>(
     (scopes) => Array.isArray(scopes) && scopes.length > 0 && scopes.every((scope) => SCOPES.includes(scope as Scope)),
-    `a list of some of ${SCOPES.join(', ')}`,
+    `a list of one or more of ${SCOPES.join(', ')}`,
   ).optional(),
   tenant: where<string>(isTenant, "a tenant such as 'acme': 1 to 100 of [A-Za-z0-9._@-], or several such parts joined by ':'").optional(),
   context: where<JsonObject>(isForcedContext, `an object of at most ${MAX_CONTEXT_BYTES} bytes of JSON`).optional(),
@@ -106,11 +106,11 @@ const OPTIONS = options({
 })
 const REVOKING = options({ id: text('the id of a key'), by: z.string().optional() })
 
-/** The keys of a store; without one, everything rejects with `no_store`. */
+/** The API keys in a store. Without a store, every method rejects with `no_store`. */
 export function apiKeysOf(store: Store | undefined): ApiKeys {
   const keys = () => {
     if (store) return store.apiKeys
-    throw new StoreError('no_store', 'This client has no side store for keys: set DATABASE_URL, or give Pawl.connect({ postgres }).')
+    throw new StoreError('no_store', 'This client has no side store for API keys. Set DATABASE_URL, or pass `postgres` to Pawl.connect().')
   }
   return {
     async create(given) {
@@ -125,7 +125,7 @@ export function apiKeysOf(store: Store | undefined): ApiKeys {
     async revoke(given, { by } = {}) {
       const { id } = checkOptions(REVOKING, { id: given, ...defined({ by }) })
       const revoked = await keys().revoke(id, by)
-      if (!revoked) throw new InvalidOption(`There is no key with the id ${JSON.stringify(id)}: \`pawl keys list\` shows the keys.`)
+      if (!revoked) throw new InvalidOption(`No API key has the id ${JSON.stringify(id)}. List the keys with \`pawl keys list\`.`)
       return withoutDigest(revoked)
     },
     async find(key) {
@@ -138,11 +138,11 @@ export function apiKeysOf(store: Store | undefined): ApiKeys {
   }
 }
 
-/** The keys of a store of their own, with no Temporal at hand. @throws StoreError `no_store`, `invalid_postgres_url`. */
+/** Opens a store for its API keys alone, without Temporal. @throws StoreError `no_store`, `invalid_postgres_url`. */
 export function openApiKeys({ postgres = process.env.DATABASE_URL, schema, logger, onWait }: AskingOptions = {}): ApiKeys & {
   close(): Promise<void>
 } {
-  if (!postgres) throw new StoreError('no_store', 'There is no side store for keys: set DATABASE_URL, or run `pawl dev` in this folder.')
+  if (!postgres) throw new StoreError('no_store', 'No side store for API keys is configured: set DATABASE_URL, or run `pawl dev` here.')
   const store = openStore({ postgres, migrate: 'off', ...defined({ schema, logger, onWait }) })
   return { ...apiKeysOf(store), close: () => store.close() }
 }

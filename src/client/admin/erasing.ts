@@ -1,4 +1,4 @@
-// Erasing one session: its workflow ends, its rows go, and then its histories.
+// Erases one session: ends its workflow, deletes its rows, and then deletes its histories.
 import type { Client } from '@temporalio/client'
 import { workflowIdOf } from '../../session/protocol.ts'
 import type { Store } from '../../store/index.ts'
@@ -7,7 +7,7 @@ import { allExecutions, beginningOf, deleteExecution, type Execution, newestExec
 import { checkedId, checkErase, type EraseOptions, type EraseReport } from './upkeep-options.ts'
 import { defined } from '../../session/defined.ts'
 
-/** See `Upkeep.erase`. Ended half way, it is done by being done again. */
+/** See `Upkeep.erase`. If it stops halfway, run it again to complete the erasure. */
 export async function erase(client: Client, store: Store, id: string, options: EraseOptions): Promise<EraseReport> {
   const sessionId = checkedId(id)
   const { by, reason, force } = checkErase(options)
@@ -21,7 +21,7 @@ export async function erase(client: Client, store: Store, id: string, options: E
   }
   if (running) await terminate(client, running, by)
   const unknown = await strangerOf(client, executions)
-  // The rows first: from then on no late flush is taken.
+  // The rows first: from then on the store rejects late flushes.
   const erased = await store.upkeep.erase({
     sessionId,
     by,
@@ -39,7 +39,7 @@ async function terminate(client: Client, { sessionId, executionId }: Execution, 
   await client.workflow.getHandle(workflowIdOf(sessionId), executionId).terminate(`erased by ${by}`)
 }
 
-/** Whose the session was, as its newest execution says: for one of which the store has no row. */
+/** The session's agent and epoch according to its newest execution, for a session without a row in the store. */
 async function strangerOf(client: Client, [newest]: readonly Execution[]): Promise<{ agent: string; epoch: string } | undefined> {
   if (!newest) return undefined
   const { sessionId, executionId } = newest
@@ -47,12 +47,12 @@ async function strangerOf(client: Client, [newest]: readonly Execution[]): Promi
   return { agent: agent ?? carried?.state.agent ?? 'unknown', epoch: carried?.state.epoch ?? executionId }
 }
 
-/** Who spoke to the session just when it was erased may have had it opened again with what was there. */
+/** A message that arrived during the erasure may have reopened the session with its old content. */
 async function refuseNewer(client: Client, sessionId: string, erased: readonly Execution[]): Promise<void> {
   const newest = await newestExecution(client, sessionId)
   if (!newest?.open || erased.some(({ executionId }) => executionId === newest.executionId)) return
   throw new RequestRefused(
     'session_open',
-    `Somebody spoke to session "${sessionId}" while it was erased, and it is open again: what it had is gone from the store; erase it once more to be sure.`,
+    `Session "${sessionId}" received a message during erasure and was reopened. Its earlier content is deleted; run erase again.`,
   )
 }

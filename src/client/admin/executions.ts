@@ -1,4 +1,4 @@
-// The executions of sessions as Temporal keeps them: which there are, what one began with, what it holds, and their end.
+// The executions of sessions in Temporal: lists them, reads their starting state and their events, and deletes them.
 import { type Client, isGrpcDeadlineError, isGrpcServiceError, WorkflowNotFoundError } from '@temporalio/client'
 import type { Payload } from '@temporalio/common'
 import type { temporal } from '@temporalio/proto'
@@ -17,27 +17,27 @@ export interface Execution {
   startedAt: number
 }
 
-/** What an execution began with. */
+/** What an execution started with. */
 export interface Beginning {
   start: Start
   /** The execution that it continues. */
   previous?: string
-  /** The session's state then, where history has it. */
+  /** The session's state at that point, if the history has it. */
   snapshot?: { state: SessionState; digest: string }
 }
 
-/** No worker answered for an execution. */
+/** No worker answered a query about an execution. */
 export class NoWorker extends Error {}
 
-/** A closed execution is replayed for a query. */
+/** A worker replays a closed execution to answer a query. */
 const QUERY_TIMEOUT_MS = 20_000
 const NOT_FOUND = 5
-/** The server's word for a task queue that nobody has polled lately. */
+/** The server's code for a task queue that no worker has polled recently. */
 const FAILED_PRECONDITION = 9
-/** Events among which what an execution began with is found. */
+/** How many events at the start of a history are searched for what the execution started with. */
 const BEGINNING_EVENTS = 50
 
-/** Executions of sessions of a task queue (`'*'`: of all), or of one session, as far as the visibility store knows them; newest first. */
+/** Executions of the sessions of a task queue (`'*'`: of all), or of one session, as the visibility store lists them; newest first. */
 export async function listExecutions(client: Client, which: { taskQueue: string } | { sessionId: string }): Promise<Execution[]> {
   const filter =
     'sessionId' in which
@@ -58,7 +58,7 @@ export async function listExecutions(client: Client, which: { taskQueue: string 
   return found.sort((a, b) => b.startedAt - a.startedAt)
 }
 
-/** The newest execution of a session, asked of the server itself; undefined: there is none. */
+/** The newest execution of a session, read from the server, not from visibility; undefined: there is none. */
 export async function newestExecution(client: Client, sessionId: string): Promise<Execution | undefined> {
   try {
     const { runId: executionId, taskQueue, status, startTime } = await client.workflow.getHandle(workflowIdOf(sessionId)).describe()
@@ -70,7 +70,7 @@ export async function newestExecution(client: Client, sessionId: string): Promis
 }
 
 /**
- * What an execution holds of the events above `after`, a page of it. Undefined: it is gone, or not opened yet.
+ * A page of the events after `after` that an execution holds. Undefined: the execution no longer exists, or the session is not open yet.
  * @throws NoWorker.
  */
 export async function eventsHeldBy(
@@ -87,7 +87,7 @@ export async function eventsHeldBy(
   }
 }
 
-/** What an execution began with; undefined: its history is gone. Needs no worker. */
+/** What an execution started with; undefined: its history no longer exists. Needs no worker. */
 export async function beginningOf(client: Client, sessionId: string, executionId: string): Promise<Beginning | undefined> {
   let events: readonly temporal.api.history.v1.IHistoryEvent[]
   try {
@@ -108,7 +108,7 @@ export async function beginningOf(client: Client, sessionId: string, executionId
   return { start, ...(previous && { previous }), ...(snapshot && { snapshot: { state: snapshot.state, digest: snapshot.digest } }) }
 }
 
-/** What the activity gave that loads the past of a session that is resumed or forked. */
+/** The result of the activity that loads the past of a resumed or forked session. */
 async function loadedState(
   client: Client,
   events: readonly temporal.api.history.v1.IHistoryEvent[],
@@ -133,20 +133,20 @@ async function decoded(client: Client, payload: Payload | null | undefined): Pro
   return payloads[0] && payloadConverter.fromPayload(payloads[0])
 }
 
-/** All executions of a session: those that visibility knows, and those that its newest ones continue. */
+/** All executions of a session: those that visibility lists, and those that they continue. */
 export async function allExecutions(client: Client, sessionId: string): Promise<Execution[]> {
   const newest = await newestExecution(client, sessionId)
   const found = new Map((await listExecutions(client, { sessionId })).map((one) => [one.executionId, one]))
   if (newest) found.set(newest.executionId, newest)
   for (const execution of found.values()) {
     const previous = (await beginningOf(client, sessionId, execution.executionId))?.previous
-    // Not known to visibility yet. A map is walked over what is added meanwhile, too.
+    // Visibility does not list it yet. Iterating over a map includes entries added during the iteration.
     if (previous && !found.has(previous)) found.set(previous, { ...execution, executionId: previous, open: false })
   }
   return [...found.values()].sort((a, b) => b.startedAt - a.startedAt)
 }
 
-/** Has the server delete an execution and its history; one that runs is terminated by that. It does so soon after. */
+/** Requests the server to delete an execution and its history, which it does soon after. A running execution is terminated. */
 export async function deleteExecution(client: Client, { sessionId, executionId }: Execution): Promise<void> {
   try {
     await client.connection.workflowService.deleteWorkflowExecution({
@@ -158,7 +158,7 @@ export async function deleteExecution(client: Client, { sessionId, executionId }
   }
 }
 
-/** Whether an execution that holds `page` has the event `place` as it is there. */
+/** Whether the execution that returned `page` has the same event, by digest, at that position. */
 export function holds(page: EventsPage, { seq, digest }: Watermark): boolean {
   return [page.to, page.base].some((held) => held.seq === seq && held.digest === digest)
 }

@@ -1,3 +1,3 @@
-// Bringing the side store's tables up to this release, for whoever owns them.
+// Migrates the side store's tables to this release. Run by the owner of the tables.
 export { migrateStore } from '../../store/postgres/migrating.ts'
 export type { MigrateOptions, MigrateReport } from '../../store/postgres/migrating.ts'

@@ -1,20 +1,20 @@
-// At most so many steps a second: each begins an even interval after the one before.
+// Limits the number of steps per second by spacing them evenly.
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /** A clock, in milliseconds. */
 export interface Clock {
   now(): number
-  /** Resolves after that time, or when the signal aborts. */
+  /** Resolves after `ms`, or when the signal aborts. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>
 }
 
-/** The computer's own. */
+/** The computer's clock. */
 export const REAL_CLOCK: Clock = {
   now: () => performance.now(),
   sleep: (ms, signal) => sleep(ms, undefined, signal && { signal }).catch(() => undefined),
 }
 
-/** Waits until the next step may begin; false if the signal has aborted instead. Time that passed without a step is not made up for. */
+/** Waits until the next step may begin; false if the signal aborted first. Time that passed without a step does not allow a burst. */
 export function pacer(perSecond: number, clock: Clock): (signal?: AbortSignal) => Promise<boolean> {
   const intervalMs = 1_000 / perSecond
   let due = clock.now()

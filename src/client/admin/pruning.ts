@@ -1,10 +1,10 @@
-// Pruning: batch after batch, until nothing old is left or somebody says stop.
+// Prunes batch by batch, until no old session remains or the signal aborts.
 import type { Store } from '../../store/index.ts'
 import { checkPrune, type PruneOptions, type PruneReport } from './upkeep-options.ts'
 import { defined } from '../../session/defined.ts'
 
 const BATCH = 20
-/** Messages of the archive a transaction. */
+/** Archived messages deleted per transaction. */
 const ARCHIVE_BATCH = 1_000
 
 /** See `Upkeep.prune`. */
@@ -61,7 +61,7 @@ async function countOnly(store: Store, before: Date, archiveBefore: Date | undef
   }
 }
 
-/** Batch after batch, while there is more. */
+/** Runs batch after batch while there is more to do. */
 async function repeat(report: PruneReport, signal: AbortSignal | undefined, batch: () => Promise<boolean>): Promise<void> {
   for (let more = true; more; ) {
     if (signal?.aborted) {

@@ -1,4 +1,4 @@
-// Restoring the store's rows from what Temporal still has of the sessions: session by session, each from its oldest execution on.
+// Restores the store's rows from the histories that Temporal still has: session by session, each from its oldest execution on.
 import type { Client } from '@temporalio/client'
 import { blobOf } from '../../session/blobs.ts'
 import type { BlobRef, SessionEvent, Watermark } from '../../session/events.ts'
@@ -7,7 +7,7 @@ import type { EventsPage, ForkStart } from '../../session/protocol.ts'
 import { type Adopted, type Store, StoreError, type StoredHead } from '../../store/index.ts'
 import { beginningOf, type Execution, holds, NoWorker, eventsHeldBy } from './executions.ts'
 
-/** Events that could not be restored, the last one included. */
+/** A range of events that could not be restored, both ends included. */
 export interface MissingEvents {
   /** The first one. */
   fromSeq: number
@@ -15,22 +15,22 @@ export interface MissingEvents {
   toSeq: number
 }
 
-/** What became of one session's rows. */
+/** The outcome for one session's rows. */
 export interface RebuiltSession {
   /** The session's id. */
   sessionId: string
   /**
-   * `complete`: nothing was missing from its rows · `restored`: nothing is any more · `partial`: `missing` or `missingValues` could not be
-   * had · `failed`: see `error`; what was restored until then stays.
+   * `complete`: no rows were missing · `restored`: all missing rows were restored · `partial`: `missing` or `missingValues` could not be
+   * restored · `failed`: see `error`; what was restored before the failure is kept.
    */
   outcome: 'complete' | 'restored' | 'partial' | 'failed'
-  /** Events that this rebuild brought. */
+  /** How many events this rebuild restored. */
   events: number
-  /** The last event that is stored now. */
+  /** `seq` of the last event that is now stored. */
   upTo: number
-  /** Events that nothing has any more. */
+  /** Events that neither the store nor Temporal still has. */
   missing: MissingEvents[]
-  /** Large values, which only the store had: their events are there, with how the values begin. */
+  /** Large values that only the store had. Their events are restored, each with the beginning of its value. */
   missingValues: (Omit<BlobRef, 'preview'> & { seq: number })[]
   /** Why it failed. */
   error?: { code: string; message: string }
@@ -41,18 +41,18 @@ export type Executions = readonly Execution[]
 
 /** Restores sessions. */
 export interface Rebuilder {
-  /** Restores one; asked twice, it is done once. Never rejects. Undefined: nothing was ever said in it, somebody only asked for it. */
+  /** Restores one session, once however often it is called. Never rejects. Undefined: the session has no events; it was only requested. */
   restore(sessionId: string): Promise<RebuiltSession | undefined>
 }
 
-/** A part of the session's past: the events above `base`, up to `upTo` (absent: all), of one execution. */
+/** A part of the session's past: the events after `base`, up to `upTo` (absent: all), of one execution. */
 interface Link {
   execution: Execution
   base: Watermark
   upTo?: Watermark
 }
 
-/** What cannot be gone on from. */
+/** The session cannot be restored any further. */
 class Unrestorable extends Error {
   readonly code: string
   constructor(code: string, message: string) {
@@ -61,10 +61,10 @@ class Unrestorable extends Error {
   }
 }
 
-/** So many sessions of a queue in a row without an answer: nobody serves it. */
+/** After this many sessions in a row without an answer, the task queue counts as having no worker. */
 const SILENCES = 2
 
-/** `executionsOf` is asked for the sessions that forks were made from, too. */
+/** Creates a rebuilder. `executionsOf` is also called for the sessions that forks were made from. */
 export function rebuilder(client: Client, store: Store, executionsOf: (sessionId: string) => Promise<Executions>): Rebuilder {
   const restoring = new Map<string, Promise<RebuiltSession | undefined>>()
   const silences = new Map<string, number>()
@@ -87,7 +87,7 @@ export function rebuilder(client: Client, store: Store, executionsOf: (sessionId
       if (done.missing.length + done.missingValues.length > 0) done.outcome = 'partial'
       else if (done.events > 0) done.outcome = 'restored'
     } catch (error) {
-      // Its history lives some moments longer than its rows; there is nothing to restore.
+      // The history of an erased session outlives its rows by a few moments; there is nothing to restore.
       if (error instanceof StoreError && error.code === 'session_erased') return done
       done.outcome = 'failed'
       done.error = problemOf(error)
@@ -108,7 +108,7 @@ export function rebuilder(client: Client, store: Store, executionsOf: (sessionId
     done.missingValues = await missingOf(sessionId, values)
   }
 
-  /** The links that hold what is above `stored`, oldest first. Of executions that had their own idea of the past none is taken. */
+  /** The links that hold the events after `stored`, oldest first. Leaves out executions whose past differs from the newest one's. */
   async function linksAbove(stored: number, executions: Executions): Promise<Link[]> {
     const links: Link[] = []
     let wanted: Watermark | undefined
@@ -131,7 +131,7 @@ export function rebuilder(client: Client, store: Store, executionsOf: (sessionId
     let head = from
     for (let after = Math.max(base.seq, head?.seq ?? 0); ; ) {
       const page = await ask(execution, { after })
-      if (!page) throw new Unrestorable('history_gone', `Execution ${execution.executionId} went away meanwhile: run it again.`)
+      if (!page) throw new Unrestorable('history_gone', `Execution ${execution.executionId} was deleted during the rebuild. Run it again.`)
       const entries = entriesOf(page).filter((entry) => !upTo || entry.seq <= upTo.seq)
       const last = entries.at(-1)
       if (!last) return head
@@ -144,12 +144,12 @@ export function rebuilder(client: Client, store: Store, executionsOf: (sessionId
     }
   }
 
-  /** What lies before the oldest link is gone from Temporal: it is another session's past, or it cannot be had any more. */
+  /** Temporal does not have the events before the oldest link: they are another session's past, or they are lost. */
   async function beginInTheMiddle(done: RebuiltSession, { execution, base }: Link, stored: StoredHead | null): Promise<StoredHead | null> {
     const { sessionId } = done
     const page = await ask(execution, { after: base.seq, maxBytes: 1 })
     const beginning = await beginningOf(client, sessionId, execution.executionId)
-    if (!page || !beginning) throw new Unrestorable('history_gone', 'Its executions went away meanwhile: run it again.')
+    if (!page || !beginning) throw new Unrestorable('history_gone', 'Its executions were deleted during the rebuild. Run it again.')
     const { fork } = beginning.start
     if (fork && (await canCopy(fork))) return copyPast(done, stored ?? { epoch: page.epoch, seq: 0, digest: '' }, fork)
     if (stored) {
@@ -157,19 +157,19 @@ export function rebuilder(client: Client, store: Store, executionsOf: (sessionId
       done.missing.push({ fromSeq: stored.seq + 1, toSeq: base.seq })
       throw new Unrestorable(
         'history_gone',
-        `The store ends at event ${stored.seq}, Temporal has only what came after event ${base.seq}: restore a newer backup of the store.`,
+        `The store ends at event ${stored.seq}, and Temporal has only the events after ${base.seq}. Restore a newer backup of the store.`,
       )
     }
-    // It began afresh, and its first event says after what.
+    // The session started anew; its first event says after which event.
     if (page.events[0]?.type === 'session_started') return null
     const adopted = adoptable(page, beginning.snapshot)
     if (!adopted || adopted.state.seq !== base.seq || adopted.digest !== base.digest) {
-      throw new Unrestorable('no_snapshot', `Nothing says what the session was after event ${base.seq}, with which its history begins.`)
+      throw new Unrestorable('no_snapshot', `Temporal's history begins after event ${base.seq} and has no valid snapshot of that state.`)
     }
     return store.upkeep.adopt(sessionId, adopted)
   }
 
-  /** Whether the store has the whole past that the fork was made from, restored first if need be. */
+  /** Whether the store has the whole past that the fork was made from; restores it first if necessary. */
   async function canCopy({ from, seq, digest }: ForkStart): Promise<boolean> {
     const source = await store.head(from)
     if (!source || source.seq < seq) await restore(from)
@@ -182,7 +182,7 @@ export function rebuilder(client: Client, store: Store, executionsOf: (sessionId
     let head = stored
     while (head.seq < seq) {
       const entries = (await store.entries(from, { after: head.seq })).filter((entry) => entry.seq <= seq)
-      if (entries.length === 0) throw new Unrestorable('history_gone', `The events of "${from}" went away meanwhile: run it again.`)
+      if (entries.length === 0) throw new Unrestorable('history_gone', `The events of "${from}" were deleted meanwhile. Rebuild again.`)
       head = await store.flush(done.sessionId, head.epoch, entries, { inherited: from })
       done.events += entries.length
     }
@@ -200,7 +200,7 @@ export function rebuilder(client: Client, store: Store, executionsOf: (sessionId
     return values.flatMap(({ seq, blob: { sha256, bytes } }) => (gone.has(sha256) ? [{ seq, sha256, bytes }] : []))
   }
 
-  /** A queue that nobody serves is asked twice, not once for each of its sessions. */
+  /** A task queue without a worker is queried only `SILENCES` times, not once for each of its sessions. */
   async function ask(execution: Execution, query: { after: number; maxBytes?: number }): Promise<EventsPage | undefined> {
     const { taskQueue } = execution
     const silent = silences.get(taskQueue) ?? 0
@@ -219,10 +219,10 @@ export function rebuilder(client: Client, store: Store, executionsOf: (sessionId
   return { restore }
 }
 
-/** The state that the execution went on from. */
+/** The state that the execution continued from. */
 function adoptable({ epoch, events: [first] }: EventsPage, snapshot: Omit<Adopted, 'epoch'> | undefined): Adopted | undefined {
   if (!snapshot) return undefined
-  // Resumed, a session begins a new chain on what the one before had written.
+  // A resumed session begins a new chain on top of what the previous chain had written.
   return { epoch: first?.type === 'session_resumed' ? first.fromEpoch : epoch, ...snapshot }
 }
 
@@ -234,7 +234,7 @@ function valuesIn(events: readonly SessionEvent[]): { seq: number; blob: BlobRef
 }
 
 function noWorker(taskQueue: string): Unrestorable {
-  return new Unrestorable('no_worker', `No worker on task queue "${taskQueue}" answers for it: start one and run it again.`)
+  return new Unrestorable('no_worker', `No worker on task queue "${taskQueue}" answered. Start one and rebuild again.`)
 }
 
 function problemOf(error: unknown): { code: string; message: string } {

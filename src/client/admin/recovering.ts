@@ -1,4 +1,4 @@
-// Recovering many sessions: found in the side store page by page, each recovered as `session.recover` does, at a limited rate.
+// Recovers many sessions: finds them in the side store page by page, and recovers each as `session.recover` does, at a limited rate.
 import { PawlError } from '../../session/errors.ts'
 import type { InErrorFilter, Key, Paging, Rows, SessionInError } from '../../store/rows.ts'
 import { RecoveryRefused } from '../errors.ts'
@@ -11,18 +11,18 @@ import { defined } from '../../session/defined.ts'
 
 /** What a bulk recovery works with. */
 export interface RecoveryParts {
-  /** Sessions in error, a page of them. */
+  /** A page of the sessions in error. */
   find(filter: InErrorFilter, paging: Paging): Promise<Rows<SessionInError>>
-  /** Recovers one. */
+  /** Recovers one session. */
   recover(sessionId: string, how: RecoverOptions): Promise<void>
   clock?: Clock
 }
 
 const PER_SECOND = 10
-/** More than a second's worth by default: a session that does not answer holds one of these for half a minute. */
+/** More than one second's worth at the default rate: a session that does not answer occupies a slot for half a minute. */
 const AT_ONCE = 20
 const PAGE = 100
-/** Sessions that a report names. */
+/** How many sessions a report names. */
 const NAMED = 1_000
 
 /** See `Upkeep.recover`. */
@@ -48,7 +48,7 @@ export async function recoverInBulk(parts: RecoveryParts, options: BulkRecoveryO
   return report
 }
 
-/** The sessions, each once: a session's place in the order never changes. */
+/** The sessions, each exactly once: a session's position in the order never changes. */
 async function* inError({ find }: RecoveryParts, filter: InErrorFilter, limit = Number.POSITIVE_INFINITY): AsyncGenerator<SessionInError> {
   let left = limit
   let next: Key | undefined
@@ -69,7 +69,7 @@ async function outcomeOf(
   how: RecoverOptions,
 ): Promise<Outcome> {
   try {
-    // It was found some time ago, and may have left the error since for another one.
+    // The session was found some time ago. It may since have left that error, and may be in another one.
     const { items } = await find({ ...filter, session: sessionId }, { limit: 1 })
     if (items.length === 0) return { outcome: 'not_in_error' }
     await recover(sessionId, how)

@@ -1,4 +1,4 @@
-// What recovering in bulk takes and gives, and the check of what it is given.
+// The options and the report of a bulk recovery, and the validation of the options.
 import type { z } from 'zod'
 import type { AutomaticStrategy } from '../../session/events.ts'
 import { AUTOMATIC } from '../../session/recovery.ts'
@@ -10,41 +10,41 @@ import { defined } from '../../session/defined.ts'
 import { SPAN, type SpanOptions, TAGS, tagsOf } from '../queries/list-options.ts'
 import { flag, signal } from './upkeep-options.ts'
 
-/** Which sessions `pawl.recover` recovers, and how. At least one filter is required, or `all`. */
+/** Which sessions `pawl.recover` recovers, and how. At least one filter or `all` is required. */
 export interface BulkRecoveryOptions extends SpanOptions {
-  /** With an error of this code, or of one of these. */
+  /** Sessions whose error has this code, or one of these codes. */
   code?: string | string[]
-  /** Of this agent. */
+  /** Sessions of this agent. */
   agent?: string
   /** Sessions that have this tag. */
   tag?: string
   /** Sessions that have all of these tags. */
   tags?: string[]
-  /** Every session in error: stands in for a filter. */
+  /** Recovers every session in error; replaces a filter. Default: false. */
   all?: boolean
-  /** How, for every session. Default: the strategy that each session's error suggests. */
+  /** The strategy for every session. Default: the strategy that each session's error suggests. */
   strategy?: AutomaticStrategy
   /** Who requests it: at most 1,000 bytes; recorded with each recovery. Required. */
   by: string
-  /** Why: at most 3,000 bytes; recorded with each recovery, behind `bulk recovery`. */
+  /** The reason: at most 3,000 bytes; recorded with each recovery, after `bulk recovery: `. Default: none. */
   reason?: string
-  /** Only finds the sessions. */
+  /** Only finds the sessions. Default: false. */
   dryRun?: boolean
-  /** Recoveries that are requested each second, 0.01 to 1,000. Default 10. */
+  /** Recoveries to request per second, 0.01 to 1,000. Default: 10. */
   perSecond?: number
-  /** At most so many sessions. Default: all that match. */
+  /** The maximum number of sessions. Default: all that match. */
   limit?: number
-  /** Called with each session, in no particular order. */
+  /** Called with each session's outcome, in no particular order. */
   onSession?(session: BulkRecoverySession): void
-  /** Stops after the recoveries that are under way. */
+  /** Stops after the recoveries in progress. */
   signal?: AbortSignal
 }
 
-/** A session that a bulk recovery found, and what came of it. `error` is the one that it was found with. */
+/** A session that a bulk recovery found, and its outcome. `error` is the error that it was found with. */
 export interface BulkRecoverySession extends SessionInError {
   /**
-   * `recovered`: its run continues, or was abandoned. `not_in_error`: it had left the error, or had another one that does not match.
-   * `refused`: it cannot be recovered in this way. `failed`: it did not answer. `found`: of a dry run.
+   * `recovered`: its run continues, or was abandoned. `not_in_error`: it had left the error, or had another error that does not match.
+   * `refused`: it cannot be recovered in this way. `failed`: it did not answer. `found`: in a dry run.
    */
   outcome: 'recovered' | 'not_in_error' | 'refused' | 'failed' | 'found'
   /** Why it was refused or failed. */
@@ -58,11 +58,11 @@ export interface BulkRecoverySession extends SessionInError {
 
 /** What a bulk recovery did. */
 export interface BulkRecoveryReport {
-  /** Sessions that were found and, unless it was a dry run, tried. */
+  /** Sessions that were found and, except in a dry run, attempted. */
   sessions: number
   /** Sessions that left their error. */
   recovered: number
-  /** Sessions that had left it before. */
+  /** Sessions that had already left their error. */
   notInError: number
   /** Sessions that cannot be recovered in this way; see `problems`. */
   refused: number
@@ -70,7 +70,7 @@ export interface BulkRecoveryReport {
   failed: number
   /** The first 1,000 sessions that were refused or failed. */
   problems: BulkRecoverySession[]
-  /** Whether `signal` stopped it before the last session. */
+  /** Whether `signal` stopped the recovery before the last session. */
   stopped: boolean
 }
 
@@ -105,14 +105,14 @@ const BULK_RECOVERY = options({
 
 type FilterOption = 'code' | 'agent' | 'tag' | 'tags' | 'since' | 'until' | 'all'
 
-/** Which sessions, and the other options. @throws InvalidOption; nothing is recovered without a filter and a name. */
+/** The filter and the other options. `by` and a filter (or `all`) are required. @throws InvalidOption `invalid_option`. */
 export function checkBulkRecovery(given: unknown = {}): { filter: InErrorFilter } & Omit<z.output<typeof BULK_RECOVERY>, FilterOption> {
   const { code, agent, tag, tags, since, until, all, ...how } = checkOptions(BULK_RECOVERY, given)
   const codes = typeof code === 'string' ? [code] : code
   const filter = defined({ codes, agent, tags: tagsOf(tag, tags), since, until })
   if (!all && Object.keys(filter).length === 0) {
     throw new InvalidOption(
-      'No filter says which sessions: give code, agent, tag, tags, since or until, or all: true for every session in error.',
+      'No filter was given. Pass code, agent, tag, tags, since or until, or all: true to recover every session in error.',
     )
   }
   return { filter, ...how }

@@ -1,8 +1,8 @@
-// Work on several items at the same time.
+// Processes several items concurrently.
 
 /**
- * Works on the items as they come, at most so many at a time. After a failure no further item is begun; it rejects once those under way
- * have ended.
+ * Processes the items as they arrive, at most `atOnce` at a time. After a failure it starts no further item, and rejects once those in
+ * progress have ended.
  */
 export async function sideBySide<T>(
   items: Iterable<T> | AsyncIterable<T>,
@@ -11,7 +11,7 @@ export async function sideBySide<T>(
 ): Promise<void> {
   const queue = queueOf(items)
   const lane = async (): Promise<void> => {
-    // A lane that fails ends the queue of all.
+    // A lane that fails ends the queue for all lanes.
     for await (const item of queue) await work(item)
   }
   const lanes = await Promise.allSettled(Array.from({ length: atOnce }, lane))

@@ -1,4 +1,4 @@
-// What the operations of upkeep take and give, and the checks of what they are given.
+// The options and reports of the upkeep operations, and the validation of the options.
 import { z } from 'zod'
 import type { Duration } from '../../session/duration.ts'
 import { isSessionId } from '../../session/protocol.ts'
@@ -7,77 +7,77 @@ import { checkOptions, duration, fn, integer, options, text, where } from '../..
 import { InvalidMessage } from '../errors.ts'
 import type { RebuiltSession } from './rebuild.ts'
 
-/** What `rebuild` takes. */
+/** Options of `rebuild`. */
 export interface RebuildOptions {
-  /** This session only. Default: all that Temporal has of the task queue. */
+  /** Rebuilds only this session. Default: all sessions that Temporal has for the task queue. */
   session?: string
-  /** Sessions of this task queue; `'*'`: of the whole namespace. Default: the client's. */
+  /** Rebuilds the sessions of this task queue; `'*'`: of the whole namespace. Default: the client's task queue. */
   taskQueue?: string
-  /** Who had it done: for the audit row. */
+  /** Who requests it, for the audit row: 1 to 200 characters. Default: none. */
   by?: string
   /** Called with each session's outcome. */
   onSession?(session: RebuiltSession): void
-  /** Stops after the sessions that are under way. */
+  /** Stops after the sessions in progress. */
   signal?: AbortSignal
 }
 
 /** What a rebuild did. */
 export interface RebuildReport {
-  /** Sessions that were looked at. */
+  /** Sessions that were examined. */
   sessions: number
-  /** By outcome. */
+  /** Sessions without missing rows. */
   complete: number
   /** Sessions whose missing rows were all restored. */
   restored: number
-  /** Sessions of which something could not be restored. */
+  /** Sessions that could only be restored in part. */
   partial: number
   /** Sessions that failed; see `incomplete`. */
   failed: number
   /** Events that were restored. */
   events: number
-  /** Every session that is not whole now. */
+  /** Every session that is still incomplete. */
   incomplete: RebuiltSession[]
-  /** It was stopped before the last session. */
+  /** Whether `signal` stopped the rebuild before the last session. */
   stopped: boolean
 }
 
-/** What `prune` takes. */
+/** Options of `prune`. */
 export interface PruneOptions {
-  /** Closed sessions in which nothing has happened for so long. */
+  /** Prunes closed sessions in which nothing has happened for at least this long. */
   olderThan: Duration
-  /** Deletes from the archive what was archived longer ago. Default: the archive is kept. */
+  /** Deletes messages that were archived longer ago than this. Default: the archive is kept. */
   archiveRetention?: Duration
-  /** Sessions a transaction, 1 to 1,000. Default 20. */
+  /** Sessions per transaction, 1 to 1,000. Default: 20. */
   batch?: number
-  /** Only counts. */
+  /** Only counts what would be pruned. Default: false. */
   dryRun?: boolean
-  /** Who had it done, for the audit rows: 1 to 200 characters. Default: none. */
+  /** Who requests it, for the audit rows: 1 to 200 characters. Default: none. */
   by?: string
-  /** Called after each batch with what was done so far. */
+  /** Called after each batch with the totals so far. */
   onBatch?(soFar: PruneReport): void
-  /** Stops after the batch that is under way. */
+  /** Stops after the batch in progress. */
   signal?: AbortSignal
 }
 
-/** What was pruned; of a dry run, what would be. */
+/** What was pruned; for a dry run, what would be pruned. */
 export interface PruneReport {
-  /** Sessions that closed before then were pruned. */
+  /** Sessions that closed before this time were pruned. */
   before: Date
   /** Sessions that were pruned. */
   sessions: number
   /** Rows by table: moved to `archived_messages`, deleted from the others. A dry run counts messages and events only. */
   rows: RowCounts
-  /** Taken out of the archive. */
+  /** What was deleted from the archive, and the time before which it was archived. Absent without `archiveRetention`. */
   archive?: { before: Date; messages: number; blobs: number }
-  /** Whether `signal` stopped it. */
+  /** Whether `signal` stopped the pruning. */
   stopped: boolean
 }
 
-/** What `erase` takes. */
+/** Options of `erase`. */
 export interface EraseOptions {
-  /** Who wants it: stands in the audit row. */
+  /** Who requests it: 1 to 200 characters; recorded in the audit row. */
   by: string
-  /** Why: at most 1,000 characters; kept in the audit row. Default: none. */
+  /** The reason: at most 1,000 characters; recorded in the audit row. Default: none. */
   reason?: string
   /** Terminates the session's workflow if it is open. Default: an open session is refused. */
   force?: boolean
@@ -87,15 +87,15 @@ export interface EraseOptions {
 export interface EraseReport {
   /** The session's id. */
   sessionId: string
-  /** Its workflow was running. */
+  /** Whether its workflow was running and was terminated. */
   terminated: boolean
-  /** Executions whose histories the server was told to delete; it does so within moments. */
+  /** Executions whose histories the server was asked to delete, which it does within moments. */
   executions: number
-  /** Deleted rows by table. */
+  /** Deleted rows, by table. */
   rows: RowCounts
-  /** Sessions that have their own copy of a part of it: forks of it, and forks of those. Erase them, too, if that is what is wanted. */
+  /** Sessions that have their own copy of part of it: its forks, and forks of those. Erase them as well if their copies must be deleted. */
   forks: string[]
-  /** The session that it was forked from, which has the part before the fork. */
+  /** The session that it was forked from, which still has the part before the fork; null: it is not a fork. */
   parent: string | null
 }
 
@@ -106,11 +106,11 @@ const OLDEST_MS = 1_000 * 365 * 86_400_000
 
 const name = where<string>(
   (value) => typeof value === 'string' && value.trim() !== '' && value.length <= MAX_NAME,
-  `text of 1 to ${MAX_NAME} characters that says who wants it; it is kept in the audit row`,
+  `text of 1 to ${MAX_NAME} characters that says who requests it; it is recorded in the audit row`,
 )
-/** Stops an operation. */
+/** A signal that stops an operation. */
 export const signal = where<AbortSignal>((value) => value instanceof AbortSignal, 'an AbortSignal')
-/** Whether. */
+/** A boolean option. */
 export const flag = where<boolean>((value) => typeof value === 'boolean', 'true or false')
 const age = duration({ most: OLDEST_MS, example: '90d', limits: 'above 0' })
 
@@ -139,22 +139,22 @@ const ERASE = options({
   force: flag.optional(),
 })
 
-/** @throws InvalidOption; so do the next two. */
+/** Validates the options of `rebuild`. @throws InvalidOption `invalid_option`; so do the next two. */
 export function checkRebuild(given: unknown = {}): z.output<typeof REBUILD> {
   return checkOptions(REBUILD, given)
 }
 
-/** Ages in milliseconds. */
+/** Validates the options of `prune`; returns ages in milliseconds. */
 export function checkPrune(given: unknown = {}): z.output<typeof PRUNE> {
   return checkOptions(PRUNE, given)
 }
 
-/** Nothing is erased without a name. */
+/** Validates the options of `erase`; `by` is required. */
 export function checkErase(given: unknown = {}): z.output<typeof ERASE> {
   return checkOptions(ERASE, given)
 }
 
-/** @throws InvalidMessage `invalid_session_id`. */
+/** Returns the id if it is a session id. @throws InvalidMessage `invalid_session_id`. */
 export function checkedId(id: unknown): string {
   if (isSessionId(id)) return id
   throw new InvalidMessage('invalid_session_id', `${JSON.stringify(id)} is not a session id: use 1 to 200 of [A-Za-z0-9._:/@-].`)

@@ -1,4 +1,4 @@
-// What operators do with a deployment's sessions as a whole: recover, restore rows, prune, erase.
+// What operators do with all sessions of a deployment: recover, restore rows, prune, erase.
 import type { Client } from '@temporalio/client'
 import { type Store, StoreError } from '../../store/index.ts'
 import { checkSession } from '../session/options.ts'
@@ -22,33 +22,34 @@ import {
   type RebuildReport,
 } from './upkeep-options.ts'
 
-/** What operators do. All of it rejects with `InvalidOption` and `StoreError` (`no_store`, `store_unavailable`, …). */
+/** Operations for operators. All of them reject with `InvalidOption` and `StoreError` (`no_store`, `store_unavailable`, …). */
 export interface Upkeep {
   /**
-   * Recovers sessions in `error` that a filter finds, each as `session.recover` does, at a limited rate. A session that is refused or does
-   * not answer is reported and does not stop the rest. One that was closed while in error is not found: recover it by its id.
+   * Recovers the sessions in `error` that match a filter, each as `session.recover` does, at a limited rate. A session that is refused or
+   * does not answer is reported and does not stop the others. A session that was closed while in error is not found: recover it by its id.
    */
   recover(options: BulkRecoveryOptions): Promise<BulkRecoveryReport>
   /**
-   * Restores rows of the side store from Temporal's histories, as after a `DROP SCHEMA`: of open sessions, and of closed ones that the
-   * namespace still retains. Needs a worker on their task queue. Changes nothing that is there, and may be run at any time, again too.
+   * Restores rows of the side store from Temporal's histories, for example after a `DROP SCHEMA`: those of open sessions, and of closed
+   * sessions that the namespace still retains. Needs a worker on their task queue. Existing rows stay unchanged, so it can be run at any
+   * time and repeatedly.
    */
   rebuild(options?: RebuildOptions): Promise<RebuildReport>
-  /** Prunes closed sessions: their messages go to the archive, the rest is deleted but for a row with the session's numbers. */
+  /** Prunes closed sessions: archives their messages and deletes everything else except a row with the session's numbers. */
   prune(options: PruneOptions): Promise<PruneReport>
   /**
-   * Deletes a session's content for good: its rows, its archive, and its histories in Temporal.
+   * Permanently deletes a session's content: its rows, its archive, and its histories in Temporal.
    * @throws SessionNotFound `session_not_found`; RequestRefused `session_open`; InvalidMessage `invalid_session_id`.
    */
   erase(sessionId: string, options: EraseOptions): Promise<EraseReport>
 }
 
-/** Sessions that are restored side by side. */
+/** How many sessions are restored concurrently. */
 const AT_ONCE = 4
-/** Sessions that an audit row names. */
+/** How many sessions an audit row names. */
 const NAMED = 100
 
-/** The operations over a deployment. */
+/** The operations on a deployment. */
 export function upkeepOf(parts: SessionParts): Upkeep {
   return {
     recover: async (options) => recover(parts, storeOr(parts.store), options),
@@ -96,7 +97,7 @@ async function alone(client: Client, sessionId: string): Promise<Map<string, Exe
   return new Map([[sessionId, executions]])
 }
 
-/** Sessions with their executions, newest first; the oldest session first: those that forks were made from come before them. */
+/** Sessions with their executions, newest execution first. The oldest session comes first, so that sources come before their forks. */
 function bySession(executions: readonly Execution[]): Map<string, Execution[]> {
   const sessions = new Map<string, Execution[]>()
   for (const execution of executions.toReversed()) {
@@ -116,5 +117,5 @@ function count(report: RebuildReport, session: RebuiltSession): void {
 
 function storeOr(store: Store | undefined): Store {
   if (store) return store
-  throw new StoreError('no_store', 'This client has no side store: set DATABASE_URL, or give Pawl.connect({ postgres }) the workers’ own.')
+  throw new StoreError('no_store', 'This client has no side store: set DATABASE_URL, or pass the workers’ `postgres` to Pawl.connect().')
 }

@@ -1,4 +1,4 @@
-// Examines a deployment: its servers, its workers, and what its sessions tell of trouble. Works with whatever answers.
+// Examines a deployment: its servers, its workers, and its sessions. Works even if some of them do not answer.
 import { findDevDeployment } from '../../connect/dev-stack.ts'
 import { DEFAULT_TASK_QUEUE } from '../../session/protocol.ts'
 import { defined } from '../../session/defined.ts'
@@ -9,12 +9,12 @@ import { examineTemporal } from './examine-temporal.ts'
 import { judgeClocks } from './judgements.ts'
 import type { HealthCheck, HealthReport } from './report.ts'
 
-/** As they depend on each other. */
+/** The order of the checks: each after those that it depends on. */
 const ORDER = ['temporal', 'postgres', 'schema', 'clocks', 'workers', 'backlog', 'agents', 'sessions', 'workflows', 'storage']
 
 /**
- * Examines a deployment: Temporal, Postgres, the schema, the clocks, who polls the task queues, what waits in them, which agents are served,
- * and which sessions get no further. A server that does not answer is a finding, not an error; what depends on it is then left out.
+ * Examines a deployment: Temporal, Postgres, the schema, the clocks, the workers that poll the task queues, their backlog, which agents are
+ * served, and which sessions are stuck. A server that does not answer is a finding, not an error; checks that depend on it are left out.
  *
  * @throws InvalidOption `invalid_option`.
  */

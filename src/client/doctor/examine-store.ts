@@ -7,7 +7,7 @@ import type { ConnectOptions } from '../connect-options.ts'
 import { type ClockReading, judgeAgents, judgePostgres, judgeSchema, judgeSessions, judgeStorage } from './judgements.ts'
 import { fail, type HealthCheck } from './report.ts'
 
-/** What was found. */
+/** The findings about the store. */
 export interface ExaminedStore {
   checks: HealthCheck[]
   clock?: ClockReading
@@ -17,7 +17,7 @@ export interface ExaminedStore {
 
 const NOT_EXAMINED = 'The schema, agents, sessions and storage were not examined.'
 
-/** Examines the store at `postgres`; `false`: the deployment has none. */
+/** Examines the store at `postgres`; `false`: the deployment has no store. */
 export async function examineStore(postgres: ConnectOptions['postgres'], { schema, onWait }: ConnectOptions): Promise<ExaminedStore> {
   if (postgres === false) return { checks: [], quiet: [] }
   if (!postgres) {
@@ -30,7 +30,7 @@ export async function examineStore(postgres: ConnectOptions['postgres'], { schem
     return await examine(health, schema ?? 'pawl')
   } catch (error) {
     const code = error instanceof PawlError ? `${error.code}: ` : ''
-    const advice = `Sessions continue meanwhile, and their events are stored when it is back. ${NOT_EXAMINED}`
+    const advice = `Sessions continue meanwhile, and their events are stored once Postgres is back. ${NOT_EXAMINED}`
     return { checks: [fail('postgres', { measured: `${code}${reasonOf(error)}`, advice })], quiet: [] }
   } finally {
     await health?.close()

@@ -1,4 +1,4 @@
-// The doctor's examination of Temporal: the server, who polls, what waits, and which sessions get no further.
+// The doctor's examination of Temporal: the server, the pollers, the backlog, and the sessions that are stuck.
 import type { Client } from '@temporalio/client'
 import { onTemporal } from '../../connect/deadline.ts'
 import { resolveTemporal, type TemporalAddress } from '../../connect/temporal.ts'
@@ -12,22 +12,22 @@ import { type ClockReading, judgeBacklog, judgeTemporal, judgeWorkers, judgeWork
 import { fail, type HealthCheck } from './report.ts'
 import { queueFacts, temporalClock, temporalFacts } from './temporal-facts.ts'
 
-/** What was found. */
+/** The findings about Temporal. */
 export interface ExaminedTemporal {
   checks: HealthCheck[]
   clock?: ClockReading
 }
 
-/** Where to look. */
+/** What to examine. */
 export interface TemporalPlace {
   /** The address of a running `pawl dev`. */
   found: TemporalAddress | undefined
   taskQueue: string
-  /** Sessions that deserve a look: the store has heard nothing of them for minutes. */
+  /** Sessions to examine in any case: the store has received nothing from them for minutes. */
   quiet: Promise<string[]>
 }
 
-/** Newest open sessions that are examined, beside the quiet ones. */
+/** How many of the newest open sessions are examined, in addition to the quiet ones. */
 const EXAMINED = 50
 const CALLS_MS = 10_000
 
@@ -48,7 +48,7 @@ export async function examineTemporal(options: ConnectOptions, { found, taskQueu
     return { checks, ...(clock && { clock }) }
   } catch (error) {
     const code = error instanceof PawlError ? `${error.code}: ` : ''
-    const advice = 'No session continues until it answers. Workers, backlog and workflows were not examined.'
+    const advice = 'No session continues until Temporal answers. Workers, backlog and workflows were not examined.'
     return { checks: [fail('temporal', { measured: `${code}${reasonOf(error)}`, advice })] }
   } finally {
     await opened?.close()

@@ -1,22 +1,22 @@
-// What the doctor makes of its measurements. Pure, so that every finding is tested.
+// Turns the doctor's measurements into findings. Pure, so that every finding can be tested.
 import { durationText } from '../../session/duration.ts'
 import type { AgentActivity, SchemaFacts, ServerFacts, StorageFacts } from '../../store/maintenance/health.ts'
 import type { StatusOverview } from '../../store/rows.ts'
 import { fail, type HealthCheck, ok, warn } from './report.ts'
 import type { Poller, QueueFacts, TemporalFacts } from './temporal-facts.ts'
 
-/** A clock, and the local time when it was read. */
+/** The time on another clock, and the local time when it was read. */
 export interface ClockReading {
   theirs: number
   ours: number
 }
 
-/** A poll lasts a minute at most, so a process that has not polled for longer is gone. The server forgets it after five minutes. */
+/** A poll lasts a minute at most, so a process that has not polled for longer has stopped. The server forgets it after five minutes. */
 const POLLS_WITHIN_MS = 75_000
-/** Expiries and the times of events are the server's; people and caches of this machine compare them. */
+/** Expiries and event times come from the server; people and caches on this machine compare them with the local time. */
 const SKEW_MS = 2_000
 const BACKLOG_MS = { warn: 10_000, fail: 60_000 }
-/** Names in one line. */
+/** How many names one line lists. */
 const NAMED = 5
 
 /** Temporal itself. */
@@ -32,7 +32,7 @@ export function judgePostgres({ version, address, roundTripMs, isReadOnly }: Ser
   if (!isReadOnly) return ok('postgres', { measured, details })
   return fail('postgres', {
     measured: `${measured}, and it accepts no writes`,
-    advice: 'Point DATABASE_URL to the primary: workers cannot store events on a replica. Sessions continue meanwhile.',
+    advice: 'Point DATABASE_URL at the primary: workers cannot store events on a replica. Sessions continue meanwhile.',
     details,
   })
 }
@@ -42,7 +42,7 @@ export function judgeSchema({ applied, missing, breaking, newer }: SchemaFacts, 
   const details = { applied, missing, breaking, newer }
   if (breaking.length > 0) {
     const measured = `schema "${name}" was migrated by a newer release (${breaking.join(', ')})`
-    return fail('schema', { measured, advice: 'Update this release: it must not write to that schema.', details })
+    return fail('schema', { measured, advice: 'Update pawl: this release must not write to that schema.', details })
   }
   if (applied === 0) {
     const measured = `schema "${name}" has no tables`
@@ -55,7 +55,7 @@ export function judgeSchema({ applied, missing, breaking, newer }: SchemaFacts, 
   return ok('schema', { measured: `schema "${name}", ${applied} migration(s) applied, none missing${newerText}`, details })
 }
 
-/** The clocks of the servers against this machine's. */
+/** The servers' clocks compared with this machine's. */
 export function judgeClocks(clocks: Partial<Record<'Postgres' | 'Temporal', ClockReading>>): HealthCheck | undefined {
   const skews = Object.entries(clocks).map(([name, { theirs, ours }]) => ({ name, skewMs: Math.round(theirs - ours) }))
   if (skews.length === 0) return undefined
@@ -70,7 +70,7 @@ export function judgeClocks(clocks: Partial<Record<'Postgres' | 'Temporal', Cloc
   })
 }
 
-/** Who polls the task queues. `now`: the server's time. */
+/** The workers that poll the task queues. `now`: the server's time. */
 export function judgeWorkers(queues: readonly QueueFacts[], now: number): HealthCheck {
   const alive = queues.map((queue) => ({ ...queue, pollers: queue.pollers.filter(({ at }) => now - at <= POLLS_WITHIN_MS) }))
   const pollers = unique(alive.flatMap((queue) => queue.pollers))
@@ -89,7 +89,7 @@ export function judgeWorkers(queues: readonly QueueFacts[], now: number): Health
   }
   const measured = `${details.orchestrators.length} orchestrator(s): ${named(details.orchestrators.map(({ identity, build }) => `${identity} (${build})`))}`
   if (strangers.length > 0) {
-    const advice = 'Another program polls this task queue: give it a task queue of its own.'
+    const advice = 'Another program polls this task queue. Give that program a task queue of its own.'
     return warn('workers', { measured: `${measured}; and ${named(strangers)}`, advice, details })
   }
   if (builds.length < 2) return ok('workers', { measured, details })
@@ -100,11 +100,11 @@ export function judgeWorkers(queues: readonly QueueFacts[], now: number): Health
   })
 }
 
-/** What waits in the task queues. */
+/** The tasks that wait in the task queues. */
 export function judgeBacklog(queues: readonly QueueFacts[]): HealthCheck {
   const known = queues.flatMap(({ name, type, backlog }) => (backlog ? [{ name, type, ...backlog }] : []))
   const details = known.map(({ name, type, tasks, ageMs }) => ({ name, type, tasks, ageMs }))
-  if (known.length === 0) return ok('backlog', { measured: 'this Temporal server does not report it' })
+  if (known.length === 0) return ok('backlog', { measured: 'this Temporal server does not report a backlog' })
   const waiting = known.filter(({ tasks }) => tasks > 0)
   const oldest = Math.max(0, ...waiting.map(({ ageMs }) => ageMs))
   const texts = waiting.map(
@@ -112,21 +112,20 @@ export function judgeBacklog(queues: readonly QueueFacts[]): HealthCheck {
   )
   const measured = waiting.length === 0 ? 'no task waits for a worker' : texts.join('; ')
   if (oldest < BACKLOG_MS.warn) return ok('backlog', { measured, details })
-  const advice = 'Start more workers, or look at what keeps the present ones busy.'
+  const advice = 'Start more workers, or check what keeps the current ones busy.'
   return (oldest < BACKLOG_MS.fail ? warn : fail)('backlog', { measured, advice, details })
 }
 
-/** Which agents are served, as far as their sessions tell. `now`: the local time. */
+/** Which agents are served, judging by their sessions. `now`: the local time. */
 export function judgeAgents(agents: readonly AgentActivity[], now: number): HealthCheck {
   const details = agents.map((agent) => ({ ...agent }))
   const unserved = agents.filter((agent) => agent.unserved > 0)
   if (unserved.length > 0) {
     const texts = unserved.map(
-      ({ agent, unserved: count, unservedSince }) =>
-        `${agent} is not (${count} session(s), for ${durationText(now - (unservedSince ?? now))})`,
+      ({ agent, unserved: count, unservedSince }) => `${agent} (${count} session(s), for ${durationText(now - (unservedSince ?? now))})`,
     )
-    const advice = 'Start a worker whose module exports the agent; its sessions continue by themselves.'
-    return fail('agents', { measured: `not every agent is served: ${named(texts)}`, advice, details })
+    const advice = 'Start a worker whose module exports the agent; its sessions then continue automatically.'
+    return fail('agents', { measured: `no worker serves ${named(texts)}`, advice, details })
   }
   if (agents.length === 0) return ok('agents', { measured: 'no session is active, and no model has answered within the hour' })
   const texts = agents.map(({ agent, answeredAt, active }) => {
@@ -145,18 +144,18 @@ export function judgeSessions(needs: StatusOverview['needs']): HealthCheck {
   return warn('sessions', { measured, advice: '`pawl status` lists them.', details })
 }
 
-/** Open sessions whose workflow gets no further. */
+/** Open sessions whose workflow is stuck. */
 export function judgeWorkflows(open: number, examined: number, heldUp: readonly { sessionId: string; waitsFor: string }[]): HealthCheck {
   const details = { open, examined, heldUp: heldUp.map((one) => ({ ...one })) }
   if (heldUp.length === 0) return ok('workflows', { measured: `${open} open, ${examined} examined, none held up`, details })
   return fail('workflows', {
     measured: `${open} open, ${heldUp.length} of ${examined} examined held up: ${named(heldUp.map(({ sessionId, waitsFor }) => `${sessionId} waits for ${waitsFor}`))}`,
-    advice: '`pawl status <session>` says more; the log of the workers has the reason for a step that fails again and again.',
+    advice: 'Run `pawl status <session>` for details. If a step keeps failing, the worker logs say why.',
     details,
   })
 }
 
-/** Whether workers store what happens. */
+/** Whether workers store the events of running sessions. */
 export function judgeStorage({ quiet, strayEvents, unprojected }: StorageFacts): HealthCheck {
   const parts = [
     ...(quiet.count > 0
@@ -170,7 +169,7 @@ export function judgeStorage({ quiet, strayEvents, unprojected }: StorageFacts):
     return ok('storage', { measured: 'no running session has been quiet for 5 minutes, no event was set aside', details })
   const advice =
     quiet.count > 0
-      ? '`pawl status <session>` says whether it is a long call, a missing worker or a failing flush.'
+      ? '`pawl status <session>` says whether the cause is a long call, a missing worker or a failing flush.'
       : 'Report them as a bug.'
   return warn('storage', { measured: parts.join('; '), advice, details })
 }

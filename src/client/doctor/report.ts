@@ -1,20 +1,20 @@
-// What a deployment's examination reports.
+// The report of a deployment's examination.
 import type { Json } from '../../session/json.ts'
 
-/** How bad a finding is: `fail` means that sessions stand still, or that data is not stored. */
+/** The severity of a finding. `warn`: a person should look. `fail`: sessions are stuck, or data is not being stored. */
 export type HealthLevel = 'ok' | 'warn' | 'fail'
 
 /** One finding. */
 export interface HealthCheck {
   /** What was examined, such as `clocks`. */
   check: string
-  /** How bad it is. */
+  /** The severity. */
   level: HealthLevel
-  /** What was measured, for people. */
+  /** What was measured, as text for people. */
   measured: string
-  /** What to do: one sentence or two; absent: nothing. */
+  /** What to do, in one or two sentences; absent: nothing. */
   advice?: string
-  /** The figures, for programs. */
+  /** The measurements, as data for programs. */
   details?: Json
 }
 
@@ -22,24 +22,24 @@ export interface HealthCheck {
 export interface HealthReport {
   /** Whether no check failed. */
   ok: boolean
-  /** The checks, in the order of their dependence: what could not be examined, because something before it failed, is missing. */
+  /** The checks, each after those that it depends on. A check that an earlier failure made impossible is left out. */
   checks: HealthCheck[]
 }
 
-/** How a finding is worded. */
+/** The content of a finding. */
 export type Finding = Pick<HealthCheck, 'measured' | 'advice' | 'details'>
 
-/** Nothing to do. */
+/** A finding that needs no action. */
 export function ok(check: string, finding: Finding): HealthCheck {
   return { check, level: 'ok', ...finding }
 }
 
-/** A person should look. */
+/** A finding that a person should look at. */
 export function warn(check: string, finding: Finding): HealthCheck {
   return { check, level: 'warn', ...finding }
 }
 
-/** Sessions stand still, or data is not stored. */
+/** A finding that sessions are stuck, or that data is not being stored. */
 export function fail(check: string, finding: Finding): HealthCheck {
   return { check, level: 'fail', ...finding }
 }

@@ -1,4 +1,4 @@
-// What `doctor` measures at Temporal: the server, its clock, who polls the task queues, and what waits in them.
+// What `doctor` measures on Temporal: the server, its clock, the pollers of the task queues, and their backlog.
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Client } from '@temporalio/client'
@@ -8,7 +8,7 @@ import { ownTaskQueue } from '../../session/protocol.ts'
 
 type Timestamp = temporal.api.taskqueue.v1.IPollerInfo['lastAccessTime']
 
-/** The server. */
+/** Facts about the server and the namespace. */
 export interface TemporalFacts {
   version: string
   namespace: string
@@ -16,7 +16,7 @@ export interface TemporalFacts {
   roundTripMs: number
 }
 
-/** A process that polls a task queue, or did within the last minutes. Times are milliseconds since 1970, by the server's clock. */
+/** A process that polls a task queue, or did so in the last few minutes. Times are milliseconds since 1970, by the server's clock. */
 export interface Poller {
   identity: string
   /** `pawl@<version>+<digest of the workflow code>`. */
@@ -24,19 +24,19 @@ export interface Poller {
   at: number
 }
 
-/** A task queue of one type. */
+/** A task queue for one type of task. */
 export interface QueueFacts {
   name: string
   type: 'workflow' | 'activity'
   pollers: Poller[]
-  /** Tasks that no worker has taken up; undefined: the server does not report it. */
+  /** Tasks that no worker has picked up yet; undefined: the server does not report them. */
   backlog: { tasks: number; ageMs: number } | undefined
 }
 
 const CALLS_MS = 10_000
 const TYPES = { workflow: 1, activity: 2 } as const
 
-/** The server, and the namespace. */
+/** Reads the facts about the server and the namespace. */
 export async function temporalFacts(client: Client): Promise<TemporalFacts> {
   const { namespace } = client.options
   const service = client.connection.workflowService
@@ -82,7 +82,7 @@ async function oneQueue(client: Client, name: string, type: QueueFacts['type']):
   }
 }
 
-/** A task queue of no worker. */
+/** A task queue that no worker polls. */
 const CLOCK_QUEUE = 'pawl:clock'
 /** The server refuses shorter polls. */
 const POLL_MS = 5_000
@@ -90,8 +90,8 @@ const LOOKS = 20
 const LOOK_EVERY_MS = 50
 
 /**
- * The server's time, and the local time then. No call tells it; but the server notes when a poll arrived, so this polls a task queue of its own
- * for a moment. The answer is right to within the time of a call.
+ * The server's time, and the local time at that moment. No call returns the server's time, but the server records when a poll arrived, so
+ * this briefly polls a task queue of its own. The result is accurate to within the duration of one call.
  */
 export async function temporalClock(client: Client): Promise<{ theirs: number; ours: number } | undefined> {
   const { namespace } = client.options

@@ -1,4 +1,4 @@
-// Asking over sessions: lists by page, sums, and the feed, from the side store alone.
+// Queries over sessions, from the side store alone: paged lists, sums, and the feed.
 import type { SessionEvent, Target } from '../../session/events.ts'
 import type { MemoryBlock } from '../../session/memory.ts'
 import type { MemoryVersion } from '../../session/memory-history.ts'
@@ -59,64 +59,64 @@ import type { ConnectOptions } from '../connect-options.ts'
 import { defined } from '../../session/defined.ts'
 
 /**
- * What can be asked of the side store, over all sessions. It shows what is stored: usually milliseconds behind.
- * All of it rejects with `InvalidOption` (`invalid_option`, `invalid_cursor`) and `StoreError` (`no_store`, `store_unavailable`, …);
- * what is asked of one session that the store does not know, with `SessionNotFound`.
+ * Queries of the side store over all sessions. They show what is stored, which is usually milliseconds behind.
+ * All of them reject with `InvalidOption` (`invalid_option`, `invalid_cursor`) and `StoreError` (`no_store`, `store_unavailable`, …);
+ * queries about one session that the store does not know reject with `SessionNotFound`.
  */
 export interface Asking {
   /** Sessions as rows of the side store. */
   readonly sessions: {
-    /** Sessions by creation, the newest first. */
+    /** Sessions by creation time, newest first. */
     list(options?: SessionListOptions): List<ListedSession>
     /** One session. @throws SessionNotFound `session_not_found`. */
     get(sessionId: string): Promise<ListedSession>
   }
-  /** The open sessions: those that need a person first, then those that are stuck, then the others; and how many there are. */
+  /** The open sessions and their number: those that need a person first, then those that are stuck, then the others. */
   overview(options?: OverviewOptions): Promise<StatusOverview>
   /** The transcript of a session in order; messages that no turn has taken yet come last. */
   messages(options: SessionRowsOptions): List<ListedMessage>
-  /** The checkpoints of a session, the newest first; `archivedSeq` says which lie in a past that was left. */
+  /** The checkpoints of a session, newest first; `archivedSeq` marks those in a past that the session went back behind. */
   checkpoints(options: SessionRowsOptions): List<ListedCheckpoint>
-  /** Failed attempts, and failures of whole runs (without `attempt`), the newest first. */
+  /** Failed attempts, and failures of whole runs (without `attempt`), newest first. */
   errors(options?: ErrorListOptions): List<ListedError>
-  /** Statistics of failures: error rate by agent, failures that repeat, what recoveries led to, and time in error. */
+  /** Failure statistics: error rate by agent, repeated failures, outcomes of recoveries, and time in error. */
   failures(options?: FailureOptions): Promise<FailureReport>
-  /** Tool calls by when the model asked for them, the newest first. */
+  /** Tool calls by the time the model requested them, newest first. */
   toolCalls(options?: ToolCallListOptions): List<ListedToolCall>
   /** Calls that wait for a person or a client. */
   readonly pending: {
-    /** The inbox: calls that wait for somebody, those that have waited longest first. */
+    /** The inbox: calls that wait for a person or a client, longest wait first. */
     list(options?: PendingListOptions): List<ListedPending>
   }
-  /** Tokens and US dollars, added up: days (UTC) the newest first, all else the dearest first. */
+  /** Total tokens and US dollars: days (UTC) newest first, all other groups highest cost first. */
   usage(options: UsageOptions): List<UsageSum>
-  /** The events of all sessions, each at least once, none skipped, those of one session in order. What a fork inherited is not repeated. */
+  /** The events of all sessions: each at least once, none skipped, in order within a session. Events a fork inherited are not repeated. */
   events(options?: FeedOptions): AsyncIterable<FeedEvent>
 }
 
-/** What can be asked of one session. */
+/** Queries about one session. */
 export interface SessionAsking {
-  /** All checkpoints, the newest first. */
+  /** All checkpoints, newest first. */
   checkpoints(): Promise<ListedCheckpoint[]>
   /** The newest checkpoint that the session has not gone back behind; null: there is none. */
   latestCheckpoint(): Promise<ListedCheckpoint | null>
-  /** The summaries that replaced parts of the conversation for the model, in order; also those that a rollback has left behind. */
+  /** The summaries that replaced parts of the conversation for the model, in order, including those that a rollback discarded. */
   compactions(): Promise<ListedCompaction[]>
-  /** All tool calls, in the order in which the model asked for them. */
+  /** All tool calls, in the order in which the model requested them. */
   toolCalls(): Promise<ListedToolCall[]>
   /** All failed attempts and runs, in the order in which they happened. */
   errors(): Promise<ListedError[]>
-  /** What was taken out of the transcript, by rolling back, restarting and pruning: never deleted. */
+  /** Messages removed from the transcript by a rollback, a restart or pruning; only `erase` and `archiveRetention` of `prune` delete them. */
   archivedMessages(): Promise<ArchivedMessage[]>
 }
 
-/** What a store of its own can be asked, with no Temporal at hand. */
+/** Queries of a store that was opened on its own, without Temporal. */
 export interface StoreAsking extends Asking {
   session(sessionId: string): SessionAsking & StoredSession
   close(): Promise<void>
 }
 
-/** What the side store alone can tell of one session. */
+/** What the side store alone knows about one session. */
 export interface StoredSession {
   messagesUpTo(target: Target): Promise<MessageRow[]>
   status(): Promise<SessionReport>
@@ -129,11 +129,11 @@ export interface StoredSession {
 
 const PAGE_LIMIT = 1_000
 
-/** Asks a store; without one everything rejects with `no_store`. */
+/** Queries of a store; without a store, every query rejects with `no_store`. */
 export function askingOf(store: Store | undefined): Asking {
   const lists = () => storeOr(store).lists
 
-  /** A list of one session, which must exist. */
+  /** A list that belongs to one session, which must exist. */
   function ofSession<T>(name: string, options: SessionRowsOptions, read: (sessionId: string, paging: Paging) => Promise<Rows<T>>): List<T> {
     return listOf(() => {
       const session = sessionOption(options)
@@ -185,7 +185,7 @@ export function askingOf(store: Store | undefined): Asking {
   }
 }
 
-/** Asks a store about one session. */
+/** Queries of a store about one session. */
 export function sessionAskingOf(store: Store | undefined, sessionId: string): SessionAsking {
   const asking = askingOf(store)
   const lists = () => storeOr(store).lists
@@ -216,11 +216,11 @@ export function sessionAskingOf(store: Store | undefined, sessionId: string): Se
   }
 }
 
-/** Where the side store is, and who is told of it. */
+/** Where the side store is, and which callbacks report on it. */
 export type AskingOptions = Pick<ConnectOptions, 'schema' | 'logger' | 'onWait'> & { postgres?: string }
 
 /**
- * Asks the side store alone; opened on first use.
+ * Queries of the side store alone, which is opened on first use.
  * @throws StoreError `no_store`, `invalid_store_options`, `invalid_postgres_url`.
  */
 export function openAsking(options: AskingOptions = {}): StoreAsking {
@@ -258,12 +258,12 @@ export async function transcriptOf(
   events: readonly SessionEvent[],
   target: Target,
 ): Promise<MessageRow[]> {
-  // One that was pruned is known, and has none left.
+  // A pruned session is still known, but has no events.
   if (events.length === 0 && !(await store?.head(sessionId))) throw new SessionNotFound(sessionId, { where: 'store' })
   return transcriptAt(await withValues(store, sessionId, events), target)
 }
 
-/** What was read, unless it is nothing because there is no such session. */
+/** Returns what was read; an empty result rejects if the session does not exist. */
 async function existing<T extends Rows<unknown> | unknown[] | null>(store: Store, sessionId: string, reading: Promise<T>): Promise<T> {
   const read = await reading
   const items = Array.isArray(read) ? read : (read?.items ?? [])
@@ -279,6 +279,6 @@ function storeOr(store: Store | undefined): Store {
 function noStore(): StoreError {
   return new StoreError(
     'no_store',
-    'This client has no side store to ask: set DATABASE_URL, run `pawl dev` in this folder, or give Pawl.connect({ postgres }) the workers’ own.',
+    'This client has no side store: set DATABASE_URL, run `pawl dev` in this folder, or pass the workers’ `postgres` to Pawl.connect().',
   )
 }

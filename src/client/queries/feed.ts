@@ -1,4 +1,4 @@
-// The feed: the events of all sessions, each with a cursor to go on from. At least once, and none is skipped.
+// The feed: the events of all sessions, each with a cursor to resume from. Each event is delivered at least once, and none is skipped.
 import type { FeedFilter, FeedItem, Key } from '../../store/read/lists/index.ts'
 import { StoreError, type Store } from '../../store/index.ts'
 import { startBell } from '../session/bell.ts'
@@ -8,15 +8,15 @@ import { defined } from '../../session/defined.ts'
 
 /** An event of the feed. */
 export interface FeedEvent extends FeedItem {
-  /** Keep it once the event was dealt with, and give it as `after` to go on. Good with any other options. */
+  /** Store it once the event is processed, and pass it as `after` to resume. Valid with any other options. */
   cursor: string
 }
 
 const TAG = 'feed'
-/** Without a notification the store is asked this often; so it is while it is away. */
+/** How often the store is polled if no notification arrives, and while it is unavailable. */
 const POLL_MS = 1_000
 
-/** The events behind `after`, in the order in which their transactions began; of one session in `seq` order. */
+/** The events after `after`, in the order in which their transactions began; events of one session are in `seq` order. */
 export async function* readFeed(store: Store, options: FeedOptions): AsyncGenerator<FeedEvent> {
   const { types, agent, idPrefix, after, follow = false, signal = new AbortController().signal } = options
   const filter: FeedFilter = { ...(types && { types }), ...defined({ agent, idPrefix }) }

@@ -1,4 +1,4 @@
-// Options of lists, checked where they come in: a misspelt one is refused, not left out.
+// Options of lists, validated on entry: a misspelt option is refused, not ignored.
 import { z } from 'zod'
 import { EVENT_TYPES } from '../../session/event-types.ts'
 import type { EventType, SessionStatus, ToolCallStatus } from '../../session/events.ts'
@@ -17,138 +17,138 @@ import type {
 import { checkOptions, integer, oneOf, options, text, where } from '../../options/check.ts'
 import { defined } from '../../session/defined.ts'
 
-/** A moment: a date, milliseconds since 1970, or ISO text. */
+/** A moment: a `Date`, milliseconds since 1970, or ISO text. */
 export type Moment = Date | number | string
 
-/** A span of time: from `since` on, before `until`. */
+/** A span of time: from `since`, inclusive, to `until`, exclusive. */
 export interface SpanOptions {
-  /** From then on. Default: from the beginning. */
+  /** Start of the span, inclusive. Default: the beginning. */
   since?: Moment
-  /** Before then. Default: without end. */
+  /** End of the span, exclusive. Default: no end. */
   until?: Moment
 }
 
-/** How much of a list a page has, and where it begins. */
+/** The size of a page, and where it begins. */
 export interface PageOptions {
-  /** Items a page, 1 to 1,000. Default 50. */
+  /** Items per page, 1 to 1,000. Default: 50. */
   limit?: number
-  /** Of the page before. */
+  /** The cursor of the previous page. Default: none; the first page. */
   cursor?: string | undefined
 }
 
-/** Which sessions: by when they were created. */
+/** Which sessions to list; the span is that of their creation. */
 export interface SessionListOptions extends SpanOptions, PageOptions {
-  /** In one of these states. Default: any. */
+  /** Sessions with this status, or one of these. Default: any. */
   status?: SessionStatus | SessionStatus[]
   /** Only sessions that are paused, or only those that are not. Default: both. */
   paused?: boolean
-  /** With this agent. Default: any. */
+  /** Sessions with this agent. Default: any. */
   agent?: string
   /** Sessions that have this tag. */
   tag?: string
   /** Sessions that have all of these tags. */
   tags?: string[]
-  /** Of sessions whose id begins with this, such as the ids of one tenant. Default: any. */
+  /** Limits the result to sessions whose id begins with this, such as those of one tenant. Default: any. */
   idPrefix?: string
 }
 
-/** Of a list that belongs to one session. */
+/** Options of a list that belongs to one session. */
 export interface SessionRowsOptions extends PageOptions {
   /** The session's id. Required. */
   session: string
 }
 
-/** Which errors. */
+/** Which errors to list. */
 export interface ErrorListOptions extends SpanOptions, PageOptions {
-  /** Id of one session. Default: all. */
+  /** The id of one session. Default: all sessions. */
   session?: string
-  /** `model`, `tool:<name>`, `run` or `checkpoint`. */
+  /** Where the error occurred: `model`, `tool:<name>`, `run` or `checkpoint`. Default: anywhere. */
   context?: string
-  /** Of sessions whose id begins with this, such as the ids of one tenant. Default: any. */
+  /** Limits the result to sessions whose id begins with this, such as those of one tenant. Default: any. */
   idPrefix?: string
 }
 
-/** Which open sessions an overview has. */
+/** Which open sessions an overview lists. */
 export interface OverviewOptions {
-  /** Sessions that are listed, 1 to 1,000. Default 50. */
+  /** How many sessions are listed, 1 to 1,000. Default: 50. */
   limit?: number
-  /** Of this agent. Default: all. */
+  /** Limits the result to this agent. Default: all. */
   agent?: string
-  /** Of sessions whose id begins with this, such as the ids of one tenant. Default: any. */
+  /** Limits the result to sessions whose id begins with this, such as those of one tenant. Default: any. */
   idPrefix?: string
 }
 
-/** Which failures are counted. */
+/** Which failures to count. */
 export interface FailureOptions extends SpanOptions {
-  /** From then on. Default: the last 24 hours. */
+  /** Start of the span, inclusive. Default: 24 hours ago. */
   since?: Moment
-  /** Of this agent. Default: all. */
+  /** Limits the result to this agent. Default: all. */
   agent?: string
-  /** Of sessions whose id begins with this, such as the ids of one tenant. Default: any. */
+  /** Limits the result to sessions whose id begins with this, such as those of one tenant. Default: any. */
   idPrefix?: string
 }
 
-/** Which tool calls: by when the model asked for them. */
+/** Which tool calls to list; the span is that of the model's requests for them. */
 export interface ToolCallListOptions extends SpanOptions, PageOptions {
-  /** Id of one session. Default: all. */
+  /** The id of one session. Default: all sessions. */
   session?: string
-  /** In one of these states. Default: any. */
+  /** Calls with this status, or one of these. Default: any. */
   status?: ToolCallStatus | ToolCallStatus[]
-  /** Of this tool. Default: any. */
+  /** Calls of this tool. Default: any. */
   tool?: string
-  /** With this idempotency key: the call that had the effect, and the calls that were answered from it. Default: any. */
+  /** Calls with this idempotency key: the one that had the effect, and those that were answered from it. Default: any. */
   key?: string
-  /** Whose effect has this id in the outside world, such as a refund's id. Default: any. */
+  /** Calls whose effect has this id in the outside world, such as a refund's id. Default: any. */
   effectId?: string
-  /** Of sessions whose id begins with this, such as the ids of one tenant. Default: any. */
+  /** Limits the result to sessions whose id begins with this, such as those of one tenant. Default: any. */
   idPrefix?: string
 }
 
-/** Which calls that wait for somebody. */
+/** Which pending calls to list. A pending call waits for a person or a client. */
 export interface PendingListOptions extends PageOptions {
-  /** For what they wait. Default: anything. */
+  /** What the calls wait for. Default: anything. */
   kind?: PendingKind | PendingKind[]
-  /** Of sessions with this agent. Default: any. */
+  /** Calls of sessions with this agent. Default: any. */
   agent?: string
-  /** Of sessions that have this tag. */
+  /** Calls of sessions that have this tag. */
   tag?: string
-  /** Of sessions that have all of these tags. */
+  /** Calls of sessions that have all of these tags. */
   tags?: string[]
-  /** Id of one session. Default: all. */
+  /** The id of one session. Default: all sessions. */
   session?: string
-  /** Of sessions whose id begins with this, such as the ids of one tenant. Default: any. */
+  /** Limits the result to sessions whose id begins with this, such as those of one tenant. Default: any. */
   idPrefix?: string
 }
 
-/** Which usage, and by what it is added up. */
+/** Which usage to sum up, and how to group it. */
 export interface UsageOptions extends SpanOptions, PageOptions {
-  /** What it is added up by. Required. */
+  /** What the usage is grouped by. Required. */
   by: UsageBy
-  /** Id of one session. Default: all. */
+  /** The id of one session. Default: all sessions. */
   session?: string
-  /** Of sessions whose id begins with this, such as the ids of one tenant. Default: any. */
+  /** Limits the result to sessions whose id begins with this, such as those of one tenant. Default: any. */
   idPrefix?: string
 }
 
-/** Which events of the feed. */
+/** Which events the feed yields. */
 export interface FeedOptions {
-  /** Default: all. */
+  /** Events of these types. Default: all. */
   types?: EventType[]
-  /** Of sessions with this agent only. */
+  /** Events of sessions with this agent. Default: any. */
   agent?: string
-  /** The cursor of the last event that was dealt with. Default: from the first event that the store has. */
+  /** The cursor of the last event that was processed. Default: none; the feed begins with the first stored event. */
   after?: string | undefined
-  /** Goes on with events as they are stored, until `signal` aborts. Default false: ends when there are no more. */
+  /** Continues with new events as they are stored, until `signal` aborts. Default: false; the feed ends after the last stored event. */
   follow?: boolean
   /** Ends the feed. Default: none. */
   signal?: AbortSignal
-  /** Of sessions whose id begins with this, such as the ids of one tenant. Default: any. */
+  /** Limits the result to sessions whose id begins with this, such as those of one tenant. Default: any. */
   idPrefix?: string
 }
 
-/** What a session's status can be. */
+/** All statuses of a session. */
 export const STATUSES = ['idle', 'running', 'waiting', 'error', 'closed'] as const satisfies SessionStatus[]
-/** What may have become of a tool call. */
+/** All statuses of a tool call. */
 export const CALL_STATUSES = [
   'issued',
   'running',
@@ -161,16 +161,16 @@ export const CALL_STATUSES = [
   'replayed',
   'skipped',
 ] as const satisfies ToolCallStatus[]
-/** For what a call may wait. */
+/** What a call can wait for. */
 export const PENDING_KINDS = ['approval', 'client', 'unknown'] as const satisfies PendingKind[]
-/** What usage is summed by. */
+/** What usage can be grouped by. */
 export const SUMS = ['agent', 'day', 'model', 'session'] as const satisfies UsageBy[]
 const DEFAULT_LIMIT = 50
 const MAX_LIMIT = 1_000
 const DAY_MS = 86_400_000
 
 const someText = text()
-/** Postgres knows no year before -4713, and its ISO text none beyond four digits. */
+/** Postgres supports no year before -4713, and its ISO text no year with more than four digits. */
 const moment = z
   .unknown()
   .transform(dateOf)
@@ -185,10 +185,10 @@ export const TAGS = {
   tag: someText.optional(),
   tags: where<string[]>(
     (value) => Array.isArray(value) && value.length > 0 && value.every(isText),
-    'a list of texts that are not empty',
+    'a non-empty list of non-empty strings',
   ).optional(),
 }
-/** Options of a span of time. */
+/** Options that limit the time span. */
 export const SPAN = { since: moment.optional(), until: moment.optional() }
 const PAGE = { limit: integer(1, MAX_LIMIT).optional(), cursor: someText.optional() }
 
@@ -234,64 +234,64 @@ const FEED = options({
   signal: where<AbortSignal>((value) => value instanceof AbortSignal, 'an AbortSignal').optional(),
 })
 
-/** Which sessions. @throws InvalidOption `invalid_option`; so do all of these. */
+/** The filter of a list of sessions. @throws InvalidOption `invalid_option`; so do the functions below. */
 export function sessionFilter(given: unknown = {}): SessionFilter {
   const { since, until, status, paused, agent, tag, tags, idPrefix } = checkOptions(SESSIONS, given)
   return defined({ idPrefix, since, until, status, paused, agent, tags: tagsOf(tag, tags) })
 }
 
-/** The session that a list is of. */
+/** The session that a list belongs to. */
 export function sessionOption(given: unknown = {}): string {
   return checkOptions(SESSION_ROWS, given).session
 }
 
-/** Which errors. */
+/** The filter of a list of errors. */
 export function errorFilter(given: unknown = {}): ErrorFilter {
   const { since, until, session, context, idPrefix } = checkOptions(ERRORS, given)
   return defined({ idPrefix, since, until, session, context })
 }
 
-/** Which open sessions. */
+/** The filter of an overview. */
 export function overviewFilter(given: unknown = {}): OverviewFilter {
   const { limit = DEFAULT_LIMIT, agent, idPrefix } = checkOptions(OVERVIEW, given)
   return { limit, ...defined({ idPrefix, agent }) }
 }
 
-/** Which failures. */
+/** The filter of failure statistics. */
 export function failureFilter(given: unknown = {}): FailureFilter {
   const { since = new Date(Date.now() - DAY_MS), until, agent, idPrefix } = checkOptions(FAILURES, given)
   return { since, ...defined({ idPrefix, until, agent }) }
 }
 
-/** Which tool calls. */
+/** The filter of a list of tool calls. */
 export function toolCallFilter(given: unknown = {}): ToolCallFilter {
   const { since, until, session, status, tool, key, effectId, idPrefix } = checkOptions(TOOL_CALLS, given)
   return defined({ idPrefix, since, until, session, status, tool, key, effectId })
 }
 
-/** Which calls that wait. */
+/** The filter of a list of pending calls. */
 export function pendingFilter(given: unknown = {}): PendingFilter {
   const { kind, agent, tag, tags, session, idPrefix } = checkOptions(PENDING, given)
   return defined({ idPrefix, kind: kind && [...new Set(kind)].sort(), agent, tags: tagsOf(tag, tags), session })
 }
 
-/** Which usage. */
+/** The filter and the grouping of usage. */
 export function usageFilter(given: unknown = {}): UsageFilter {
   const { by, since, until, session, idPrefix } = checkOptions(USAGE, given)
   return { by, ...defined({ idPrefix, since, until, session }) }
 }
 
-/** Which events of the feed. */
+/** The validated options of the feed. */
 export function feedOptions(given: unknown = {}): FeedOptions {
   return defined(checkOptions(FEED, given))
 }
 
-/** Where a page begins, and how many items it has; of options that were checked. */
+/** The size and the cursor of a page, from validated options. */
 export function paging({ limit = DEFAULT_LIMIT, cursor }: PageOptions = {}): { limit: number; cursor: string | undefined } {
   return { limit, cursor }
 }
 
-/** The same as the store takes it. */
+/** The same in the form that the store accepts. */
 export function pagingAt(limit: number, after: Paging['after']): Paging {
   return { limit, ...(after && { after }) }
 }
@@ -310,11 +310,11 @@ function dateOf(value: unknown): unknown {
   return value instanceof Date || typeof value === 'number' || typeof value === 'string' ? new Date(value) : value
 }
 
-/** One of these, or some of them as a list. */
+/** One of these values, or a list of them; read as a list. */
 function someOf<T extends string>(among: readonly T[]) {
   const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : [value])
   return where<T | T[]>(
     (value) => listOf(value).length > 0 && listOf(value).every((one) => among.includes(one as T)),
-    `one or some of ${among.join(', ')}`,
+    `one or more of ${among.join(', ')}`,
   ).transform((value) => listOf(value) as T[])
 }

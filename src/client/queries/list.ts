@@ -1,4 +1,4 @@
-// A list as a backend gets it: one page when it is awaited, all pages when it is iterated; its cursor is opaque.
+// A list for backends: one page if awaited, all pages if iterated. Its cursor is opaque.
 import { shortHash } from '../../session/digest.ts'
 import type { Key, Rows } from '../../store/read/lists/index.ts'
 import { InvalidOption } from '../../options/errors.ts'
@@ -7,23 +7,23 @@ import { InvalidOption } from '../../options/errors.ts'
 export interface Page<T> {
   /** The items of this page. */
   items: T[]
-  /** Give it as `cursor`, with the same other options, for the next page; absent on the last one. */
+  /** Pass it as `cursor`, with the same other options, to get the next page; absent on the last page. */
   cursor?: string
 }
 
-/** A list: `await` gives the page at `cursor`, `for await` all items from there on, page by page. */
+/** A list: `await` returns the page at `cursor`; `for await` yields all items from there on, page by page. */
 export interface List<T> extends PromiseLike<Page<T>>, AsyncIterable<T> {}
 
 /** What a list reads. */
 export interface Reading<T> {
-  /** Which list with which filter: a cursor is good for the same one only. */
+  /** The list, and with `filter` the query: a cursor is valid only for the same query. */
   name: string
   filter: object
   cursor: string | undefined
   read(after: Key | undefined): Promise<Rows<T>>
 }
 
-/** The list of what `prepare` says; that is asked once, when the list is first read. */
+/** The list that `prepare` describes. `prepare` is called for each `await` or iteration, when it starts. */
 export function listOf<T>(prepare: () => Reading<T>): List<T> {
   async function page(reading: Reading<T>, cursor: string | undefined): Promise<Page<T>> {
     const tag = shortHash(`${reading.name} ${JSON.stringify(reading.filter)}`)
@@ -35,7 +35,7 @@ export function listOf<T>(prepare: () => Reading<T>): List<T> {
     return page(reading, reading.cursor)
   }
   return {
-    // oxlint-disable-next-line unicorn/no-thenable -- to be awaited is what it is for
+    // oxlint-disable-next-line unicorn/no-thenable -- a list is meant to be awaited
     then: (resolve, reject) => first().then(resolve, reject),
     async *[Symbol.asyncIterator]() {
       const reading = prepare()
@@ -49,17 +49,17 @@ export function listOf<T>(prepare: () => Reading<T>): List<T> {
   }
 }
 
-/** The text of a place in a list. */
+/** The cursor for a position in a list. */
 export function cursorOf(key: Key, tag: string): string {
   return Buffer.from(JSON.stringify([tag, ...key])).toString('base64url')
 }
 
-/** The place that a cursor's text means. @throws InvalidOption `invalid_cursor`. */
+/** The position that a cursor names. @throws InvalidOption `invalid_cursor`. */
 export function keyOf(cursor: string, tag: string): Key {
   const [found, ...key] = partsOf(cursor)
   if (found === tag) return key
   throw new InvalidOption(
-    `${JSON.stringify(cursor).slice(0, 80)} is not a cursor of this list with these options: give the one of its last page, or none to begin.`,
+    `${JSON.stringify(cursor).slice(0, 80)} is not a cursor of this list with these options. Pass its latest cursor, or none to begin.`,
     { code: 'invalid_cursor' },
   )
 }

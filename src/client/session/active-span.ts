@@ -4,7 +4,7 @@
 const REGISTERED = Symbol.for('opentelemetry.js.api.1')
 const INVALID = /^0+$/
 
-/** Its `traceparent`; undefined without one. Loads OpenTelemetry's API only if the application has set it up. */
+/** The active span's `traceparent`; undefined without an active span. Loads OpenTelemetry's API only if the application has set it up. */
 export async function activeTraceparent(): Promise<string | undefined> {
   if (!(REGISTERED in globalThis)) return undefined
   const { context, trace } = await import('@opentelemetry/api')

@@ -1,6 +1,6 @@
-// What a reader waits on between two looks: a notification, a timer, or the end.
+// What a reader waits on between two looks: a notification, a timer, or an abort.
 
-/** Something to wait for: rung by a notification, a timer, or the end. */
+/** Something to wait for: rung by a notification, a timer, or the signal's abort. */
 export function startBell(signal: AbortSignal): { ring: () => void; wait(ms: number): Promise<void>; close(): void } {
   let rung = false
   let wake: (() => void) | undefined

@@ -28,7 +28,7 @@ export interface SessionBudget {
   assumed: number
   /** What is set aside for the model call in progress; null if Temporal cannot be asked. */
   reserved: number | null
-  /** What is left, without what is set aside; negative if more was spent than the limit. */
+  /** What is left after what is spent and set aside; negative if that exceeds the limit. */
   left: number
 }
 
@@ -59,9 +59,9 @@ function budgetsOf(state: SessionState, reserved: Reserved | null): SessionBudge
   }))
 }
 
-/** What the heartbeats of the model call in progress say; null if the server does not answer. */
 const MODEL_ACTIVITIES: ReadonlySet<string> = new Set(['callModel', 'compact'])
 
+/** What is reserved, from the heartbeats of the model call in progress; null if the server does not answer. */
 async function readReserved({ client, sessionId }: EventSource): Promise<Reserved | null> {
   const none = { tokens: 0, usd: 0 }
   try {

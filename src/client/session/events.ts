@@ -1,4 +1,4 @@
-// A session's events as a backend reads them: from the store, and, where that is away or behind, from the workflow itself.
+// A session's events as a backend reads them: from the store or, if that is unreachable or behind, from the workflow itself.
 import type { Client } from '@temporalio/client'
 import { queryEvents } from '../../connect/events-query.ts'
 import type { SessionEvent } from '../../session/events.ts'
@@ -10,7 +10,7 @@ import { whyUnavailable } from './hold-ups.ts'
 import { inTime } from './in-time.ts'
 import { messageRowsOf } from './message-rows.ts'
 
-/** Where events are read. */
+/** Where events are read from. */
 export interface EventSource {
   sessionId: string
   client: Client
@@ -18,23 +18,23 @@ export interface EventSource {
 }
 
 const QUERY_TIMEOUT_MS = 5_000
-/** How often a follower polls the store without a notification, */
+/** How often a follower polls the store if no notifications arrive. */
 const POLL_STORE_MS = 1_000
-/** … and if notifications of other sessions arrive: then polling only has to replace one that was lost. */
+/** How often it polls if notifications of other sessions arrive: polling then only has to replace one that was lost. */
 const POLL_TALKING_STORE_MS = 5_000
 export const TALKS_WITHIN_MS = 10_000
 /** How long a follower waits for the store before it asks the workflow. */
 export const STORE_PATIENCE_MS = 1_000
-/** How often the workflow is asked while the store is away. */
+/** How often the workflow is asked while the store is unreachable. */
 const POLL_WORKFLOW_MS = 250
-/** A store that says nothing may be behind: then the workflow is asked too, less and less often. Each query costs as much as a turn. */
+/** A silent store may be behind: the workflow is then asked too, but less and less often, because a query costs as much as a turn. */
 const DOUBT_STORE_AFTER_MS = 2_000
 /** Notifications of other sessions show that workers write to the store: this session may simply have no new events. */
 const DOUBT_TALKING_STORE_AFTER_MS = 10_000
 const DOUBT_AT_MOST_MS = 30_000
 
 /**
- * The events above `after` that can be had now.
+ * The events above `after` that are available now.
  * @throws SessionNotFound, and SessionUnavailable if neither the store nor the workflow can say whether there are any.
  */
 export async function readEvents(source: EventSource, after: number): Promise<SessionEvent[]> {
@@ -43,13 +43,13 @@ export async function readEvents(source: EventSource, after: number): Promise<Se
   try {
     return await queryLive(source, after)
   } catch (failed) {
-    // The store has all that there is of a session whose workflow is gone.
+    // If the session's workflow no longer exists, the store has all its events.
     if (stored.rows && (await readStored(source, async (store) => store.head(source.sessionId))).rows) return stored.rows
     throw await whyUnavailable(source, { failed, storeError: stored.error })
   }
 }
 
-/** All messages, as rows of the store's. @throws SessionNotFound, SessionUnavailable. */
+/** All messages, as rows of the store. @throws SessionNotFound, SessionUnavailable. */
 export async function readMessages(source: EventSource): Promise<MessageRow[]> {
   const { sessionId } = source
   const stored = await readStored(source, async (store) => {
@@ -64,7 +64,7 @@ export async function readMessages(source: EventSource): Promise<MessageRow[]> {
   }
 }
 
-/** All events above `after` that can be had now. */
+/** All events above `after` that are available now. */
 export async function* allEvents(source: EventSource, after = 0): AsyncGenerator<SessionEvent> {
   for (let cursor = after; ; ) {
     const page = await readEvents(source, cursor)
@@ -75,18 +75,18 @@ export async function* allEvents(source: EventSource, after = 0): AsyncGenerator
   }
 }
 
-/** A look at the store: the events above `after`, and more where a follower wants it. */
+/** The result of a look at the store: the events above `after`, and whatever else a follower wants. */
 export interface Looked {
   events: SessionEvent[]
-  /** There is more to be read at once. */
+  /** There is more to read immediately. */
   more?: boolean
   /** The longest wait until the next look. */
   withinMs?: number
 }
 
 /**
- * Reads the store for a follower, whom one that hangs must not hold up: a read that takes long is left to end by itself, and until then
- * the store counts as away. Undefined: it is, or there is none.
+ * Reads the store for a follower, which a hanging store must not hold up: a slow read is left to end by itself, and until then the store
+ * counts as unreachable. Undefined: the store is unreachable, or there is none.
  */
 function impatientReader<L>(source: EventSource, look: (store: Store) => Promise<L>): () => Promise<L | undefined> {
   let slow = false
@@ -101,7 +101,7 @@ function impatientReader<L>(source: EventSource, look: (store: Store) => Promise
   }
 }
 
-/** What the store has; nothing without a store, and why not if it is away. */
+/** What the store has: nothing without a store, and the error if it is unreachable. */
 async function readStored<T>({ store }: EventSource, read: (store: Store) => Promise<T>): Promise<{ rows?: T; error?: unknown }> {
   try {
     return store ? { rows: await read(store) } : {}
@@ -119,7 +119,7 @@ async function queryLive({ client, sessionId }: EventSource, after: number): Pro
     const { found, page } = await queryExecution(client, sessionId, executionId, after, upTo)
     events.unshift(...found)
     if (page.base.seq <= after || page.previous === undefined) return events
-    // What lies before this execution is asked of the one before it.
+    // The previous execution has the events before this one's.
     executionId = page.previous
     upTo = page.base.seq
   }
@@ -143,8 +143,8 @@ async function queryExecution(
 }
 
 /**
- * The events above `after` as they come, all that are known at a time (later events may change what one means), until `signal` aborts. A
- * follower of `news` gets the steps of a run together with the next news, or after a few seconds.
+ * The events above `after` as they arrive, in batches of all that are known (later events may change what one means), until `signal`
+ * aborts. A follower of `news` receives the steps of a run together with the next news, or after a few seconds.
  */
 export async function* followBatches(
   source: EventSource,
@@ -157,17 +157,17 @@ export async function* followBatches(
   for await (const { events } of follow(source, { after, signal, bells: [which ?? 'everything'], look })) yield events
 }
 
-/** What a follower wants to know, and of what it is told at once. */
+/** What a follower reads, and which notifications make it look at once. */
 export interface Following<L extends Looked> {
   after: number
   signal: AbortSignal
   bells: readonly Watched[]
   look(store: Store, after: number): Promise<L>
-  /** Whether a look without events has something for the follower. Default: it has not. */
+  /** Whether a look without events has something for the follower. Default: it does not. */
   hasMore?(looked: L): boolean
 }
 
-/** Looks at the store, or where that is away or behind at the workflow, as often as there may be something new. */
+/** Looks at the store, or at the workflow if the store is unreachable or behind, whenever there may be something new. */
 export async function* follow<L extends Looked>(
   source: EventSource,
   { after, signal, bells, look, hasMore }: Following<L>,

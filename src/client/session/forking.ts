@@ -1,4 +1,4 @@
-// Forks: a new session that begins with another one's past.
+// Forks: a new session that begins with another session's past.
 import { randomUUID } from 'node:crypto'
 import { WorkflowExecutionAlreadyStartedError, WorkflowNotFoundError } from '@temporalio/client'
 import { nextDigest } from '../../session/digest.ts'
@@ -10,11 +10,11 @@ import { InvalidMessage, RequestRefused, SessionNotFound } from '../errors.ts'
 import type { ForkOptions } from '../types.ts'
 import { defined } from '../../session/defined.ts'
 
-/** Forks `asked`'s session; gives the new session's id. `events`: all that are known of it, oldest first. */
+/** Forks the session of `asked` and returns the new session's id. `events`: all its known events, oldest first. */
 export async function fork(asked: Asked, options: ForkOptions, events: () => AsyncIterable<SessionEvent>): Promise<string> {
   const { id = randomUUID(), keys = 'carried', tags, by } = options
   if (!isSessionId(id))
-    throw new InvalidMessage('invalid_session_id', `${JSON.stringify(id)} is no session id: use 1 to 200 of [A-Za-z0-9._:/@-].`)
+    throw new InvalidMessage('invalid_session_id', `${JSON.stringify(id)} is not a valid session id: use 1 to 200 of [A-Za-z0-9._:/@-].`)
   const target = targetOf(options)
   const { toSeq: seq, digest } = await forkPoint(asked, target, options, events)
   const start: SessionStart = {
@@ -27,7 +27,7 @@ export async function fork(asked: Asked, options: ForkOptions, events: () => Asy
     await refusable(id, () => startFor(asked, UPDATES.resume, [], start, 'FAIL'))
   } catch (cause) {
     if (!isTaken(cause)) throw cause
-    throw new RequestRefused('session_exists', `There is a session "${id}" already: give the fork another id.`, { cause })
+    throw new RequestRefused('session_exists', `A session "${id}" already exists: choose another id for the fork.`, { cause })
   }
   return id
 }
@@ -37,7 +37,7 @@ function isTaken(error: unknown): boolean {
   return error instanceof Error && error.cause !== undefined && isTaken(error.cause)
 }
 
-/** The target among options; none is the head. @throws RequestRefused `invalid_target`. */
+/** The target in the options; undefined: the head. @throws RequestRefused `invalid_target`. */
 export function targetOf({ checkpoint, message, run }: Partial<Record<'checkpoint' | 'message' | 'run', unknown>>): Target | undefined {
   if (checkpoint === undefined && message === undefined && run === undefined) return undefined
   try {
@@ -47,7 +47,7 @@ export function targetOf({ checkpoint, message, run }: Partial<Record<'checkpoin
   }
 }
 
-/** Where the fork begins: said by the workflow, which stops its run for it, or, if it has closed, found among the events. */
+/** Where the fork begins. The workflow answers, and interrupts its run first; if it has closed, the events are searched instead. */
 async function forkPoint(
   asked: Asked,
   target: Target | undefined,

@@ -1,4 +1,4 @@
-// What keeps a session from answering, as Temporal itself knows it: with no worker to ask, and no Postgres.
+// What keeps a session from answering, according to Temporal alone, without a worker or Postgres.
 import { type Client, type WorkflowExecutionDescription, WorkflowNotFoundError } from '@temporalio/client'
 import { onTemporal } from '../../connect/deadline.ts'
 import { workflowIdOf } from '../../session/protocol.ts'
@@ -7,13 +7,13 @@ import { SessionNotFound, SessionUnavailable } from '../errors.ts'
 import { msOf, pendingStepsOf } from './pending-steps.ts'
 import { defined } from '../../session/defined.ts'
 
-/** Why an open session does not get further. */
+/** Why an open session makes no progress. */
 export interface HoldUp {
   /** For people, such as `a worker on task queue "pawl"`. */
   waitsFor: string
   /** What to do about it: a sentence. */
   advice: string
-  /** A worker is at it: no reason to give up. */
+  /** A worker is working on it: no reason to give up. */
   passing?: true
   /** Since when, in milliseconds since 1970, if the server says so. */
   since?: number
@@ -22,14 +22,14 @@ export interface HoldUp {
 /** An open session, what holds it up, if anything does, and its pending steps; a closed one is not open. */
 export type Standing = { open: false } | { open: true; taskQueue: string; holdUp?: HoldUp; steps: PendingStep[] }
 
-/** A worker usually takes a step up within milliseconds. */
+/** A worker usually picks up a step within milliseconds. */
 const TAKEN_UP_WITHIN_MS = 2_000
-/** The server's word for a workflow task that no worker has taken up. */
+/** The server's state for a workflow task that no worker has picked up. */
 const SCHEDULED = 1
 /** How long a request waits for a session that is held up by something that may last. */
 const HELD_UP_MS = 30_000
 
-/** How the newest execution of a session stands. @throws WorkflowNotFoundError, ConnectError. */
+/** The state of a session's newest execution. @throws WorkflowNotFoundError, ConnectError. */
 export async function standingOf(client: Client, sessionId: string): Promise<Standing> {
   const description = await onTemporal(client, () => client.workflow.getHandle(workflowIdOf(sessionId)).describe())
   const { status, taskQueue } = description
@@ -38,44 +38,44 @@ export async function standingOf(client: Client, sessionId: string): Promise<Sta
   return { open: true, taskQueue, ...(holdUp && { holdUp }), steps: pendingStepsOf(description) }
 }
 
-/** What holds it up, unless that has only just begun. */
+/** What holds it up, unless that has just begun or a worker is working on it. */
 export function lastingHoldUp({ holdUp }: { holdUp?: HoldUp }): HoldUp | undefined {
   const { since = 0, passing } = holdUp ?? {}
   return passing || Date.now() - since < TAKEN_UP_WITHIN_MS ? undefined : holdUp
 }
 
-/** No worker has taken it up, or none could carry it out. */
+/** No worker picked it up, or none could carry it out. */
 function noWorkerOn(taskQueue: string): HoldUp {
   return { waitsFor: `a worker on task queue "${taskQueue}"`, advice: 'Start one, or check the queue’s name.' }
 }
 
-/** The error of a session that is held up; undefined: by what is not known. */
+/** The error for a session that is held up. `holdUp` undefined: the cause is not known. */
 function heldUp(sessionId: string, holdUp: HoldUp | undefined, cause?: unknown): SessionUnavailable {
   if (!holdUp) return new SessionUnavailable(sessionId, { what: 'is being opened', advice: 'Ask again.', cause })
   const { waitsFor, advice } = holdUp
   return new SessionUnavailable(sessionId, {
     what: `waits for ${waitsFor}`,
-    advice: `${advice} What was sent to it is kept.`,
+    advice: `${advice} What you sent to it is kept.`,
     waitsFor,
     cause,
   })
 }
 
-/** What holds a session up, looked at now and then. */
+/** What holds a session up, checked from time to time. */
 export interface HoldUps {
   look(): Promise<HoldUp | undefined>
   /** Rejects when it has been held up for too long. */
   tooLong: Promise<never>
 }
 
-/** Watches a session that was asked something. */
+/** Watches a session that was sent a request. */
 export function watchHoldUps(client: Client, sessionId: string): HoldUps {
   let since: number | undefined
   let giveUp: (why: SessionUnavailable) => void = () => {}
   const tooLong = new Promise<never>((_, reject) => {
     giveUp = reject
   })
-  // When the answer comes first, this is not awaited.
+  // If the answer comes first, nothing awaits this promise.
   tooLong.catch(() => undefined)
   return {
     tooLong,
@@ -90,8 +90,8 @@ export function watchHoldUps(client: Client, sessionId: string): HoldUps {
 }
 
 /**
- * Why a session could not be read, made an error. `failed`: what its workflow was asked and failed with, absent if it is still being
- * opened; `storeError`: why the store could not say either.
+ * The error that says why a session could not be read. `failed`: the error of the query to its workflow, absent if it is still being
+ * opened; `storeError`: why the store could not answer either.
  */
 export async function whyUnavailable(
   { client, sessionId }: { client: Client; sessionId: string },
@@ -104,13 +104,13 @@ export async function whyUnavailable(
   }
   const unknown = 'error' in standing ? standing.error : failed
   if (storeError !== undefined) return unreadable(sessionId, storeError)
-  // One that closed without having opened was started for a request, and found that no such session exists.
+  // A workflow that closed before it opened the session was started for a request, and found that no such session exists.
   if (unknown === undefined || unknown instanceof WorkflowNotFoundError) return new SessionNotFound(sessionId, { cause: unknown })
   if ('error' in standing) return unreadable(sessionId, unknown)
-  return new SessionUnavailable(sessionId, { what: 'has closed, and no worker has read its history in time', cause: unknown })
+  return new SessionUnavailable(sessionId, { what: 'has closed, and no worker read its history in time', cause: unknown })
 }
 
-/** Before the worker has said why Postgres does not answer it: why it did not answer us. */
+/** Until the worker says why Postgres does not answer it: why Postgres did not answer us. */
 function becauseOf(storeError: unknown, holdUp: HoldUp | undefined): HoldUp | undefined {
   if (!holdUp?.passing || !(storeError instanceof Error)) return holdUp
   return waitingForPast(storeError)
@@ -119,7 +119,7 @@ function becauseOf(storeError: unknown, holdUp: HoldUp | undefined): HoldUp | un
 function waitingForPast({ message }: { message: string }): HoldUp {
   return {
     waitsFor: `Postgres, which holds its past (${firstSentenceOf(message)})`,
-    advice: 'It continues by itself. The first message of a session that cannot have a past need not wait: send it with { isNew: true }.',
+    advice: 'It continues by itself. A session that cannot have a past need not wait: send its first message with { isNew: true }.',
   }
 }
 
@@ -128,7 +128,7 @@ function unreadable(sessionId: string, cause: unknown): SessionUnavailable {
   return new SessionUnavailable(sessionId, { what: `cannot be read${reason}`, advice: 'Ask again later.', cause })
 }
 
-/** The session's past, or that of the one it is forked from, is being read by a worker. */
+/** A worker is reading the session's past, or that of the session it was forked from. */
 function loadingPast({ raw, taskQueue }: WorkflowExecutionDescription): HoldUp | undefined {
   const loading = raw.pendingActivities?.find(({ activityType }) => activityType?.name?.startsWith('load'))
   if (!loading) return undefined
@@ -138,12 +138,12 @@ function loadingPast({ raw, taskQueue }: WorkflowExecutionDescription): HoldUp |
   return { waitsFor: 'Postgres, which holds its past', advice: 'Ask again.', passing: true }
 }
 
-/** What a failure's message says after that, it says to others. */
+/** The rest of a failure's message is meant for other readers. */
 function firstSentenceOf(text: string): string {
   return (text.split(/\.\s+(?=[A-Z])/, 1)[0] ?? text).replace(/\.$/, '')
 }
 
-/** A task that no worker has taken up, or that none has completed. */
+/** A task that no worker has picked up, or that none has completed. */
 function waitingTask({ raw, taskQueue }: WorkflowExecutionDescription): HoldUp | undefined {
   const { pendingWorkflowTask: task } = raw
   const attempt = Number(task?.attempt ?? 1)
@@ -151,7 +151,7 @@ function waitingTask({ raw, taskQueue }: WorkflowExecutionDescription): HoldUp |
   if (attempt > 1) {
     return {
       waitsFor: `a worker on task queue "${taskQueue}" that completes its next step (attempt ${attempt})`,
-      advice: 'The log of its workers says why none has.',
+      advice: 'The workers’ log says why none has completed it.',
       ...since,
     }
   }

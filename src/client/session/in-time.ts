@@ -1,6 +1,6 @@
-// Waiting for something that may come too late to be of use.
+// Waiting for something that may arrive too late to be of use.
 
-/** What `work` gives, or undefined if it takes longer. */
+/** The result of `work`, or undefined if it takes longer than `ms`. */
 export async function inTime<T>(work: Promise<T>, ms: number): Promise<T | undefined> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<undefined>((resolve) => {

@@ -1,4 +1,4 @@
-// Messages too large for a signal: their content goes to the side store, and the signal says where it lies.
+// Messages too large for a signal: their content goes to the side store, and the signal refers to it.
 import { BLOB_THRESHOLD_BYTES, blobOf, placeholderOf, withBlob } from '../../session/blobs.ts'
 import { type UserBlock, textOf } from '../../session/content.ts'
 import type { SessionEvent } from '../../session/events.ts'
@@ -11,14 +11,14 @@ import { type Store, StoreError } from '../../store/index.ts'
 import { InvalidMessage } from '../errors.ts'
 import { inTime } from './in-time.ts'
 
-/** Bytes of JSON that a message's content may have where there is a side store. */
+/** Maximum bytes of JSON of a message's content if there is a side store. */
 const MAX_LARGE_MESSAGE_BYTES = 20_000_000
 /** Content that a signal can carry does not wait longer than this for the store. */
 const QUICK_MS = 2_000
 
 /**
- * The message as it is to be signalled: checked, and its content in the store if it is large.
- * @throws InvalidMessage with the refusal's code, `message_too_large`; StoreError `store_unavailable`; nothing was recorded then.
+ * The message to signal: checked, and with its content in the store if it is large.
+ * @throws InvalidMessage with the refusal's code, `message_too_large`; StoreError `store_unavailable`. Nothing was recorded then.
  */
 export async function signalOf(store: Store | undefined, sessionId: string, message: MessageSignal): Promise<MessageSignal> {
   const checked = checkMessage(message)
@@ -50,7 +50,7 @@ async function keepLarge(store: Store | undefined, sessionId: string, blob: Blob
   if (!store) {
     throw new InvalidMessage(
       'message_too_large',
-      `The message has ${blob.ref.bytes} bytes of JSON, and without a side store the limit is ${MAX_MESSAGE_BYTES}: give Pawl.connect the \`postgres\` of the workers.`,
+      `The message has ${blob.ref.bytes} bytes of JSON, and without a side store the limit is ${MAX_MESSAGE_BYTES}: pass the workers' \`postgres\` to Pawl.connect.`,
     )
   }
   try {
@@ -59,13 +59,13 @@ async function keepLarge(store: Store | undefined, sessionId: string, blob: Blob
     const why = cause instanceof StoreError ? cause.message : String(cause)
     throw new StoreError(
       'store_unavailable',
-      `The message has ${blob.ref.bytes} bytes of JSON; more than ${MAX_MESSAGE_BYTES} go to the side store first, which refused. ${why} Nothing was recorded: send it again later.`,
+      `The message has ${blob.ref.bytes} bytes of JSON; more than ${MAX_MESSAGE_BYTES} must go to the side store first, and that failed. ${why} Nothing was recorded: send it again later.`,
       { cause },
     )
   }
 }
 
-/** Whether the store took it at once; a signal can carry it, too. */
+/** Whether the store accepted it quickly; if not, the signal carries it. */
 async function keptQuickly(store: Store | undefined, sessionId: string, blob: Blob): Promise<boolean> {
   if (!store) return false
   const put = store.blobs.put(sessionId, blob).then(
@@ -76,7 +76,7 @@ async function keptQuickly(store: Store | undefined, sessionId: string, blob: Bl
 }
 
 /**
- * Checks what a session is started with: it is carried along for as long as the session lives.
+ * Checks a session's context and tags, which it carries for as long as it lives.
  * @throws InvalidMessage `invalid_context`, `invalid_tags`.
  */
 export function checkStart({ context, tags }: { context?: unknown; tags?: unknown }): void {
@@ -86,7 +86,7 @@ export function checkStart({ context, tags }: { context?: unknown; tags?: unknow
   if (wrongTags !== undefined) throw new InvalidMessage('invalid_tags', wrongTags)
 }
 
-/** The events with their large values put back in; where the store has them not, or is away, a placeholder stands. */
+/** The events with their large values put back in; a placeholder remains if the store lacks a value or is unreachable. */
 export async function withValues(store: Store | undefined, sessionId: string, events: readonly SessionEvent[]): Promise<SessionEvent[]> {
   const refs = events.flatMap((event) => blobOf(event) ?? [])
   if (!store || refs.length === 0) return [...events]
@@ -113,12 +113,12 @@ function put(texts: ReadonlyMap<string, string>, event: SessionEvent): SessionEv
   return json === undefined ? event : withBlob(event, JSON.parse(json) as Json)
 }
 
-/** A large value of the session by its sha256: JSON text. Null: it is not, or no more, there. @throws StoreError. */
+/** A large value of the session by its sha256: JSON text. Null: it is not, or no longer, there. @throws StoreError. */
 export async function readBlob(store: Store | undefined, sessionId: string, sha256: string): Promise<string | null> {
   if (!store) throw noStore()
   return (await store.blobs.get(sessionId, [{ sha256, bytes: 0 }])).get(sha256) ?? null
 }
 
 function noStore(): StoreError {
-  return new StoreError('no_store', 'This client has no side store to ask: set DATABASE_URL, or give Pawl.connect({ postgres }).')
+  return new StoreError('no_store', 'This client has no side store: set DATABASE_URL, or pass `postgres` to Pawl.connect.')
 }

@@ -1,14 +1,14 @@
-// The rows of `messages` from events, for when the store that keeps them is away.
+// The rows of `messages`, built from events, for when the store that keeps them is unreachable.
 import { answerIdOf, resultsIdOf, type SessionEvent } from '../../session/events.ts'
 import { addToTranscript, answersLeftAfter, emptyTranscript } from '../../session/transcript.ts'
 import type { MessageRow } from '../../store/rows.ts'
 
-/** The messages of a session, as the store would give them; messages that no turn has taken come last. */
+/** The messages of a session, as the store would return them; messages that no turn has taken come last. */
 export function messageRowsOf(events: Iterable<SessionEvent>): MessageRow[] {
   const transcript = emptyTranscript()
   const received = new Map<string, MessageRow>()
   let rows: MessageRow[] = []
-  /** Of the newest answer: an answer comes before its results. */
+  /** The place of the newest answer: an answer comes before its results. */
   let place = { run: 0, turn: 0 }
 
   for (const event of events) {
@@ -40,13 +40,13 @@ export function messageRowsOf(events: Iterable<SessionEvent>): MessageRow[] {
       continue
     }
     const taken = event.type === 'turn_started' ? [...event.takes] : []
-    // A restart, or a way back, takes messages out of the transcript again.
+    // A restart or a rollback takes messages out of the transcript again.
     if (transcript.messages.length < before)
       for (const row of rows.splice(transcript.messages.length))
         if (row.kind === 'user') received.set(row.messageId, { ...row, run: null, turn: null })
     if (event.type === 'model_completed') place = { run: event.run, turn: event.turn }
     const kind = event.type === 'model_completed' ? 'assistant' : 'tool_results'
-    // Results that were still missing are closed by the turn that follows: they are the turn's before.
+    // The next turn closes results that were still missing; they belong to the turn before it.
     if (transcript.messages.length > before + taken.length) {
       const at = kind === 'assistant' ? before : resultsIndex(rows, place)
       const message = transcript.messages[at]
@@ -61,7 +61,7 @@ export function messageRowsOf(events: Iterable<SessionEvent>): MessageRow[] {
       if (row) rows.push({ ...row, run: event.run, turn: event.turn })
     }
   }
-  // What was left behind waits for nobody.
+  // Archived messages no longer wait for a turn.
   const waiting = [...received.values()].filter((row) => transcript.waiting.has(row.messageId))
   return [...rows, ...waiting.sort((a, b) => a.seq - b.seq)]
 }

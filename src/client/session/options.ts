@@ -1,4 +1,4 @@
-// Options of a session, of its messages and of waiting for its runs, checked where they come in.
+// Options of a session, of its messages and of waiting for its runs, checked when they are passed in.
 import { z } from 'zod'
 import { checkOptions, duration, options, text, where } from '../../options/check.ts'
 import { defined } from '../../session/defined.ts'
@@ -8,7 +8,7 @@ import { isTraceparent } from '../../session/traceparent.ts'
 import type { SendOptions } from '../types.ts'
 import { checkSaid } from './said.ts'
 
-/** How a session is opened. */
+/** The checked options for opening a session. */
 export interface Opening {
   /** The agent's name. */
   agent?: string
@@ -20,7 +20,7 @@ export interface Opening {
 
 const nameOf = (agent: unknown): unknown => (typeof agent === 'object' ? (agent as { name?: unknown } | null)?.name : agent)
 
-/** Context and tags are checked with the message that opens the session, for which it has codes of its own. */
+/** Context and tags are checked with the message that opens the session: their errors have their own codes. */
 const SESSION = options({
   agent: where<string | { name: string }>(
     (agent) => isAgentName(nameOf(agent)),
@@ -33,7 +33,7 @@ const SESSION = options({
   notServedAfter: duration({ example: '2m' }).optional(),
 })
 
-/** How the session is opened. @throws InvalidOption. */
+/** Checks the options for opening a session. @throws InvalidOption. */
 export function checkSession(given: unknown = {}): Opening {
   const { agent, context, tags, taskQueue, idleTimeout: idleTimeoutMs, notServedAfter: notServedAfterMs } = checkOptions(SESSION, given)
   return {
@@ -49,7 +49,7 @@ export function checkSession(given: unknown = {}): Opening {
 
 const flag = where<boolean>((value) => typeof value === 'boolean', 'true or false').optional()
 
-/** Id and metadata are checked with the message, and `by` as everywhere. */
+/** Id and metadata are checked with the message, and `by` as in all requests. */
 const SEND = options({
   messageId: z.unknown().optional(),
   metadata: z.unknown().optional(),
@@ -63,7 +63,7 @@ const SEND = options({
   interrupt: flag,
 })
 
-/** What is said of a message. @throws InvalidOption. */
+/** Checks the options of a message. @throws InvalidOption. */
 export function checkSend(given: unknown = {}): Omit<SendOptions, 'deadline'> & { deadlineMs?: number } {
   const { deadline: deadlineMs, ...sent } = checkSaid(checkOptions(SEND, given))
   return { ...(sent as SendOptions), ...defined({ deadlineMs }) }
@@ -74,7 +74,7 @@ const WAIT = options({
   signal: where<AbortSignal>((value) => value instanceof AbortSignal, 'an AbortSignal').optional(),
 })
 
-/** How long a run is waited for. @throws InvalidOption. */
+/** Checks the options for waiting for a run. @throws InvalidOption. */
 export function checkWait(given: unknown = {}): { timeoutMs: number | undefined; signal: AbortSignal | undefined } {
   const { timeout: timeoutMs, signal } = checkOptions(WAIT, given)
   return { timeoutMs, signal }

@@ -5,7 +5,7 @@ import type { MessageRow } from '../../store/rows.ts'
 import { RequestRefused } from '../errors.ts'
 import { messageRowsOf } from './message-rows.ts'
 
-/** All events of a session, page by page: `read` gives those above a `seq`, none when there are no more. */
+/** All events of a session, page by page: `read` returns those above a `seq`, and none at the end. */
 export async function readAll(read: (after: number) => Promise<SessionEvent[]>): Promise<SessionEvent[]> {
   const all: SessionEvent[] = []
   for (;;) {
@@ -16,8 +16,8 @@ export async function readAll(read: (after: number) => Promise<SessionEvent[]>):
 }
 
 /**
- * The messages of the transcript as they stood at `target`, also in a past that the session has left since.
- * `events` are all of the session's.
+ * The messages of the transcript as they were at `target`, also in an archived past.
+ * `events`: all of the session's.
  * @throws RequestRefused `checkpoint_not_found`, `message_not_found`, `run_not_found`, `invalid_target`.
  */
 export function transcriptAt(events: readonly SessionEvent[], target: Target): MessageRow[] {
@@ -27,7 +27,7 @@ export function transcriptAt(events: readonly SessionEvent[], target: Target): M
 }
 
 function seqOf(events: readonly SessionEvent[], target: Target): number {
-  // Only the place is asked for here, so what its digest is does not matter.
+  // Only the place matters here, so the digest can be empty.
   const entries = events.map((event) => ({ event, digest: '' }))
   try {
     return locate(entries, checkTarget(target), { archived: true }).seq

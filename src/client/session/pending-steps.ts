@@ -1,13 +1,13 @@
-// The steps of a session that Temporal has pending, as its description of the workflow tells of them.
+// The pending steps of a session, from Temporal's description of its workflow.
 import type { WorkflowExecutionDescription } from '@temporalio/client'
 import type { PendingStep } from '../../session/waits.ts'
 import { defined } from '../../session/defined.ts'
 
-/** A worker usually takes a step up within milliseconds. */
+/** A worker usually picks up a step within milliseconds. */
 const TAKEN_UP_WITHIN_MS = 2_000
-/** The server's word for a step that a worker has. */
+/** The server's state for a step that a worker has. */
 const STARTED = 2
-/** A model is asked for summaries, too. */
+/** Summaries are model calls, too. */
 const STEPS: Readonly<Record<string, PendingStep['step']>> = {
   callModel: 'model',
   compact: 'model',
@@ -37,7 +37,7 @@ function heldUpStep({ lastFailure, nextAttemptScheduleTime }: PendingActivity, s
   return { heldUp: { for: isServed ? 'next_attempt' : 'worker', ...defined({ reason, until }) } }
 }
 
-/** A time of the server's, in milliseconds since 1970. */
+/** A server's timestamp in milliseconds since 1970. */
 export function msOf(time: PendingActivity['scheduledTime']): number | undefined {
   return time?.seconds == null ? undefined : Number(time.seconds) * 1_000 + Math.trunc((time.nanos ?? 0) / 1_000_000)
 }

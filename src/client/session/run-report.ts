@@ -30,7 +30,7 @@ export interface ReportedCall {
   tool: string
   /** The tool's effect. */
   effect: string
-  /** How the call stands. */
+  /** The call's status. */
   status: ToolCallStatus | 'requested' | 'awaiting_resolution'
   /** Attempts so far. */
   attempts: number
@@ -38,7 +38,7 @@ export interface ReportedCall {
   effectId: string | null
   /** The idempotency key; null: a read, or not known. */
   key: string | null
-  /** The call whose result it was given instead of being executed. */
+  /** The call whose result it received instead of being executed. */
   replayOf: string | null
   /** Why it failed, or why its outcome is unknown. */
   error: { code: string; message: string } | null
@@ -50,13 +50,13 @@ export interface ReportedCall {
 export interface ReportedTurn {
   /** Number of the turn within the run, from 1. */
   turn: number
-  /** The model that answered; null: it has not. */
+  /** The model that answered; null: none did. */
   model: string | null
-  /** When it answered, in milliseconds since 1970. */
+  /** When it answered, in milliseconds since 1970; null: none did. */
   answeredAt: number | null
   /** Failed attempts of the model call. */
   failedAttempts: ReportedAttempt[]
-  /** Whether a recovery or a rollback has taken the turn out of the transcript. */
+  /** Whether a recovery or a rollback removed the turn from the transcript. */
   archived: boolean
   /** Its calls. */
   calls: ReportedCall[]
@@ -68,11 +68,11 @@ export interface RunReport {
   sessionId: string
   /** Number of the run within the session, from 1. */
   run: number
-  /** How it stands. `left`: a recovery, a rollback or a new message has ended it. */
+  /** The run's status. `left`: a recovery, a rollback or a new message ended it. */
   status: 'running' | 'waiting' | 'failed' | 'completed' | 'interrupted' | 'left'
   /** When it began, in milliseconds since 1970. */
   startedAt: number
-  /** When it ended, in milliseconds since 1970; null: it has not, or was left. */
+  /** When it ended, in milliseconds since 1970; null: it has not ended, or is `left`. */
   endedAt: number | null
   /** The turns, oldest first; without the side store, only the newest one. */
   turns: ReportedTurn[]
@@ -80,7 +80,7 @@ export interface RunReport {
   error: SessionError | null
   /** What each strategy would keep and redo, the suggested one first; empty unless the run has failed. */
   previews: RecoveryPreview[]
-  /** Why the side store could not be asked for the run's calls; absent: it was. */
+  /** Why the run's calls could not be read from the side store; absent: no error occurred. */
   storeError?: string
 }
 
@@ -114,7 +114,7 @@ export async function readRunReport(
   }
 }
 
-/** Without a client, the side store alone is asked. */
+/** Without a client, only the side store is asked. */
 async function stateOf({
   client,
   store,
@@ -187,8 +187,8 @@ function attemptsIn(failures: readonly ListedError[], isMeant: (failure: ListedE
 }
 
 /**
- * The state knows more than the store: calls that are not issued yet and, where the store is away, all calls of the newest answer. That is
- * the answer of the turn before while the model is asked for the next one.
+ * The state knows more than the store: calls that are not issued yet and, if the store is unreachable, all calls of the newest answer.
+ * While the model is asked for the next answer, the newest one is that of the turn before.
  */
 function addCurrent(turns: ReportedTurn[], { turn, answerTurn, calls }: RunState): void {
   const reported = new Map(turns.flatMap((one) => one.calls.map((call) => [call.callId, call])))
@@ -201,7 +201,7 @@ function addCurrent(turns: ReportedTurn[], { turn, answerTurn, calls }: RunState
   if (turn > 0) turnIn(turns, turn)
 }
 
-/** The turn of that number, which no later one is before. */
+/** The turn with that number, which is added in order if it is missing. */
 function turnIn(turns: ReportedTurn[], turn: number): ReportedTurn {
   const known = turns.find((one) => one.turn === turn)
   if (known) return known

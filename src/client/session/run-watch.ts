@@ -16,17 +16,17 @@ export type RunEnd = Exclude<RunSettled, RunWaiting>
 
 /** Watches for one message's run. */
 export interface RunWatch {
-  /** Takes the next events; gives how the run has settled, once it has, and the event that says so. */
+  /** Accepts the next events; returns how the run settled, once it has, and the `seq` of the event that says so. */
   take(events: readonly SessionEvent[]): { settled: RunEnd; seq: number } | undefined
-  /** Whether, by the events so far, the run waits for somebody; by `state`, where one is given. */
+  /** What the run waits for a person or a client to do, by the events so far or by `state`; undefined: it does not wait. */
   waiting(state?: SessionState): RunWaiting | undefined
   /** The run's number; undefined: no run has taken the message yet. */
   run(): number | undefined
-  /** How the run stands by the events so far: a sentence. */
+  /** Where the run is, by the events so far: a sentence. */
   standing(): string
 }
 
-/** Before the first event that is watched: what came earlier is of no matter here. */
+/** Replaces what came before the first watched event, which does not matter here. */
 const BEFORE = {
   v: 1,
   seq: 0,
@@ -39,7 +39,7 @@ const BEFORE = {
   coreVersion: 1,
 } as const
 
-/** The state, with the calls that it could not hold as the events tell of them. */
+/** The state, completed from the events with the calls that it had no room for. */
 function withCallsOf({ current: told }: SessionState, state: SessionState): SessionState {
   const { current } = state
   if (!current?.leftOut) return state
@@ -54,7 +54,7 @@ function withCallsOf({ current: told }: SessionState, state: SessionState): Sess
 export function watchRun(messageId: string): RunWatch {
   let run: number | undefined
   let receivedAt: number | undefined
-  /** The newest completed call: a run whose last call gave its output names it. */
+  /** The newest completed call: a run whose last call returned its output names it. */
   let completed: { callId: string; value: Json | undefined } | undefined
   let answer: { content: AssistantBlock[]; model: string } = { content: [], model: '' }
   const watched = initialState({ ...BEFORE, tags: [] })
@@ -66,12 +66,12 @@ export function watchRun(messageId: string): RunWatch {
         const settled = settledBy(event)
         foldIn(event)
         if (settled) end ??= { settled, seq: event.seq }
-        // A run that is started again from its messages has not settled after all.
+        // A run that a recovery continues or restarts has not settled after all.
         else if (event.type === 'recovery_started' && event.run === run && event.strategy !== 'abandon') {
           end = undefined
           if (event.strategy === 'restart_run') run = undefined
         }
-        // It is answered again, or was sent again after it had been archived.
+        // The message is answered again, or was sent again after it had been archived.
         else if (isSaidAgain(event)) end = run = undefined
       }
       return end
@@ -91,7 +91,7 @@ export function watchRun(messageId: string): RunWatch {
   function standing(): string {
     const { status, error, current, paused } = watched
     if (run === undefined && receivedAt === undefined) {
-      return 'No event of the message has come yet: session.state() says what the session waits for.'
+      return 'No event for the message has arrived yet: session.state() says what the session waits for.'
     }
     if (paused?.code === 'budget_assumed') return `The session is paused: ${paused.reason ?? 'its budget may be exhausted.'}`
     if (paused) return `The session is paused${paused.by === undefined ? '' : ` by ${paused.by}`}: unpause it.`
@@ -101,7 +101,7 @@ export function watchRun(messageId: string): RunWatch {
   }
 
   function foldIn(event: SessionEvent): void {
-    // The run that took the message in began before it came.
+    // The run that took the message began before the message arrived.
     if (event.type === 'turn_started' && event.run === run && !watched.current) {
       apply(watched, { v: 1, seq: event.seq, at: event.at, type: 'run_started', run: event.run, messageId })
     }
@@ -116,14 +116,14 @@ export function watchRun(messageId: string): RunWatch {
         if (event.messageId === messageId) receivedAt ??= event.seq
         return undefined
       case 'rolled_back':
-        // It waited for its turn when the session went back: no run takes it any more.
+        // The message waited for its turn when the session went back: no run will take it.
         if (run !== undefined || receivedAt === undefined || event.keepsRun || receivedAt > event.upToSeq) return undefined
-        return { status: 'rejected', code: 'rolled_back', reason: 'The session went back before the message had its turn; it is archived.' }
+        return { status: 'rejected', code: 'rolled_back', reason: 'A rollback archived the message before its turn came: send it again.' }
       case 'run_started':
         if (event.messageId === messageId) run = event.run
         return undefined
       case 'turn_started':
-        // A message that came while a run was going on belongs to the run that took it in.
+        // A message that arrived during a run belongs to the run that took it.
         if (event.takes.includes(messageId)) run = event.run
         return undefined
       case 'model_completed':
@@ -154,7 +154,7 @@ export function watchRun(messageId: string): RunWatch {
   }
 }
 
-/** When pawl tries again. */
+/** When pawl retries. */
 function nextIn({ nextAttemptAt }: SessionError): string {
-  return nextAttemptAt === undefined ? '' : ` (tried again by itself at ${new Date(nextAttemptAt).toISOString()})`
+  return nextAttemptAt === undefined ? '' : ` (pawl retries it at ${new Date(nextAttemptAt).toISOString()})`
 }

@@ -1,4 +1,4 @@
-// A run as a backend holds it: by the message that belongs to it.
+// The handle of a run, identified by a message that belongs to it.
 import type { SessionEvent } from '../../session/events.ts'
 import { QUERIES, type Unopened, workflowIdOf } from '../../session/protocol.ts'
 import type { SessionState } from '../../session/state.ts'
@@ -18,10 +18,10 @@ const QUERY_TIMEOUT_MS = 5_000
 export function runHandle(source: EventSource, messageId: string, after?: number): RunHandle {
   const { sessionId, store } = source
 
-  /** Where the message's events begin: before its own event, or, while it is not stored, at what is stored now. */
+  /** The `seq` after which the message's events begin: before its own event or, while that is not stored, the newest stored event. */
   let begun = after
   async function begin(): Promise<number> {
-    // Found once, the place stays: a rollback takes the message out of the transcript.
+    // Looked up only once: a rollback takes the message out of the transcript.
     begun ??= await locate()
     return begun
   }
@@ -54,7 +54,7 @@ export function runHandle(source: EventSource, messageId: string, after?: number
     }
   }
 
-  /** How the run ends, or what `look` says when it has taken in what is known by now. */
+  /** How the run ends, or the first result of `look`, which is called after each batch of events. */
   async function settle<T>(
     options: WaitOptions | undefined,
     look: (watch: RunWatch) => Promise<T | undefined>,
@@ -76,7 +76,7 @@ export function runHandle(source: EventSource, messageId: string, after?: number
       throw signal.reason
     }
     try {
-      // A look at a server that hangs takes longer than the caller may want to wait.
+      // A query to a hanging server may take longer than the caller wants to wait.
       return await Promise.race([follow(), aborted(signal)])
     } finally {
       clearTimeout(timer)
@@ -84,7 +84,7 @@ export function runHandle(source: EventSource, messageId: string, after?: number
     }
   }
 
-  /** Whether the run waits for somebody. The store may not know yet of what somebody has just said: the workflow does. */
+  /** Whether the run waits for a person or a client. The store may lack a decision or an answer that just arrived; the workflow has it. */
   async function stillWaiting(watch: RunWatch): Promise<RunWaiting | undefined> {
     const waiting = watch.waiting()
     if (!waiting) return undefined
@@ -95,7 +95,7 @@ export function runHandle(source: EventSource, messageId: string, after?: number
       )
       if ('v' in state) return watch.waiting(state)
     } catch {
-      // No workflow, or no worker to ask: nothing has been said since.
+      // No workflow, or no worker to ask: no decision or answer has been accepted since.
     }
     return waiting
   }

@@ -1,9 +1,9 @@
-// What a request says, checked before it is sent: the session would cut what is too long.
+// Texts and limits of a request, checked before it is sent: the session would cut off text that is too long.
 import type { Budget } from '../../session/spend.ts'
 import { textProblem } from '../../session/texts.ts'
 import { RequestRefused } from '../errors.ts'
 
-/** The request itself. @throws RequestRefused `invalid_request` for a `by`, `reason` or `note` that is too long. */
+/** Returns the request unchanged. @throws RequestRefused `invalid_request` for a `by`, `reason` or `note` that is too long. */
 export function checkSaid<R extends { by?: unknown; reason?: unknown; note?: unknown }>(request: R): R {
   for (const kind of ['by', 'reason', 'note'] as const) {
     const problem = textProblem(request[kind], kind)
@@ -12,12 +12,15 @@ export function checkSaid<R extends { by?: unknown; reason?: unknown; note?: unk
   return request
 }
 
-/** The limits of a `raise`. JSON has no word for NaN: the session could not say what is wrong. @throws RequestRefused `invalid_raise`. */
+/**
+ * Returns the limits of a `raise`. JSON cannot express NaN, so the session could not say what is wrong.
+ * @throws RequestRefused `invalid_raise`.
+ */
 export function checkRaise<R extends Budget>(limits: R): R {
   const { maxUsd, maxTotalTokens } = limits
   const wrong = Object.entries({ maxUsd, maxTotalTokens }).find(
     ([, value]) => value !== undefined && !(typeof value === 'number' && value > 0),
   )
-  if (wrong) throw new RequestRefused('invalid_raise', `${wrong[0]} is ${String(wrong[1])}: give a number above 0.`)
+  if (wrong) throw new RequestRefused('invalid_raise', `${wrong[0]} is ${String(wrong[1])}: pass a number above 0.`)
   return limits
 }

@@ -1,4 +1,4 @@
-// A session as a backend holds it.
+// The handle of a session.
 import { randomUUID } from 'node:crypto'
 import { type Client, WorkflowNotFoundError } from '@temporalio/client'
 import type { Slice } from '../../agent/slice.ts'
@@ -41,21 +41,21 @@ import { readReport } from './status.ts'
 import type { RunHandle, SendOptions, SessionHandle } from '../types.ts'
 import { defined } from '../../session/defined.ts'
 
-/** What a session handle works with. */
+/** What a session handle needs. */
 export interface SessionParts {
   client: Client
   store: Store | undefined
   taskQueue: string
-  /** Told what a request waits for. */
+  /** Called with what a request waits for. */
   tell?: TellWait | undefined
-  /** Told of events that a slice skipped. */
+  /** Logs events that a slice skipped. */
   logger?: Logger | undefined
 }
 
-/** The handle of a session. `known`: whether its id was just made, so that it cannot exist yet. */
+/** The handle of a session. `known`: whether its id was just generated, so the session cannot exist yet. */
 export function sessionHandle(parts: SessionParts, id: string, options: Opening, known: { isNew: boolean }): SessionHandle {
   if (!isSessionId(id)) {
-    throw new InvalidMessage('invalid_session_id', `${JSON.stringify(id)} is no session id: use 1 to 200 of [A-Za-z0-9._:/@-].`)
+    throw new InvalidMessage('invalid_session_id', `${JSON.stringify(id)} is not a valid session id: use 1 to 200 of [A-Za-z0-9._:/@-].`)
   }
   const { client, store, tell } = parts
   const source: EventSource = { sessionId: id, client, store }
@@ -88,7 +88,7 @@ export function sessionHandle(parts: SessionParts, id: string, options: Opening,
     return runHandle(source, messageId)
   }
 
-  /** Without an agent's name only a session that is open can be spoken to. */
+  /** Without an agent's name, only an open session can receive a message. */
   async function signalOnly(message: MessageSignal): Promise<RunHandle> {
     try {
       await onTemporal(client, () => workflow.signal(SIGNALS.message, message))
@@ -103,7 +103,7 @@ export function sessionHandle(parts: SessionParts, id: string, options: Opening,
     return runHandle(source, message.messageId ?? '')
   }
 
-  /** An update with who asks for it, and why. */
+  /** Sends an update whose details say who requests it, and why. */
   async function request<R>(update: string, details: object): Promise<R> {
     checkSaid(details)
     return inTurn(client, id, details, () => ask(asked, update, details))
@@ -118,7 +118,7 @@ export function sessionHandle(parts: SessionParts, id: string, options: Opening,
     }
   }
 
-  /** A session that has closed need not be told to. */
+  /** A session that has already closed needs no signal. */
   async function close(details: object): Promise<void> {
     try {
       await stop(SIGNALS.close, details)
@@ -159,7 +159,7 @@ export function sessionHandle(parts: SessionParts, id: string, options: Opening,
       if (follow) {
         for await (const batch of followBatches(source, after, signal ?? new AbortController().signal)) {
           yield* batch
-          // One that went on since is followed on.
+          // If the session was reopened since, its later events follow.
           if (batch.at(-1)?.type === 'session_closed') return
         }
         return

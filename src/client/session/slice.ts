@@ -12,23 +12,23 @@ import type { SliceMoment } from '../types.ts'
 import { allEvents, type EventSource } from './events.ts'
 import { withRestored } from './large-content.ts'
 
-/** Where a slice is read, and who is told of skipped events. */
+/** Where a slice is read, and the logger for skipped events. */
 export interface SliceSource extends EventSource {
   logger: Logger | undefined
 }
 
 const OPTIONS = options({ at: integer(1).optional(), all: where<true>((value) => value === true, 'true').optional() })
 
-/** What is read of a slice. @throws InvalidOption. */
+/** Checks which values of a slice to read. @throws InvalidOption. */
 export function checkReading(slice: Slice, given: unknown = {}): { at?: number | undefined; all?: true | undefined } {
   if (!slice?.on || !('initial' in slice))
-    throw new InvalidOption('The first argument of slice() is not a slice: make it with defineSlice.')
+    throw new InvalidOption('The first argument of slice() is not a slice: create it with defineSlice.')
   const { at, all } = checkOptions(OPTIONS, given)
-  if (at !== undefined && all) throw new InvalidOption('at and all exclude each other: leave out one.')
+  if (at !== undefined && all) throw new InvalidOption('at and all are mutually exclusive: pass only one of them.')
   return { at, all }
 }
 
-/** The value now, or at the checkpoint of this version. @throws RequestRefused `checkpoint_not_found`, `events_gone`. */
+/** The value now, or at the checkpoint with this version. @throws RequestRefused `checkpoint_not_found`, `events_gone`. */
 export async function readSlice<V>(source: SliceSource, slice: Slice<string, V>, at?: number): Promise<V> {
   const kept = at === undefined ? undefined : await keptValue(source, slice, at)
   if (kept) return kept.value
@@ -39,7 +39,10 @@ export async function readSlice<V>(source: SliceSource, slice: Slice<string, V>,
   return valueIn(fold, slice)
 }
 
-/** The values at the checkpoints where the value had changed, and the value now if it has changed since. @throws RequestRefused `events_gone`. */
+/**
+ * The values at the checkpoints where the value had changed, and the value now if it has changed since.
+ * @throws RequestRefused `events_gone`.
+ */
 export async function readMoments<V>(source: SliceSource, slice: Slice<string, V>): Promise<SliceMoment<V>[]> {
   const events = await eventsUpTo(source)
   checkBeginning(source, events)
@@ -62,7 +65,7 @@ export async function readMoments<V>(source: SliceSource, slice: Slice<string, V
   return moments
 }
 
-/** The value that an executor has handed over for the checkpoint, if this definition can use it: folding is always right, only slower. */
+/** The value that an executor stored for the checkpoint, if this definition can use it; folding is always correct, only slower. */
 async function keptValue<V>(
   { store, sessionId, logger }: SliceSource,
   slice: Slice<string, V>,
@@ -76,11 +79,11 @@ async function keptValue<V>(
   if (!kept) return undefined
   const about = { session: sessionId, slice: name, checkpoint }
   if (kept.version !== version) {
-    warn(logger, 'SLICE_REFOLDED', about, `the snapshot of a slice is of version ${kept.version}, not ${version}: it is folded again`)
+    warn(logger, 'SLICE_REFOLDED', about, `the snapshot of a slice has version ${kept.version}, not ${version}: folding it again`)
     return undefined
   }
   const parsed = parse(slice, kept.value)
-  if (!parsed) warn(logger, 'SLICE_REFOLDED', about, 'the snapshot of a slice does not match its schema: it is folded again')
+  if (!parsed) warn(logger, 'SLICE_REFOLDED', about, 'the snapshot of a slice does not match its schema: folding it again')
   return parsed
 }
 
@@ -110,7 +113,7 @@ async function eventsUpTo(source: SliceSource, at?: number): Promise<SessionEven
 
 function checkBeginning({ sessionId }: SliceSource, events: readonly SessionEvent[]): void {
   if (events[0]?.type === 'session_started') return
-  const text = `The first events of session "${sessionId}" were pruned or erased: its slices cannot be folded any more.`
+  const text = `The first events of session "${sessionId}" were pruned or erased: its slices can no longer be folded.`
   throw new RequestRefused('events_gone', text)
 }
 
@@ -128,7 +131,7 @@ function tell(session: string, logger: Logger | undefined, { error, ...skipped }
   warn(logger, 'SLICE_SKIPPED_EVENT', { session, slice, seq, type }, 'a slice skipped an event: its reducer threw', error)
 }
 
-/** To the logger, or as a warning of the process. */
+/** Logs a warning or, without a logger, emits a process warning. */
 function warn(logger: Logger | undefined, code: string, about: Record<string, string | number>, text: string, err?: unknown): void {
   if (logger) return logger.warn({ ...about, ...(err !== undefined && { err }) }, text)
   const members = Object.entries(about).map(([name, value]) => `${name} ${value}`)

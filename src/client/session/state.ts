@@ -1,4 +1,4 @@
-// A session's state: from its workflow, else from the store; or why neither can say it.
+// A session's state: from its workflow, else from the store; or why neither has it.
 import type { SessionEvent } from '../../session/events.ts'
 import { fold } from '../../session/fold.ts'
 import { QUERIES, type Unopened, workflowIdOf } from '../../session/protocol.ts'
@@ -14,7 +14,7 @@ export type Live =
   | { state: SessionState; failed?: undefined; error?: undefined }
   | { state?: undefined; failed?: unknown; error?: SessionError }
 
-/** The state, from wherever it can be had. @throws SessionNotFound, SessionUnavailable. */
+/** The state, from the workflow or the store. @throws SessionNotFound, SessionUnavailable. */
 export async function readState(source: EventSource): Promise<SessionState> {
   const live = await queryState(source)
   if (live.state) return live.state

@@ -1,4 +1,4 @@
-// How a session stands: from its workflow where that answers, else from the side store, with what holds it up and what it waits for.
+// The status of a session: from its workflow if that answers, else from the side store, with what holds it up and what it waits for.
 import type { Client } from '@temporalio/client'
 import { WorkflowNotFoundError } from '@temporalio/client'
 import type { SessionStatus } from '../../session/events.ts'
@@ -12,7 +12,7 @@ import { SessionNotFound } from '../errors.ts'
 import { lastingHoldUp, type Standing, standingOf, whyUnavailable } from './hold-ups.ts'
 import { type Live, queryState } from './state.ts'
 
-/** How a session stands. Times are milliseconds since 1970. */
+/** The status of a session. Times are milliseconds since 1970. */
 export interface SessionReport {
   /** The session's id. */
   sessionId: string
@@ -22,7 +22,7 @@ export interface SessionReport {
   status: SessionStatus | 'loading'
   /** Since when it has this status: the run's start, the error, the oldest request, or the last event. */
   since: number | null
-  /** What says so: the session's workflow, or the side store, because the workflow has closed or does not answer; `server`: neither can. */
+  /** The source: the session's workflow, or the side store if the workflow has closed or does not answer; `server`: neither can say. */
   from: 'workflow' | 'store' | 'server'
   /** Why the workflow did not answer; absent: it did, or has closed. */
   unanswered?: string
@@ -30,26 +30,26 @@ export interface SessionReport {
   run: { run: number; turn: number; startedAt: number } | null
   /** Why it is in `error`. */
   error: SessionError | null
-  /** What it waits for, what needs a person first. Empty: nothing. */
+  /** What it waits for; what needs a person comes first. Empty: nothing. */
   waitsFor: SessionWait[]
   /** Received messages that no turn has taken. */
   queued: number
-  /** How far its events are stored, and when they were stored last; null: the side store has none, or does not answer. */
+  /** How far its events are stored, and when they were last stored; null: the side store has none, or does not answer. */
   stored: { seq: number; at: number } | null
-  /** Why the side store could not be asked. */
+  /** Why the side store could not be read; absent: no error occurred. */
   storeError?: string
   /** Events that are not stored yet; absent: not known. */
   behind?: number
 }
 
-/** Where to look. Without a client, the side store alone is asked. */
+/** Where to look. Without a client, only the side store is asked. */
 export interface ReportSource {
   sessionId: string
   client?: Client
   store: Store | undefined
 }
 
-/** What the side store has of a session beside its events. */
+/** What the side store has of a session besides its events. */
 interface StoredSession {
   row: ListedSession
   pending: ListedPending[]
@@ -125,7 +125,7 @@ function reportOfRow(about: About, { row }: StoredSession): SessionReport {
   }
 }
 
-/** A session that neither its workflow nor the store can tell of yet. */
+/** A session that neither its workflow nor the store can report on yet. */
 function unopened(about: About, standing: Standing & { open: true }): SessionReport {
   const error = about.live?.error ?? null
   return {
@@ -149,7 +149,7 @@ function storedPart(stored: About['stored']): Pick<SessionReport, 'stored' | 'st
   return { stored: row ? { seq: row.flushedSeq, at: row.flushedAt.getTime() } : null }
 }
 
-/** Why it was not the workflow that answered; nothing for a session that has closed. */
+/** Why the workflow did not answer; empty for a session that has closed. */
 function unansweredOf({ client, live, standing }: About, from: SessionReport['from']): Pick<SessionReport, 'unanswered'> {
   if (from === 'workflow' || standing?.open === false) return {}
   if (!client) return { unanswered: 'Temporal was not asked.' }

@@ -1,4 +1,4 @@
-// What needs an answer of a session: updates of its workflow, which is opened again for them if it has closed.
+// Requests that need an answer from a session: updates of its workflow, which is reopened for them if it has closed.
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
@@ -21,12 +21,12 @@ import { type HoldUps, watchHoldUps } from './hold-ups.ts'
 const FAILED_PRECONDITION = 9
 const NOT_READY_MS = 30_000
 const BETWEEN_TRIES_MS = 500
-/** Far longer than a worker's death and a replay take. */
+/** Far longer than a worker's crash and a replay take. */
 const ACCEPTED_MS = 30_000
-/** How long a request may take that is being carried out: going back waits for the run to stop, and a tool's `verify` may be part of that. */
+/** How long an accepted request may take: a rollback waits for the run to stop, and that may include a tool's `verify`. */
 const CARRIED_OUT_MS = 10 * 60_000
 
-/** Of which session something is asked. */
+/** The session that a request is sent to. */
 export interface Asked {
   client: Client
   sessionId: string
@@ -38,7 +38,7 @@ export interface Asked {
 /** Carries out an update; a session whose workflow has closed is resumed for it. @throws RequestRefused, SessionNotFound. */
 export async function ask<R>(asked: Asked, update: string, request?: object): Promise<R> {
   const workflow = asked.client.workflow.getHandle(workflowIdOf(asked.sessionId))
-  // Asked again under the same id, it is carried out once.
+  // Sent again with the same id, the update is carried out only once.
   const updateId = randomUUID()
   return refusable(asked.sessionId, async () => {
     try {
@@ -77,7 +77,7 @@ export function startFor<R>(
     workflowIdConflictPolicy,
     args: [start],
   })
-  // Its rejection is the update's too.
+  // The update rejects with the same error.
   startWorkflowOperation.workflowHandle().catch(() => undefined)
   return takenIn({ ...asked, sessionId: start.sessionId }, () =>
     client.workflow.startUpdateWithStart(update, { args, startWorkflowOperation, waitForStage: 'ACCEPTED' }),
@@ -85,7 +85,7 @@ export function startFor<R>(
 }
 
 /**
- * Makes an update and waits for its answer while the session is at work on it, but not for a worker or a Postgres that may never come.
+ * Sends an update and waits for its answer while the session works on it, but not for a worker or a Postgres that may never be available.
  * @throws SessionUnavailable, ConnectError.
  */
 export async function takenIn<R>(asked: Asked, start: () => Promise<WorkflowUpdateHandle<R>>): Promise<R> {
@@ -94,8 +94,8 @@ export async function takenIn<R>(asked: Asked, start: () => Promise<WorkflowUpda
   const answer = onTemporal(client, async () => (await accepted(asked, holdUps, start)).result(), CARRIED_OUT_MS).catch(
     (error: unknown) => {
       if (!(error instanceof WorkflowUpdateRPCTimeoutOrCancelledError)) throw error
-      const what = `has accepted the request and not carried it out within ${CARRIED_OUT_MS / 60_000} minutes`
-      throw new SessionUnavailable(sessionId, { what, advice: 'It may still do so: look at its state.' })
+      const what = `has accepted the request but not carried it out within ${CARRIED_OUT_MS / 60_000} minutes`
+      throw new SessionUnavailable(sessionId, { what, advice: 'It may still do so: check its state.' })
     },
   )
   const waitsFor = async (): Promise<string> => {
@@ -105,7 +105,7 @@ export async function takenIn<R>(asked: Asked, start: () => Promise<WorkflowUpda
   return tellIfSlow(tell, waitsFor, Promise.race([answer, holdUps.tooLong]))
 }
 
-/** Only a live worker can accept an update: without one the server would hold the request without end. */
+/** Only a live worker can accept an update: without one, the server would hold the request indefinitely. */
 async function accepted<R>(
   { client, sessionId }: Asked,
   holdUps: HoldUps,
@@ -114,7 +114,7 @@ async function accepted<R>(
   return client.withDeadline(Date.now() + ACCEPTED_MS, start).catch(async (error: unknown) => {
     if (!(error instanceof WorkflowUpdateRPCTimeoutOrCancelledError)) throw error
     const { waitsFor = 'a worker', advice = 'Start one.' } = (await holdUps.look().catch(() => undefined)) ?? {}
-    // The timeout that it comes from says nothing more.
+    // No `cause`: the timeout says nothing more.
     throw new SessionUnavailable(sessionId, {
       what: `has not accepted the request within ${ACCEPTED_MS / 1_000} s: it waits for ${waitsFor}`,
       advice: `${advice} The request may still be carried out.`,
@@ -123,7 +123,7 @@ async function accepted<R>(
   })
 }
 
-/** Makes the update, again while the workflow is not ready for one, and makes of its failure what that says. */
+/** Sends the update, retries while the workflow is not ready for one, and turns its failure into the matching error. */
 export async function refusable<R>(sessionId: string, update: () => Promise<R>): Promise<R> {
   const giveUpAt = Date.now() + NOT_READY_MS
   try {
@@ -137,7 +137,7 @@ export async function refusable<R>(sessionId: string, update: () => Promise<R>):
     }
   } catch (cause) {
     if (isNotReady(cause))
-      throw new SessionUnavailable(sessionId, { what: 'has lost its worker and has not been taken up by another one', cause })
+      throw new SessionUnavailable(sessionId, { what: 'has lost its worker, and no other worker has taken it over', cause })
     if (!(cause instanceof WorkflowUpdateFailedError && cause.cause instanceof ApplicationFailure)) throw cause
     const { type, message } = cause.cause
     if (type === 'session_not_found') throw new SessionNotFound(sessionId, { cause })
@@ -145,7 +145,7 @@ export async function refusable<R>(sessionId: string, update: () => Promise<R>):
   }
 }
 
-/** The server takes no updates while the workflow's newest tasks were lost, as those of a worker are that was killed. */
+/** The server accepts no updates if the workflow's newest tasks were lost, as happens when a worker is killed. */
 function isNotReady(error: unknown): boolean {
   return isGrpcServiceError(error) ? error.code === FAILED_PRECONDITION : error instanceof ServiceError && isNotReady(error.cause)
 }

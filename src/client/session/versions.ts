@@ -1,4 +1,4 @@
-// The plan and the memory of a session in all their versions, from its events.
+// All versions of a session's plan and memory, from its events.
 import type { SessionEvent } from '../../session/events.ts'
 import { fold } from '../../session/fold.ts'
 import { type MemoryBlock, memoryBlocks } from '../../session/memory.ts'

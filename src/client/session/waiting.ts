@@ -1,4 +1,4 @@
-// The calls of a run that wait for somebody outside, as a backend is told of them.
+// The calls of a run that wait for a person or a client, as a backend sees them.
 import { isWaiting } from '../../session/fold-calls.ts'
 import type { CallState, RunState, SessionState } from '../../session/state.ts'
 import type { RunSettled, WaitingCall } from '../types.ts'
@@ -9,7 +9,7 @@ export type RunWaiting = RunSettled & { status: 'waiting' }
 
 const KINDS = { awaiting_approval: 'approval', awaiting_answer: 'client', awaiting_resolution: 'unknown' } as const
 
-/** How the run stands, if it waits for somebody. */
+/** What the run waits for, if it waits for a person or a client. */
 export function waitingRun({ status, current }: SessionState, run: number | undefined): RunWaiting | undefined {
   if (status !== 'waiting' || !current || current.run !== run) return undefined
   return { status, run, pending: pendingOf(current) }

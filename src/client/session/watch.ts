@@ -6,12 +6,12 @@ import type { Store } from '../../store/store.ts'
 import { type EventSource, follow, type Looked, STORE_PATIENCE_MS, TALKS_WITHIN_MS } from './events.ts'
 import { inTime } from './in-time.ts'
 
-/** How often a running session is looked at whose notifications do not arrive, as behind a pooler. */
+/** How often a running session is read if its notifications do not arrive, as behind a pooler. */
 const POLL_RUNNING_MS = 100
 
 interface LookedLive extends Looked {
   parts: DeltaPart[]
-  /** Of the same moment as the parts, if the events are not behind it. */
+  /** The status at the moment of the parts; absent while the events are behind it. */
   status?: SessionStatus
 }
 
@@ -25,7 +25,7 @@ export async function* watchBatches(source: EventSource, after: number, signal: 
     const stored = live.head > cursor ? await from.events(sessionId, { after: cursor }) : []
     // Events that were stored since belong to the next moment, with the status that they led to.
     const events = stored.filter(({ seq }) => seq <= live.head)
-    // The parts belong to a moment; what came before it comes first.
+    // The parts belong to one moment: the events before it come first.
     if ((events.at(-1)?.seq ?? cursor) < live.head) return { events, parts: [], more: true }
     const isSilent = live.status === 'running' && store?.hasHeardWithin(TALKS_WITHIN_MS) === false
     return {
@@ -46,7 +46,7 @@ export async function* watchBatches(source: EventSource, after: number, signal: 
   }
 }
 
-/** Before this event, no model call goes on. Without the store there is nothing to see of one. */
+/** Model calls that began before this event have ended. Without the store, nothing can be seen of a model call. */
 async function lastCallEnd({ sessionId, store }: EventSource, after: number): Promise<number> {
   const found = store?.lastCallEnd(sessionId, after).catch(() => after)
   return (found && (await inTime(found, STORE_PATIENCE_MS))) ?? after

@@ -1,4 +1,4 @@
-// Routes that change a session: decisions about its calls, and what operators do. `by` is always the caller's identity.
+// Routes that change a session: decisions about its calls, and operators' actions. `by` is always the caller's identity.
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import { defined } from '../../session/defined.ts'
@@ -9,7 +9,7 @@ import { answerWith, route } from '../route.ts'
 import { callId, json, note, OF_CALL, OF_SESSION, sessionId, some, TARGET, WHY } from '../schemas.ts'
 
 const why = z.strictObject(WHY)
-const digest = z.string().min(1).max(200).describe('Of the arguments that were looked at, as the list of pending calls gives it.')
+const digest = z.string().min(1).max(200).describe('The digest of the arguments that the person has read, from the list of pending calls.')
 const DONE = { status: 204, description: 'It is done.' } as const
 const ACCEPTED = { status: 202, description: 'It is accepted.' } as const
 const calls = z.array(callId).max(1_000).optional()
@@ -58,7 +58,7 @@ export const CHANGE_ROUTES = [
     method: 'post',
     path: '/v1/sessions/{session}/calls/{call}/resolve',
     operation: 'resolveCall',
-    summary: 'Say what became of a call whose outcome is unknown.',
+    summary: 'Resolve the unknown outcome of a call.',
     tag: 'decisions',
     scope: 'operate',
     params: OF_CALL,
@@ -119,11 +119,11 @@ export const CHANGE_ROUTES = [
     method: 'post',
     path: '/v1/sessions/{session}/resume',
     operation: 'resumeSession',
-    summary: 'Open a session again whose workflow has closed.',
+    summary: 'Reopen a session whose workflow has closed.',
     tag: 'operations',
     scope: 'operate',
     params: OF_SESSION,
-    answer: { status: 200, description: 'How it stands.', schema: some({ status: z.string() }) },
+    answer: { status: 200, description: 'The state of the session.', schema: some({ status: z.string() }) },
     handle: ({ session, params }) => session(params.session).resume(),
   }),
   route({
@@ -161,14 +161,14 @@ export const CHANGE_ROUTES = [
         .describe('`forgotten`: you have undone the effects outside of pawl, so they may happen again.'),
       ...WHY,
     }),
-    answer: { status: 200, description: 'Where it is now, and which effects lie behind.', schema: moved },
+    answer: { status: 200, description: 'The session’s new position, and the effects that were not undone.', schema: moved },
     handle: ({ session, params, body, by }) => session(params.session).rollback({ ...defined(body), by } as RollbackOptions),
   }),
   route({
     method: 'post',
     path: '/v1/sessions/{session}/fork',
     operation: 'forkSession',
-    summary: 'Make a new session from a point of this one’s past. Without a target it begins where the session is.',
+    summary: 'Make a new session from a point of this one’s past. Without a target, it begins at the session’s present state.',
     tag: 'operations',
     scope: 'operate',
     params: OF_SESSION,
@@ -192,7 +192,7 @@ export const CHANGE_ROUTES = [
     method: 'post',
     path: '/v1/sessions/{session}/pause',
     operation: 'pauseSession',
-    summary: 'Let the step in progress finish and begin no other one.',
+    summary: 'Let the step in progress finish, and begin no further step.',
     tag: 'operations',
     scope: 'operate',
     params: OF_SESSION,

@@ -7,14 +7,14 @@ import { route } from '../route.ts'
 import { EVENT, named, PAGE, pageOf, sessionId, some, SPAN, STATUS } from '../schemas.ts'
 
 const TAGS = {
-  tag: named.optional().describe('Of sessions that have this tag.'),
-  tags: z.array(named).min(1).max(20).optional().describe('… that have all of these.'),
+  tag: named.optional().describe('Only sessions with this tag.'),
+  tags: z.array(named).min(1).max(20).optional().describe('Only sessions with all of these tags.'),
 }
-const agent = named.optional().describe('Of sessions with this agent.')
-const session = sessionId.optional().describe('Of one session.')
+const agent = named.optional().describe('Only sessions of this agent.')
+const session = sessionId.optional().describe('Only this session.')
 const row = some({ sessionId: z.string(), agent: z.string() })
 
-/** A filter within the caller's sessions. @throws SessionNotFound for a session that is none of them. */
+/** Restricts a filter to the caller's sessions. @throws SessionNotFound for any other session. */
 function within(access: Access, filter: { session?: string | undefined; agent?: string | undefined }): never {
   if (filter.session !== undefined) requireSession(access, filter.session)
   return defined({ ...filter, idPrefix: prefixOf(access) }) as never
@@ -64,7 +64,7 @@ export const LIST_ROUTES = [
     method: 'get',
     path: '/v1/tool-calls',
     operation: 'listToolCalls',
-    summary: 'Tool calls by when the model asked for them, newest first.',
+    summary: 'Tool calls by when the model requested them, newest first.',
     tag: 'lists',
     scope: 'read',
     query: z.strictObject({
@@ -103,7 +103,7 @@ export const LIST_ROUTES = [
     method: 'get',
     path: '/v1/usage',
     operation: 'sumUsage',
-    summary: 'Tokens and US dollars, added up: days newest first, others highest cost first.',
+    summary: 'Sums of tokens and US dollars: days newest first, others highest cost first.',
     tag: 'lists',
     scope: 'read',
     query: z.strictObject({ by: z.enum(SUMS), session, ...SPAN, ...PAGE }),
@@ -142,12 +142,12 @@ export const LIST_ROUTES = [
     query: z.strictObject({
       types: z.array(named).min(1).max(100).optional(),
       agent,
-      after: PAGE.cursor.describe('The cursor of the last event that you have dealt with.'),
+      after: PAGE.cursor.describe('The cursor of the last event that you have processed.'),
       limit: PAGE.limit,
     }),
     answer: {
       status: 200,
-      description: 'The next events; none: there are no more yet.',
+      description: 'The next events; empty if there are no more yet.',
       schema: z.object({ items: z.array(z.looseObject({ sessionId: z.string(), agent: z.string(), event: EVENT, cursor: z.string() })) }),
     },
     async handle({ pawl, access, query }) {

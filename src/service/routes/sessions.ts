@@ -1,4 +1,4 @@
-// Routes of one session: open it, speak to it, read it.
+// Routes of one session: open it, send messages to it, read it.
 import { createHash, randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import type { Pawl } from '../../client/pawl.ts'
@@ -19,7 +19,7 @@ const IDEMPOTENCY = {
 const MAX_EVENTS = 500
 const MAX_WAIT_S = 60
 const DEFAULT_WAIT_S = 20
-/** Of a column of Postgres. */
+/** The maximum of a column in Postgres. */
 const MAX_RUN = 2_147_483_647
 
 const open = z.strictObject({ id: sessionId.optional(), ...OPENING, ...MESSAGE })
@@ -27,7 +27,7 @@ const send = z.strictObject({ ...OPENING, agent: OPENING.agent.optional(), ...ME
 
 type Opening = Omit<z.output<typeof open>, 'agent'> & { agent?: string | undefined }
 
-/** What is sent, and to which session. */
+/** Sends a message to a session; returns the ids of both. */
 export async function sendTo(call: Call<unknown, unknown, unknown>, id: string, body: Opening, fresh: { isNew?: true } = {}) {
   const { pawl, access, request, agents } = call
   requireSession(access, id)
@@ -35,7 +35,7 @@ export async function sendTo(call: Call<unknown, unknown, unknown>, id: string, 
   if (agent !== undefined && agents && !agents.includes(agent)) throw unknownAgent(agent, agents)
   const session = pawl.session(id, {
     ...defined({ agent, idleTimeout }),
-    // Without an agent nothing is started, so that nothing of it would be used.
+    // Without an agent no session is started, so these would not be used.
     ...(agent !== undefined && defined({ tags: tagsFor(access, tags), context: contextFor(access, context as Json | undefined) })),
   } as object)
   const options = {
@@ -48,7 +48,7 @@ export async function sendTo(call: Call<unknown, unknown, unknown>, id: string, 
 }
 
 function unknownAgent(agent: string, agents: readonly string[]): ServiceError {
-  const detail = `there is no agent ${JSON.stringify(agent)} here: choose from ${agents.join(', ')}`
+  const detail = `the agent ${JSON.stringify(agent)} is not available here: choose from ${agents.join(', ')}`
   return new ServiceError('unknown_agent', 400, `body.agent: ${detail}.`, { parts: [{ at: 'body.agent', detail }] })
 }
 
@@ -58,11 +58,11 @@ function messageIdOf(request: Request, body: Opening): string | undefined {
   if (key === undefined) return body.messageId
   const isKey = messageId.safeParse(key).success
   if (isKey && (body.messageId === undefined || body.messageId === key)) return key
-  const detail = isKey ? 'is not the messageId of the body: give one of them, or the same' : 'must have 1 to 200 characters'
+  const detail = isKey ? 'differs from the messageId of the body: send one of them, or the same in both' : 'must have 1 to 200 characters'
   throw new ServiceError('invalid_input', 400, `Idempotency-Key ${detail}.`, { parts: [{ at: 'header.Idempotency-Key', detail }] })
 }
 
-/** A new session's id; the same one for a request that is repeated. */
+/** A new session's id; a repeated request gets the same one. */
 function newIdFor(call: Call<unknown, unknown, unknown>, body: Opening): { id: string; isNew?: true } {
   const prefix = prefixOf(call.access) ?? ''
   const key = messageIdOf(call.request, body)
@@ -71,7 +71,7 @@ function newIdFor(call: Call<unknown, unknown, unknown>, body: Opening): { id: s
   return { id: `${prefix}${[8, 12, 16, 20, 32].map((end, n, ends) => digest.slice(n === 0 ? 0 : ends[n - 1], end)).join('-')}` }
 }
 
-/** Makes sure that there is such a session: most reads of one that does not exist would only find nothing. @throws SessionNotFound, SessionUnavailable. */
+/** Checks that the session exists: most reads of a missing session would only find nothing. @throws SessionNotFound, SessionUnavailable. */
 export async function known(pawl: Pawl, session: SessionHandle): Promise<{ storedSeq: number }> {
   try {
     return { storedSeq: (await pawl.sessions.get(session.id)).flushedSeq }
@@ -95,12 +95,12 @@ export const SESSION_ROUTES = [
     method: 'post',
     path: '/v1/sessions',
     operation: 'openSession',
-    summary: 'Start a session with its first message; to a session that exists, the message is sent.',
+    summary: 'Start a session with its first message, or send the message to a session that exists.',
     tag: 'sessions',
     scope: 'send',
     body: open,
     headers: IDEMPOTENCY,
-    answer: { status: 201, description: 'The message is durable.', schema: SENT, headers: { Location: 'Where the session is.' } },
+    answer: { status: 201, description: 'The message is durable.', schema: SENT, headers: { Location: 'The path of the session.' } },
     async handle(call) {
       const { id, ...fresh } = call.body.id === undefined ? newIdFor(call, call.body) : { id: call.body.id }
       const sent = await sendTo(call, id, call.body, fresh)
@@ -111,7 +111,7 @@ export const SESSION_ROUTES = [
     method: 'post',
     path: '/v1/sessions/{session}/messages',
     operation: 'sendMessage',
-    summary: 'Send a message. Name the agent to start the session, or to open one again that has closed.',
+    summary: 'Send a message. Name the agent to start the session, or to reopen one that has closed.',
     tag: 'sessions',
     scope: 'send',
     params: OF_SESSION,
@@ -124,7 +124,7 @@ export const SESSION_ROUTES = [
     method: 'get',
     path: '/v1/sessions/{session}',
     operation: 'getSession',
-    summary: 'How the session stands, and what it waits for.',
+    summary: 'The status of the session, and what it waits for.',
     tag: 'sessions',
     scope: 'read',
     params: OF_SESSION,
@@ -178,11 +178,11 @@ export const SESSION_ROUTES = [
     scope: 'read',
     params: z.strictObject({ session: sessionId, message: messageId }),
     query: z.strictObject({
-      wait: z.int().min(1).max(MAX_WAIT_S).default(DEFAULT_WAIT_S).describe('The answer comes after at most so many seconds.'),
+      wait: z.int().min(1).max(MAX_WAIT_S).default(DEFAULT_WAIT_S).describe('The longest time to wait, in seconds.'),
     }),
     answer: {
       status: 200,
-      description: 'How the run stands; `pending`: it has not settled within that time.',
+      description: 'The status of the run; `pending`: it has not settled within that time.',
       schema: some({ status: z.enum(['completed', 'interrupted', 'failed', 'rejected', 'waiting', 'pending']) }),
     },
     async handle({ pawl, session, params, query, request }) {
@@ -211,12 +211,12 @@ export const SESSION_ROUTES = [
     method: 'get',
     path: '/v1/sessions/{session}/events',
     operation: 'listEvents',
-    summary: 'The events after one, in order.',
+    summary: 'The events after a given one, in order.',
     tag: 'sessions',
     scope: 'read',
     params: OF_SESSION,
     query: z.strictObject({ after, limit: z.int().min(1).max(MAX_EVENTS).optional().describe(`Default ${MAX_EVENTS}.`) }),
-    answer: { status: 200, description: 'The next events; none: there are no more yet.', schema: z.object({ items: z.array(EVENT) }) },
+    answer: { status: 200, description: 'The next events; empty if there are no more yet.', schema: z.object({ items: z.array(EVENT) }) },
     async handle({ session, params, query }) {
       return { items: await eventsAfter(session(params.session), query.after ?? 0, query.limit ?? MAX_EVENTS) }
     },

@@ -1,4 +1,4 @@
-// Routes for AI SDK UI: messages and streams as `useChat` wants them. A transport of the AI SDK's own works with them, too.
+// Routes for AI SDK UI: messages and streams as `useChat` expects them. The AI SDK's own transports work with them, too.
 import { z } from 'zod'
 import { RequestRefused } from '../../client/errors.ts'
 import type { SessionHandle } from '../../client/types.ts'
@@ -21,7 +21,7 @@ const SHOW = z.strictObject({
   show: z
     .enum(['pieces', 'steps'])
     .optional()
-    .describe('`pieces`: also what a model is saying; the client must know `reset-step`. Default `steps`: finished answers only.'),
+    .describe('`pieces`: also partial answers; the client must know `reset-step`. Default `steps`: finished answers only.'),
 })
 const PART = z.looseObject({ type: z.string() })
 const UI_MESSAGE = z.looseObject({
@@ -35,7 +35,7 @@ const CHAT = z.strictObject({
   messages: z
     .array(UI_MESSAGE)
     .min(1)
-    .describe('Only the one that is sent, or whose calls are decided on, is read: the session has the others.'),
+    .describe('The route reads only the message that is sent, or whose calls are decided on: the session has the others.'),
   trigger: z.enum(['submit-message', 'regenerate-message']).optional(),
   messageId: z.string().max(200).optional(),
   ...OPENING,
@@ -43,7 +43,7 @@ const CHAT = z.strictObject({
 })
 const STREAM = { status: 200, type: 'text/event-stream', description: 'The UI message stream.' } as const
 
-/** So long may lie between the messages that a page has loaded and its wish to resume. */
+/** A page may ask to resume this long after it has loaded its messages. */
 const LOADED_WITHIN_MS = 30_000
 
 type Chat = z.output<typeof CHAT>
@@ -66,7 +66,7 @@ function mistaken(at: string, detail: string): ServiceError {
   return new ServiceError('invalid_input', 400, `${at}: ${detail}.`, { parts: [{ at, detail }] })
 }
 
-/** A user says something; said again after an edit, it is answered anew. */
+/** Sends a user's message. If it edits an earlier message, the session first rolls back to the point before that message. */
 async function say(call: Asked, message: Message): Promise<Response> {
   const { body, session, by, access } = call
   const handle = session(body.id)
@@ -89,7 +89,7 @@ async function say(call: Asked, message: Message): Promise<Response> {
 
 const isSame = (one: unknown, other: unknown): boolean => JSON.stringify(one) === JSON.stringify(other)
 
-/** What the parts of a message say: text, or blocks of text and images. */
+/** The content of a message's parts: text, or blocks of text and images. */
 function contentOf({ parts }: Message): string | UserBlock[] {
   const blocks = parts.flatMap((part, n) => blockOf(part, `body.messages.parts.${n}`))
   const texts = blocks.flatMap((block) => (block.type === 'text' ? [block.text] : []))
@@ -108,7 +108,7 @@ function blockOf(part: z.output<typeof PART>, at: string): UserBlock[] {
   throw mistaken(at, 'a file must be an image: JPEG, PNG, GIF or WebP inline, or an http address')
 }
 
-/** The newest run's messages are answered again. */
+/** Has the newest run's messages answered again. */
 async function regenerate(call: Asked): Promise<Response> {
   const { body, session, by } = call
   const handle = session(body.id)
@@ -119,16 +119,16 @@ async function regenerate(call: Asked): Promise<Response> {
     (event) => event.seq > run && event.type === 'turn_started' && said !== undefined && event.takes.includes(said),
   )
   if (!isNewest) {
-    throw new ServiceError('not_newest', 409, 'Only the newest answer can be made again: edit the older message, or roll back to it.')
+    throw new ServiceError('not_newest', 409, 'Only the newest answer can be regenerated: edit the older message, or roll back to it.')
   }
   const { messageId } = await handle.regenerate({ by })
   return open(call, { session: handle, from: { message: messageId, since: past.at(-1)?.seq ?? 0 }, past: await pastOf(handle) })
 }
 
-/** Decisions that others have made in the meantime. */
+/** Codes of refusals for calls that no longer wait for a decision. */
 const DECIDED = ['not_waiting', 'already_completed', 'call_has_ended', 'approval_expired']
 
-/** A user has decided on calls, or a browser has answered them: the answer goes on after what the client has of it. */
+/** Carries out a user's decisions on calls, or a browser's answers to them; the stream continues after what the client already has. */
 async function decide(call: Asked, message: Message): Promise<Response> {
   const { body, session, access } = call
   const handle = session(body.id)
@@ -184,7 +184,7 @@ export const UI_ROUTES = [
     path: '/v1/ui',
     operation: 'chat',
     summary:
-      'Send a message, decisions about calls, or results of client tools, or have an answer made again; streams the answer. The body is that of the AI SDK’s `DefaultChatTransport`.',
+      'Send a message, decisions about calls, or results of client tools, or regenerate an answer; streams the answer. The body is that of the AI SDK’s `DefaultChatTransport`.',
     tag: 'ui',
     scope: 'send',
     query: SHOW,
@@ -205,12 +205,12 @@ export const UI_ROUTES = [
     path: '/v1/ui/{session}/stream',
     operation: 'resumeChat',
     summary:
-      'The answer in progress from its beginning, and those that follow by themselves; with Last-Event-ID, what comes after that. 204: there is none.',
+      'The answer in progress from its beginning, and any that follow automatically; with Last-Event-ID, what comes after it. 204: none.',
     tag: 'ui',
     scope: 'read',
     params: OF_SESSION,
     query: SHOW,
-    headers: { 'Last-Event-ID': z.string().max(2_000).optional().describe('Of the last event that you have of a stream that was cut.') },
+    headers: { 'Last-Event-ID': z.string().max(2_000).optional().describe('The id of the last event before the stream was cut off.') },
     answer: STREAM,
     async handle(call) {
       const { session, params, request } = call
@@ -227,7 +227,7 @@ export const UI_ROUTES = [
     method: 'get',
     path: '/v1/ui/{session}/messages',
     operation: 'listUiMessages',
-    summary: 'The conversation as UI messages; of an answer in progress, what is recorded. None of a session that does not exist yet.',
+    summary: 'The conversation as UI messages, with the recorded part of an answer in progress. Empty if the session does not exist yet.',
     tag: 'ui',
     scope: 'read',
     params: OF_SESSION,

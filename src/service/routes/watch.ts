@@ -1,4 +1,4 @@
-// Routes that stream: a session as it goes on, and the feed of all sessions.
+// Routes that stream: the live events of a session, and the feed of all sessions.
 import { z } from 'zod'
 import type { SessionHandle } from '../../client/types.ts'
 import { defined } from '../../session/defined.ts'
@@ -15,7 +15,7 @@ const STREAM = {
   description: 'The stream; its last event, `end`, says why it ends.',
 } as const
 const LAST = {
-  'Last-Event-ID': z.string().max(2_000).optional().describe('Of the last event that you have; a browser sends it when it reconnects.'),
+  'Last-Event-ID': z.string().max(2_000).optional().describe('The id of your last event; a browser sends it when it reconnects.'),
 }
 
 /** Where the stream begins. @throws ServiceError `unknown_cursor`. */
@@ -27,7 +27,7 @@ function beginningOf(request: Request, given = 0): number {
 }
 
 function unknownCursor(what: string): ServiceError {
-  return new ServiceError('unknown_cursor', 400, `${what}: read the session again, and watch from what you have read.`)
+  return new ServiceError('unknown_cursor', 400, `${what}: read the session again, and watch from the last event that you have read.`)
 }
 
 async function* itemsOf(session: SessionHandle, from: number, signal: AbortSignal): AsyncGenerator<StreamItem> {
@@ -42,7 +42,7 @@ export const WATCH_ROUTES = [
     method: 'get',
     path: '/v1/sessions/{session}/watch',
     operation: 'watchSession',
-    summary: 'The session as it goes on: server-sent events, whose type is that of the item. It can be resumed after any durable event.',
+    summary: 'Follow a session: server-sent events with the type of the item. The stream can be resumed after any durable event.',
     tag: 'sessions',
     scope: 'read',
     params: OF_SESSION,
@@ -66,7 +66,7 @@ export const WATCH_ROUTES = [
     method: 'get',
     path: '/v1/events/watch',
     operation: 'watchFeed',
-    summary: 'The feed as it goes on: server-sent events whose id is the cursor.',
+    summary: 'Follow the feed: server-sent events whose id is the cursor.',
     tag: 'lists',
     scope: 'read',
     query: z.strictObject({ types: z.array(named).min(1).max(100).optional(), agent: named.optional(), after: PAGE.cursor }),
@@ -75,7 +75,7 @@ export const WATCH_ROUTES = [
     async handle({ pawl, query, request, streams, access, reauthorize }) {
       const last = request.headers.get('last-event-id') || undefined
       const filter = defined({ ...query, after: last ?? query.after, idPrefix: prefixOf(access) })
-      // The first page says whether the cursor and the filter are any good.
+      // Reading the first page shows whether the cursor and the filter are valid.
       for await (const _ of pawl.events(filter as never)) break
       async function* items(signal: AbortSignal): AsyncGenerator<StreamItem> {
         for await (const item of pawl.events({ ...filter, follow: true, signal } as never)) {

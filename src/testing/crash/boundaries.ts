@@ -1,21 +1,21 @@
 // The boundaries at which a crash test kills: their names, and their list from the marks of a run without kills.
 import { defined } from '../../session/defined.ts'
 
-/** A place in a conversation at which a worker process can be killed. */
+/** A place in a conversation where a worker process can be killed. */
 export interface Boundary {
   /**
    * `model:1:2/before`, `tool:t_1_1_0/answer:1`, `flush:3/during`, `checkpoint:1/after`, …: the same in every run of the conversation.
-   * Two of them with a `+` between: a process is killed at the first and then one at the second, which only comes up by that:
-   * `tool:t_1_1_0/end+verify:t_1_1_0/before`.
+   * Two places joined by `+`: one process is killed at the first, and then another at the second, which is only reached because of the
+   * first kill: `tool:t_1_1_0/end+verify:t_1_1_0/before`.
    */
   id: string
-  /** What is under way there. */
+  /** What is in progress there. */
   what: 'model' | 'tool' | 'verify' | 'flush' | 'checkpoint'
-  /** `before` the body is entered, `during` it, `after`: its outcome is durable, and the workflow is about to continue. */
+  /** `before`: the body has not been entered. `during`: it runs. `after`: its outcome is durable, and the workflow is about to continue. */
   stage: 'before' | 'during' | 'after'
-  /** For people: `run 1 turn 2: tool refund_order (t_1_2_0), during (response 1 from outside)`. */
+  /** A readable name: `run 1 turn 2: tool refund_order (t_1_2_0), during (response 1 from outside)`. */
   name: string
-  /** What the boundaries of one call share; a row of the table. */
+  /** The name that all boundaries of one call share; a row of the table. */
   subject: string
   /** The tool's name. */
   tool?: string
@@ -25,7 +25,7 @@ export interface Boundary {
 export interface Mark {
   id: string
   pid: number
-  /** Of a tool call. */
+  /** The tool's name, for a tool call. */
   tool?: string
   /** The tool has a `verify`. */
   verifies?: true
@@ -35,7 +35,7 @@ export interface Mark {
   problem?: string
 }
 
-/** The boundaries that were reached, each once, in the order in which they were first reached. */
+/** The boundaries that were reached, each once, in the order of their first marks. */
 export function boundariesOf(marks: readonly Mark[]): Boundary[] {
   const found = new Map<string, Boundary>()
   for (const { id, tool } of marks) {
@@ -45,7 +45,7 @@ export function boundariesOf(marks: readonly Mark[]): Boundary[] {
   return [...found.values()]
 }
 
-/** The boundary of that id; undefined for what is none. */
+/** The boundary with that id; undefined if the id names none. */
 export function boundaryOf(id: string, tool?: string): Boundary | undefined {
   const [last = '', first] = killsOf(id).toReversed()
   const [place = '', step = ''] = last.split('/')
@@ -79,14 +79,14 @@ export function boundaryOf(id: string, tool?: string): Boundary | undefined {
   }
 }
 
-/** The places at which processes are killed for it, one after another. */
+/** The places where processes are killed for this boundary, one after another. */
 export function killsOf(id: string): string[] {
   return id.split('+')
 }
 
 /**
- * The boundaries within the asking of `verify` to which a kill at `lead` has led, as the marks of such a run show them; without marks
- * those that there may be.
+ * The boundaries within the `verify` that follows a kill at `lead`: those in the marks of such a run, or without marks, all that
+ * may occur.
  */
 export function verifyBoundaries(lead: Boundary, marks?: readonly Mark[]): Boundary[] {
   const [place = ''] = lead.id.replace(/^tool:/, 'verify:').split('/')
@@ -96,13 +96,13 @@ export function verifyBoundaries(lead: Boundary, marks?: readonly Mark[]): Bound
   return steps.flatMap((id) => boundaryOf(`${lead.id}+${id}`, lead.tool) ?? [])
 }
 
-/** Where a kill leads to a `verify`: before the call's body has done a thing, and when it has done all. */
+/** Boundaries where a kill leads to a `verify`: before the call's body has done anything, and after it has done everything. */
 export function leadsToVerify(marks: readonly Mark[]): Boundary[] {
   const verified = new Set(marks.filter(({ verifies }) => verifies).map(({ id }) => id))
   return boundariesOf(marks).filter(({ id }) => verified.has(id) && /^tool:[^/]+\/(before|end)$/.test(id))
 }
 
-/** Which boundaries are meant: those whose name or id matches, or that the function chooses. Without a filter, all. */
+/** The boundaries whose name or id matches, or that the function chooses. Without a filter, all. */
 export function chosen(boundaries: readonly Boundary[], only: RegExp | ((boundary: Boundary) => boolean) | undefined): Boundary[] {
   if (only === undefined) return [...boundaries]
   if (typeof only === 'function') return boundaries.filter(only)
@@ -121,7 +121,7 @@ function detailOf(what: string, step: string): string {
   return ''
 }
 
-/** What is recorded of a call does not name its tool; its other marks do. */
+/** The mark of a recorded outcome does not name the call's tool, but the call's other marks do. */
 function toolOf(marks: readonly Mark[], id: string): string | undefined {
   const [place] = id.split('/')
   return marks.find((mark) => mark.tool !== undefined && mark.id.startsWith(`${place}/`))?.tool

@@ -13,7 +13,7 @@ const shortWorkflowTasks: WorkflowClientInterceptor = {
   signalWithStart: (input, next) => next({ ...input, options: { ...input.options, workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT } }),
 }
 
-/** Connects. */
+/** Connects the client. */
 export async function crashClient(temporal: { address: string; namespace: string }): Promise<{ client: Client; close(): Promise<void> }> {
   const { client, close } = await connectClient(temporal)
   const { connection } = client

@@ -25,11 +25,11 @@ export interface Outcome {
 export interface Difference {
   /** What differs. */
   where: 'conversation' | 'transcript' | 'effects' | 'world' | 'problem'
-  /** How, for people. */
+  /** A readable description. */
   text: string
 }
 
-/** The verdict on a run with faults: the same as without kills, an unknown outcome (but nothing was done twice), or a difference. */
+/** The verdict on a run with faults: the same as without kills, an unknown outcome (but no repeated effect), or a difference. */
 export type Verdict = 'ok' | 'unknown' | 'differs'
 
 /** Compares a run with the run without kills. */
@@ -67,7 +67,7 @@ export function firstDifference(expected: Json | undefined, actual: Json | undef
 /** Replaces every occurrence of `names`, even within texts: values that differ between sessions must not count as differences. */
 export function withoutNames<T extends Json>(value: T, names: ReadonlyMap<string, string>): T {
   let text = JSON.stringify(value)
-  // The longest first: a key may be made of a session's id.
+  // The longest first, because a key may contain a session's id.
   for (const [name, stand] of [...names].toSorted(([a], [b]) => b.length - a.length)) {
     text = text.replaceAll(JSON.stringify(name).slice(1, -1), JSON.stringify(stand).slice(1, -1))
   }
@@ -92,7 +92,7 @@ function differenceIn(where: Difference['where'], expected: Json, actual: Json):
   return text === undefined ? [] : [{ where, text }]
 }
 
-/** What of `all` is left when `known` is taken away. */
+/** The members of `all` that remain after removing those of `known`. */
 function surplus(all: readonly Json[], known: readonly Json[]): Json[] {
   const left = known.map(textOf)
   return all.filter((one) => {

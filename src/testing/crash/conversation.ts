@@ -13,15 +13,15 @@ import type { CrashConversation, CrashStep, CrashTestOptions, CrashWorld } from 
 import { until } from './until.ts'
 import { defined } from '../../session/defined.ts'
 
-/** How long the side store may need to have everything, once the conversation has ended. */
+/** How long the side store may take to catch up once the conversation has ended. */
 const STORE_MS = 30_000
-/** A world that still changes when the conversation has ended: a request of a dead process is on its way. */
+/** How long to wait for the world to stop changing after the conversation: a request of a dead process may still be on its way. */
 const WORLD_RESTS_MS = 5_000
 const WORLD_LOOK_MS = 50
 const WAITING_LOOK_MS = 1_000
 const SEND_AGAIN_MS = 250
 
-/** What a conversation is made of. */
+/** The parts of a conversation. */
 export interface ConversationOptions extends Pick<CrashTestOptions, 'context' | 'tags' | 'script'> {
   pawl: Pawl
   sessionId: string
@@ -29,16 +29,16 @@ export interface ConversationOptions extends Pick<CrashTestOptions, 'context' | 
   timeoutMs: number
 }
 
-/** What was said, and how it ended; the rest of the outcome is asked for when all servers are back. */
+/** How a conversation ended. The rest of the outcome is read when all servers are running again. */
 export interface Conversation {
   ends: Json[]
   /** Messages whose run failed, and why. */
   failed: string[]
-  /** Why it did not come to its end. */
+  /** Why the conversation did not finish. */
   stuck?: string
 }
 
-/** Carries the script out. Never rejects: a step that fails, or time that is over, is what the conversation came to. */
+/** Carries out the script. Never rejects: a failed step or a timeout is part of the result. */
 export async function converse(options: ConversationOptions): Promise<Conversation> {
   const { pawl, agent, context, tags, timeoutMs } = options
   const session = pawl.session(options.sessionId, { agent, ...defined({ context }), ...(tags && { tags }) })
@@ -72,7 +72,7 @@ export async function converse(options: ConversationOptions): Promise<Conversati
   }
 }
 
-/** What the conversation came to, as transcript, world and effects tell it. */
+/** The conversation's outcome: its transcript, world and effects. */
 export async function outcomeOf(
   { ends, failed, stuck }: Conversation,
   { session, world, marks }: { session: SessionHandle; world: CrashWorld; marks: readonly Mark[] },
@@ -134,7 +134,7 @@ async function endOf(run: RunHandle, signal: AbortSignal): Promise<End> {
   return { end: { status, code: settled.code }, failure: `ended as ${status} (${settled.code}: ${settled.reason})` }
 }
 
-/** A session that waits for a person will not end its run by itself. */
+/** Resolves if the session waits for a person, because its run then does not end by itself. */
 async function waits(session: SessionHandle, signal: AbortSignal): Promise<End> {
   for (;;) {
     await sleep(WAITING_LOOK_MS, undefined, { signal }).catch(() => new Promise<never>(() => undefined))
@@ -146,7 +146,7 @@ async function waits(session: SessionHandle, signal: AbortSignal): Promise<End> 
   }
 }
 
-/** What the server refuses for good is refused the second time as well: only a server that is away is waited for. */
+/** Repeats `act` only while the server is unavailable: a request that it has refused would be refused again. */
 async function again<T>(act: () => Promise<T>, signal: AbortSignal): Promise<T> {
   for (;;) {
     try {
@@ -158,7 +158,7 @@ async function again<T>(act: () => Promise<T>, signal: AbortSignal): Promise<T> 
   }
 }
 
-/** gRPC's UNAVAILABLE, DEADLINE_EXCEEDED and CANCELLED, as the SDK wraps them or as they are. */
+/** gRPC's UNAVAILABLE, DEADLINE_EXCEEDED and CANCELLED, wrapped by the SDK or not. */
 function isAway(error: unknown): boolean {
   for (let at = error; at instanceof Error; at = at.cause) {
     if (/\b(UNAVAILABLE|DEADLINE_EXCEEDED|CANCELLED|ECONNREFUSED|ECONNRESET)\b/.test(at.message)) return true
@@ -182,7 +182,7 @@ async function eventsOf(session: SessionHandle): Promise<SessionEvent[]> {
   return events
 }
 
-/** What the side store lacks or has too much, once it had time to catch up. */
+/** How the side store differs from the transcript after it had time to catch up. */
 async function missingInStore(session: SessionHandle, transcript: Json[]): Promise<string | undefined> {
   let difference: string | undefined
   const look = async (): Promise<boolean> => {
@@ -195,7 +195,7 @@ async function missingInStore(session: SessionHandle, transcript: Json[]): Promi
   )
 }
 
-/** Snapshot and effects, once they stay the same. A world that never does is found to differ from run to run. */
+/** Snapshot and effects, once they stop changing. If they never do, the comparison finds that runs differ. */
 async function worldAtRest(world: CrashWorld): Promise<{ world: Json; effects: Json[] }> {
   const giveUpAt = Date.now() + WORLD_RESTS_MS
   let before: string | undefined

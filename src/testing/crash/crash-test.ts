@@ -18,7 +18,7 @@ import { type CrashWorkers, startWorkers } from './workers.ts'
 import { type HeldWorld, heldTo } from './world.ts'
 import { defined } from '../../session/defined.ts'
 
-/** Flushes are not numbered the same way in every run, for turns that follow one another fast share one; and troubles may come too late. */
+/** Flush numbers differ between runs, because turns in quick succession share a flush; and faults may come too late. */
 const TRIES = 3
 
 /** See `crashTest` in `crash.ts`. */
@@ -48,7 +48,7 @@ export async function runCrashTest(options: CrashTestOptions): Promise<CrashTest
   }
 }
 
-/** A world that failed to start is stopped all the same: part of it may be there. */
+/** A world that failed to start is stopped, too, because part of it may be running. */
 async function started(world: HeldWorld): Promise<Record<string, string>> {
   try {
     return await world.start()
@@ -58,7 +58,7 @@ async function started(world: HeldWorld): Promise<Record<string, string>> {
   }
 }
 
-/** Ends all, also where one cannot be ended. */
+/** Ends all, even if one of them fails to end. */
 async function endAll(ends: readonly (() => unknown)[]): Promise<void> {
   const [end, ...more] = ends
   if (!end) return
@@ -78,7 +78,7 @@ interface Ground {
   agent: ServedAgent
 }
 
-/** One conversation, carried out. */
+/** The result of one conversation. */
 interface Carried {
   outcome: Outcome
   marks: Mark[]
@@ -126,7 +126,7 @@ async function carryOut(settings: CrashTestSettings, ground: Ground): Promise<Cr
   }
 }
 
-/** A flush or a trouble that did not come about is nothing against the agent; a call of the script that was not made is. */
+/** A flush or fault that did not happen does not count against the agent; a call of the script that was not made does. */
 function passes(result: BoundaryResult | RoundResult): boolean {
   if (result.verdict === 'not_reached') return !('boundary' in result) || result.boundary.what === 'flush'
   return result.verdict !== 'differs'
@@ -134,7 +134,7 @@ function passes(result: BoundaryResult | RoundResult): boolean {
 
 type RunConversation = (disturb?: { killAt?: readonly string[]; troubles?: readonly Trouble[] }) => Promise<Carried>
 
-/** Carries out one conversation after another, each in a session and a world of its own, with all processes there at its beginning. */
+/** Carries out one conversation after another, each in its own session and a reset world. Each begins with all processes running. */
 function conversations(settings: CrashTestSettings, { world, stack, workers, pawl, agent }: Ground): RunConversation {
   const { script, context, tags, timeoutMs } = settings
   const name = randomUUID().slice(0, 8)
@@ -161,13 +161,13 @@ function conversations(settings: CrashTestSettings, { world, stack, workers, paw
     const session = pawl.session(sessionId, { agent: agent.name })
     const marks = await workers.marks.marks(conversation)
     const outcome = await outcomeOf(carried, { session, world, marks })
-    // Nobody speaks to it again; a process that dies would have one execution more to hand over.
+    // The session gets no more messages, and if a process died, it would be one more execution to hand over.
     await session.close().catch(() => undefined)
     return { outcome, marks, ms, killed: killAt.length > 0 && workers.marks.killed(conversation) === killAt.length, troubles: made }
   }
 }
 
-/** The peaceful run; two of them, for what differs between those would be found at every boundary. */
+/** The run without kills. It runs twice, because any difference between the two would show up at every boundary. */
 async function inPeace(run: RunConversation): Promise<Carried> {
   const [first, second] = [await run(), await run()]
   const [problem] = [first, second].flatMap(({ outcome }) => [...outcome.problems, ...outcome.failed])
@@ -186,7 +186,7 @@ async function inPeace(run: RunConversation): Promise<Carried> {
   return second
 }
 
-/** A kill at each boundary, and at those within `verify`, which only come up in runs in which a call was killed before. */
+/** Kills at each boundary, and at those within `verify`, which only occur in runs where a call was killed before. */
 async function atBoundaries(
   run: RunConversation,
   {
@@ -227,14 +227,14 @@ async function atBoundary(run: RunConversation, peace: Outcome, boundary: Bounda
   }
 }
 
-/** Draws the troubles of one round after another: each kind is the first of a round in its turn. */
+/** Draws the faults of one round after another. The kinds take turns at being the first fault of a round. */
 function drawing(random: Random, kinds: readonly TroubleKind[], { marks, ms }: Carried): () => Trouble[] {
   const order = [...kinds].toSorted(() => random.fraction() - 0.5)
   let drawn = 0
   return () => drawTroubles(random, kinds, order[drawn++ % order.length] ?? 'kill', { marks: marks.length, ms })
 }
 
-/** A round that was over before any trouble came about has shown nothing. */
+/** A round that ended before any fault occurred shows nothing, and is repeated. */
 async function inTrouble(run: RunConversation, peace: Outcome, round: number, draw: () => Trouble[]): Promise<RoundResult> {
   for (let tries = 1; ; tries++) {
     const { outcome, ms, troubles } = await run({ troubles: draw() })
@@ -244,7 +244,7 @@ async function inTrouble(run: RunConversation, peace: Outcome, round: number, dr
   }
 }
 
-/** The agent that is meant. @throws InvalidOption. */
+/** The agent under test. @throws InvalidOption. */
 function agentOf(agents: readonly ServedAgent[], wanted: string | undefined): ServedAgent {
   const names = agents.map(({ name }) => name).join(', ')
   const [only, ...more] = agents
@@ -258,7 +258,7 @@ function firstOf([difference]: readonly Difference[]): string {
   return difference ? `: ${difference.where}: ${difference.text}` : ''
 }
 
-/** Worker processes inherit it. Gives what puts it back. */
+/** Sets variables that worker processes inherit; returns the function that restores the old ones. */
 function setEnvironment(variables: Record<string, string>): () => void {
   const before = Object.keys(variables).map((name) => [name, process.env[name]] as const)
   Object.assign(process.env, variables)

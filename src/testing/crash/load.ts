@@ -1,4 +1,4 @@
-// Loads a crash test that is written in a module of its own, for `pawl crash-test`.
+// Loads a crash test from its own module, for `pawl crash-test`.
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -8,7 +8,7 @@ import { CrashTestError } from './errors.ts'
 import type { CrashTestOptions } from './types.ts'
 
 /**
- * The options that the module exports as default, or that the function which it exports gives.
+ * The options that the module exports as default, or that its exported function returns.
  * @throws WorkerError `module_not_found`, `no_typescript_loader`; CrashTestError `no_crash_test`, `crash_test_failed_to_load`.
  */
 export async function loadCrashTest(path: string): Promise<CrashTestOptions> {

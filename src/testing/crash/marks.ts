@@ -1,5 +1,5 @@
 // The folder through which a crash test and its worker processes communicate: planned kills and reached places.
-// Files instead of messages: they persist even if the process that wrote them is killed at that very place.
+// It uses files instead of messages, because they persist even if the process that wrote them is killed at that very place.
 import { appendFileSync, closeSync, existsSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -14,7 +14,7 @@ export interface Plan {
   killAt?: readonly string[]
 }
 
-/** What there is to know of an agent that the worker module serves. */
+/** An agent that the worker module serves. */
 export interface ServedAgent {
   name: string
   /** The longest timeout of its tools, in milliseconds. */
@@ -26,13 +26,13 @@ const AGENTS = 'agents.json'
 
 /** The test's side. */
 export interface MarkReader {
-  /** From now on. Whole or not at all, for a process may be reading. */
+  /** Sets the plan from now on. The change is atomic, because a process may be reading. */
   setPlan(plan: Plan): void
-  /** The places that the conversation reached so far. */
+  /** The places that the conversation has reached so far. */
   marks(conversation: number): Promise<Mark[]>
-  /** How many were killed as planned. */
+  /** How many processes were killed as planned. */
   killed(conversation: number): number
-  /** The agents that the worker module serves, once one has loaded it. */
+  /** The agents that the worker module serves, once a process has loaded it. */
   agents(): Promise<ServedAgent[]>
 }
 
@@ -44,7 +44,7 @@ export function markReader(folder: string): MarkReader {
       renameSync(join(folder, 'next'), join(folder, PLAN))
     },
     async marks(conversation) {
-      // There is none before the first place is reached; that the folder is not there is another matter.
+      // The file does not exist until the first place is reached. A missing folder is an error.
       const text = await readFile(join(folder, marksFile(conversation)), 'utf8').catch((error: NodeJS.ErrnoException) => {
         if (error.code === 'ENOENT' && existsSync(folder)) return ''
         throw new CrashTestError('workers_failed', `The crash test's folder ${folder} cannot be read: was it removed? (${error.message})`, {
@@ -63,9 +63,9 @@ export interface MarkWriter {
   tellAgents(agents: readonly ServedAgent[]): void
   /** The session of the current conversation. */
   session(): string | undefined
-  /** Says that a place of the session was reached; does not return where the process is to die there. */
+  /** Records that the session reached a place. Does not return if the process must die there. */
   reach(sessionId: string, mark: Omit<Mark, 'pid'>): void
-  /** The next number of that name in the conversation, over all processes. */
+  /** The next number for that name in the conversation, across all processes. */
   next(name: string): number
 }
 

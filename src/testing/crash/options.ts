@@ -1,4 +1,4 @@
-// Checks what a crash test is given, before anything is started for it.
+// Checks the options of a crash test before anything starts.
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -12,7 +12,7 @@ const TROUBLES = ['kill', 'pause', 'supervisor', 'pause_supervisor', 'both', 'po
 const DEFAULT_ROUNDS = TROUBLES.length
 const DEFAULT_TIMEOUT_MS = 60_000
 
-/** The options, complete. */
+/** The options, completed with defaults. */
 export interface CrashTestSettings extends CrashTestOptions {
   /** Absolute path. */
   module: string
@@ -24,7 +24,7 @@ export interface CrashTestSettings extends CrashTestOptions {
   kinds: readonly TroubleKind[]
 }
 
-const method = fn<() => unknown>('a function; see CrashWorld for what a world must answer')
+const method = fn<() => unknown>('a function; see CrashWorld for what it must return')
 
 const OPTIONS = options({
   module: where<string | URL>(
@@ -43,7 +43,7 @@ const OPTIONS = options({
   random: z.unknown().optional(),
   processes: integer(1, 64).default(2),
   timeout: duration({ example: '60s' }).default(DEFAULT_TIMEOUT_MS),
-  stack: where<Stack>((value) => typeof value === 'object' && value !== null, 'a stack of startStack').optional(),
+  stack: where<Stack>((value) => typeof value === 'object' && value !== null, 'a stack that startStack returned').optional(),
   log: fn<(line: string) => void>().default(() => sayOnStderr),
 })
 

@@ -1,6 +1,6 @@
-// Random numbers that a seed repeats.
+// Random numbers from a seed.
 
-/** Draws, the same for the same seed. */
+/** Draws random values: the same ones for the same seed. */
 export interface Random {
   /** In [0, 1). */
   fraction(): number

@@ -1,4 +1,4 @@
-// Keeps a supervisor running in its own process, like an operator's process manager: one that dies is replaced.
+// Keeps a supervisor running in its own process, and replaces one that dies, like an operator's process manager.
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { extname } from 'node:path'
@@ -7,28 +7,28 @@ import type { FromSupervisor, Supervising } from './worker/supervising.ts'
 
 /** A supervisor that is kept running. */
 export interface KeptSupervisor {
-  /** Its pid; undefined where one has died and the next is not there yet. */
+  /** Its pid; undefined if one has died and the next has not started yet. */
   pid(): number | undefined
   /** Its processes: executors and their orchestrator. */
   workers(): number[]
   /** How many executors serve; none while there is no orchestrator. */
   serving(): number
-  /** Why the first one cannot serve, once it is known. */
+  /** Why the first one cannot serve, once this is known. */
   failure(): string | undefined
-  /** Resolves when it and its processes have finished what they hold and are gone. */
+  /** Stops it; resolves when it and its processes have finished their work and exited. */
   stop(): Promise<void>
-  /** Kills them, at the end of this process. */
+  /** Kills it and its processes, when this process exits. */
   abandon(): void
 }
 
-/** One life of it: the process, and its own processes by pid, with whether they serve. */
+/** One run of the supervisor: its process, its child processes by pid, and whether they serve. */
 interface Life {
   process: ChildProcess
   executors: Map<number, { serves: boolean }>
   orchestrator?: { pid: number; serves: boolean }
 }
 
-/** As systemd does by default; and so one that cannot start does not start all the time. */
+/** As systemd does by default. The pause keeps a supervisor that cannot start from restarting in a tight loop. */
 const START_AGAIN_MS = 100
 
 /** Starts it. */
@@ -90,19 +90,19 @@ export function keepSupervisor(supervising: Supervising): KeptSupervisor {
     },
     abandon() {
       stopping = true
-      // The workers first: they could finish what they hold otherwise, and would be told to by its death.
+      // The workers first: the supervisor's death would make them finish their work.
       for (const pid of [...workersNow(), life?.process.pid]) if (pid !== undefined) kill(pid)
     },
   }
 }
 
-/** Its output is ours: of a worker module that prints, or fails. */
+/** Its output goes to this process's stderr, for worker modules that print or fail. */
 function forkSupervisor(supervising: Supervising): ChildProcess {
   const script = new URL(`./worker/supervising${extname(import.meta.url)}`, import.meta.url)
   const watcher = new URL(`./worker/orchestrating${extname(import.meta.url)}`, import.meta.url)
   return fork(fileURLToPath(script), [], {
     env: { ...process.env, PAWL_CRASH_SUPERVISOR: JSON.stringify({ ...supervising, test: process.pid }) },
-    // A supervisor hands on to its processes how it was started itself: so the orchestrator is watched, too.
+    // A supervisor passes its own Node options to its processes, so the orchestrator is watched, too.
     execArgv: [...process.execArgv.filter((arg) => !arg.startsWith('--inspect')), '--import', watcher.href],
     stdio: ['ignore', 2, 2, 'ipc'],
   })

@@ -9,7 +9,7 @@ const STAGES = ['before', 'during', 'after'] as const
 const WORST_FIRST = ['differs', 'unknown', 'not_reached', 'ok'] as const
 const SHOWN = { ok: 'ok', differs: 'DIFFERS', unknown: 'not known', not_reached: 'not reached' } as const
 
-/** The table of boundaries, the rounds, what differs, and a closing line. */
+/** The table of boundaries, the rounds, the differences, and a closing line. */
 export function tableOf(result: {
   boundaries: readonly BoundaryResult[]
   rounds: readonly RoundResult[]
@@ -31,7 +31,7 @@ export function tableOf(result: {
   )
   const details = [
     ...notes.flatMap((text) => wrapped(`without kills (may be intended): ${text}`, '- ')),
-    ...problems.flatMap((text) => wrapped(`without kills already: ${text}`, '- ')),
+    ...problems.flatMap((text) => wrapped(`even without kills: ${text}`, '- ')),
     ...boundaries.flatMap(({ boundary, differences }) => detail(boundary.name, differences)),
     ...rounds.flatMap(({ round, differences }) => detail(`random round ${round}`, differences)),
   ]
@@ -52,7 +52,7 @@ function detail(name: string, differences: readonly Difference[]): string[] {
   return [...wrapped(name, '- '), ...differences.flatMap(({ where, text }) => wrapped(`${where}: ${text}`, '    '))]
 }
 
-/** What usually is behind it, where a kill during a tool call has changed what was done. */
+/** The usual causes, if a kill during a tool call changed the effects. */
 function advice(boundaries: readonly BoundaryResult[]): string[] {
   const changed = boundaries.filter(({ boundary, verdict }) => boundary.what === 'tool' && verdict === 'differs')
   const toolsWhere = (pattern: RegExp): string[] => [
@@ -78,7 +78,7 @@ function advice(boundaries: readonly BoundaryResult[]): string[] {
     ...(missing.length > 0 ? [`${missing.join(', ')} lost an effect: record that something is done after doing it, never before.`] : []),
     ...(asking.length > 0
       ? [
-          `verify of ${[...new Set(asking)].join(', ')} is called again when its process dies, and must give the same answer then: ` +
+          `verify of ${[...new Set(asking)].join(', ')} is called again when its process dies, and must then return the same answer: ` +
             'it must only read.',
         ]
       : []),
@@ -95,13 +95,13 @@ function closing(boundaries: readonly BoundaryResult[], rounds: readonly RoundRe
     ...(count('differs') > 0 ? [`${count('differs')} DIFFER`] : []),
     ...(count('unknown') > 0 ? [`${count('unknown')} with an unknown outcome`] : []),
     ...(count('not_reached') > 0 ? [`${count('not_reached')} not reached`] : []),
-    ...(problems.length > 0 ? [`${problems.length} wrong without kills already`] : []),
+    ...(problems.length > 0 ? [`${problems.length} wrong even without kills`] : []),
     ...(rounds.length > 0 ? [`seed ${seed}`] : []),
   ]
   return parts.join(', ')
 }
 
-/** The worst of a call's boundaries of one stage. */
+/** The worst verdict among a call's boundaries of one stage. */
 function cell(boundaries: readonly BoundaryResult[], subject: string, stage: Boundary['stage']): string {
   const verdicts = boundaries
     .filter(({ boundary }) => boundary.subject === subject && boundary.stage === stage)

@@ -1,4 +1,4 @@
-// The faults of a random round: drawing them from the seed, and making them.
+// The faults of a random round: draws them from the seed, and carries them out.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Stack } from '../../local/index.ts'
 import type { MarkReader } from './marks.ts'
@@ -7,34 +7,34 @@ import type { TroubleKind } from './types.ts'
 import { until } from './until.ts'
 import type { CrashWorkers } from './workers.ts'
 
-/** One trouble, as drawn: when so many boundaries were reached, and so many milliseconds later. */
+/** A fault, as drawn. It occurs `delayMs` after `afterMarks` boundaries have been reached. */
 export interface Trouble {
   kind: TroubleKind
   afterMarks: number
   delayMs: number
   /** How long a process is frozen, or a server is down. */
   lastsMs: number
-  /** In [0, 1): which of the processes. */
+  /** Chooses the process; in [0, 1). */
   choice: number
 }
 
-/** A call is given up at its fifth death: bad luck must not look like a broken agent. */
+/** pawl gives up on a call at its fifth death: bad luck must not look like a broken agent. */
 const MOST_TROUBLES = 3
-/** Longer than any heartbeat timeout and than the timeout of a workflow task. */
+/** Longer than any heartbeat timeout and the timeout of a workflow task. */
 const PAUSE_MS = [4_000, 7_000] as const
 const AWAY_MS = [300, 2_500] as const
 const LOOK_MS = 5
-/** How long a supervisor may take to be there again, with a worker process that starts. */
+/** How long a supervisor may take to run again with a worker process that is starting. */
 const THERE_MS = 60_000
 
-/** What a round of the peaceful length is like. */
+/** The length of a run without kills. */
 export interface Pace {
-  /** Boundaries that it reaches. */
+  /** How many boundaries it reaches. */
   marks: number
   ms: number
 }
 
-/** Draws a round's troubles. The first is of `first` kind and comes early enough to meet the conversation. */
+/** Draws a round's faults. One is of kind `first` and comes early enough to hit the conversation. */
 export function drawTroubles(random: Random, kinds: readonly TroubleKind[], first: TroubleKind, { marks, ms }: Pace): Trouble[] {
   const between = Math.ceil(ms / Math.max(1, marks))
   const draw = (kind: TroubleKind, latest: number): Trouble => {
@@ -51,13 +51,13 @@ export function drawTroubles(random: Random, kinds: readonly TroubleKind[], firs
   return [draw(first, Math.floor(marks / 2)), ...more].toSorted((a, b) => a.afterMarks - b.afterMarks)
 }
 
-/** Troubles under way. */
+/** Faults in progress. */
 export interface Troubles {
-  /** No new ones from now on; resolves when what was stopped runs again, with what was done. */
+  /** Starts no new faults. Resolves with the faults that occurred, once everything that was stopped runs again. */
   end(): Promise<string[]>
 }
 
-/** Makes the troubles come about as the conversation gets on. */
+/** Carries out the faults as the conversation proceeds. */
 export function makeTroubles(
   troubles: readonly Trouble[],
   on: { marks: MarkReader; conversation: number; group: CrashWorkers['group']; stack: Stack },
@@ -65,7 +65,7 @@ export function makeTroubles(
   const over = new AbortController()
   const done: string[] = []
   const lasting: Promise<void>[] = []
-  /** A server is stopped and started by one trouble at a time. */
+  /** Only one fault at a time stops and starts a server. */
   const servers = new Map<TroubleKind, Promise<void>>()
 
   const strike = (kind: 'kill' | 'supervisor' | 'both', choice: number): string | undefined => {
@@ -74,7 +74,7 @@ export function makeTroubles(
       const worker = workers[Math.floor(choice * workers.length)]
       return signal(worker, 'SIGKILL') ? `kill ${worker}` : undefined
     }
-    // It first, who could tell of their deaths.
+    // The supervisor first, because it could report the deaths of its workers.
     if (!signal(supervisor, 'SIGKILL')) return undefined
     if (kind === 'supervisor') return `supervisor ${supervisor}`
     for (const worker of workers) signal(worker, 'SIGKILL')
@@ -94,7 +94,7 @@ export function makeTroubles(
   const restart = (kind: 'postgres' | 'temporal', lastsMs: number, at: string): Promise<void> => {
     const restarted = (servers.get(kind) ?? Promise.resolve()).then(async () => {
       const server = on.stack[kind]
-      done.push(`${kind} away for ${seconds(lastsMs)}, ${at}`)
+      done.push(`${kind} down for ${seconds(lastsMs)}, ${at}`)
       await server.stop('crash')
       await sleep(lastsMs)
       await server.start()
@@ -106,7 +106,7 @@ export function makeTroubles(
   const make = async (trouble: Trouble, reached: number): Promise<void> => {
     const { kind, choice, lastsMs } = trouble
     const at = `after boundary ${reached}`
-    // After the death of a supervisor, there may be no process for a moment.
+    // After a supervisor dies, there may be no process for a moment.
     if (kind !== 'postgres' && kind !== 'temporal') await until(() => over.signal.aborted || isThere(on.group()), THERE_MS)
     if (over.signal.aborted) return
     switch (kind) {
@@ -153,7 +153,7 @@ export function makeTroubles(
   }
 }
 
-/** Faults after which a call's death may be unconfirmed until its timeout. */
+/** Whether the death of a call may stay unconfirmed until its timeout after this fault. */
 export function takesSupervisor({ kind }: Trouble): boolean {
   return kind === 'supervisor' || kind === 'pause_supervisor' || kind === 'both'
 }
@@ -164,7 +164,7 @@ function isThere({ supervisor, workers }: ReturnType<CrashWorkers['group']>): bo
 
 const seconds = (ms: number): string => `${(ms / 1_000).toFixed(1)} s`
 
-/** Whether there was such a process. */
+/** Sends a signal; returns whether the process existed. */
 function signal(pid: number | undefined, name: NodeJS.Signals): boolean {
   if (pid === undefined) return false
   try {

@@ -17,10 +17,10 @@ export interface CrashWorld {
   start?(): Record<string, string> | void | Promise<Record<string, string> | void>
   /** Resets the world to its initial state; called before each run of the conversation. */
   reset(): void | Promise<void>
-  /** The world's state as JSON that is the same whenever the same was done: without times and random ids. */
+  /** The world's state as JSON, without times and random ids: the same effects must always produce the same JSON. */
   snapshot(): Json | Promise<Json>
   /**
-   * Every effect since `reset`, in order: one entry each time something was done, so that a repeated effect appears twice. Idempotency
+   * Every effect since `reset`, in order: one entry for each time that it occurred, so that a repeated effect appears twice. Idempotency
    * keys and session ids are replaced before two runs are compared.
    */
   effects(): Json[] | Promise<Json[]>
@@ -30,7 +30,7 @@ export interface CrashWorld {
 
 /** The conversation, for a step that is a function. */
 export interface CrashConversation {
-  /** A client of the deployment. */
+  /** A client that is connected to the test's deployment. */
   pawl: Pawl
   /** The session of the conversation. */
   session: SessionHandle
@@ -40,7 +40,7 @@ export interface CrashConversation {
 
 /**
  * One step of the conversation: a user message, whose run must end before the next step, or a function (which sends, approves, waits) that
- * resolves when the next step may begin. A function must only wait for conditions that occur however often workers die.
+ * resolves when the next step may begin. A function must only wait for conditions that occur no matter how often workers die.
  */
 export type CrashStep =
   | string
@@ -48,9 +48,9 @@ export type CrashStep =
   | ((conversation: CrashConversation) => void | Promise<void>)
 
 /**
- * The faults of a random round: a worker process is killed or frozen (`pause`); so is its supervisor, which is replaced after a kill, like
- * by a process manager; supervisor and workers are killed together (`both`: the machine has died); a server is killed and restarted
- * after a while.
+ * The faults of a random round. `kill`, `pause`: a worker process is killed or frozen. `supervisor`, `pause_supervisor`: its supervisor is;
+ * after a kill it is replaced, as by a process manager. `both`: supervisor and workers are killed together, as if the machine had died.
+ * `postgres`, `temporal`: the server is killed, and restarted after a while.
  */
 export type TroubleKind = 'kill' | 'pause' | 'supervisor' | 'pause_supervisor' | 'both' | 'postgres' | 'temporal'
 
@@ -60,20 +60,20 @@ export interface CrashTestOptions {
   module: string | URL
   /** The session's agent. Not needed if the module has only one. */
   agent?: string
-  /** The session's context and tags. */
+  /** The session's context. Default: none. */
   context?: Json
   /** The session's tags. Default: none. */
   tags?: string[]
   /** The conversation, step by step: at least one. */
   script: readonly CrashStep[]
-  /** What the agent acts upon. */
+  /** The outside world that the agent acts on. */
   world: CrashWorld
   /** Which boundaries to kill at: an expression over their names and ids, or a function. Default: all. */
   only?: RegExp | ((boundary: Boundary) => boolean)
   /**
    * Rounds with random faults after the boundaries: `rounds` (default 7, one for each kind) conversations with kills and pauses of
-   * workers and supervisor, and restarts of Postgres and Temporal, drawn from `seed` (default: random, printed). `kinds`: which of
-   * them. `false`: none.
+   * workers and supervisor, and restarts of Postgres and Temporal, drawn from `seed` (default: random, printed). `kinds`: which
+   * kinds of faults (default: all). `false`: no rounds.
    */
   random?: { seed?: number; rounds?: number; kinds?: readonly TroubleKind[] } | false
   /** Executors: 1 to 64. Default 2. */
@@ -93,11 +93,11 @@ export interface CrashTestOptions {
 export interface BoundaryResult {
   /** Where a process was killed. */
   boundary: Boundary
-  /** What the disturbed run is worth. */
+  /** The verdict on the run with the kill. */
   verdict: Verdict | 'not_reached'
-  /** What differs from the peaceful run. */
+  /** What differs from the run without kills. */
   differences: Difference[]
-  /** Milliseconds that it took. */
+  /** How long the run took, in milliseconds. */
   ms: number
 }
 
@@ -107,11 +107,11 @@ export interface RoundResult {
   round: number
   /** The faults, in order: `kill 4711, after boundary 7`. */
   troubles: string[]
-  /** What the disturbed run is worth. */
+  /** The verdict on the run with the faults. */
   verdict: Verdict | 'not_reached'
-  /** What differs from the peaceful run. */
+  /** What differs from the run without kills. */
   differences: Difference[]
-  /** Milliseconds that it took. */
+  /** How long the run took, in milliseconds. */
   ms: number
 }
 
@@ -123,11 +123,11 @@ export interface CrashTestResult {
   peace: { effects: Json[]; world: Json; transcript: Json[]; notes: string[]; ms: number }
   /** Problems even without kills: idempotency keys that differ each time they are computed. */
   problems: string[]
-  /** What came of each boundary. */
+  /** The outcome of each boundary. */
   boundaries: BoundaryResult[]
-  /** What came of each random round. */
+  /** The outcome of each random round. */
   rounds: RoundResult[]
-  /** Of the random rounds. */
+  /** The seed of the random rounds. */
   seed: number
   /** All of this as text. */
   table: string

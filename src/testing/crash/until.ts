@@ -1,9 +1,9 @@
-// Waiting for a condition, for a while.
+// Waits for a condition, with a limit.
 import { setTimeout as sleep } from 'node:timers/promises'
 
 const EVERY_MS = 20
 
-/** Resolves when `look` says yes; what it throws counts as no. Rejects after `ms`. */
+/** Resolves when `look` returns true; an error that it throws counts as false. Rejects after `ms`. */
 export async function until(look: () => boolean | Promise<boolean>, ms: number): Promise<void> {
   const giveUpAt = Date.now() + ms
   let last: unknown

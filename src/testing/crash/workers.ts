@@ -1,4 +1,4 @@
-// The worker processes of a crash test: supervised as in production, serving the user's module watched from around it.
+// The worker processes of a crash test. They are supervised as in production, and serve the user's module in a wrapper that watches it.
 import { rmSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -11,14 +11,14 @@ import { until } from './until.ts'
 /** Running worker processes. */
 export interface CrashWorkers {
   marks: MarkReader
-  /** Who is there now: the supervisor, except where one has died just now, and its worker processes. */
+  /** The processes that run now: the supervisor, unless it has just died, and its worker processes. */
   group(): { supervisor: number | undefined; workers: number[] }
   /** Resolves when all processes serve. @throws CrashTestError `workers_failed`. */
   complete(): Promise<void>
   stop(): Promise<void>
 }
 
-/** What they serve, and where. */
+/** What the workers serve, and where. */
 export interface CrashWorkersOptions {
   module: string
   processes: number
@@ -29,7 +29,7 @@ export interface CrashWorkersOptions {
 
 const BOOT_MS = 60_000
 
-/** Starts them; resolves when all serve. @throws CrashTestError `workers_failed`, with what the module did wrong. */
+/** Starts them; resolves when all serve. @throws CrashTestError `workers_failed`, with the module's error. */
 export async function startWorkers({ module, ...options }: CrashWorkersOptions): Promise<CrashWorkers> {
   const folder = await mkdtemp(join(tmpdir(), 'pawl-crash-'))
   const supervisor = keepSupervisor({ options: { ...options, module: await writeWrapper(folder, module) }, folder })
@@ -41,7 +41,7 @@ export async function startWorkers({ module, ...options }: CrashWorkersOptions):
   const stop = async (): Promise<void> => {
     await supervisor.stop()
     process.off('exit', abandon)
-    // Whoever outlived a supervisor goes when it is gone.
+    // Processes that outlived a supervisor exit once the folder has been removed.
     await rm(folder, { recursive: true, force: true, maxRetries: 5 })
   }
   const complete = (): Promise<void> => allServe(supervisor, options.processes)
@@ -67,7 +67,7 @@ async function allServe(supervisor: KeptSupervisor, processes: number): Promise<
   })
 }
 
-/** The module that the processes load. Its name says, as the user's own does, whether it takes a loader for TypeScript. */
+/** The module that the processes load. Like the user's own, it has a name that shows whether it needs a TypeScript loader. */
 async function writeWrapper(folder: string, module: string): Promise<string> {
   const served = new URL(`./worker/served${extname(import.meta.url)}`, import.meta.url).href
   const path = join(folder, /\.[mc]?tsx?$/.test(module) ? 'worker.mts' : 'worker.mjs')

@@ -1,9 +1,9 @@
-// The user's world, held to what a world must do: what it throws, or answers that cannot be compared, is said to be the world's.
+// Wraps the user's world to check its answers: errors that it throws, and answers that cannot be compared, are reported as the world's.
 import type { Json } from '../../session/json.ts'
 import { CrashTestError } from './errors.ts'
 import type { CrashWorld } from './types.ts'
 
-/** A world that answers whatever it is asked, or says what is wrong with it. */
+/** A world that either answers or throws an error that says what is wrong with it. */
 export interface HeldWorld {
   start(): Promise<Record<string, string>>
   reset(): Promise<void>
@@ -12,7 +12,7 @@ export interface HeldWorld {
   stop(): Promise<void>
 }
 
-/** The world; whatever goes wrong in it is a CrashTestError `world_failed`. */
+/** Wraps the world; every error in it becomes a CrashTestError `world_failed`. */
 export function heldTo(world: CrashWorld): HeldWorld {
   const ask = async <T>(part: keyof CrashWorld, asked: () => T): Promise<Awaited<T>> => {
     try {
@@ -44,9 +44,9 @@ function comparable<T extends Json>(part: keyof CrashWorld, value: T): T {
   }
 }
 
-/** JSON would make `{}` of these, which is always the same. */
+/** JSON would turn these into `{}`, which hides differences. */
 function noLoss(_: string, value: unknown): unknown {
-  if (value instanceof Map || value instanceof Set || value instanceof Promise) throw new TypeError(`it has a ${value.constructor.name}`)
+  if (value instanceof Map || value instanceof Set || value instanceof Promise) throw new TypeError(`it contains a ${value.constructor.name}`)
   return value
 }
 

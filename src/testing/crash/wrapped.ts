@@ -3,7 +3,7 @@
 /** The usual width of a terminal. */
 export const COLUMNS = 80
 
-/** The text in lines that fit, broken between words; the first begins with `first`, the others with as many blanks. */
+/** The text in lines that fit, broken between words. The first line begins with `first`, the others with as many spaces. */
 export function wrapped(text: string, first = ''): string[] {
   const room = COLUMNS - first.length
   const lines: string[] = []

@@ -1,20 +1,20 @@
-// The thread that sends the heartbeats of a process's workers: its event loop runs while a tool blocks the main one. All of them share it,
-// because each thread loads the SDK anew, which is most of what the start of a further worker would cost.
+// The thread that sends the heartbeats of a process's workers: its event loop runs while a tool blocks the main one. All workers share
+// it, because each thread loads its own copy of the SDK, which would be most of the start-up cost of another worker.
 import { type MessagePort, parentPort } from 'node:worker_threads'
 import { connectClient, type TemporalAddress } from '../../connect/temporal.ts'
 import { crossing } from '../errors.ts'
 import { type FromSender, heartbeatSender, sendBy, type ToSender } from '../orchestrator/heartbeats.ts'
 
-/** What a worker asks the thread for. */
+/** A worker's request to the thread. */
 export interface HeartbeatsWanted {
   temporal: TemporalAddress & { apiKey?: string }
-  /** How long the main event loop may be blocked before its attempts are given up. */
+  /** How long the main event loop may be blocked before the thread stops its heartbeats. */
   stuckLoopMs: number
   /** The worker's line to the thread; when it closes, the worker's heartbeats end. */
   port: MessagePort
 }
 
-/** Messages of a worker. */
+/** Messages from a worker. */
 export type ToThread = ToSender | { type: 'api_key'; apiKey: string }
 
 /** Messages to a worker. The first one is `ready` or `failed`. */

@@ -3,8 +3,8 @@ import { checkCreate } from '../check-options.ts'
 import type { CreateWorkerOptions, PawlWorker } from '../options.ts'
 
 /**
- * Creates a worker that serves `agents` in this process. A crash of the process is noticed by heartbeats within seconds;
- * `superviseWorkers` notices it at once.
+ * Creates a worker that serves `agents` in this process. pawl detects a crash of the process within seconds, by missing heartbeats;
+ * `superviseWorkers` detects it at once.
  * @throws InvalidOption `invalid_option`; ConnectError `no_temporal`; StoreError `invalid_postgres_url`; WorkerError `no_postgres`, `services_failed`;
  * DeclarationError `no_agents`, `duplicate_agent`.
  */
@@ -16,7 +16,7 @@ export async function createWorker(options: CreateWorkerOptions): Promise<PawlWo
 
 /**
  * Creates a worker and runs it until it is shut down (by SIGINT or SIGTERM).
- * @throws InvalidOption `invalid_option`, and the rest that `createWorker` throws.
+ * @throws InvalidOption `invalid_option`, and the other errors of `createWorker`.
  */
 export async function runWorker(options: CreateWorkerOptions): Promise<void> {
   const worker = await createWorker(options)

@@ -16,13 +16,13 @@ export interface HeartbeatLine {
   close(): void
 }
 
-/** Started for the first worker, and kept for the next ones. It does not keep the process. */
+/** Started for the first worker, and reused for later ones. It does not keep the process alive. */
 let thread: Thread | undefined
 
 function sharedThread(): Thread {
   if (thread) return thread
   const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js'
-  // It outlives the worker that it was started for, so it must not keep that one's settings from the environment.
+  // It outlives the worker that started it, so it must not keep that worker's settings from the environment.
   const started = new Thread(new URL(`./heartbeat-thread.${extension}`, import.meta.url), { env: SHARE_ENV })
   started.unref()
   // The lines of its workers close; the next worker gets another thread.
@@ -54,7 +54,7 @@ export async function openHeartbeatLine(temporal: HeartbeatsWanted['temporal']):
     setApiKey: (apiKey) => tell({ type: 'api_key', apiKey }),
     heartbeats(post) {
       line.on('message', post)
-      // A listener keeps the process again.
+      // Adding a listener would keep the process alive again.
       line.unref()
       return tell
     },

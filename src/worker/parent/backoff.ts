@@ -1,4 +1,4 @@
-// Delays of restarts: short at first, longer each time a process dies before it was ready.
+// Delays of restarts: short at first, longer each time a process dies before it is ready.
 
 const AT_MOST_MS = 5_000
 

@@ -1,10 +1,10 @@
-// Estimates which executions an orchestrator has cached, from the events that pass through it: its successor resets their stickiness.
+// Estimates which executions an orchestrator has cached, from the events that pass through it. Its successor resets their stickiness.
 import type { CachedExecution } from '../protocol.ts'
 
-/** How many are remembered; the next message of any other session waits two seconds, once. */
+/** How many are remembered. For any other session, the next message waits two seconds, once. */
 const MOST_CACHED = 200
 
-/** An execution that made events, and their last `seq`. */
+/** An execution that produced events, and their last `seq`. */
 export type HeardExecution = CachedExecution & { seq: number }
 
 /** The executions. */

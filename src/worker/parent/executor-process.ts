@@ -16,7 +16,7 @@ export interface ProcessExit {
 
 /** Callbacks of the parent, in the order of their calls. */
 export interface ExecutorListener {
-  /** It has loaded this file of the user's, or the file is missing; only if `script.reportsFiles`. */
+  /** It has loaded this file of the user, or the file is missing; only if `script.reportsFiles`. */
   onFile(path: string): void
   /** It has written a log line; only if `script.log.toParent`. */
   onLine(line: SentLine): void
@@ -89,7 +89,7 @@ export function startExecutorProcess(script: ExecutorScript, loadTimeoutMs: numb
 function endOf(child: ChildProcess, ended: (exit: ProcessExit, cause?: Error) => void): void {
   child.once('exit', (code, signal) => ended({ code, signal }))
   child.on('error', (cause) => {
-    // For a process that runs, the exit event has all information.
+    // For a running process, the exit event has all information.
     if (child.pid === undefined) ended({ code: null, signal: null }, cause)
   })
 }

@@ -9,7 +9,7 @@ import { type ExecutorProcess, type ProcessExit, startExecutorProcess } from './
 
 /** Pause before a restart: a booting process takes CPU from the resumption of the dead one's calls. */
 const RESPAWN_MS = 150
-/** Between attempts to load a module that fails. */
+/** The longest pause between attempts to load a module that fails. */
 const FAILING_AT_MOST_MS = 30_000
 /** How many in a row may be killed while they load before that counts as a failure to load. */
 const DEATHS_WHILE_LOADING = 3
@@ -56,7 +56,7 @@ export interface Executors {
   retired(): number[]
   /** Executors that may hold jobs. */
   holders(): number[]
-  /** The executor has no more jobs, and is ended. */
+  /** Ends an executor that has no more jobs. */
   release(id: number): void
   /** Starts no more executors, not even to replace dead ones. */
   stopStarting(): void
@@ -79,7 +79,7 @@ interface Executor {
   id: number
   team: Team
   process: ExecutorProcess
-  /** Whether it is ended on purpose, so that it is not replaced. */
+  /** Whether it was ended on purpose and must not be replaced. */
   isReleased: boolean
   isReady: boolean
 }
@@ -93,7 +93,7 @@ interface Waiting {
 export function keepExecutors(options: ExecutorsOptions): Executors {
   const running = new Map<number, Executor>()
   let serving = newTeam()
-  /** The team that is loading. It is connected to the orchestrator once all its members have loaded; until then it can be dropped. */
+  /** The team that is loading. It connects to the orchestrator once all its members have loaded; until then it can be dropped. */
   let coming: (Waiting & { team: Team }) | undefined
   /** Callers that wait for the newest code. */
   let switching: Waiting[] = []
@@ -218,7 +218,7 @@ export function keepExecutors(options: ExecutorsOptions): Executors {
     },
     replace() {
       if (isStopping) return Promise.reject(stopping())
-      if (coming) drop(coming, new WorkerError('reload_superseded', 'Another reload began before this one was done.'))
+      if (coming) drop(coming, new WorkerError('reload_superseded', 'Another reload began before this one finished.'))
       return new Promise((resolve, reject) => {
         const team = newTeam()
         coming = { team, resolve, reject }

@@ -9,10 +9,10 @@ import { cachedExecutions } from './cached-executions.ts'
 import { forkOrchestrator, tell } from './processes.ts'
 
 const RESPAWN_MS = 20
-/** An orchestrator that is silent for this long counts as frozen: its event loop runs nothing that takes long. */
+/** An orchestrator that is silent for this long counts as frozen: its event loop has no long tasks. */
 const STUCK_MS = 60_000
 const LOOK_EVERY_MS = 1_000
-/** How many dead orchestrators are remembered: the attempts of older ones have exceeded their heartbeat timeout. */
+/** How many dead orchestrators are remembered. The attempts of older ones have exceeded their heartbeat timeout. */
 const MOST_PREDECESSORS = 20
 
 /** Options. */
@@ -35,7 +35,7 @@ export interface KeptOrchestrator {
   /** Whether executors can reach it. */
   isListening(): boolean
   kill(): void
-  /** Lets it finish and exit, and starts no other one. */
+  /** Lets it finish and exit, and does not start another. */
   shutdown(): void
 }
 

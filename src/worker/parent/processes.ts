@@ -30,7 +30,7 @@ export function forkChecker(module: string): ChildProcess {
   return forkScript('../executor/check-sessions', [module], typescriptLoader(module))
 }
 
-/** Standard output and error are the parent's error output: its standard output may be data. */
+/** Standard output and error both go to the parent's standard error, because its standard output may be data. */
 function forkScript(script: string, args: string[], execArgv: string[]): ChildProcess {
   return fork(fileURLToPath(new URL(`${script}.${EXTENSION}`, import.meta.url)), args, {
     execArgv: [...process.execArgv.filter((arg) => !arg.startsWith('--inspect')), ...execArgv],
@@ -44,7 +44,7 @@ export function tell(child: ChildProcess | undefined, message: ToOrchestrator | 
   if (child?.connected) child.send(message, () => undefined)
 }
 
-/** The arguments with which Node can load these modules if one is TypeScript. @throws WorkerError `no_typescript_loader`. */
+/** The arguments that let Node load these modules if one is TypeScript. @throws WorkerError `no_typescript_loader`. */
 function typescriptLoader(...modules: readonly string[]): string[] {
   const module = modules.find((one) => /\.[mc]?tsx?$/.test(one))
   if (module === undefined) return []

@@ -1,5 +1,5 @@
 // The parent of a worker: starts, restarts and kills its orchestrator and executors, and confirms their deaths. It loads no SDK and runs
-// no user code, so that only the machine can bring it down.
+// no user code, so that only a failure of the machine can bring it down.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -26,8 +26,8 @@ const MOST_EXITED = 100
 /**
  * Starts an orchestrator and executors for a module and keeps them running: a process that dies is replaced, and its calls resume at once.
  * Resolves when Temporal answers; `ready()` resolves when the module's agents are served.
- * @throws InvalidOption `invalid_option`; ConnectError `no_temporal`; StoreError `invalid_postgres_url`; WorkerError `no_postgres`, `no_typescript_loader`, and
- * what the modules of `dataConverter` and `interceptors` fail with.
+ * @throws InvalidOption `invalid_option`; ConnectError `no_temporal`; StoreError `invalid_postgres_url`; WorkerError `no_postgres`,
+ * `no_typescript_loader`; and the errors of the modules in `dataConverter` and `interceptors`.
  */
 export async function superviseWorkers(options: SuperviseOptions): Promise<Supervisor> {
   const checked = checkSupervise(options)
@@ -69,10 +69,10 @@ function startSupervision(given: Supervision): Supervisor & { connected: Promise
   /** Whether the caller of `ready` gets the error, now or later. */
   let isSettled = false
   let isStopping = false
-  /** Logged once, because each retry fails for the same reason while Temporal is away. */
+  /** The last logged error: while Temporal is down, each retry fails for the same reason, which is logged once. */
   let notStartedFor: string | undefined
 
-  /** An orchestrator may not have been told of them before it died itself, or while it started. */
+  /** Kept for the next orchestrator: one that dies or is starting may not have been notified of these deaths. */
   const exited: ExitedExecutor[] = []
   const executors: Executors = keepExecutors({
     module: options.module,
@@ -93,7 +93,7 @@ function startSupervision(given: Supervision): Supervisor & { connected: Promise
     },
     onFailed(error) {
       if (!isSettled) ready.reject(error)
-      // Before that, nobody can have called `ready`.
+      // Before `isConnected`, no caller can have called `ready`.
       else if (isConnected) log.error({ err: error }, 'the module could not be loaded: pawl retries with growing pauses')
       isSettled = true
     },
@@ -143,7 +143,7 @@ function startSupervision(given: Supervision): Supervisor & { connected: Promise
         return
       case 'failed': {
         const error = crossed(message.error)
-        // Before that, the caller gets the error.
+        // Before `isConnected`, the caller gets the error.
         if (isConnected && error.message !== notStartedFor) log.error({ err: error }, 'the orchestrator could not start')
         notStartedFor = error.message
         connected.reject(error)

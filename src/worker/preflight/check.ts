@@ -1,4 +1,4 @@
-// Checks sessions one by one, in parallel lanes: fetch the history, replay it, compare, ask the module.
+// Checks sessions in parallel lanes: each fetches a history, replays it, compares the events, and asks the module.
 import type { Client } from '@temporalio/client'
 import { sessionIdOf } from '../../session/protocol.ts'
 import type { WorkflowCode } from '../orchestrator/bundle.ts'
@@ -12,7 +12,7 @@ import { standingOf } from './standing.ts'
 import type { StoredSide } from './stored.ts'
 import type { Tally } from './tally.ts'
 
-/** What sessions are checked with. */
+/** What the check of a session needs. */
 export interface Checking {
   client: Client
   code: WorkflowCode
@@ -29,10 +29,10 @@ interface Readable extends OpenExecution {
   recorded: Recorded
 }
 
-/** The SDK's error for workers that were shut down, as the runtime of a caller's program does on SIGINT and SIGTERM. */
+/** The SDK's error for workers that were shut down. The runtime of a caller's program shuts them down on SIGINT and SIGTERM. */
 const SHUTDOWN = 'ShutdownError'
 
-/** Checks all of them. Rejects with what prevents any further check: Temporal's list fails, the module's process has ended. */
+/** Checks all sessions. Rejects if no further check is possible: Temporal's list fails, or the module's process has exited. */
 export async function checkAll(checking: Checking, sessions: AsyncGenerator<ListedExecution>): Promise<void> {
   const { client, code, tally, signal, concurrency } = checking
   const everyLane = meeting(concurrency)
@@ -87,7 +87,7 @@ export async function checkAll(checking: Checking, sessions: AsyncGenerator<List
   await Promise.all(lanes)
 }
 
-/** A point that nobody leaves before so many have arrived. */
+/** A barrier: `arrive` resolves once `size` lanes have arrived. */
 function meeting(size: number): { arrive(): Promise<void> } {
   let arrived = 0
   let open = (): void => undefined
@@ -103,7 +103,7 @@ function meeting(size: number): { arrive(): Promise<void> } {
   }
 }
 
-/** The session with its history; undefined: it has closed or cannot be read, which is noted. */
+/** The session with its history; undefined: it has closed or cannot be read, and is counted as such. */
 async function read({ client, tally }: Checking, listed: ListedExecution): Promise<Readable | undefined> {
   let open: OpenExecution | undefined
   try {

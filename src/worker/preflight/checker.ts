@@ -18,7 +18,7 @@ interface Waiting {
   reject(error: PawlError): void
 }
 
-/** Loads a module in a process of its own. @throws WorkerError, DeclarationError: what the module cannot be loaded for. */
+/** Loads a module in its own process. @throws WorkerError, DeclarationError if the module cannot be loaded. */
 export async function startChecker(module: string, loadTimeoutMs: number): Promise<Checker> {
   const child = forkChecker(module)
   const waiting = new Map<number, Waiting>()
@@ -42,7 +42,7 @@ export async function startChecker(module: string, loadTimeoutMs: number): Promi
     waiting.clear()
   }
 
-  // The first answer is that the module is loaded.
+  // The first answer says that the module is loaded.
   const loaded = ask(lastRequest, () => undefined)
   const late = setTimeout(() => {
     fail(moduleHangs(module, loadTimeoutMs))

@@ -1,4 +1,4 @@
-// Compares a replay with what the history says: the same commands, the same events. Pure.
+// Compares a replay with the history: it must produce the same commands and the same events. Pure.
 import type { LogEntry, Watermark } from '../../session/events.ts'
 import { CORE_VERSION } from '../../session/protocol.ts'
 import type { History } from './open-sessions.ts'
@@ -13,11 +13,11 @@ export function problemOf(history: History, recorded: Recorded, { error, entries
 
 function tooNew({ start: { carried } }: Recorded): PreflightProblem | undefined {
   if (!carried || carried.coreVersion <= CORE_VERSION) return undefined
-  const message = `The execution runs with core ${carried.coreVersion}, and this build knows core ${CORE_VERSION}: a newer release of pawl has begun it.`
+  const message = `The execution runs with core ${carried.coreVersion}, and this build knows core ${CORE_VERSION}: a newer release of pawl started it.`
   return { code: 'core_too_new', message }
 }
 
-/** The name of the SDK's error for workflow code that does something else than its history says. */
+/** The name of the SDK's error for workflow code that does not do what its history says. */
 const NONDETERMINISM = 'DeterminismViolationError'
 /** The reason within the SDK's error, which prints a data structure. */
 const REASON = /message: "((?:[^"\\]|\\.)*)"/
@@ -51,7 +51,7 @@ function nameOf(id: number, { events }: History): string {
 
 const keyOf = ({ seq, digest }: Watermark): string => `${seq} ${digest}`
 
-/** Temporal compares only the kinds of commands: other events would go unnoticed until the store refuses them. */
+/** Temporal compares only the kinds of commands: different events would go unnoticed until the store refuses them. */
 function otherEvents({ opened, watermarks }: Recorded, entries: readonly LogEntry[]): PreflightProblem | undefined {
   const made = new Set(opened.map(({ state: { seq }, digest }) => keyOf({ seq, digest })))
   for (const { seq, digest, prev } of entries) made.add(keyOf({ seq: seq - 1, digest: prev })).add(keyOf({ seq, digest }))
@@ -71,7 +71,7 @@ interface Difference {
 }
 
 function difference({ historyEvent, activity, fromSeq, toSeq }: Difference): PreflightProblem {
-  const which = fromSeq >= toSeq ? `another event ${toSeq}` : `other events from ${fromSeq} to ${toSeq}`
-  const message = `The workflow code makes ${which} of the session than history event ${historyEvent} (the activity ${activity}) was scheduled with.`
+  const which = fromSeq >= toSeq ? `a different event ${toSeq}` : `different events ${fromSeq} to ${toSeq}`
+  const message = `The workflow code produces ${which} of the session than when history event ${historyEvent} (activity ${activity}) was scheduled.`
   return { code: 'other_events', message, historyEvent, fromSeq: Math.min(fromSeq, toSeq), toSeq }
 }

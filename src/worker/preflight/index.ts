@@ -1,4 +1,4 @@
-// The preflight, loaded on demand: it imports the Temporal SDK, which the parent of executors does not need.
+// The preflight. Loaded on demand, because it imports the Temporal SDK, which the parent of executors does not need.
 import { checkPreflight } from '../check-options.ts'
 import type { PreflightOptions, PreflightReport } from '../preflight-report.ts'
 

@@ -1,14 +1,14 @@
-// The open sessions of a task queue and their histories, as Temporal has them. Only reads.
+// Reads the open sessions of a task queue and their histories from Temporal.
 import { type Client, isGrpcServiceError } from '@temporalio/client'
 import type { temporal } from '@temporalio/proto'
 import { WORKFLOW_TYPE } from '../../session/protocol.ts'
 
-/** A history of Temporal, decoded from the wire. */
+/** A Temporal history, decoded from the wire. */
 export type History = temporal.api.history.v1.IHistory
 /** One event of a history. */
 export type HistoryEvent = temporal.api.history.v1.IHistoryEvent
 
-/** The server's code for an execution that is gone. */
+/** The server's code for an execution that no longer exists. */
 const NOT_FOUND = 5
 
 /** An execution that was open when it was listed. */
@@ -22,7 +22,7 @@ export interface OpenExecution extends ListedExecution {
   history: History
 }
 
-/** The open sessions, page by page. The server's list may be some seconds old. */
+/** The open sessions, page by page. The server's list may be a few seconds old. */
 export async function* listOpen(client: Client, taskQueue: string): AsyncGenerator<ListedExecution> {
   const query = `WorkflowType = '${WORKFLOW_TYPE}' and ExecutionStatus = 'Running' and TaskQueue = '${taskQueue.replaceAll("'", "''")}'`
   // Between two pages of the list, a session can continue as new and appear again.
@@ -34,7 +34,7 @@ export async function* listOpen(client: Client, taskQueue: string): AsyncGenerat
   }
 }
 
-/** Some of the items, each with the same probability. */
+/** A random sample: each item has the same probability. */
 export async function sampleOf<T>(items: AsyncIterable<T>, size: number): Promise<T[]> {
   const sample: T[] = []
   let seen = 0

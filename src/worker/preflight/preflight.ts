@@ -1,4 +1,4 @@
-// A preflight from start to end: connects, checks the open sessions with this build's workflow code and module, reports.
+// Runs a preflight: connects, checks the open sessions with this build's workflow code and module, and reports.
 import { connectClient } from '../../connect/temporal.ts'
 import { DEFAULT_TASK_QUEUE } from '../../session/protocol.ts'
 import type { Preflighting } from '../check-options.ts'

@@ -1,4 +1,4 @@
-// What a session's history says about its events: the states that it was opened with, and the watermarks in the inputs of its activities.
+// What a session's history says about its events: the states from which the session was opened, and the watermarks in activity inputs.
 import type { LoadedDataConverter, Payload } from '@temporalio/common'
 import type { Watermark } from '../../session/events.ts'
 import { isObject } from '../../session/requests.ts'
@@ -16,11 +16,11 @@ export interface Snapshot {
 /** What the build that wrote the history said about the session's events. */
 export interface Recorded {
   start: Start
-  /** States that the session was opened with: carried by continue-as-new, or loaded from the side store. */
+  /** States from which the session was opened: carried by continue-as-new, or loaded from the side store. */
   opened: Snapshot[]
   /** Calls that did not fit into these states and were loaded from the events. */
   calls: CallState[]
-  /** The last session event at the time, by the history event that scheduled an activity, in order. */
+  /** For each activity, in order: the history event that scheduled it, and the last session event at that time. */
   watermarks: { historyEvent: number; activity: string; at: Watermark }[]
 }
 
@@ -29,12 +29,12 @@ export function idOf({ eventId }: HistoryEvent): number {
   return Number(String(eventId))
 }
 
-/** Reads a history. Rejects if a payload of an activity cannot be decoded: only pawl's workers write these. */
+/** Reads a history. Rejects if a payload of an activity cannot be decoded, because only pawl's workers write these. */
 export async function readRecorded({ events }: History, converter: LoadedDataConverter): Promise<Recorded> {
   const [first] = events ?? []
   const started = first?.workflowExecutionStartedEventAttributes
   const argument = started?.input?.payloads?.[0]
-  // Any client can start a session, with an argument that nothing decodes.
+  // Any client can start a session, even with an argument that cannot be decoded.
   const given = argument && (await decoded(converter, argument).catch((error: unknown) => new Undecodable(String(error))))
   const start = checkStart(given, started?.continuedExecutionRunId || undefined)
   const recorded: Recorded = { start, opened: start.carried ? [start.carried] : [], calls: [], watermarks: [] }
@@ -55,7 +55,7 @@ export async function readRecorded({ events }: History, converter: LoadedDataCon
 
 const LOADING: ReadonlySet<string> = new Set(['loadSession', 'loadFork', 'loadCalls'])
 
-/** The answer of an activity that loads; one that could not load answers otherwise. */
+/** Notes the answer of an activity that loads. An activity that could not load returns neither state nor calls. */
 function noteLoaded({ opened, calls }: Recorded, answer: unknown): void {
   const { state, digest, calls: more } = (isObject(answer) ? answer : {}) as Partial<Snapshot> & { calls?: CallState[] }
   if (state && digest !== undefined) opened.push({ state, digest })

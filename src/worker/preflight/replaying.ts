@@ -1,4 +1,4 @@
-// Replays histories with this build's workflow code, one after another, and collects the events that it makes. It polls nothing.
+// Replays histories with this build's workflow code, one after another, and collects the events that it produces. Polls nothing.
 import { DefaultLogger, type InjectedSinks, makeTelemetryFilterString, Runtime, Worker, type WorkerOptions } from '@temporalio/worker'
 import type { LogEntry } from '../../session/events.ts'
 import type { PawlSinks } from '../../workflows/journal.ts'
@@ -7,15 +7,15 @@ import type { OpenExecution } from './open-sessions.ts'
 
 /** How a replay ended. */
 export interface Replayed {
-  /** What the workflow code could not continue with. */
+  /** The error that stopped the workflow code. */
   error: Error | undefined
-  /** The events that it made, in order. */
+  /** The events that it produced, in order. */
   entries: LogEntry[]
-  /** The length of the history at the workflow task that made the last event. */
+  /** The length of the history at the workflow task that produced the last event. */
   reached: number
 }
 
-/** Replays the executions that `next` returns, until it returns none. `onReplayed` is called after each, before the next one. */
+/** Replays the executions that `next` returns, until `next` returns undefined. Calls `onReplayed` after each one, before the next. */
 export async function replayEach<E extends OpenExecution>(
   code: WorkflowCode,
   namespace: string,
@@ -51,7 +51,7 @@ export async function replayEach<E extends OpenExecution>(
   }
 }
 
-/** As workers run it: in a thread of its own, with the namespace that codecs may depend on. The SDK's type does not have these options. */
+/** Runs it as workers do: in its own thread, with the namespace that codecs may depend on. The SDK's type lacks these options. */
 function asServed(namespace: string): object {
   return {
     namespace,
@@ -62,7 +62,7 @@ function asServed(namespace: string): object {
 }
 
 /**
- * Silences the SDK, which prints a stack trace for each history that cannot be replayed, and leaves signals to the caller. This holds for
+ * Silences the SDK, which prints a stack trace for each history that cannot be replayed, and leaves signals to the caller. This lasts
  * as long as replays run: the SDK's runtime ends with its last worker.
  */
 export function quietReplays(): void {
@@ -73,6 +73,6 @@ export function quietReplays(): void {
       telemetryOptions: { logging: { filter: makeTelemetryFilterString({ core: 'ERROR' }) } },
     })
   } catch {
-    // The caller has installed its own runtime, or has a worker already.
+    // The caller has already installed a runtime or created a worker.
   }
 }

@@ -1,4 +1,4 @@
-// How a session stands after its replay: what this build's agents and tools have to continue. Pure.
+// The state of a session after its replay: what this build's agents and tools would have to continue. Pure.
 import type { LogEntry, SessionEvent } from '../../session/events.ts'
 import { fold } from '../../session/fold.ts'
 import { hasEnded } from '../../session/fold-calls.ts'
@@ -8,7 +8,7 @@ import type { OpenCall, StandingSession } from '../protocol.ts'
 import type { Recorded } from './recorded.ts'
 import { defined } from '../../session/defined.ts'
 
-/** The session with its open calls; undefined: nothing says which agent it is for. */
+/** The session with its open calls; undefined: its agent is not known. */
 export function standingOf(recorded: Recorded, entries: readonly LogEntry[]): StandingSession | undefined {
   const state = stateAfter(recorded, entries)
   if (state) return { agent: state.agent, context: state.context, calls: openCallsOf(state) }

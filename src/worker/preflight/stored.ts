@@ -1,4 +1,4 @@
-// What the side store adds to a preflight: missing migrations, and which event of a session would be another one. Only reads.
+// What the side store adds to a preflight: missing migrations, and which event of a session would differ. Only reads.
 import type { LogEntry } from '../../session/events.ts'
 import type { JsonObject } from '../../session/json.ts'
 import { PawlError } from '../../session/errors.ts'
@@ -62,7 +62,7 @@ async function firstDifference(
 
 type EventJson = JsonObject & { type: string }
 
-/** Names members, not their values: a report may be read by more people than a session. */
+/** Names members, not their values: more people may read a report than may read a session. */
 function inWords(stored: LogEntry, made: LogEntry | undefined): string {
   const theirs = JSON.parse(stored.json) as EventJson
   if (!made) return `Event ${stored.seq} (${theirs.type}) is missing.`
@@ -70,5 +70,5 @@ function inWords(stored: LogEntry, made: LogEntry | undefined): string {
   if (theirs.type !== mine.type) return `Event ${stored.seq} is stored as ${theirs.type} and would be ${mine.type}.`
   const names = [...new Set([...Object.keys(theirs), ...Object.keys(mine)])]
   const different = names.filter((name) => name !== 'at' && JSON.stringify(theirs[name]) !== JSON.stringify(mine[name]))
-  return `Event ${stored.seq} (${theirs.type}) has other values of: ${different.join(', ')}.`
+  return `Event ${stored.seq} (${theirs.type}) differs in: ${different.join(', ')}.`
 }

@@ -4,12 +4,12 @@ import type { CheckedSession, PreflightReport, StoreCheck, WarningSum } from '..
 /** A growing report. */
 export interface Tally {
   add(session: CheckedSession): void
-  /** It was stopped before the last session. */
+  /** Marks the report as stopped before the last session. */
   stop(): void
   report(store: StoreCheck | undefined): PreflightReport
 }
 
-/** How many sessions a sum of warnings names. */
+/** How many sessions each group of warnings names. */
 const EXAMPLES = 3
 
 /** An empty report; `onSession` is called with each session. */

@@ -1,4 +1,4 @@
-// A bank outside of the workers, as the world of a crash test: it counts what it did.
+// A bank outside the workers, as the world of a crash test: it counts what it did.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
@@ -9,7 +9,7 @@ interface Payment {
   cents: number
 }
 
-/** A bank that is to be found at `BANK_URL`. It honours the keys of charges, not those of transfers, which can be looked up by them. */
+/** A bank at `BANK_URL`. It honours the keys of charges, but not those of transfers, which can be looked up by key. */
 export function bank(): CrashWorld {
   let done: (Payment & { what: 'charge' | 'transfer'; number: string })[] = []
   let charges = new Map<string, string>()

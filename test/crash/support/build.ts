@@ -1,5 +1,5 @@
-// The fixtures as a user's compiled project: plain modules in a folder of their own that depends on pawl. Nothing is compiled
-// by the processes that are started and killed all the time.
+// The fixtures as a user's compiled project: plain modules in a folder of their own that depends on pawl. The processes that are started
+// and killed all the time compile nothing.
 import { mkdir, mkdtemp, rm, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

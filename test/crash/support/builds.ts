@@ -1,4 +1,4 @@
-// Builds of one worker module for one task queue, each served by a worker of its own and telling the ledger which of them acts.
+// Builds of one worker module for one task queue, each served by its own worker. They tell the ledger which of them acts.
 import { randomUUID } from 'node:crypto'
 import { rm, writeFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
@@ -17,14 +17,14 @@ export interface Build {
   /** The agent has a tool `stamp`, which the model uses if it sees it. */
   stamps?: true
   maxTurns: number
-  /** Workflow code of its own: modules of workflow interceptors. */
+  /** The build's own workflow code: modules of workflow interceptors. */
   workflowModules?: string[]
 }
 
-/** A user's interceptors that only mark activities: another workflow bundle, which does the same. */
+/** A user's interceptors that only mark activities: another workflow bundle, which behaves the same. */
 export const OTHER_BUNDLE = [fileURLToPath(new URL('../../support/own/workflow-interceptors.js', import.meta.url))]
 
-/** How many turns with a read and an effect a run has. */
+/** How many turns of a run make a read and an effect. */
 export const TURNS = 3
 
 const textOf = ({ name, input = '', stamps, maxTurns }: Build): string => `
@@ -69,9 +69,9 @@ export interface Builds {
   temporal: Client
   /** Starts a worker of the build, with one executor. */
   serve(build: Build): Promise<Supervisor>
-  /** How many open sessions Temporal lists, which it does a moment after they were started. */
+  /** How many open sessions Temporal lists; it lists them shortly after they start. */
   listed(): Promise<number>
-  /** What the build's preflight says. */
+  /** The report of the build's preflight. */
   preflight(build: Build): Promise<PreflightReport>
   close(): Promise<void>
 }
@@ -90,7 +90,7 @@ export async function startBuilds(): Promise<Builds> {
   const client = new Client({ connection, namespace: temporal.namespace })
   const supervisors: Supervisor[] = []
 
-  /** Writes the build's modules; gives their paths. */
+  /** Writes the build's modules; returns their paths. */
   async function write(build: Build): Promise<{ module: string; interceptors: string }> {
     const [module, interceptors] = [folder.path(`${build.name}.mjs`), folder.path(`${build.name}-interceptors.mjs`)]
     await writeFile(module, textOf(build))

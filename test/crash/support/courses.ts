@@ -1,6 +1,6 @@
-// Courses of attempts: which attempts of a call throw, and which take their worker with them, before one succeeds.
+// Courses of attempts: which attempts of a call throw, and which kill their worker, before one succeeds.
 
-/** What becomes of a call's attempts, from the first on; the one after the last succeeds. */
+/** How a call's attempts end, from the first on; the attempt after the last of these succeeds. */
 export type Course = ('throw' | 'die')[]
 
 /** A turn: how its model call goes, and the calls it asks for. */

@@ -1,4 +1,4 @@
-// Workers that try what courses lay down, on a Postgres of their own that may be stopped: supervised, or each by itself.
+// Workers whose attempts follow courses, on a Postgres of their own that may be stopped: supervised, or each on its own.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
@@ -18,25 +18,25 @@ import type { Entered } from './courses.ts'
 /** Workers on a queue of their own, and a client. */
 export interface Crew {
   pawl: Pawl
-  /** Processes that serve now. */
+  /** Processes that are serving. */
   pids(): number[]
   close(): Promise<void>
 }
 
 /** What the crews of one test file share. */
 export interface Yard {
-  /** The shared Temporal, and a Postgres that stopping is nobody else's business. */
+  /** The shared Temporal, and a Postgres that can be stopped without affecting other tests. */
   own: SharedStack
   postgres: Stack['postgres']
   supervised(processes?: number): Promise<Crew>
-  /** Two processes that nobody supervises; one that dies is started again by somebody who tells nobody. */
+  /** Two processes without a supervisor; one that dies is started again, but its death is not reported. */
   unsupervised(): Promise<Crew>
   /** Attempts that entered a body, in order, by call. */
   enteredIn(session: string): Map<string, number[]>
   close(): Promise<void>
 }
 
-/** Lays out a yard. Crews are to be closed before it. */
+/** Sets up a yard. Close its crews before it. */
 export async function openYard(): Promise<Yard> {
   const stack = await startStack({ temporal: ['address'], postgres: ['embedded'] })
   const own = { ...inject('stack'), databaseUrl: stack.databaseUrl }

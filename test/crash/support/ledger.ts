@@ -1,9 +1,9 @@
-// An outside system of its own: counts what tools and models do to it, and holds them where a test wants them held.
+// An outside system: it records what tools and models do to it, and holds them where a test wants them held.
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 
-/** A place in a body that tells the ledger that it was reached. */
+/** A place in a body, which reports to the ledger when it gets there. */
 export type Stage = 'model' | 'checked' | 'entered' | 'applied' | 'left' | 'verify' | 'verified_too_early'
 
 /** What reached a stage. */
@@ -17,7 +17,7 @@ export interface Mark {
   key: string
   pid: number
   at: number
-  /** What the body says besides. */
+  /** What else the body reports. */
   note?: unknown
 }
 
@@ -26,7 +26,7 @@ export interface HeldMark extends Mark {
   release(): void
 }
 
-/** Which marks. */
+/** Selects marks. */
 export type MarkFilter = Partial<Pick<Mark, 'stage' | 'session' | 'what' | 'attempt' | 'pid'>>
 
 /** A running ledger. */
@@ -34,11 +34,11 @@ export interface Ledger {
   url: string
   /** Marks so far, oldest first. */
   marks(filter?: MarkFilter): Mark[]
-  /** The next mark that fits is held until it is released; resolves when it is there. */
+  /** Holds the next mark that fits until it is released; resolves when that mark arrives. */
   holdNext(filter: MarkFilter): Promise<HeldMark>
-  /** Resolves with the first mark that fits, which may be there already. */
+  /** Resolves with the first mark that fits, which may already have arrived. */
   reached(filter: MarkFilter): Promise<Mark>
-  /** The effect of what reached the mark, by the outside's own doing: whoever asked for it may be dead. */
+  /** Applies the effect of what reached the mark, from outside: the process that requested it may be dead. */
   apply(mark: Mark): void
   close(): Promise<void>
 }
@@ -49,7 +49,7 @@ interface Waiting {
   take(mark: HeldMark): void
 }
 
-/** Starts a ledger on a free port of the loopback. */
+/** Starts a ledger on a free port of the loopback interface. */
 export async function startLedger(): Promise<Ledger> {
   const marks: Mark[] = []
   const waiting = new Set<Waiting>()
@@ -67,7 +67,7 @@ export async function startLedger(): Promise<Ledger> {
       if (!holder) answer()
     })
   })
-  // A process whose event loop stands still does not see that an idle connection was closed.
+  // A process whose event loop is blocked does not notice that an idle connection was closed.
   server.keepAliveTimeout = 0
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
 

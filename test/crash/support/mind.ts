@@ -1,4 +1,4 @@
-// A conversation of one message with an agent, killed around chosen boundaries: what has become of its mind is the same each time.
+// A conversation of one message with an agent that is killed around chosen boundaries: its mind ends up the same each time.
 import type { Json } from 'pawl'
 import type { SessionHandle } from 'pawl/client'
 import { type Boundary, type CrashConversation, type CrashTestResult, crashTest, startStack } from 'pawl/testing'
@@ -7,7 +7,7 @@ import { seed, size } from '../../support/sizes.ts'
 import { compile } from './build.ts'
 import { someBoundaries } from './some-boundaries.ts'
 
-/** Kills around some of the boundaries that match `only` (in the soak, around all), and gives the outcome of the run without kills. */
+/** Kills around some of the boundaries that match `only` (in the soak, around all), and returns the outcome of the run without kills. */
 export async function sameMindWhereverKilled(
   fixture: string,
   only: RegExp,

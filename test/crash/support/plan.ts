@@ -7,18 +7,18 @@ export interface PlannedCall {
   input: { name: string; ms?: number; tells?: boolean; how?: string }
 }
 
-/** The calls of each turn. `crash`: the model takes its process with it instead of answering. */
+/** The calls of each turn. `crash`: the model kills its process instead of answering. */
 export type Plan = (PlannedCall[] | 'crash')[]
 
 /** The message that carries a plan. */
 export const planText = (plan: Plan): string => JSON.stringify(plan)
 
-/** The final answer of a run in which all went as in peace. */
+/** The final answer of a run in which everything went as it would without kills. */
 export function peacefulAnswer(plan: Plan): string {
   return answerOf(plan.flatMap((calls) => (calls === 'crash' ? [] : calls.map(({ tool, input }) => `${tool} ${input.name}`))))
 }
 
-/** What the model answers to the transcript: the calls of the next step, or the results so far; `'crash'` where the plan says so. */
+/** What the model answers to the transcript: the calls of the next step, or the results so far; `'crash'` if the plan says so. */
 export function planStep(messages: ModelRequest['messages']): ToolUseBlock[] | string {
   const start = messages.findLastIndex(({ role, content }) => role === 'user' && !resultsIn(content).length)
   const plan = JSON.parse(textIn(messages[start]?.content ?? '')) as Plan

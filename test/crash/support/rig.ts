@@ -21,11 +21,11 @@ export interface ErrorRow {
   code: string | null
 }
 
-/** A supervisor in this process and what it told. */
+/** A supervisor in this process and the events that it reported. */
 export interface Supervised {
   supervisor: Supervisor
   events: SupervisorEvent[]
-  /** Resolves when `processes` of them serve; default: as many as there should be. */
+  /** Resolves when `processes` of them serve; default: all of them. */
   serving(processes?: number): Promise<void>
 }
 
@@ -39,26 +39,26 @@ export interface ServingProcess {
   ended: Promise<[number | null, NodeJS.Signals | null]>
 }
 
-/** The server's word for an activity that a worker has been given. */
+/** The server's state of an activity that a worker has received. */
 const STARTED = 2
-/** Postgres: there is no such table, or schema. */
+/** Postgres's code for a table or schema that does not exist. */
 const UNDEFINED_TABLE = '42P01'
 
 /** The parts that one test file works with. */
 export interface Rig {
   ledger: Ledger
-  /** Starts a run of `plan` in a session of its own. Default: of the agent `planned`. */
+  /** Starts a run of `plan` in a session of its own. Default agent: `planned`. */
   start(plan: Plan, agent?: 'planned' | 'guarded'): Promise<RunHandle>
   supervise(options?: Partial<SuperviseOptions>): Promise<Supervised>
-  /** Runs a fixture script that serves, and waits for a line that begins as `until`; default `ready`. */
+  /** Runs a fixture script that serves, and waits for a line that begins with `until`; default: `ready`. */
   serve(script: 'run-worker' | 'supervise', options?: { until: string }): Promise<ServingProcess>
   /** The session's rows of `errors` once there are `count`. */
   errors(sessionId: string, count: number): Promise<ErrorRow[]>
   /** Names of the activities that the session's workflow waits for, as the server sees it. */
   pendingActivities(sessionId: string): Promise<string[]>
-  /** When the server had the newest heartbeat of its pending activities, in milliseconds since 1970; 0: none. */
+  /** When the server received the newest heartbeat of the pending activities, in milliseconds since 1970; 0 if none. */
   lastHeartbeat(sessionId: string): Promise<number>
-  /** Those of them that a worker has been given. */
+  /** Names of the pending activities that a worker has received. */
   startedActivities(sessionId: string): Promise<string[]>
   pawl: Pawl
   close(): Promise<void>
@@ -147,13 +147,13 @@ function nameOf({ activityType }: { activityType?: { name?: string | null } | nu
   return activityType?.name ?? ''
 }
 
-/** The first worker to start makes the tables; there are no rows before. */
+/** The first worker to start creates the tables; before that, there are no rows. */
 function noTableYet(error: { code?: string }): ErrorRow[] {
   if (error.code !== UNDEFINED_TABLE) throw error
   return []
 }
 
-/** Waits until `found` gives something. */
+/** Waits until `found` returns something. */
 export async function until<T>(found: () => T | undefined | false | Promise<T | undefined | false>): Promise<T> {
   for (;;) {
     const result = await found()
@@ -162,7 +162,7 @@ export async function until<T>(found: () => T | undefined | false | Promise<T | 
   }
 }
 
-/** Whether the process is there. */
+/** Whether the process exists. */
 export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0)

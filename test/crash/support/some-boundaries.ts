@@ -2,10 +2,10 @@
 import type { Boundary } from 'pawl/testing'
 import { seededRandom } from '../../retail/random.ts'
 
-/** Besides one boundary of each kind, the sample has one in so many of the others. */
+/** Besides one boundary of each kind, the sample has one in this many of the others. */
 const ONE_IN = 12
 
-/** One boundary of each kind (before, during and after a model call, a tool call, …), and some of the others, by the seed. */
+/** One boundary of each kind (before, during and after a model call, a tool call, …), and some of the others, chosen by the seed. */
 export function someBoundaries(seed: number): (boundary: Boundary) => boolean {
   const random = seededRandom(seed)
   const kinds = new Set<string>()

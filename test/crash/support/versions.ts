@@ -1,4 +1,4 @@
-// A worker module in versions: a plain file that is written anew, as a deploy or an editor does, and tells the ledger which version acts.
+// A worker module in versions: a plain file that is rewritten, as by a deploy or an editor, and tells the ledger which version acts.
 import { randomUUID } from 'node:crypto'
 import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -19,7 +19,7 @@ export interface Version {
   services?: string
 }
 
-/** Tools of each effect, and a model that uses the one it is asked to use; all name their version in what they answer. */
+/** Tools of each effect, and a model that uses the one it is asked to use; all name their version in their answers. */
 const textOf = (version: string, { top = '', services = 'return {}' }: Version): string => `
 import { existsSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -70,9 +70,9 @@ export interface Versions {
   events: SupervisorEvent[]
   errors: Logged[]
   path(name: string): string
-  /** Writes the module; nobody is told. */
+  /** Writes the module, without notifying the workers. */
   write(version: string, made?: Version): Promise<void>
-  /** Starts a run that says, or uses a tool by, `use look`, `use put` or `use charge`. */
+  /** Starts a run that repeats the text, or that uses a tool on `use look`, `use put` or `use charge`. */
   say(text: string, session?: string): Promise<RunHandle>
   close(): Promise<void>
 }

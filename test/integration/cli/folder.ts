@@ -8,7 +8,7 @@ import { freePort } from '../../../src/local/ports.ts'
 
 const REPOSITORY = fileURLToPath(new URL('../../..', import.meta.url))
 
-/** An agent that counts what it is told, and looks words up with a tool that can be told to take its time. */
+/** An agent that counts the messages it receives, and looks up words with a tool that can be told to take its time. */
 const ECHO = `
 const wait = (ms, signal) => new Promise((resolve, reject) => {
   const timer = setTimeout(resolve, ms)
@@ -43,7 +43,7 @@ import { z } from 'zod'
 `
 
 const MODULES = {
-  // Types that only a loader of TypeScript gets rid of.
+  // Types that only a TypeScript loader removes.
   'agents.ts': `${IMPORTS}// @ts-nocheck\n${ECHO}\ninterface Named { name: string }\nconst named: Named[] = [echo]\nexport const agents = named as (typeof echo)[]\n`,
   'agents.mjs': `${IMPORTS}${ECHO}\nexport default [echo]\n`,
   'nobody.mjs': 'export const answer = 42\n',
@@ -53,7 +53,7 @@ const MODULES = {
 /** Makes the folder. */
 export async function userFolder(): Promise<string> {
   const folder = await realpath(await mkdtemp(join(tmpdir(), 'pawl-user-')))
-  // The embedded Postgres may run as another user, who has to get to its data.
+  // The embedded Postgres may run as another user, who must be able to reach its data.
   await chmod(folder, 0o755)
   await mkdir(join(folder, 'node_modules'))
   await symlink(REPOSITORY, join(folder, 'node_modules', 'pawl'))
@@ -64,8 +64,8 @@ export async function userFolder(): Promise<string> {
 }
 
 /**
- * As if `pawl dev` had run here before, on this port: a Temporal server on its usual port may at any moment be that of another test, and an
- * address that names it may be meant.
+ * Makes it look as if `pawl dev` had run here before, on this port. A Temporal server on the usual port may belong to another test at any
+ * moment, and an address that names the usual port may be intentional.
  */
 async function keepPort(dataDir: string): Promise<void> {
   await mkdir(dataDir)

@@ -1,4 +1,4 @@
-// Real `pawl` processes for tests: started in a folder of their own, listened to, and looked for after their end.
+// Real `pawl` processes for tests: started in a folder of their own, listened to, and searched for after they end.
 import { type ChildProcess, fork, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
@@ -16,7 +16,7 @@ export interface Ended {
   stderr: string
 }
 
-/** What a command says of a server that takes longer than two seconds: whether one does depends on how busy the machine is. */
+/** What a command prints about a server that takes longer than two seconds. Whether one does depends on how busy the machine is. */
 const WAITS = /^waiting for .* \(\d+ s\)\n/gm
 
 /** Standard error without the lines that say what kept the process waiting. */
@@ -34,7 +34,7 @@ export interface PawlProcess {
   stdout(): string
   /** All of it. */
   stderr(): string
-  /** Resolves when standard output holds what is looked for; rejects when the process ends before. */
+  /** Resolves when standard output matches; rejects if the process ends first. */
   says(what: RegExp): Promise<RegExpMatchArray>
   /** The JSON line of an event, the `nth` of its kind (from 1). */
   event(name: string, nth?: number): Promise<PawlEvent>
@@ -50,19 +50,19 @@ interface Place {
   env?: Record<string, string>
 }
 
-/** The environment of the tests, less what would point a command at another stack. */
+/** The environment of the tests, without what would point a command at another stack. */
 function environment({ env }: Place): NodeJS.ProcessEnv {
   const { TEMPORAL_ADDRESS: _t, DATABASE_URL: _d, TEMPORAL_NAMESPACE: _n, NODE_OPTIONS: _o, ...inherited } = process.env
   return { ...inherited, ...env }
 }
 
 const HOST = fileURLToPath(new URL('../fixtures/cli-host.mjs', import.meta.url))
-/** Processes that have run a command and can run the next one. All of a test process's files share them. */
+/** Processes that have run a command and can run the next one. All files of a test process share them. */
 const idle: ChildProcess[] = ((globalThis as { idleHosts?: ChildProcess[] }).idleHosts ??= [])
 
 /**
- * Runs a command that takes no input and ends by itself, in a process that has run others: most of what a command costs is loading its
- * modules. What is about processes (signals, pipes, what is loaded) starts `pawl` itself.
+ * Runs a command that reads no input and ends by itself, in a process that has run others: most of a command's cost is loading its modules.
+ * Tests about processes (signals, pipes, what is loaded) start `pawl` itself.
  */
 export async function runPawl(args: string[], place: Place): Promise<Ended> {
   const host = idle.pop() ?? fork(HOST, [], { execArgv: [], env: environment({ cwd: '/' }), stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
@@ -75,7 +75,7 @@ export async function runPawl(args: string[], place: Place): Promise<Ended> {
     })
     host.send({ args, cwd: place.cwd, env: environment(place) })
   })
-  // An idle one does not keep the tests' process, and ends with it.
+  // An idle process does not keep the test process alive, and ends with it.
   host.unref()
   host.channel?.unref()
   idle.push(host)
@@ -92,7 +92,7 @@ export function pawl(args: string[], options: Place & { input?: string }): PawlP
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     output.stderr += text
   })
-  // Whoever ends early does not read its input to the end.
+  // A process that ends early does not read all of its input.
   child.stdin.on('error', () => {})
   if (options.input !== undefined) child.stdin.end(options.input)
   const ended = endOf(child, output)

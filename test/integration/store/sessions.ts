@@ -1,4 +1,4 @@
-// Sessions for the store's tests: events as a workflow would make them, random ones too, with text that Postgres cannot hold.
+// Sessions for the store's tests: events as a workflow would create them, and random ones, with text that Postgres cannot hold.
 import fc from 'fast-check'
 import type { AssistantBlock } from '../../../src/session/content.ts'
 import { nextDigest } from '../../../src/session/digest.ts'
@@ -15,7 +15,7 @@ import type { Json } from '../../../src/session/json.ts'
 export const EPOCH = 'execution-1'
 const START = Date.UTC(2026, 10, 21)
 
-/** The log of a session: numbered, timed and digested. */
+/** The log of a session: numbered, timestamped and digested. */
 export function logOf(bodies: readonly EventBody[], after: { seq: number; digest: string } = { seq: 0, digest: '' }): LogEntry[] {
   let { seq, digest: prev } = after
   return bodies.map((body) => {
@@ -51,7 +51,7 @@ export function received(messageId: string, content = `text of ${messageId}`): E
 
 const USAGE = { input_tokens: 10, output_tokens: 5, cache_creation_input_tokens: 2, cache_read_input_tokens: 3 }
 
-/** A model's answer that asks for `inputs.length` calls of the tool `refund`. */
+/** A model's answer that requests `inputs.length` calls of the tool `refund`. */
 export function answered(run: number, turn: number, inputs: readonly Json[], text = 'Let me see.'): EventBody {
   const content: AssistantBlock[] = [
     { type: 'text', text },
@@ -133,7 +133,7 @@ export function oneRun(run: number, messageId: string): EventBody[] {
   ]
 }
 
-/** Text that text and jsonb columns refuse, or that looks like its escapes. */
+/** Text that text and jsonb columns refuse, or that looks like escapes of such text. */
 const wildText = fc.string({
   unit: fc.constantFrom('\0', '\ud800', '\udfff', '😀', '\\', '\\u0000', '\\ud800', '"', "'", 'a', 'é', '\u001f', '\n', '{', ','),
   maxLength: 12,

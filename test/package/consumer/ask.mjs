@@ -1,4 +1,4 @@
-// A backend in plain JavaScript: its own worker, one question, one answer. Prints what it got as a line of JSON.
+// A backend in plain JavaScript: its own worker, one question, one answer. Prints the outcome as a line of JSON.
 import { defineAgent, defineTool } from 'pawl'
 import { Pawl } from 'pawl/client'
 import { scripted } from 'pawl/testing'

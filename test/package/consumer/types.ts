@@ -79,7 +79,7 @@ typed({
   description: 'Other.',
   input: order,
   effect: 'external',
-  // @ts-expect-error It returns something else than what `verify` finds.
+  // @ts-expect-error It returns something other than what `verify` finds.
   execute: (input, ctx) => ctx.services.payments.refund(input.orderId, ctx.idempotencyKey),
   verify: async () => ({ happened: true, result: 7 }),
 })
@@ -91,7 +91,7 @@ defineTool({ ...fits, effect: 'read', execute: ({ orderId }) => ({ id: orderId, 
 defineTool({ ...fits, effect: 'read', execute: async ({ orderId }) => ({ id: orderId, cents: 1 }) })
 // @ts-expect-error `cents` is missing.
 defineTool({ ...fits, effect: 'read', execute: ({ orderId }) => ({ id: orderId }) })
-// @ts-expect-error `cents` is text.
+// @ts-expect-error `cents` is a string.
 defineTool({ ...fits, effect: 'read', execute: async ({ orderId }) => ({ id: orderId, cents: '1' }) })
 const address = defineTool({
   name: 'address',
@@ -104,7 +104,7 @@ const address = defineTool({
 })
 assert<Is<AnswerOf<typeof address>, { street: string }>>()
 
-// Options of effects that a tool does not have.
+// Options that belong to effects other than the tool's.
 const read = { name: 'look', description: 'Look.', input: order, execute: () => 'x' } as const
 defineTool({ ...read, effect: 'read' })
 // @ts-expect-error A read has nothing to verify.
@@ -123,7 +123,7 @@ defineTool({ ...read, effect: 'write' })
 defineTool({ ...read, effect: 'read', timeoutMs: 5 })
 // @ts-expect-error That is not a duration.
 defineTool({ ...read, effect: 'read', timeout: 'soon' })
-// An effect that is decided at run time may have any of them.
+// An effect that is decided at run time allows any of them.
 export function anyEffect(effect: 'read' | 'idempotent' | 'external'): Tool {
   return defineTool({ ...read, effect, ...(effect === 'external' && { verify: () => ({ happened: false as const }) }) })
 }
@@ -226,7 +226,7 @@ assert<Is<OutputOf<typeof support>, undefined>>()
 // @ts-expect-error That is not a schema.
 defineAgent({ name: 'a', model, instructions: '', output: { type: 'object' } })
 
-/** Helpers can name what they are given. */
+/** Helpers can name the types of their parameters. */
 export function tenantOf(ctx: AgentContext<Tenant> | ToolContext<Tenant>): string {
   return ctx.context.tenantId
 }

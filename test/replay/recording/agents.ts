@@ -1,5 +1,5 @@
-// The agents of the recorded sessions. A message is a script, `look a + set b / pay c`: steps of the model, and the calls of a step.
-// What a call's argument says happens at its first attempt: so each session goes the way that its message says.
+// The agents of the recorded sessions. A message is a script such as `look a + set b / pay c`: the model's steps, and the calls of each
+// step. A call's argument says what its first attempt does, so the messages decide how a session goes.
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
   defineAgent,
@@ -88,7 +88,7 @@ const tools = [
           }
     },
   }),
-  /** May be over before it is asked about. */
+  /** Its calls may have ended before `verify` asks about them. */
   defineTool({
     ...common,
     name: 'post',
@@ -98,7 +98,7 @@ const tools = [
     verify: () => ({ happened: true, result: 'found' }),
   }),
   defineTool({ ...common, name: 'mail', effect: 'external', onUnknown: 'tell_model', execute: act }),
-  /** Nobody but a person can say what became of it. */
+  /** Only a person can say what became of its calls. */
   defineTool({ ...common, name: 'wire', effect: 'external', execute: act }),
   defineTool({
     ...common,
@@ -111,10 +111,10 @@ const tools = [
   defineTool({ ...common, name: 'ask', effect: 'read', execute: 'client', timeout: '4s', output: z.string() }),
 ]
 
-/** How texts of hooks begin. */
+/** How texts from hooks begin. */
 const OF_HOOKS = '[From the system'
 
-/** The newest script, and how many of its steps the model has made. */
+/** The newest script, and how many of its steps the model has taken. */
 function scriptOf(messages: readonly Message[]): { steps: string[]; made: number } {
   const at = messages.findLastIndex(({ role, content }) => role === 'user' && typeof content === 'string' && !content.startsWith(OF_HOOKS))
   const said = messages[at]?.content
@@ -200,8 +200,8 @@ const hooks = [
   }),
 ]
 
-/** Looks four times in a run. Its conversations are summarised: at the second attempt in the first run, and never in the second. */
 const use = (name: string, how: string) => ({ type: 'tool_use', id: 'x', name, input: { how } }) as const
+/** Makes four calls in a run. A summary succeeds at the second attempt in the first run, and never in the second. */
 const forgetful = scripted(
   ({ run, turn, purpose }, { attempt }) => {
     if (purpose === 'compaction') {
@@ -215,7 +215,7 @@ const forgetful = scripted(
   { contextWindow: 1_000 },
 )
 
-/** Each answer has 1,000 tokens, of which each costs a ten-thousandth of a dollar. */
+/** Each answer has 1,000 tokens, each of which costs a ten-thousandth of a dollar. */
 const metered: Model = {
   ...scripted((request, ctx) => {
     const given = answer(request, ctx.attempt)
@@ -227,14 +227,14 @@ const metered: Model = {
 }
 
 export const recorded = defineAgent({ ...agent, name: 'recorded' })
-/** Has little patience. */
+/** Reaches its limit of turns early. */
 export const bounded = defineAgent({ ...agent, name: 'bounded', limits: { maxTurns: 2 } })
 export const hurried = defineAgent({ ...agent, name: 'hurried', limits: { deadline: '2s' } })
 /** Has every hook. */
 export const hooked = defineAgent({ ...agent, name: 'hooked', hooks })
 /** Has a budget. */
 export const budgeted = defineAgent({ ...agent, model: metered, name: 'budgeted', limits: { maxUsd: 1 }, sessionLimits: { maxUsd: 5 } })
-/** Makes its checkpoints otherwise. */
+/** Makes its checkpoints on events. */
 export const careful = defineAgent({
   ...agent,
   name: 'careful',
@@ -242,9 +242,9 @@ export const careful = defineAgent({
 })
 /** Makes its checkpoints by time. */
 export const timely = defineAgent({ ...agent, name: 'timely', checkpoint: { every: 300 } })
-/** Has a small window. */
+/** Has a small context window. */
 export const forgets = defineAgent({ ...agent, name: 'forgetful', model: forgetful, compaction: { at: 0.5, keepTurns: 1 } })
-/** Are served later than they are asked. */
+/** Served only after their sessions have received a message, like the next one. */
 export const late = defineAgent({ ...agent, name: 'late' })
 export const later = defineAgent({ ...agent, name: 'later' })
 

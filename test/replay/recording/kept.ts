@@ -1,4 +1,4 @@
-// Kept histories: files of real sessions, with what their workflow made of them when they were recorded.
+// Kept histories: files of real sessions, with the events that their workflow made when they were recorded.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { SessionEvent, Watermark } from '../../../src/session/events.ts'
@@ -8,7 +8,7 @@ export interface KeptExecution {
   executionId: string
   /** The newest event of the executions before it, if any. */
   base: Watermark
-  /** What it had come to: digest and number of its last event. */
+  /** Where it ended: digest and number of its last event. */
   end: Watermark
   /** The events that it made, as they were stored. */
   events: SessionEvent[]
@@ -34,14 +34,14 @@ export function keptSessions(): KeptSession[] {
     .map((file) => JSON.parse(readFileSync(new URL(file, FOLDER), 'utf8')) as KeptSession)
 }
 
-/** Keeps a session; gives the path of its file. */
+/** Keeps a session; returns the path of its file. */
 export function keep(session: KeptSession): string {
   const file = new URL(`${session.name}.json`, FOLDER)
   writeFileSync(file, `${lineByLine(session)}\n`)
   return fileURLToPath(file)
 }
 
-/** JSON with one event a line: differences are to be read by people. */
+/** JSON with one event per line, because people read the diffs. */
 function lineByLine({ executions, ...about }: KeptSession): string {
   const listed = (list: readonly object[]): string => `[\n${list.map((one) => JSON.stringify(one)).join(',\n')}\n]`
   const head = JSON.stringify(about).slice(0, -1)

@@ -1,4 +1,4 @@
-// The sessions that are recorded: between them, every kind of event and every way a workflow can go.
+// The recorded sessions: together they cover every kind of event and every way that a workflow can go.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Client } from '@temporalio/client'
 import type { SessionEvent } from 'pawl'
@@ -17,18 +17,18 @@ export interface Recorder {
 /** Plays a session; `id` is its session id. */
 export type Play = (id: string, recorder: Recorder, session: SessionHandle) => Promise<void>
 
-/** Says it and waits for the answer. */
+/** Sends the text and waits for the answer. */
 async function say(session: SessionHandle, text: string): Promise<void> {
   const run = await session.send(text)
   await run.settled({ timeout: 60_000 })
 }
 
-/** Waits until the run has ended, also where it waits for a person meanwhile. */
+/** Waits until the run has ended, even if it waits for a person in between. */
 async function ended(run: RunHandle): Promise<void> {
   await run.result({ timeout: 60_000 }).catch(() => undefined)
 }
 
-/** Waits until the session has an event such as this. */
+/** Waits until the session has such an event. */
 async function seen(session: SessionHandle, is: (event: SessionEvent) => boolean): Promise<void> {
   const stop = new AbortController()
   for await (const event of session.events({ follow: true, signal: stop.signal })) if (is(event)) stop.abort()
@@ -45,7 +45,7 @@ async function begun(session: SessionHandle, messageId: string): Promise<void> {
 
 const workflowIdOf = (id: string): string => `pawl:${id}`
 
-/** The sessions by name. Unless `OPTIONS` has others, each is started with the agent `recorded`. */
+/** The sessions by name. Each starts with the agent `recorded` unless `OPTIONS` names another. */
 export const SESSIONS: Record<string, Play> = {
   async plain(_id, _recorder, session) {
     await say(session, 'hello')
@@ -119,7 +119,7 @@ export const SESSIONS: Record<string, Play> = {
     await say(session, 'set endless')
   },
 
-  /** A history that is full in the middle of a run, with a message waiting: it goes on in another execution. */
+  /** The history fills up in the middle of a run while a message waits: the session continues in another execution. */
   async long(id, { temporal }, session) {
     await say(session, 'set a + pay maybe')
     const run = await session.send('look linger / set b / set b', { messageId: 'opener', metadata: { n: 1 } })
@@ -153,7 +153,7 @@ export const SESSIONS: Record<string, Play> = {
     await run.settled({ timeout: 60_000 })
   },
 
-  /** Messages come all the time, also while the history is full: the newest are carried along. */
+  /** Messages arrive all the time, even while the history is full: the newest are carried over. */
   async steady(id, { temporal }, session) {
     const handle = temporal.workflow.getHandle(workflowIdOf(id))
     const first = await session.send('look a / look b', { messageId: 'first' })
@@ -176,7 +176,7 @@ export const SESSIONS: Record<string, Play> = {
     await say(session, 'look hold / look d')
   },
 
-  /** Ended from outside while a call was going on that cannot be asked about before its time is over. */
+  /** Terminated from outside during a call that pawl cannot verify before its timeout has passed. */
   async overdue(id, { temporal }, session) {
     const run = await session.send('post endless', { messageId: 'cut' })
     await seen(session, (event) => event.type === 'tool_issued')
@@ -213,7 +213,7 @@ export const SESSIONS: Record<string, Play> = {
     await say(session, 'set c')
   },
 
-  /** Ended from outside in the middle of a turn. */
+  /** Terminated from outside in the middle of a turn. */
   async cut_off(id, recorder, session) {
     const run = await session.send('set a + look endless + pay b', { messageId: 'cut' })
     await seen(session, (event) => event.type === 'tool_issued' && event.tool === 'look')
@@ -267,7 +267,7 @@ export const SESSIONS: Record<string, Play> = {
     await say(session, 'hello')
   },
 
-  /** A budget is warned of, runs out, is raised, and goes with a restart; attempts fail and die. */
+  /** A budget triggers a warning, runs out, is raised, and stays with a restarted run; attempts fail and die. */
   async budgeted(_id, _recorder, session) {
     await say(session, 'look costly / look costly / die')
     await say(session, 'look costly / look costly / look a')
@@ -300,7 +300,7 @@ export const SESSIONS: Record<string, Play> = {
     await session.run('odd').settled({ timeout: 60_000 })
   },
 
-  /** Summaries: of a conversation that fills its window, one that fails, one that a provider forces, and a way back. */
+  /** Summaries: one of a conversation that fills its window, one that fails, one that a provider forces; and a rollback. */
   async compacted(_id, _recorder, session) {
     await say(session, 'one')
     await say(session, 'two')
@@ -309,7 +309,7 @@ export const SESSIONS: Record<string, Play> = {
     await say(session, 'four')
   },
 
-  /** The last: another worker is on the queue from then on. */
+  /** Must come last: another worker serves the queue from then on. */
   async not_served_early(_id, { serveLate }, session) {
     const run = await session.send('look a / set b')
     await seen(session, (event) => event.type === 'error_entered')
@@ -332,7 +332,7 @@ export const OPTIONS: Record<string, { agent: string; notServedAfter?: number }>
   checkpoints: { agent: 'careful' },
 }
 
-/** The digests of the arguments that somebody has to look at. */
+/** The digests of the arguments that a person has to look at. */
 async function digestsOf(session: SessionHandle): Promise<Record<string, string>> {
   const { current } = await session.state()
   return Object.fromEntries(
@@ -346,7 +346,7 @@ async function untilClosed({ temporal }: Recorder, id: string): Promise<void> {
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text)
 
-/** A signal with a payload that no converter of ours has made. */
+/** Sends a signal with a payload that none of our converters made. */
 async function signalRaw(
   temporal: Client,
   id: string,

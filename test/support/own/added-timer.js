@@ -1,4 +1,4 @@
-// Workflow interceptors that do something else than any history says: they wait before the session begins.
+// Workflow interceptors that do something that is in no history: they wait before the session begins.
 import { sleep } from '@temporalio/workflow'
 
 export const interceptors = () => ({

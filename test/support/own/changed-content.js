@@ -1,4 +1,4 @@
-// Workflow interceptors that make other events of the same signals: each message ends with a blank.
+// Workflow interceptors that make other events from the same signals: they append a blank to each message.
 export const interceptors = () => ({
   inbound: [
     {

@@ -28,7 +28,7 @@ function decrypted({ metadata, data }: Payload): Payload {
   return { metadata: Object.fromEntries(parts.metadata.map(([name, value]) => [name, unpacked(value)])), data: unpacked(parts.data) }
 }
 
-/** What a worker names by its path, and a client is given. */
+/** A worker loads it by its module's path; a client receives it directly. */
 export const dataConverter: DataConverter = {
   payloadCodecs: [{ encode: async (payloads) => payloads.map(encrypted), decode: async (payloads) => payloads.map(decrypted) }],
 }

@@ -1,4 +1,4 @@
-// Workflow interceptors that give hooks of a run's end seconds in place of minutes.
+// Workflow interceptors that give hooks at the end of a run seconds instead of minutes.
 const WITHIN_MS = 1_500
 const ASK_AGAIN_MS = 20
 

@@ -1,4 +1,4 @@
-// A user's own payload converter: it writes every payload backwards, and refuses what is not.
+// A user's own payload converter: it writes every payload backwards, and refuses payloads that are not.
 import { defaultPayloadConverter } from '@temporalio/common'
 
 const turned = (data) => data && new Uint8Array(data).reverse()

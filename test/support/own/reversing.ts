@@ -2,5 +2,5 @@
 import { fileURLToPath } from 'node:url'
 import type { DataConverter } from '@temporalio/common'
 
-/** What a worker names by its path, and a client is given. */
+/** A worker loads it by its module's path; a client receives it directly. */
 export const dataConverter: DataConverter = { payloadConverterPath: fileURLToPath(new URL('reversing-converter.js', import.meta.url)) }

@@ -1,4 +1,4 @@
-// The number of an attempt and the budget it has left, by what earlier attempts of the call have reported.
+// The number of an attempt and its remaining budget, derived from what earlier attempts of the call reported.
 import { describe, expect, it } from 'vitest'
 import { countAttempt } from '../../../src/activities/attempt.ts'
 import type { AttemptReport } from '../../../src/session/attempts.ts'
@@ -9,30 +9,30 @@ const said = (attempt: number, failed: FailedAttempt[] = []): AttemptReport => (
 const numbersOf = (failed: readonly FailedAttempt[]) => failed.map(({ attempt }) => attempt)
 
 describe('an attempt', () => {
-  it('is the first without a past', () => {
+  it('is the first if the call has no earlier attempts', () => {
     expect(countAttempt({ attempt: 1, heartbeatDetails: undefined }, {})).toEqual({
       attempt: { number: 1, failed: [], failures: 0 },
       isGivenUp: false,
     })
   })
 
-  it('continues the numbers and the budget of the workflow, and asks the model that is next', () => {
+  it('continues the numbering and the budget of the workflow, and asks the next model', () => {
     const prior = { attempts: 4, failures: 1, deaths: 2, fallback: { at: 1 } }
     const { attempt } = countAttempt({ attempt: 1, heartbeatDetails: undefined }, { prior })
     expect(attempt).toEqual({ number: 5, failed: [], failures: 1, fallback: { at: 1 } })
   })
 
-  it('counts the one whose worker was lost', () => {
+  it('counts an earlier attempt whose worker was lost', () => {
     const { attempt } = countAttempt({ attempt: 2, heartbeatDetails: said(1) }, {})
     expect([attempt.number, numbersOf(attempt.failed)]).toEqual([2, [1]])
   })
 
-  it('counts the one that was lost after others had died within the same activity', () => {
+  it('counts a lost attempt and the deaths before it within the same activity', () => {
     const { attempt } = countAttempt({ attempt: 2, heartbeatDetails: said(3, [died(1), died(2)]) }, {})
     expect([attempt.number, numbersOf(attempt.failed)]).toEqual([4, [1, 2, 3]])
   })
 
-  it('counts those within the same activity against the limit of deaths', () => {
+  it('counts attempts that were lost within the same activity against the limit on deaths', () => {
     const { isGivenUp } = countAttempt(
       { attempt: 2, heartbeatDetails: said(3, [died(1), died(2)]) },
       { prior: { attempts: 0, failures: 0, deaths: 2 } },
@@ -62,7 +62,7 @@ describe('a lost attempt of a model call under a budget', () => {
     ])
   })
 
-  it('counts even where a lost attempt is none, because no worker had served the call', () => {
+  it('costs what was set aside even if the attempt itself does not count because no worker served the call', () => {
     expect(spentBy({ ...said(1), reserved }, { uncounted: true })).toEqual([[1, { tokens: 100, usd: 1, assumed: true }]])
     expect(spentBy(said(1), { uncounted: true })).toEqual([])
   })

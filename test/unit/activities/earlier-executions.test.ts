@@ -1,17 +1,17 @@
-// Which executions came before one, by a server whose lists are late or wrong: what the store and the histories say is found all the same.
+// Finds the executions before a given one even if the server's lists are late or wrong: the store and the histories fill the gaps.
 import type { Client } from '@temporalio/client'
 import { WorkflowNotFoundError } from '@temporalio/client'
 import { describe, expect, it } from 'vitest'
 import { cutOffBefore } from '../../../src/activities/earlier-executions.ts'
 
-/** An execution as the server has it: how it ended, when it began, and what continued it. */
+/** An execution as the server knows it: how it ended, when it began, and what continued it. */
 interface Execution {
   status: string
   at: number
   next?: string
 }
 
-/** A server with these executions of one session, of which its lists know those that `listed` says, the n-th time that it is asked. */
+/** A server with these executions of one session. `listed` says which of them its lists contain at the n-th request. */
 function serverOf(executions: Record<string, Execution>, listed: (asked: number) => readonly string[]) {
   let asked = 0
   const looks: string[] = []
@@ -45,8 +45,8 @@ function serverOf(executions: Record<string, Execution>, listed: (asked: number)
 const before = (client: Client, last: string | null) => cutOffBefore('s', { own: 'own', last }, client)
 const OWN = { own: { status: 'RUNNING', at: 90 } }
 
-describe('the executions before one that were ended from outside', () => {
-  it('are known by the store and the histories, though no list has them', async () => {
+describe('the earlier executions that were ended from outside', () => {
+  it('are found through the store and the histories even if no list contains them', async () => {
     const { client, asked } = serverOf(
       {
         a: { status: 'CONTINUED_AS_NEW', at: 10, next: 'b' },
@@ -60,7 +60,7 @@ describe('the executions before one that were ended from outside', () => {
     expect(asked()).toBe(1)
   })
 
-  it('are all that were ended since the one that the store knows began, oldest first, by what the server itself says of each', async () => {
+  it('are all from the one that the store knows onward, oldest first, judged by what the server reports for each', async () => {
     const { client } = serverOf(
       {
         old: { status: 'TERMINATED', at: 5 },
@@ -75,19 +75,19 @@ describe('the executions before one that were ended from outside', () => {
     expect(await before(client, 'a')).toEqual(['a', 'd', 'b'])
   })
 
-  it('are looked for in the lists until these know of the one that asks, where the store knows of none', async () => {
+  it('are looked up in the lists until the lists contain the asking execution, if the store knows of none', async () => {
     const { client, asked } = serverOf({ a: { status: 'TERMINATED', at: 10 }, ...OWN }, (asked) => (asked < 3 ? [] : ['own', 'a']))
     expect(await before(client, null)).toEqual(['a'])
     expect(asked()).toBe(4)
   })
 
-  it('are none, without a look, once the one that asks has loaded the session', async () => {
+  it('are none, without a lookup, once the asking execution has loaded the session', async () => {
     const { client, asked } = serverOf(OWN, () => ['own'])
     expect(await before(client, 'own')).toEqual([])
     expect(asked()).toBe(0)
   })
 
-  it('are none where the session closed in good order, or nothing is left of it', async () => {
+  it('are none if the session closed normally, or if nothing is left of it', async () => {
     const { client } = serverOf({ a: { status: 'COMPLETED', at: 10 }, ...OWN }, () => ['own'])
     expect(await before(client, 'a')).toEqual([])
     expect(await before(client, 'gone')).toEqual([])

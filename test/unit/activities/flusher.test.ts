@@ -1,4 +1,4 @@
-// When events are flushed that somebody nudged about, and what the store is told of flushes that failed when it takes the events in.
+// When events are flushed after a nudge, and what the store learns about failed flushes when it accepts the events.
 import type { Client } from '@temporalio/client'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { startFlusher } from '../../../src/activities/flusher.ts'
@@ -11,7 +11,7 @@ import type { Store } from '../../../src/store/store.ts'
 const target = { sessionId: 's', epoch: 'e', executionId: 'x', watermark: { seq: 1, digest: 'd' } }
 const silent = { debug() {}, info() {}, warn() {}, error() {} }
 
-/** A reader that has these parts for a target. */
+/** A reader that returns these parts for a target. */
 function readerOf(partsOf: (target: ReadTarget, from: Watermark) => LogEntry[][]): SessionReader {
   async function* parts(target: ReadTarget, from: Watermark): AsyncGenerator<LogEntry[]> {
     yield* partsOf(target, from)
@@ -19,7 +19,7 @@ function readerOf(partsOf: (target: ReadTarget, from: Watermark) => LogEntry[][]
   return { parts } as Partial<SessionReader> as SessionReader
 }
 
-/** A flusher whose store fails once, after what `meanwhile` does; gives how each flush that it was asked for was described. */
+/** A flusher whose store fails once, after it has called `meanwhile`. `asked` has the options of each flush that the store received. */
 function failingOnce(meanwhile: () => void) {
   const asked: unknown[] = []
   const store = {
@@ -38,14 +38,14 @@ function failingOnce(meanwhile: () => void) {
 }
 
 describe('a flush that fails', () => {
-  it('is the reason why the next one is late', async () => {
+  it('is recorded as the reason why the next one is late', async () => {
     const { asked, flush } = failingOnce(() => undefined)
     await expect(flush()).rejects.toMatchObject({ code: 'store_unavailable' })
     expect(await flush()).toBe(1)
     expect(asked).toMatchObject([{}, { late: { code: 'store_unavailable', attempts: 1 } }])
   })
 
-  it('is tried again and nothing is late, when it was this process that stood still', async () => {
+  it('is retried, and nothing counts as late, if this process was frozen', async () => {
     const { asked, flush } = failingOnce(() => {
       const until = Date.now() + 1_500
       while (Date.now() < until);
@@ -56,7 +56,7 @@ describe('a flush that fails', () => {
 })
 
 describe('failed flushes', () => {
-  /** The sessions that were logged, if the store fails like this. */
+  /** The sessions that are logged when the store fails like this. */
   async function loggedOf(failures: readonly { session: string; code?: string }[]): Promise<string[]> {
     const logged: string[] = []
     let failure: (typeof failures)[number] | undefined
@@ -82,11 +82,11 @@ describe('failed flushes', () => {
   const away = (session: string) => ({ session, code: 'store_unavailable' })
   const wrong = (session: string) => ({ session, code: 'gap' })
 
-  it('of an outage are logged once until a flush succeeds', async () => {
+  it('during an outage are logged once, until a flush succeeds', async () => {
     expect(await loggedOf([away('a'), away('b'), away('a'), { session: 'c' }, away('b')])).toEqual(['a', 'b'])
   })
 
-  it('of one session are logged once for each session', async () => {
+  it('that concern one session are logged once per session', async () => {
     expect(await loggedOf([wrong('a'), wrong('b'), wrong('a'), { session: 'c' }, wrong('b')])).toEqual(['a', 'b'])
   })
 })
@@ -112,7 +112,7 @@ describe('a backlog', () => {
     return { flush: (withinMs?: number) => flusher.flush(backlog, {} as Client, withinMs), stored: () => stored.seq }
   }
 
-  it('goes on after the part that was stored last, whatever ends its flush', async () => {
+  it('resumes after the part that was stored last, whatever ended the flush', async () => {
     let cut = 4
     const { flush, stored } = flushing((seq) => {
       if (seq === cut) throw new StoreError('store_unavailable', 'gone')
@@ -126,7 +126,7 @@ describe('a backlog', () => {
     expect(await flush()).toBe(10)
   })
 
-  it('is flushed as far as the time allows, a part at least', async () => {
+  it('is flushed as far as time allows, but at least one part of it', async () => {
     const { flush } = flushing(() => new Promise((resolve) => setTimeout(resolve, 30)))
     const first = await flush(50)
     expect(first).toBeGreaterThan(0)
@@ -139,7 +139,7 @@ describe('a backlog', () => {
 describe('nudges', () => {
   afterEach(() => void vi.useRealTimers())
 
-  /** A flusher whose clock stands still unless it is advanced; `flushed` are the events up to which the store was written. */
+  /** A flusher whose clock moves only when a test advances it. `flushed` has the event up to which each flush wrote the store. */
   function nudged() {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'performance'] })
     const flushed: number[] = []
@@ -166,7 +166,7 @@ describe('nudges', () => {
     return { flushed, nudge, flusher }
   }
 
-  it('of turns that follow one another fast share a flush, up to the newest', async () => {
+  it('of turns in quick succession share a flush, up to the newest', async () => {
     const { flushed, nudge, flusher } = nudged()
     for (const seq of [1, 2, 3, 4]) await nudge(seq, 12)
     expect(flushed).toEqual([1])
@@ -176,7 +176,7 @@ describe('nudges', () => {
     await flusher.idle()
   })
 
-  it('of slow turns are followed at once', async () => {
+  it('of slow turns each cause a flush at once', async () => {
     const { flushed, nudge, flusher } = nudged()
     for (const seq of [1, 2, 3]) await nudge(seq, 30)
     expect(flushed).toEqual([1, 2, 3])

@@ -1,4 +1,4 @@
-// Where a session's events are read from, in which order, and what is not believed.
+// Where a session's events are read from, in which order, and which ones are rejected.
 import type { Client } from '@temporalio/client'
 import { describe, expect, it } from 'vitest'
 import type { EventLog } from '../../../src/activities/needs.ts'
@@ -11,7 +11,7 @@ import type { Store } from '../../../src/store/store.ts'
 const START: Watermark = { seq: 0, digest: '' }
 const PAGE = 400
 
-/** Events as an execution makes them, after others. `word` tells the events of a rejected task from the true ones. */
+/** Events as an execution makes them, after others. `word` distinguishes the events of a rejected task from the true ones. */
 function eventsAfter({ seq, digest }: Watermark, count: number, word = 'true'): LogEntry[] {
   let prev = digest
   return Array.from({ length: count }, (_, index) => {
@@ -27,7 +27,7 @@ const watermarkOf = (entries: readonly LogEntry[]): Watermark => {
   return { seq, digest }
 }
 
-/** A chain of executions that answer queries, oldest first; `asked` are their ids in the order of the queries. */
+/** A chain of executions that answer queries, oldest first; `asked` has their ids in the order of the queries. */
 function chainOf(...executions: LogEntry[][]) {
   const asked: string[] = []
   const answer = (id: number, after: number): EventsPage => {
@@ -58,13 +58,13 @@ function chainOf(...executions: LogEntry[][]) {
   return { client, asked, target }
 }
 
-/** A log that has nothing, and remembers what it is given. */
+/** An empty log that remembers what is appended to it. */
 function emptyLog(): EventLog & { given: LogEntry[] } {
   const given: LogEntry[] = []
   return { given, append: (_key, entries) => void given.push(...entries), read: () => undefined }
 }
 
-/** A store that has these entries; none: it is away. */
+/** A store that has these entries. Without `entries`, it is away. */
 function storeOf(entries?: readonly LogEntry[]): Store {
   return {
     entries: (_session: string, { after = 0, limit = PAGE }: { after?: number; limit?: number } = {}) =>
@@ -102,14 +102,14 @@ describe('the parts to flush', () => {
     expect(Math.max(...parts.map((part) => part.length))).toBe(4)
   })
 
-  it('are taken from the log where it has them', async () => {
+  it('are taken from the log if it has them', async () => {
     const { client, asked, target } = chainOf(OLD, MIDDLE, NEW)
     const log = { ...emptyLog(), read: () => ALL }
     expect((await collect(reading(storeOf(), log).parts(target(watermarkOf(NEW)), START, client))).flat()).toEqual(ALL)
     expect(asked).toEqual([])
   })
 
-  it('begin where the store ends, without the executions before', async () => {
+  it('begin where the store ends, without asking earlier executions', async () => {
     const { client, asked, target } = chainOf(OLD, MIDDLE, NEW)
     const log = emptyLog()
     const from = watermarkOf(ALL.slice(0, 4_000))
@@ -119,8 +119,8 @@ describe('the parts to flush', () => {
     expect(log.given).toEqual(ALL.slice(4_000))
   })
 
-  it('of an execution are given only once its last digest is known to be right', async () => {
-    // The worker that answers for it holds events of a task that was rejected.
+  it('of an execution are returned only once its last digest is known to be right', async () => {
+    // The worker that answers the query holds events of a task that was rejected.
     const phantom = eventsAfter(watermarkOf(MIDDLE), 900, 'phantom')
     const { client, target } = chainOf(OLD, MIDDLE, phantom)
     const given: LogEntry[] = []
@@ -131,7 +131,7 @@ describe('the parts to flush', () => {
     expect(given).toEqual([...OLD, ...MIDDLE])
   })
 
-  it('end with an error where an execution has other events than the one after it was begun with', async () => {
+  it('end with an error if an execution has different events from those that its successor started with', async () => {
     const other = eventsAfter(START, OLD.length, 'other')
     const { client, target } = chainOf(other, MIDDLE, NEW)
     await expect(collect(reading().parts(target(watermarkOf(NEW)), START, client))).rejects.toMatchObject({ name: 'StaleWatermark' })
@@ -139,7 +139,7 @@ describe('the parts to flush', () => {
 })
 
 describe('all entries', () => {
-  it('come from the store where an execution does not reach back far enough', async () => {
+  it('come from the store if an execution does not reach back far enough', async () => {
     const { client, asked, target } = chainOf(OLD, MIDDLE, NEW)
     const log = emptyLog()
     const entries = await reading(storeOf(ALL.slice(0, 3_700)), log).entries(target(watermarkOf(NEW)), START, client)
@@ -148,7 +148,7 @@ describe('all entries', () => {
     expect(new Set(asked)).toEqual(new Set(['x2']))
   })
 
-  it('come from the store also where what lies before its first event is nowhere', async () => {
+  it('come from the store even if the events before its first one exist nowhere', async () => {
     const origin = watermarkOf(OLD)
     const stored = MIDDLE.map((entry, index) => (index === 0 ? { ...entry, prev: '' } : entry))
     const { client, target } = chainOf(OLD, MIDDLE, NEW)
@@ -160,7 +160,7 @@ describe('all entries', () => {
     expect(await reading().entries(target(watermarkOf(NEW)), START, client)).toEqual(ALL)
   })
 
-  it('cannot be had up to a watermark that no execution knows', async () => {
+  it('cannot be read up to a watermark that no execution knows', async () => {
     const { client, target } = chainOf(OLD, MIDDLE, NEW)
     const beyond = { seq: watermarkOf(NEW).seq + 1, digest: 'd' }
     await expect(reading().entries(target(beyond), START, client)).rejects.toMatchObject({ name: 'StaleWatermark' })

@@ -1,4 +1,4 @@
-// Canonical JSON: what makes two values the same text.
+// Canonical JSON: which values have the same text.
 import canonicalize from 'canonicalize'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
@@ -30,12 +30,12 @@ describe('canonical JSON', () => {
     )
   })
 
-  it('writes numbers and strings as RFC 8785 has them', () => {
+  it('writes numbers and strings as RFC 8785 specifies', () => {
     expect(canonicalJson([1e30, 4.5, 0.002, 1e-27, -0, 333333333.3333333])).toBe('[1e+30,4.5,0.002,1e-27,0,333333333.3333333]')
     expect(canonicalJson('\u20ac$\u000f\nA\'B"\\"/')).toBe('"\u20ac$\\u000f\\nA\'B\\"\\\\\\"/"')
   })
 
-  it('is what the RFC says of every value that UTF-8 can hold, also beside one that it cannot', () => {
+  it('follows the RFC for every value that UTF-8 can encode, even beside one that it cannot', () => {
     fc.assert(
       fc.property(unicodeJson, (value) => {
         expect(canonicalJson(value)).toBe(canonicalize(value))
@@ -44,7 +44,7 @@ describe('canonical JSON', () => {
     )
   })
 
-  it('means the same value, and is the same whatever the order of the members', () => {
+  it('represents the same value, and is the same whatever the order of the members', () => {
     fc.assert(
       fc.property(anyJson, (value) => {
         const text = canonicalJson(value)
@@ -56,14 +56,14 @@ describe('canonical JSON', () => {
     )
   })
 
-  it('tells lone surrogates apart, which no UTF-8 can hold', () => {
+  it('distinguishes lone surrogates, which UTF-8 cannot encode', () => {
     const texts = ['\ud800', '\ud801', '\udc00', '\ufffd', '\\ud800'].map(canonicalJson)
     expect(new Set(texts).size).toBe(5)
     expect(new Set(texts.map(sha256Hex)).size).toBe(5)
     expect(canonicalJson({ '\ud800': 1 })).toBe('{"\\ud800":1}')
   })
 
-  it('keeps a member that is called __proto__', () => {
+  it('keeps a member that is named __proto__', () => {
     expect(canonicalJson(JSON.parse('{"__proto__":{"b":1,"a":2}}') as Json)).toBe('{"__proto__":{"a":2,"b":1}}')
   })
 })

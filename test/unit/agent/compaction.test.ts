@@ -22,8 +22,8 @@ function refusal(declare: () => unknown): string {
   return 'accepted'
 }
 
-describe('the option compaction', () => {
-  it('has defaults, and is off without it', () => {
+describe('the compaction option', () => {
+  it('has defaults, and compaction is off without it', () => {
     expect(agent({ compaction: true }).compaction).toEqual({ at: 0.8, keepTurns: 4 })
     expect(agent({ compaction: { keepTurns: 1 } }).compaction).toEqual({ at: 0.8, keepTurns: 1 })
     expect(agent({}).compaction).toBeUndefined()
@@ -45,7 +45,7 @@ describe('the option compaction', () => {
 })
 
 describe('the window of a model', () => {
-  it('must be known for compaction, of every model that is known when the agent is declared', () => {
+  it('must be known for compaction, for every model that is known when the agent is declared', () => {
     const needs = (option: string) =>
       `Agent "a": compaction needs to know the window of ${option} (scripted), which pawl does not: declare it with its contextWindow.`
     expect(refusal(() => agent({ model: unknown, compaction: true }))).toBe(needs('model'))
@@ -67,7 +67,7 @@ describe('the window of a model', () => {
     expect(refusal(() => aiSdk(language as never, { contextWindow: contextWindow as number }))).toContain('contextWindow is')
   })
 
-  it('is known of dated names, and what is declared takes precedence', () => {
+  it('is known for dated names, and a declared window takes precedence', () => {
     expect(contextWindowOf('claude-haiku-4-5-20251001')).toBe(200_000)
     expect(contextWindowOf('gpt-4o-2024-08-06')).toBe(128_000)
     expect(contextWindowOf('claude-3-5-sonnet-latest')).toBe(200_000)

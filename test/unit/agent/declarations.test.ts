@@ -16,7 +16,7 @@ type AnyTool = ToolOptions<z.ZodType, unknown>
 const TOOL: AnyTool = { name: 'look', description: 'Looks.', input: z.object({ id: z.string() }), effect: 'read', execute: () => null }
 const AGENT: AgentOptions = { name: 'support', instructions: 'Help.', model: scripted(() => 'hi') }
 
-/** What was wrong with a declaration that a JavaScript user may write. */
+/** The refusal of a declaration that a JavaScript user may write. */
 function refusalOf(declare: () => unknown): { code: string; message: string } {
   try {
     declare()
@@ -74,7 +74,7 @@ describe('a tool', () => {
     expect(refusalOf(toolWith({ input })).code).toBe('no_json_schema')
   })
 
-  it('takes what is transformed, by the form in which the model gives it', () => {
+  it('accepts an input with transforms, and shows the model its form before them', () => {
     const tool = defineTool({
       ...TOOL,
       input: z.object({ when: z.string().transform((text) => new Date(text)), n: z.number().default(1) }),
@@ -82,9 +82,9 @@ describe('a tool', () => {
     expect(tool.inputSchema).toMatchObject({ properties: { when: { type: 'string' } }, required: ['when'] })
   })
 
-  it('has another digest when its schema has another meaning, and the same when only its members are in another order', () => {
+  it('has another digest if its schema has another meaning, and the same one if only the order of its members differs', () => {
     const digest = (input: z.ZodType) => defineTool({ ...TOOL, input }).schemaDigest
-    expect(digest(z.object({ a: z.string(), b: z.number() }))).toBe(digest(z.object({ a: z.string(), b: z.number() })))
+    expect(digest(z.object({ a: z.string(), b: z.number() }))).toBe(digest(z.object({ b: z.number(), a: z.string() })))
     expect(digest(z.object({ a: z.string() }))).not.toBe(digest(z.object({ a: z.number() })))
     expect(digest(z.object({ a: z.string() }))).not.toBe(digest(z.object({ a: z.string().optional() })))
   })
@@ -99,7 +99,7 @@ describe('an agent', () => {
     expect(agent.fallback).toEqual([])
   })
 
-  it('has one fallback or a list of them', () => {
+  it('accepts one fallback or a list of them', () => {
     const choose = () => 'claude-b'
     expect(defineAgent({ ...AGENT, fallback: 'claude-a' }).fallback).toEqual(['claude-a'])
     expect(defineAgent({ ...AGENT, fallback: ['claude-a', choose] }).fallback).toEqual(['claude-a', choose])
@@ -150,7 +150,7 @@ describe('an agent', () => {
     expect(message).toMatch(/imits.maxUsd needs the price of every model, and that of "my-own" is not known: declare it/)
   })
 
-  it('is accepted with a budget where all prices are known, or not needed, or known only at the call', () => {
+  it('is accepted with a budget if all prices are known, not needed, or known only at the call', () => {
     expect(defineAgent({ ...AGENT, model: priced, limits: { maxUsd: 0.5, maxTotalTokens: 10 } } as never).limits).toEqual({
       maxTurns: 50,
       maxUsd: 0.5,
@@ -161,7 +161,7 @@ describe('an agent', () => {
     expect(defineAgent({ ...AGENT, model: () => 'my-own', limits: { maxUsd: 1 } }).limits.maxUsd).toBe(1)
   })
 
-  it('is refused with two tools of one name', () => {
+  it('is refused with two tools of the same name', () => {
     const { code, message } = refusalOf(agentWith({ tools: [defineTool(TOOL), defineTool({ ...TOOL, description: 'Looks again.' })] }))
     expect(code).toBe('duplicate_tool')
     expect(message).toContain('"look"')
@@ -240,7 +240,7 @@ describe('a slice', () => {
     expect(message).toMatch(/does not read its initial value back from JSON .*: give a value that fits, or a schema for its JSON\.$/s)
   })
 
-  it('is refused by an agent that has another of its name, or that is given something else', () => {
+  it('is refused by an agent that has another one of the same name, or if defineSlice did not make it', () => {
     const order = defineSlice(SLICE)
     expect(refusalOf(agentWith({ slices: [order, defineSlice({ ...SLICE, version: 2 })] }))).toEqual({
       code: 'duplicate_slice',
@@ -258,7 +258,7 @@ describe('a slice', () => {
     const { name, model } = AGENT
     // @ts-expect-error -- the agent lacks the slice that its tool needs
     defineAgent({ name, model, instructions: '', tools: [tool] })
-    // @ts-expect-error -- there is no such value in the slice
+    // @ts-expect-error -- the slice has no such value
     defineAgent({ name, model, slices: [order], instructions: (_, ctx) => String(ctx.slices.order.rows) })
   })
 })

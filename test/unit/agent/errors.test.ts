@@ -7,15 +7,15 @@ describe('a ToolError', () => {
     [1_500, 1_500],
     ['2s', 2_000],
     ['250ms', 250],
-  ] as const)('says by retryAfter %j when to try again', (retryAfter, ms) => {
+  ] as const)('says with retryAfter %j when to try again', (retryAfter, ms) => {
     expect(new ToolError('busy', { retryAfter })).toMatchObject({ retryAfterMs: ms, retryable: true, code: 'tool_error' })
   })
 
-  it.each([Number.NaN, 0, -1, Number.POSITIVE_INFINITY, 'soon', '40d', null])('passes over %j, which is no duration', (retryAfter) => {
+  it.each([Number.NaN, 0, -1, Number.POSITIVE_INFINITY, 'soon', '40d', null])('ignores %j, which is not a duration', (retryAfter) => {
     expect(new ToolError('busy', { retryAfter: retryAfter as number }).retryAfterMs).toBeUndefined()
   })
 
-  it('is known by its name, also one of another copy of pawl; nothing that is looked at throws', () => {
+  it('is recognized by its name, even one from another copy of pawl; a property that throws does no harm', () => {
     expect(isToolError(Object.assign(new Error('x'), { name: 'ToolError', retryable: false }))).toBe(true)
     expect(isToolError(new Error('x'))).toBe(false)
     const sealed = new Error('x')
@@ -29,7 +29,7 @@ describe('a ToolError', () => {
 })
 
 describe('a ModelError', () => {
-  it.each([Number.NaN, -1, Number.POSITIVE_INFINITY, 'soon', null, {}])('passes over the wait %j, which is not one', (retryAfter) => {
+  it.each([Number.NaN, -1, Number.POSITIVE_INFINITY, 'soon', null, {}])('ignores the wait %j, which is not valid', (retryAfter) => {
     const error = new ModelError('rate_limit_error', 'slow', { retryable: true, retryAfter: retryAfter as number })
     expect(error.retryAfterMs).toBeUndefined()
   })

@@ -36,13 +36,13 @@ describe('a hook is refused when it is declared', () => {
     ['onError of another event', { on: 'postToolUse', onError: 'ask', run }, "onError is for 'preToolUse'"],
     ['a long timeout', { on: 'turnStart', timeout: '1h', run }, 'at most 10 minutes'],
     ['an option that there is not', { on: 'turnStart', tool: 'look', run }, 'did you mean tools?'],
-  ])('%s', (_what, options, problem) => {
+  ])('with %s', (_what, options, problem) => {
     const [code, message] = refused(() => hook(options))
     expect(code).toBe('invalid_hook')
     expect(message).toContain(problem)
   })
 
-  it('with another of its name, for a tool that the agent lacks, or without defineHook', () => {
+  it('with the name of another hook, for a tool that the agent lacks, or if defineHook did not make it', () => {
     const named = hook({ on: 'turnStart', name: 'one', run })
     expect(refused(() => agent(named, hook({ on: 'turnEnd', name: 'one', run })))).toEqual([
       'duplicate_hook',
@@ -65,14 +65,14 @@ it('hooks without a name are named after their event', () => {
   expect(hooks.map(({ name }) => name)).toEqual(['turnStart', 'turnStart_2', 'preToolUse'])
 })
 
-describe('of the answers at one place', () => {
+describe('among the answers at one place', () => {
   const about = { on: 'turnStart', turn: 1, attempt: 1 } as const
   const used = (...answers: HookRun['answer'][]) =>
     ranked(answers.map((answer, index) => ({ ...about, hook: `h${index}`, ...(answer && { answer }) })))
       .filter(({ answer, overruled }) => answer && !overruled)
       .map(({ hook: name }) => name)
 
-  it('the strongest is used, and of equals the first', () => {
+  it('the strongest is used, and the first of equal ones', () => {
     expect(used({ appendContext: 'a' }, { systemMessage: 'b' }, { stop: 'c' }, { stop: 'd' })).toEqual(['h2'])
     expect(used({ appendContext: 'a' }, undefined, { systemMessage: 'b' })).toEqual(['h2'])
     expect(used({ modify: {} }, { deny: 'no' }, { modify: {} })).toEqual(['h1'])

@@ -26,7 +26,7 @@ describe('an idempotency key', () => {
     expect(keyOf(tool())).toBe(createHash('sha256').update(text).digest('hex'))
   })
 
-  it('does not depend on the order of the arguments, but on each of them, also those that the schema drops', () => {
+  it('depends on each of the arguments, even those that the schema drops, but not on their order', () => {
     expect(keyOf(tool(), { rawInput: { cc: 'b', to: 'a' } })).toBe(keyOf(tool()))
     expect(keyOf(tool(), { rawInput: { to: 'a', cc: 'c' } })).not.toBe(keyOf(tool()))
     expect(keyOf(tool(), { rawInput: { to: 'é', cc: 'b' } })).not.toBe(keyOf(tool(), { rawInput: { to: 'e\u0301', cc: 'b' } }))
@@ -36,7 +36,7 @@ describe('an idempotency key', () => {
     ['run', { turn: false, run: true, session: true }],
     ['session', { turn: false, run: false, session: true }],
     ['call', { turn: true, run: true, session: true }],
-  ])('with the scope %s differs by what it is unique over', (scope, differs) => {
+  ])('with the scope %s is the same within that scope, and differs outside it', (scope, differs) => {
     const one = tool(scope)
     expect(keyOf(one, { turn: 4 }) !== keyOf(one)).toBe(differs.turn)
     expect(keyOf(one, { intent: 3 }) !== keyOf(one)).toBe(differs.run)
@@ -44,9 +44,9 @@ describe('an idempotency key', () => {
     expect(keyOf(tool(scope, 'other'))).not.toBe(keyOf(one))
   })
 
-  it('never is that of another place or input', () => {
+  it('is never the same for another session, run or input', () => {
     const calls = fc.record({ sessionId: fc.string(), intent: fc.nat(20), rawInput: fc.jsonValue({ maxDepth: 1 }) as fc.Arbitrary<Json> })
-    // As JSON has them: there is no -0.
+    // Compared as JSON, which has no -0.
     const areSame = (a: object, b: object): boolean => isDeepStrictEqual(JSON.parse(JSON.stringify(a)), JSON.parse(JSON.stringify(b)))
     fc.assert(
       fc.property(calls, calls, (a, b) => {
@@ -55,7 +55,7 @@ describe('an idempotency key', () => {
     )
   })
 
-  it('is the tool and what its function says of the parsed input: no other tool has it', () => {
+  it('is the tool and what its function returns for the parsed input, so no other tool has it', () => {
     const key: Scope = (input, ctx) => `${input.to}/${ctx.sessionId}/${ctx.run}/${ctx.callId}`
     expect(keyOf(tool(key))).toBe('send:a/s/2/t_2_3_1')
     expect(keyOf(tool(key, 'other'))).toBe('other:a/s/2/t_2_3_1')
@@ -72,18 +72,18 @@ describe('an idempotency key', () => {
     expect(() => keyOf(one)).toThrow(expect.objectContaining({ name: 'DeclarationError', code: 'invalid_idempotency_key' }))
   })
 
-  it('is not given to a read', () => {
+  it('is not made for a read', () => {
     const read = defineTool({ name: 'look', description: 'Looks.', input: z.object({}), effect: 'read', execute: () => null })
     expect(keyOf(read)).toBeUndefined()
   })
 
-  it('can be made of arguments that no UTF-8 can hold', () => {
+  it('can be made from arguments that UTF-8 cannot encode', () => {
     expect(keyOf(tool(), { rawInput: { to: '\ud800' } })).not.toBe(keyOf(tool(), { rawInput: { to: '\ud801' } }))
   })
 })
 
 describe('an input digest', () => {
-  it('tells intents apart by tool and arguments, and by nothing else', () => {
+  it('distinguishes intents by tool and arguments, and by nothing else', () => {
     expect(inputDigestOf('send', { a: 1, b: 2 })).toBe(inputDigestOf('send', { b: 2, a: 1 }))
     expect(inputDigestOf('send', { a: 1 })).not.toBe(inputDigestOf('send', { a: '1' }))
     expect(inputDigestOf('send', { a: 1 })).not.toBe(inputDigestOf('mail', { a: 1 }))

@@ -1,4 +1,4 @@
-// How long the next attempt is waited for, whoever asks for whatever.
+// How long pawl waits before the next attempt, whatever wait is requested.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { nextDelayMs, RETRY, retryPolicy } from '../../../src/agent/retry.ts'
@@ -23,22 +23,22 @@ describe('a backoff', () => {
   })
 })
 
-describe('a wait that was asked for', () => {
+describe('a requested wait', () => {
   const policy = retryPolicy({ maxRetryAfter: 2_000 })
 
-  it('is cut to maxRetryAfter, ten minutes by default', () => {
+  it('is limited to maxRetryAfter, ten minutes by default', () => {
     expect(nextDelayMs(policy, 1, 1_500)).toBe(1_500)
     expect(nextDelayMs(policy, 1, 1e18)).toBe(2_000)
     expect(nextDelayMs(retryPolicy(), 1, 1e18)).toBe(600_000)
   })
 
-  it('and is not one is passed over', () => {
+  it('that is not valid is ignored', () => {
     for (const asked of [undefined, null, Number.NaN, Number.POSITIVE_INFINITY, -1, 'soon', {}]) {
       expect(nextDelayMs(policy, 1, asked)).toBeLessThanOrEqual(625)
     }
   })
 
-  it('makes a timer of the workflow, whatever it is', () => {
+  it('becomes a valid timer of the workflow, whatever it is', () => {
     fc.assert(
       fc.property(fc.anything(), (asked) => {
         const ms = timerMs(asked)

@@ -21,7 +21,7 @@ const common = { name: 'look', description: 'Looks.', effect: 'read' } as const
 const execute = (): null => null
 const model = scripted(() => 'hi')
 
-/** The same input in each library: a required text, a number with a default, a text of digits that is read as a number. */
+/** The same input in each library: a required string, a number with a default, and a string of digits that is read as a number. */
 const INPUTS = {
   zod: z.object({ id: z.string(), n: z.number().default(1), age: z.string().regex(/^\d+$/).transform(Number) }),
   'zod/mini': mini.object({
@@ -36,7 +36,7 @@ const INPUTS = {
 } satisfies Record<string, StandardSchemaV1>
 const LIBRARIES = Object.keys(INPUTS) as (keyof typeof INPUTS)[]
 
-/** What was wrong with a declaration. */
+/** The refusal of a declaration. */
 function refusalOf(declare: () => unknown): { code: string; message: string } {
   try {
     declare()
@@ -53,16 +53,16 @@ const toolOf = (input: StandardSchemaV1): Tool => defineTool({ ...common, input,
 describe.each(LIBRARIES)('a tool with a schema of %s', (library) => {
   const tool = toolOf(INPUTS[library])
 
-  it('tells the model the form in which it must give its input', () => {
+  it('tells the model which form the input must have', () => {
     expect(tool.inputSchema).toMatchObject({ type: 'object', properties: { id: { type: 'string' }, age: { type: 'string' } } })
     expect((tool.inputSchema.required as string[]).toSorted()).toEqual(['age', 'id'])
   })
 
-  it('reads arguments with its defaults and transforms', async () => {
+  it('applies defaults and transforms to the arguments', async () => {
     expect(await parseInput(tool, { id: 'a', age: '41' })).toEqual({ input: { id: 'a', n: 1, age: 41 } })
   })
 
-  it('says every issue of arguments that do not match, and where it is', async () => {
+  it('reports every issue of arguments that do not match, and where it is', async () => {
     const parsed = await parseInput(tool, { id: 7, age: 'old' })
     const { problem } = parsed as { problem: string }
     expect(problem).toMatch(/^The arguments do not match the tool's schema\./)
@@ -71,20 +71,20 @@ describe.each(LIBRARIES)('a tool with a schema of %s', (library) => {
   })
 })
 
-describe('checks that are asynchronous', () => {
+describe('asynchronous checks', () => {
   const isA = (id: string): Promise<boolean> => Promise.resolve(id === 'a')
   const valibot = v.objectAsync({ id: v.pipeAsync(v.string(), v.checkAsync(isA, 'not a')) })
 
   it.each<[string, StandardSchemaV1]>([
     ['zod', z.object({ id: z.string().refine(isA, 'not a') })],
-    // Valibot converts no asynchronous schema, so the JSON form is that of its synchronous part.
+    // Valibot cannot convert an asynchronous schema, so the JSON form is that of its synchronous part.
     ['valibot', withJson(valibot, toStandardJsonSchema(v.object({ id: v.string() })))],
   ])('are awaited (%s)', async (_, input) => {
     expect(await parseInput(toolOf(input), { id: 'a' })).toEqual({ input: { id: 'a' } })
     expect(await parseInput(toolOf(input), { id: 'b' })).toMatchObject({ problem: expect.stringMatching(/not a[\s\S]*→ at id/) })
   })
 
-  it('run once, and what they throw is told to the model', async () => {
+  it('run once, and the model sees what they throw', async () => {
     let times = 0
     const failing = z.object({
       id: z.string().refine(async () => {
@@ -96,13 +96,13 @@ describe('checks that are asynchronous', () => {
     expect(times).toBe(1)
   })
 
-  it('may decide about a context', async () => {
+  it('may check a context', async () => {
     const agent = defineAgent({ name: 'a', instructions: '', model, context: valibot })
     expect(await contextProblem(agent, { id: 'a' })).toBeUndefined()
     expect(await contextProblem(agent, { id: 'b' })).toContain('not a')
   })
 
-  it('are refused for a slice, whose values are folded at once', () => {
+  it('are refused for a slice, whose values are folded synchronously', () => {
     const schema = z.number().refine(() => Promise.resolve(true))
     const { code, message } = refusalOf(() => defineSlice({ name: 's', version: 1, schema, initial: 0, on: {} }))
     expect(code).toBe('invalid_slice')
@@ -110,7 +110,7 @@ describe('checks that are asynchronous', () => {
   })
 })
 
-/** A schema that checks like one and has the JSON form of another. */
+/** A schema that has the checks of one and the JSON form of the other. */
 function withJson<S extends StandardSchemaV1>(schema: S, form: { '~standard': object }): S {
   return { '~standard': { ...form['~standard'], ...schema['~standard'] } } as S
 }

@@ -1,4 +1,4 @@
-// What the doctor makes of its measurements.
+// How the doctor judges its measurements.
 import { describe, expect, it } from 'vitest'
 import {
   judgeAgents,
@@ -17,7 +17,7 @@ import type { Poller, QueueFacts } from '../../../src/client/doctor/temporal-fac
 const NOW = 10_000_000
 const ALICE: Poller = { identity: 'pawl:host:1', build: 'pawl@1.0.0+aaaa', at: NOW - 1_000 }
 
-/** The three queues, polled by these. */
+/** The three queues, with these pollers. */
 function polledBy(pollers: Poller[], ...others: Poller[][]): QueueFacts[] {
   const [activities = pollers, own = pollers] = others
   const queue = (name: string, type: QueueFacts['type'], by: Poller[]): QueueFacts => ({
@@ -51,7 +51,7 @@ describe('the doctor', () => {
       'a breaking migration',
       judgeSchema({ ...SCHEMA, newer: ['0009_y'], breaking: ['0009_y'] }, 'pawl'),
       'fail',
-      /0009_y.*Update this release/,
+      /0009_y.*Update pawl: this release/,
     ],
     ['clocks that agree', judgeClocks({ Postgres: { theirs: NOW + 40, ours: NOW } }), 'ok', /Postgres \+40 ms/],
     ['a clock that is behind', judgeClocks({ Temporal: { theirs: NOW - 9_000, ours: NOW } }), 'warn', /Temporal -9 s.*NTP/],
@@ -87,7 +87,7 @@ describe('the doctor', () => {
       'an agent that no worker serves',
       judgeAgents([{ ...AGENT, unserved: 3, unservedSince: NOW - 60_000 }, AGENT], NOW),
       'fail',
-      /support is not \(3 session\(s\), for 1 min\)/,
+      /no worker serves support \(3 session\(s\), for 1 min\)/,
     ],
     ['sessions that need nobody', judgeSessions({ ...NEEDS, nothing: 5, approval: 1 }), 'ok', /1 need a person/],
     ['sessions that need a person', judgeSessions({ ...NEEDS, recovery: 2, resolution: 1 }), 'warn', /3 need a person.*pawl status/],
@@ -109,11 +109,11 @@ describe('the doctor', () => {
   ])('finds %s', (_, found, level, says) => {
     expect(found?.level).toBe(level)
     expect(`${found?.measured} ${found?.advice}`).toMatch(says)
-    // Nothing is to be done only where nothing is wrong.
+    // A check has advice unless it is ok.
     expect(found?.advice === undefined).toBe(level === 'ok')
   })
 
-  it('says nothing of clocks that it could not read', () => {
+  it('says nothing about clocks that it could not read', () => {
     expect(judgeClocks({})).toBeUndefined()
   })
 })

@@ -10,7 +10,7 @@ afterEach(() => void vi.useRealTimers())
 
 const eventAt = (seq: number): SessionEvent => ({ v: 1, seq, at: 0, type: 'turn_started', run: 1, turn: seq, takes: [] })
 
-/** A follower of a store whose notifications of other sessions arrive or not, and of a workflow that has nothing else to say. */
+/** A follower of a store, with or without notifications of other sessions, and of a workflow that has nothing to add. */
 function following({ isTalking, which }: { isTalking: boolean; which?: Watched }) {
   const stored: SessionEvent[] = []
   const counts = { reads: 0, queries: 0 }
@@ -61,7 +61,7 @@ function following({ isTalking, which }: { isTalking: boolean; which?: Watched }
 }
 
 describe('a follower', () => {
-  it('does not query the workflow of a silent session while notifications of other sessions arrive, and polls seldom', async () => {
+  it('does not query the workflow of a silent session while notifications of other sessions arrive, and rarely polls', async () => {
     const { counts, end } = following({ isTalking: true })
     await vi.advanceTimersByTimeAsync(9_500)
     expect(counts).toEqual({ reads: 2, queries: 0 })
@@ -91,7 +91,7 @@ describe('a follower', () => {
     await end()
   })
 
-  it('of news asks the store to wake it for nothing else', async () => {
+  it('of news asks the store to wake it only for news', async () => {
     const { watched, end } = following({ isTalking: true, which: 'news' })
     await vi.advanceTimersByTimeAsync(0)
     expect(watched()).toBe('news')

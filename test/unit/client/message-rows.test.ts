@@ -1,4 +1,4 @@
-// The rows of messages from events; that they are the transcript is a property in ../session/sound-session.test.ts.
+// The rows of messages, made from events. A property in ../session/sound-session.test.ts checks that they match the transcript.
 import { describe, expect, it } from 'vitest'
 import { messageRowsOf } from '../../../src/client/session/message-rows.ts'
 import { NO_USAGE } from '../../../src/session/content.ts'
@@ -33,7 +33,7 @@ const OPENED: EventBody[] = [
 ]
 
 describe('the rows of messages', () => {
-  it('say who said what, where, and by which event', () => {
+  it('say who said what, where, and in which event', () => {
     const done: EventBody = { type: 'tool_completed', run: 1, turn: 1, callId: 't_1_1_0', tool: 'look', attempt: 1, value: 'seen' }
     const rows = messageRowsOf(numbered(...OPENED, done, { type: 'turn_started', run: 1, turn: 2, takes: ['m2'] }))
     expect(rows).toMatchObject([
@@ -55,7 +55,7 @@ describe('the rows of messages', () => {
     ])
   })
 
-  it('put results that the next turn had to close before the messages of that turn, and in the turn of their calls', () => {
+  it('put results that the next turn had to close before that turn’s messages, and in the turn of their calls', () => {
     const rows = messageRowsOf(numbered(...OPENED, { type: 'turn_started', run: 1, turn: 2, takes: ['m2'] }))
     expect(rows.map(({ messageId, turn }) => [messageId, turn])).toEqual([
       ['m1', 1],
@@ -65,7 +65,7 @@ describe('the rows of messages', () => {
     ])
   })
 
-  it('end with what no turn has taken, also after a restart', () => {
+  it('end with the messages that no turn has taken, even after a restart', () => {
     expect(messageRowsOf(numbered(...OPENED)).map(({ messageId }) => messageId)).toEqual(['m1', 'm_1_1', 'm2'])
     const rows = messageRowsOf(numbered(...OPENED, { type: 'recovery_started', run: 1, strategy: 'restart_run' }))
     expect(rows.map(({ messageId, run, turn }) => [messageId, run, turn])).toEqual([

@@ -1,4 +1,4 @@
-// What a client refuses to be told, and what it makes of the rest.
+// Which options a client refuses, and how it reads the others.
 import { describe, expect, it } from 'vitest'
 import { checkConnect, type ConnectOptions } from '../../../src/client/connect-options.ts'
 import { checkSend, checkSession, checkWait } from '../../../src/client/session/options.ts'
@@ -8,7 +8,7 @@ const refusal = (message: string) =>
   expect.objectContaining({ name: 'InvalidOption', code: 'invalid_option', message: expect.stringContaining(message) })
 
 describe('a session', () => {
-  it('takes the agent or its name', () => {
+  it('accepts the agent or its name', () => {
     expect(checkSession({ agent: 'support' })).toEqual({ agent: 'support', settings: {} })
     expect(checkSession({ agent: { name: 'support', tools: new Map() } })).toEqual({ agent: 'support', settings: {} })
     expect(checkSession()).toEqual({ settings: {} })
@@ -49,10 +49,10 @@ it.each<[string, () => unknown, string]>([
   ],
   ['a connection', () => checkConnect('x' as ConnectOptions), 'What was given is "x": give an object.'],
   ['a connection', () => checkConnect({ postgres: 5432 } as never), 'postgres is 5432: give a URL'],
-])('%s is refused with an option that cannot be meant', (_, check, message) => {
+])('%s is refused with an invalid option', (_, check, message) => {
   expect(check).toThrow(refusal(message))
 })
 
-it('a connection is refused before anything is connected', async () => {
+it('a connection with an invalid option is refused before anything is connected', async () => {
   await expect(Pawl.connect({ taskQueue: '' })).rejects.toEqual(refusal('taskQueue is ""'))
 })

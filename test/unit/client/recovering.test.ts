@@ -10,7 +10,7 @@ import type { InErrorFilter, Paging, SessionInError } from '../../../src/store/r
 const ME = { by: 'ann', all: true }
 const idsFrom = (first: number, last: number): string[] => Array.from({ length: last - first + 1 }, (_, n) => `s${first + n}`)
 
-/** A clock that moves only when somebody sleeps. */
+/** A clock that advances only while its caller sleeps. */
 function fakeClock() {
   const clock = { time: 0, now: () => clock.time, sleep: async (ms: number): Promise<void> => void (clock.time += ms) }
   return clock
@@ -46,8 +46,8 @@ function sessionOf(sessionId: string): SessionInError {
   return { sessionId, agent: 'support', error: { code: 'broken', reason: 'it is broken', at: 1, strategy: 'continue_run' } }
 }
 
-describe('which sessions are recovered', () => {
-  it('are all that are found, over all pages, each once, although they leave the list meanwhile', async () => {
+describe('the recovered sessions', () => {
+  it('are all that are found on all pages, each once, although they leave the list meanwhile', async () => {
     const sessions = fleet(idsFrom(1, 250))
     const report = await recoverInBulk(sessions, ME)
     expect(report).toEqual({ sessions: 250, recovered: 250, notInError: 0, refused: 0, failed: 0, problems: [], stopped: false })
@@ -55,7 +55,7 @@ describe('which sessions are recovered', () => {
     expect(Math.max(...sessions.limits)).toBeLessThanOrEqual(100)
   })
 
-  it('are none in a dry run, which tells of each', async () => {
+  it('are none in a dry run, which reports each that it found', async () => {
     const sessions = fleet(idsFrom(1, 120))
     const told: string[] = []
     const onSession = ({ sessionId, outcome }: { sessionId: string; outcome: string }) => told.push(`${sessionId} ${outcome}`)
@@ -71,7 +71,7 @@ describe('which sessions are recovered', () => {
     expect(sessions.limits).toEqual([100, 30])
   })
 
-  it('are not those that have left the error since they were found', async () => {
+  it('do not include those that have left the error since they were found', async () => {
     const sessions = fleet(idsFrom(1, 3), { s1: new RecoveryRefused('not_in_error', 'idle') })
     const recover = (sessionId: string, how: RecoverOptions) => {
       sessions.inError.delete('s3')
@@ -81,27 +81,27 @@ describe('which sessions are recovered', () => {
     expect(sessions.tried.map(({ sessionId }) => sessionId)).toEqual(['s1', 's2'])
   })
 
-  it('are told who recovers them, why, and that it is in bulk', async () => {
+  it('receive the operator’s name, the reason, and the fact that the recovery is in bulk', async () => {
     const sessions = fleet(['s1'])
     await recoverInBulk(sessions, { ...ME, reason: 'the tool is fixed', strategy: 'restart_run' })
     expect(sessions.tried[0]?.how).toEqual({ by: 'ann', reason: 'bulk recovery: the tool is fixed', strategy: 'restart_run' })
   })
 })
 
-describe('how fast they are recovered', () => {
-  it('is as many a second as wanted', async () => {
+describe('the rate of recoveries', () => {
+  it('is as many per second as requested', async () => {
     const sessions = fleet(idsFrom(1, 4))
     await recoverInBulk(sessions, { ...ME, perSecond: 4 })
     expect(sessions.tried.map(({ at }) => at)).toEqual([0, 250, 500, 750])
   })
 
-  it('is ten a second by default', async () => {
+  it('is ten per second by default', async () => {
     const sessions = fleet(idsFrom(1, 31))
     await recoverInBulk(sessions, ME)
     expect(sessions.clock.time).toBe(3_000)
   })
 
-  it('is not made up for after a pause', async () => {
+  it('does not catch up after a pause', async () => {
     const clock = fakeClock()
     const mayBegin = pacer(10, clock)
     await mayBegin()
@@ -114,7 +114,7 @@ describe('how fast they are recovered', () => {
     expect(begun).toEqual([5_000, 5_100, 5_200])
   })
 
-  it('is bounded by those that do not answer: never more than twenty at a time', async () => {
+  it('is limited by sessions that do not answer: never more than twenty at a time', async () => {
     const sessions = fleet(idsFrom(1, 45))
     let [open, most] = [0, 0]
     const waiting: (() => void)[] = []
@@ -136,7 +136,7 @@ describe('how fast they are recovered', () => {
   })
 })
 
-describe('what goes wrong with one session', () => {
+describe('a problem with one session', () => {
   it('is reported with its code and reason, and does not stop the rest', async () => {
     const sessions = fleet(idsFrom(1, 5), {
       s1: new RecoveryRefused('choose_strategy', 'no good default'),
@@ -152,7 +152,7 @@ describe('what goes wrong with one session', () => {
     ])
   })
 
-  it('is named up to a thousand times, and always counted', async () => {
+  it('is listed up to a thousand times, and always counted', async () => {
     const ids = idsFrom(1, 1_100)
     const sessions = fleet(ids, Object.fromEntries(ids.map((id) => [id, new RecoveryRefused('no_run', 'no run')])))
     const report = await recoverInBulk(sessions, ME)
@@ -161,8 +161,8 @@ describe('what goes wrong with one session', () => {
   })
 })
 
-describe('what stops it', () => {
-  it('is the signal, after the recoveries under way', async () => {
+describe('a bulk recovery', () => {
+  it('stops at the signal, after the recoveries under way', async () => {
     const sessions = fleet(idsFrom(1, 9))
     const controller = new AbortController()
     const onSession = ({ sessionId }: { sessionId: string }) => sessionId === 's3' && controller.abort()
@@ -172,7 +172,7 @@ describe('what stops it', () => {
     expect(report.recovered).toBeLessThan(9)
   })
 
-  it('is an error of the store, with which it rejects once the recoveries under way have ended', async () => {
+  it('rejects with an error of the store once the recoveries under way have ended', async () => {
     const sessions = fleet(idsFrom(1, 150))
     let ended = 0
     const find = (filter: InErrorFilter, paging: Paging) => {
@@ -189,8 +189,8 @@ describe('what stops it', () => {
 })
 
 it.each<[string, object, string]>([
-  ['no filter', { by: 'ann' }, 'No filter says which sessions: give code, agent, tag, tags, since or until, or all: true'],
-  ['all: false', { by: 'ann', all: false }, 'No filter says which sessions'],
+  ['no filter', { by: 'ann' }, 'No filter was given. Pass code, agent, tag, tags, since or until, or all: true'],
+  ['all: false', { by: 'ann', all: false }, 'No filter was given'],
   ['no name', { all: true }, 'by is missing: give text of 1 to 1,000 bytes that says who requests it'],
   ['a blank name', { all: true, by: ' ' }, 'by is " "'],
   ['a reason that is too long', { ...ME, reason: 'x'.repeat(3_000) }, 'text of at most 3,000 bytes'],
@@ -200,7 +200,7 @@ it.each<[string, object, string]>([
   ['a time that is none', { by: 'ann', since: 'yesterday' }, 'since is "yesterday": give a Date'],
   ['a limit of nothing', { ...ME, limit: 0 }, 'limit is 0: give an integer from 1.'],
   ['a misspelt name', { ...ME, dryrun: true }, 'There is no option dryrun: did you mean dryRun?'],
-])('is refused with %s', async (_, options, message) => {
+])('a bulk recovery is refused with %s', async (_, options, message) => {
   const sessions = fleet(['s1'])
   const refusal = { name: 'InvalidOption', code: 'invalid_option', message: expect.stringContaining(message) }
   await expect(recoverInBulk(sessions, options as BulkRecoveryOptions)).rejects.toMatchObject(refusal)

@@ -12,7 +12,7 @@ const numbered = (...bodies: EventBody[]): SessionEvent[] =>
   bodies.map((body, index) => ({ v: 1, seq: index + 1, at: index, ...body }) as SessionEvent)
 const settledOf = (messageId: string, events: readonly SessionEvent[]): RunSettled | undefined => watchRun(messageId).take(events)?.settled
 
-/** The run that a message ended up in, by the events alone: the last that opened with it or took it in. */
+/** The run that a message ended up in, from the events alone: the last run that opened with it or took it. */
 function runOf(messageId: string, events: readonly SessionEvent[]): number | undefined {
   let run: number | undefined
   for (const event of events) {
@@ -24,12 +24,12 @@ function runOf(messageId: string, events: readonly SessionEvent[]): number | und
 }
 
 describe('the run of a message', () => {
-  it('has settled once its run has ended, in whatever session, and as its run has', () => {
+  it('has settled once it has ended, in any session, and in the way that it ended', () => {
     fc.assert(
       fc.property(soundSessions, ({ events, accepted }) => {
         for (const messageId of accepted) {
           const run = runOf(messageId, events)
-          // A run that was recovered has not settled by the failure before.
+          // The failure before a recovery does not settle the run.
           const recovered = events.findLastIndex(
             (event) =>
               event.type === 'recovery_started' && event.run === run && event.strategy !== 'abandon' && event.strategy !== 'automatic',
@@ -51,7 +51,7 @@ describe('the run of a message', () => {
     )
   })
 
-  it('has the text of the last answer of its run', () => {
+  it('has the text of its last answer', () => {
     fc.assert(
       fc.property(soundSessions, ({ events, accepted }) => {
         for (const messageId of accepted) {
@@ -64,7 +64,7 @@ describe('the run of a message', () => {
     )
   })
 
-  it('ends at the event that says so, however the events come in', () => {
+  it('ends at the event that says so, in whatever batches the events arrive', () => {
     fc.assert(
       fc.property(soundSessions, fc.integer({ min: 1, max: 7 }), ({ events, accepted }, size) => {
         const completed = accepted.find((messageId) => settledOf(messageId, events)?.status === 'completed')
@@ -75,7 +75,7 @@ describe('the run of a message', () => {
           const end = watch.take(batch)
           if (!end) continue
           const last = batch.find(({ seq }) => seq === end.seq)
-          // Read piece by piece, a failure may be told before its run is restarted; a completion never is.
+          // In batches, a failure may be reported before its run is restarted. A completion never is.
           if (end.settled.status === 'completed') expect(last).toMatchObject({ type: 'run_completed', run: end.settled.run })
           return
         }
@@ -84,7 +84,7 @@ describe('the run of a message', () => {
     )
   })
 
-  it('is that of the run that took the message in, not of the one that was going on when it came', () => {
+  it('is the one that took the message, not the one in progress when the message arrived', () => {
     const events = numbered(
       { type: 'run_started', run: 1, messageId: 'm1' },
       { type: 'turn_started', run: 1, turn: 1, takes: ['m1'] },
@@ -95,7 +95,7 @@ describe('the run of a message', () => {
     expect(settledOf('m2', events)).toBeUndefined()
   })
 
-  it('goes on through an error that pawl leaves by itself, and through a restart', () => {
+  it('continues through an error that pawl leaves by itself, and through a restart', () => {
     const opened: EventBody[] = [
       { type: 'run_started', run: 1, messageId: 'm1' },
       { type: 'error_entered', run: 1, code: 'agent_not_served', reason: 'r', strategy: 'automatic' },
@@ -106,7 +106,7 @@ describe('the run of a message', () => {
     expect(settledOf('m1', numbered(...opened, failed, { type: 'recovery_started', run: 1, strategy: 'restart_run' }))).toBeUndefined()
   })
 
-  it('is none where the message was rejected', () => {
+  it('does not exist if the message was rejected', () => {
     expect(settledOf('m1', numbered({ type: 'message_rejected', messageId: 'm1', code: 'agent_mismatch', reason: 'r' }))).toEqual({
       status: 'rejected',
       code: 'agent_mismatch',

@@ -4,7 +4,7 @@ import { watchBatches } from '../../../src/client/session/watch.ts'
 import type { SessionEvent } from '../../../src/session/events.ts'
 import type { Store } from '../../../src/store/store.ts'
 
-it('a watcher is told of no event together with a status from before it, though it was stored between two looks', async () => {
+it('a watcher never sees an event together with an older status, even if the event was stored between two reads', async () => {
   const event = (seq: number, type: string): SessionEvent => ({ v: 1, seq, at: 0, type }) as unknown as SessionEvent
   const all = [event(1, 'session_started'), event(2, 'session_closed')]
   const moments = [

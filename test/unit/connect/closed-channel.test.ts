@@ -1,10 +1,10 @@
-// Calls to Temporal that are going on when their connection is closed.
+// Calls to Temporal that are in progress when their connection is closed.
 import { createServer, type AddressInfo, type Server } from 'node:net'
 import { Client, Connection } from '@temporalio/client'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { interceptors } from '../../../src/connect/closed-channel.ts'
 
-/** A server that hangs up on everybody: each call to it is tried again after a while. */
+/** A server that drops every connection: each call to it is retried after a while. */
 let away: Server
 let hungUp: Promise<void>
 let connection: Connection
@@ -25,7 +25,7 @@ beforeEach(async () => {
 afterEach(() => new Promise((resolve) => away.close(resolve)))
 
 describe('a call to Temporal', () => {
-  it('that waits to be tried again when its connection is closed fails, and the process lives', async () => {
+  it('that is waiting for its retry when its connection is closed fails, and the process survives', async () => {
     const call = new Client({ connection }).workflow.getHandle('pawl:s').describe()
     const said = call.then(
       () => 'answered',

@@ -1,4 +1,4 @@
-// What a running `pawl dev` notes, who finds it, and what is said where nothing is found.
+// What a running `pawl dev` writes down, who finds it, and what pawl says if nothing is found.
 import { spawn } from 'node:child_process'
 import { chown, mkdir, mkdtemp, readdir, realpath, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -24,7 +24,7 @@ afterEach(async () => {
 })
 
 describe('the note of a running stack', () => {
-  it('is there while its process lives, readable by its owner only, and gone afterwards', async () => {
+  it('exists while its process lives, readable only by its owner, and is removed afterwards', async () => {
     const data = join(folder, '.pawl')
     const forget = await noteRunning(data, stack)
     expect(await findRunning(data)).toEqual({ pid: process.pid, ...stack })
@@ -33,14 +33,14 @@ describe('the note of a running stack', () => {
     expect(await readdir(data)).toEqual([])
   })
 
-  it('of a process that was killed is not believed', async () => {
+  it('of a process that was killed is ignored', async () => {
     const child = spawn(process.execPath, ['-e', ''])
     await new Promise((resolve) => child.once('exit', resolve))
     await writeFile(join(folder, 'dev.json'), JSON.stringify({ pid: child.pid, ...stack }))
     expect(await findRunning(folder)).toBeNull()
   })
 
-  it('that is cut off or missing is none', async () => {
+  it('is not found if it is cut off or missing', async () => {
     expect(await findRunning(folder)).toBeNull()
     await writeFile(join(folder, 'dev.json'), '{"pid": 1')
     expect(await findRunning(folder)).toBeNull()
@@ -61,7 +61,7 @@ describe('the deployment of the folder', () => {
     process.chdir(path)
   }
 
-  it('is that of the pawl dev which runs here or in a folder above, the nearest one', async () => {
+  it('is that of the nearest pawl dev that runs here or in a folder above', async () => {
     await noteRunning(join(folder, '.pawl'), { ...stack, taskQueue: 'outer' })
     await noteRunning(join(folder, 'project', '.pawl'), stack)
     await below('project', 'src', 'deep')
@@ -70,7 +70,7 @@ describe('the deployment of the folder', () => {
     expect(await findDevDeployment()).toMatchObject({ taskQueue: 'outer' })
   })
 
-  it('is not looked for where the environment says where Temporal is, and does not replace its Postgres', async () => {
+  it('is not used if the environment names another Temporal, and does not replace the environment’s Postgres', async () => {
     await noteRunning(join(folder, '.pawl'), stack)
     await below('src')
     vi.stubEnv('TEMPORAL_ADDRESS', 'temporal.internal:7233')
@@ -80,7 +80,7 @@ describe('the deployment of the folder', () => {
     expect(await findDevDeployment()).toEqual({ temporal: found.temporal, taskQueue: 'mine' })
   })
 
-  it('is not believed where another user has noted it', async ({ skip }) => {
+  it('is ignored if another user wrote the note', async ({ skip }) => {
     if (process.getuid?.() !== 0) return skip('only root can make a file another user’s')
     await noteRunning(join(folder, '.pawl'), stack)
     await chown(join(folder, '.pawl', 'dev.json'), 65_534, 65_534)
@@ -89,7 +89,7 @@ describe('the deployment of the folder', () => {
   })
 })
 
-it('a Temporal that nothing names is assumed with one warning', () => {
+it('a Temporal address that nothing specifies is assumed, with one warning', () => {
   const log = recorder()
   warnIfAssumed({ address: 'temporal.internal:7233' }, log)
   vi.stubEnv('TEMPORAL_ADDRESS', 'temporal.internal:7233')

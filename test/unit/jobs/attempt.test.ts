@@ -1,4 +1,4 @@
-// What is recorded of what a body threw, and of what it reported.
+// What is recorded of an error that a body threw, and of the events that it reported.
 import { describe, expect, it } from 'vitest'
 import { isToolError } from '../../../src/agent/errors.ts'
 import { failedAttempt, type Notes, notesOf } from '../../../src/jobs/attempt.ts'
@@ -13,7 +13,7 @@ describe('what is recorded of a failed attempt', () => {
     expect([name.length, code?.length, message.length]).toEqual([200, 200, 4_000])
   })
 
-  it('never is an empty message', () => {
+  it('never has an empty message', () => {
     expect(failedAttempt(1, new TypeError(' '), { retryable: true, worker: 'w' }).message).toBe('TypeError was thrown without a message.')
   })
 })
@@ -22,7 +22,7 @@ describe('custom events', () => {
   const LINK = { progress: () => undefined } as unknown as JobLink
   const reports = (): Notes => notesOf({ number: 1, failures: 0, failed: [], deaths: 0 } as never, LINK)
 
-  /** The code of what `emit` throws; undefined if it accepts the event. */
+  /** The code of the error that `emit` throws; undefined if it accepts the event. */
   function refusal(notes: Notes, name: string, data?: unknown): string | undefined {
     try {
       notes.emit(name, data as Json)
@@ -56,7 +56,7 @@ describe('custom events', () => {
     expect(refusal(reports(), name)).toBe('invalid_event')
   })
 
-  it('are refused with data that is not JSON, or too large', () => {
+  it('are refused if their data is not JSON, or is too large', () => {
     const circular: { self?: unknown } = {}
     circular.self = circular
     expect([circular, 1n, 'x'.repeat(16_000)].map((data) => refusal(reports(), 'n', data))).toEqual([
@@ -67,7 +67,7 @@ describe('custom events', () => {
     expect(refusal(reports(), 'n', 'x'.repeat(15_998))).toBeUndefined()
   })
 
-  it('are refused beyond their number and their size in all, and those before stay', () => {
+  it('are refused beyond the limits on their number and total size, and the earlier ones stay', () => {
     const many = reports()
     for (let n = 0; n < 100; n++) many.emit('n')
     expect(refusal(many, 'n')).toBe('too_many_events')

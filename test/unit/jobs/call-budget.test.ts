@@ -53,18 +53,18 @@ describe('a reservation', () => {
     const { request: sent } = await reserveFor(model(), request(), given)
     expect(sent.maxTokens).toBeUndefined()
     expect(given.reserved).toMatchObject([{ outputTokens: 4_000, outputUsd: 0.4 }])
-    // A token for each byte.
+    // One token per byte.
     expect(given.reserved[0]?.inputTokens).toBeGreaterThan(1_000)
     expect(given.reserved[0]?.inputTokens).toBeLessThan(1_100)
   })
 
-  it('lowers max_tokens to what the scarcest limit affords', async () => {
+  it('lowers max_tokens to what the tightest limit allows', async () => {
     const { request: sent } = await reserveFor(model(), request(), budget([line(0.5), line(0.3, { scope: 'session' })]))
     expect(sent.maxTokens).toBeLessThan(3_000)
     expect(sent.maxTokens).toBeGreaterThan(2_980)
   })
 
-  it('never lowers it below the thinking budget and 1,024 more', async () => {
+  it('never lowers it below the thinking budget plus 1,024', async () => {
     const thinking = model({ thinkingTokens: 2_000 })
     expect((await reserveFor(thinking, request(), budget([line(0.31)]))).request.maxTokens).toBeGreaterThanOrEqual(3_024)
     const refused = await refusalOf(reserveFor(thinking, request(), budget([line(0.3)])))
@@ -72,12 +72,12 @@ describe('a reservation', () => {
     expect(refused.message).toContain("session.raise({ scope: 'run', maxUsd, by })")
   })
 
-  it('asks a model for less than it could answer if it does not say how much that is', async () => {
+  it('asks a model for less than it could answer if the model does not declare its maximum', async () => {
     const { maxTokens: _, ...silent } = model()
     expect((await reserveFor(silent, request(), budget([line(1)]))).request.maxTokens).toBe(8_192)
   })
 
-  it('takes the measure of the last call and of what is new, twice that for another model', async () => {
+  it('counts the tokens of the last call plus what is new, and doubles the former for another model', async () => {
     const known = { tokens: 300, model: 'm-20260101', newBytes: 50 }
     const same = budget([line(1)], { known })
     await reserveFor(model(), request(), same)
@@ -96,7 +96,7 @@ describe('a reservation', () => {
     expect(given.reserved[0]?.inputTokens).toBeLessThan(8_200)
   })
 
-  it('takes the price of long prompts where the request may be one', async () => {
+  it('uses the price of long prompts if the request may be one', async () => {
     const long = PRICES.find(({ above }) => above !== undefined) ?? expect.fail('no such price')
     const { price: _, ...listed } = model({ name: long.model, maxTokens: 1_100 })
     const given = budget([line(1_000_000)])
@@ -117,7 +117,7 @@ describe('a reservation', () => {
     expect(await refusalOf(reserveFor(model(), request(), budget(both)))).toMatchObject({ isAssumed: false })
   })
 
-  it('is nothing to an agent without a budget', () => {
+  it('is not made for an agent without a budget', () => {
     expect(callBudget({ limits: { maxTurns: 1 }, sessionLimits: {} } as never, {} as never, [], {} as never)).toBeUndefined()
   })
 })
@@ -159,7 +159,7 @@ describe('a call that fails', () => {
     expect(call.lost(new Error('no'), undefined)).toBeUndefined()
   })
 
-  it('costs its usage if it had answered, with what cannot be used', async () => {
+  it('costs its usage if the model answered, but the answer cannot be used', async () => {
     const call = await reserveFor(model(), request(), budget([line(1)]))
     call.sent()
     const usage = { ...NO_USAGE, input_tokens: 10, output_tokens: 20 }
@@ -168,7 +168,7 @@ describe('a call that fails', () => {
 })
 
 describe('an answer', () => {
-  it('is recorded with its price, and with its cost only if its provider does not tell the usage', async () => {
+  it('is recorded with its price, and with its cost only if its provider does not report the usage', async () => {
     const given = budget([line(1)])
     const call = await reserveFor(model(), request(), given)
     call.sent()

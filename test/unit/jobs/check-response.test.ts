@@ -1,4 +1,4 @@
-// What a model answered, before it becomes history: what is recorded of numbers and names that nobody could store.
+// A model's answer before it becomes history: what is recorded instead of numbers and names that cannot be stored.
 import { describe, expect, it } from 'vitest'
 import { checkResponse, cutCall } from '../../../src/jobs/check-response.ts'
 import type { ModelResponse } from '../../../src/agent/model.ts'
@@ -26,13 +26,13 @@ describe('usage', () => {
 })
 
 describe('the name of a model', () => {
-  it('is what came with the answer, else the Model’s own', () => {
+  it('is the one that came with the answer, or else the Model’s own', () => {
     expect(checked({ model: 'm-2026' })).toMatchObject({ model: 'm-2026', notes: [] })
     expect(checked({})).toMatchObject({ model: 'm', notes: [] })
     expect(checked({ model: null })).toMatchObject({ model: 'm', notes: [] })
   })
 
-  it.each([5, '', 'a\0b', '\ud800', 'x'.repeat(201), {}, Symbol('m')])('that is not one (%s) is passed over, and noted', (model) => {
+  it.each([5, '', 'a\0b', '\ud800', 'x'.repeat(201), {}, Symbol('m')])('that is not valid (%s) is ignored, and noted', (model) => {
     expect(checked({ model })).toMatchObject({ model: 'm', notes: [expect.stringContaining('not a valid name')] })
     expect(checked({}, model)).toMatchObject({ model: 'unknown', notes: [expect.stringContaining('Give the Model a `name`')] })
     expect(checked({ model }, model).notes).toHaveLength(2)
@@ -55,7 +55,7 @@ it.each([
   ['model_context_window_exceeded', [CALL], 0],
   ['max_tokens', [CALL, { type: 'text', text: 'and' }], undefined],
   ['tool_use', [CALL], undefined],
-])('an answer that stops for %s may be cut in its last call', (stopReason, content, index) => {
+])('an answer that stops with %s may be cut off in its last call', (stopReason, content, index) => {
   expect(cutCall(checked({ stopReason, content }))).toBe(index)
 })
 
@@ -91,7 +91,7 @@ describe('the price that a Model declares', () => {
   })
 
   it.each([null, 3, {}, { input: 1 }, { input: -1, output: 1 }, { input: NaN, output: 1 }, { input: 1, output: 1, cacheRead: '1' }])(
-    'that is not one (%j) is left out, and noted',
+    'that is not valid (%j) is left out, and noted',
     (price) => {
       expect(priced(price)).not.toHaveProperty('price')
       expect(priced(price).notes).toEqual([expect.stringContaining('not a price')])

@@ -10,7 +10,7 @@ const DEADLINE: CallDeadline = { leftMs: () => 100, reason: 'late' }
 const never = (): Promise<never> => new Promise(() => undefined)
 
 describe('the signal of a model call', () => {
-  it('aborts at the deadline, even after a garbage collection in which only the call referred to it', async () => {
+  it('aborts at the deadline, even after a garbage collection when only the call referred to it', async () => {
     setFlagsFromString('--expose-gc')
     const collectGarbage = runInNewContext('gc') as () => void
     const links = Array.from({ length: 50 }, () => new AbortController())

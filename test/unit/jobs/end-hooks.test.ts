@@ -1,4 +1,4 @@
-// The job `endHooks` when it cannot read the session.
+// The `endHooks` job when it cannot read the session.
 import { describe, expect, it } from 'vitest'
 import type { Agent } from '../../../src/agent/agent.ts'
 import { endHooks } from '../../../src/jobs/end-hooks.ts'
@@ -14,15 +14,15 @@ const needs = (error: Error, agents: string[] = ['a']): JobNeeds =>
     views: { view: () => Promise.reject(error) },
   }) as unknown as JobNeeds
 
-describe('hooks of the end of a run are to be asked for again', () => {
+describe('hooks at the end of a run have to be requested again', () => {
   it.each([
     ['stale_watermark', new StaleWatermark('the log differs')],
     ['archive_unavailable', new ArchiveUnavailable({ cause: new Error('Postgres does not answer') })],
-  ])('as %s', async (kind, error) => {
+  ])('because of %s', async (kind, error) => {
     expect(await endHooks(needs(error), JOB, INPUT)).toEqual({ kind })
   })
 
-  it('as not served by this worker', async () => {
+  it('because this worker does not serve the agent', async () => {
     expect(await endHooks(needs(new Error('not read'), []), JOB, INPUT)).toEqual({ kind: 'not_served' })
   })
 })

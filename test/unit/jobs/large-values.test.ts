@@ -1,5 +1,5 @@
-// Large values of an executor, kept through its orchestrator: what waits for the store and how long, what is read again, and what is not
-// believed.
+// Large values that an executor stores through its orchestrator: what waits for the store and for how long, what is read again, and what
+// is rejected.
 import { describe, expect, it } from 'vitest'
 import { blobShelf } from '../../../src/activities/blobs.ts'
 import { sha256Hex } from '../../../src/agent/canonical.ts'
@@ -13,7 +13,7 @@ import type { Blobs } from '../../../src/store/blobs.ts'
 const LOG = { debug() {}, info() {}, warn() {}, error() {} }
 const signal = new AbortController().signal
 
-/** A store of large values that can be taken away; `gets` and `puts` count who asked. */
+/** A store of large values that can be taken away; `gets` and `puts` count the requests. */
 function memory(): Blobs & { away: boolean | 'silent'; gets: number; puts: number } {
   const kept = new Map<string, string>()
   const answered = async <T>(work: () => T): Promise<T> => {
@@ -67,7 +67,7 @@ describe('a value that is kept', () => {
     expect(await valuesOver(blobs).hydrate('s', [completed(LARGE.ref)])).toEqual([{ ...rest, value: { rows: 'x'.repeat(200_000) } }])
   })
 
-  it('is read from the store once an executor, and not at all where it was written', async () => {
+  it('is read from the store once per executor, and not at all by the executor that wrote it', async () => {
     const blobs = memory()
     const values = valuesOver(blobs)
     await values.keep('s', LARGE, { signal })
@@ -79,13 +79,13 @@ describe('a value that is kept', () => {
     expect(blobs.gets).toBe(1)
   })
 
-  it('belongs to its session: another one that names it gets nothing', async () => {
+  it('belongs to its session: another session that names it gets nothing', async () => {
     const values = valuesOver(memory())
     await values.keep('s', LARGE, { signal })
     expect(await values.hydrate('other', [completed(LARGE.ref)])).toEqual([completed(LARGE.ref)])
   })
 
-  it('asks no store for events without large values', async () => {
+  it('is not looked up in the store for events without large values', async () => {
     const blobs = memory()
     const event: SessionEvent = { v: 1, seq: 1, at: 0, type: 'session_closed', reason: 'idle' }
     expect(await valuesOver(blobs).hydrate('s', [event])).toEqual([event])
@@ -94,7 +94,7 @@ describe('a value that is kept', () => {
 })
 
 describe('a value while the store is away', () => {
-  it('goes without it at once, and those that could go without do not ask again for a while', async () => {
+  it('does without it at once if it can, and others that can do not ask again for a while', async () => {
     const blobs = memory()
     blobs.away = true
     const values = valuesOver(blobs)
@@ -103,7 +103,7 @@ describe('a value while the store is away', () => {
     expect(blobs.puts).toBe(1)
   })
 
-  it('that cannot go without is offered again until the store is back', async () => {
+  it('that cannot do without it is offered again until the store is back', async () => {
     const blobs = memory()
     blobs.away = true
     const values = valuesOver(blobs)
@@ -116,7 +116,7 @@ describe('a value while the store is away', () => {
     expect(await kept).toEqual(LARGE.ref)
   })
 
-  it('does not wait for a store that says nothing, nor when its attempt is stopped', async () => {
+  it('does not wait for a store that does not respond, nor once its attempt is stopped', async () => {
     const blobs = memory()
     blobs.away = 'silent'
     expect(await valuesOver(blobs).keep('s', LARGE, { signal })).toBeUndefined()
@@ -126,7 +126,7 @@ describe('a value while the store is away', () => {
     expect(await kept).toBeUndefined()
   })
 
-  it('that is needed cannot be had: that is said, not guessed', async () => {
+  it('that is needed fails with an error, and nothing is guessed', async () => {
     const blobs = memory()
     await valuesOver(blobs).keep('s', LARGE, { signal })
     blobs.away = true
@@ -143,7 +143,7 @@ describe('a value that is not what an event may carry', () => {
     ['a number', 7],
     ['blocks of no known type', [{ type: 'tool_result', tool_use_id: 'x' }]],
     ['nothing', ''],
-  ])('as a message: %s is told as what its event says of it', async (_, value) => {
+  ])('as a message: %s is replaced by what its event says about it', async (_, value) => {
     const blob = blobOfJson(value, 'how it begins', sha256Hex)
     const values = valuesOver(memory())
     await values.keep('s', blob, { signal })

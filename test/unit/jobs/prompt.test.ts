@@ -58,7 +58,7 @@ const volatileOf = async (options: Partial<AgentOptions>, state?: SessionState) 
   (await rendered(options, state)).volatile.replace(/^\[From the system, .*\]\n\n/, '')
 
 describe('the ready-made sections', () => {
-  it('show the plan with all that is known of its steps', async () => {
+  it('show the plan with everything that is known about its steps', async () => {
     expect(await volatileOf({ plan: true, sections: [sections.plan] })).toBe(
       [
         '# Plan',
@@ -108,7 +108,7 @@ describe('the ready-made sections', () => {
     expect(text).toMatch(/^Mine: Window seat\.\n\nweb\nObjective: To Rome\n/)
   })
 
-  it('are the memory for an agent that has one and names none, and nothing for any other', async () => {
+  it('default to the memory for an agent that has one, and to nothing for any other', async () => {
     expect(await volatileOf({ memory: MEMORY })).toMatch(/^# Memory/)
     expect(await volatileOf({ memory: MEMORY, sections: [] })).toBe('')
     expect(await volatileOf({ plan: true })).toBe('')
@@ -116,7 +116,7 @@ describe('the ready-made sections', () => {
 })
 
 describe('instructions and sections', () => {
-  it('get what is known of the session, and the guidance of a plan follows the instructions', async () => {
+  it('receive what is known about the session, and the guidance of a plan follows the instructions', async () => {
     const { system } = await rendered({
       plan: { guidance: 'Plan well.' },
       memory: MEMORY,
@@ -144,7 +144,7 @@ describe('instructions and sections', () => {
     expect(state).toEqual(before)
   })
 
-  it('fail the call with what is wrong if a section returns no string', async () => {
+  it('fail the call with an explanation if a section does not return a string', async () => {
     await expect(rendered({ sections: [() => 'ok', (() => 7) as never] })).rejects.toThrow(
       'sections[1] of agent "a" returned a value of type number: return a string.',
     )
@@ -200,7 +200,7 @@ describe('volatile text', () => {
     )
   })
 
-  it('has what hooks say after the sections, all of it behind the breakpoint', () => {
+  it('has the text of hooks after the sections, all of it behind the breakpoint', () => {
     const { messages, volatileBlocks } = withVolatile([{ role: 'user', content: 'hi' }], 'now', ['be brief', 'be kind'])
     const texts = ['hi', 'now', 'be brief', 'be kind'].map((text) => ({ type: 'text', text }))
     expect(messages).toEqual([{ role: 'user', content: texts }])
@@ -215,7 +215,7 @@ describe('volatile text', () => {
     expect(volatileBlocks).toBeUndefined()
   })
 
-  it('leaves a request as it is where there is none', () => {
+  it('that is empty leaves a request as it is', () => {
     const messages: Message[] = [{ role: 'user', content: 'hi' }]
     expect(withVolatile(messages, '')).toEqual({ messages })
   })

@@ -1,4 +1,4 @@
-// What is recorded of a tool's result, whatever it looks like: the effect has happened.
+// What is recorded of a tool's result. Whatever the result looks like, the effect has happened.
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { sha256Hex } from '../../../src/agent/canonical.ts'
@@ -43,7 +43,7 @@ function contextTelling(told: Told): ToolContext {
   }
 }
 
-/** A store that cannot be had, and what was offered to it. */
+/** A store that is away, and what was offered to it. */
 function away(): LargeValues & { offered: { blob: Blob; patience: Patience }[] } {
   const offered: { blob: Blob; patience: Patience }[] = []
   return {
@@ -56,7 +56,7 @@ function away(): LargeValues & { offered: { blob: Blob; patience: Patience }[] }
   }
 }
 
-/** A store that takes everything. */
+/** A store that accepts everything. */
 function there(): LargeValues & { kept: Blob[] } {
   const kept: Blob[] = []
   return {
@@ -83,14 +83,14 @@ function refuse(): never {
   throw new Error('no JSON of me')
 }
 
-/** Lists in lists, so deep. */
+/** Lists nested this deep. */
 function nested(depth: number): unknown {
   let value: unknown = 1
   for (let level = 0; level < depth; level++) value = [value]
   return value
 }
 
-describe('the record of a result', () => {
+describe('the record', () => {
   it.each<[string, unknown, unknown]>([
     ['text', 'done', 'done'],
     ['an object', { a: [1, null] }, { a: [1, null] }],
@@ -110,14 +110,14 @@ describe('the record of a result', () => {
     ['a value that says it cannot be written', { toJSON: refuse }],
     ['a value nested too deep', nested(600)],
     ['a value nested far too deep', nested(200_000)],
-  ])('of %s says that it completed and why it has no record', async (_, result) => {
+  ])('of %s says that the call completed and why its result is missing', async (_, result) => {
     expect(await record(result)).toEqual({
       value: null,
       content: expect.stringMatching(/^The call completed, but its result cannot be recorded/),
     })
   })
 
-  it('of a result that is too large, and that the store will not have, says how large, which, and how it begins', async () => {
+  it('of a result that is too large, and that the store does not accept, has its size, its digest and its beginning', async () => {
     const shelf = away()
     const { value, content } = await record('€'.repeat(3_400_000), {}, undefined, shelf)
     expect(value).toBeNull()
@@ -127,7 +127,7 @@ describe('the record of a result', () => {
     expect(shelf.offered.map(({ patience }) => patience.waitMs)).toEqual([WAIT_MS])
   })
 
-  it('of a large result without a store is whole as long as history can hold it, and waits for none', async () => {
+  it('of a large result without a store is complete if history can hold it, and does not wait for a store', async () => {
     const shelf = away()
     const text = 'x'.repeat(1_000_000 - 2)
     expect(await record(text, {}, undefined, shelf)).toEqual({ value: text })
@@ -137,13 +137,13 @@ describe('the record of a result', () => {
     expect((await record('\u0000'.repeat(200_000))).value).toBeNull()
   })
 
-  it('of a small result asks no store', async () => {
+  it('of a small result does not ask the store', async () => {
     const shelf = away()
     expect(await record('x'.repeat(127_998), {}, undefined, shelf)).toEqual({ value: 'x'.repeat(127_998) })
     expect(shelf.offered).toEqual([])
   })
 
-  it('of a large result is where it lies: value and what the model is to see, exactly', async () => {
+  it('of a large result refers to the store, which has the value and what the model sees, exactly', async () => {
     const shelf = there()
     const result = { text: '\u0000\ud800€'.repeat(60_000), n: 1 }
     const made = await record(result, { toModel: () => 'all is well', effectId: () => 'e-1' }, undefined, shelf)
@@ -153,7 +153,7 @@ describe('the record of a result', () => {
     expect(blob?.ref).toEqual({ sha256: sha256Hex(blob?.json ?? ''), bytes: Buffer.byteLength(blob?.json ?? ''), preview: 'all is well' })
   })
 
-  it('of a large result begins as the model reads it, in bounds', async () => {
+  it('of a large result has a preview that begins as the model reads it, and is bounded', async () => {
     const shelf = there()
     await record('😀'.repeat(100_000), {}, undefined, shelf)
     await record({ rows: Array.from({ length: 40_000 }, (_, n) => n) }, {}, undefined, shelf)
@@ -163,7 +163,7 @@ describe('the record of a result', () => {
     for (const preview of previews) expect(preview).toHaveLength(2_000)
   })
 
-  it('of a result that is too large for any model is how it begins, and no store is asked', async () => {
+  it('of a result that is too large for any model is its beginning, and the store is not asked', async () => {
     const shelf = there()
     const { value, content } = await record('x'.repeat(64_000_001), {}, undefined, shelf)
     expect(value).toBeNull()
@@ -171,7 +171,7 @@ describe('the record of a result', () => {
     expect(shelf.kept).toEqual([])
   })
 
-  it('keeps what the model is to see beside the value', async () => {
+  it('keeps what the model sees beside the value', async () => {
     expect(await record({ secret: 1 }, { toModel: () => 'all is well' })).toEqual({ value: { secret: 1 }, content: 'all is well' })
     const blocks = [{ type: 'text' as const, text: 'seen' }]
     expect(await record({ secret: 1 }, { toModel: () => blocks })).toEqual({ value: { secret: 1 }, content: blocks })
@@ -185,13 +185,13 @@ describe('the record of a result', () => {
     ['a number', 7],
     ['a circular value', circular],
     ['a BigInt', 1n],
-  ])('never has %s as what the model sees, for no model takes it', async (_, seen) => {
+  ])('never has %s as what the model sees, because no model accepts it', async (_, seen) => {
     const { value, content } = await record({ id: 7 }, { toModel: () => seen as string })
     expect(value).toEqual({ id: 7 })
     if (content !== undefined) expect(typeof content).toBe('string')
   })
 
-  it('names the effect, in bounds', async () => {
+  it('names the effect with an id of bounded length', async () => {
     expect(await record({ id: 'r-1' }, { effectId: (result) => (result as { id: string }).id })).toEqual({
       value: { id: 'r-1' },
       effectId: 'r-1',
@@ -201,7 +201,7 @@ describe('the record of a result', () => {
     expect(await record({}, { effectId: () => Object.create(null) as string })).toEqual({ value: {} })
   })
 
-  it('goes without what the tool fails to say of its result, and warns', async () => {
+  it('leaves out what the tool fails to say about its result, with a warning', async () => {
     const told: Told = { warnings: [] }
     const broken = (): never => {
       throw new Error('broken')

@@ -55,7 +55,7 @@ describe('what a hook reports', () => {
     expect(runs[2]).not.toHaveProperty('emitted')
   })
 
-  it('after its time is over is not recorded', async () => {
+  it('after its timeout is not recorded', async () => {
     let report: HookContext['emit'] = () => expect.fail('it did not run')
     const runner = runnerOf(
       'turnStart',
@@ -83,7 +83,7 @@ describe('what a hook reports', () => {
         for (let n = 0; n <= 100; n++) emit('n')
       },
     ],
-  ])('beyond the bounds is the error %s of the hook', async (code, run) => {
+  ])('beyond the bounds becomes the error %s of the hook', async (code, run) => {
     const [recorded] = await runHooks(runnerOf('turnStart', { run }), TURN_START)
     expect(recorded?.error).toMatchObject({ class: 'ToolError', code })
   })
@@ -97,7 +97,7 @@ describe('what a hook reports', () => {
     expect(first.map(({ error }) => error?.code)).toEqual([undefined, 'event_too_large'])
     expect(first[1]?.error?.message).toContain('The custom events of all hooks of one step have at most 128000 bytes of JSON in all')
     expect(areCustomEvents(first.flatMap(({ emitted = [] }) => emitted))).toBe(true)
-    // A later place of the same step, and a process that resumes it with what has run.
+    // A later place of the same step, and a process that resumes the step with the hooks that have run.
     for (const room of [runner.room, hookRoom(first)]) {
       const [later] = await runHooks({ ...runner, room, hooks: runner.hooks.slice(0, 1) }, TURN_START)
       expect(later?.error?.code).toBe('event_too_large')

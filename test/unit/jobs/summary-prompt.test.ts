@@ -1,4 +1,4 @@
-// What a summariser is given of a conversation.
+// What a summariser receives of a conversation.
 import { describe, expect, it } from 'vitest'
 import { summaryInstruction, summaryRequest } from '../../../src/jobs/summary-prompt.ts'
 import type { Message } from '../../../src/session/content.ts'

@@ -1,4 +1,4 @@
-// What a person is told of something that takes long: one line on a terminal, lines of their own elsewhere.
+// What a person sees of slow work: one line on a terminal, separate lines elsewhere.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { sayIfSlow, sayOn } from '../../../src/local/progress.ts'
 
@@ -10,7 +10,7 @@ function stream(isTTY: boolean) {
   return { isTTY, written, write: (text: string | Uint8Array) => written.push(String(text)) > 0 }
 }
 
-/** Something that takes so long, and then ends so. */
+/** Work that takes this long and then ends like this. */
 function takes<T>(ms: number, end: () => T): Promise<T> {
   return new Promise((resolve, reject) =>
     setTimeout(() => {
@@ -23,8 +23,8 @@ function takes<T>(ms: number, end: () => T): Promise<T> {
   )
 }
 
-describe('what takes long', () => {
-  it('is one line on a terminal, written over until it is done', async () => {
+describe('work in progress', () => {
+  it('is one line on a terminal, overwritten until it is done', async () => {
     const terminal = stream(true)
     const work = sayIfSlow(
       sayOn(terminal),
@@ -37,7 +37,7 @@ describe('what takes long', () => {
     expect(terminal.written).toEqual([`${clear}building (2 s)`, `${clear}building (7 s)`, `${clear}building (8 s): done\n`])
   })
 
-  it('is a line each time elsewhere, and its failure ends it, too', async () => {
+  it('is a new line each time elsewhere, and also ends when it fails', async () => {
     const file = stream(false)
     const work = sayIfSlow(
       sayOn(file, (line) => `pawl: ${line}`),
@@ -52,7 +52,7 @@ describe('what takes long', () => {
     expect(file.written).toEqual(['pawl: building (2 s)\n', 'pawl: building (3 s): failed\n'])
   })
 
-  it('is not mentioned when it takes less than two seconds', async () => {
+  it('is not mentioned if it takes less than two seconds', async () => {
     const terminal = stream(true)
     const work = sayIfSlow(
       sayOn(terminal),

@@ -1,4 +1,4 @@
-// What a logger is given: plain fields, bounded, without secrets, whatever the caller passes.
+// What a logger receives: plain fields, bounded and without secrets, whatever the caller passes.
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { pino } from 'pino'
 import type { Logger } from '../../../src/agent/tool.ts'
@@ -75,7 +75,7 @@ describe('a logger', () => {
     expect(structuredClone(fields)).toEqual(fields)
   })
 
-  it('may be given an error or a text alone, as in pino', () => {
+  it('accepts an error or a text alone, as pino does', () => {
     const { log, lines } = opened()
     const loose = log as unknown as Record<'warn', (first?: unknown) => void>
     loose.warn('only a text')
@@ -85,7 +85,7 @@ describe('a logger', () => {
     expect(lines[1]?.[1]).toMatchObject({ err: { message: 'only an error' } })
   })
 
-  it('that throws harms nobody, nor do fields that cannot be read', () => {
+  it('that throws does no harm, nor do fields that cannot be read', () => {
     const broken = opened({
       warn: () => {
         throw new Error('disk full')
@@ -109,7 +109,7 @@ describe('a logger', () => {
     expect(lines.map(([level]) => level)).toEqual(['info'])
   })
 
-  it('bound to a place says the place in every line, and nothing else can be said under its names', () => {
+  it('bound to a place names the place in every line, and other fields cannot replace it', () => {
     const { log, lines } = opened()
     withFields(log, { session: 's1', run: 2 }).info({ session: 'another', order: 7 }, 'hello')
     expect(lines).toEqual([['info', { session: 's1', run: 2, order: 7 }, 'hello']])
@@ -119,6 +119,6 @@ describe('a logger', () => {
 describe('PAWL_LOG_LEVEL', () => {
   it('that is not a level is refused', () => {
     vi.stubEnv('PAWL_LOG_LEVEL', 'verbose')
-    expect(() => openLogger({})).toThrow('PAWL_LOG_LEVEL is "verbose": set one of trace, debug, info, warn, error, fatal, silent.')
+    expect(() => openLogger({})).toThrow('PAWL_LOG_LEVEL is "verbose": set it to one of trace, debug, info, warn, error, fatal, silent.')
   })
 })

@@ -11,7 +11,7 @@ it('has the time, the level, the message and the fields', () => {
   )
 })
 
-it('is one line, whatever texts it has, and does not control the terminal', () => {
+it('is one line, whatever texts it has, and cannot control the terminal', () => {
   const line = lineOf({ reason: 'a\nb\u001b[31m\u009b1m' }, 'one\ntwo\u001b[2J')
   expect(line.split('\n')).toHaveLength(2)
   expect(line).toContain('one\\u000atwo\\u001b[2J reason="a\\nb\\u001b[31m\\u009b1m"')
@@ -25,7 +25,7 @@ it('has the message and the code of an error; the stack of an unexpected one fol
   expect(lineOf({ err: { message: 'no', stack } }, 'failed')).toBe('09:05:07.042 info  failed error=no\n    at here (a.ts:1)\n')
 })
 
-it('has colours only if the terminal has', () => {
+it('has colours only if the terminal does', () => {
   const coloured = readable({ at: AT, level: 'warn', fields: { session: 's' }, message: 'm' }, true)
   expect(coloured).toContain('\u001b[33mwarn \u001b[39m')
 })

@@ -1,4 +1,4 @@
-// Programs written when durations had their unit in their names.
+// Programs from the time when the names of durations included the unit.
 import { defineAgent } from 'pawl'
 import { scripted } from 'pawl/testing'
 import { describe, expect, it } from 'vitest'
@@ -6,7 +6,7 @@ import { checkOptions, duration, options } from '../../../src/options/check.ts'
 
 const WAIT = options({ timeout: duration({ example: '60s' }).optional() })
 
-describe('a duration under the name that it had with a unit', () => {
+describe('a duration under its former name, which included a unit', () => {
   it('is read as milliseconds', () => {
     expect(checkOptions(WAIT, { timeoutMs: 5_000 })).toEqual({ timeout: 5_000 })
     const model = scripted(() => 'hi')

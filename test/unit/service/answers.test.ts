@@ -1,4 +1,4 @@
-// What the web handler makes of errors, of what `authorize` says, and of the text of requests.
+// What the web handler makes of errors, of the result of `authorize`, and of the text of requests.
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
@@ -30,7 +30,7 @@ describe('an error', () => {
     [new SessionUnavailable('s', { what: 'sleeps' }), 503],
     [new StoreError('store_unavailable', ''), 503],
     [new StoreError('session_erased', ''), 410],
-    // A mismatch of the store is not the one of an approval.
+    // The store's mismatch is not an approval's.
     [new StoreError('digest_mismatch', ''), 500],
     [new Error('secret'), 500],
     ['secret', 500],
@@ -39,7 +39,7 @@ describe('an error', () => {
     expect(statusOf(error)).toBe(status)
   })
 
-  it('is told with its code, and one that is not of pawl with nothing of its own', () => {
+  it('is reported with its code, and one from outside pawl without any of its details', () => {
     expect(problemOf(new SessionUnavailable('s', { what: 'sleeps', waitsFor: 'a worker' }))).toMatchObject({
       type: 'urn:pawl:error:session_unavailable',
       title: 'Service Unavailable',
@@ -51,7 +51,7 @@ describe('an error', () => {
     expect(JSON.stringify(told)).not.toContain('password')
   })
 
-  it('after which a repetition may succeed says when', () => {
+  it('after which a retry may succeed says when', () => {
     expect(refusal(new StoreError('store_unavailable', '')).headers.get('retry-after')).toBe('2')
     expect(refusal(new SessionNotFound('s')).headers.get('retry-after')).toBeNull()
     expect(refusal(new SessionNotFound('s')).headers.get('content-type')).toBe('application/problem+json')
@@ -61,7 +61,7 @@ describe('an error', () => {
 describe('an access', () => {
   const access = { identity: 'user:ann', scopes: ['read'] as const }
 
-  it.each([null, undefined])('of %s is none', (returned) => {
+  it.each([null, undefined])('of %s is refused', (returned) => {
     expect(() => accessOf(returned)).toThrow(expect.objectContaining({ code: 'unauthorized', status: 401 }))
   })
 
@@ -76,7 +76,7 @@ describe('an access', () => {
     { ...access, tenant: null },
     { ...access, context: [] },
     { ...access, context: { much: 'x'.repeat(17_000) } },
-  ])('that is mistaken opens nothing: %j', (returned) => {
+  ])('that is invalid grants nothing: %j', (returned) => {
     expect(() => accessOf(returned)).toThrow(expect.objectContaining({ code: 'invalid_access', status: 500 }))
   })
 
@@ -87,14 +87,14 @@ describe('an access', () => {
     expect(isInScope(access, 'anything')).toBe(true)
   })
 
-  it('of a tenant tags the sessions that it starts, and nobody else can', () => {
+  it('of a tenant tags the sessions that it starts, and no caller can set such a tag', () => {
     expect(tagsFor({ ...access, tenant: 'acme' }, ['vip'])).toEqual(['vip', 'tenant:acme'])
     expect(tagsFor({ ...access, tenant: 'acme' }, undefined)).toEqual(['tenant:acme'])
     expect(tagsFor(access, undefined)).toBeUndefined()
     expect(() => tagsFor({ ...access, tenant: 'acme' }, ['tenant:globex'])).toThrow(expect.objectContaining({ code: 'invalid_input' }))
   })
 
-  it('decides on the members of the context that it names', () => {
+  it('overrides the members of the context that it names', () => {
     const forced = { ...access, context: { tenantId: 'acme' } }
     expect(contextFor(forced, { tenantId: 'globex', user: 'ann' })).toEqual({ tenantId: 'acme', user: 'ann' })
     expect(contextFor(forced, undefined)).toEqual({ tenantId: 'acme' })
@@ -112,21 +112,21 @@ describe('a request', () => {
   })
   const read = (query: string): unknown => queryOf(new URLSearchParams(query), members)
 
-  it('has a query whose texts become what the schema wants', () => {
+  it('has a query whose texts are converted to the types in the schema', () => {
     expect(read('limit=5&paused=true&tags=a&tags=b&agent=7')).toEqual({ limit: 5, paused: true, tags: ['a', 'b'], agent: '7' })
     expect(read('tags=a')).toEqual({ tags: ['a'] })
   })
 
-  it('has numbers and booleans that look like them only', () => {
+  it('has a query in which only texts that look like numbers and booleans become them', () => {
     expect(read('limit=0x10&paused=1')).toEqual({ limit: '0x10', paused: '1' })
     expect(read('limit=')).toEqual({ limit: '' })
   })
 
-  it('that says one thing twice is refused', () => {
+  it('that names one parameter twice is refused', () => {
     expect(() => read('limit=1&limit=2')).toThrow(expect.objectContaining({ code: 'invalid_input' }))
   })
 
-  it('has a query without influence on prototypes', () => {
+  it('has a query that cannot affect prototypes', () => {
     expect(Object.getPrototypeOf(read('__proto__=x'))).toBe(Object.prototype)
   })
 
@@ -153,7 +153,7 @@ describe('a request', () => {
     expect(await codeOf(bodyOf(post(body, headers ?? undefined), 1_900))).toBe(code)
   })
 
-  it('that does not say how large it is, is not read beyond the limit', async () => {
+  it('that does not declare its size is not read beyond the limit', async () => {
     let sent = 0
     const endless = new ReadableStream<Uint8Array>({ pull: (to) => to.enqueue(new Uint8Array((sent++, 1_000))) }, { highWaterMark: 0 })
     expect(await codeOf(bodyOf(post(endless), 10_000))).toBe('body_too_large')

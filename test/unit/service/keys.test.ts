@@ -1,4 +1,4 @@
-// Requests with API keys: who they are, and for how long a key is known.
+// Requests with API keys: who sent them, and for how long a key is known.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { ApiKey, ApiKeys } from '../../../src/client/admin/api-keys.ts'
 import { StoreError } from '../../../src/connect/errors.ts'
@@ -33,22 +33,22 @@ function keys() {
 beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'] }))
 afterEach(() => void vi.useRealTimers())
 
-describe('a request with a key', () => {
-  it('is of the one who has it, in either header', async () => {
+describe('the caller of a request', () => {
+  it('is the owner of its key, in either header', async () => {
     const access = { identity: 'key:web', scopes: ['read', 'send'], tenant: 'acme', context: { tenantId: 'acme' } }
     const { as, bearer } = keys()
     expect(await bearer('good')).toEqual(access)
     expect(await as({ 'x-api-key': 'good' })).toEqual(access)
   })
 
-  it('is of nobody without a key, or with one that is not valid', async () => {
+  it('is unknown without a key, or with one that is not valid', async () => {
     const { as, bearer } = keys()
     expect(await as({})).toBeNull()
     expect(await bearer('bad')).toBeNull()
     expect(await as({ authorization: 'Basic good' })).toBeNull()
   })
 
-  it('asks the store once in ten seconds', async () => {
+  it('is looked up in the store once every ten seconds', async () => {
     const { store, bearer } = keys()
     for (let n = 0; n < 5; n++) await Promise.all([bearer('good'), bearer('bad')])
     await bearer('good')
@@ -58,7 +58,7 @@ describe('a request with a key', () => {
     expect(await bearer('good')).toBeNull()
   })
 
-  it('is still known while the store is away, for ten minutes; a key that was not seen before is not refused, but cannot be told', async () => {
+  it('is still known for ten minutes while the store is away; an unseen key is not refused, but cannot be checked', async () => {
     const { store, bearer } = keys()
     await bearer('good')
     store.away = true

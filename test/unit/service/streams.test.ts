@@ -1,4 +1,4 @@
-// Event streams: what a reader gets, and what becomes of those who read nothing.
+// Event streams: what a reader receives, and what happens to readers that read nothing.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { ServiceError } from '../../../src/service/errors.ts'
@@ -9,7 +9,7 @@ const NEVER = 3_600_000
 const settings: StreamSettings = { keepAliveMs: NEVER, stalledAfterMs: NEVER, reauthorizeMs: NEVER, max: 10 }
 const refused = (): Promise<never> => Promise.reject(new ServiceError('unauthorized', 401, 'No.'))
 
-/** A source of numbered events without end; counts what it is asked for, and whether it was stopped. */
+/** An endless source of numbered events. It counts those that it made, and notes whether it was stopped. */
 function numbers(more: Partial<StreamSource> = {}) {
   const seen = { made: 0, stopped: false }
   const source: StreamSource = {
@@ -27,7 +27,7 @@ function numbers(more: Partial<StreamSource> = {}) {
   return { source, seen }
 }
 
-/** A source that says nothing until it is stopped. */
+/** A source that yields nothing and ends when it is stopped. */
 function silence(more: Partial<StreamSource> = {}) {
   const seen = { begun: false, stopped: false }
   const { source } = numbers({
@@ -54,13 +54,13 @@ async function readSome(response: Response, has: (text: string) => boolean): Pro
 }
 
 describe('a stream', () => {
-  it('has an event for each item, with its id, and a hint when to reconnect', async () => {
+  it('has an event for each item, with its id, and a hint about when to reconnect', async () => {
     const { source } = numbers()
     const text = await readSome(streamsWith(settings).open(source), (read) => read.includes('"n":2'))
     expect(text).toBe('retry: 2000\n: connected\n\nid: 1\nevent: event\ndata: {"n":1}\n\nid: 2\nevent: event\ndata: {"n":2}\n\n')
   })
 
-  it('makes nothing that nobody reads, and stops when it is cancelled', async () => {
+  it('makes no items beyond those that are read, and stops when it is cancelled', async () => {
     const { source, seen } = numbers()
     const streams = streamsWith(settings)
     const response = streams.open(source)
@@ -72,7 +72,7 @@ describe('a stream', () => {
     expect(streams.count).toBe(0)
   })
 
-  it('says that it is alive while nothing happens, and loses nothing over it', async () => {
+  it('says that it is alive while nothing happens, and loses no event because of it', async () => {
     const opened = gate()
     const { source } = numbers({
       async *items(): AsyncGenerator<StreamItem> {
@@ -108,7 +108,7 @@ describe('a stream', () => {
     expect(text).toContain('event: end\ndata: {"type":"urn:pawl:error:unknown_cursor"')
   })
 
-  it('ends when the client has gone', async () => {
+  it('ends when the client disconnects', async () => {
     const client = new AbortController()
     const { source, seen } = silence({ signal: client.signal })
     const streams = streamsWith(settings)
@@ -127,7 +127,7 @@ describe('a stream', () => {
     await until('the source was stopped', () => seen.stopped)
   })
 
-  it('outlasts two failures to find out whether the caller may read, but not three', async () => {
+  it('survives two failed checks of whether the caller may read, but not three', async () => {
     let asked = 0
     const { source } = silence({
       reauthorize: () => (++asked === 3 ? Promise.resolve() : Promise.reject(new Error('the store is away'))),
@@ -139,7 +139,7 @@ describe('a stream', () => {
 })
 
 describe('readers that never read', () => {
-  it('cost one item each, at most, and their streams end', async () => {
+  it('cost at most one item each, and their streams end', async () => {
     const watchers = Array.from({ length: 1_000 }, () => numbers())
     const streams = streamsWith({ ...settings, max: 1_000, stalledAfterMs: 50 })
     const responses = watchers.map(({ source }) => streams.open(source))
@@ -149,7 +149,7 @@ describe('readers that never read', () => {
     expect(responses).toHaveLength(1_000)
   })
 
-  it('that stop in the middle are let go, too, while others read on', async () => {
+  it('that stop midway are dropped, too, while others keep reading', async () => {
     const streams = streamsWith({ ...settings, stalledAfterMs: 100 })
     const [idle, busy] = [numbers(), numbers()]
     const [stopped, read] = [streams.open(idle.source), streams.open(busy.source)]
@@ -165,13 +165,13 @@ describe('readers that never read', () => {
 })
 
 describe('streams of a handler', () => {
-  it('are limited', () => {
+  it('are limited in number', () => {
     const streams = streamsWith({ ...settings, max: 1 })
     streams.open(silence().source)
     expect(() => streams.open(silence().source)).toThrow(expect.objectContaining({ code: 'too_many_watches', status: 429 }))
   })
 
-  it('end on a drain with a hint that differs, so that clients do not come back all at once, and no new one begins', async () => {
+  it('end on a drain with different hints, which keep clients from returning all at once, and no new stream begins', async () => {
     const streams = streamsWith(settings)
     const reading = [silence(), silence(), silence()].map(({ source }) => readSome(streams.open(source), () => false))
     streams.drain()

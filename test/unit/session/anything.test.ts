@@ -1,4 +1,4 @@
-// Whatever is sent, reading it does not throw, and what is made of it is plain JSON within its bounds.
+// Reading a request never throws, whatever it contains, and the result is plain JSON within its bounds.
 import { type Payload, defaultPayloadConverter, METADATA_ENCODING_KEY } from '@temporalio/common'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
@@ -13,7 +13,7 @@ import { argumentOf, PROTOCOL, type Request } from '../../support/anything.ts'
 
 const converter = totalConverter(defaultPayloadConverter)
 
-/** What a workflow is handed for arguments of the protocol's requests of one kind. */
+/** What a workflow receives as the argument of a request of one of these kinds. */
 function anything(...kinds: Request['kind'][]): fc.Arbitrary<unknown> {
   const requests = PROTOCOL.filter(({ kind }) => kinds.includes(kind))
   return fc
@@ -22,14 +22,14 @@ function anything(...kinds: Request['kind'][]): fc.Arbitrary<unknown> {
     .map(({ payloads: [payload] }) => (payload ? converter.fromPayload(payload) : undefined))
 }
 
-/** JSON that its own text gives back. */
+/** Expects JSON that survives a round trip through its text. */
 function expectPlain(value: unknown): void {
   expect(isTooDeep(value)).toBe(false)
   expect(JSON.parse(JSON.stringify(value))).toEqual(value)
 }
 
-describe('whatever is sent', () => {
-  it('as a message is taken as plain JSON, or refused with a reason that can be recorded', () => {
+describe('any input', () => {
+  it('sent as a message is accepted as plain JSON, or refused with a reason that can be recorded', () => {
     fc.assert(
       fc.property(fc.oneof(anything('signal', 'update', 'start'), fc.anything()), (raw) => {
         const checked = checkMessage(raw)
@@ -47,7 +47,7 @@ describe('whatever is sent', () => {
     )
   })
 
-  it('as a start is read as what makes sense of it, and never as what continue-as-new carried', () => {
+  it('sent as a start is reduced to its valid members, and never read as a state that continue-as-new carried', () => {
     fc.assert(
       fc.property(fc.oneof(anything('start'), fc.anything()), fc.option(fc.uuid(), { nil: undefined }), (raw, continuedFrom) => {
         const start = checkStart(raw, continuedFrom)
@@ -62,7 +62,7 @@ describe('whatever is sent', () => {
     )
   })
 
-  it('as another request is an object of plain JSON, whose target is one or none', () => {
+  it('sent as any other request is read as an object of plain JSON with one target or none', () => {
     fc.assert(
       fc.property(fc.oneof(anything('signal', 'update', 'query'), fc.anything()), (raw) => {
         const request = requestOf<{ target?: unknown }>(raw)
@@ -74,7 +74,7 @@ describe('whatever is sent', () => {
     )
   })
 
-  it('by whatever payload is decoded, or becomes what nothing that was sent can be', () => {
+  it('in any payload is decoded, or becomes an Undecodable, which no sender can send', () => {
     const payload: fc.Arbitrary<Payload> = fc.record({
       metadata: fc.oneof(
         fc.constantFrom('json/plain', 'json/protobuf', 'binary/null', 'binary/plain', 'x').map((name) => ({
@@ -99,7 +99,7 @@ describe('whatever is sent', () => {
   })
 })
 
-it('a start carries a state where it names the execution before it, and only there', () => {
+it('a start carries a state only if it names the execution before it', () => {
   const carried = { coreVersion: 2, state: { seq: 4 }, digest: 'd', previous: 'the-one-before' }
   expect(checkStart({ carried }, 'the-one-before').carried).toEqual(carried)
   for (const other of ['another', undefined]) expect(checkStart({ carried }, other).carried).toBeUndefined()
@@ -108,7 +108,7 @@ it('a start carries a state where it names the execution before it, and only the
   }
 })
 
-it('a history must have room for more than what continue-as-new carries into it', () => {
+it('a history must have room for more than continue-as-new carries into it', () => {
   const historyOf = (history: unknown) => checkStart({ settings: { history } }, undefined).settings?.history
   expect(historyOf({ events: 250, bytes: 2_000_000 })).toEqual({ events: 250, bytes: 2_000_000 })
   expect(historyOf({ events: 1, bytes: 1 })).toEqual({ events: 100, bytes: 1_000_000 })

@@ -1,4 +1,4 @@
-// Lost attempts: which of them say something against the call, and when it is given up.
+// Lost attempts: which of them count against the call, and when the call is given up.
 import { describe, expect, it } from 'vitest'
 import { fateOf, lostAttempt, MAX_UNHEARD } from '../../../src/session/attempts.ts'
 import type { FailedAttempt } from '../../../src/session/events.ts'
@@ -15,19 +15,19 @@ const silent = {
 } as const
 
 describe('a lost attempt', () => {
-  it('that was heard of took its worker with it', () => {
+  it('that had sent a heartbeat counts as the death of its worker', () => {
     const lost = lostAttempt(3, heard(3))
     expect(lost).toMatchObject({ attempt: 3, class: 'HeartbeatTimeout', worker: 'host:1' })
     expect(fateOf(lost)).toBe('death')
   })
 
-  it('that was not heard of never began, if it is not the first one, which begins unheard', () => {
+  it('that sent no heartbeat never began, unless it is the first one, which begins without a heartbeat', () => {
     expect(fateOf(lostAttempt(1, undefined))).toBe('death')
     expect(lostAttempt(3, heard(2))).toMatchObject({ attempt: 3, code: 'not_begun' })
     expect(fateOf(lostAttempt(3, heard(2)))).toBe('unheard')
   })
 
-  it('that died because of another call counts for nothing', () => {
+  it('that died because of another call counts as neither a death nor a failure', () => {
     const recorded: FailedAttempt[] = []
     const attempts = countAttempts((attempt) => recorded.push(attempt))
     attempts.failed([{ attempt: 1, class: 'WorkerDied', code: 'neighbour', message: 'm', retryable: true }])
@@ -35,12 +35,12 @@ describe('a lost attempt', () => {
     expect(recorded).toHaveLength(1)
   })
 
-  it('that threw is a failure, also with the code of one that never began', () => {
+  it('that threw is a failure, even with the code of an attempt that never began', () => {
     expect(fateOf({ attempt: 2, class: 'ToolError', code: 'not_begun', message: 'no', retryable: true })).toBe('failure')
   })
 })
 
-describe('a call whose attempts are handed to workers that are never heard of', () => {
+describe('a call whose attempts are assigned to workers that never report', () => {
   it('is given up after many of them, not after a few', () => {
     const recorded: FailedAttempt[] = []
     const attempts = countAttempts((attempt) => recorded.push(attempt))
@@ -53,7 +53,7 @@ describe('a call whose attempts are handed to workers that are never heard of', 
     expect(recorded.map(({ code }) => code)).toEqual([undefined, ...Array<string>(MAX_UNHEARD).fill('not_begun')])
   })
 
-  it('counts those that an activity tells of in the same way', () => {
+  it('counts those that an activity reports in the same way', () => {
     const attempts = countAttempts(() => undefined)
     attempts.failed([lostAttempt(1, undefined), lostAttempt(2, heard(1)), lostAttempt(3, heard(3))])
     expect(attempts.used).toEqual({ attempts: 3, deaths: 2, failures: 0 })

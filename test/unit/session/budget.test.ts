@@ -72,15 +72,15 @@ describe('what is counted', () => {
     expect(spentBy(event(answered(0, 0, { usage })))).toEqual({ tokens: 1_115, usd: usdOf(PRICE, usage) })
   })
 
-  it('is tokens alone for an answer whose price was not recorded', () => {
+  it('is only the tokens of an answer whose price was not recorded', () => {
     expect(spentBy(event(answered(1_000, 100, { price: undefined })))).toEqual({ tokens: 1_100, usd: 0 })
   })
 
-  it('is what the worker measured where the provider told no usage', () => {
+  it('is what the worker measured if the provider reported no usage', () => {
     expect(spentBy(event(answered(0, 0, { spent: { tokens: 70, usd: 0.5 } })))).toEqual({ tokens: 70, usd: 0.5 })
   })
 
-  it('is what failed attempts, tools and hooks cost, in the run and in the session', () => {
+  it('includes the cost of failed attempts, tools and hooks, in the run and in the session', () => {
     const state = running()
     apply(state, event(failed({ tokens: 40, usd: 0.1 })))
     apply(state, event({ type: 'spent', run: 1, turn: 1, attempt: 1, usd: 0.2, note: 'search' }))
@@ -89,14 +89,14 @@ describe('what is counted', () => {
     expect(state.current?.spend).toEqual(state.spend)
   })
 
-  it('says how much of it is assumed', () => {
+  it('shows how much of it is assumed', () => {
     const state = running()
     apply(state, event(failed({ tokens: 40, usd: 0.1, assumed: true })))
     apply(state, event(failed({ tokens: 2, usd: 0.2 })))
     expect(state.spend).toEqual({ tokens: 42, usd: 0.3, assumed: { tokens: 40, usd: 0.1 } })
   })
 
-  it('is nothing for amounts that are none', () => {
+  it('does not include invalid amounts', () => {
     for (const usd of [Number.NaN, -1, Number.POSITIVE_INFINITY, '5', null]) {
       expect(spentBy(event({ type: 'spent', run: 1, turn: 1, attempt: 1, usd } as never))).toBeUndefined()
     }
@@ -110,7 +110,7 @@ describe('what is counted', () => {
     expect(sum).toEqual({ tokens: 10, usd: 1 })
   })
 
-  it('never falls, whatever a session goes through', () => {
+  it('never decreases, whatever happens to a session', () => {
     fc.assert(
       fc.property(movedSessions, ({ events }) => {
         let state: SessionState | undefined
@@ -145,7 +145,7 @@ describe('a run that is restarted', () => {
     expect(budgetLines(state).find(({ unit }) => unit === 'usd')).toMatchObject({ limit: 2, left: 1.1 })
   })
 
-  it('is not a run that a new message opens', () => {
+  it('differs from a run that a new message opens, which begins with nothing spent', () => {
     const state = running()
     apply(state, event(failed({ tokens: 40, usd: 0.9 })))
     apply(state, event({ type: 'run_interrupted', run: 1 }))
@@ -157,7 +157,7 @@ describe('a run that is restarted', () => {
 })
 
 describe('a fork', () => {
-  it('begins with what had been spent at its point, though its usage is its own', () => {
+  it('begins with what had been spent up to the fork point, though its usage is its own', () => {
     const state = running()
     apply(state, event(answered(1_000, 100)))
     const before = state.spend
@@ -171,7 +171,7 @@ describe('a fork', () => {
 })
 
 describe('limits', () => {
-  it('are lines of run and session, of which a raised one is never lower than the declared one', () => {
+  it('apply to the run and to the session, and a raised limit is never lower than the declared one', () => {
     const state = running({ maxTurns: 1, maxUsd: 1 }, { maxTotalTokens: 100 })
     apply(state, event(failed({ tokens: 40, usd: 0.25 })))
     apply(state, event({ type: 'budget_raised', scope: 'run', run: 1, maxUsd: 0.5 }))
@@ -182,7 +182,7 @@ describe('limits', () => {
     ])
   })
 
-  it('do not begin to exist by being raised', () => {
+  it('are not created by raising them', () => {
     const state = running({ maxTurns: 1 })
     apply(state, event({ type: 'budget_raised', scope: 'run', run: 1, maxUsd: 5 }))
     expect(budgetLines(state)).toEqual([])
@@ -198,13 +198,13 @@ describe('limits', () => {
     ).toMatchObject({ spent: 0.3, assumed: 0.2, left: 0.7 })
   })
 
-  it('that are exhausted are a limit that a person raises: the run continues then, never by itself', () => {
+  it('that are exhausted must be raised by a person: the run continues then, never by itself', () => {
     expect(chooseRecovery(running(), { code: 'budget_exhausted' })).toMatchObject({ strategy: 'continue_run' })
   })
 })
 
 describe('a warning', () => {
-  it('is due once four fifths of a limit are spent, once for each limit', () => {
+  it('is due when four fifths of a limit are spent, once per limit', () => {
     const state = running({ maxTurns: 1, maxUsd: 1 })
     apply(state, event(failed({ tokens: 1, usd: 0.79 })))
     expect(warningsDue(state)).toEqual([])
@@ -235,14 +235,14 @@ describe('a reservation', () => {
     { requiredKeys: [] },
   )
 
-  it('is never more than what is left, never less than the call needs, and no smaller than it must be', () => {
+  it('is never more than what is left, never less than the call needs, and as large as possible', () => {
     let made = 0
     fc.assert(
       fc.property(sizes, lefts, (size, left) => {
         const least = Math.min(size.leastOutput, size.mostOutput)
         const reservation = reserve(size, left)
         if (!reservation) {
-          // Not even the least would have fitted.
+          // Not even the smallest reservation would have fitted.
           expect(reserve({ ...size, mostOutput: least, leastOutput: least }, left)).toBeUndefined()
           return
         }
@@ -283,7 +283,7 @@ describe('a reservation', () => {
     )
   })
 
-  it('costs a call that broke off what was seen of it and what was under way, never more than was set aside', () => {
+  it('charges a call that broke off for what was seen of it and what was in flight, never for more than was set aside', () => {
     const reservation = { inputTokens: 100, outputTokens: 1_000, inputUsd: 0.1, outputUsd: 1 }
     expect(brokenCost(reservation, 0)).toEqual({ tokens: 356, usd: 0.356 })
     expect(brokenCost(reservation, 144)).toEqual({ tokens: 500, usd: 0.5 })
@@ -292,7 +292,7 @@ describe('a reservation', () => {
   })
 })
 
-describe('what a tool reports', () => {
+describe('the cost that a tool reports', () => {
   it.each([{ usd: 0.1 }, { tokens: 5 }, { usd: 0, tokens: 0, note: 'free' }])('can be %o', (spent) => {
     expect(isSpendNote(spent)).toBe(true)
   })

@@ -17,7 +17,7 @@ const resolution = {
   verify: false,
 }
 
-/** One run of `turns` turns with two calls each, and an answer; each event a second after the one before. */
+/** One run of `turns` turns with two calls each, and an answer. Events are one second apart. */
 function played(turns: number, policy?: CheckpointPolicy): EventBody[] {
   const about = { model: 'm', attempt: 1, usage: NO_USAGE }
   const turn = (n: number): EventBody[] => [
@@ -59,7 +59,7 @@ function played(turns: number, policy?: CheckpointPolicy): EventBody[] {
   ]
 }
 
-/** The checkpoints that the policy makes: reason, turn, and the type of the event before. */
+/** The checkpoints that the policy makes: the reason for each, and the type of the event before it. */
 function made(turns: number, policy?: CheckpointPolicy): string[] {
   let state: SessionState | undefined
   const checkpoints: string[] = []
@@ -78,7 +78,7 @@ function made(turns: number, policy?: CheckpointPolicy): string[] {
 }
 
 describe('a checkpoint', () => {
-  it('is made after every turn where nobody says otherwise', () => {
+  it('is made after every turn by default', () => {
     expect(made(2)).toEqual(['turn after tool_completed', 'turn after tool_completed', 'turn after run_completed'])
   })
 
@@ -95,11 +95,11 @@ describe('a checkpoint', () => {
     expect(made(1, { everyTurns: 50 })).toEqual([])
   })
 
-  it('is made when enough time has passed, looked at after each turn', () => {
+  it('is made once enough time has passed, which is checked after each turn', () => {
     expect(made(4, { everyMs: 14_000 })).toEqual(['every_ms after tool_completed', 'every_ms after tool_completed'])
   })
 
-  it('is made at an event of a type, of one tool, a milestone or a custom event', () => {
+  it('is made at events of one type, or only at those of one tool, milestone or custom event', () => {
     expect(made(1, { on: [{ type: 'milestone_reached', milestone: 'm1' }] })).toEqual(['event:milestone_reached after milestone_reached'])
     expect(made(1, { on: [{ type: 'emitted', name: 'e1' }] })).toEqual(['event:emitted after emitted'])
     expect(made(1, { on: [{ type: 'emitted' }] })).toHaveLength(2)

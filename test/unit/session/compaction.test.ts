@@ -19,7 +19,7 @@ const RESOLUTION = {
   verify: false,
 } as const
 
-/** A conversation that is written down turn by turn. */
+/** Builds a conversation turn by turn. */
 function conversation() {
   const events: SessionEvent[] = []
   let run = 0
@@ -115,7 +115,7 @@ const textsOf = (messages: readonly Message[]): string[] =>
 const headIn = (transcript: Transcript): string => textsOf(messagesFor(transcript).slice(0, 1)).join('\n')
 
 describe('a compacted conversation', () => {
-  it('begins with the opening message of the session and that of the run, the effects, and the summary; the newest turns stay as they are', () => {
+  it('begins with the opening messages of session and run, the effects, and the summary; the newest turns stay as they are', () => {
     const talk = conversation()
     talk.run('I want my money back')
     talk.call('pay', 'paid 500', { input: 'order 1', effectId: 're_1' })
@@ -159,7 +159,7 @@ describe('a compacted conversation', () => {
     expect(headIn(talk.fold())).not.toContain('one\n')
   })
 
-  it('lists effects whose outcome was found out later, and counts those that have no room', () => {
+  it('lists effects, even if their outcome was found later, and counts those that do not fit', () => {
     const talk = conversation()
     talk.run('go')
     for (let n = 1; n <= 400; n++) talk.call('pay', `paid ${n}`, { input: `order ${n}`, effectId: `re_${n}` })
@@ -175,7 +175,7 @@ describe('a compacted conversation', () => {
     expect(headIn(talk.fold())).toMatch(/It is unknown whether[^]*t_1_3_0/)
   })
 
-  it('shortens results before it to the bytes that it names, and later ones not', () => {
+  it('shortens results before the compaction to the given size, and leaves later ones whole', () => {
     const talk = conversation()
     talk.run('go')
     talk.call('look', 'x'.repeat(5_000))
@@ -188,7 +188,7 @@ describe('a compacted conversation', () => {
     expect(textsOf(messagesFor(talk.fold()))[0]).toBe('user: go')
   })
 
-  it('is whole again after a rollback to before it, and compacted after one to a point behind it', () => {
+  it('is whole again after a rollback to before the compaction, and still compacted after a rollback to a later point', () => {
     const talk = conversation()
     talk.run('go')
     for (let n = 1; n <= 5; n++) talk.call('look', `sky ${n}`)
@@ -205,7 +205,7 @@ describe('a compacted conversation', () => {
     expect(back(at)).toEqual(compacted)
   })
 
-  it('keeps a summary across a restart of its run if it is of what came before the run, and only then', () => {
+  it('keeps a summary across a restart of its run only if the summary covers what came before the run', () => {
     const talk = conversation()
     talk.run('first')
     for (let n = 1; n <= 5; n++) talk.call('look', `sky ${n}`)
@@ -224,14 +224,14 @@ describe('a compacted conversation', () => {
 })
 
 describe('the size of a request', () => {
-  it('is what the newest answer has shown, and a third of the bytes that came since', () => {
+  it('is the usage of the newest answer, plus one token for every three bytes since', () => {
     const talk = conversation()
     talk.run('go')
     talk.call('look', 'x'.repeat(3_000), { tokens: 10_000 })
     expect(requestTokens(talk.fold(), () => 999_999)).toBe(20_001 + 1_000)
   })
 
-  it('is estimated from all bytes where nothing was measured, or the conversation is another one', () => {
+  it('is estimated from all bytes if nothing was measured, or if the measured conversation was replaced', () => {
     const talk = conversation()
     talk.run('go')
     talk.call('look', 'x'.repeat(3_000))
@@ -244,7 +244,7 @@ describe('the size of a request', () => {
     expect(requestTokens(measured.fold(), () => 0)).toBeLessThan(2_000)
   })
 
-  it('counts an image as its tokens, not as its bytes', () => {
+  it('counts an image by its tokens, not by its bytes', () => {
     const transcript = emptyTranscript()
     const image = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'A'.repeat(1_000_000) } } as const
     transcript.messages.push({ role: 'user', content: [image] })
@@ -253,7 +253,7 @@ describe('the size of a request', () => {
   })
 })
 
-describe('whether a compaction is due', () => {
+describe('a compaction', () => {
   const policy = { at: 0.8, keepTurns: 2 }
   const long = () => {
     const talk = conversation()
@@ -263,7 +263,7 @@ describe('whether a compaction is due', () => {
   }
   const at = (tokens: number) => ({ run: 1, turn: 7, tokens, window: 10_000 })
 
-  it('depends on the share of the window, and on whether enough can be cut', () => {
+  it('is due from a share of the window on, if enough can be cut', () => {
     const transcript = long().fold()
     expect(isDue(transcript, policy, at(7_999))).toBe(false)
     expect(isDue(transcript, policy, at(8_000))).toBe(true)
@@ -271,13 +271,13 @@ describe('whether a compaction is due', () => {
     expect(isDue(transcript, policy, { ...at(80_000), window: 100_000 })).toBe(false)
   })
 
-  it('is asked once in a turn', () => {
+  it('is due at most once in a turn', () => {
     const talk = long()
     talk.compact(2)
     expect(isDue(talk.fold(), { ...policy, keepTurns: 1 }, at(9_000))).toBe(false)
   })
 
-  it('is not asked after a failure until the conversation has grown', () => {
+  it('is not due again after a failure until the conversation has grown', () => {
     const talk = long()
     talk.add({ type: 'compaction_failed', run: 1, turn: 6, code: 'c', reason: 'r', tokens: 8_100, window: 10_000 })
     expect(isDue(talk.fold(), policy, at(8_500))).toBe(false)
@@ -321,7 +321,7 @@ describe('the cut that a refused request needs', () => {
 })
 
 describe('a piece of a conversation', () => {
-  it('has whole turns, as many as there is room for, and at least one', () => {
+  it('consists of whole turns: as many as fit, and at least one', () => {
     const talk = conversation()
     talk.run('go')
     for (let n = 1; n <= 6; n++) talk.call('look', 'x'.repeat(1_000))
@@ -334,7 +334,7 @@ describe('a piece of a conversation', () => {
 })
 
 describe('a text without its middle', () => {
-  it('has at most so many bytes, and no broken characters', () => {
+  it('has at most the given number of bytes, and no broken characters', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme', maxLength: 400 }), fc.integer({ min: 60, max: 300 }), (text, maxBytes) => {
         const cut = cutMiddle(text, maxBytes)
@@ -355,7 +355,7 @@ describe('any session that is compacted', () => {
           return block.type === 'tool_result' && type === 'tool_result' ? [block.tool_use_id] : []
         })
 
-  it('has requests in which roles alternate, every result follows its call, and the opening message and the effects are there', () => {
+  it('has requests in which roles alternate, every result follows its call, and the opening message and the effects are present', () => {
     const met = metInSessions(({ events }) => {
       const transcript = emptyTranscript()
       let compacted = 0
@@ -385,7 +385,7 @@ describe('any session that is compacted', () => {
     expect(met).toBeGreaterThan(100)
   })
 
-  it('sees after a rollback to before it what it saw then, and what it would see had it never been compacted', () => {
+  it('sends the same messages after a rollback to before the compaction, and has the transcript of a session never compacted', () => {
     const met = metInSessions(({ events }) => {
       let count = 0
       for (const [index, { type, seq }] of events.entries()) {
@@ -406,9 +406,9 @@ describe('any session that is compacted', () => {
   })
 })
 
-/** After these, the transcript is another one for reasons of its own. */
+/** These change the transcript for reasons other than a compaction. */
 const GOES_ELSEWHERE = ['recovery_started', 'rolled_back', 'session_started', 'forked', 'tool_resolved']
 
-/** A rollback tells of the effects that it does not undo. */
+/** Without the notes of rollbacks, which list the effects that they do not undo. */
 const withoutNotes = (messages: readonly Message[]): Message[] =>
   messages.filter(({ content }) => typeof content !== 'string' || !content.startsWith('[Note from the system'))

@@ -1,4 +1,4 @@
-// Pieces of an answer: cutting, joining, and what is one.
+// Pieces of an answer: cutting them, joining them, and which values are valid.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { addDelta, type ModelDelta, sizeOf, soundDelta, textOfDelta, withoutFirst } from '../../../src/session/deltas.ts'

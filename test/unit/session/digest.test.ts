@@ -1,20 +1,20 @@
-// The rolling digest: fixed, because it stands in histories and in stores; what it notices is in sound-session.test.ts.
+// The rolling digest. It must never change, because histories and stores contain it. sound-session.test.ts tests what it detects.
 import { createHash } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { continues, nextDigest, shortHash } from '../../../src/session/digest.ts'
 
 describe('the digest', () => {
-  it('is half of the SHA-256 of the digest before and the text', () => {
+  it('is half of the SHA-256 of the previous digest and the text', () => {
     const first = createHash('sha256').update('{"a":"é\u{1F600}"}').digest('hex').slice(0, 32)
     expect(nextDigest('', '{"a":"é\u{1F600}"}')).toBe(first)
     expect(nextDigest(first, '{}')).toBe(createHash('sha256').update(`${first}{}`).digest('hex').slice(0, 32))
   })
 
-  it('of nothing continues from anywhere', () => {
+  it('of no events continues from anywhere', () => {
     expect(continues({ seq: 7, digest: 'd' }, [])).toBe(true)
   })
 
-  it('continues only from the very event before', () => {
+  it('continues only from the event right before it', () => {
     const entry = { seq: 8, prev: 'd', digest: nextDigest('d', '{}'), json: '{}' }
     expect(continues({ seq: 7, digest: 'd' }, [entry])).toBe(true)
     expect(continues({ seq: 6, digest: 'd' }, [entry])).toBe(false)

@@ -1,4 +1,4 @@
-// Durations: one way to read them.
+// How durations are read.
 import { expect, it } from 'vitest'
 import { LONGEST_MS, milliseconds } from '../../../src/session/duration.ts'
 
@@ -36,7 +36,7 @@ it.each([
   expect(milliseconds(duration)).toBeUndefined()
 })
 
-it('may be nothing, or longer, where that is said', () => {
+it('a duration may be zero, or longer than usual, if the caller allows it', () => {
   expect(milliseconds(0, { least: 0 })).toBe(0)
   expect(milliseconds('1y', { most: Number.MAX_SAFE_INTEGER })).toBe(31_536_000_000)
 })

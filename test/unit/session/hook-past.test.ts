@@ -1,4 +1,4 @@
-// Which hooks are due at a point of a session, from its events alone: after what has happened, and after going back.
+// Which hooks are due at a point of a session, derived from its events alone, even after going back.
 import { describe, expect, it } from 'vitest'
 import { NO_USAGE } from '../../../src/session/content.ts'
 import type { EventBody, SessionEvent } from '../../../src/session/events.ts'
@@ -40,7 +40,7 @@ function pastOf(...bodies: EventBody[]) {
   return past
 }
 
-/** Events of hooks, with their calls. */
+/** The hook events of these places, with their calls. */
 const names = (places: HookPlace[][]): string[][] =>
   places.map((list) => list.map(({ on, outcome }) => (outcome ? `${on} ${outcome.callId}` : on)))
 
@@ -55,11 +55,11 @@ const ran = (on: 'agentStart' | 'postToolUse', callId?: string): EventBody => ({
 })
 
 describe('the hooks that are due', () => {
-  it('before the first model call of a run are those of its start and of the turn', () => {
+  it('before the first model call of a run are those for the start of the run and of the turn', () => {
     expect(names(placesBefore(pastOf(...OPENED), 1))).toEqual([[], [], ['agentStart'], ['turnStart']])
   })
 
-  it('before the next one are those of each outcome, of the end of the turn, and of the new turn', () => {
+  it('before the next one are those for each outcome, for the end of the turn, and for the new turn', () => {
     expect(names(placesBefore(pastOf(...ENDED), 2))).toEqual([
       ['postToolUse t_1_1_0', 'postToolUseFailure t_1_1_1'],
       ['turnEnd'],
@@ -68,7 +68,7 @@ describe('the hooks that are due', () => {
     ])
   })
 
-  it('get the arguments with which a call was executed, and its result or error', () => {
+  it('receive the arguments with which a call was executed, and its result or error', () => {
     const changed: EventBody = { ...ran('postToolUse', PAY.callId), on: 'preToolUse', answer: { modify: { of: 'less' } } } as EventBody
     const [outcomes] = placesAfter(pastOf(...ANSWERED, changed, ...ENDED.slice(ANSWERED.length)))
     expect(outcomes?.map(({ outcome }) => outcome)).toEqual([
@@ -77,7 +77,7 @@ describe('the hooks that are due', () => {
     ])
   })
 
-  it('have answered once their answers are recorded, whatever the turn for a run’s start', () => {
+  it('have answered once their answers are recorded; for the start of a run, an answer in any turn counts', () => {
     const past = pastOf(...ENDED, ran('agentStart'), ran('postToolUse', PAY.callId))
     const [outcomes] = placesAfter(past)
     expect(outcomes?.map((place) => hasRun(past, place, 'h'))).toEqual([true, false])
@@ -93,7 +93,7 @@ describe('hooks that were due when a run ended', () => {
     { type: 'run_started', run: 2, messageId: 'n' },
   ]
 
-  it('do not run in the next run once they were given up, but for what is found out later', () => {
+  it('do not run in the next run once they were given up, except for outcomes that are found later', () => {
     const givenUp: EventBody = { type: 'hooks_ended', run: 1, turn: 1, error: { code: 'lost', message: 'it took too long' } }
     expect(names(placesBefore(pastOf(...ENDED, interrupted, givenUp, ...nextRun), 1))).toEqual([[], [], ['agentStart'], ['turnStart']])
     const found: EventBody = { type: 'tool_resolved', ...LOOK, by: 'person', happened: true, value: 'seen' }
@@ -104,7 +104,7 @@ describe('hooks that were due when a run ended', () => {
 })
 
 describe('after going back', () => {
-  it('to before the calls ended, their outcomes and what hooks said of them are forgotten', () => {
+  it('to before the calls ended, their outcomes and the hooks’ answers to them are forgotten', () => {
     const toSeq = seqOf(ANSWERED)
     const back: EventBody = { type: 'rolled_back', toSeq, upToSeq: seqOf(ENDED) + 1, reason: 'requested' } as EventBody
     const past = pastOf(...ENDED, ran('postToolUse', PAY.callId), back)
@@ -118,7 +118,7 @@ describe('after going back', () => {
     expect(hasRun(past, { on: 'agentStart', turn: 1 }, 'h')).toBe(false)
   })
 
-  it('by a selective recovery, a call that is made again is seen again, and the others are not', () => {
+  it('by a selective recovery, hooks run again for a call that is made again, and for no other', () => {
     const again = { callId: PAY.callId, generation: 2 }
     const recovered = { type: 'recovery_started', run: 1, strategy: 'selective', redo: [again], by: 'ann' } as unknown as EventBody
     const saidOfBoth = [ran('postToolUse', PAY.callId), ran('postToolUse', LOOK.callId)]

@@ -1,4 +1,4 @@
-// What a session takes as a message, and why it refuses what it does not.
+// What a session accepts as a message, and why it refuses anything else.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { MAX_DEPTH } from '../../../src/session/json.ts'
@@ -31,17 +31,17 @@ describe('a message', () => {
     ['an image by URL', { content: [{ type: 'image', source: { type: 'url', url: 'https://example.com/a.png' } }] }],
     ['NUL and half a character', { content: 'a\u0000b\ud800' }],
     ['as much as there may be', { content: 'x'.repeat(MAX_MESSAGE_BYTES - 2) }],
-  ])('with %s is taken as it is', (_, raw) => {
+  ])('with %s is accepted unchanged', (_, raw) => {
     expect(checkMessage(raw)).toEqual({ message: raw })
   })
 
-  it('says for whom the session is, where it opens one', () => {
+  it('names the agent and the context of the session if it opens one', () => {
     expect(checkMessage({ content: 'hi', agent: 'support', context: { tenant: 1 }, metadata: { a: [1] }, other: 1 })).toEqual({
       message: { content: 'hi', agent: 'support', context: { tenant: 1 }, metadata: { a: [1] } },
     })
   })
 
-  it('says who sends it in a bounded text, and is taken without what is none', () => {
+  it('names its sender in a bounded text, and is accepted without a name that is not a text', () => {
     expect(checkMessage({ content: 'hi', by: 7 })).toEqual({ message: { content: 'hi' } })
     expect(checkMessage({ content: 'hi', by: 'x'.repeat(2_000) })).toMatchObject({ message: { by: expect.stringMatching(/^x{900,}…$/) } })
   })
@@ -87,16 +87,16 @@ describe('a message', () => {
     ['a deadline of half a millisecond', { content: 'hi', deadlineMs: 0.5 }, 'invalid_deadline'],
     ['a deadline beyond any timer', { content: 'hi', deadlineMs: 2 ** 31 }, 'invalid_deadline'],
     ['large metadata', { content: 'hi', metadata: { text: 'x'.repeat(16_000) } }, 'invalid_metadata'],
-  ])('of %s is refused', (_, raw, code) => {
+  ])('is refused: %s', (_, raw, code) => {
     expect(codeOf(raw)).toBe(code)
   })
 
-  it('is refused under its id, where it has one', () => {
+  it('is refused under its id, if it has a valid one', () => {
     expect(checkMessage({ messageId: 'm1', content: '' })).toMatchObject({ messageId: 'm1', refusal: { code: 'empty_message' } })
     expect(checkMessage({ messageId: '', content: '' })).not.toHaveProperty('messageId')
   })
 
-  it('never makes the check throw, whatever it is', () => {
+  it('never makes the check throw, whatever it contains', () => {
     const raw = fc.oneof(
       fc.anything(),
       fc.record(
@@ -117,7 +117,7 @@ describe('a message', () => {
         )
         const checked = checkMessage(json)
         if ('refusal' in checked) expect(checked.refusal.reason).not.toBe('')
-        // What is taken is taken again: checking twice, by the client and in the workflow, comes to the same.
+        // An accepted message is accepted again: the client and the workflow both check it, with the same result.
         else expect(checkMessage(checked.message)).toEqual(checked)
       }),
     )
@@ -131,7 +131,7 @@ describe('the span of a sender', () => {
     expect(checkMessage({ content: 'hi', traceparent: TRACEPARENT })).toEqual({ message: { content: 'hi', traceparent: TRACEPARENT } })
   })
 
-  it('never refuses a message: what names none is left out', () => {
+  it('never causes a message to be refused: an invalid one is left out', () => {
     for (const traceparent of [
       null,
       7,

@@ -1,4 +1,4 @@
-// Memory: what the memory tools change and refuse, how appended text is never there twice, and what going back makes of the versions.
+// Memory: what the memory tools change and refuse, why appended text never appears twice, and what going back does to the versions.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { defineAgent } from '../../../src/agent/define-agent.ts'
@@ -28,7 +28,7 @@ const LIMITS: readonly MemoryLimit[] = [
   { block: 'notes', maxChars: 60 },
 ]
 
-/** Plays calls one after another; what each was answered, and the memory after them. */
+/** Plays calls one after another. Returns the answer to each, and the memory after them. */
 function playing(calls: readonly (readonly [tool: string, input: Json])[], { limits = LIMITS, room = MEMORY_BYTES } = {}) {
   let state: MemoryState | undefined
   const answers = calls.map(([tool, input]) => {
@@ -55,21 +55,21 @@ describe('memory_append', () => {
     expect(state?.version).toBe(2)
   })
 
-  it('does not add what the block ends with', () => {
+  it('does not add text that the block already ends with', () => {
     const { text, last, state } = playing([append('Lives in Bonn.'), append('Likes tea.'), append(' Likes tea. ')])
     expect(last).toEqual({ status: 'already_present', block: 'customer', chars: 25, maxChars: 100 })
     expect([text, state?.version]).toEqual(['Lives in Bonn.\nLikes tea.', 2])
   })
 
-  it('adds only the rest of a text whose beginning the block ends with', () => {
+  it('adds only the rest of a text if the block already ends with its beginning', () => {
     const { text, last, state } = playing([append('Grüßt gern: drinks tea, no'), append('Grüßt gern: drinks tea, no sugar.')])
     expect(text).toBe('Grüßt gern: drinks tea, no sugar.')
-    // 26 characters, of which two have two bytes.
+    // 26 characters, two of which have two bytes.
     expect(last).toEqual({ status: 'resumed_partial', skippedBytes: 28, block: 'customer', chars: 33, maxChars: 100 })
     expect(state?.version).toBe(2)
   })
 
-  it('takes the longest such beginning, from 20 characters on', () => {
+  it('matches the longest such beginning, if it has at least 20 characters', () => {
     const twenty = 'abcdefghijklmnopqrst'
     expect(playing([append(`x${twenty}`), append(`${twenty}!`)])).toMatchObject({
       text: `x${twenty}!`,
@@ -84,7 +84,7 @@ describe('memory_append', () => {
     expect(playing([append(repeated), append(`${repeated}abc`)])).toMatchObject({ text: `${repeated}abc`, last: { skippedBytes: 30 } })
   })
 
-  it('finds the longest end of any block with which a text begins', () => {
+  it('finds the longest overlap between the end of any block and the beginning of a text', () => {
     const letters = fc.string({ unit: fc.constantFrom('a', 'b'), maxLength: 60 })
     let found = 0
     fc.assert(
@@ -103,14 +103,14 @@ describe('memory_append', () => {
     expect(found).toBeGreaterThan(0)
   })
 
-  it('leaves the same text however often a call is repeated, and wherever its text was cut', () => {
+  it('results in the same text however often a call is repeated, and wherever its text was cut', () => {
     const words = fc.string({ minLength: 21, maxLength: 60 }).filter((text) => text.trim().length > 20)
     fc.assert(
       fc.property(words, fc.nat(), (given, at) => {
         const whole = given.trim()
         const cut = whole.slice(0, 20 + (at % (whole.length - 20)))
         expect(playing([append(whole), append(whole)]).text).toBe(whole)
-        // Trimmed text may be shorter than an overlap has to be.
+        // Trimming may leave less text than an overlap needs.
         if (cut.trim().length >= 20) expect(playing([append(cut), append(whole), append(whole)]).text).toBe(whole)
       }),
     )
@@ -125,13 +125,13 @@ describe('memory_replace', () => {
     expect(last).toEqual({ status: 'success', block: 'customer', chars: 31, maxChars: 100 })
   })
 
-  it('empties a block, which then has no text to keep', () => {
+  it('can empty a block, which is then no longer kept', () => {
     const { memory, last } = playing([append('Lives in Bonn.'), append('a note', 'notes'), replace('')])
     expect(memory).toEqual({ version: 3, blocks: [{ block: 'notes', content: 'a note' }] })
     expect(last).toMatchObject({ status: 'success', chars: 0 })
   })
 
-  it('makes no version where nothing changes', () => {
+  it('makes no version if nothing changes', () => {
     const same = playing([append('Likes tea.'), replace('Likes tea.'), replace('tea', 'tea')])
     expect(same.answers.slice(1)).toMatchObject([{ status: 'already_present' }, { status: 'already_present' }])
     expect(same.state?.version).toBe(1)
@@ -147,7 +147,7 @@ describe('memory_replace', () => {
 })
 
 describe('calls of the memory tools', () => {
-  it('are refused where a block would be over its limit, and told what to do', () => {
+  it('are refused if a block would exceed its limit, with advice on what to do', () => {
     const { last, memory } = playing([append('n'.repeat(50), 'notes'), append('m'.repeat(10), 'notes')])
     expect(last).toEqual({
       code: 'memory_full',
@@ -162,7 +162,7 @@ describe('calls of the memory tools', () => {
     })
   })
 
-  it('may shorten a block that is over a limit which was lowered', () => {
+  it('may shorten a block that exceeds its limit because the limit was lowered', () => {
     const state = memoryAfterChange(undefined, 1, { do: 'append', block: 'notes', text: 'n'.repeat(90) })
     const bounds = { limits: LIMITS, room: MEMORY_BYTES }
     const shorter = answerOnMemory('memory_replace', { block: 'notes', content: 'n'.repeat(70) }, state, bounds)
@@ -184,7 +184,7 @@ describe('calls of the memory tools', () => {
     ['memory_replace', { block: 'notes' }],
     ['memory_replace', { block: 'notes', content: '', old: 7 }],
   ]
-  it.each(refused)('of %s are refused where they do not fit: %j', (tool, input) => {
+  it.each(refused)('of %s are refused if their arguments are invalid: %j', (tool, input) => {
     expect(playing([[tool, input]])).toMatchObject({
       last: { code: 'invalid_arguments', message: expect.stringMatching(/must be/) },
       memory: null,
@@ -201,7 +201,7 @@ describe('calls of the memory tools', () => {
     expect(playing([append('text')], { limits: [] }).last).toMatchObject({ message: expect.stringContaining('none') })
   })
 
-  it('may be anything: the answer is a result or a short error, and no limit is passed', () => {
+  it('may have any arguments: the answer is a result or a short error, and no limit is exceeded', () => {
     const anyInput = fc.oneof(
       fc.jsonValue(),
       fc.record({ block: fc.constantFrom('customer', 'notes'), content: fc.string({ maxLength: 120, unit: 'binary' }) }),
@@ -228,7 +228,7 @@ describe('calls of the memory tools', () => {
 describe('in any session, the memory', () => {
   const RUNS = { numRuns: 150 }
 
-  it('is what the calls that the model sees have made of it', () => {
+  it('is the result of the calls that the model sees', () => {
     const compared = metInSessions(({ events }) => {
       let met = 0
       let state: SessionState | undefined
@@ -246,7 +246,7 @@ describe('in any session, the memory', () => {
     expect(compared).toBeGreaterThan(FIXED_SESSIONS)
   })
 
-  it('is where the session goes back to what it was there', () => {
+  it('returns to what it was at the point to which the session goes back', () => {
     const restored = metInSessions(({ events }) => {
       let met = 0
       for (const [index, event] of events.entries()) {
@@ -263,7 +263,7 @@ describe('in any session, the memory', () => {
     expect(restored).toBeGreaterThan(0)
   })
 
-  it('has versions that only increase, and the newest that was not left is the current one', () => {
+  it('has versions that only increase, and the newest one that is not archived is the current one', () => {
     fc.assert(
       fc.property(movedSessions, ({ events, state }) => {
         const from = events.findLastIndex(({ type }) => type === 'session_started')
@@ -279,7 +279,7 @@ describe('in any session, the memory', () => {
   })
 })
 
-/** The memory as the calls of a transcript make it. */
+/** The memory that results from the calls in a transcript. */
 function memorySeenIn(messages: ReturnType<typeof emptyTranscript>['messages']): Memory | null {
   const blocks = messages.flatMap(({ content }) => (typeof content === 'string' ? [] : content))
   const failed = new Set(blocks.flatMap((block) => (block.type === 'tool_result' && block.is_error ? [block.tool_use_id] : [])))
@@ -303,7 +303,7 @@ describe('the versions of a memory', () => {
     change,
   })
 
-  it('are kept when the session goes back, and their numbers are not used again', () => {
+  it('are kept when the session goes back, and their numbers are never reused', () => {
     const first = made(1, 1, { do: 'append', block: 'notes', text: 'one' })
     const second = made(2, 2, { do: 'append', block: 'notes', text: '\ntwo' })
     const back: SessionEvent = {
@@ -323,7 +323,7 @@ describe('the versions of a memory', () => {
   })
 })
 
-it('blocks are listed as the agent declares them, then those that it no longer declares', () => {
+it('blocks are listed in the order in which the agent declares them, then those that it no longer declares', () => {
   const { memory } = playing([append('a note', 'notes'), append('Likes tea.')])
   expect(memoryBlocks(memory, [{ block: 'new', maxChars: 5 }, ...LIMITS.slice(0, 1)])).toEqual([
     { block: 'new', content: '', maxChars: 5 },
@@ -333,7 +333,7 @@ it('blocks are listed as the agent declares them, then those that it no longer d
   expect(memoryBlocks(undefined)).toEqual([])
 })
 
-describe('the option memory of an agent', () => {
+describe('the memory option of an agent', () => {
   const declared = (memory: unknown) => defineAgent({ name: 'a', instructions: '', model: 'claude', memory: memory as [] }).memory
   const many = (count: number, maxChars: number) => Array.from({ length: count }, (_, n) => ({ block: `b${n}`, maxChars }))
 
@@ -343,7 +343,7 @@ describe('the option memory of an agent', () => {
     expect(declared(many(20, 1_500))).toHaveLength(20)
   })
 
-  it('is refused if two blocks have one name', () => {
+  it('is refused if two blocks have the same name', () => {
     expect(() => declared([...LIMITS, { block: 'notes', maxChars: 5 }])).toThrow(
       expect.objectContaining({ code: 'duplicate_block', message: 'Agent "a" has two blocks of memory named "notes": rename one.' }),
     )

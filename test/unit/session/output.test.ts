@@ -1,4 +1,4 @@
-// The output of a run in the pure core: which answers end it, which are counted, and when the run fails.
+// The output of a run in the pure core: which answers end the run, which are counted, and when the run fails.
 import { describe, expect, it } from 'vitest'
 import { NO_USAGE, type StopReason } from '../../../src/session/content.ts'
 import { decide, dueAt } from '../../../src/session/decide.ts'
@@ -25,7 +25,7 @@ const OUTPUT: Resolution = {
 }
 const INVALID: Resolution = { ...OUTPUT, invalid: { code: 'invalid_output', message: 'n is missing' } }
 
-/** A turn whose answer calls tools that were resolved so. */
+/** A turn whose answer makes calls with these resolutions. */
 function asked(turn: number, ...calls: Resolution[]): EventBody[] {
   const content = calls.map(({ tool: name }) => ({ type: 'tool_use' as const, id: 'x', name, input: {} }))
   return [
@@ -34,7 +34,7 @@ function asked(turn: number, ...calls: Resolution[]): EventBody[] {
   ]
 }
 
-/** The results of a turn's calls, as their resolutions say. */
+/** The results of a turn's calls, according to their resolutions. */
 const results = (turn: number, ...calls: Resolution[]): EventBody[] =>
   calls.map(({ index, tool, invalid }) => {
     const where = { run: 1, turn, callId: `t_1_${turn}_${index}`, tool, attempt: 0 }
@@ -72,7 +72,7 @@ describe('a run with an output', () => {
     expect(next(...whole(1, OUTPUT))).toMatchObject({ do: 'complete_run', run: 1, outputCall: 't_1_1_0' })
   })
 
-  it('makes the call first: what its answer gives is not the output before it is recorded', () => {
+  it('makes the call first: the model’s answer is not the output until the call is recorded', () => {
     expect(next(...asked(1, OUTPUT))).toMatchObject({ do: 'run_calls' })
   })
 
@@ -81,7 +81,7 @@ describe('a run with an output', () => {
     expect(next(...missing(1))).toMatchObject({ do: 'start_turn', turn: 2 })
   })
 
-  it('returns three answers to the model, and fails with the fourth', () => {
+  it('returns three invalid answers to the model, and fails on the fourth', () => {
     expect(next(...bad(3))).toMatchObject({ do: 'start_turn', turn: 4 })
     expect(next(...bad(4))).toEqual({
       do: 'fail_run',
@@ -93,7 +93,7 @@ describe('a run with an output', () => {
     expect(next(...bad(3), ...whole(4, OUTPUT))).toMatchObject({ do: 'complete_run' })
   })
 
-  it('counts an answer with two such calls once, and a call that a hook has refused never', () => {
+  it('counts an answer with two invalid calls once, and never counts a call that a hook denied', () => {
     expect(next(...[1, 2, 3].flatMap((turn) => whole(turn, INVALID, { ...INVALID, index: 1 })))).toMatchObject({ do: 'start_turn' })
     const denied: Resolution = { ...OUTPUT, invalid: { code: 'denied', message: 'no' } }
     expect(next(...[1, 2, 3, 4, 5].flatMap((turn) => whole(turn, denied)))).toMatchObject({ do: 'start_turn', turn: 6 })
@@ -103,7 +103,7 @@ describe('a run with an output', () => {
     expect(next(...missing(1, 'refusal'))).toMatchObject({ do: 'fail_run', code: 'invalid_output' })
   })
 
-  it('begins to count anew when it is recovered', () => {
+  it('starts counting from zero again when it is recovered', () => {
     const failed: EventBody[] = [
       ...bad(4),
       { type: 'error_entered', run: 1, code: 'invalid_output', reason: 'r', strategy: 'continue_run' },
@@ -114,7 +114,7 @@ describe('a run with an output', () => {
     expect(next(...failed, ...whole(5, INVALID))).toMatchObject({ do: 'start_turn', turn: 6 })
   })
 
-  it('continues if a hook adds something to the output, unless it is at its limit', () => {
+  it('continues if a hook adds something to the output, unless it has reached its limit of turns', () => {
     const facts = {
       digest: 'd',
       checkpoint: 'turn',
@@ -138,7 +138,7 @@ describe('a run with an output', () => {
     expect(next(...run(1))).toMatchObject({ do: 'complete_run', outputCall: 't_1_1_0' })
   })
 
-  it('shows the model what is wrong with an answer, where that answer is', () => {
+  it('shows the model what is wrong with an answer, right after that answer', () => {
     const transcript = emptyTranscript()
     for (const event of eventsOf([...missing(1), ...whole(2, OUTPUT)])) addToTranscript(transcript, event)
     const shown = messagesFor(transcript)

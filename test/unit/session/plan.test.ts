@@ -1,4 +1,4 @@
-// Plans: what the plan tools change and refuse, how versions are kept, and what going back and checkpoints make of them.
+// Plans: what the plan tools change and refuse, how versions are kept, and what going back and checkpoints do to them.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { planPolicy, PLAN_DEFINITIONS, PLAN_GUIDANCE } from '../../../src/agent/plan-tools.ts'
@@ -19,7 +19,7 @@ const STEPS = [
   { id: 'mail', title: 'Send the mail' },
 ]
 
-/** Plays calls one after another; what each was answered, and the plan after them. */
+/** Plays calls one after another. Returns the answer to each, and the plan after them. */
 function playing(...calls: readonly (readonly [tool: string, input: Json])[]) {
   let state: PlanState | undefined
   const answers = calls.map(([tool, input]) => {
@@ -44,7 +44,7 @@ describe('plan_setup', () => {
     )
   })
 
-  it('does not replace a plan that is not finished, unless it says so', () => {
+  it('does not replace an unfinished plan unless the call asks for it', () => {
     const other = { objective: 'To Paris', steps: [{ id: 'train', title: 'Take the train' }] }
     const { plan, last } = playing(setUp, update('book', 'done'), ['plan_setup', other])
     expect(last).toMatchObject({ code: 'plan_unfinished', message: expect.stringContaining('1 of 3 steps of the plan are done.') })
@@ -52,14 +52,14 @@ describe('plan_setup', () => {
     expect(playing(setUp, ['plan_setup', { ...other, replace: true }]).plan).toMatchObject({ version: 2, objective: 'To Paris' })
   })
 
-  it('follows a plan that is finished', () => {
+  it('replaces a finished plan', () => {
     const done = STEPS.map(({ id }) => update(id, 'done'))
     const { plan, answers } = playing(setUp, ...done, ['plan_setup', { objective: 'Back home', steps: STEPS }])
     expect(answers.at(-2)).toBe('The change is recorded.\nAll 3 steps of the plan are done.')
     expect(plan).toMatchObject({ version: 5, objective: 'Back home' })
   })
 
-  it('refuses two steps of one id', () => {
+  it('refuses two steps with the same id', () => {
     expect(playing(['plan_setup', { objective: 'o', steps: [...STEPS, { id: 'pay', title: 'Pay again' }] }])).toMatchObject({
       last: { code: 'duplicate_step', message: 'Two steps have the id "pay": each step needs an id of its own.' },
       plan: null,
@@ -78,7 +78,7 @@ describe('plan_add_step', () => {
     expect(plan?.version).toBe(3)
   })
 
-  it('refuses an id that the plan has, a place that it has not, and a plan that is not there', () => {
+  it('refuses an id that the plan already has, a position that does not exist, and a session without a plan', () => {
     const add = (input: Json) => ['plan_add_step', input] as const
     expect(playing(setUp, add({ id: 'pay', title: 'Pay' })).last).toMatchObject({ code: 'duplicate_step' })
     expect(playing(setUp, add({ id: 'new', title: 'New', after: 'nothing' })).last).toEqual({
@@ -93,7 +93,7 @@ describe('plan_add_step', () => {
 })
 
 describe('plan_update_step', () => {
-  it('changes status and evidence, and says how the plan stands', () => {
+  it('changes status and evidence, and reports the progress of the plan', () => {
     const { plan, last } = playing(
       setUp,
       update('book', 'done', 'Code X7'),
@@ -116,14 +116,14 @@ describe('plan_update_step', () => {
     }
   })
 
-  it('makes no version where nothing changes', () => {
+  it('makes no version if nothing changes', () => {
     const { plan, last } = playing(setUp, update('book', 'done', 'Code X7'), update('book', 'done'), update('book', 'done', 'Code X7'))
     expect(plan?.version).toBe(2)
     expect(last).toContain('Nothing has changed')
     expect(playing(setUp, update('book', 'done'), update('book', 'done', 'Code X7')).plan?.version).toBe(3)
   })
 
-  it('refuses a step that the plan does not have, and a status that there is not', () => {
+  it('refuses a step that the plan does not have, and a status that does not exist', () => {
     expect(playing(setUp, update('fly', 'done')).last).toMatchObject({ code: 'unknown_step' })
     expect(playing(setUp, update('book', 'finished')).last).toEqual({
       code: 'invalid_arguments',
@@ -152,7 +152,7 @@ describe('arguments of the plan tools', () => {
     ['plan_update_step', { id: 'book', status: 'done', evidence: long }],
     ['plan_update_step', { status: 'done' }],
   ]
-  it.each(refused)('of %s are refused where they do not fit: %j', (tool, input) => {
+  it.each(refused)('for %s are refused if they are invalid: %j', (tool, input) => {
     const { last, plan } = playing(setUp, [tool, input])
     expect(last).toMatchObject({ code: 'invalid_arguments', message: expect.stringMatching(/must|limit/) })
     expect(plan?.version).toBe(1)
@@ -177,7 +177,7 @@ describe('arguments of the plan tools', () => {
 })
 
 describe('the size of a plan', () => {
-  it('has room for a hundred steps, and what becomes of them', () => {
+  it('allows a hundred steps and an update to each of them', () => {
     const steps = Array.from({ length: 100 }, (_, n) => ({ id: `step-${n}`, title: 't'.repeat(100), postconditions: 'p'.repeat(60) }))
     const updates = steps.map(({ id }) => update(id, 'done', 'seen'))
     const { plan, answers } = playing(['plan_setup', { objective: 'o', steps }], ...updates)
@@ -185,7 +185,7 @@ describe('the size of a plan', () => {
     expect(Math.max(...answers.map((answer) => jsonBytes(answer)))).toBeLessThan(1_500)
   })
 
-  it('is bounded: what does not fit is refused, and a status always fits', () => {
+  it('is bounded: a change that does not fit is refused, but a status always fits', () => {
     const steps = Array.from({ length: 60 }, (_, n) => ({ id: `${n}`, title: 't'.repeat(480) }))
     const full = playing(['plan_setup', { objective: 'o', steps }])
     expect(full.plan).not.toBeNull()
@@ -199,7 +199,7 @@ describe('the size of a plan', () => {
     expect(all.state?.largest).toBe(full.state?.largest)
   })
 
-  it('never counts less than the plan has', () => {
+  it('is never underestimated', () => {
     const { plan } = playing(setUp, update('book', 'done', 'ü\u0000€'))
     expect(bytesOfPlan(plan as Plan)).toBeGreaterThanOrEqual(jsonBytes(plan))
   })
@@ -208,7 +208,7 @@ describe('the size of a plan', () => {
 describe('in any session, the plan', () => {
   const RUNS = { numRuns: 150 }
 
-  it('is what the calls that the model sees have made of it', () => {
+  it('is the result of the calls that the model sees', () => {
     const compared = metInSessions(({ events }) => {
       let met = 0
       let state: SessionState | undefined
@@ -226,7 +226,7 @@ describe('in any session, the plan', () => {
     expect(compared).toBeGreaterThan(FIXED_SESSIONS)
   })
 
-  it('is where the session goes back to what it was there', () => {
+  it('returns to what it was at the point to which the session goes back', () => {
     const restored = metInSessions(({ events }) => {
       let met = 0
       for (const [index, event] of events.entries()) {
@@ -243,7 +243,7 @@ describe('in any session, the plan', () => {
     expect(restored).toBeGreaterThan(0)
   })
 
-  it('has versions that only increase, and the newest that was not left is the current one', () => {
+  it('has versions that only increase, and the newest one that is not archived is the current one', () => {
     fc.assert(
       fc.property(movedSessions, ({ events, state }) => {
         const from = events.findLastIndex(({ type }) => type === 'session_started')
@@ -258,7 +258,7 @@ describe('in any session, the plan', () => {
     )
   })
 
-  it('has a checkpoint for each turn in which a step became done, where that turn ends', () => {
+  it('has a checkpoint at the end of each turn in which a step became done', () => {
     const found = metInSessions(({ events }) => {
       let met = 0
       let state: SessionState | undefined
@@ -288,7 +288,7 @@ function madeDone(events: readonly SessionEvent[]): boolean {
     .some((event) => event.type === 'plan_changed' && event.change.do === 'update_step' && event.change.status === 'done')
 }
 
-/** The plan as the calls of a transcript make it. */
+/** The plan that results from the calls in a transcript. */
 function planSeenIn(messages: ReturnType<typeof emptyTranscript>['messages']): Plan | null {
   const blocks = messages.flatMap(({ content }) => (typeof content === 'string' ? [] : content))
   const failed = new Set(blocks.flatMap((block) => (block.type === 'tool_result' && block.is_error ? [block.tool_use_id] : [])))
@@ -320,7 +320,7 @@ describe('the versions of a plan', () => {
     change,
   })
 
-  it('are kept when the session goes back, and their numbers are not used again', () => {
+  it('are kept when the session goes back, and their numbers are never reused', () => {
     const first = made(1, 1, { do: 'setup', objective: 'o', steps: [{ id: 'a', title: 'A' }] })
     const second = made(2, 2, { do: 'update_step', id: 'a', status: 'done' })
     const back: SessionEvent = { ...at(3), type: 'rolled_back', toSeq: 1, upToSeq: 2, effects: [], restored: { plan: planAt([first], 1) } }
@@ -333,7 +333,7 @@ describe('the versions of a plan', () => {
   })
 })
 
-describe('the option plan of an agent', () => {
+describe('the plan option of an agent', () => {
   it('adds guidance only on request', () => {
     expect([true, {}, { guidance: false }].map(planPolicy)).toEqual([{}, {}, {}])
     expect(planPolicy({ guidance: true })).toEqual({ guidance: PLAN_GUIDANCE })

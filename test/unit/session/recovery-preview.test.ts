@@ -1,4 +1,4 @@
-// What each strategy would keep and redo, compared with what the fold, the transcript and the next decision make of the recovery.
+// What each strategy would keep and redo, checked against the fold, the transcript and the next decision after the recovery.
 import { describe, expect, it } from 'vitest'
 import { NO_USAGE } from '../../../src/session/content.ts'
 import { decide, dueAt } from '../../../src/session/decide.ts'
@@ -186,14 +186,14 @@ describe('a preview', () => {
       const toSeq = strategy === 'restart_from_last_effect' ? (run.lastEffect?.seq ?? before.seq) : undefined
       const started: EventBody = { type: 'recovery_started', run: 1, strategy, ...(toSeq !== undefined && { toSeq }) }
       const after = eventsOf([...OPENED, ...bodies, started, { type: 'recovery_ended', run: 1, strategy }])
-      // A dropped call whose turn stays has a result that says that it was never run.
+      // A dropped call whose turn stays has a result saying that it was never run.
       const closed = found.drops.map(requestIdOf).filter((callId) => shownIn(after).includes(callId))
       expect(shownIn(after).sort()).toEqual([...found.keeps, ...closed].sort())
       expect(firstStep(stateOf(after))).toEqual(found.next)
     },
   )
 
-  it('names the suggested strategy first, and why others are not possible now', () => {
+  it('lists the suggested strategy first, and says why others are not possible now', () => {
     const events = eventsOf([...OPENED, ...turnOf(1, 'pay?'), ...modelFails(2)])
     const state = stateOf(events)
     const previews = previewRecoveries(state, state.current ?? expect.fail(), endedIn(events))
@@ -233,7 +233,7 @@ describe('a preview', () => {
     }
   })
 
-  it('of an error that pawl leaves by itself allows only to abandon the run', () => {
+  it('of an error that pawl leaves by itself only allows a person to abandon the run', () => {
     const events = eventsOf([
       ...OPENED,
       { type: 'turn_started', run: 1, turn: 1, takes: ['m'] },

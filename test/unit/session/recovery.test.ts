@@ -1,4 +1,4 @@
-// Which recovery a failed run is offered, by what failed and by what the run has done; and when pawl carries it out by itself.
+// Which recovery a failed run is offered, depending on what failed and what the run has done, and when pawl carries it out by itself.
 import { describe, expect, it } from 'vitest'
 import { NO_USAGE } from '../../../src/session/content.ts'
 import { decide, dueAt, isGoingOn } from '../../../src/session/decide.ts'
@@ -74,11 +74,11 @@ describe('the recovery of a run', () => {
     ['a fault', { code: 'invalid_request_error' }, 'nothing', NOTHING, 'restart_run', WITHOUT_EFFECT],
     ['a fault', { code: 'invalid_request_error' }, 'an effect', EFFECT, 'restart_from_last_effect', ALL],
     ['a fault', { code: 'invalid_request_error' }, 'unknown', UNKNOWN, 'manual', AFTER_UNKNOWN],
-  ])('after %s (%o) of a run that has done %s', (_, error, __, events, strategy, options) => {
+  ])('suits %s (%o) and what the run has done: %s', (_, error, __, events, strategy, options) => {
     expect(chooseRecovery(stateOf(events), error)).toEqual({ strategy, options })
   })
 
-  it('is no restart for a run that took more messages than can be put back', () => {
+  it('is not a restart for a run that took more messages than can be put back', () => {
     const state = stateOf(NOTHING)
     const run = state.current ?? expect.fail()
     run.tookMore = true
@@ -89,7 +89,7 @@ describe('the recovery of a run', () => {
     expect(problemWith(state, run, 'restart_run')).toMatchObject({ code: 'too_many_messages' })
   })
 
-  it('comes with what the run had done', () => {
+  it('reports what the run had done', () => {
     const progressAfter = (events: readonly EventBody[]) => {
       const state = stateOf(events)
       return progressOf(state, state.current ?? expect.fail())
@@ -126,7 +126,7 @@ describe('the recovery of a run without a person', () => {
   }
   const tried = (times: number): EventBody[] => [...OPENED, ...Array.from({ length: times }, () => byItself('continue_run'))]
 
-  it('waits twice as long each time, for about 5 s at first and 10 min at most, and ends after ten in a row', () => {
+  it('waits twice as long each time, about 5 s at first and 10 min at most, and stops after ten in a row', () => {
     const seconds = [5, 10, 20, 40, 80, 160, 320, 600, 600, 600]
     for (const [times, expected] of seconds.entries()) {
       const waitedMs = waitAfter(tried(times)) ?? expect.fail()
@@ -136,7 +136,7 @@ describe('the recovery of a run without a person', () => {
     expect(waitAfter(tried(10))).toBeUndefined()
   })
 
-  it('does not depend on the clock: a replay decides the same', () => {
+  it('does not depend on the clock: a replay makes the same decision', () => {
     const state = stateOf(tried(3))
     const [early, late] = [0, 1e12].map((now) => (nextAttemptAt(state, OVERLOADED, 'continue_run', now) ?? expect.fail()) - now)
     expect(late).toBe(early)
@@ -153,7 +153,7 @@ describe('the recovery of a run without a person', () => {
     expect(waitAfter(events, error)).toBeUndefined()
   })
 
-  it('covers the strategies that the agent names', () => {
+  it('uses only the strategies that the agent names', () => {
     expect(waitAfter([...OPENED, declared({ automatic: ['restart_run'] })], { code: 'invalid_request_error' })).toBeGreaterThan(0)
     expect(waitAfter([...OPENED, declared({ automatic: ['abandon'] })], { code: 'max_turns' })).toBeUndefined()
   })
@@ -173,7 +173,7 @@ describe('the recovery of a run without a person', () => {
     ).toBe(0)
   })
 
-  it('goes on with its series where a restart undoes what the model answered', () => {
+  it('continues its series if a restart undoes what the model answered', () => {
     const [answered] = ASKED
     const again: EventBody = { type: 'run_started', run: 2, messageId: 'm', intent: 1 }
     const state = stateOf([
@@ -186,15 +186,15 @@ describe('the recovery of a run without a person', () => {
     expect(state.recovered?.inARow).toBe(1)
   })
 
-  it('waits for a place within the hour', () => {
+  it('waits until the hourly limit allows it', () => {
     const often = Array.from({ length: 3 }, () => [byItself('continue_run'), ASKED[0] as EventBody]).flat()
     const events = [...OPENED, declared({ perHour: 3 }), ...often]
-    // The events happened at 1.
+    // The events happened at time 1.
     expect(waitAfter(events)).toBe(1 + HOUR_MS - NOW)
     expect(waitAfter([...OPENED, declared({ perHour: 4 }), ...often])).toBeLessThan(10_000)
   })
 
-  it('is decided when its time has come, and messages wait for the run that they were sent to', () => {
+  it('is decided when it is due, and messages wait for the run that they were sent to', () => {
     const failed: EventBody = { type: 'error_entered', run: 1, code: 'c', reason: 'r', strategy: 'continue_run', nextAttemptAt: 500 }
     const state = stateOf([...OPENED, failed, { type: 'message_received', messageId: 'n', content: 'still there?' }])
     expect(decide(state, dueAt(499))).toEqual({ do: 'wait' })
@@ -202,7 +202,7 @@ describe('the recovery of a run without a person', () => {
     expect(isGoingOn(state)).toBe(true)
   })
 
-  it('is not for an error that needs a person: there a message starts a new run, but not while a person must resolve a call', () => {
+  it('does not apply to an error that needs a person: a message then starts a new run, unless a person must resolve a call', () => {
     const failed: EventBody = { type: 'error_entered', run: 1, code: 'c', reason: 'r', strategy: 'manual' }
     const message: EventBody = { type: 'message_received', messageId: 'n', content: 'go on' }
     expect(decide(stateOf([...OPENED, failed, message]), dueAt(0))).toMatchObject({ do: 'start_run', run: 2 })

@@ -1,4 +1,4 @@
-// Which choices among a failed turn's calls are possible, and what the transcript and the state are after one.
+// Which choices among a failed turn's calls are possible, and what they do to the transcript and the state.
 import { describe, expect, it } from 'vitest'
 import { NO_USAGE } from '../../../src/session/content.ts'
 import type { Effect, EventBody, Resolution, SessionEvent } from '../../../src/session/events.ts'
@@ -82,7 +82,7 @@ function transcriptOf(bodies: readonly EventBody[]): Transcript {
   return transcript
 }
 
-/** The events and those of the choice. */
+/** The events, followed by those of the choice. */
 function chosen(bodies: readonly EventBody[], named: Partial<CallChoice>): EventBody[] {
   const { current } = stateOf(bodies)
   if (!current) return expect.fail()
@@ -107,14 +107,14 @@ describe('a choice among calls', () => {
     expect(problemWithChoice(state, state.current ?? expect.fail(), choice(named), by)?.code).toBe(code)
   })
 
-  it('keeps no call without a result', () => {
+  it('cannot keep a call without a result', () => {
     const state = stateOf(DURING_CALLS)
     const run = state.current ?? expect.fail()
     expect(problemWithChoice(state, run, choice({ keep: [idOf(1)] }), 'ann')?.code).toBe('no_result')
     expect(problemWithChoice(state, run, choice({ skip: [idOf(1)] }), 'ann')).toBeUndefined()
   })
 
-  it('is one of lists of ids, each id once', () => {
+  it('consists of lists of ids, with each id only once', () => {
     expect(choiceIn({ keep: ['a'], redo: ['b'], force: true })).toEqual({ keep: ['a'], skip: [], redo: ['b'], force: true })
     for (const malformed of [{ keep: 'a' }, { skip: [1] }, { keep: ['a'], redo: ['a'] }, { force: 1 }]) {
       expect(choiceIn(malformed)).toBeUndefined()
@@ -126,7 +126,7 @@ describe('a choice among calls', () => {
 })
 
 describe('a reopened turn', () => {
-  it('has its results in their place, before what a later turn took, with a note on what was made again', () => {
+  it('has its results in their place, before what a later turn took, with a note on the calls that were made again', () => {
     const events = chosen(AFTERWARDS, { keep: [idOf(1)], skip: [idOf(2)], redo: [idOf(0), idOf(3)], force: true })
     expect(transcriptOf(events).messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'user'])
     const again = (index: number): EventBody => ({
@@ -151,7 +151,7 @@ describe('a reopened turn', () => {
     expect(stateOf([...events, again(0), again(3)])).toMatchObject({ unknown: {}, current: { turn: 1, lastTurn: 2, phase: 'turn_due' } })
   })
 
-  it('is over at once where all results stay', () => {
+  it('ends at once if all results stay', () => {
     const events = chosen(AFTERWARDS, { keep: [idOf(3)] })
     expect(transcriptOf(events).messages).toEqual(transcriptOf(AFTERWARDS).messages)
     expect(stateOf(events).current).toMatchObject({ phase: 'turn_due', turn: 1, lastTurn: 2 })
@@ -168,7 +168,7 @@ describe('a reopened turn', () => {
     ])
   })
 
-  it('can be reopened again: the next generation is the third, and its key is made from the first one', () => {
+  it('can be reopened again: the next generation is the third, and its key is derived from the first key', () => {
     const again: EventBody = { type: 'tool_completed', ...whereOf(0), callId: 't_1_1_0#2', attempt: 1, value: 'paid again' }
     const once = [...chosen(AFTERWARDS, { redo: [idOf(0)], keep: [idOf(3)], force: true }), again, FAILED]
     const twice = chosen(once, { redo: ['t_1_1_0#2'], keep: [idOf(3)], force: true })
@@ -188,7 +188,7 @@ describe('a reopened turn', () => {
 describe('another resolution of a call that is made again', () => {
   const before: Resolution = { ...resolution(0, 'pay', 'external'), generation: 2, key: 'k0#2', firstKey: 'k0' }
 
-  it('is of the same generation, and has the key of that generation if it is of the same effect', () => {
+  it('has the same generation, and the key of that generation if it is for the same effect', () => {
     const anew = { ...resolution(0, 'pay', 'external'), replayOf: 't_1_1_0' }
     expect(inPlaceOf(before, anew)).toEqual(before)
     expect(inPlaceOf(before, { ...anew, key: 'another' })).toMatchObject({ generation: 2, key: 'another', replayOf: 't_1_1_0' })
@@ -196,7 +196,7 @@ describe('another resolution of a call that is made again', () => {
   })
 })
 
-it('a call of a turn keeps no arguments once it has ended, but they can be found', () => {
+it('a call keeps no arguments in the state once it has ended, but the events still have them', () => {
   const { current } = stateOf(ENDED)
   const input = ({ input: given }: CallState) => given
   expect(current?.calls.map(input)).toEqual([undefined, undefined, undefined, undefined])

@@ -16,7 +16,7 @@ function foldOf(rules: readonly SliceRules[], events: readonly SessionEvent[], s
   return fold
 }
 
-/** What was received, said, reported and completed, in order; replays do not count. */
+/** What was received, answered, reported and completed, in order; replays do not count. */
 const journal = defineSlice({
   name: 'journal',
   version: 1,
@@ -29,7 +29,7 @@ const journal = defineSlice({
     tool_completed: (all, { value, replayOf }) => (replayOf === undefined ? [...all, `did ${JSON.stringify(value)}`] : all),
   },
 })
-/** What tools have done that do something in the world: pawl's own may give the same result twice. */
+/** What the agent's tools have done. pawl's own tools are left out, because they may return the same result twice. */
 const effects = defineSlice({
   name: 'effects',
   version: 1,
@@ -86,14 +86,14 @@ describe('a slice', () => {
     expect(journalOf(...worked)).toEqual(['said q1', 'answer 1.1', 'emitted half', 'did "paid"', 'answer 1.2'])
   })
 
-  it('is as it was after going back, but for messages that are still to be answered', () => {
+  it('returns to its earlier value after going back, except for messages that still have to be answered', () => {
     expect(journalOf(...worked, said('q2'), back(4, 8))).toEqual(['said q1', 'said q2'])
     expect(journalOf(...worked, said('q2'), back(4, 9))).toEqual(['said q1'])
     const again = { messages: [{ messageId: 'q1', seq: 2 }], intent: 1 }
     expect(journalOf(...worked, back(1, 0, { again }))).toEqual(['said q1'])
   })
 
-  it('has what a replay brings back, with the reports of the call, once', () => {
+  it('includes what a replay brings back, with the reports of the call, only once', () => {
     const abandonedTurn = [...worked.slice(0, 7), back(4, 4, { keepsRun: true })]
     const replay = [turn(1, 2), answer(1, 2), replayed(1, 2, 't_1_1_0')]
     expect(journalOf(...abandonedTurn)).toEqual(['said q1'])
@@ -103,14 +103,14 @@ describe('a slice', () => {
     expect(journalOf(...worked, turn(1, 3), answer(1, 3), replayed(1, 3, 't_1_1_0')).slice(4)).toEqual(['answer 1.2', 'answer 1.3'])
   })
 
-  it('has what hooks report once, though they run for a replay, too', () => {
+  it('includes only once what hooks report, though they also run for a replay', () => {
     const ofHook = (nth: number): EventBody => ({ ...emitted(1, nth, `seen in ${nth}`), on: 'postToolUse', hook: 'post' }) as EventBody
     const abandonedTurn = [...worked.slice(0, 7), ofHook(1), back(4, 4, { keepsRun: true })]
     const replay = [turn(1, 2), answer(1, 2), replayed(1, 2, 't_1_1_0'), ofHook(2)]
     expect(journalOf(...abandonedTurn, ...replay)).toEqual(['said q1', 'answer 1.2', 'emitted half', 'did "paid"', 'emitted seen in 2'])
   })
 
-  it('of a call that is made again or skipped keeps what hooks reported of its request, not what they reported of its outcome', () => {
+  it('keeps what hooks reported about the request of a call that is made again or skipped, but not about its outcome', () => {
     const ofHook = (on: 'preToolUse' | 'postToolUseFailure'): EventBody => ({ ...emitted(1, 1, on), on, hook: 'h' }) as EventBody
     const failed: EventBody = { type: 'tool_failed', ...call(1, 1), code: 'tool_failed', message: 'it threw' }
     const past = [...worked.slice(0, 5), ofHook('preToolUse'), failed, ofHook('postToolUseFailure')]
@@ -121,7 +121,7 @@ describe('a slice', () => {
     }
   })
 
-  it('has what a replay brings back of an outcome that was unknown', () => {
+  it('includes what a replay brings back of an outcome that was unknown', () => {
     const resolved: EventBody = { type: 'tool_resolved', ...call(1, 1), by: 'verify', happened: true, value: 'paid' }
     expect(journalOf(...worked.slice(0, 5), resolved, turn(1, 2), replayed(1, 2, 't_1_1_0'))).toEqual([
       'said q1',
@@ -148,16 +148,16 @@ describe('a slice', () => {
       recovery({ run: 1, strategy: 'selective', toSeq: 5, turn: 1, redo: [{ callId: 't_1_1_0', as: 't_1_1_0#2' }] }),
       ['said q1', 'answer 1.1', 'answer 1.2', 'said q2'],
     ],
-  ])('follows the transcript where a run %s', (_, event, value) => {
+  ])('follows the transcript when a run %s', (_, event, value) => {
     expect(journalOf(...worked, said('q2'), event)).toEqual(value)
   })
 
-  it('begins anew where the past of the session is lost', () => {
+  it('starts over if the past of the session is lost', () => {
     const origin = { seq: 8, digest: 'd' }
     expect(journalOf(...worked, { ...started, after: { run: 1, checkpoint: 0, origin } }, said('q2'))).toEqual(['said q2'])
   })
 
-  it('is, after going back, what it was in a session that never went further', () => {
+  it('has, after going back, the value that it has in a session that never went further', () => {
     fc.assert(
       fc.property(movedSessions, fc.nat(), ({ events }, nth) => {
         const toSeq = 1 + (nth % events.length)
@@ -170,7 +170,7 @@ describe('a slice', () => {
     )
   })
 
-  it('counts each completed effect once at most, however a session was recovered', () => {
+  it('counts each completed effect at most once, however a session was recovered', () => {
     fc.assert(
       fc.property(movedSessions, ({ events }) => {
         const calls = foldOf([effects], events).values.effects as string[]
@@ -218,7 +218,7 @@ describe('a reducer', () => {
     expect(String(skipped[0]?.error)).toMatch(error)
   })
 
-  it('that throws is reported once, also where the slice is folded again', () => {
+  it('that throws is reported once, even if the slice is folded again', () => {
     const skipped: SkippedEvent[] = []
     const rules = counter(() => {
       throw new Error('always')
@@ -228,7 +228,7 @@ describe('a reducer', () => {
     expect(skipped.map(({ seq }) => seq)).toEqual([2, 3, 4])
   })
 
-  it('cannot change an event for others', () => {
+  it('cannot change an event for other reducers', () => {
     const first = counter((_, event) => {
       Object.assign(event, { messageId: 'changed' })
     })

@@ -1,4 +1,4 @@
-// The bounds of what is carried of a session: whatever clients, models and tools have said, a snapshot of it fits.
+// The bounds of a session's snapshot: it fits, whatever clients, models and tools have said.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { NO_USAGE } from '../../../src/session/content.ts'
@@ -14,19 +14,19 @@ import { lacksCalls, MAX_CALLS, putCallsBack, SNAPSHOT_BYTES, snapshotOf } from 
 import type { SessionState } from '../../../src/session/state.ts'
 import { boundedText, cutText, TEXT_BYTES, textProblem } from '../../../src/session/texts.ts'
 
-/** Text of about so many bytes of JSON, of characters that have one byte of it, or up to six. */
+/** Text of about `bytes` bytes of JSON, made of a character that has one to six of them. */
 function textOfBytes(bytes: number, character: string): string {
   const each = jsonBytes(character) - 2
   return character.repeat(Math.max(1, Math.floor((bytes - 2) / each)))
 }
 
 const characters = fc.constantFrom('x', '"', 'ü', '€', '\u0001', '\ud800', '😀')
-/** Any share of what is allowed, and often all of it. */
+/** Any amount up to the limit, and often all of it. */
 const upTo = (most: number) => fc.oneof(fc.constant(most), fc.integer({ min: 1, max: most }))
 const sized = (most: number) => fc.tuple(upTo(most), characters).map(([bytes, character]) => textOfBytes(bytes, character))
 const idOf = (n: number, character: string): string => `${n}${character.repeat(200)}`.slice(0, 200)
 
-/** One call as a model may ask for it and a worker resolve it. */
+/** One call, as a model may request it and a worker may resolve it. */
 const callsWith = (inputBytes: number) =>
   fc
     .record({
@@ -41,7 +41,7 @@ const callsWith = (inputBytes: number) =>
     .map(({ input, ...call }) => ({ ...call, input: input as Json }))
 type Call = ReturnType<typeof callsWith> extends fc.Arbitrary<infer T> ? T : never
 
-/** A session in which everything may be as large as it is allowed to be. */
+/** A session in which everything may be as large as allowed. */
 const largeSessions = fc.record({
   context: sized(100_000),
   tags: sized(15_990),
@@ -87,7 +87,7 @@ function* states(large: typeof largeSessions extends fc.Arbitrary<infer T> ? T :
     if (!state) throw new Error('no session')
     return state
   }
-  /** As the workflow does it: what has no room is not accepted. */
+  /** Like the workflow, it does not accept a message that does not fit. */
   const say = (n: number): string | undefined => {
     const messageId = idOf(n, large.idCharacter)
     const deadline = large.deadlines && { deadlineMs: 2_000_000_000 }
@@ -108,7 +108,7 @@ function* states(large: typeof largeSessions extends fc.Arbitrary<infer T> ? T :
       calls: asked.map(resolutionOf),
       ...(metadata !== undefined && { metadata: { m: metadata } }),
     })
-  /** As the workflow does it: a plan that has no room is refused. */
+  /** Like the workflow, it refuses a plan that does not fit. */
   const plan = (titles: readonly string[]): void => {
     if (!state) return
     const steps = titles.map((title, n) => ({ id: `${n}`, title }))
@@ -119,7 +119,7 @@ function* states(large: typeof largeSessions extends fc.Arbitrary<infer T> ? T :
       add({ type: 'plan_changed', run: 1, turn: 1, callId: 't_1_1_0', tool: 'plan_setup', version, change })
     }
   }
-  /** The same, of a memory. */
+  /** The same for the memory. */
   const remember = (content: string): void => {
     if (!state) return
     const limits = [{ block: 'notes', maxChars: 30_000 }]
@@ -207,14 +207,14 @@ function* states(large: typeof largeSessions extends fc.Arbitrary<infer T> ? T :
   plan(large.plans[1])
   remember(large.memory[1])
   if (state) yield state
-  // Going back brings an earlier plan back, which may be the largest.
+  // Going back restores an earlier plan, which may be the largest.
   yield add({ type: 'recovery_started', run: 1, strategy: 'continue_run', restored: before })
   if (large.error !== undefined) yield add({ type: 'error_entered', run: 1, code: 'x', reason: large.error, strategy: 'automatic' })
 }
 
 const LOOK_EVERY = 40
 
-/** Every so many of the states, and the last. */
+/** Every `count`th of the states, and the last one. */
 function* everyOf(count: number, all: Iterable<SessionState>): Generator<SessionState> {
   let index = 0
   let last: SessionState | undefined
@@ -230,7 +230,7 @@ describe('a snapshot', () => {
     let largest = 0
     fc.assert(
       fc.property(largeSessions, (large) => {
-        // To measure every state of a session with thousands of messages would take a minute.
+        // Measuring every state of a session with thousands of messages would take a minute.
         for (const state of everyOf(LOOK_EVERY, states(large))) {
           const bytes = jsonBytes(snapshotOf(state))
           largest = Math.max(largest, bytes)
@@ -239,7 +239,7 @@ describe('a snapshot', () => {
       }),
       { numRuns: 12 },
     )
-    // The bound is a close one.
+    // The bound is tight.
     expect(largest).toBeGreaterThan(0.7 * SNAPSHOT_BYTES.total)
   })
 
@@ -261,7 +261,7 @@ describe('a snapshot', () => {
   })
 })
 
-describe('a session that many messages wait in', () => {
+describe('a session with many waiting messages', () => {
   const started: EventBody = {
     type: 'session_started',
     sessionId: 's',
@@ -273,7 +273,7 @@ describe('a session that many messages wait in', () => {
   }
   const at = (seq: number, body: EventBody): SessionEvent => ({ v: 1, seq, at: seq, ...body }) as SessionEvent
 
-  it('has room for 1,900 of them with ids as clients make them', () => {
+  it('has room for 1,900 of them with ids as clients generate them', () => {
     const state = fold(undefined, [at(1, started)]) ?? expect.fail()
     for (let n = 0; n < 1_900; n++) {
       const messageId = `01a20170-1111-2222-3333-${String(n).padStart(12, '0')}`
@@ -282,7 +282,7 @@ describe('a session that many messages wait in', () => {
     }
   })
 
-  it('cannot restart a run that has taken more than it can hold; what waits is kept', () => {
+  it('cannot restart a run that has taken more messages than it can hold', () => {
     const state =
       fold(undefined, [at(1, started), at(2, { type: 'message_received', messageId: 'opener', content: 'hi' })]) ?? expect.fail()
     fold(state, [at(3, { type: 'run_started', run: 1, messageId: 'opener' })])
@@ -303,20 +303,20 @@ describe('a session that many messages wait in', () => {
 describe('a text', () => {
   const LONE_SURROGATE = /\p{Surrogate}/u
 
-  it('is cut to its bytes of JSON, between two characters', () => {
+  it('is cut to a number of bytes of JSON, between two characters', () => {
     fc.assert(
       fc.property(fc.oneof(fc.string({ unit: 'binary' }), sized(3_000)), fc.integer({ min: 10, max: 2_000 }), (text, most) => {
         const cut = cutText(text, most)
         expect(jsonBytes(cut)).toBeLessThanOrEqual(most)
         if (jsonBytes(text) <= most) expect(cut).toBe(text)
         else expect(text.startsWith(cut.slice(0, -1))).toBe(true)
-        // No half of a character is left where the text had a whole one.
+        // Cutting a text without lone surrogates leaves none.
         if (!LONE_SURROGATE.test(text)) expect(cut).not.toMatch(LONE_SURROGATE)
       }),
     )
   })
 
-  it('that is no text is none, and one that is too long is told of at the edge', () => {
+  it('that is not a string is dropped; the edge reports it, as it does a text that is too long', () => {
     expect(boundedText({ by: 'me' }, 'by')).toBeUndefined()
     expect(textProblem(undefined, 'by')).toBeUndefined()
     expect(textProblem('ann', 'by')).toBeUndefined()

@@ -1,4 +1,4 @@
-// What holds for every session that the core decides, whatever happens to it.
+// Properties of every session that the core drives, whatever happens to it.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { messageRowsOf } from '../../../src/client/session/message-rows.ts'
@@ -16,7 +16,7 @@ import { type Entered, FIXED_SESSIONS, metInSessions, movedSessions, type SoundS
 
 const RUNS = { numRuns: 150 }
 
-/** Holds for every sound session, also for those that go back, are forked, and ask people and clients. */
+/** A property of every sound session, including those that go back, are forked, and ask people and clients. */
 function always(what: string, holds: (session: SoundSession) => void): void {
   it(what, () => {
     fc.assert(fc.property(soundSessions, holds), RUNS)
@@ -24,14 +24,14 @@ function always(what: string, holds: (session: SoundSession) => void): void {
   })
 }
 
-/** Holds for every sound session that does not go back: that archives messages. */
+/** A property of every sound session that never goes back, because going back archives messages. */
 function alwaysUnlessMoved(what: string, holds: (session: SoundSession) => void): void {
   it(what, () => {
     fc.assert(fc.property(soundSessions, holds), RUNS)
   })
 }
 
-/** What waits for its turn, as it was said. */
+/** The contents of the waiting messages. */
 const waitingIn = ({ waiting }: Transcript) => [...waiting.values()].map(({ content }) => content)
 
 const copy = <T>(value: T): T => JSON.parse(JSON.stringify(value)) as T
@@ -45,7 +45,7 @@ function transcriptOf(events: readonly SessionEvent[], at?: (event: SessionEvent
   return transcript
 }
 
-/** Ids of the tool calls that a message asks for, and of those that it answers. */
+/** Ids of the tool calls that a message requests, or of those that it answers. */
 function callsIn(message: Message | undefined, type: 'tool_use' | 'tool_result'): string[] {
   if (message === undefined || typeof message.content === 'string') return []
   return message.content.flatMap((block) => {
@@ -55,7 +55,7 @@ function callsIn(message: Message | undefined, type: 'tool_use' | 'tool_result')
 }
 
 describe('the random sessions', () => {
-  it('reach every kind of event and every way a call may be admitted', () => {
+  it('reach every kind of event and every way in which a call may be admitted', () => {
     const seen = new Set<string>()
     for (const { events } of fc.sample(soundSessions, { numRuns: 400, seed: 1 })) {
       for (const event of events) {
@@ -110,7 +110,7 @@ describe('the random sessions', () => {
 })
 
 describe('the random sessions that go back, are forked, and ask people and clients', () => {
-  /** Every type that there is: the compiler misses one that is left out. */
+  /** Every event type: the compiler reports one that is missing. */
   const TYPES: Record<SessionEvent['type'], true> = {
     agent_declared: true,
     recovery_refused: true,
@@ -164,12 +164,12 @@ describe('the random sessions that go back, are forked, and ask people and clien
 })
 
 describe('the fold', () => {
-  always('gives the same state from the same events, also through snapshots of it', ({ events, state }) => {
-    // The driver went through snapshots at places of its own.
+  always('returns the same state for the same events, even through snapshots of it', ({ events, state }) => {
+    // The driver went through snapshots at random points.
     expect(fold(undefined, events)).toEqual(state)
   })
 
-  it('goes on from a snapshot at any event as if nothing had been', () => {
+  it('continues from a snapshot at any event as if there had been no snapshot', () => {
     fc.assert(
       fc.property(soundSessions, fc.nat(), ({ events }, where) => {
         const cut = 1 + (where % events.length)
@@ -181,13 +181,13 @@ describe('the fold', () => {
     )
   })
 
-  always('leaves the events as they are', ({ events, entries }) => {
+  always('does not change the events', ({ events, entries }) => {
     fold(undefined, events)
     transcriptOf(events)
     expect(events.map((event) => JSON.stringify(event))).toEqual(entries.map((entry) => entry.json))
   })
 
-  always('numbers runs and turns upwards only', ({ events }) => {
+  always('sees run and turn numbers that only increase', ({ events }) => {
     let place: readonly [number, number] = [0, 0]
     for (const event of events) {
       if (event.type !== 'run_started' && event.type !== 'turn_started') continue
@@ -199,7 +199,7 @@ describe('the fold', () => {
     }
   })
 
-  always('is in error, running or idle as its run and its error say', ({ events }) => {
+  always('returns a status that agrees with the run and the error', ({ events }) => {
     let state: SessionState | undefined
     for (const event of events) {
       state = fold(state, [event])
@@ -231,7 +231,7 @@ describe('the transcript', () => {
     })
   })
 
-  always('has the messages of the inbox waiting', ({ events }) => {
+  always('has the same waiting messages as the inbox', ({ events }) => {
     let state: SessionState | undefined
     transcriptOf(events, (event, transcript) => {
       state = fold(state, [event])
@@ -239,7 +239,7 @@ describe('the transcript', () => {
     })
   })
 
-  alwaysUnlessMoved('holds every accepted message once: in it, or waiting', ({ events, accepted }) => {
+  alwaysUnlessMoved('has every accepted message once: among its messages, or waiting', ({ events, accepted }) => {
     const transcript = transcriptOf(events)
     const texts = transcript.messages.flatMap(({ role, content }) => (role === 'user' && typeof content === 'string' ? [content] : []))
     expect([...texts, ...waitingIn(transcript)].sort()).toEqual(accepted.map((id) => `text of ${id}`).sort())
@@ -252,7 +252,7 @@ describe('the transcript', () => {
     expect(places).toEqual(places.toSorted((a, b) => a - b))
   })
 
-  always('is what the client shows as messages while the store is away', ({ events }) => {
+  always('is what the client shows as messages while the store is unavailable', ({ events }) => {
     const transcript = transcriptOf(events)
     const { messages } = transcript
     const rows = messageRowsOf(events)
@@ -288,7 +288,7 @@ describe('the metadata of a run', () => {
 })
 
 describe('the calls of a turn', () => {
-  it('are folded from the events of that turn alone as from all of them', () => {
+  it('are the same whether they are folded from the events of that turn or from all events', () => {
     const compared = metInSessions(({ events }) => {
       let met = 0
       let state: SessionState | undefined
@@ -307,7 +307,7 @@ describe('the calls of a turn', () => {
 })
 
 describe('effects', () => {
-  /** Per key and per intent, when it was completed, and when nobody knew. */
+  /** Calls `onEntered` for each entered body, with the keys that were completed and the calls that were unknown at that moment. */
   function walk(
     { events, entered }: SoundSession,
     onEntered: (one: Entered, completed: Set<string>, unknown: Map<string, Entered>) => void,
@@ -328,10 +328,10 @@ describe('effects', () => {
         unknown.clear()
       }
       if (event.type === 'tool_completed' && event.replayOf === undefined) complete(event.callId)
-      // A call may be given up that was approved and not entered.
+      // A call that was approved but not entered may be given up.
       const begun = event.type === 'tool_unknown' && event.again === undefined ? byCall.get(event.callId) : undefined
       if (begun) unknown.set(begun.callId, begun)
-      // Somebody has said that they may happen again.
+      // A person has allowed these calls to happen again.
       if (event.type === 'recovery_started') for (const { callId, as } of event.redo ?? []) if (as !== callId) unknown.delete(callId)
       if (event.type !== 'tool_resolved') continue
       unknown.delete(event.callId)
@@ -345,7 +345,7 @@ describe('effects', () => {
     })
   })
 
-  always('that nobody knows of are never executed again, nor is the same intent', (session) => {
+  always('with an unknown outcome are never executed again, nor is the same intent', (session) => {
     walk(session, ({ callId, effect, key, inputDigest }, _completed, unknown) => {
       if (effect === 'read') return
       expect([...unknown.keys()]).not.toContain(callId)
@@ -356,7 +356,7 @@ describe('effects', () => {
     })
   })
 
-  always('that may have happened forbid whatever might repeat them', ({ events }) => {
+  always('that may have happened prevent anything that might repeat them', ({ events }) => {
     let state: SessionState | undefined
     for (const event of events) {
       if (event.type === 'recovery_started' && event.strategy !== 'abandon' && event.strategy !== 'automatic' && state?.current) {
@@ -367,7 +367,7 @@ describe('effects', () => {
     }
   })
 
-  always('that completed are known to the model wherever it is asked, in their results or in a note', ({ events }) => {
+  always('that completed are shown to the model in every request, in their results or in a note', ({ events }) => {
     const transcript = emptyTranscript()
     const completed = new Map<string, number>()
     for (const event of events) {
@@ -383,11 +383,11 @@ describe('effects', () => {
 })
 
 describe('the digest', () => {
-  always('continues over every session', ({ entries }) => {
+  always('is continuous over every session', ({ entries }) => {
     expect(continues({ seq: 0, digest: '' }, entries)).toBe(true)
   })
 
-  it('notices whatever is changed, left out or moved', () => {
+  it('detects any event that is changed, left out or moved', () => {
     fc.assert(
       fc.property(soundSessions, fc.nat(), fc.nat(3), ({ entries }, where, how) => {
         const at = where % entries.length

@@ -1,5 +1,5 @@
-// Random sessions whose events are sound: a driver that does what the workflow's shell does, by `decide` and `admit`, with chosen
-// outcomes in place of activities. The choices are numbers, so that a failing session shrinks to a short one.
+// Random sessions whose events are sound. A driver does what the workflow's shell does, with `decide` and `admit`, and with chosen
+// outcomes instead of activities. The choices are numbers, so a failing session shrinks to a short one.
 import fc from 'fast-check'
 import { idempotencyKeyOf, inputDigestOf } from '../../../src/agent/keys.ts'
 import type { AssistantBlock } from '../../../src/session/content.ts'
@@ -42,7 +42,7 @@ import { answerBuiltIn } from '../../../src/workflows/built-in-call.ts'
 import type { Journal } from '../../../src/workflows/journal.ts'
 import { TOOLS } from './tools.ts'
 
-/** A body that was entered: what a crash must never make happen twice. */
+/** A call whose body was entered. A crash must never make it happen twice. */
 export interface Entered {
   callId: string
   effect: Resolution['effect']
@@ -59,25 +59,25 @@ export interface SoundSession {
   entered: Entered[]
   /** Ids of the messages that were accepted, in order. */
   accepted: string[]
-  /** What the driver had folded in the end, through all its snapshots. */
+  /** The driver's final state, folded through all its snapshots. */
   state: SessionState
 }
 
 const CHOICES = fc.array(fc.nat(9_999), { minLength: 1, maxLength: 400, size: 'max' })
 
-/** Random sound sessions, whose past is never left and in whose calls nobody has a say. */
+/** Random sound sessions that never go back, and in whose calls no person or client has a say. */
 export const soundSessions: fc.Arbitrary<SoundSession> = CHOICES.map((choices) => play(choices, false))
 
-/** Random sound sessions with people, checkpoints, ways back, forks and losses in them. */
+/** Random sound sessions with people, checkpoints, rollbacks, forks and losses. */
 export const movedSessions: fc.Arbitrary<SoundSession> = CHOICES.map((choices) => play(choices, true))
 
 const RANDOM_SESSIONS = 150
-/** How many sessions `metInSessions` counts in. */
+/** The number of sessions in which `metInSessions` counts. */
 export const FIXED_SESSIONS = 400
 
 /**
- * Asserts `holds` in random sessions, then in a fixed sample. Returns how often it has met in that sample what it is about, as it says
- * itself: a count in random sessions would be 0 now and then.
+ * Asserts `holds` in random sessions, then in a fixed sample. Returns the sum of what `holds` returns for the sample: how often it met
+ * its subject. In random sessions, that count would sometimes be 0.
  */
 export function metInSessions(holds: (session: SoundSession) => number): number {
   fc.assert(
@@ -99,11 +99,11 @@ const POLICIES: (CheckpointPolicy | undefined)[] = [
 
 const MAX_TURNS = 6
 
-/** Most changes of a plan go forward. */
+/** Most changes to a plan move it forward. */
 const CHANGES: readonly PlanTool[] = ['plan_update_step', 'plan_update_step', 'plan_update_step', 'plan_add_step', 'plan_setup']
 const STATUSES = [...STEP_STATUSES, 'done', 'done'] as const
 
-/** What the model writes into its memory: texts of which some continue or repeat others, and some have no room. */
+/** What the model writes into its memory: some texts continue or repeat others, and some do not fit. */
 const TEXTS = [
   'The customer likes tea',
   'The customer likes tea without sugar',
@@ -117,7 +117,7 @@ export const BLOCKS: readonly MemoryLimit[] = [
   { block: 'notes', maxChars: 200 },
 ]
 
-/** How a worker resolves a call of a tool of pawl's own. */
+/** How a worker resolves a call of one of pawl's own tools. */
 const BUILT_IN_CALL = {
   effect: 'read',
   schemaDigest: '',
@@ -126,7 +126,7 @@ const BUILT_IN_CALL = {
   verify: false,
 } as const
 
-/** What may become of a call in a recovery that names it, or does not. */
+/** What a recovery may choose for a call of each status; `none`: it does not name the call. */
 const LISTS: Record<CallState['status'], readonly ('keep' | 'skip' | 'redo' | 'none')[]> = {
   requested: ['none', 'skip', 'redo'],
   issued: ['none', 'skip', 'redo'],
@@ -142,11 +142,11 @@ function costOf(attempt: number): { spent?: Cost } {
   return attempt % 2 === 0 ? {} : { spent: { tokens: 40, usd: 0.01, ...(attempt > 2 && { assumed: true }) } }
 }
 
-/** What a hook makes of arguments. */
+/** The arguments after a hook has changed them. */
 const CHANGED: JsonObject = { id: 3 }
 const INPUTS: Json[] = [{ id: 1 }, { id: 2 }, { note: 'ü', id: 1 }]
 
-/** Plays the session that `choices` stand for; when they are used up, all goes well and the session comes to rest. */
+/** Plays the session that `choices` encode. Once they are used up, everything succeeds and the session comes to rest. */
 function play(choices: readonly number[], moving: boolean): SoundSession {
   const left = [...choices]
   const events: SessionEvent[] = []
@@ -158,7 +158,7 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
   let state: SessionState | undefined
   let interrupted = false
 
-  /** One of `n`; the first where nothing is left to choose by. */
+  /** One of `n`; the first once the choices are used up. */
   const pick = (n: number): number => (left.shift() ?? 0) % n
   const chance = (oneIn: number): boolean => pick(oneIn) === oneIn - 1
 
@@ -179,7 +179,7 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
     if (event.type === 'budget_warning' && event.seq % 2 === 0) raiseLimit(event)
   }
 
-  /** Somebody has seen the warning. */
+  /** A person reacts to the warning. */
   function raiseLimit({ scope, run, unit, limit }: EventOf<'budget_warning'>): void {
     append({ type: 'budget_raised', scope, ...(run !== undefined && { run }), [LIMIT_NAMES[unit]]: limit * 2, by: 'ann' })
   }
@@ -213,7 +213,7 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
     })
   }
 
-  /** What anyone outside may do at any moment. */
+  /** What may come from outside at any moment. */
   function outside(): void {
     switch (pick(12)) {
       case 1:
@@ -236,7 +236,7 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
     append({ type: 'session_unpaused', by: 'ann' })
   }
 
-  /** Continue-as-new: the snapshot is all that goes on. */
+  /** Continue-as-new: only the snapshot is carried over. */
   function snapshot(): void {
     if (chance(4)) state = JSON.parse(JSON.stringify(now())) as SessionState
   }
@@ -252,7 +252,7 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
       case 'start_turn': {
         snapshot()
         const { run, turn, takes } = decision
-        // A run that is to be stopped takes in what opened it and no more.
+        // A run that is about to be interrupted takes only the message that opened it.
         return append({
           type: 'turn_started',
           run,
@@ -318,7 +318,7 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
     if (call.asked?.onExpiry === 'error') failRun(where.run, 'approval_expired')
   }
 
-  /** Somebody says something about a call that waits. */
+  /** A person or a client decides on a waiting call. */
   function sayOf(call: CallState): void {
     const where = whereOf(call)
     const by = chance(2) ? { by: 'ann' } : {}
@@ -406,7 +406,7 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
     })
   }
 
-  /** The newest run's messages are answered again. */
+  /** Answers the newest run's messages again. */
   function regenerate(): void {
     const newest = newestRun(events)
     const place = newest && placeBefore(newest.run)
@@ -429,14 +429,14 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
     }
   }
 
-  /** Goes on as a fork of what the session was so far. */
+  /** Continues as a fork of an earlier point of the session. */
   function fork(): void {
     const place = findTarget(true)
     if (!place) return
     const source = now().sessionId
     events.length = place.seq
     entries.length = place.seq
-    // What the other session did later is not this one's.
+    // What the other session did later does not belong to this one.
     entered.splice(0, entered.length, ...entered.filter(({ afterSeq }) => afterSeq <= place.seq))
     last = { seq: place.seq, digest: place.digest }
     const prefix = fold(undefined, events)
@@ -459,7 +459,7 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
     append({ type: 'session_started', sessionId, agent, context, tags, executionId: `execution-${last.seq}`, coreVersion: 2, after })
   }
 
-  /** The workflow is gone, and another one goes on from the state. */
+  /** The workflow has ended, and another one resumes from the state. */
   function resumeAnywhere(): void {
     const fromEpoch = now().epoch
     append({ type: 'session_resumed', executionId: `execution-${last.seq}`, fromEpoch, coreVersion: 2 })
@@ -491,7 +491,7 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
         sayOf(call)
         return true
       case 3:
-        // Time passes: somebody is too late.
+        // Time passes, so a decision may come too late.
         clock += 20
         return call !== undefined
       case 4:
@@ -540,7 +540,7 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
     interrupted = false
   }
 
-  /** Nothing to do: somebody recovers, closes and speaks again, or speaks. */
+  /** Nothing to do: the session is recovered, closes and is resumed, or receives a message. */
   function atRest(): void {
     if (moving && chance(2) && move()) return
     if (now().paused) return paused()
@@ -562,7 +562,7 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
         )
       case 3: {
         append({ type: 'session_closed', reason: 'idle' })
-        // It may be asked for something just then, and stays open.
+        // A request may arrive just then, and the session stays open.
         if (moving && chance(4)) return append({ type: 'session_paused' })
         const fromEpoch = now().epoch
         const executionId = `execution-${last.seq}`
@@ -576,7 +576,7 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
     }
   }
 
-  /** A paused session takes messages and can be interrupted; it goes on once it is unpaused. */
+  /** A paused session accepts messages and can be interrupted. It continues once it is unpaused. */
   function paused(): void {
     switch (pick(4)) {
       case 1:
@@ -584,7 +584,7 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
       case 2:
         interrupted = false
         if (isGoingOn(now())) append({ type: 'run_interrupted', run: now().run })
-        // What has nothing left to do may close, unless something arrives just then.
+        // A session with nothing left to do may close, unless something arrives just then.
         if (!isHeldUp(now(), dueAt(clock)) && chance(2)) append({ type: 'session_closed', reason: 'requested' })
         return
       default:
@@ -617,7 +617,7 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
     return restored ? { restored } : {}
   }
 
-  /** Somebody says of each call of the failed turn what is to become of it. */
+  /** A person decides what happens to each call of the failed turn. */
   function chooseCalls(): void {
     const run = now().current
     if (!run) return
@@ -625,7 +625,7 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
     for (const call of run.calls) {
       const list = LISTS[call.status][pick(LISTS[call.status].length)] ?? 'none'
       const isForced = call.status === 'completed' && call.resolution.effect !== 'read' && list === 'redo'
-      // A change of plan or memory that is made again may be refused, because it was made.
+      // A change to the plan or the memory may be refused the second time, because it was already made.
       const isKept = (isForced && !choice.force) || (call.resolution.builtIn && call.status === 'completed')
       if (isKept) choice.keep.push(call.callId)
       else if (list !== 'none') choice[list].push(call.callId)
@@ -636,7 +636,7 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
     for (const event of eventsOfChoice(run, calls, choice, { by: 'somebody' })) append(event)
   }
 
-  /** Some turns of the past become a summary, in pieces or at once, and sometimes that fails. */
+  /** A summary replaces some past turns, in pieces or at once. Sometimes that fails. */
   function compact(run: number, turn: number): void {
     if (!moving || pick(4) > 0) return
     const about = { run, turn, tokens: 900, window: 1_000, ...(chance(3) && { forced: true as const }) }
@@ -699,7 +699,7 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
     }
   }
 
-  /** Plans of a few steps, whose ids repeat, and changes of which some are refused. */
+  /** Plans of a few steps with repeating ids, and changes to them, some of which are refused. */
   function planUse(): AssistantBlock {
     const id = ['a', 'b', 'a', 'b', 'x'][pick(5)] ?? 'a'
     const steps = [
@@ -716,7 +716,7 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
     return { type: 'tool_use', id: `toolu_${pick(2)}`, name, input: inputs[name] }
   }
 
-  /** Changes of the memory, of which some are refused. */
+  /** Changes to the memory, some of which are refused. */
   function memoryUse(): AssistantBlock {
     const block = ['customer', 'notes', 'notes', 'nothing'][pick(4)] ?? 'notes'
     const content = TEXTS[pick(TEXTS.length)] ?? ''
@@ -725,7 +725,7 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
     return { type: 'tool_use', id: `toolu_${pick(2)}`, name: replaces ? 'memory_replace' : 'memory_append', input }
   }
 
-  /** An output, or what should have been one: it is never accepted beside another call. */
+  /** An output, valid or not. It is never accepted beside another call. */
   function outputUses(): AssistantBlock[] {
     const output: AssistantBlock = { type: 'tool_use', id: 'toolu_0', name: OUTPUT_TOOL, input: INPUTS[pick(INPUTS.length)] ?? null }
     return chance(4) ? [output, toolUse()] : [output]
@@ -776,14 +776,14 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
     if (chance(3)) append({ type: 'emitted', attempt: 1, ...where, name: `e of ${ran.hook}`, ...(chance(2) && { data: ran.on }) })
   }
 
-  /** What hooks say before the request, with its result: a model call that fails has said it, too. */
+  /** What hooks say before the request; it is recorded even if the model call fails. */
   function hooksBefore(run: number, turn: number): void {
     if (!moving || pick(4) > 0) return
     const answer = [{ systemMessage: 'be brief' }, { appendContext: 'it is late' }][pick(2)]
     ranHook({ on: 'turnStart', hook: 'turn', run, turn, ...(answer && { answer }), ...(chance(3) && { overruled: true as const }) })
   }
 
-  /** Arguments may be changed, and a final answer may not be the last one. */
+  /** Hooks may change arguments, and may keep a final answer from being the last one. */
   function hooksOfAnswer(run: number, turn: number): void {
     const { calls = [], phase } = now().current ?? {}
     const isFinal = phase === 'answered' || isOutputCall({ calls })
@@ -813,7 +813,7 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
     })
   }
 
-  /** As a model call tells it: from the events, where the state lacks it. */
+  /** As a model call reports it: from the events, if the state lacks it. */
   function metadataFirstSaid(): { metadata?: JsonObject } {
     const { messageId, metadata: known = {} } = now().current ?? {}
     const opener = events.find((event) => event.type === 'message_received' && event.messageId === messageId)
@@ -883,7 +883,7 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
 
   const placeOf = (run: number, turn: number, { callId, resolution: { tool } }: CallState) => ({ run, turn, callId, tool })
 
-  /** Issues the call and answers it without running it, if so admitted; says whether its body is to run. */
+  /** Issues the call, and answers it without running it if it is admitted that way. Returns whether its body is to run. */
   function begin(run: number, turn: number, call: CallState): boolean {
     const where = placeOf(run, turn, call)
     const { effect, inputDigest, index, key } = call.resolution

@@ -1,4 +1,4 @@
-// Points of a session's past: found where they are, and going back there shows the transcript as it was.
+// Points in a session's past: they are found, and going back to one shows the transcript as it was.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { EventBody, SessionEvent, Target } from '../../../src/session/events.ts'
@@ -22,7 +22,7 @@ function targetsOf({ events, accepted }: SoundSession): Target[] {
   return [...runs, ...accepted.map((message) => ({ message }))]
 }
 
-/** Whether a rollback may go there; a fork may begin in turns that a recovery has left, too. */
+/** Whether a rollback may go there. A fork may also begin in turns that a recovery has archived. */
 function isLive(events: readonly SessionEvent[], target: Target): boolean {
   try {
     locate(asEntries(events), target)
@@ -34,7 +34,7 @@ function isLive(events: readonly SessionEvent[], target: Target): boolean {
 }
 
 describe('a target', () => {
-  it('is where nothing of the transcript is open, and going back there shows the transcript as it was', () => {
+  it('is a point at which no turn of the transcript is open, and going back to it shows the transcript as it was', () => {
     fc.assert(
       fc.property(soundSessions, fc.nat(), (session, nth) => {
         const targets = targetsOf(session)
@@ -48,7 +48,7 @@ describe('a target', () => {
         const last = events.at(-1)?.seq ?? 0
         const back: SessionEvent = { v: 1, seq: last + 1, at: 0, type: 'rolled_back', toSeq: seq, upToSeq: last, effects: [] }
         const now = transcriptOf([...events, back])
-        // Turns that a recovery has left are no target of a rollback, and a choice of calls replaces their results for good.
+        // Turns that a recovery has archived are not targets of a rollback, and a choice of calls replaces their results permanently.
         const isReplaced = events.some((event) => event.seq > seq && event.type === 'recovery_started' && event.strategy === 'selective')
         if (isLive(events, target) && !isReplaced) expect(now.messages).toEqual(then.messages)
         expect(now.waiting.size).toBe(0)
@@ -58,7 +58,7 @@ describe('a target', () => {
     )
   })
 
-  it('reports just the effects behind it, each once', () => {
+  it('reports exactly the effects after it, each once', () => {
     fc.assert(
       fc.property(soundSessions, fc.nat(), ({ events }, nth) => {
         const seq = nth % (events.length + 1)
@@ -104,7 +104,7 @@ describe('a target', () => {
       { type: 'checkpoint_made', version: run, run, reason: 'turn' },
     ])
 
-  it('in turns that a recovery has left is refused, except to forks', () => {
+  it('in turns that a recovery has archived is refused, except for forks', () => {
     const log: EventBody[] = [
       ...runs(1),
       { type: 'run_started', run: 2, messageId: 'q2' },
@@ -128,7 +128,7 @@ describe('a target', () => {
     expect(locate(abandoned, { checkpoint: 1 }).seq).toBeLessThan(toSeq)
   })
 
-  it('that the session has left behind is refused, except to forks', () => {
+  it('that a rollback has archived is refused, except for forks', () => {
     const events = asEntries(numbered(started, ...runs(1, 2), { type: 'rolled_back', toSeq: 6, upToSeq: 11, effects: [] }, ...runs(3)))
     expect(locate(events, { checkpoint: 1 }).seq).toBe(6)
     expect(() => locate(events, { checkpoint: 2 })).toThrow(expect.objectContaining({ code: 'target_archived' }))
@@ -141,12 +141,12 @@ describe('a target', () => {
     [{ checkpoint: 9 }, 'checkpoint_not_found'],
     [{ message: 'never' }, 'message_not_found'],
     [{ run: 9 }, 'run_not_found'],
-  ])('%j that is not there is refused by its kind', (target, code) => {
+  ])('%j that does not exist is refused with a code for its kind', (target, code) => {
     expect(() => locate(asEntries(numbered(started, ...runs(1))), target)).toThrow(expect.objectContaining({ code }))
   })
 
   it.each([undefined, null, 7, {}, { checkpoint: 0 }, { checkpoint: '1' }, { run: 1.5 }, { message: '' }, { checkpoint: 1, run: 1 }])(
-    'must be one: %j is none',
+    'cannot be %j',
     (raw) => {
       expect(() => checkTarget(raw)).toThrow(expect.objectContaining({ code: 'invalid_target' }))
     },

@@ -1,4 +1,4 @@
-// The transcript: what the model is sent of each event.
+// The transcript: what the model receives of each event.
 import { describe, expect, it } from 'vitest'
 import type { AssistantBlock } from '../../../src/session/content.ts'
 import { NO_USAGE } from '../../../src/session/content.ts'
@@ -66,7 +66,7 @@ describe('the transcript', () => {
     },
     'a rollback to after the run': { type: 'rolled_back', toSeq: 5, upToSeq: 5, effects: [] },
   }
-  it.each(Object.keys(BACK))('has the messages of a run that is regenerated after %s', (what) => {
+  it.each(Object.keys(BACK))('has the messages of a regenerated run waiting again after %s', (what) => {
     const { waiting, messages } = transcriptOf(
       ...OPENED,
       answered(1, 1, { type: 'text', text: 'an answer' }),
@@ -78,7 +78,7 @@ describe('the transcript', () => {
     expect([...waiting]).toMatchObject([['m1', { content: 'm1', seq: 1 }]])
   })
 
-  it('has no message before a turn takes it, and then in the order of the turn', () => {
+  it('has messages only once a turn takes them, in the order of the turn', () => {
     expect(transcriptOf(received('m1'), received('m2')).messages).toEqual([])
     const { messages, waiting } = transcriptOf(
       received('m1'),
@@ -91,13 +91,13 @@ describe('the transcript', () => {
     expect([...waiting.keys()]).toEqual(['m3'])
   })
 
-  it('gives calls ids of their own, whatever the model called them', () => {
+  it('assigns its own ids to calls, whatever ids the model chose', () => {
     const { messages } = transcriptOf(...OPENED, answered(1, 1, { type: 'text', text: 'so' }, asks('look', 'x y'), asks('look', 'x y')))
     expect(messages.at(-1)?.content).toMatchObject([{ type: 'text' }, { id: 't_1_1_0' }, { id: 't_1_1_1' }])
     expect(withCallIds([asks('a'), asks('b')], 2, 3)).toMatchObject([{ id: 't_2_3_0' }, { id: 't_2_3_1' }])
   })
 
-  it('answers the calls of a turn in their order, in one message, when the last one has ended', () => {
+  it('answers the calls of a turn in their order, in one message, once the last one has ended', () => {
     const events = [...OPENED, answered(1, 1, asks('look'), asks('look'), asks('look')), completed('t_1_1_2', 3), failed('t_1_1_0', 'no')]
     expect(transcriptOf(...events).messages).toHaveLength(2)
     expect(transcriptOf(...events, completed('t_1_1_1', { a: 1 })).messages.at(-1)).toEqual({
@@ -106,7 +106,7 @@ describe('the transcript', () => {
     })
   })
 
-  it('says of calls that never ran that they did not, before anything else is said', () => {
+  it('says which calls never ran, before anything else is said', () => {
     const { messages } = transcriptOf(...OPENED, answered(1, 1, asks('look'), asks('look')), completed('t_1_1_0', 'seen'), {
       type: 'run_interrupted',
       run: 1,
@@ -117,7 +117,7 @@ describe('the transcript', () => {
     ])
   })
 
-  it('repeats the first result where an effect is asked for again, and says so', () => {
+  it('repeats the first result if an effect is requested again, and says so', () => {
     const again = { type: 'tool_completed', run: 1, turn: 2, callId: 't_1_2_0', tool: 'look', attempt: 0, replayOf: 't_1_1_0' } as const
     const until = [...OPENED, answered(1, 1, asks('look'))]
     const after = [turnStarted(1, 2), answered(1, 2, asks('look')), again]
@@ -148,16 +148,16 @@ describe('the transcript', () => {
     expect(keys.has('lost')).toBe(false)
   })
 
-  it('is told what the tool wants the model to see, rather than the value', () => {
+  it('has what the tool wants the model to see, rather than the value', () => {
     const { messages } = transcriptOf(...OPENED, answered(1, 1, asks('look')), completed('t_1_1_0', { secret: 1 }, { content: 'seen' }))
     expect(messages.at(-1)?.content).toEqual([result('t_1_1_0', 'seen')])
   })
 
-  it('leaves out an answer of nothing', () => {
+  it('leaves out an empty answer', () => {
     expect(transcriptOf(...OPENED, answered(1, 1)).messages).toHaveLength(1)
   })
 
-  it('loses a run that is restarted, and has its messages waiting again before the others', () => {
+  it('drops a run that is restarted, and has its messages waiting again before the others', () => {
     const { messages, waiting } = transcriptOf(
       ...OPENED,
       answered(1, 1, { type: 'text', text: 'one' }),
@@ -174,25 +174,7 @@ describe('the transcript', () => {
     expect([...waiting.keys()]).toEqual(['m2', 'm3'])
   })
 
-  it.each<[string, EventBody]>([
-    ['a rollback to its end', { type: 'rolled_back', toSeq: 5, upToSeq: 5, effects: [] }],
-    [
-      'a fork',
-      { type: 'forked', sessionId: 'f', executionId: 'e', coreVersion: 2, from: { sessionId: 's', seq: 5 }, keys: 'forgotten', tags: [] },
-    ],
-  ])('has the messages of a run that is regenerated after %s', (_, between) => {
-    const { messages, waiting } = transcriptOf(
-      ...OPENED,
-      answered(1, 1, { type: 'text', text: 'one' }),
-      { type: 'run_completed', run: 1, turns: 1, stopReason: 'end_turn', usage: NO_USAGE },
-      between,
-      { type: 'rolled_back', toSeq: 1, upToSeq: 0, effects: [], again: { messages: [{ messageId: 'm1', seq: 1 }], intent: 1 } },
-    )
-    expect(messages).toEqual([])
-    expect([...waiting.keys()]).toEqual(['m1'])
-  })
-
-  it('keeps what users said in an abandoned run, and nothing that the run has said', () => {
+  it('keeps what users said in an abandoned run, but nothing that the run itself said', () => {
     const { messages } = transcriptOf(...OPENED, answered(1, 1, asks('look')), { type: 'recovery_started', run: 1, strategy: 'abandon' })
     expect(messages).toEqual([{ role: 'user', content: expect.any(String) }])
   })
@@ -228,7 +210,7 @@ describe('a note', () => {
       typeof content === 'string' && content.startsWith('[Note') ? [content] : [],
     )
 
-  it('stands where effects have left the transcript, with what they were, and is no message', () => {
+  it('appears where effects have left the transcript, says what they were, and is not one of the messages', () => {
     const bodies: EventBody[] = [
       ...OPENED,
       answered(1, 1, asks('pay')),
@@ -239,14 +221,14 @@ describe('a note', () => {
     expect(JSON.stringify(transcriptOf(...bodies).messages)).not.toContain('[Note')
   })
 
-  it('stands nowhere if nothing has happened, and after effects that were undone outside of pawl', () => {
+  it('does not appear if nothing has happened, or if the effects were undone outside pawl', () => {
     expect(noteOf(...OPENED, answered(1, 1, asks('look')), { type: 'recovery_started', run: 1, strategy: 'abandon' })).toEqual([])
     const back: EventBody & { type: 'rolled_back' } = { type: 'rolled_back', toSeq: 1, upToSeq: 99, effects: [] }
     expect(noteOf(...OPENED, answered(1, 1, asks('pay')), ...paid(1), { ...back, keys: 'forgotten' })).toEqual([])
     expect(noteOf(...OPENED, answered(1, 1, asks('pay')), ...paid(1), back)).toHaveLength(1)
   })
 
-  it('gives way to one further back, which tells of all', () => {
+  it('is replaced by one further back, which lists all effects', () => {
     const bodies: EventBody[] = [
       ...OPENED,
       answered(1, 1, asks('pay')),

@@ -1,4 +1,4 @@
-// Calls that wait for somebody: what is asked, what goes on meanwhile, when the session waits, and what is left of it.
+// Calls that wait for a person or a client: what is asked, what continues meanwhile, when the session waits, and what remains of it.
 import { describe, expect, it } from 'vitest'
 import { decide, dueAt } from '../../../src/session/decide.ts'
 import type { Effect, EventBody, Resolution, RunLimits, SessionEvent } from '../../../src/session/events.ts'
@@ -26,7 +26,7 @@ function resolution(index: number, effect: Effect, more: Partial<Resolution> = {
   }
 }
 
-/** The events of a session whose first turn asks for these calls, and what is said then. */
+/** The events of a session whose first turn requests these calls, followed by the events `then`. */
 function events(calls: Resolution[], then: EventBody[] = [], limits: RunLimits = { maxTurns: 9 }): SessionEvent[] {
   const use = { type: 'tool_use', id: 'x', name: 'tool', input: {} } as const
   const bodies: EventBody[] = [
@@ -86,8 +86,8 @@ const next = (state: SessionState, now = AT): unknown => {
   return decision.do === 'run_calls' ? decision.calls.map(({ index }) => index) : decision
 }
 
-describe('somebody is asked', () => {
-  it('about all calls of the turn at once, before any is run, and about none that would not be executed', () => {
+describe('a person or a client is asked', () => {
+  it('about all calls of the turn at once, before any is run, but not about those that would not be executed', () => {
     const state = stateOf([
       resolution(0, 'read'),
       resolution(1, 'external', { approval: APPROVAL }),
@@ -112,7 +112,7 @@ describe('somebody is asked', () => {
   })
 })
 
-describe('while somebody is asked', () => {
+describe('while a person or a client is asked', () => {
   const calls = [
     resolution(0, 'external', { approval: APPROVAL }),
     resolution(1, 'read'),
@@ -121,7 +121,7 @@ describe('while somebody is asked', () => {
   ]
   const both = [issued(0, 'external'), asked(0), issued(3, 'read'), asked(3)]
 
-  it('reads go on, and no effect behind the one that waits', () => {
+  it('reads continue, but no effect after the waiting call does', () => {
     expect(next(stateOf(calls, both))).toEqual([1])
     const looked = [...both, issued(1, 'read'), completed(1)]
     expect(next(stateOf(calls, looked))).toEqual({ do: 'wait' })
@@ -129,7 +129,7 @@ describe('while somebody is asked', () => {
     expect(next(stateOf(calls, [...looked, approved(0)]))).toEqual([0])
   })
 
-  it('effects behind a call that is answered outside go on', () => {
+  it('effects after a call that is answered outside continue', () => {
     const state = stateOf(
       [resolution(0, 'external', { client: {} }), resolution(1, 'external')],
       [issued(0, 'external'), { type: 'answer_requested', ...place(0) }],
@@ -137,7 +137,7 @@ describe('while somebody is asked', () => {
     expect(next(state)).toEqual([1])
   })
 
-  it('the session waits only if nothing goes on: an approved call behind one that waits does not', () => {
+  it('the session waits only if nothing can run: an approved call after a waiting one cannot', () => {
     const two = [resolution(0, 'external', { approval: APPROVAL }), resolution(1, 'external', { approval: APPROVAL })]
     const waiting = [issued(0, 'external'), asked(0), issued(1, 'external'), asked(1)]
     expect(stateOf(two, waiting).status).toBe('waiting')
@@ -147,7 +147,7 @@ describe('while somebody is asked', () => {
     expect(stateOf(calls, [...both, issued(1, 'read'), completed(1)]).status).toBe('waiting')
   })
 
-  it('the first to expire is let go when its time has come, and the deadline of the run counts on', () => {
+  it('the first call to expire does so when it is due, and the deadline of the run keeps counting', () => {
     const state = stateOf([calls[0]!], [issued(0, 'external'), asked(0)])
     expect(next(state, AT + 499)).toEqual({ do: 'wait' })
     expect(next(state, AT + 500)).toMatchObject({ do: 'expire', call: { callId: 't_1_1_0' } })
@@ -157,8 +157,8 @@ describe('while somebody is asked', () => {
   })
 })
 
-describe('a run that fails while somebody is asked', () => {
-  it('leaves its calls as they are, for whoever recovers it', () => {
+describe('a run that fails while a person or a client is asked', () => {
+  it('leaves its calls as they are for its recovery', () => {
     const state = stateOf(
       [resolution(0, 'external'), resolution(1, 'external', { approval: APPROVAL }), resolution(2, 'read', { client: {} })],
       [
@@ -176,7 +176,7 @@ describe('a run that fails while somebody is asked', () => {
     expect(decide(state, dueAt(AT))).toEqual({ do: 'wait' })
   })
 
-  it('goes on asking through an error that it leaves by itself', () => {
+  it('keeps asking through an error that it leaves by itself', () => {
     const state = stateOf(
       [resolution(0, 'external', { approval: APPROVAL })],
       [
@@ -190,12 +190,12 @@ describe('a run that fails while somebody is asked', () => {
   })
 })
 
-describe('a call of unknown outcome', () => {
+describe('a call with an unknown outcome', () => {
   const calls = [resolution(0, 'external')]
   const lost = [issued(0, 'external'), unknown(0)]
   const resolved = (more: object): EventBody => ({ type: 'tool_resolved', ...place(0), by: 'person', happened: false, ...more })
 
-  it('waits for a person, and is executed again with the next attempt where they say so', () => {
+  it('waits for a person, and is executed again as its next attempt if that person says so', () => {
     expect(stateOf(calls, lost)).toMatchObject({ status: 'waiting' })
     for (const said of [{}, { decision: 'retry' }]) {
       const state = stateOf(calls, [...lost, resolved(said)])
@@ -204,14 +204,14 @@ describe('a call of unknown outcome', () => {
     }
   })
 
-  it('left as it is, stays unknown, and the turn goes on', () => {
+  it('that a person skips stays unknown, and the turn continues', () => {
     const failed: EventBody = { type: 'tool_failed', ...place(0), attempt: 1, code: 'skipped', message: 'left' }
     const state = stateOf(calls, [...lost, resolved({ decision: 'skip' }), failed])
     expect(Object.keys(state.unknown)).toEqual(['t_1_1_0'])
     expect(decide(state, dueAt(AT))).toMatchObject({ do: 'start_turn', turn: 2 })
   })
 
-  it('is told to the model as unknown where its run is stopped before anybody has said', () => {
+  it('is shown to the model as unknown if its run is interrupted before a person decides', () => {
     const transcript = emptyTranscript()
     const stopped: EventBody[] = [...lost, { type: 'run_interrupted', run: 1 }]
     for (const event of events([...calls, resolution(1, 'external')], stopped)) addToTranscript(transcript, event)
@@ -223,7 +223,7 @@ describe('a call of unknown outcome', () => {
 })
 
 describe('a call that is approved with other arguments', () => {
-  it('completes the key of those, and not that of the model’s', () => {
+  it('completes the key of those arguments, not that of the model’s', () => {
     const changed = approved(0, { input: { less: true }, resolution: resolution(0, 'external', { key: 'other', inputDigest: 'other' }) })
     const then = [issued(0, 'external'), asked(0), changed, completed(0)]
     const transcript = emptyTranscript()

@@ -1,4 +1,4 @@
-// What a session is said to wait for, by its state and by the steps that the server has pending.
+// What a session is reported to wait for, from its state and from the steps that are pending on the server.
 import { describe, expect, it } from 'vitest'
 import { NO_USAGE } from '../../../src/session/content.ts'
 import type { EventBody, Resolution, SessionEvent } from '../../../src/session/events.ts'
@@ -130,7 +130,7 @@ describe('a session waits', () => {
     expect(found).toMatchObject(waits)
   })
 
-  it('for a worker beside the calls of which the server does not say which it is', () => {
+  it('for a worker, listed beside the calls, if the server does not say which call it is for', () => {
     const both = [
       ...asked('pay', 'put'),
       { type: 'tool_issued', ...call('put', 1), index: 1, effect: 'read', inputDigest: 'd', input: {} } as EventBody,

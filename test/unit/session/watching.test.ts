@@ -1,4 +1,4 @@
-// What a watcher sees: in whatever order and however often parts of answers reach it.
+// What a watcher sees, in whatever order and however often parts of answers reach it.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { DeltaPart } from '../../../src/session/deltas.ts'
@@ -22,7 +22,7 @@ const textIn = (items: readonly WatchItem[]): string =>
 const types = (items: readonly WatchItem[]): string[] => items.map((item) => (item.type === 'event' ? item.event.type : item.type))
 
 describe('a watcher', () => {
-  it('sees each piece once and in order, whichever parts it gets again and however they were cut', () => {
+  it('sees each piece once and in order, whichever parts it receives again and however they were cut', () => {
     const text = 'abcdefghijklmnopqrstuvwxyz'
     const cut = fc
       .tuple(fc.nat(text.length), fc.nat(text.length))
@@ -52,7 +52,7 @@ describe('a watcher', () => {
     expect(textIn(watching.parts([part(0, 'early')]))).toBe('early')
   })
 
-  it('is shown none of a call that has ended', () => {
+  it('is shown no piece of a call that has ended', () => {
     const watching = startWatching(4, 3)
     expect(textIn(watching.parts([part(0, 'some')]))).toBe('some')
     expect(types(watching.events([completed(5)]))).toEqual(['model_completed'])
@@ -60,14 +60,14 @@ describe('a watcher', () => {
     expect(startWatching(6, 5).parts([part(0, 'some')])).toEqual([])
   })
 
-  it('is told of a new attempt before its pieces, also where it is of the same number, on another executor', () => {
+  it('is notified of a new attempt before its pieces, even if it has the same number on another executor', () => {
     for (const next of [{ attempt: 2 }, { begunAt: 2_000 }]) {
       const watching = startWatching(4, 3)
       watching.parts([part(0, 'first')])
       const items = watching.parts([part(5, ' more'), part(0, 'again', next)])
       expect(items[0]).toEqual({ type: 'reset', run: 1, turn: 1, attempt: 1 })
       expect(textIn(items)).toBe('again')
-      // What the dead one still had on its way.
+      // What the dead executor had already sent.
       expect(watching.parts([part(10, ' ghost')])).toEqual([])
     }
   })
@@ -90,14 +90,14 @@ describe('a watcher', () => {
     expect(types(watching.events(events))).toEqual(expected)
   })
 
-  it('is not told that the answer of an attempt is void because an earlier one had failed', () => {
+  it('is not told that the answer of an attempt is void because an earlier attempt failed', () => {
     const watching = startWatching(4, 3)
     watching.parts([part(0, 'second', { attempt: 2 })])
     const failed = event(5, 'model_attempt_failed', { run: 1, turn: 1, error: { attempt: 1 } })
     expect(types(watching.events([failed, completed(6, 2)]))).toEqual(['model_attempt_failed', 'model_completed'])
   })
 
-  it('is told how the session stands once, and when that changes', () => {
+  it('receives the status of the session once, and whenever it changes', () => {
     const watching = startWatching(0, 0)
     expect(watching.stands('running')).toEqual([{ type: 'status', status: 'running' }])
     expect(watching.stands('running')).toEqual([])

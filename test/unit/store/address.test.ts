@@ -1,4 +1,4 @@
-// Where Postgres is: what can never be connected to is refused at once, and what is shown has no password.
+// The address of Postgres: one that can never work is refused at once, and what is shown has no password.
 import pg from 'pg'
 import { describe, expect, it } from 'vitest'
 import { addressOf, checkPostgresUrl } from '../../../src/store/postgres/address.ts'

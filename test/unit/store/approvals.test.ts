@@ -1,4 +1,4 @@
-// The rows of requests for approval, in whatever pieces their events arrive.
+// The rows of approval requests, whatever pieces their events arrive in.
 import { describe, expect, it } from 'vitest'
 import type { EventBody, SessionEvent } from '../../../src/session/events.ts'
 import { type ApprovalRows, projectApproval } from '../../../src/store/project/approvals.ts'
@@ -15,7 +15,7 @@ function rowsOf(...bodies: EventBody[]): ApprovalRows {
   return rows
 }
 
-describe('a request that another one replaces, because a hook changed the arguments of a person', () => {
+describe('a request that another one replaces because a hook changed the arguments that a person had set', () => {
   it('is superseded, and the other one is open', () => {
     const { requests, decisions } = rowsOf(requested('d1'), issued, requested('d2'))
     expect(requests).toMatchObject([
@@ -25,7 +25,7 @@ describe('a request that another one replaces, because a hook changed the argume
     expect(decisions).toEqual([])
   })
 
-  it('is superseded if it is stored already', () => {
+  it('is superseded even if it is already stored', () => {
     const { requests, decisions } = rowsOf(issued, requested('d2'))
     expect(decisions).toMatchObject([{ call_id: CALL.callId, status: 'superseded' }])
     expect(requests).toMatchObject([{ digest: 'd2', status: 'requested' }])

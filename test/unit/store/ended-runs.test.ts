@@ -1,4 +1,4 @@
-// What the ledger says of runs that are over: nothing of them claims to be going on, or to wait for anybody.
+// What the ledger says about runs that are over: none of their rows claims to be in progress, or to wait for anyone.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { EventBody, SessionEvent } from '../../../src/session/events.ts'
@@ -15,10 +15,10 @@ function tablesOf(events: readonly SessionEvent[]): PlainTables {
   return projectedTables(events.map((event) => ({ epoch: 'e', digest: '', json: JSON.stringify(event) })))
 }
 
-/** Whether somebody is asked about a call whose outcome is unknown: it is in the inbox. */
+/** Whether a call is in the inbox, where a person is asked about its unknown outcome. */
 const isAsked = ({ status, error }: PlainRow): boolean => status === 'unknown' && (error as { asked?: true } | null)?.asked === true
 
-/** The calls of the run that is going on, or that has failed and can be recovered. */
+/** The calls of the run that is in progress, or that has failed and can be recovered. */
 function liveCalls({ current }: SessionState): CallState[] {
   return current?.calls ?? []
 }
@@ -29,7 +29,7 @@ const idsWhere = (calls: readonly CallState[], ...statuses: CallState['status'][
 /** Call ids of rows, in order. */
 const idsOf = (rows: readonly PlainRow[]): string[] => rows.map(({ call_id }) => String(call_id)).toSorted()
 
-/** What follows it at once ends its call. */
+/** Whether the event that follows at once ends its call. */
 const isHalfSaid = ({ type }: SessionEvent): boolean => type === 'approval_decided' || type === 'tool_resolved'
 
 /** The events up to one of them, and those that follow it at once. */
@@ -41,7 +41,7 @@ function pastOf(events: readonly SessionEvent[], cut: number): SessionEvent[] {
 }
 
 describe('after any event of any session', () => {
-  it('the rows that say that something goes on, or waits, are those of the live run, and no others', () => {
+  it('the rows that say that something is in progress or waits are exactly those of the live run', () => {
     fc.assert(
       fc.property(movedSessions, fc.nat(), ({ events }, cut) => {
         const past = pastOf(events, cut)
@@ -54,7 +54,7 @@ describe('after any event of any session', () => {
         expect(idsOf(approvals.filter(({ status }) => status === 'requested'))).toEqual(idsWhere(live, 'awaiting_approval').toSorted())
         if (!past.some((event) => event.type === 'session_started' && event.after)) {
           const unknown = idsOf(tool_calls.filter(({ status }) => status === 'unknown'))
-          // What somebody had made again is still unknown, but nothing waits for it.
+          // A call that a recovery repeated is still unknown, but nothing waits for it.
           const again = past.flatMap((event) => (event.type === 'recovery_started' ? (event.redo ?? []).map(({ callId }) => callId) : []))
           expect(unknown.filter((callId) => !Object.hasOwn(state.unknown, callId) && !again.includes(callId))).toEqual([])
         }
@@ -74,7 +74,7 @@ const AT = Date.UTC(2026, 10, 22)
 const ASKED = { type: 'approval_requested', digest: 'd', expiresAt: AT, onExpiry: 'deny' } as const
 const APPROVED = { type: 'approval_decided', digest: 'd', approved: true } as const
 
-/** A turn of two calls that are issued. */
+/** A turn with two calls that are issued. */
 const BEGUN: EventBody[] = [
   started(),
   received('u1'),
@@ -87,7 +87,7 @@ const BEGUN: EventBody[] = [
 
 const INTERRUPTED: EventBody = { type: 'run_interrupted', run: 1 }
 
-/** The rows of a turn in which all that happened. */
+/** The rows of that turn after these events. */
 const after = (...bodies: EventBody[]): PlainTables => tablesOf(eventsOf(logOf([...BEGUN, ...bodies])))
 
 describe('a run that is stopped', () => {
@@ -95,7 +95,7 @@ describe('a run that is stopped', () => {
     ['an interrupt', INTERRUPTED],
     ['a way back', { type: 'rolled_back', toSeq: 2, upToSeq: 9, effects: [] }],
     ['an abandonment', { type: 'recovery_started', run: 1, strategy: 'abandon' }],
-  ])('by %s leaves its requests of approval behind, and says so on request and call', (_, stop) => {
+  ])('by %s abandons its approval requests, and says so on request and call', (_, stop) => {
     const { approvals, tool_calls } = after({ ...ASKED, ...WHERE }, { ...APPROVED, ...WHERE }, { ...ASKED, ...OTHER }, stop)
     expect(approvals).toMatchObject([
       { call_id: WHERE.callId, status: 'approved' },
@@ -108,14 +108,14 @@ describe('a run that is stopped', () => {
     ])
   })
 
-  it('leaves a call whose outcome is unknown as it is, but nobody is asked about it any more', () => {
+  it('leaves a call whose outcome is unknown as it is, but a person is no longer asked about it', () => {
     const unknown: EventBody = { type: 'tool_unknown', ...WHERE, attempt: 1, message: 'who knows', ask: true }
     expect(after(unknown).tool_calls[0]).toMatchObject({ status: 'unknown', error: { asked: true } })
     expect(after(unknown, INTERRUPTED).tool_calls[0]).toMatchObject({ status: 'unknown', error: { code: 'outcome_unknown' }, attempt: 1 })
     expect(after(unknown, INTERRUPTED).tool_calls.filter(isAsked)).toEqual([])
   })
 
-  it('with its workflow gone, may have executed what was issued: what is safe to repeat has failed, the rest is unknown', () => {
+  it('without its workflow may have executed its issued calls: the external ones are unknown', () => {
     const resumed: EventBody = { type: 'session_resumed', executionId: 'e2', fromEpoch: 'e', coreVersion: 1 }
     const statuses = after(resumed, INTERRUPTED).tool_calls.map(({ effect, status }) => [effect, status])
     expect(statuses).toEqual([
@@ -124,7 +124,7 @@ describe('a run that is stopped', () => {
     ])
   })
 
-  it('leaves an error that ends by itself to its run: what waits goes on waiting', () => {
+  it('by an error that ends by itself is not over: what waits keeps waiting', () => {
     const { approvals, tool_calls } = after(
       { ...ASKED, ...WHERE },
       {
@@ -140,7 +140,7 @@ describe('a run that is stopped', () => {
   })
 })
 
-it('a call that was not executed, for nobody knows of the same one before it, is not unknown itself, and names that one', () => {
+it('a call that was not executed because the same call before it is unknown is not unknown itself, and names that call', () => {
   const unknown: EventBody = { type: 'tool_unknown', ...WHERE, attempt: 1, message: 'who knows' }
   const { tool_calls } = after(unknown, { type: 'tool_unknown', ...OTHER, attempt: 0, message: 'still nobody', again: WHERE.callId })
   expect(tool_calls).toMatchObject([
@@ -149,7 +149,7 @@ it('a call that was not executed, for nobody knows of the same one before it, is
   ])
 })
 
-it('a milestone stands once, where it was reached first, however often an attempt reaches it', () => {
+it('a milestone is listed once, where it was first reached, however often an attempt reaches it', () => {
   const reached = ['packed', 'sent', 'packed', 'sent', 'paid'].map((name): EventBody => ({ type: 'milestone_reached', ...WHERE, name }))
   expect(after(...reached).tool_calls[0]?.milestones).toEqual(['packed', 'sent', 'paid'])
 })

@@ -1,4 +1,4 @@
-// A Postgres that says goodbye in the same breath as hello: the statement fails, and nothing else does.
+// A Postgres that ends a connection in the packet that accepts it: the statement fails, and nothing else does.
 import { type AddressInfo, createServer } from 'node:net'
 import { afterEach, expect, it } from 'vitest'
 import { databaseAt } from '../../../src/store/postgres/database.ts'
@@ -30,7 +30,7 @@ async function curtServer(): Promise<string> {
   return `postgres://pawl@127.0.0.1:${(server.address() as AddressInfo).port}/pawl`
 }
 
-it('a connection that ends as it is made fails its statement, and does not end the process', async () => {
+it('a connection that ends as soon as it is made fails its statement, and does not end the process', async () => {
   const uncaught: unknown[] = []
   const note = (error: unknown): void => void uncaught.push(error)
   const others = process.listeners('uncaughtException')

@@ -1,4 +1,4 @@
-// What is sent to those who watch, and how often.
+// What is sent to watchers, and how often.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { bellOf, newsBellOf, bellsIn, notifierOn } from '../../../src/store/postgres/notifier.ts'
 import { schemaOf } from '../../../src/store/postgres/schema.ts'
@@ -6,7 +6,7 @@ import { schemaOf } from '../../../src/store/postgres/schema.ts'
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }))
 afterEach(() => void vi.useRealTimers())
 
-/** A notifier over a Postgres that answers when `answers` resolves; `sent` are the bells of each notification. */
+/** A notifier over a Postgres that answers when `answers` resolves; `sent` has the bells of each notification. */
 function notifying(answers: () => Promise<void> = () => Promise.resolve()) {
   const sent: string[][] = []
   const database = {
@@ -42,7 +42,7 @@ describe('notifications', () => {
     await close()
   })
 
-  it('of more than steps ring for those who wait for outcomes, too', async () => {
+  it('about more than steps also ring for clients that wait for outcomes', async () => {
     const { sent, ring, close } = notifying()
     ring('a', true)
     await vi.advanceTimersByTimeAsync(0)
@@ -51,7 +51,7 @@ describe('notifications', () => {
     await close()
   })
 
-  it('name as many sessions as there are, in payloads that Postgres takes', async () => {
+  it('name as many sessions as there are, in payloads that Postgres accepts', async () => {
     const { sent, ring, close } = notifying()
     const keys = Array.from({ length: 2_000 }, (_, index) => `session-${index}-${'x'.repeat(100)}`)
     for (const key of keys) ring(key, false)
@@ -81,7 +81,7 @@ describe('notifications', () => {
     expect(sent).toEqual([bells('a'), bells('b')])
   })
 
-  it('that Postgres does not answer hold up neither a flush nor the end', async () => {
+  it('that Postgres does not answer hold up neither a flush nor the close', async () => {
     const { ring, close } = notifying(() => new Promise(() => undefined))
     expect(ring('a', false)).toBeUndefined()
     const closed = close()

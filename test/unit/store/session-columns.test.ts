@@ -9,7 +9,7 @@ import { newProjection, project, type Projection, recall } from '../../../src/st
 import { newSessionColumns, type SessionColumns, waitingCalls } from '../../../src/store/project/session-columns.ts'
 import { movedSessions } from '../session/sound-session.ts'
 
-/** The columns as the state has them. */
+/** The columns according to the state. */
 function columnsOf({ status, run, current, turns, error, paused, usage, spend, checkpoint, forkedFrom, updatedAt }: SessionState) {
   return {
     status,
@@ -32,7 +32,7 @@ function said(session: SessionColumns) {
   return { ...columns, waiting: waitingCalls(session) }
 }
 
-/** What another flush, of the events that come next, knows of the projection: the row, and the events of the open turn or of one that is reopened. */
+/** What the next flush knows of the projection: the row, and the events of the open turn or of one that the next events reopen. */
 function flushedAnew({ session, openTurn }: Projection, events: readonly SessionEvent[], next: readonly SessionEvent[]): Projection {
   const projection = newProjection({ ...session, calls: new Map() })
   const reopens = next.find((event) => event.type === 'recovery_started' && event.strategy === 'selective')
@@ -43,7 +43,7 @@ function flushedAnew({ session, openTurn }: Projection, events: readonly Session
 }
 
 describe("a session's columns", () => {
-  it('are the state that the core folds, after every event, however the events are cut into flushes', () => {
+  it('match the state that the core folds, after every event, however the events are split into flushes', () => {
     fc.assert(
       fc.property(movedSessions, fc.integer({ min: 1, max: 5 }), ({ events }, every) => {
         let state: SessionState | undefined
@@ -59,7 +59,7 @@ describe("a session's columns", () => {
     )
   })
 
-  it('are asked of sessions in which everything happens', () => {
+  it('are tested with sessions in which everything happens', () => {
     const seen = new Set<string>()
     for (const { events } of fc.sample(movedSessions, { numRuns: 400, seed: 1 })) {
       for (const event of events) seen.add(event.type === 'session_started' && event.after ? 'begun afresh' : event.type)

@@ -1,4 +1,4 @@
-// What is made of events before rows are: nothing, where they are sound.
+// What happens to events before they become rows: nothing, if they are sound.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { SessionEvent } from '../../../src/session/events.ts'
@@ -25,7 +25,7 @@ describe('a sound event', () => {
     )
   })
 
-  it('may have delays and due times with a fraction, and values of any kind', () => {
+  it('may have fractional delays and due times, and values of any kind', () => {
     const call = { run: 1, turn: 1, callId: 't_1_1_0', tool: 'x' }
     const error = { attempt: 1, class: 'Error', message: 'no', retryable: true, nextDelayMs: 500.4 }
     expect(of({ type: 'tool_attempt_failed', ...call, error }).adjusted).toEqual([])
@@ -55,7 +55,7 @@ describe('an event that is not sound', () => {
     ])
   })
 
-  it('of any type leaves nothing that rows cannot be made of', () => {
+  it('of any type is turned into one that rows can be made from', () => {
     fc.assert(
       fc.property(movedSessions, fc.array(damages, { minLength: 1, maxLength: 40 }), ({ events }, all) => {
         const wrong = all.reduce<readonly SessionEvent[]>((sofar, damage) => damaged(sofar, damage), events)
@@ -73,7 +73,7 @@ describe('an event that is not sound', () => {
     expect(JSON.stringify(adjusted).length).toBeLessThan(20_000)
   })
 
-  it('may be nested deeper than the built-in can write', () => {
+  it('may be nested deeper than JSON.stringify can write', () => {
     const deep = JSON.parse(`${'['.repeat(50_000)}${']'.repeat(50_000)}`) as unknown
     expect(of({ type: 'run_started', run: 1, messageId: deep }).adjusted).toMatchObject([{ member: 'messageId' }])
   })

@@ -1,4 +1,4 @@
-// States that were written down: read again, brought up to date, or refused with a reason. And migrations that say what they are.
+// Stored states: read again, upgraded, or refused with a reason. And migrations that declare what they are.
 import { describe, expect, it } from 'vitest'
 import type { SessionEvent } from '../../../src/session/events.ts'
 import { initialState } from '../../../src/session/fold.ts'
@@ -31,12 +31,12 @@ const reasonOf = (read: () => unknown): string => {
   }
 }
 
-describe('a written state', () => {
+describe('a stored state', () => {
   it('is read as it was written, without the ids of the messages', () => {
     expect(readState(JSON.stringify(slim), STATE_VERSION)).toEqual(state)
   })
 
-  it('of an older version is brought to the newest, step by step', () => {
+  it('of an older version is upgraded to the newest, step by step', () => {
     const { agent: _agent, ...older } = slim
     const upgrades: Record<number, Upgrade> = {
       0: (one) => ({ ...one, name: 'a' }),
@@ -46,7 +46,7 @@ describe('a written state', () => {
     expect(reasonOf(() => readState(JSON.stringify(older), 0, { upgrades: {}, version: 2 }))).toBe('unreadable_state: version 0 is unknown')
   })
 
-  it('is refused with the reason', () => {
+  it('is refused with the reason if it cannot be read', () => {
     const text = JSON.stringify(slim)
     expect(reasonOf(() => readState('{', 1))).toContain('it is not JSON')
     expect(reasonOf(() => readState('[]', 1))).toContain('it is not an object')

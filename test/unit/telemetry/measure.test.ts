@@ -1,4 +1,4 @@
-// What events say to metrics, and that no label makes too many time series.
+// Which metrics events produce, and that no label makes too many time series.
 import { describe, expect, it } from 'vitest'
 import type { SessionEvent } from '../../../src/session/events.ts'
 import { boundedLabels } from '../../../src/telemetry/labels.ts'
@@ -33,7 +33,7 @@ describe('an event', () => {
 
   const usage = { input_tokens: 10, output_tokens: 5, cache_read_input_tokens: 2, cache_creation_input_tokens: 3 }
 
-  it('counts tokens, of the input also those from the cache, and what they cost', () => {
+  it('counts tokens, including input from the cache, and their cost', () => {
     const found = measured({ type: 'model_completed', model: 'claude-sonnet-4-5', usage, content: [] })
     expect(found.map(({ name, value, labels }) => [name, value, labels['gen_ai.token.type']])).toEqual([
       ['gen_ai.client.token.usage', 15, 'input'],
@@ -43,7 +43,7 @@ describe('an event', () => {
     expect(found[0]?.labels).toMatchObject({ 'gen_ai.provider.name': 'anthropic', 'gen_ai.request.model': 'claude-sonnet-4-5' })
   })
 
-  it('has no cost where no price is known, and counts summaries like answers', () => {
+  it('has no cost if no price is known, and counts summaries like answers', () => {
     expect(measured({ type: 'compacted', model: 'own', usage, summary: '' }).map(({ name }) => name)).toEqual([
       'gen_ai.client.token.usage',
       'gen_ai.client.token.usage',
@@ -53,7 +53,7 @@ describe('an event', () => {
 })
 
 describe('labels', () => {
-  it('have a hundred values each, whatever else is called', () => {
+  it('have a hundred values each, however many more appear', () => {
     const bounded = boundedLabels()
     const values = new Set(Array.from({ length: 1_000 }, (_, n) => bounded({ tool: `tool ${n}` }).tool))
     expect(values.size).toBe(101)

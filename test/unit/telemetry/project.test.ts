@@ -9,7 +9,7 @@ import type { Span } from '../../../src/telemetry/span.ts'
 import { type Past, trackSessions } from '../../../src/telemetry/tracking.ts'
 import { metInSessions, movedSessions } from '../session/sound-session.ts'
 
-/** The spans of the events, one after another. */
+/** The spans of the events, which are projected one by one. */
 function spansIn(events: readonly SessionEvent[]): Span[] {
   let tracked: Tracked | undefined
   return events.flatMap((event) => {
@@ -30,7 +30,7 @@ function pastOf(events: readonly SessionEvent[]): Past {
   }
 }
 
-/** The spans of the events as exporters make them that get so many at a time, each from one that has just begun. */
+/** The spans of the events as exporters make them from batches of these sizes. If they `lose` all, each batch has a new exporter. */
 async function spansInBatches(events: readonly SessionEvent[], sizes: readonly number[], lose: 'nothing' | 'all'): Promise<Span[]> {
   const spans: Span[] = []
   let tracking = trackSessions(pastOf(events), { contents: true })
@@ -326,7 +326,7 @@ describe('what spans say', () => {
     })
   })
 
-  it('links the run with the span of the caller who sent the message', () => {
+  it('links the run to the span of the caller who sent the message', () => {
     expect(run.links).toEqual([
       {
         traceId: '0af7651916cd43dd8448eb211c80319c',
@@ -337,7 +337,7 @@ describe('what spans say', () => {
     expect(ofTurn.links).toEqual([])
   })
 
-  it('links the turn that takes a steering message with its caller', () => {
+  it('links the turn that takes a steering message to its caller', () => {
     const steered = [STARTED, asked(), opened, turn(1, ['m']), asked('n', { traceparent: CALLER }), answered(1, [resolution()]), issued]
     const rest: EventBody[] = [{ type: 'tool_completed', ...CALL, attempt: 1, value: 1 }, turn(2, ['n']), answered(2)]
     expect(spansIn(eventsOf([...steered, ...rest])).at(-1)?.links).toHaveLength(1)
@@ -349,7 +349,7 @@ describe('what spans say', () => {
     expect(JSON.stringify(spansIn(events))).not.toMatch(/Hello|Hi"/)
   })
 
-  it('ignores a traceparent that is none', () => {
+  it('ignores an invalid traceparent', () => {
     for (const traceparent of ['', 'nonsense', `ff${CALLER.slice(2)}`, `00-${'0'.repeat(32)}-b7ad6b7169203331-01`, 7]) {
       const spans = spansIn(eventsOf([STARTED, asked('m', { traceparent }), ...TEXT.slice(2)]))
       expect(spans.at(-1)?.links).toEqual([])
@@ -367,7 +367,7 @@ describe('in every session', () => {
     )
   const idOf = ({ traceId, spanId }: Pick<Span, 'traceId' | 'spanId'>) => `${traceId} ${spanId}`
 
-  /** Of the runs in progress at the end; a fork leaves that of the other session so, too. */
+  /** The traces of the runs in progress at the end. A fork leaves the run of the other session in progress, too. */
   function tracesInProgress(events: readonly SessionEvent[]): Set<string> {
     const ends = [...events.filter(({ type }) => type === 'forked').map(({ seq }) => seq - 1), events.length]
     return new Set(
@@ -393,7 +393,7 @@ describe('in every session', () => {
     })
   })
 
-  it('every run that has ended has a span of each stretch, and every stretch after the first a link to the one before', () => {
+  it('every run that has ended has a span for each stretch, and every stretch after the first has a link to the one before', () => {
     const met = metInSessions(({ events }) => {
       const spans = spansIn(events)
       const runs = spans.filter(({ parentSpanId }) => parentSpanId === undefined)
@@ -429,7 +429,7 @@ describe('in every session', () => {
     expect(met).toBeGreaterThan(50)
   })
 
-  it('the spans are the same, however many events come at once, and however often an exporter begins anew', async () => {
+  it('the spans are the same however many events arrive at once, and however often an exporter starts again', async () => {
     const sizes = fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 6 })
     await fc.assert(
       fc.asyncProperty(movedSessions, sizes, async ({ events }, batches) => {

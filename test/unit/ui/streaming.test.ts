@@ -46,7 +46,7 @@ async function shownWith(messages: readonly UiMessage[], chunks: readonly UiChun
   return shown
 }
 
-/** What the model is heard to say before the event, in a stream that shows pieces. */
+/** What the model streams before the event, in a stream that shows pieces. */
 function heardBefore(event: SessionEvent, stream: UiStreaming, random: () => number): UiSent[] {
   const sent: UiSent[] = []
   const at = 'run' in event && 'turn' in event ? { run: event.run ?? 0, turn: event.turn ?? 0 } : undefined
@@ -61,7 +61,7 @@ function heardBefore(event: SessionEvent, stream: UiStreaming, random: () => num
   return sent
 }
 
-/** The answer in pieces, the last of which may never come. Some Models say something else than what they return. */
+/** The answer in pieces, the last of which may never come. Some Models stream something other than what they return. */
 function piecesOf({ content }: EventOf<'model_completed'>, random: () => number): ModelDelta[] {
   if (random() < 0.1) return [{ type: 'text', index: 7, text: 'another' }]
   const pieces = content.flatMap((block, index): ModelDelta[] => {
@@ -87,7 +87,7 @@ interface Page {
   resets: number
 }
 
-/** A page is loaded again and again, at random events, resumes what is in progress, is cut off, and is compared with what is recorded. */
+/** Loads a page again and again, at random events. It resumes what is in progress, is cut off, and is compared with what is recorded. */
 async function browse({ events }: SoundSession, random: () => number, show: UiShow): Promise<Page> {
   const page = { loads: 0, cuts: 0, resets: 0 }
   for (let at = Math.floor(random() * 20); at < events.length; at++) {
@@ -121,7 +121,7 @@ async function browse({ events }: SoundSession, random: () => number, show: UiSh
       }
       const last = stream.last()
       isChanged = last.type === 'error' && last.code === 'history_changed'
-      // What the transport does with what a cut stream had begun to say.
+      // The transport does this with what a cut stream had begun to say.
       if (isUncertain && show === 'pieces') chunks.push({ type: 'reset-step' })
       if (isUncertain) expect(show).toBe('pieces')
       isUncertain = false
@@ -135,7 +135,7 @@ async function browse({ events }: SoundSession, random: () => number, show: UiSh
   return page
 }
 
-/** Clients without the newest chunks do not learn who has decided on a call before it has an outcome. */
+/** Clients without the newest chunks do not learn who decided on a call before the call has an outcome. */
 function seen(message: UiMessage, show: UiShow): unknown {
   if (show === 'pieces') return message
   const parts = message.parts.map((part) => ({

@@ -1,4 +1,4 @@
-// Executors that end after they have received a model's answer and before its calls are resolved.
+// Executors that end after they received a model's answer and before its calls are resolved.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { ModelAnswer } from '../../../src/jobs/contract.ts'
 import type { Holding } from '../../../src/worker/protocol.ts'
@@ -24,7 +24,7 @@ async function answers(executor: Played): Promise<void> {
 }
 
 describe('an answer whose executor dies', () => {
-  it('goes to another executor with the next attempt, and the death is recorded as a failed one', async () => {
+  it('goes to another executor with the next attempt, and the death is recorded as a failed attempt', async () => {
     const { pool, executor, leases } = startCrew()
     const [one, two] = [await executor(1), await executor(2)]
     const seen = watched(pool.dispatch(call()))
@@ -40,7 +40,7 @@ describe('an answer whose executor dies', () => {
     expect(seen).toEqual({ outcome: { result: 'resolved' } })
   })
 
-  it('waits for an executor longer than other jobs, but not forever: then the call fails with the death', async () => {
+  it('waits for an executor longer than other jobs, but not forever: then the call fails because of the death', async () => {
     const { pool, executor } = startCrew()
     const one = await executor(1)
     const seen = watched(pool.dispatch(call()))
@@ -53,7 +53,7 @@ describe('an answer whose executor dies', () => {
     expect(seen.error).toMatchObject({ type: 'WorkerDied', details: [{ attempt: 1, failed: [], worker: 'host:1001', cause: 'crash' }] })
   })
 
-  it('waits no longer once its attempt is to stop', async () => {
+  it('no longer waits once its attempt has to stop', async () => {
     const { pool, executor, leases } = startCrew()
     const one = await executor(1)
     const seen = watched(pool.dispatch(call()))
@@ -65,7 +65,7 @@ describe('an answer whose executor dies', () => {
     expect(seen.error).toMatchObject({ type: 'WorkerDied' })
   })
 
-  it('is given up with the fifth executor, those before this activity included', async () => {
+  it('is given up with the fifth executor, including those before this activity', async () => {
     const { pool, executor } = startCrew()
     let one = await executor(1)
     const { input } = call()
@@ -85,7 +85,7 @@ describe('an answer whose executor dies', () => {
     expect([report?.attempt, report?.failed.map(({ attempt }) => attempt)]).toEqual([5, [3, 4]])
   })
 
-  it('was known to the orchestrator before this one', async () => {
+  it('goes to another executor even if it was received under the previous orchestrator', async () => {
     const { executor, adopted } = startCrew()
     const holding: Holding[] = [{ job: 'j', order: call(), begun: false, answer: ANSWER }]
     const [one, two] = [await executor(1, { holding }), await executor(2)]
@@ -96,7 +96,7 @@ describe('an answer whose executor dies', () => {
   })
 })
 
-it('an answer whose executor must end for another call goes on with the same attempt', async () => {
+it('an answer whose executor must end because of another call continues in the same attempt', async () => {
   const { pool, executor, leases } = startCrew()
   const one = await executor(1)
   void pool.dispatch(order('overdue', { once: true })).catch(() => undefined)
@@ -112,7 +112,7 @@ it('an answer whose executor must end for another call goes on with the same att
   expect(leases.get('model:1:1')?.recorded).toEqual([])
 })
 
-it('an answer is used by the attempt that follows one that the server has given up, while its executor is still at work', async () => {
+it('an answer is used by the next attempt if the server gave up the previous one while its executor was still at work', async () => {
   const { pool, executor } = startCrew()
   const holding: Holding[] = [{ job: 'j', order: call(), begun: false, answer: ANSWER }]
   const crew = [await executor(1, { holding }), await executor(2)]

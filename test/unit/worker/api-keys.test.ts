@@ -1,11 +1,11 @@
-// API keys that rotate: who is told, and what a connection that is made later is given.
+// API keys that rotate: how a new key is reported, and which key a later connection uses.
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { startApiKeys } from '../../../src/worker/api-keys.ts'
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
-it('a function is asked every minute, and each new key is told once', () => {
+it('a function is called every minute, and each new key is reported once', () => {
   let key = 'a'
   const told: string[] = []
   const keys = startApiKeys(

@@ -1,4 +1,4 @@
-// The heartbeat that lets an external body be entered, over a network that is slow, loses what it carries, or brings it twice or too late:
+// The heartbeat that lets an external body be entered, over a network that is slow, or that loses, repeats or delays what it carries:
 // once the body is entered, whatever the server knows of the attempt says that it has begun.
 import fc from 'fast-check'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
@@ -35,7 +35,7 @@ type Outcome = 'entered' | 'refused' | 'still_asking'
 
 const after = (ms: number, act: () => void): void => void setTimeout(act, ms)
 
-/** A server that keeps what it heard last, and gives up an attempt that it has not heard of for too long. */
+/** A server that keeps what it heard last, and gives up an attempt after too long a silence. */
 function startServer(each: readonly Fate[]) {
   let heardAt = Date.now()
   let sent = 0
@@ -61,7 +61,7 @@ function startServer(each: readonly Fate[]) {
   return { server, send, stop: () => clearInterval(patience) }
 }
 
-/** Takes a lease, asks for leave after a while, and has a body at work if it is given. What the server knew last of an attempt stays so. */
+/** Takes a lease, asks to begin after a while, and keeps a body at work if it may. The server keeps what it last knew of an attempt. */
 async function play(each: readonly Fate[], waitMs: number, encodeMs: number): Promise<Outcome> {
   const { server, send, stop } = startServer(each)
   const leases = startLeases(
@@ -96,7 +96,7 @@ async function play(each: readonly Fate[], waitMs: number, encodeMs: number): Pr
   return at.outcome
 }
 
-it('no body is entered of which the server may believe that it has not begun', async () => {
+it('no body is entered while the server may believe that it has not begun', async () => {
   const outcomes: string[] = []
   await fc.assert(
     fc.asyncProperty(fates, fc.nat(8_000), fc.constantFrom(0, 0, 300), async (each, waitMs, encodeMs) => {
@@ -105,10 +105,10 @@ it('no body is entered of which the server may believe that it has not begun', a
     }),
     { numRuns: 150 },
   )
-  // Else the property says nothing.
+  // Otherwise the property says nothing.
   expect(outcomes).toEqual(expect.arrayContaining(['entered', 'refused']))
 })
 
-it('one that arrives too late is why the next body is refused, until its attempt is another', async () => {
+it('a body is refused until the next attempt if an earlier heartbeat may still arrive too late', async () => {
   expect(await play([{ arrivesMs: [9_000] }, { arrivesMs: [10], answeredMs: 20 }], 3_500, 0)).toBe('refused')
 })

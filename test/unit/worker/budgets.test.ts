@@ -1,4 +1,4 @@
-// What a model call under a budget has cost whose executor dies, or loses the job: as far as its orchestrator has seen it.
+// The cost of a model call under a budget if its executor dies or loses the job, as far as its orchestrator has seen it.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { ModelAnswer } from '../../../src/jobs/contract.ts'
 import type { Holding } from '../../../src/worker/protocol.ts'
@@ -19,7 +19,7 @@ async function reserves(executor: Played): Promise<string> {
 }
 
 describe('an executor that dies', () => {
-  it('has what it had streamed counted, and what was under way', async () => {
+  it('is charged for what it had streamed, and for what was under way', async () => {
     const { pool, executor, leases } = startCrew()
     const one = await executor(1)
     const seen = watched(pool.dispatch(call()))
@@ -43,7 +43,7 @@ describe('an executor that dies', () => {
     expect((seen.error as { details: object[] }).details[0]).not.toHaveProperty('spent')
   })
 
-  it('leaves what it had set aside to the attempt that uses its answer: only this process has that', async () => {
+  it('leaves what it had set aside to the attempt that uses its answer, which only this process has', async () => {
     const { pool, executor, leases } = startCrew()
     const [one, two] = [await executor(1), await executor(2)]
     void pool.dispatch(call())
@@ -65,7 +65,7 @@ describe('an executor that dies', () => {
     expect(two.received.at(-1)).toMatchObject({ type: 'job', order: { answer } })
   })
 
-  it('after another orchestrator: what it had brought along counts', async () => {
+  it('after a change of orchestrator is charged for what it had brought along', async () => {
     const { executor, adopted } = startCrew()
     const holding: Holding[] = [{ job: 'j', order: call(), begun: false, reserved: reservation, streamed: 144 }]
     const one = await executor(1, { holding })
@@ -77,7 +77,7 @@ describe('an executor that dies', () => {
   })
 })
 
-it('a call that is taken from its executor has cost something: a failed attempt says what, and the next one sets aside anew', async () => {
+it('a call that is taken from its executor has a cost: a failed attempt records it, and the next attempt sets aside anew', async () => {
   const { pool, executor, leases } = startCrew()
   const one = await executor(1)
   void pool.dispatch(order('overdue', { once: true })).catch(() => undefined)

@@ -1,15 +1,15 @@
-// What a parent remembers of its orchestrator's cache: enough to hand its sessions over, and no more than is worth the handing over.
+// What a parent remembers of its orchestrator's cache: enough to hand its sessions over, and no more than is worth handing over.
 import { expect, it } from 'vitest'
 import { type CachedExecutions, cachedExecutions } from '../../../src/worker/parent/cached-executions.ts'
 
-/** The orchestrator has made an event of a session. */
+/** The orchestrator reports an event of a session. */
 function hear(cached: CachedExecutions, workflowId: string, { executionId = `${workflowId}-1`, seq = 1 } = {}): void {
   cached.note({ workflowId, executionId, seq })
 }
 
 const executionsOf = (cached: CachedExecutions): string[] => cached.newest().map(({ executionId }) => executionId)
 
-it('the newest execution of each session is taken to be cached, those heard of last first', () => {
+it('the newest execution of each session counts as cached, and the most recent one comes first', () => {
   const cached = cachedExecutions()
   hear(cached, 'a')
   hear(cached, 'b')
@@ -20,17 +20,17 @@ it('the newest execution of each session is taken to be cached, those heard of l
   ])
 })
 
-it('an execution that has ended, and is replayed for what it knows, does not take the place of its successor', () => {
+it('an execution that has ended, and is replayed for what it knows, does not replace its successor', () => {
   const cached = cachedExecutions()
   hear(cached, 'a', { executionId: 'a-2', seq: 9 })
   hear(cached, 'a', { executionId: 'a-1', seq: 3 })
-  // The newest is replayed itself, from its own first event on.
+  // The newest one is itself replayed, from its first event on.
   hear(cached, 'a', { executionId: 'a-2', seq: 6 })
   hear(cached, 'a', { executionId: 'a-1', seq: 8 })
   expect(executionsOf(cached)).toEqual(['a-2'])
 })
 
-it('the 200 sessions heard of last are remembered, one that is spoken to now and then among them', () => {
+it('the 200 most recent sessions are remembered, including one that is active only now and then', () => {
   const cached = cachedExecutions()
   for (let n = 0; n < 700; n++) hear(cached, `s${n}`)
   expect(executionsOf(cached)).toEqual(Array.from({ length: 200 }, (_, n) => `s${699 - n}-1`))

@@ -1,4 +1,4 @@
-// Messages between an orchestrator and its executors: whole, in order, however their bytes arrive, and not one after bytes that are none.
+// Messages between an orchestrator and its executors are whole and in order, however their bytes arrive; none follows invalid bytes.
 import { once } from 'node:events'
 import { createServer, connect, Socket } from 'node:net'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -17,7 +17,7 @@ function frameOf(message: unknown): Buffer {
   return Buffer.concat([length, body])
 }
 
-/** A channel to which a test says when which bytes arrive. */
+/** A channel on which a test decides when which bytes arrive. */
 function receiving() {
   const socket = new Socket()
   const channel = socketChannel<unknown, unknown>(socket)
@@ -43,7 +43,7 @@ describe('messages over a socket', () => {
     )
   })
 
-  it('are received one after the other when they come in one chunk, or byte by byte', () => {
+  it('are received one after the other, whether they come in one chunk or byte by byte', () => {
     const bytes = Buffer.concat(MESSAGES.map(frameOf))
     const atOnce = receiving()
     atOnce.arrive(bytes)
@@ -64,7 +64,7 @@ describe('messages over a socket', () => {
     expect(received).toEqual(['before'])
   })
 
-  it('that were sent before the end of the line are received before its close', async () => {
+  it('that were sent before the line ended are received before its close', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'pawl-channel-'))
     const server = createServer()
     try {
@@ -79,7 +79,7 @@ describe('messages over a socket', () => {
       near.send(new Uint8Array(3_000_000))
       near.send('last')
       near.close()
-      // What is said to a line that was ended is dropped.
+      // Messages to a line that was ended are dropped.
       near.send('too late')
       await closed
       expect(story).toEqual([3_000_000, 'last', ['closed', undefined]])
@@ -118,7 +118,7 @@ describe('messages within one process', () => {
     ])
   })
 
-  it('stop when either end closes: both are told once, after what was sent before', async () => {
+  it('stop when either end closes: both are notified once, after what was sent before', async () => {
     const { a, b, story } = ends()
     a.send(1)
     b.close()

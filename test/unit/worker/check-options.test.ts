@@ -1,4 +1,4 @@
-// What a supervisor and a worker refuse to be told.
+// Which options a supervisor and a worker refuse.
 import { describe, expect, it } from 'vitest'
 import { checkCreate, checkPreflight, checkSupervise } from '../../../src/worker/check-options.ts'
 import type { CreateWorkerOptions, SuperviseOptions } from '../../../src/worker/options.ts'
@@ -9,11 +9,11 @@ const refusal = (message: string) =>
   expect.objectContaining({ name: 'InvalidOption', code: 'invalid_option', message: expect.stringContaining(message) })
 
 describe('a supervisor', () => {
-  it('has two executors whose loop may be blocked for a minute, and whose module may take one to load', () => {
+  it('has two executors by default, whose loop may be blocked for a minute and whose module may take a minute to load', () => {
     expect(checkSupervise({ module: './agents.ts' })).toMatchObject({ processes: 2, stuckLoopMs: 60_000, loadTimeoutMs: 60_000 })
   })
 
-  it('takes durations in milliseconds and as text', () => {
+  it('accepts durations in milliseconds and as text', () => {
     expect(checkSupervise({ module: 'a', stuckLoop: 4_000, loadTimeout: '2m' })).toMatchObject({
       stuckLoopMs: 4_000,
       loadTimeoutMs: 120_000,

@@ -1,4 +1,4 @@
-// What a preflight says of open sessions, by the agents and tools of the new build.
+// What a preflight says about open sessions, given the agents and tools of the new build.
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import type { Agent } from '../../../src/agent/agent.ts'
@@ -11,7 +11,7 @@ import type { OpenCall, StandingSession } from '../../../src/worker/protocol.ts'
 
 const happened = (): { happened: false } => ({ happened: false })
 
-/** The tool as the calls below were resolved with it. */
+/** The tool with which the calls below were resolved. */
 const BEFORE: ToolOptions = {
   name: 'pay',
   description: 'Pays.',
@@ -42,15 +42,15 @@ async function codesFor(now: Agent, session: Partial<StandingSession>): Promise<
 }
 
 describe('a session', () => {
-  it('without open calls is told of nothing, whatever became of the tools', async () => {
+  it('without open calls gets no warning, whatever happened to the tools', async () => {
     expect(await codesFor(agent(undefined), {})).toEqual([])
   })
 
-  it('whose agent is not served is told of that, and not of its calls', async () => {
+  it('whose agent is not served gets a warning about that, and none about its calls', async () => {
     expect(await codesFor(agent({}), { agent: 'other', calls: [call('issued')] })).toEqual(['agent_not_served'])
   })
 
-  it('is told if its context does not match the schema any longer, or cannot be checked', async () => {
+  it('gets a warning if its context no longer matches the schema, or cannot be checked', async () => {
     const context = z.object({ tenant: z.string() })
     expect(await codesFor(agent({}, context), { context: { tenant: 'a' } })).toEqual([])
     expect(await codesFor(agent({}, context), { context: null })).toEqual(['invalid_context'])
@@ -60,13 +60,13 @@ describe('a session', () => {
     expect(await codesFor(agent({}, throwing), { context: { tenant: 'a' } })).toEqual(['invalid_context'])
   })
 
-  it('is told of its context by asynchronous checks, too', async () => {
+  it('gets a warning about its context from asynchronous checks, too', async () => {
     const context = z.object({ tenant: z.string() }).refine(({ tenant }) => Promise.resolve(tenant === 'a'))
     expect(await codesFor(agent({}, context), { context: { tenant: 'a' } })).toEqual([])
     expect(await codesFor(agent({}, context), { context: { tenant: 'b' } })).toEqual(['invalid_context'])
   })
 
-  it('names agent, tool and call', async () => {
+  it('gets a warning that names the agent, the tool and the call', async () => {
     const session = { agent: 'clerk', context: null, calls: [call('issued')] }
     const [warning] = await checkSession(new Map([['clerk', agent(undefined)]]), session)
     expect(warning).toEqual({
@@ -106,7 +106,7 @@ describe('a call that is executed, or will be', () => {
 })
 
 describe('a call that waits for a client', () => {
-  it('needs the tool for the answer, and nothing of its schema', async () => {
+  it('needs the tool for the answer, but not its schema', async () => {
     const calls = [call('awaiting_answer', { client: {} })]
     expect(await codesFor(agent({ input: z.object({}) }), { calls })).toEqual([])
     expect(await codesFor(agent(undefined), { calls })).toEqual(['tool_not_served'])
@@ -116,7 +116,7 @@ describe('a call that waits for a client', () => {
 describe('a call whose outcome is unknown', () => {
   const unknown = (status: 'unknown' | 'awaiting_resolution') => [call(status, { effect: 'external', verify: true })]
 
-  it.each(['unknown', 'awaiting_resolution'] as const)('and that is %s needs a verify that takes its arguments', async (status) => {
+  it.each(['unknown', 'awaiting_resolution'] as const)('and that is %s needs a verify that accepts its arguments', async (status) => {
     const calls = unknown(status)
     const external = { effect: 'external', verify: happened } as const
     expect(await codesFor(agent(external), { calls })).toEqual([])
@@ -125,7 +125,7 @@ describe('a call whose outcome is unknown', () => {
     expect(await codesFor(agent(undefined), { calls })).toEqual(['tool_not_served'])
   })
 
-  it('is told of nothing if nothing could verify it before', async () => {
+  it('gets no warning if nothing could verify it before', async () => {
     const withoutVerify = [call('unknown', { effect: 'external', verify: false })]
     const { input: _, ...withoutInput } = call('unknown', { effect: 'external', verify: true })
     expect(await codesFor(agent(undefined), { calls: [...withoutVerify, withoutInput] })).toEqual([])

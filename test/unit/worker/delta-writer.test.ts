@@ -1,4 +1,4 @@
-// What an orchestrator writes of what models say: little at a time, and again from its copy where it may be lost.
+// What an orchestrator writes of what models say: a little at a time, and again from its copy if it may be lost.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { JobOrder } from '../../../src/jobs/contract.ts'
 import type { ModelDelta } from '../../../src/session/deltas.ts'
@@ -46,7 +46,7 @@ afterEach(() => void vi.useRealTimers())
 const pass = (ms: number): Promise<unknown> => vi.advanceTimersByTimeAsync(ms)
 
 describe('a writer of deltas', () => {
-  it('writes what is new of all sessions with one statement, some milliseconds apart', async () => {
+  it('writes what is new in all sessions with one statement, every few milliseconds', async () => {
     const { writer, statements } = writerOver()
     writer.said('a', order('s1'), part(0, 'one '))
     writer.said('b', order('s2'), part(0, 'uno '))
@@ -73,7 +73,7 @@ describe('a writer of deltas', () => {
     expect(statements).toEqual([])
   })
 
-  it('takes from an executor that comes with its whole answer only what it does not know', async () => {
+  it('accepts only what it does not know from an executor that sends its whole answer', async () => {
     const { writer, written } = writerOver()
     writer.said('a', order('s1'), part(0, 'one '))
     await pass(5)
@@ -82,7 +82,7 @@ describe('a writer of deltas', () => {
     expect(written()).toEqual(['s1 0 [{"type":"text","index":0,"text":"one "}]', 's1 4 [{"type":"text","index":0,"text":"two "}]'])
   })
 
-  it('writes all of an answer again after Postgres was away, and after it has lost its beginning', async () => {
+  it('writes all of an answer again after Postgres was away, and after Postgres has lost its beginning', async () => {
     const { writer, state, written } = writerOver()
     writer.said('a', order('s1'), part(0, 'one '))
     await pass(5)
@@ -99,7 +99,7 @@ describe('a writer of deltas', () => {
     expect(written().at(-1)).toBe('s1 0 [{"type":"text","index":0,"text":"one two three "}]')
   })
 
-  it('asks less and less often while Postgres is away, and keeps what is said', async () => {
+  it('tries less and less often while Postgres is away, and keeps what models say', async () => {
     const { writer, state, written } = writerOver()
     state.isAway = true
     for (let at = 0; at < 10; at++) {
@@ -112,7 +112,7 @@ describe('a writer of deltas', () => {
     expect(written()).toEqual(['s1 0 [{"type":"text","index":0,"text":"0123456789"}]'])
   })
 
-  it('looks after what has ended until its end is recorded, and then rests', async () => {
+  it('looks after ended answers until their end is recorded, and then rests', async () => {
     const { writer, state } = writerOver()
     writer.said('a', order('s1'), part(0, 'one '))
     await pass(5)

@@ -1,4 +1,4 @@
-// The user's codecs around what pawl sends: heartbeat details are encoded as messages are, and input of clients without the codec passes.
+// The user's codecs around what pawl sends: heartbeat details are encoded like messages, and input from clients without the codec passes.
 import { defaultPayloadConverter, type Payload, type PayloadCodec, type PayloadConverter } from '@temporalio/common'
 import { describe, expect, it } from 'vitest'
 import type { AttemptReport } from '../../../src/session/attempts.ts'
@@ -9,7 +9,7 @@ const textOf = (data: Uint8Array | null | undefined): string => new TextDecoder(
 const payload = (encoding: string, text: string): Payload => ({ metadata: { encoding: bytes(encoding) }, data: bytes(text) })
 const plain = (value: unknown): Payload => payload('json/plain', JSON.stringify(value))
 
-/** Turns text around, as a stand-in for encryption; refuses whatever it has not encoded itself, all together as codecs do. */
+/** Reverses text, as a stand-in for encryption. It refuses all payloads if it did not encode one of them, as codecs do. */
 function reversing(state: { isKeyAway?: boolean } = {}): PayloadCodec {
   const reversed = (data: Uint8Array | null | undefined): string => textOf(data).split('').toReversed().join('')
   return {
@@ -57,22 +57,22 @@ describe('a codec on a worker', () => {
     expect(await decodedBy(reversing(), await reversing().encode([plain({ a: 1 }), plain(2)]))).toEqual([{ a: 1 }, 2])
   })
 
-  it('lets pass what a client without it has sent, though the codec refuses it', async () => {
+  it('passes on what a client without it has sent, even though the codec refuses it', async () => {
     expect(await decodedBy(reversing(), [plain('from elsewhere')])).toEqual(['from elsewhere'])
   })
 
-  it('is asked for each payload by itself where only some are its own', async () => {
+  it('is asked for each payload separately if only some are its own', async () => {
     const [own] = await reversing().encode([plain('own')])
     expect(await decodedBy(reversing(), [plain('foreign'), own as Payload, plain(3)])).toEqual(['foreign', 'own', 3])
   })
 
-  it('that cannot decode what it has encoded fails, so that the task is tried again: nothing encrypted is taken for a message', async () => {
+  it('that cannot decode what it has encoded fails, so the task is retried: nothing encrypted is mistaken for a message', async () => {
     const sealed = await reversing().encode([plain('own')])
     await expect(decodedBy(reversing({ isKeyAway: true }), sealed)).rejects.toThrow('the key service is away')
     await expect(decodedBy(reversing({ isKeyAway: true }), [plain(1), ...sealed])).rejects.toThrow('the key service is away')
   })
 
-  it('of an unknown encoding is not guessed at', async () => {
+  it('does not guess at an unknown encoding', async () => {
     await expect(decodedBy(reversing(), [payload('binary/encrypted', 'x')])).rejects.toThrow('not mine')
     await expect(decodedBy(reversing(), [{ data: bytes('1') }])).rejects.toThrow('not mine')
   })

@@ -1,4 +1,4 @@
-// The event log in memory: a cache that gives what it was told, or nothing.
+// The event log in memory: a cache that returns what was appended, or nothing.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { continues, nextDigest } from '../../../src/session/digest.ts'
@@ -8,7 +8,7 @@ import { memoryLog } from '../../../src/worker/orchestrator/event-log.ts'
 const KEY = { sessionId: 's', epoch: 'e' }
 const START: Watermark = { seq: 0, digest: '' }
 
-/** Entries of the given texts, going on from `after`. */
+/** Entries with the given texts, continuing from `after`. */
 function entries(texts: readonly string[], after: Watermark = START): LogEntry[] {
   let { seq, digest: prev } = after
   return texts.map((text) => {
@@ -31,14 +31,14 @@ const markOf = ({ seq, digest }: Watermark): Watermark => ({ seq, digest })
 describe('the event log', () => {
   const abc = entries(['a', 'b', 'c'])
 
-  it('gives what lies between two watermarks that it knows', () => {
+  it('returns the events between two watermarks that it knows', () => {
     const log = memoryLog()
     log.append(KEY, abc)
     expect(log.read(KEY, START, at(abc, -1))).toEqual(abc)
     expect(log.read(KEY, at(abc, 0), at(abc, 1))).toEqual([at(abc, 1)])
   })
 
-  it('gives nothing of another session, another chain of executions, or what it has not got yet', () => {
+  it('returns nothing for another session, another chain of executions, or events that it does not have yet', () => {
     const log = memoryLog()
     log.append(KEY, abc.slice(0, 2))
     expect(log.read({ ...KEY, sessionId: 't' }, START, at(abc, 1))).toBeUndefined()
@@ -48,14 +48,14 @@ describe('the event log', () => {
     expect(log.read(KEY, { seq: 1, digest: 'other' }, at(abc, 1))).toBeUndefined()
   })
 
-  it('is not changed by hearing the same again', () => {
+  it('does not change when the same events are appended again', () => {
     const log = memoryLog()
     log.append(KEY, abc)
     log.append(KEY, abc.slice(0, 2))
     expect(log.read(KEY, START, at(abc, -1))).toEqual(abc)
   })
 
-  it('drops a phantom and all after it when the true event comes', () => {
+  it('drops a phantom and everything after it when the true event arrives', () => {
     const log = memoryLog()
     log.append(KEY, abc)
     const truth = entries(['x', 'y'], markOf(at(abc, 0)))
@@ -64,7 +64,7 @@ describe('the event log', () => {
     expect(log.read(KEY, START, at(abc, -1))).toBeUndefined()
   })
 
-  it('begins anew after a gap, and takes the older events again when they are read from elsewhere', () => {
+  it('starts over after a gap, and accepts the older events again when they are read from elsewhere', () => {
     const log = memoryLog()
     log.append(KEY, abc.slice(0, 1))
     log.append(KEY, abc.slice(2))
@@ -74,7 +74,7 @@ describe('the event log', () => {
     expect(log.read(KEY, START, at(abc, -1))).toEqual(abc)
   })
 
-  it('never gives events that do not connect the two watermarks, whatever it was told in whatever order', () => {
+  it('never returns events that do not connect the two watermarks, whatever was appended in whatever order', () => {
     const branch = (after: readonly LogEntry[], name: string) => [
       ...after,
       ...entries([`${name}1`, `${name}2`, `${name}3`], after.at(-1) ?? START),
@@ -100,7 +100,7 @@ describe('the event log', () => {
     )
   })
 
-  it('forgets the sessions that were used longest ago when it is full', () => {
+  it('forgets the least recently used sessions when it is full', () => {
     const ofSession = (n: number) => ({ sessionId: `s${n}`, epoch: 'e' })
     const hundred = entries(Array.from({ length: 10 }, () => 'x'.repeat(80)))
     const bytes = hundred.reduce((sum, entry) => sum + entry.json.length, 0)
@@ -114,7 +114,7 @@ describe('the event log', () => {
     expect(holds(4)).toBe(true)
   })
 
-  it('holds no more than its bytes, also when sessions grow by one event at a time', () => {
+  it('holds no more than its limit in bytes, even if sessions grow by one event at a time', () => {
     const ofSession = (n: number) => ({ sessionId: `s${n}`, epoch: 'e' })
     const long = entries(Array.from({ length: 50 }, () => 'x'.repeat(100)))
     const bytes = long.reduce((sum, entry) => sum + entry.json.length, 0)

@@ -23,7 +23,7 @@ const work = defineTool({
 })
 const agent = defineAgent({ name: 'a', instructions: '', model: scripted(() => 'done'), tools: [work] })
 
-/** What an orchestrator orders to have the tool run. */
+/** An orchestrator's order to run the tool. */
 function orderOfWork(call: string): JobOrder {
   const resolution = { tool: 'work', index: 0, effect: 'external', key: 'k', schemaDigest: agent.tools.get('work')?.schemaDigest }
   const known = order(call, { once: true })
@@ -49,7 +49,7 @@ function orchestrator(executor: { connect(channel: Channel<ToExecutor, FromExecu
 
 const anExecutor = () => startExecutor({ id: 4, agents: [agent], services: {}, logger: LOG, ownProcess: true })
 
-/** An executor with one job, whose body was entered by leave of the first orchestrator. */
+/** An executor with one job, whose body was entered with the permission of the first orchestrator. */
 async function atWork(job: string) {
   const executor = anExecutor()
   const first = orchestrator(executor)
@@ -63,7 +63,7 @@ async function atWork(job: string) {
 }
 
 describe('an executor', () => {
-  it('accepts a job, enters an external body only by leave, and answers', async () => {
+  it('accepts a job, enters an external body only with permission, and answers', async () => {
     const { first, body } = await atWork('j1')
     body.finish('worked')
     await first.hears('done')
@@ -82,7 +82,7 @@ describe('an executor', () => {
     expect(bodies).toHaveLength(entered)
   })
 
-  it('carries out a job once, however often it is given', async () => {
+  it('carries out a job once, however often it receives it', async () => {
     const { first } = await atWork('j3')
     const entered = bodies.length
     first.say({ type: 'job', job: 'j3', order: orderOfWork('j3') })
@@ -90,7 +90,7 @@ describe('an executor', () => {
     expect([first.of('accepted').length, bodies.length]).toEqual([1, entered])
   })
 
-  it('aborts the body that is to stop', async () => {
+  it('aborts a body that has to stop', async () => {
     const { first, body } = await atWork('j4')
     first.say({ type: 'stop', job: 'j4', why: 'cancelled' })
     await expect.poll(() => body.signal.aborted).toBe(true)
@@ -98,7 +98,7 @@ describe('an executor', () => {
 })
 
 describe('an executor whose orchestrator has died', () => {
-  it('works on, tells the next one what it holds and since when, and answers there', async () => {
+  it('keeps working, tells the next one what it holds and since when, and answers there', async () => {
     const { executor, first, body } = await atWork('k1')
     first.die()
     const second = orchestrator(executor)
@@ -113,7 +113,7 @@ describe('an executor whose orchestrator has died', () => {
     expect(first.of('done')).toEqual([])
   })
 
-  it('brings along what it answered just before: whether that reached the server, nobody knows', async () => {
+  it('brings along what it answered just before, which may not have reached the server', async () => {
     const { executor, first, body } = await atWork('k2')
     body.finish('worked')
     await first.hears('done')
@@ -123,7 +123,7 @@ describe('an executor whose orchestrator has died', () => {
     expect(second.of('hello')[0]?.holding).toMatchObject([{ job: 'k2', outcome: { kind: 'answered', result: { value: 'worked' } } }])
   })
 
-  it('brings along for long what an external body answered, and anything answered just before, however long nobody is there', async () => {
+  it('brings along the answers of external bodies for long, and recent ones even if it waits long for an orchestrator', async () => {
     vi.useFakeTimers()
     try {
       const executor = anExecutor()
@@ -153,7 +153,7 @@ describe('an executor whose orchestrator has died', () => {
     }
   })
 
-  it('asks the next one again what was not answered, after its hello', async () => {
+  it('repeats unanswered requests to the next one, after its hello', async () => {
     const executor = anExecutor()
     const first = orchestrator(executor)
     first.say({ type: 'job', job: 'k3', order: orderOfWork('k3') })
@@ -162,7 +162,7 @@ describe('an executor whose orchestrator has died', () => {
     const second = orchestrator(executor)
     await second.hears('request')
     expect(second.kinds().slice(0, 2)).toEqual(['hello', 'request'])
-    // It may have been recorded as begun: nobody knows.
+    // It may have been recorded as begun.
     expect(second.of('hello')[0]?.holding).toMatchObject([{ job: 'k3', begun: true }])
     const [asked] = second.of('request')
     expect(asked?.ask).toEqual({ ask: 'begin', job: 'k3' })

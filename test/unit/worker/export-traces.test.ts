@@ -1,4 +1,4 @@
-// The exporter of traces: what it does while the collector is slow, refuses, or is away, and with events of which nothing can be made.
+// The exporter of traces: what it does while the collector is slow, refuses, or is away, and with events that cannot become spans.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { SessionEvent } from '../../../src/session/events.ts'
 import type { Key } from '../../../src/store/rows.ts'
@@ -22,7 +22,7 @@ function runOf(sessionId: string): SessionEvent[] {
   return bodies.map((body, at) => ({ v: 1, seq: at + 1, at: 1_000 + at, ...body }) as unknown as SessionEvent)
 }
 
-/** A deployment with these sessions in its feed, one a page, and a collector that does what `send` does. */
+/** A deployment with these sessions in its feed, one per page, and a collector that does what `send` does. */
 function deployed(sessions: readonly SessionEvent[][], send: (spans: readonly Span[]) => Promise<void>) {
   const lease = { holder: '', until: 0, place: BEGINNING }
   const sent: Span[] = []
@@ -84,7 +84,7 @@ beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
 describe('the exporter', () => {
-  it('keeps its lease while a slow collector is waited for, so that no other one begins with the same spans', async () => {
+  it('keeps its lease while it waits for a slow collector, so no other exporter begins with the same spans', async () => {
     const { start, sent, count } = deployed([runOf('s0'), runOf('s1')], () => after(25_000))
     const ends = [start('a'), start('b')]
     await vi.advanceTimersByTimeAsync(60_000)
@@ -111,7 +111,7 @@ describe('the exporter', () => {
     await Promise.all([end(), vi.advanceTimersByTimeAsync(5_000)])
   })
 
-  it('leaves out what cannot be encoded', async () => {
+  it('leaves out spans that cannot be encoded', async () => {
     const { start, sent } = deployed([runOf('s0'), runOf('s1')], async (spans) => {
       if (spans.some(({ attributes }) => attributes['session.id'] === 's0')) throw new UnsendableSpans('no')
     })
@@ -121,7 +121,7 @@ describe('the exporter', () => {
     await Promise.all([end(), vi.advanceTimersByTimeAsync(5_000)])
   })
 
-  it('continues with the other sessions after events of which no spans can be made', async () => {
+  it('continues with the other sessions after events that cannot become spans', async () => {
     const [started, received, run, turn, , completed] = runOf('s0')
     const broken = { v: 1, seq: 5, at: 5, type: 'model_completed', run: 1, turn: 1, attempt: 1, usage: null, content: null }
     const { start, sent, warnings } = deployed(
@@ -162,7 +162,7 @@ describe('the exporter', () => {
     expect(hanging.lease.until).toBeLessThanOrEqual(Date.now())
   })
 
-  it('looks at a feed without news every few seconds', async () => {
+  it('polls a feed without news every few seconds', async () => {
     const { start, count } = deployed([], async () => undefined)
     const end = start('a')
     await vi.advanceTimersByTimeAsync(60_000)

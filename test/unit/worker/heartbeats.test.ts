@@ -1,4 +1,4 @@
-// Heartbeats: each attempt's go out in time whatever became of the one before, and what the server says is told once.
+// Heartbeats: each attempt's go out on time whatever happened to the one before, and what the server says is reported once.
 import type { Payload } from '@temporalio/common'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { type FromSender, type HeartbeatAnswer, heartbeatSender, type ToSender } from '../../../src/worker/orchestrator/heartbeats.ts'
@@ -7,7 +7,7 @@ import { type FromSender, type HeartbeatAnswer, heartbeatSender, type ToSender }
 const details = (text: string): Payload[] => [{ data: new TextEncoder().encode(text) }]
 const textOf = ([payload]: Payload[]): string => new TextDecoder().decode(payload?.data ?? undefined)
 
-/** A heartbeat that was sent; the test says what becomes of it. */
+/** A heartbeat that was sent; the test decides what happens to it. */
 interface Sent {
   says: string
   answered(answer?: HeartbeatAnswer): void
@@ -41,14 +41,14 @@ beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
 describe('heartbeats of an attempt', () => {
-  it('follow one another in time, even while earlier ones hang', async () => {
+  it('follow one another on time, even while earlier ones hang', async () => {
     const { tell, says } = sending()
     await tell(start('first'))
     await vi.advanceTimersByTimeAsync(9_000)
     expect(says()).toEqual(['first', 'first', 'first'])
   })
 
-  it('carry what was noted last, at most once a second for what changed', async () => {
+  it('carry the latest note, and go out at most once a second for changes', async () => {
     const { tell, says } = sending()
     await tell({ ...start('0'), everyMs: 60_000 } as ToSender)
     for (let n = 1; n <= 25; n++) {
@@ -59,7 +59,7 @@ describe('heartbeats of an attempt', () => {
     expect(says()).toEqual(['1', '10', '20', '25'])
   })
 
-  it('end with it: none is sent afterwards, and what an old one is answered with is not told', async () => {
+  it('end with it: none is sent afterwards, and the answer to an old one is not reported', async () => {
     const { sent, posted, tell } = sending()
     await tell(start('a'))
     await vi.advanceTimersByTimeAsync(3_000)
@@ -72,7 +72,7 @@ describe('heartbeats of an attempt', () => {
 })
 
 describe('what the server answers', () => {
-  it.each(['cancelled', 'lost'] as const)('as %s is told once, though every heartbeat hears it', async (why) => {
+  it.each(['cancelled', 'lost'] as const)('as %s is reported once, even though every heartbeat receives it', async (why) => {
     const { sent, posted, tell } = sending()
     await tell(start('a'))
     await vi.advanceTimersByTimeAsync(9_000)
@@ -81,7 +81,7 @@ describe('what the server answers', () => {
     expect(posted).toEqual([{ type: 'stop', id: 1, why }])
   })
 
-  it('is brought to whoever asked, after the word that the attempt is to stop', async () => {
+  it('is passed to the request that asked for it, after the notice that the attempt has to stop', async () => {
     const { sent, posted, tell } = sending()
     await tell(start('a'))
     await tell({ type: 'tell', id: 1, request: 5 })
@@ -93,13 +93,13 @@ describe('what the server answers', () => {
     ])
   })
 
-  it('of an attempt that has no heartbeats is that it is lost', async () => {
+  it('about an attempt that has no heartbeats counts as lost', async () => {
     const { posted, tell } = sending()
     await tell({ type: 'tell', id: 1, request: 5 })
     expect(posted).toEqual([{ type: 'told', request: 5, answer: 'lost' }])
   })
 
-  it('is not made up when the server cannot be reached', async () => {
+  it('is not made up if the server cannot be reached', async () => {
     const { sent, posted, tell } = sending()
     await tell(start('a'))
     await tell({ type: 'tell', id: 1, request: 5 })
@@ -137,7 +137,7 @@ describe('the heartbeat that lets an external body be entered', () => {
     expect(says()).toEqual(['not begun'])
   })
 
-  it('is not overtaken by a regular one that is sent while it waits: that says begun, too', async () => {
+  it('is not overtaken by a regular one that is sent while it waits: that one says begun, too', async () => {
     const { sent, posted, tell, says } = sending()
     await tell(start('not begun'))
     await vi.advanceTimersByTimeAsync(3_000)
@@ -151,7 +151,7 @@ describe('the heartbeat that lets an external body be entered', () => {
     expect(posted).toEqual([{ type: 'told', request: 7, answer: 'mine' }])
   })
 
-  it('is held up by no heartbeat of another attempt', async () => {
+  it('is not held up by heartbeats of another attempt', async () => {
     const { posted, sent, tell } = sending()
     await tell({ ...start('other'), id: 2 } as ToSender)
     await vi.advanceTimersByTimeAsync(3_000)
@@ -166,7 +166,7 @@ describe('the heartbeat that lets an external body be entered', () => {
 describe('the heartbeat that records what is set aside', () => {
   const reserve: ToSender = { type: 'tell', id: 1, request: 8, details: details('set aside'), last: true }
 
-  it('is sent after all earlier ones have ended, well or not, so that none of them replaces its details', async () => {
+  it('is sent after all earlier ones have ended, successfully or not, so none of them replaces its details', async () => {
     const { sent, posted, tell, says } = sending()
     await tell(start('before'))
     await vi.advanceTimersByTimeAsync(6_000)
@@ -182,7 +182,7 @@ describe('the heartbeat that records what is set aside', () => {
     expect(posted).toEqual([{ type: 'told', request: 8, answer: 'mine' }])
   })
 
-  it('has its details in those that go out meanwhile', async () => {
+  it('also has its details in those that go out meanwhile', async () => {
     const { tell, says } = sending()
     await tell(start('before'))
     await vi.advanceTimersByTimeAsync(3_000)

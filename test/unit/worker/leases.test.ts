@@ -25,7 +25,7 @@ function reportIn(details: Payload[] | undefined): AttemptReport | undefined {
   return details && (JSON.parse(new TextDecoder().decode(details[0]?.data ?? undefined)) as AttemptReport)
 }
 
-/** Leases whose sending half a test plays; messages with their details decoded. */
+/** Leases whose sending half a test plays. `story` has the messages with their details decoded. */
 function leasesWith({ encode = async (report) => encoded(report) }: { encode?: (report: AttemptReport) => Promise<Payload[]> } = {}) {
   const posted: ToSender[] = []
   const watched = new Map<string, () => void>()
@@ -40,12 +40,12 @@ function leasesWith({ encode = async (report) => encoded(report) }: { encode?: (
   return {
     leases,
     posted,
-    /** The sessions whose stops other orchestrators tell of. */
+    /** The sessions whose stops other orchestrators announce. */
     watched,
-    /** Kinds of messages, with what their details say. */
+    /** The kinds of messages, with what their details say. */
     story: () => posted.map((message) => [message.type, 'details' in message ? reportIn(message.details) : undefined] as const),
     answer: (message: FromSender) => leases.receive(message),
-    /** The last asking's number. */
+    /** The number of the last request. */
     asked: () => posted.findLast((message) => message.type === 'tell')?.request ?? 0,
   }
 }
@@ -55,7 +55,7 @@ const turns = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 
 afterEach(() => void vi.useRealTimers())
 
 describe('a lease', () => {
-  it('has heartbeats sent from the moment it was taken until it is released, with chances to spare', async () => {
+  it('has heartbeats from the moment it is taken until it is released, several per timeout', async () => {
     const { leases, posted } = leasesWith()
     const lease = leases.take(TICKET, () => undefined)
     await turns()
@@ -66,7 +66,7 @@ describe('a lease', () => {
     ])
   })
 
-  it('that is released before its report was encoded has none', async () => {
+  it('that is released before its report is encoded has no heartbeats', async () => {
     const { leases, posted } = leasesWith({ encode: (report) => turns().then(() => encoded(report)) })
     leases.take(TICKET, () => undefined).release()
     await turns()
@@ -87,12 +87,12 @@ describe('a lease', () => {
     expect(posted).toEqual([])
     isAway = false
     await vi.advanceTimersByTimeAsync(500)
-    // That its body was nearly entered stays said.
+    // The report still says begun, though its body was only nearly entered.
     expect(story()).toEqual([['start', { ...REPORT, begun: true }]])
     lease.release()
   })
 
-  it('tells once that the attempt is to stop, and not after its release', async () => {
+  it('reports once that the attempt has to stop, and not after its release', async () => {
     const { leases, answer } = leasesWith()
     const told: string[] = []
     leases.take(TICKET, (why) => told.push(why))
@@ -103,7 +103,7 @@ describe('a lease', () => {
     expect(told).toEqual(['cancelled'])
   })
 
-  it('encodes its reports one after another, so that none overtakes a newer one', async () => {
+  it('encodes its reports one after another, so none overtakes a newer one', async () => {
     const waits = [30, 1]
     const encode = async (report: AttemptReport): Promise<Payload[]> => {
       await new Promise((resolve) => setTimeout(resolve, waits.shift() ?? 0))
@@ -123,7 +123,7 @@ describe('a lease', () => {
     expect(lease.report).toEqual({ ...REPORT, begun: true, failed })
   })
 
-  it('asks whether the attempt is still its own after what was reported before: the answer covers that', async () => {
+  it('asks whether the attempt is still its own after it has sent earlier reports, so the answer covers them', async () => {
     const { leases, story } = leasesWith({ encode: (report) => turns().then(() => encoded(report)) })
     const lease = leases.take(TICKET, () => undefined)
     lease.progress('half')
@@ -131,7 +131,7 @@ describe('a lease', () => {
     await expect.poll(story).toContainEqual(['tell', { ...REPORT, progress: 'half' }])
   })
 
-  it('encodes progress that is reported a thousand times in a moment a few times, the newest last', async () => {
+  it('encodes progress only a few times if it is reported a thousand times in a moment, the newest last', async () => {
     let encodings = 0
     const encode = async (report: AttemptReport): Promise<Payload[]> => {
       encodings += 1
@@ -163,7 +163,7 @@ describe('a lease whose session was asked to stop', () => {
     expect(tells(all.posted)).toEqual([1, 1, 1])
   })
 
-  it('does not ask more often if it is told on both ways', async () => {
+  it('does not ask more often if it is notified both ways', async () => {
     vi.useFakeTimers()
     const { leases, watched, posted } = leasesWith()
     leases.take(TICKET, () => undefined)
@@ -177,7 +177,7 @@ describe('a lease whose session was asked to stop', () => {
     expect(tells(posted)).toHaveLength(6)
   })
 
-  it('no longer asks, nor is it told, once the server has answered or it was released', async () => {
+  it('no longer asks or is notified once the server has answered or the lease was released', async () => {
     vi.useFakeTimers()
     const { leases, watched, posted, answer } = leasesWith()
     leases.take(TICKET, () => undefined)
@@ -196,7 +196,7 @@ describe('what a lease asks', () => {
   it.each([
     ['an external body', true as const, { alone: true }],
     ['any other', undefined, {}],
-  ])('before %s is entered: that the server records it', async (_, once, more) => {
+  ])('before %s is entered is that the server records it', async (_, once, more) => {
     const { leases, posted, answer, asked, story } = leasesWith()
     const lease = leases.take({ ...TICKET, ...(once && { once }) }, () => undefined)
     const begun = lease.begin()
@@ -207,7 +207,7 @@ describe('what a lease asks', () => {
     await begun
   })
 
-  it('before a request under a budget is sent: that the server records what is set aside, which stays in every later heartbeat', async () => {
+  it('before a request under a budget is that the server records what is set aside, which stays in every later heartbeat', async () => {
     const { leases, posted, answer, asked } = leasesWith()
     const lease = leases.take(TICKET, () => undefined)
     const reserved = { inputTokens: 1, outputTokens: 2, inputUsd: 0.1, outputUsd: 0.2 }
@@ -219,7 +219,7 @@ describe('what a lease asks', () => {
     expect(lease.report.reserved).toEqual(reserved)
   })
 
-  it('a body is not entered for an attempt that is lost, nor while the server cannot be reached', async () => {
+  it('decides whether a body is entered: not if the attempt is lost, nor while the server cannot be reached', async () => {
     const { leases, answer, asked } = leasesWith()
     const lease = leases.take(TICKET, () => undefined)
     const first = lease.begin()
@@ -232,7 +232,7 @@ describe('what a lease asks', () => {
     await expect(second).rejects.toMatchObject({ code: 'heartbeat_failed', message: expect.stringContaining('away') })
   })
 
-  it('whether the attempt is still the live one: not if it is lost, nor if nobody can say', async () => {
+  it('is whether the attempt is still the live one: not if it is lost, nor if the server cannot be reached', async () => {
     const { leases, answer, asked } = leasesWith()
     const lease = leases.take(TICKET, () => undefined)
     for (const [said, is] of [
@@ -248,14 +248,14 @@ describe('what a lease asks', () => {
     }
   })
 
-  it('whether it is the live one only once its heartbeats have started, however slow the codec is', async () => {
+  it('about the live attempt is sent only once its heartbeats have started, however slow the codec is', async () => {
     const { leases, story } = leasesWith({ encode: (report) => turns().then(() => encoded(report)) })
     void leases.take(TICKET, () => undefined).stillMine()
     await expect.poll(() => story().map(([type]) => type)).toEqual(['start', 'tell'])
   })
 })
 
-/** Answers that take so long each, on a clock of their own; the last one says so of all that follow. */
+/** Answers that take these times, on a clock of their own; the last time applies to all that follow. */
 function answersTaking(...durations: number[]) {
   let now = 0
   let asks = 0
@@ -277,7 +277,7 @@ describe('the body of an external call', () => {
     expect(server.asked()).toBe(1)
   })
 
-  it('is confirmed anew when the answer was long under way, as after a pause of the process', async () => {
+  it('is confirmed again if the answer took long, as after a pause of the process', async () => {
     const server = answersTaking(60_000, 5)
     await confirmedJustNow(server.ask, server.now)
     expect(server.asked()).toBe(2)
@@ -289,7 +289,7 @@ describe('the body of an external call', () => {
     await expect(confirmedJustNow(ask, server.now)).rejects.toMatchObject({ code: 'attempt_lost' })
   })
 
-  it('is not entered while no answer comes in time', async () => {
+  it('is not entered if no answer comes in time', async () => {
     const server = answersTaking(4_000)
     await expect(confirmedJustNow(server.ask, server.now)).rejects.toMatchObject({ code: 'attempt_lost' })
     expect(server.asked()).toBe(5)

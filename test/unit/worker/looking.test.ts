@@ -1,11 +1,11 @@
-// Looks at other processes: one that comes late says that this process stood still.
+// Looks at other processes: a late one means that this process was frozen.
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { startLooking } from '../../../src/worker/looking.ts'
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
-/** Looks every second, and what they were. */
+/** Looks every second, and what each was. */
 function looks() {
   const seen: string[] = []
   const end = startLooking({
@@ -16,7 +16,7 @@ function looks() {
   return { seen, end }
 }
 
-it('come at their interval, until they are ended', () => {
+it('come at their interval until they are ended', () => {
   const { seen, end } = looks()
   vi.advanceTimersByTime(2_000)
   end()
@@ -24,7 +24,7 @@ it('come at their interval, until they are ended', () => {
   expect(seen).toEqual(['look', 'look'])
 })
 
-it('judge nobody after the process was paused or the machine asleep, and say for how long', () => {
+it('judge no process after this one was paused or the machine was asleep, and say for how long', () => {
   const { seen, end } = looks()
   vi.advanceTimersByTime(1_000)
   vi.setSystemTime(Date.now() + 60_000)
@@ -33,7 +33,7 @@ it('judge nobody after the process was paused or the machine asleep, and say for
   expect(seen).toEqual(['look', 'stood still for 60000 ms', 'look'])
 })
 
-it('that are somewhat late are looks', () => {
+it('that are somewhat late still count', () => {
   const { seen, end } = looks()
   vi.setSystemTime(Date.now() + 2_000)
   vi.advanceTimersByTime(1_000)

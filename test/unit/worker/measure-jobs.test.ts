@@ -23,8 +23,8 @@ function called(call: string, { attempt = 1, once }: { attempt?: number; once?: 
   return { ...made, input: { ...made.input, ...input } }
 }
 
-describe('of a job', () => {
-  it('the time in its body is measured, and how it ended', async () => {
+describe('a job', () => {
+  it('has the time in its body measured, and how it ended', async () => {
     const { pool, executor, found } = measuredCrew()
     const one = await executor(1)
     void pool.dispatch(called('a'))
@@ -39,7 +39,7 @@ describe('of a job', () => {
     ])
   })
 
-  it('whose executor dies, the death is counted, and the time until another executor runs the call', async () => {
+  it('whose executor dies has the death counted, and the time until another executor runs the call', async () => {
     const { pool, executor, found } = measuredCrew()
     const one = await executor(1)
     void pool.dispatch(called('a', { once: true })).catch(() => undefined)
@@ -56,7 +56,7 @@ describe('of a job', () => {
     ])
   })
 
-  it('that asks a model, the request is measured, and its first piece if it streams', async () => {
+  it('that asks a model has the request measured, and its first piece if it streams', async () => {
     const { pool, executor, found } = measuredCrew()
     const one = await executor(1)
     void pool.dispatch({ ...called('a'), kind: 'callModel' })
@@ -71,7 +71,7 @@ describe('of a job', () => {
   })
 })
 
-it('an executor that was to end and had no jobs has not died', async () => {
+it('an executor that was told to end and had no jobs does not count as dead', async () => {
   const { pool, executor, found } = measuredCrew()
   const one = await executor(1)
   pool.retire(1)

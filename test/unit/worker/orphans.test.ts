@@ -1,4 +1,4 @@
-// What a new orchestrator takes for never given to an executor: of anything else, somebody knows more.
+// Which attempts a new orchestrator treats as never given to an executor: those about which no other process knows more.
 import { hostname } from 'node:os'
 import { defaultPayloadConverter } from '@temporalio/common'
 import { ActivityNotFoundError, type Client } from '@temporalio/client'
@@ -14,7 +14,7 @@ const heartbeat = (more: { executor?: string }) => ({
   payloads: [defaultPayloadConverter.toPayload({ attempt: 3, begun: true, failed: [], worker: 'host:11', ...more })],
 })
 
-/** The failures that the activity is answered with, where orchestrator 11 is dead; `held`: an executor has the activity. */
+/** The failures that the activity is answered with if orchestrator 11 is dead. `held`: an executor has the activity. */
 async function answers(activity: object, { held = false, answer = () => {} } = {}) {
   const failures: { type?: string; nonRetryable?: boolean; details?: unknown[] | null }[] = []
   const client = {
@@ -32,11 +32,11 @@ async function answers(activity: object, { held = false, answer = () => {} } = {
 }
 
 describe('an attempt that a dead orchestrator was handed', () => {
-  it.each(['callModel', 'executeTool', 'verifyTool'])('is said not to have begun if nobody has it (%s)', async (name) => {
+  it.each(['callModel', 'executeTool', 'verifyTool'])('is reported as not begun if no executor has it (%s)', async (name) => {
     expect(await answers({ activityType: { name } })).toMatchObject([{ type: 'NotFoundError', nonRetryable: true }])
   })
 
-  it.each(['resolveTool', 'checkAnswer'])('is made again by Temporal if its sender waits for the answer (%s)', async (name) => {
+  it.each(['resolveTool', 'checkAnswer'])('is retried by Temporal if its sender waits for the answer (%s)', async (name) => {
     expect(await answers({ activityType: { name } })).toMatchObject([{ type: 'NotFoundError', nonRetryable: false }])
   })
 
@@ -58,14 +58,14 @@ describe('an attempt that a dead orchestrator was handed', () => {
     ['callModel', true],
     ['executeTool', true],
     ['checkAnswer', false],
-  ])('has died with its executor if a heartbeat names a dead one, whichever attempt it is (%s)', async (name, nonRetryable) => {
+  ])('died with its executor if a heartbeat names a dead one, whichever attempt it is (%s)', async (name, nonRetryable) => {
     const heartbeatDetails = heartbeat({ executor: DEAD })
     const [failure] = await answers({ activityType: { name }, attempt: 2, heartbeatDetails })
     expect(failure).toMatchObject({ type: 'WorkerDied', nonRetryable })
     expect(failure?.details).toMatchObject([{ attempt: 3, begun: true, worker: DEAD, cause: 'crash' }])
   })
 
-  it('may have been answered for meanwhile', async () => {
+  it('may have been answered meanwhile', async () => {
     const answer = (): never => {
       throw new ActivityNotFoundError('gone')
     }

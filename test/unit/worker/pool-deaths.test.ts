@@ -1,4 +1,4 @@
-// Executors that die, are killed or outlive their orchestrator, and what becomes of the jobs they had.
+// Executors that die, are killed or outlive their orchestrator, and what happens to the jobs that they had.
 import { CancelledFailure } from '@temporalio/common'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { Holding } from '../../../src/worker/protocol.ts'
@@ -10,7 +10,7 @@ afterEach(() => void vi.useRealTimers())
 const ofDeath = (error: unknown): unknown => (error as { details?: unknown[] }).details?.[0]
 
 describe('an executor that dies', () => {
-  it('before it accepted a job: another one gets the job, and no death is reported of it', async () => {
+  it('before it accepted a job loses the job to another executor, and no death is reported for it', async () => {
     const { pool, executor, story } = startCrew()
     const [one, two] = [await executor(1), await executor(2)]
     const seen = watched(pool.dispatch(order('a', { once: true })))
@@ -21,7 +21,7 @@ describe('an executor that dies', () => {
     expect(story).toContain('died 1 with a')
   })
 
-  it('with a job that it had accepted: the attempt ends at once as WorkerDied, with what was known of it', async () => {
+  it('with a job that it had accepted ends the attempt at once as WorkerDied, with what was known of it', async () => {
     const { pool, executor, leases } = startCrew()
     const one = await executor(1)
     const seen = watched(pool.dispatch(order('a', { once: true })))
@@ -44,7 +44,7 @@ describe('an executor that dies', () => {
     expect(leases.get('a')?.released).toBe(true)
   })
 
-  it('before it began an external body: the report says so', async () => {
+  it('before it began an external body has a report that says so', async () => {
     const { pool, executor } = startCrew()
     const one = await executor(1)
     const seen = watched(pool.dispatch(order('a', { once: true })))
@@ -60,7 +60,7 @@ describe('an executor that dies', () => {
     ['verifyTool', true],
     ['resolveTool', false],
     ['checkAnswer', false],
-  ] as const)('with a %s: whether the workflow decides (%s) or Temporal simply asks again', async (kind, nonRetryable) => {
+  ] as const)('with a job %s leaves the decision to the workflow (%s), or else Temporal simply retries', async (kind, nonRetryable) => {
     const { pool, executor } = startCrew()
     const one = await executor(1)
     const seen = watched(pool.dispatch(order('a', { kind })))
@@ -70,7 +70,7 @@ describe('an executor that dies', () => {
     expect(seen.error).toMatchObject({ type: 'WorkerDied', nonRetryable })
   })
 
-  it('after it answered: what it said last counts, whichever of its end and its words is heard first', async () => {
+  it('after it answered still has its answer counted, whether its end or the answer is noticed first', async () => {
     const { pool, executor } = startCrew()
     const one = await executor(1)
     const seen = watched(pool.dispatch(order('a')))
@@ -84,7 +84,7 @@ describe('an executor that dies', () => {
     expect([...pool.executors()]).toEqual([])
   })
 
-  it('is not dead before its parent has seen its end, though its line is closed', async () => {
+  it('is not dead until its parent has seen its end, even if its line is closed', async () => {
     const { pool, executor } = startCrew()
     const one = await executor(1)
     const seen = watched(pool.dispatch(order('a')))
@@ -98,7 +98,7 @@ describe('an executor that dies', () => {
     expect(seen.error).toMatchObject({ type: 'WorkerDied' })
   })
 
-  it('before its hello was read: it is gone with what it brought along', async () => {
+  it('before its hello was read counts as dead, with everything that it brought along', async () => {
     const { pool, executor, adopted, story } = startCrew()
     expect(pool.exited(1)).toBe(false)
     const one = await executor(1, { holding: [holding('a', { begun: true })] })
@@ -109,7 +109,7 @@ describe('an executor that dies', () => {
     expect(story.at(-1)).toBe('died 1 with a')
   })
 
-  it('five times in a row before it accepted a job: Temporal asks again, and nothing counts', async () => {
+  it('before it accepted a job, five times in a row, makes Temporal retry, and nothing counts', async () => {
     const { pool, executor } = startCrew()
     const seen = watched(pool.dispatch(order('a')))
     for (let id = 1; id <= 5; id++) await (await executor(id)).die()
@@ -118,7 +118,7 @@ describe('an executor that dies', () => {
 })
 
 describe('an executor whose line closes', () => {
-  it('and that lives on is killed, for another one takes its place', async () => {
+  it('but that keeps running is killed, because another one takes its place', async () => {
     const { executor, story } = startCrew()
     const one = await executor(1)
     await one.hangUp()
@@ -129,8 +129,8 @@ describe('an executor whose line closes', () => {
   })
 })
 
-describe('an executor with a body that outlives its time', () => {
-  /** One with an overdue external call, an external neighbour and one that may be repeated; another executor stands by. */
+describe('an executor with an overdue body', () => {
+  /** One with an overdue external call, an external neighbour and a call that may be repeated; another executor stands by. */
   async function overdue() {
     const crew = startCrew()
     const one = await crew.executor(1)
@@ -148,7 +148,7 @@ describe('an executor with a body that outlives its time', () => {
     return { ...crew, one, two, guilty, neighbour, read, neighbourJob, readJob }
   }
 
-  it('gets no new jobs; what may be repeated moves at once, and what may not is let finish before it is killed', async () => {
+  it('gets no new jobs; calls that may be repeated move at once, and the others may finish before it is killed', async () => {
     const { pool, one, two, story, read, neighbour, neighbourJob, readJob } = await overdue()
     expect(one.told(readJob)).toEqual(['job', 'stop: moved'])
     void pool.dispatch(order('new'))
@@ -162,7 +162,7 @@ describe('an executor with a body that outlives its time', () => {
     expect(story.at(-1)).toBe('kill 1 overdue')
   })
 
-  it('dies of it: the guilty call was overdue, and one that it took along was only its neighbour', async () => {
+  it('dies of it: the overdue call is blamed only if no other call was in progress', async () => {
     const { one, guilty, neighbour } = await overdue()
     await one.die()
     expect([ofDeath(guilty.error), ofDeath(neighbour.error)]).toMatchObject([{ cause: 'crash' }, { cause: 'crash' }])
@@ -172,7 +172,7 @@ describe('an executor with a body that outlives its time', () => {
     expect(ofDeath(again.guilty.error)).toMatchObject({ cause: 'overdue' })
   })
 
-  it('may be moving a job that is told to stop: it is not placed again, and may have begun', async () => {
+  it('may be moving a job that is told to stop: the job is not placed again, and may have begun', async () => {
     const { leases, pool, executor } = startCrew()
     const one = await executor(1)
     const seen = watched(pool.dispatch(order('put')))
@@ -190,7 +190,7 @@ describe('an executor with a body that outlives its time', () => {
 })
 
 describe('an executor with a stuck event loop', () => {
-  it('is killed once, and each of its calls was with it when it stood still', async () => {
+  it('is killed once, and each of its calls is reported as present when the loop was stuck', async () => {
     const { pool, executor, story } = startCrew()
     const one = await executor(1)
     const seen = watched(pool.dispatch(order('a')))
@@ -210,7 +210,7 @@ function holding(call: string, more: Partial<Holding> = {}): Holding {
 }
 
 describe('what an executor holds from an earlier orchestrator', () => {
-  it('is adopted, and answered for when it ends', async () => {
+  it('is adopted, and answered when it ends', async () => {
     const { executor, adopted, leases, story } = startCrew()
     const one = await executor(1, { holding: [holding('a', { begun: true, entered: { agoMs: 500, timeoutMs: 1_000 } })] })
     const seen = watched(adopted[0]?.running ?? Promise.resolve(undefined))
@@ -223,7 +223,7 @@ describe('what an executor holds from an earlier orchestrator', () => {
     expect(one.jobs()).toEqual([])
   })
 
-  it('is answered for at once if it has ended meanwhile', async () => {
+  it('is answered at once if it has ended meanwhile', async () => {
     const { executor, adopted } = startCrew()
     await executor(1, { holding: [holding('a', { outcome: answered('kept') })] })
     const seen = watched(adopted[0]?.running ?? Promise.resolve(undefined))
@@ -231,7 +231,7 @@ describe('what an executor holds from an earlier orchestrator', () => {
     expect(seen).toEqual({ outcome: { result: 'kept' } })
   })
 
-  it('is reported with how far it was if the executor dies then', async () => {
+  it('is reported with its progress if the executor dies then', async () => {
     const { executor, adopted } = startCrew()
     const one = await executor(1, { holding: [holding('a', { begun: true, progress: 7 })] })
     const seen = watched(adopted[0]?.running ?? Promise.resolve(undefined))
@@ -247,13 +247,13 @@ describe('what an executor holds from an earlier orchestrator', () => {
     })
   })
 
-  it('is told to the server at once, as the next orchestrator may be dead before its first regular heartbeat', async () => {
+  it('is reported to the server at once, because the next orchestrator may die before its first regular heartbeat', async () => {
     const { executor, leases } = startCrew()
     await executor(1, { holding: [holding('a', { begun: true }), holding('b', { outcome: answered('kept') })] })
     expect([leases.get('a')?.announced, leases.get('b')?.announced]).toEqual([1, 0])
   })
 
-  it('may begin later: it is still its own', async () => {
+  it('may begin later, because it still belongs to that executor', async () => {
     const { executor, leases } = startCrew()
     const one = await executor(1, { holding: [holding('a')] })
     expect(await one.ask({ ask: 'begin', job: 'job of a' })).toMatchObject({ type: 'answer', value: true })

@@ -1,4 +1,4 @@
-// Which executor gets a job, and what becomes of jobs that are answered, stopped or moved.
+// Which executor gets a job, and what happens to jobs that are answered, stopped or moved.
 import { CancelledFailure } from '@temporalio/common'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { Holding } from '../../../src/worker/protocol.ts'
@@ -22,7 +22,7 @@ describe('a job', () => {
     expect([first, second]).toEqual([{}, { outcome: { result: 'from two' } }])
   })
 
-  it('of a model call goes to the executor that has folded the session, though another one is less busy', async () => {
+  it('of a model call goes to the executor that has folded the session, even if another one is less busy', async () => {
     const { pool, executor } = startCrew({
       eventsFor({ views }, { ticket }) {
         views.set(`${ticket.sessionId}\ne`, { seq: 3, digest: 'd' })
@@ -59,7 +59,7 @@ describe('a job', () => {
     expect(['first', 'second'].map((call) => leases.get(call)?.announced)).toEqual([0, 1])
   })
 
-  it('that is to be tried again fails the activity with its delay, and its failed attempt is recorded before', async () => {
+  it('that has to be retried fails the activity with its delay, after its failed attempt was recorded', async () => {
     const { pool, executor, leases } = startCrew()
     const one = await executor(1)
     const seen = watched(pool.dispatch(order('a')))
@@ -101,7 +101,7 @@ describe('a job that its executor does not acknowledge', () => {
     await vi.advanceTimersByTimeAsync(UNACKNOWLEDGED_MS)
     const [job = ''] = frozen.jobs()
     expect(frozen.told(job)).toEqual(['job', 'stop: moved'])
-    // It wakes up and finds the job before the word that it is not its own any more.
+    // It wakes up and finds the job before the notice that the job is no longer its own.
     await frozen.accept(job)
     expect(await frozen.ask({ ask: 'begin', job })).toMatchObject({ type: 'refusal', code: 'attempt_lost' })
     expect(await frozen.ask({ ask: 'still_mine', job })).toMatchObject({ type: 'answer', value: false })
@@ -114,7 +114,7 @@ describe('a job that its executor does not acknowledge', () => {
     expect(leases.get('pay')?.begun).toBe(1)
   })
 
-  it('stays where it is while no other speaks, and is moved as soon as one does', async () => {
+  it('stays where it is while no executor responds, and is moved as soon as one does', async () => {
     const { pool, executor } = startCrew()
     const [frozen, other] = [await executor(1), await executor(2)]
     void pool.dispatch(order('a'))
@@ -127,7 +127,7 @@ describe('a job that its executor does not acknowledge', () => {
     expect([frozen.jobs().length, other.jobs().length]).toEqual([2, 1])
   })
 
-  it('does not get company: new jobs go to those that speak', async () => {
+  it('does not get company: new jobs go to executors that respond', async () => {
     const { pool, executor } = startCrew()
     const [frozen, other] = [await executor(1), await executor(2)]
     for (const call of ['a', 'b', 'c']) {
@@ -139,8 +139,8 @@ describe('a job that its executor does not acknowledge', () => {
   })
 })
 
-describe('a job that is to stop', () => {
-  it('is told so where it is, and ends as its executor says', async () => {
+describe('a job that has to stop', () => {
+  it('is notified where it is, and ends as its executor says', async () => {
     const { pool, executor, leases } = startCrew()
     const one = await executor(1)
     const seen = watched(pool.dispatch(order('a')))
@@ -155,7 +155,7 @@ describe('a job that is to stop', () => {
     expect(seen).toEqual({ outcome: { result: 'interrupted' } })
   })
 
-  it('ends as cancelled if its executor has not even accepted it, but not before that had a moment to say so', async () => {
+  it('ends as cancelled if its executor has not even accepted it, but only after that had a moment to do so', async () => {
     const { pool, executor, leases } = startCrew()
     const [one] = [await executor(1)]
     const frozen = watched(pool.dispatch(order('a')))
@@ -181,7 +181,7 @@ describe('a job that is to stop', () => {
 })
 
 describe('an executor whose code is replaced', () => {
-  it('gets no new jobs, finishes what it has, and is said to be drained then', async () => {
+  it('gets no new jobs, finishes what it has, and is then reported as drained', async () => {
     const { pool, executor, story } = startCrew()
     const [old, young] = [await executor(1), await executor(2)]
     const seen = watched(pool.dispatch(order('a')))
@@ -206,7 +206,7 @@ describe('an executor whose code is replaced', () => {
     expect(story).toEqual(['ready 1', 'drained 1'])
   })
 
-  it('and that connects only then, perhaps to another orchestrator, is drained once all has ended that it holds', async () => {
+  it('and that connects only then, perhaps to another orchestrator, is drained once everything it holds has ended', async () => {
     const { pool, executor, story, adopted } = startCrew()
     pool.retire(1)
     expect(story).toEqual([])

@@ -6,7 +6,7 @@ import { type Crew, order, type Played, settled, startCrew, watched } from './su
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
-/** Executors that are replaced when they die, as the parent does it. */
+/** Executors that are replaced when they die, as the parent does. */
 async function teamOf(size: number) {
   const crew = startCrew()
   const members = new Map<number, Played>()
@@ -33,7 +33,7 @@ async function teamOf(size: number) {
     runs,
     hire,
     placed,
-    /** Gives it to an executor, when its turn has come. */
+    /** Gives the call to an executor when its turn has come. */
     async give(call: string, session = call, tool?: string): Promise<number> {
       const times = placed(call)
       watched(crew.pool.dispatch(order(call, { session, ...defined({ tool }) })))
@@ -45,7 +45,7 @@ async function teamOf(size: number) {
       await members.get(id)?.die()
       members.delete(id)
     },
-    /** Its call ends so many executors, each of which is replaced. */
+    /** Its call kills this many executors, each of which is replaced. */
     async kill(session: string, times: number, tool?: string): Promise<void> {
       for (let death = 0; death < times; death++) {
         await this.die(await this.give(session, session, tool))
@@ -88,7 +88,7 @@ describe('a tool of a session that has killed two executors', () => {
     }
   })
 
-  it('waits for the successor of the executor that it has killed, and not for ever', async () => {
+  it('waits for the successor of the executor that it has killed, but not forever', async () => {
     const team = await withSuspect(2)
     await team.die(await team.give('bad'))
     const seen = await team.begin('bad', 'bad')
@@ -136,7 +136,7 @@ describe('a tool of a session that has killed two executors', () => {
     expect(begun).toEqual([0, 125, 250, 500, 1_000, 2_000, 4_000])
   })
 
-  it('does not wait for the end of such an interval before it has died as a suspect itself', async () => {
+  it('does not wait for the end of such an interval unless it has died as a suspect itself', async () => {
     const team = await withSuspect(3)
     await team.kill('bad', 5)
     await team.kill('beside', 2)
@@ -158,14 +158,14 @@ describe('a tool of a session that has killed two executors', () => {
     expect(more).toContain(again)
   })
 
-  it('runs at once if there is one executor', async () => {
+  it('runs at once if there is only one executor', async () => {
     const team = await withSuspect(1)
     expect(await team.give('a')).toBe(3)
     expect(await team.give('bad')).toBe(3)
   })
 })
 
-describe('a suspect that has waited for long', () => {
+describe('a suspect that has waited long', () => {
   it('joins the one that runs, and no other work', async () => {
     const team = await withSuspect(3)
     await team.kill('worse', 2)
@@ -214,11 +214,11 @@ describe('a tool that kills in one session after another', () => {
     const kept = await team.give('three', 'three', 'explode')
     expect(others).not.toContain(kept)
     expect(await team.give('d')).not.toBe(kept)
-    // Another tool of the same session is none.
+    // Another tool of the same session is not a suspect.
     expect(await team.give('e', 'three', 'harmless')).not.toBe(kept)
   })
 
-  it('is none in other sessions while one session was there each time', async () => {
+  it('is not a suspect in other sessions if one session was there each time', async () => {
     const team = await teamOf(1)
     for (const beside of ['one', 'two']) {
       await team.give('bad', 'bad', 'explode')
@@ -243,7 +243,7 @@ describe('a tool that kills in one session after another', () => {
 })
 
 describe('a call whose executor was killed by another one', () => {
-  it('is no suspect after one death', async () => {
+  it('is not a suspect after one death', async () => {
     const team = await teamOf(2)
     const [bad, innocent, third] = [await team.give('bad'), await team.give('x'), await team.give('innocent')]
     expect([bad, innocent]).toContain(third)

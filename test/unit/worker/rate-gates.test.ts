@@ -8,7 +8,7 @@ function gatesAt(random = () => 0.5) {
   return { clock, ...rateGates(() => clock.now, random) }
 }
 
-/** The times at which so many calls go through, each asking again when its time has come. */
+/** The times at which this many calls go through, each asking again when its time has come. */
 function passing(gates: ReturnType<typeof gatesAt>, calls: number): number[] {
   const waiting = new Map(Array.from({ length: calls }, (_, n) => [`call-${n}`, gates.placeOf('p', `call-${n}`) + gates.clock.now]))
   const passed: number[] = []
@@ -40,7 +40,7 @@ describe('a gate', () => {
     expect(gates.placeOf('other', 'a')).toBe(0)
   })
 
-  it('stays closed until the latest time that was asked for, whoever has heard of it', () => {
+  it('stays closed until the latest time that was asked for, whichever process learned of it', () => {
     const gates = gatesAt()
     gates.refused('p', 3_000)
     expect(gates.refused('p', 1_000)).toBe(false)
@@ -75,7 +75,7 @@ describe('a gate', () => {
     expect(gates.placeOf('p', 'z')).toBe(0)
   })
 
-  it('opens more slowly after a refusal of a call that it has let through, but no refusal of an earlier one counts', () => {
+  it('opens more slowly after a refusal of a call that it has let through, but refusals of earlier calls do not count', () => {
     const gates = gatesAt()
     gates.refused('p', 1_000)
     for (let n = 0; n < 50; n++) gates.refused('p', 1_000)

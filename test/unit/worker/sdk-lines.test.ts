@@ -1,4 +1,4 @@
-// The lines of Temporal's SDK: what becomes of them.
+// What happens to the log lines of Temporal's SDK.
 import type { LogEntry } from '@temporalio/worker'
 import { describe, expect, it } from 'vitest'
 import { StoreError } from '../../../src/store/errors.ts'
@@ -41,7 +41,7 @@ describe("a line of Temporal's SDK", () => {
     expect(sdkLine(entry('WARN', message, meta), nobody)).toMatchObject({ level: 'warn', mayBeOutage: true })
   })
 
-  it('that says what pawl says itself is for debugging, or left out', () => {
+  it('that repeats what pawl says itself is for debugging, or left out', () => {
     const failed = (activityType: string, error: Error) =>
       sdkLine(entry('WARN', 'Activity failed', { workflowId: 'pawl:s1', activityType, error }), nobody)
     expect(failed('callModel', new Error('busy'))).toMatchObject({ level: 'debug', fields: { session: 's1', activityType: 'callModel' } })

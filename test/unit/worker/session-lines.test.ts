@@ -4,7 +4,7 @@ import { NO_USAGE } from '../../../src/session/content.ts'
 import type { EventBody, EventOf, EventType, FailedAttempt, SessionEvent } from '../../../src/session/events.ts'
 import { type Known, sessionLine, type SessionLine } from '../../../src/worker/orchestrator/session-lines.ts'
 
-/** Contents and results: they belong to no line. */
+/** Contents and results, which belong in no line. */
 const TEXT = 'what was said'
 const AT = Date.UTC(2026, 10, 1)
 const USAGE = { ...NO_USAGE, input_tokens: 7, output_tokens: 5, cache_read_input_tokens: 3 }
@@ -346,7 +346,7 @@ describe('a line', () => {
     expect(lineOf({ type: 'model_attempt_failed', ...TURN, error })).toMatchObject({ level: 'error', message: 'model call attempt failed' })
   })
 
-  it('of an approval says whether the arguments were changed, and of an expiry that nobody decided', () => {
+  it('of an approval says whether the arguments were changed, or whether the approval expired', () => {
     const decided = { type: 'approval_decided', ...CALL, digest: 'd' } satisfies Partial<EventOf<'approval_decided'>>
     expect(lineOf({ ...decided, approved: true, by: 'anna' })).toMatchObject({ level: 'info', message: 'tool call approved' })
     expect(lineOf({ ...decided, approved: true, input: { cents: 4 } }).fields).toMatchObject({ changed: true })
@@ -367,7 +367,7 @@ describe('a line', () => {
     expect(fields).toEqual({ session: 's', seq: 9, ...TURN, attempt: 1, event: 'opened', hook: 'hours' })
   })
 
-  it('has no arguments that are not JSON, because no name in them says what is secret', () => {
+  it('has no arguments that are not JSON, because no names in them show what is secret', () => {
     const [body] = LINES.tool_issued
     expect(lineOf({ ...body, input: '{"password": "hunter2"' }).fields).not.toHaveProperty('args')
   })

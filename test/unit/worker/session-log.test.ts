@@ -57,7 +57,7 @@ it('logs an event that a repeated task makes differently', () => {
   expect(lines.map(({ message }) => message)).toEqual(['run started', 'message received', 'run started'])
 })
 
-it('says what a run has cost, answers that were replayed included', () => {
+it('says what a run has cost, including answers that were replayed', () => {
   const { pass, cost, lines } = log()
   const entries = entriesOf([started, answer(1), answer(2), completed])
   pass(entries.slice(0, 2), { isReplaying: true })
@@ -66,7 +66,7 @@ it('says what a run has cost, answers that were replayed included', () => {
   expect(cost()).toBe(0.024)
 })
 
-it('says no cost of a run if an answer has no known price, or did not pass here', () => {
+it('does not say what a run has cost if an answer has no known price, or did not pass through this log', () => {
   const scripted = log()
   scripted.pass(entriesOf([started, answer(1), answer(2, 'scripted'), completed]))
   expect(scripted.cost()).toBeUndefined()

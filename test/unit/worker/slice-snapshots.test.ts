@@ -1,4 +1,4 @@
-// Snapshots of slices on their way to the store: they wait for their events, and are asked for where no job would bring them.
+// Snapshots of slices on their way to the store: they wait for their events, and are requested if no job would bring them.
 import { LRUCache } from 'lru-cache'
 import { describe, expect, it } from 'vitest'
 import type { LogEntry, Watermark } from '../../../src/session/events.ts'
@@ -79,7 +79,7 @@ describe('a stored checkpoint', () => {
     expect(its.sent).toEqual([{ type: 'checkpoint', target: { ...target, watermark: { seq: 7, digest: 'd7' } } }])
   })
 
-  it('is one only by its type: a text that names it is none', () => {
+  it('is recognised only by its type, not by a text that names it', () => {
     const its = executor(true, ['s\ne'])
     const { stored } = storing([its.executor])
     stored(target, [{ ...entry(6, 'emitted'), json: JSON.stringify({ type: 'emitted', name: 'checkpoint_made' }) }])

@@ -1,4 +1,4 @@
-// What of telemetry is on, by a worker's option and the variables of OpenTelemetry.
+// Which telemetry is on, given a worker's option and the variables of OpenTelemetry.
 import { describe, expect, it } from 'vitest'
 import { isSampled } from '../../../src/telemetry/sampling.ts'
 import { telemetrySettings } from '../../../src/worker/telemetry-settings.ts'
@@ -30,7 +30,7 @@ describe('telemetry', () => {
     expect(telemetrySettings(undefined, ENDPOINT)).toEqual({ traces: { ...traces, isImplied }, metrics: { otlp, isImplied }, resource })
   })
 
-  it('serves metrics to Prometheus at the port that the option or the variables name, to this machine unless told otherwise', () => {
+  it('serves metrics to Prometheus at the port that the option or the variables name, on this machine only unless told otherwise', () => {
     const byVariable = { OTEL_METRICS_EXPORTER: 'prometheus, otlp', OTEL_EXPORTER_PROMETHEUS_PORT: '9999' }
     expect(telemetrySettings(undefined, byVariable)?.metrics).toEqual({ otlp, prometheus: { host: '127.0.0.1', port: 9_999 } })
     expect(telemetrySettings({ prometheus: {} }, {})).toEqual({ metrics: { prometheus: { host: '127.0.0.1', port: 9_464 } }, resource })
@@ -54,14 +54,14 @@ describe('telemetry', () => {
     expect(() => telemetrySettings({ prometheus: {} }, { [name]: value })).toThrowError(new RegExp(`${name}.*${says}`))
   })
 
-  it('is off where that is said, whatever else is set', () => {
+  it('is off if it is switched off, whatever else is set', () => {
     expect(telemetrySettings(false, ENDPOINT)).toBeUndefined()
     expect(telemetrySettings({}, { ...ENDPOINT, OTEL_SDK_DISABLED: 'true' })).toBeUndefined()
     expect(telemetrySettings({}, { ...ENDPOINT, OTEL_TRACES_EXPORTER: 'none', OTEL_METRICS_EXPORTER: 'none' })).toBeUndefined()
     expect(telemetrySettings({}, { ...ENDPOINT, OTEL_TRACES_EXPORTER: 'none' })?.traces).toBeUndefined()
   })
 
-  it('has the attributes of the resource, and of those no other service name than OTEL_SERVICE_NAME', () => {
+  it('has the attributes of the resource, among which OTEL_SERVICE_NAME overrides any other service name', () => {
     const OTEL_RESOURCE_ATTRIBUTES = 'deployment.environment.name=live, service.name=other,team=a%20b,=x,bad'
     expect(telemetrySettings({}, { OTEL_RESOURCE_ATTRIBUTES, OTEL_SERVICE_NAME: 'desk' })?.resource).toEqual({
       'service.name': 'desk',
@@ -70,13 +70,13 @@ describe('telemetry', () => {
     })
   })
 
-  it('has contents by the variable, unless the option says otherwise', () => {
+  it('has contents if the variable says so, unless the option says otherwise', () => {
     const env = { OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT: 'True' }
     expect(telemetrySettings({}, env)?.traces?.contents).toBe(true)
     expect(telemetrySettings({ contents: false }, env)?.traces?.contents).toBe(false)
   })
 
-  it('exports the share that the sampler says', () => {
+  it('exports the share that the sampler sets', () => {
     const share = (sampler: string, arg?: string) =>
       telemetrySettings({}, { OTEL_TRACES_SAMPLER: sampler, ...(arg && { OTEL_TRACES_SAMPLER_ARG: arg }) })?.traces?.share
     expect(share('always_off')).toBe(0)

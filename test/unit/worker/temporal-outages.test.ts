@@ -1,4 +1,4 @@
-// An outage of Temporal is two lines, however many calls fail meanwhile.
+// An outage of Temporal is logged in two lines, however many calls fail meanwhile.
 import { expect, it } from 'vitest'
 import { watchTemporal } from '../../../src/worker/orchestrator/temporal-outages.ts'
 import { recorder } from '../../support/recorder.ts'

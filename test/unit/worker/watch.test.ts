@@ -1,4 +1,4 @@
-// The watch over executors: which ones are ended, for what, and that nobody is ended for a pause of the watch's own.
+// The watch over executors: which ones are ended and why, and that none is ended because the watch itself was paused.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { startWatch } from '../../../src/worker/orchestrator/watch.ts'
 import { type Crew, order, type Played, settled, startCrew } from './support/crew.ts'
@@ -31,7 +31,7 @@ async function entered({
     crew,
     one,
     job,
-    /** Time passes while its event loop turns. */
+    /** Time passes while its event loop runs. */
     async passes(ms) {
       for (let passed = 0; passed < ms; passed += 1_000) {
         await vi.advanceTimersByTimeAsync(1_000)
@@ -44,7 +44,7 @@ async function entered({
 const kills = ({ story }: Crew): string[] => story.filter((line) => line.startsWith('kill'))
 
 describe('an executor', () => {
-  it('whose event loop stands still longer than it may is killed', async () => {
+  it('whose event loop is stuck for longer than it may be is killed', async () => {
     const { crew } = await entered()
     await vi.advanceTimersByTimeAsync(STUCK_MS)
     expect(kills(crew)).toEqual([])
@@ -52,7 +52,7 @@ describe('an executor', () => {
     expect(kills(crew)).toEqual(['kill 1 stuck_loop'])
   })
 
-  it('with an external body that outlives its time is ended after a grace', async () => {
+  it('with an external body that exceeds its timeout is ended after a grace period', async () => {
     const { crew, passes } = await entered({ once: true })
     await passes(TIMEOUT_MS + 4_000)
     expect(kills(crew)).toEqual([])
@@ -60,20 +60,20 @@ describe('an executor', () => {
     expect(kills(crew)).toEqual(['kill 1 overdue'])
   })
 
-  it('with an external body that was told to stop is ended after a grace, long before its timeout', async () => {
+  it('with an external body that was told to stop is ended after a grace period, long before its timeout', async () => {
     const { crew, passes } = await entered({ once: true })
     crew.leases.get('a')?.stop('cancelled')
     await passes(7_000)
     expect(kills(crew)).toEqual(['kill 1 overdue'])
   })
 
-  it('with any other body that outlives its time is left alone: that body is abandoned', async () => {
+  it('with any other body that exceeds its timeout is left alone: that body is abandoned', async () => {
     const { crew, passes } = await entered()
     await passes(TIMEOUT_MS * 3)
     expect(kills(crew)).toEqual([])
   })
 
-  it('gets the grace from when its event loop turns again: what its body waited for may be there', async () => {
+  it('gets the grace period once its event loop runs again, because what its body waited for may be there', async () => {
     const { crew, passes } = await entered({ once: true })
     await vi.advanceTimersByTimeAsync(TIMEOUT_MS + 20_000)
     expect(kills(crew)).toEqual([])
@@ -85,27 +85,27 @@ describe('an executor', () => {
 })
 
 describe('after a pause of the orchestrator itself, or of the machine', () => {
-  /** Nobody's timers run meanwhile. */
+  /** No timers run meanwhile. */
   const pause = (ms: number): void => void vi.setSystemTime(Date.now() + ms)
 
-  it('no executor counts as stuck for what could not be heard', async () => {
+  it('no executor counts as stuck because of messages that could not be received', async () => {
     const { crew, passes } = await entered()
     pause(600_000)
     await passes(5_000)
     expect(kills(crew)).toEqual([])
   })
 
-  it('a body that ended in the pause is not overdue: its answer is read first', async () => {
+  it('a body that ended during the pause is not overdue: its answer is read first', async () => {
     const { crew, one, job } = await entered({ once: true })
     pause(600_000)
-    // The timers that are due come before what is to be read.
+    // The timers that are due fire before pending messages are read.
     await vi.advanceTimersByTimeAsync(500)
     await one.answer(job, 'in time')
     await vi.advanceTimersByTimeAsync(5_000)
     expect(kills(crew)).toEqual([])
   })
 
-  it('an executor that really stands still is killed all the same', async () => {
+  it('an executor that really is stuck is killed all the same', async () => {
     const { crew } = await entered()
     pause(600_000)
     await vi.advanceTimersByTimeAsync(STUCK_MS + 2_000)

@@ -1,8 +1,8 @@
-// Which core an execution uses, as it will be when there is a second one: nobody's decisions may change in mid-flight.
+// Which core an execution uses, as it will be once there is a second one: the decisions of an execution must not change midway.
 import { describe, expect, it } from 'vitest'
 import { coreVersionOf } from '../../../src/workflows/core-version.ts'
 
-/** `patched` of the SDK: an execution that is beginning takes what it is asked for, a replay only what its history is marked with. */
+/** The SDK's `patched`: an execution that is beginning accepts what it is asked for, a replay only what its history is marked with. */
 function sdk(markers: Set<string>, isReplay: boolean): (patch: string) => boolean {
   return (patch) => {
     if (!isReplay) markers.add(patch)
@@ -10,7 +10,7 @@ function sdk(markers: Set<string>, isReplay: boolean): (patch: string) => boolea
   }
 }
 
-/** A release that knows cores up to `newest` takes up an execution of the history. */
+/** A release that knows cores up to `newest` begins or replays an execution. */
 const begin = (markers: Set<string>, newest: number) => coreVersionOf(undefined, sdk(markers, false), newest)
 const replay = (markers: Set<string>, newest: number) => coreVersionOf(undefined, sdk(markers, true), newest)
 

@@ -1,4 +1,4 @@
-// The flushing of a workflow: whatever is asked for is stored, at whatever moment it is asked for.
+// The flushing of a workflow: everything that is requested is stored, whenever it is requested.
 import { describe, expect, it, vi } from 'vitest'
 import type { FlushInput } from '../../../src/activities/contract.ts'
 import type { Journal } from '../../../src/workflows/journal.ts'
@@ -8,7 +8,7 @@ const server = vi.hoisted(() => ({ flush: undefined as unknown as (input: unknow
 vi.mock('../../../src/workflows/activities.ts', () => ({ flush: (input: unknown) => server.flush(input) }))
 vi.mock('@temporalio/workflow', async (original) => ({
   ...(await original<typeof import('@temporalio/workflow')>()),
-  // Outside a workflow there is no scope to run in: what counts here is that a promise is between the two.
+  // Outside a workflow there is no scope to run in: what matters here is that there is a promise in between.
   CancellationScope: { nonCancellable: async <T>(run: () => Promise<T>): Promise<T> => await run() },
   sleep: () => Promise.resolve(),
 }))
@@ -34,7 +34,7 @@ describe('a nudge', () => {
     for (let step = 0; step < steps; step++) await Promise.resolve()
     seq = 2
     flushing.nudge()
-    // Long after the window that is tried here.
+    // Long after the window that is tested here.
     for (let step = 0; step < 40; step++) await Promise.resolve()
     answer()
     expect(stored).toEqual([1, 2])

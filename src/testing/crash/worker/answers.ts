@@ -6,17 +6,17 @@ import { subscribe } from 'node:diagnostics_channel'
 export interface Answers {
   /** Runs `body`; `onAnswer` is called at each response from outside, before the body continues. */
   during<T>(onAnswer: () => void, body: () => T): T
-  /** For drivers that Node does not tell of: the asker of now, to be called with the answer. */
+  /** For drivers without a diagnostics channel: the current body's `onAnswer`, to be called when the response arrives. */
   asker(): (() => void) | undefined
 }
 
-/** The requests that Node tells of: the channel at their start, and the one at their answer. */
+/** The requests that Node reports: the channel for their start, and the one for their response. */
 const CHANNELS = [
   ['undici:request:create', 'undici:request:headers'],
   ['http.client.request.start', 'http.client.response.finish'],
 ] as const
 
-/** Starts to listen, for as long as the process lives. */
+/** Starts to listen; it listens until the process exits. */
 export function listenForAnswers(): Answers {
   const askers = new AsyncLocalStorage<() => void>()
   const asked = new WeakMap<object, () => void>()

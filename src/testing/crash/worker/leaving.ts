@@ -3,12 +3,12 @@ import { existsSync, rmSync } from 'node:fs'
 
 const LOOK_MS = 1_000
 
-/** From now on this process dies once the test's process or its folder is gone, and its supervisor with it. */
+/** From now on, this process dies when the test's process has exited or its folder has been removed. It then also kills its supervisor. */
 export function leaveWith({ test, folder }: { test: number; folder: string }): void {
   const supervisor = process.ppid
   const look = (): void => {
     if (isAlive(test) && existsSync(folder)) return
-    // Only while it is the parent: later, its pid may belong to another process.
+    // Only while the supervisor is the parent: later, its pid may belong to another process.
     if (!isAlive(test) && process.ppid === supervisor && process.connected) kill(supervisor)
     rmSync(folder, { recursive: true, force: true })
     kill(process.pid)
@@ -28,6 +28,6 @@ function kill(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL')
   } catch {
-    // Another one was faster.
+    // Another process was faster.
   }
 }

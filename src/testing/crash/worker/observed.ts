@@ -1,4 +1,4 @@
-// A worker module's agents with their bodies watched: the model's answer, and each tool's execution, from within.
+// Wraps a worker module's agents to watch their bodies from within: the model's answer, and each tool's execution.
 import type { Agent } from '../../../agent/agent.ts'
 import type { Model } from '../../../agent/model.ts'
 import type { AgentContext, Tool, ToolContext } from '../../../agent/tool.ts'
@@ -6,7 +6,7 @@ import { defined } from '../../../session/defined.ts'
 import type { MarkWriter } from '../marks.ts'
 import type { Answers } from './answers.ts'
 
-/** The agent, watched. What it declares stays as it is: the workflow and the resolution of calls see no difference. */
+/** The agent, watched. Its declarations stay the same: the workflow and the resolution of calls see no difference. */
 export function observedAgent(agent: Agent, marks: MarkWriter, answers: Answers): Agent {
   const tools = new Map([...agent.tools].map(([name, tool]) => [name, observedTool(tool, marks, answers)]))
   return { ...agent, tools, model: (ctx) => observedModel(agent.model, ctx, marks) }
@@ -31,14 +31,14 @@ async function observedModel(declared: Agent['model'], ctx: AgentContext, marks:
 
 function observedTool(tool: Tool, marks: MarkWriter, answers: Answers): Tool {
   const { execute, verify } = tool
-  // Somebody else carries it out: it has no body here.
+  // A client executes this tool: it has no body here.
   if (!execute) return tool
   const about = (ctx: ToolContext) => ({
     tool: tool.name,
     ...(ctx.idempotencyKey !== '' && { key: ctx.idempotencyKey }),
     ...(verify && { verifies: true as const }),
   })
-  /** Enters the body, tells of each answer that it gets, and of its end. */
+  /** Enters the body, and marks each response that it receives and its end. */
   const within = async <T>(place: string, ctx: ToolContext, problem: string | undefined, body: () => T): Promise<Awaited<T>> => {
     const reach = (step: string, more: { problem?: string } = {}): void =>
       marks.reach(ctx.sessionId, { id: `${place}/${step}`, ...about(ctx), ...more })
@@ -57,7 +57,7 @@ function observedTool(tool: Tool, marks: MarkWriter, answers: Answers): Tool {
   }
 }
 
-/** A key that is another one each time it is asked for protects nothing: the place where it is first told is not the only one. */
+/** A key that differs each time it is computed protects nothing, because pawl computes it in more than one place. */
 function keyProblem(tool: Tool, input: unknown, { sessionId, intent, callId, idempotencyKey }: ToolContext): string | undefined {
   if (typeof tool.idempotency !== 'function') return undefined
   const again = tool.idempotency(input, { sessionId, run: intent, callId: callId.replace(/^t_\d+_/, `t_${intent}_`) })

@@ -5,7 +5,7 @@ import { leaveWith } from './leaving.ts'
 import { watchPostgres } from './postgres.ts'
 import { watchRecords } from './recorded.ts'
 
-/** Where the crash test is, as its supervising process is told. */
+/** The crash test's folder and pid, as its supervising process receives them. */
 interface Surroundings {
   folder: string
   test: number

@@ -3,7 +3,7 @@ import pg from 'pg'
 import type { MarkWriter } from '../marks.ts'
 import type { Answers } from './answers.ts'
 
-/** The statement that brings a session's events into the store. */
+/** The statement that writes a session's events to the store. */
 const WRITES_EVENTS = /\binsert into "[^"]+"\.events /
 
 /** A transaction that has written events of the session. */
@@ -40,7 +40,7 @@ export function watchPostgres(marks: MarkWriter, answers: Answers): void {
   pg.Client.prototype.query = watched as typeof pg.Client.prototype.query
 }
 
-/** Runs the statement, and calls `then` before the caller gets the result. */
+/** Runs the statement; calls `then` before the caller gets the result. */
 function whenAnswered(ask: (...args: unknown[]) => unknown, args: unknown[], then: () => void): unknown {
   const callback = args.at(-1)
   if (typeof callback === 'function') {

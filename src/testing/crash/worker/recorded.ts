@@ -15,7 +15,7 @@ export function watchRecords(marks: MarkWriter): void {
   })
 }
 
-/** The members of events that name a place; a session's checkpoints count up. */
+/** The members of events that name a place; a session's checkpoints are numbered by `version`. */
 interface RecordedEvent {
   type: string
   run?: number

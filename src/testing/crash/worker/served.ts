@@ -1,4 +1,4 @@
-// The module that the worker processes of a crash test load: it wraps the user's module, marks every boundary that it reaches, and dies at
+// The module that the worker processes of a crash test load. It wraps the user's module, marks every boundary that it reaches, and dies at
 // the planned one.
 import { loadWorkerModule } from '../../../worker/executor/load-module.ts'
 import type { Agent } from '../../../agent/agent.ts'
@@ -9,7 +9,7 @@ import { leaveWith } from './leaving.ts'
 import { observedAgent } from './observed.ts'
 import { watchPostgres } from './postgres.ts'
 
-/** The definition of the user's module, watched; `folder` is where marks go, `test` the process that carries the test out. */
+/** The definition of the user's module, watched. `folder` is where marks go; `test` is the pid of the process that runs the test. */
 export async function served({ module, folder, test }: { module: string; folder: string; test: number }): Promise<WorkerDefinition> {
   leaveWith({ test, folder })
   const marks = markWriter(folder)

@@ -1,17 +1,17 @@
-// The supervisor of a crash test's workers, in its own process, so that it can be killed and frozen, too. It gets its options in its
+// The supervisor of a crash test's workers, in its own process, so that it can be killed and frozen, too. It reads its options from its
 // environment, and reports the events of its processes to the test.
 import { rmSync } from 'node:fs'
 import { PawlError } from '../../../session/errors.ts'
 import { superviseWorkers } from '../../../worker/index.ts'
 import type { Supervisor, SuperviseOptions, SupervisorEvent } from '../../../worker/options.ts'
 
-/** What a supervising process tells. */
+/** Messages from a supervising process. */
 export type FromSupervisor =
   | { type: Exclude<SupervisorEvent['event'], 'call_resumed'>; pid: number }
   /** It cannot supervise, or its first process cannot serve. */
   | { type: 'failed'; message: string }
 
-/** What it is given; `folder` is the test's, removed where the test can no longer do it. */
+/** Its input. `folder` is the test's folder; the supervising process removes it if the test no longer can. */
 export interface Supervising {
   options: Omit<SuperviseOptions, 'logger' | 'onEvent'>
   folder: string
@@ -27,7 +27,7 @@ function failureOf(error: unknown): FromSupervisor {
   return { type: 'failed', message: error instanceof PawlError ? error.message : String((error as Error)?.stack ?? error) }
 }
 
-/** The test is gone: its workers must exit, and a frozen one would not do so by itself. */
+/** The test has exited: its workers must exit, too, and a frozen one would not do so by itself. */
 function abandon(supervisor: Supervisor | undefined, folder: string): void {
   supervisor?.kill()
   rmSync(folder, { recursive: true, force: true })

@@ -24,7 +24,7 @@ export interface Played {
   received: ToExecutor[]
   /** The jobs it was given, oldest first. */
   jobs(): string[]
-  /** The kinds of what it was told of a job. */
+  /** The kinds of the messages that it received about a job. */
   told(job: string): string[]
   say(message: FromExecutor): Promise<void>
   accept(job: string): Promise<void>
@@ -40,7 +40,7 @@ export interface Crew {
   pool: Pool & Dispatcher
   /** By call. */
   leases: Map<string, Leased>
-  /** What the pool told of: `kill 1 overdue`, `drained 1`, `died 1 with a, b`, `ready 1`, `job a on 1`. */
+  /** What the pool reported: `kill 1 overdue`, `drained 1`, `died 1 with a, b`, `ready 1`, `job a on 1`. */
   story: string[]
   adopted: { held: Holding; running: Promise<{ result: unknown } | undefined> }[]
   executor(id: number, options?: { holding?: Holding[] }): Promise<Played>
@@ -51,7 +51,7 @@ const LOG = { debug() {}, info() {}, warn() {}, error() {} }
 /** Lets messages that are under way arrive. */
 export const settled = (): Promise<unknown> => vi.advanceTimersByTimeAsync(0)
 
-/** An order; `once` for one of an external call. */
+/** An order; with `once`, one for an external call. */
 export function order(call: string, { kind = 'executeTool', session = 's', tool, once, attempt = 1 }: OrderOptions = {}): JobOrder {
   const report: AttemptReport = { attempt, begun: false, failed: [], worker: 'orchestrator' }
   return {
@@ -91,7 +91,7 @@ export function startCrew(more: Partial<PoolNeeds> = {}): Crew {
   const tell = (line: string): void => void story.push(line)
   const pool = startPool({
     eventsFor: () => undefined,
-    // Of a session's past nothing is asked here.
+    // These tests ask for nothing of a session's past.
     answerRequest: requestsOver({} as never, {} as never, {} as never, {} as never),
     kill: (id, why) => tell(`kill ${id} ${why}`),
     onDrained: (id) => tell(`drained ${id}`),
