@@ -1,4 +1,4 @@
-// The attempt of a call that an activity makes: its number and the data of earlier attempts, from heartbeat details and the input.
+// The attempt that an activity makes at a call: its number and the data of earlier attempts, from heartbeat details and the input.
 import { type AttemptReport, fateOf, lostAttempt, MAX_DEATHS, readReport } from '../session/attempts.ts'
 import type { Json } from '../session/json.ts'
 import type { AttemptSoFar } from '../jobs/contract.ts'
@@ -29,11 +29,11 @@ export function countAttempt(info: { attempt: number; heartbeatDetails: unknown 
   const { report: last } = readReport(info.heartbeatDetails)
   const failed = [...(last?.failed ?? [])]
   if (!uncounted) {
-    // An attempt of the activity may contain several of the call: a model's answer outlives the executors that die with it.
+    // One attempt of the activity may contain several of the call: a model's answer outlives the executors that died while handling it.
     const made = Math.max(info.attempt - 1, (last?.attempt ?? before) - before)
     for (let lost = failed.length + 1; lost <= made; lost++) failed.push(lostAttempt(before + lost, last))
   } else if (last?.reserved && last.attempt > before + failed.length) {
-    // A worker has served it after all, and something was set aside for it.
+    // A worker served the call after all, and reserved part of the budget for it.
     failed.push(lostAttempt(last.attempt, last))
   }
   const fates = failed.map(fateOf)

@@ -1,4 +1,4 @@
-// Storing and loading values too large for history: what waits for the store, and for how long.
+// Stores and loads values too large for history: which calls wait for the store, and how long.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from '../agent/tool.ts'
 import { ArchiveUnavailable } from '../jobs/errors.ts'
@@ -7,14 +7,14 @@ import { unlessAborted } from '../jobs/unless-aborted.ts'
 import type { BlobRef } from '../session/events.ts'
 import type { Store } from '../store/store.ts'
 
-/** How long a value that also fits into history waits for the store, and how long none waits after a failed wait. */
+/** How long a value that would also fit into history waits for the store, and how long no value waits after a failed wait. */
 const QUICK_MS = 2_000
 const NOT_AGAIN_FOR_MS = 10_000
 const RETRY_MS = 250
 /** How long a model call waits for values before it reports them as unreadable. */
 const READ_MS = 3_000
 
-/** The large values in the store. */
+/** Access to the large values in the store. */
 export function blobShelf({ blobs }: Pick<Store, 'blobs'>, logger: Logger): ValueStore {
   let vainUntil = 0
 

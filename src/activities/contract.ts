@@ -16,7 +16,7 @@ import type { CallState, SessionState } from '../session/state.ts'
 export interface Prior {
   /** Attempts made; the next one's number is one higher. */
   attempts: number
-  /** Attempts that threw: they count against the retry budget. Of a model call, only those of the model that is being tried. */
+  /** Attempts that threw: they count against the retry budget. For a model call, only those of the model that is being tried. */
   failures: number
   /** Attempts that died with their worker. */
   deaths: number
@@ -24,33 +24,33 @@ export interface Prior {
   fallback?: Fallback
 }
 
-/** The models of an agent that a call has given up. */
+/** The models of an agent that a call has given up on. */
 export interface Fallback {
   /** How many: the next model is this one of the agent's `fallback`, counted from 1. */
   at: number
-  /** The first of their failures that may be over by itself: what the run reports if the last model fails for good. */
+  /** The first of their failures that may resolve itself: the run reports it if the last model fails permanently. */
   transient?: { code: string; reason: string }
 }
 
-/** The events that an activity may read: of which chain, up to where, and the point before the first readable one. */
+/** The events that an activity may read: their chain, the last one, and the point before the first readable one. */
 export interface EventsInput {
   epoch: string
   watermark: Watermark
   origin?: Watermark
 }
 
-/** A step of a run in which a model is asked. */
+/** A step of a run that asks a model. */
 export interface AskModelInput extends EventsInput {
   agent: string
   run: number
-  /** Of the run (see `RunState`), from 2: executors derive the ids of spans from it. Absent: the first. */
+  /** The run's stretch (see `RunState`), from 2: executors derive the ids of spans from it. Absent: the first. */
   stretch?: number
   turn: number
   /** The run's age in milliseconds when the activity was scheduled: its deadline bounds the call. */
   runMs: number
-  /** The session's age in milliseconds, then. */
+  /** The session's age in milliseconds at that time. */
   sessionMs: number
-  /** Milliseconds that were left then until the deadline of the run's message. */
+  /** Milliseconds left at that time until the deadline of the run's message. */
   leftMs?: number
   prior?: Prior
   /** Digest of what the session knows of the agent. */
@@ -65,12 +65,12 @@ export type CallModelInput = AskModelInput
 export interface TooLarge {
   /** Its tokens, measured or estimated. */
   tokens: number
-  /** Its bytes, of which `besides` are not messages. */
+  /** Its bytes; `besides` of them are not messages. */
   bytes: number
   besides: number
-  /** Tokens that the model has room for. */
+  /** Size of the model's context window in tokens. */
   window: number
-  /** The provider has refused it. */
+  /** The provider has refused the request. */
   forced?: true
 }
 
@@ -79,8 +79,8 @@ export interface CompactInput extends AskModelInput {
 }
 
 /**
- * `facts`: the agent as this worker has it, unless the session knows that already. `hooks`: those that ran before the request. `spent`: under
- * a budget, what a call has cost that was stopped.
+ * `facts`: the agent as this worker has it, unless the session already knows that. `hooks`: the hooks that ran before the request. `spent`:
+ * under a budget, the cost of a call that was stopped.
  */
 export type CallModelResult = { failed?: FailedAttempt[]; facts?: AgentFacts; hooks?: HookOutcome[]; spent?: Cost } & (
   | {
@@ -90,37 +90,37 @@ export type CallModelResult = { failed?: FailedAttempt[]; facts?: AgentFacts; ho
       stopReason: StopReason
       usage: Usage
       model: string
-      /** What the Model says that it costs. */
+      /** The price that the Model states. */
       price?: ModelPrice
-      /** What it is counted as, because the provider does not tell its usage. */
+      /** The assumed cost, because the provider does not report the usage. */
       spent?: Cost
       calls: Resolution[]
-      /** Of the prompt that was rendered for the call; absent from workers of earlier builds. */
+      /** Digest of the prompt that was rendered for the call; absent from workers of earlier builds. */
       promptDigest?: string
-      /** Hooks of the answer: of its calls, or of the run's end. */
+      /** Hooks of the answer: those of its calls, or those of the run's end. */
       hooksOfAnswer?: HookOutcome[]
       /** The metadata of the message that opened the run, if the session's state lacks it: the workflow does not carry the events. */
       metadata?: JsonObject
-      /** The agent has an `output`, and this final answer does not give it: what the model is told. */
+      /** What the model is told if the agent has an `output` and this final answer does not provide it. */
       outputProblem?: string
     }
   /** A hook ends the run. */
   | { kind: 'stopped'; hook: string; reason: string }
-  /** The conversation is to be compacted first. The model was not asked, or its provider has refused the request. */
+  /** The conversation must be compacted first. The model was not asked, or its provider has refused the request. */
   | ({ kind: 'compact' } & TooLarge)
   | NoAnswer
 )
 
-/** Why a step in which a model is asked has no answer. */
+/** Why a step that asks a model has no answer. */
 export type NoAnswer =
   /**
-   * The run cannot continue. `transient`: the retries of a failure that may be retried are used up. `assumed`: a cost that had to be assumed
+   * The run cannot continue. `transient`: a retryable failure has used up its retries. `assumed`: an assumed cost
    * leaves too little of the budget.
    */
   | { kind: 'failed'; code: string; reason: string; transient?: true; assumed?: true }
   /** The attempt failed (it is in `failed`); the next one is due in `afterMs`, or at once if it asks another model. */
   | { kind: 'again'; afterMs: number; fallback?: Fallback }
-  /** The model was not called, because its provider wants no calls now. No attempt: the call has a place, which is due in `afterMs`. */
+  /** The model was not called, because its provider accepts no calls now. No attempt is counted: the call has a place, due in `afterMs`. */
   | { kind: 'gated'; afterMs: number }
   | { kind: 'not_served' }
   /** Neither the event log nor the workflow has the events of this watermark. */
@@ -130,7 +130,7 @@ export type NoAnswer =
   | { kind: 'interrupted' }
 
 /** One piece of a compaction. */
-/** `spent`: under a budget, what a call has cost that was stopped, or whose provider did not tell. */
+/** `spent`: under a budget, the cost of a call that was stopped, or whose provider did not report it. */
 export type CompactResult = { failed?: FailedAttempt[]; facts?: AgentFacts; spent?: Cost } & (
   | {
       kind: 'compacted'
@@ -160,7 +160,7 @@ export interface ToolCallInput {
   /** The raw arguments. */
   input: Json
   resolution: Pick<Resolution, 'index' | 'tool' | 'effect' | 'schemaDigest' | 'key' | 'generation'>
-  /** The session whose id is in keys of a whole session, if it is another one. */
+  /** The session whose id appears in session-wide keys, if it is a different one. */
   keysOf?: string
   context: Json
   metadata: JsonObject
@@ -168,7 +168,7 @@ export interface ToolCallInput {
 }
 
 export interface ExecuteToolInput extends ToolCallInput, EventsInput {
-  /** The execution that scheduled the activity. After a reset, the server repeats activities of the reset execution, whose results are unused. */
+  /** The execution that scheduled the activity. After a reset, the server repeats activities of the old execution; their results are unused. */
   executionId: string
   /** Execute nothing: only wait (by Temporal's retries, which leave no history) until a worker has the tool. */
   untilServed?: true
@@ -234,7 +234,7 @@ export interface Loading {
   abandoned?: true
 }
 
-/** It cannot be loaded now, and why. */
+/** The reason that the data cannot be loaded now. */
 export interface NotYet {
   notYet: {
     code: 'archive_unavailable' | 'execution_unreadable' | 'session_not_loaded'
@@ -247,7 +247,7 @@ export interface LoadSessionInput extends Loading {
   after?: string
 }
 
-/** What a session resumes from after its workflow had closed. */
+/** What a session resumes from after its workflow has closed. */
 export type LoadSessionResult =
   | { found: false }
   /** `state`: within its bounds, see `snapshotOf`. */
@@ -256,7 +256,7 @@ export type LoadSessionResult =
   | {
       found: true
       lost: true
-      /** Its content was erased: the next message provides agent and context. */
+      /** Its content was erased: the next message provides the agent and the context. */
       erased?: true
       agent: string
       context: Json
@@ -277,10 +277,10 @@ export interface LoadCallsInput extends Loading {
   from: number
 }
 
-/** The calls from the first one on, as many as one result can hold. `gone`: the events are no longer in the store. */
+/** The calls from the first one on, as many as one result can hold. `gone`: the store no longer has the events. */
 export type LoadCallsResult = { gone?: undefined; calls: CallState[]; more: boolean } | { gone: true }
 
-/** Which calls of a turn are found, ended ones with their arguments. */
+/** Which calls of a turn to find. Ended calls come with their arguments. */
 export interface FindCallsInput extends EventsInput {
   /** `seq` of the `model_completed` that requested them. */
   answerSeq: number
@@ -304,7 +304,7 @@ export interface FindPlaceInput extends EventsInput {
   upToSeq?: number
   /** The place is before the newest run's opening message. */
   newestRun?: true
-  /** Also search in a past that a rollback has left. */
+  /** Also search in a past that a rollback has archived. */
   archived?: true
 }
 
@@ -319,24 +319,24 @@ export type FindPlaceResult =
       more: number
       /** Short hashes of the ids of the messages after the place that would be archived. */
       removed: string[]
-      /** The messages that the newest run took, and its intent. */
+      /** The messages that the newest run accepted, and its intent. */
       again?: { messages: { messageId: string; seq: number }[]; intent: number }
-      /** What is not now as it was there. */
+      /** What differs now from that place. */
       restored?: Restored
     }
   | { kind: 'refused'; code: string; reason: string }
   | { kind: 'stale_watermark' }
 
-/** Of which point: before a run began, or after an event. */
+/** The point whose plan and memory are found: before a run began, or after an event. */
 export interface FindKeptInput extends EventsInput {
   beforeRun?: number
   upToSeq?: number
 }
 
-/** `kept`: absent if the events do not have that point. */
+/** `kept`: absent if the events do not include that point. */
 export type FindKeptResult = { kind: 'found'; kept?: Kept } | { kind: 'stale_watermark' }
 
-/** A call with other arguments than the model's. */
+/** A call with arguments other than the model's. */
 export interface ResolveToolInput extends EventsInput {
   agent: string
   run: number
@@ -345,14 +345,14 @@ export interface ResolveToolInput extends EventsInput {
   generation?: number
   tool: string
   input: Json
-  /** A person gave the arguments: hooks have a say in them, as in the model's. */
+  /** A person provided the arguments: hooks may refuse or change them, like the model's. */
   asksHooks?: true
   context: Json
   metadata: JsonObject
   tags: string[]
 }
 
-/** `hooks`: those that were asked; `input`: the arguments of the resolution, if one of them has changed them. */
+/** `hooks`: the hooks that were asked; `input`: the arguments of the resolution, if a hook has changed them. */
 export type ResolveToolResult =
   | { kind: 'resolved'; resolution: Resolution; hooks?: HookOutcome[]; input?: Json }
   | { kind: 'not_served' }

@@ -1,15 +1,15 @@
 // Finds a session's earlier executions that were ended from outside. The side store knows which execution loaded the session last, and
 // histories name its successors; both sources are consistent. The server's lists are not: they are used only for executions that the store
-// cannot know of, because it was unavailable during their whole life.
+// cannot know, because it was unavailable during their whole lifetime.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Client, isGrpcServiceError, type WorkflowExecutionStatusName, WorkflowNotFoundError } from '@temporalio/client'
 import { workflowIdOf } from '../session/protocol.ts'
 
 /** Close events of executions that had no time to store their events. */
 const CUT_OFF: readonly WorkflowExecutionStatusName[] = ['TERMINATED', 'FAILED', 'TIMED_OUT', 'CANCELLED']
-/** Statuses in lists that an execution ended just now may still have. */
+/** Statuses that an execution that has just ended may still have in lists. */
 const PERHAPS_CUT_OFF = "('Terminated', 'Failed', 'TimedOut', 'Canceled', 'Running')"
-/** How long to wait until the lists include an execution: they then include all earlier ones, too. */
+/** How long to wait until the lists include an execution. They then include all earlier ones, too. */
 const LISTED_WITHIN_MS = 3_000
 const BETWEEN_LISTS_MS = 200
 const NOT_FOUND = 5
@@ -42,7 +42,7 @@ export async function cutOffBefore(
     .map(({ executionId }) => executionId)
 }
 
-/** Undefined: the server no longer has the execution. */
+/** Returns undefined if the server no longer has the execution. */
 async function describe(sessionId: string, executionId: string, client: Client): Promise<Ended | undefined> {
   try {
     const { status, startTime } = await client.workflow.getHandle(workflowIdOf(sessionId), executionId).describe()

@@ -1,4 +1,4 @@
-// The activity `findCalls`: the calls of a turn with their arguments, of which a state has none once the calls have ended.
+// The activity `findCalls`: the calls of a turn with their arguments, which a state drops once the calls have ended.
 import { Context } from '@temporalio/activity'
 import type { SessionEvent } from '../session/events.ts'
 import { sessionIdOf } from '../session/protocol.ts'

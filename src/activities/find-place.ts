@@ -33,7 +33,7 @@ async function find(reader: SessionReader, input: FindPlaceInput): Promise<FindP
       return { kind: 'refused', code: 'run_not_found', reason: 'The session has no run to repeat: send a message.' }
     const target = run ? { run: run.run } : input.target
     const place = locate(parsed, target && checkTarget(target), { archived: archived === true })
-    // A run that is repeated takes its own messages again; what waits, waits on.
+    // A repeated run accepts its own messages again; waiting messages keep waiting.
     const messages = messagesAfter(events, place.seq, run ? 0 : (upToSeq ?? watermark.seq))
     return {
       kind: 'found',

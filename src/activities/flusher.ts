@@ -20,25 +20,25 @@ export interface Flusher {
 
 /** Minimum time between nudged flushes of a session: the store may lag by this much. */
 const BETWEEN_FLUSHES_MS = 50
-/** The flush of a slower turn begins at once: it would rarely share a transaction with other turns. */
+/** The flush of a slower turn starts at once, because it would rarely share a transaction with other turns. */
 const SLOW_TURN_MS = 25
 
 /** If user code blocks the event loop for this long, an expired time limit does not mean that Postgres is unavailable. */
 const STANDSTILL_MS = 1_000
 
-/** Failures of one session. Any other one concerns them all, and is logged once: an outage has one line, not one per turn. */
+/** Failures of one session. Any other failure affects all sessions and is logged once: an outage has one line, not one per turn. */
 const CODES_OF_A_SESSION = new Set(['gap', 'digest_mismatch', 'invalid_events', 'session_erased', 'foreign_epoch'])
 
 /** How many sessions' heads and failures are kept. */
 const SESSIONS_KEPT = 10_000
 
-/** The missing events begin after the store's head, but not before the session's origin, which cannot be read. */
+/** The missing events begin after the store's head, but not before the session's origin: earlier events cannot be read. */
 function startOf(head: Watermark | undefined, origin: Watermark | undefined): Watermark {
   if (head && head.seq >= (origin?.seq ?? 0)) return head
   return origin ?? { seq: 0, digest: '' }
 }
 
-/** The watermark up to which a session is to be flushed. */
+/** The watermark up to which to flush a session. */
 interface Nudge {
   target: ReadTarget
   client: Client
@@ -66,7 +66,7 @@ function waitFor(ms: number): { over: Promise<void>; end(): void } {
   return { over, end: () => end() }
 }
 
-/** A flusher over the store; `onStored` is told what it has stored. */
+/** A flusher over the store; `onStored` receives what it has stored. */
 export function startFlusher(
   store: Store,
   reader: SessionReader,
@@ -98,7 +98,7 @@ export function startFlusher(
     }
   }
 
-  /** Each part commits: a backlog shrinks, however often its flush is cut off. */
+  /** Each part is committed, so a backlog shrinks even if its flush is often cut off. */
   async function flushParts(target: ReadTarget, client: Client, until: number): Promise<number> {
     const { sessionId, epoch, executionId, watermark, origin } = target
     const head = heads.get(sessionId) ?? (await store.head(sessionId)) ?? undefined

@@ -15,10 +15,10 @@ import type { ActivityNeeds } from './needs.ts'
 import { userCodeActivities } from './proxies.ts'
 import type { SessionReader } from './session-reader.ts'
 
-/** The execution may be a rejected task of this worker, so its answer may be wrong; another worker may have the right one. */
+/** The answer may come from a rejected task on this worker, so it may be wrong; another worker may have the right one. */
 const STALE_TRIES = 3
 
-/** Well within the activity's timeout: what is stored by then counts, and the workflow schedules another flush for the rest. */
+/** Well within the activity's timeout: events stored by then count, and the workflow schedules another flush for the others. */
 const FLUSH_MS = 30_000
 
 /** The activities over `needs`. */

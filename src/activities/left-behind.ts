@@ -26,7 +26,7 @@ interface Needs {
 }
 
 /**
- * Stores the remaining events of the reset execution, if there is one, and of those before `own`, as far as they continue the stored ones.
+ * Stores the unstored events of the reset execution, if there is one, and of executions before `own`, if they continue the stored ones.
  * Returns the executions that never opened.
  * @throws CannotLoad `execution_unreadable`; StoreError.
  */
@@ -70,7 +70,7 @@ async function storeEventsOf(sessionId: string, executionId: string, needs: Need
   return undefined
 }
 
-/** The events are of an older chain, or were erased and must not come back. */
+/** Whether the events are of an older chain, or were erased and must not come back. */
 function isPassedOver(error: unknown): boolean {
   return error instanceof StaleWatermark || (error instanceof StoreError && ['session_erased', 'foreign_epoch'].includes(error.code))
 }
@@ -90,7 +90,7 @@ function endOf(sessionId: string, executionId: string, client: Client): Promise<
   return queryEvents(client, { sessionId, executionId }, { after: Number.MAX_SAFE_INTEGER }, QUERY_TIMEOUT_MS)
 }
 
-/** Resends messages that were sent to executions that never opened; those that the session already accepted change nothing. */
+/** Resends messages that were sent to executions that never opened. Messages that the session already accepted change nothing. */
 export async function repeatMessages(sessionId: string, executionIds: readonly string[], client: Client): Promise<void> {
   const session = client.workflow.getHandle(workflowIdOf(sessionId))
   for (const executionId of executionIds) {
@@ -105,7 +105,7 @@ export async function repeatMessages(sessionId: string, executionIds: readonly s
   }
 }
 
-/** Undefined if the payload cannot be decoded: the session would have refused it. */
+/** Returns undefined if the payload cannot be decoded: the session would have refused it. */
 async function decoded(client: Client, payload: Payload | null | undefined): Promise<unknown> {
   if (!payload) return undefined
   const { payloadConverter, payloadCodecs } = client.options.loadedDataConverter

@@ -28,7 +28,7 @@ export interface LiveRowNeeds {
   logger: Logger
 }
 
-/** Shows the call, which `worker` runs, after a short delay until it is stopped. */
+/** Shows the call that `worker` runs: after a short delay, and until the row is stopped. */
 export function startLiveRow(
   { store, client, flusher, logger }: LiveRowNeeds,
   { input, ticket, attempt }: JobOrder<'executeTool'>,

@@ -9,7 +9,7 @@ import type { Store } from '../store/store.ts'
 import type { LoadCallsInput, LoadCallsResult, NotYet } from './contract.ts'
 import { loading } from './loading.ts'
 
-/** Approximate maximum bytes of JSON of a result; a larger call gets a result of its own. The server's limit is 2 MB. */
+/** Approximate maximum bytes of JSON of a result; a larger call has a result of its own. The server's limit is 2 MB. */
 const RESULT_BYTES = 1_000_000
 
 /** Makes the activity. */
@@ -40,7 +40,7 @@ export function pageOfCalls(all: readonly CallState[], from: number): { calls: C
   return { calls, more: calls.length < wanted.length }
 }
 
-/** The entries from `first` up to the watermark; undefined if they are not all stored. */
+/** The entries from `first` up to the watermark; undefined if some are not stored. */
 async function entriesBetween(store: Store, sessionId: string, first: number, upTo: Watermark): Promise<LogEntry[] | undefined> {
   const entries: LogEntry[] = []
   for (let after = first - 1; after < upTo.seq; ) {

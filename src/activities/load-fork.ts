@@ -1,4 +1,4 @@
-// The activity `loadFork`: copies another session's past into the store under the fork's id, and folds it.
+// The activity `loadFork`: copies another session's past to the fork's id in the store, and folds it.
 import { Context } from '@temporalio/activity'
 import { type Client, WorkflowNotFoundError } from '@temporalio/client'
 import { blobOf } from '../session/blobs.ts'
@@ -83,7 +83,7 @@ function eventOf({ json }: LogEntry): SessionEvent {
   return JSON.parse(json) as SessionEvent
 }
 
-/** How many events the session's workflow reports; undefined if Temporal does not have it. @throws if it does not answer yet. */
+/** How many events the session's workflow reports; undefined if Temporal does not have it. @throws if the session is not open yet. */
 async function knownSeq(sessionId: string, client: Client): Promise<number | undefined> {
   const handle = client.workflow.getHandle(workflowIdOf(sessionId))
   try {

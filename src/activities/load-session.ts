@@ -1,4 +1,4 @@
-// The activity `loadSession`: loads what a session resumes from after its workflow had closed.
+// The activity `loadSession`: loads what a session resumes from after its workflow has closed.
 import { Context } from '@temporalio/activity'
 import { sessionIdOf } from '../session/protocol.ts'
 import { snapshotOf } from '../session/snapshot.ts'

@@ -1,4 +1,4 @@
-// Shared by the activities that load what a session needs to open: they soon report what they wait for, then wait without a limit.
+// Shared by the activities that load what a session needs to open: they soon report what they wait for, then wait without a time limit.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ApplicationFailure } from '@temporalio/activity'
 import { PawlError } from '../session/errors.ts'
@@ -7,7 +7,7 @@ import { heartbeating } from './heartbeating.ts'
 import type { Loading, NotYet } from './contract.ts'
 import { unlessAborted } from '../jobs/unless-aborted.ts'
 
-/** How long to wait before the workflow is told the cause: a flush in progress is not worth a report. */
+/** How long to wait before reporting the cause to the workflow: a flush in progress is not worth a report. */
 const SAY_AFTER_MS = 10_000
 const BETWEEN_TRIES_MS = 500
 /** The interval of retries once the workflow knows the cause. */
@@ -35,7 +35,7 @@ async function loadOnce<R>(waitsFor: string, load: () => Promise<R>): Promise<R 
   } catch (error) {
     const { code, message: reason, cause } = asCannotLoad(error)
     if (code !== waitsFor) return { notYet: { code, reason } }
-    // The workflow knows the consequence; a person who looks at the activity wants to see the cause.
+    // The workflow knows the consequence; a person who inspects the activity wants to see the cause.
     const message = cause instanceof Error ? cause.message : reason
     throw ApplicationFailure.create({ type: 'NotYet', message, nextRetryDelay: RETRY_MS })
   }

@@ -14,9 +14,9 @@ export interface LogKey {
 
 /** A cache of events, trusted only up to a watermark. */
 export interface EventLog {
-  /** Adds entries. An entry that differs from the log's own replaces it and all later ones. */
+  /** Adds entries. An entry that differs from the one in the log replaces that one and all later ones. */
   append(key: LogKey, entries: readonly LogEntry[]): void
-  /** The entries above `from` up to `to`, if the log has them and they connect the two. */
+  /** The entries above `from` up to `to`, if the log has them and they form a chain between the two. */
   read(key: LogKey, from: Watermark, to: Watermark): LogEntry[] | undefined
 }
 
@@ -34,7 +34,7 @@ export interface ActivityNeeds {
   log: EventLog
   /**
    * Runs the job on an executor and sends heartbeats for it meanwhile. Rejects with the failure of the activity, such as `WorkerDied` if the
-   * executor died with the job. Undefined: no executor could accept it.
+   * executor died with the job. Returns undefined if no executor could accept it.
    */
   dispatch(order: JobOrder, listener?: JobListener): Promise<{ result: unknown } | undefined>
   logger: Logger

@@ -20,11 +20,11 @@ import type { ActivityNeeds } from './needs.ts'
 const DEFAULT_HEARTBEAT_MS = 10_000
 const NO_EXECUTOR_RETRY_MS = 1_000
 
-/** Makes them. */
+/** Makes the activities. */
 export function userCodeActivities(needs: ActivityNeeds, flusher: Flusher): Pick<PawlActivities, JobKind> {
   const { client, worker } = needs
 
-  /** Runs the job; undefined if no executor could accept it. */
+  /** Runs the job. Returns undefined if no executor could accept it. */
   async function run<K extends JobKind>(order: JobOrder<K>): Promise<JobResult<K> | undefined> {
     const done = await needs.dispatch(order)
     return done && (done.result as JobResult<K>)
@@ -141,13 +141,13 @@ export function userCodeActivities(needs: ActivityNeeds, flusher: Flusher): Pick
   }
 }
 
-/** Milliseconds since the activity was scheduled, which its earlier attempts have taken. */
+/** Milliseconds since the activity was scheduled: the time that its earlier attempts took. */
 function waitedMs(): number {
   const { scheduledTimestampMs, currentAttemptScheduledTimestampMs } = Context.current().info
   return currentAttemptScheduledTimestampMs - scheduledTimestampMs
 }
 
-/** The same call, so many milliseconds later. */
+/** The same call, `ms` milliseconds later. */
 function olderBy<I extends AskModelInput>(ms: number, input: I): I {
   const { runMs, sessionMs, leftMs } = input
   return { ...input, runMs: runMs + ms, sessionMs: sessionMs + ms, ...(leftMs !== undefined && { leftMs: leftMs - ms }) }

@@ -47,7 +47,7 @@ async function sourcesOf(target: ReadTarget, from: Watermark, client: Client, st
     if (executionId === undefined) throw new StaleWatermark('no execution and no store has the older events')
     const execution: Execution = { sessionId, executionId, client }
     const [end, first] = [upTo, await queryPage(execution, from.seq)]
-    // If older events are needed, too, this page is read again in its turn.
+    // If older events are needed too, this page is read again when its turn comes.
     const isOldest = first.base.seq <= from.seq
     sources.unshift((at) => ofExecution(execution, at, end, isOldest ? first : undefined))
     if (isOldest) break
@@ -62,7 +62,7 @@ async function sourcesOf(target: ReadTarget, from: Watermark, client: Client, st
   return sources
 }
 
-/** All entries of one execution at once: only the last digest proves that they are right. */
+/** All entries of one execution at once: only the last digest proves them right. */
 async function* ofExecution(execution: Execution, from: Watermark, upTo: Watermark, first?: EventsPage): AsyncGenerator<LogEntry[]> {
   const entries: LogEntry[] = []
   for (let page = first ?? (await queryPage(execution, from.seq)); ; page = await queryPage(execution, page.to.seq)) {
@@ -79,7 +79,7 @@ async function queryPage({ client, ...execution }: Execution, after: number): Pr
   return page
 }
 
-/** Whether the store has this event and all earlier ones. False if it is unavailable: earlier executions have them, too. */
+/** Whether the store has this event and all earlier ones. False if the store is unavailable: earlier executions have the events, too. */
 async function isStored(sessionId: string, { seq, digest }: Watermark, store: Store): Promise<boolean> {
   try {
     const [entry] = await store.entries(sessionId, { after: seq - 1, limit: 1 })
@@ -96,7 +96,7 @@ async function* ofStore(sessionId: string, from: Watermark, upTo: Watermark, sto
     const page = (await store.entries(sessionId, { after: at.seq })).filter(({ seq }) => seq <= upTo.seq)
     const last = page.at(-1)
     if (!last) throw new StaleWatermark('events are missing in the store')
-    // The event before the first stored one has no digest there.
+    // The store has no digest for the event before its first one.
     yield page.map((entry, index) => (index === 0 ? { ...entry, prev: at.digest } : entry))
     at = last
   }

@@ -1,4 +1,4 @@
-// Reads a session's events up to a watermark: from the event log, otherwise from other sources (`refill.ts`).
+// Reads a session's events up to a watermark: from the event log, or else from other sources (`refill.ts`).
 import type { Client } from '@temporalio/client'
 import { StaleWatermark } from '../jobs/errors.ts'
 import type { ReadTarget } from '../jobs/session-views.ts'
@@ -15,7 +15,7 @@ export interface SessionReader {
   parts(target: ReadTarget, from: Watermark, client: Client): AsyncGenerator<LogEntry[]>
 }
 
-/** Even a busy Postgres writes a part of this size within a statement's time limit. */
+/** Small enough that even a busy Postgres writes a part within the time limit of a statement. */
 const PART_EVENTS = 1_000
 const PART_BYTES = 2_000_000
 
@@ -45,7 +45,7 @@ export function sessionReader(log: EventLog, store: Store): SessionReader {
       yield* cut(read)
       newest = read
     }
-    // Older entries are stored now, and a flush does not read them again.
+    // Older entries are now in the store, and a flush does not read them again.
     log.append(target, newest)
   }
 

@@ -1,4 +1,4 @@
-// Measures how long this process's event loop was blocked: time limits that expired meanwhile prove nothing.
+// Measures how long this process's event loop was blocked: a time limit that expired meanwhile proves nothing.
 
 const TICK_MS = 250
 

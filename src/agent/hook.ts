@@ -65,8 +65,8 @@ export interface HookContext<C = Json, S = unknown, L = unknown> extends AgentCo
   readonly signal: AbortSignal
   /**
    * Reports a custom event: `name` has 1 to 200 characters, `data` at most 16 KB of JSON. One hook may report at most 100 events, and the
-   * hooks of one model call share 128 KB. pawl records the event as `emitted`, once, after the hook's answer or error. If the hook's process dies or
-   * its step is interrupted, pawl records none of its events, and the hook runs again.
+   * hooks of one model call share 128 KB. pawl records the event as `emitted`, once, after the hook's answer or error. If the hook's
+   * process dies or its step is interrupted, pawl records none of its events, and the hook runs again.
    * @throws ToolError `invalid_event`, `event_too_large` or `too_many_events`.
    */
   emit(name: string, data?: Json): void

@@ -41,11 +41,18 @@ export class RunFailed extends PawlError {
   readonly strategy: RecoveryStrategy | 'automatic'
 
   constructor(failed: { run?: number; code: string; reason: string; strategy: RecoveryStrategy | 'automatic' }) {
-    super(failed.code, `${failed.reason} Send a message to start a new run, or session.recover({ strategy: '${failed.strategy}' }).`)
+    super(failed.code, `${failed.reason} Send a message to start a new run, or ${recoveryBy(failed.strategy)}.`)
     this.run = failed.run
     this.reason = failed.reason
     this.strategy = failed.strategy
   }
+}
+
+/** `manual` is a suggestion to choose, which `recover` does not accept as a choice. */
+function recoveryBy(strategy: RecoveryStrategy | 'automatic'): string {
+  return strategy === 'manual' || strategy === 'automatic'
+    ? 'recover the session with one of the strategies in (await session.state()).error.options'
+    : `call session.recover({ strategy: '${strategy}' })`
 }
 
 /** The run had not settled in time; it continues. The message says where the run was. Code `result_timeout`. */
@@ -103,7 +110,7 @@ export class SessionUnavailable extends PawlError {
 
 /**
  * The session cannot be recovered this way. Codes: `not_in_error`, `recovers_by_itself`, `outcome_unknown`, `no_effect`,
- * `too_many_messages`, `choose_strategy`, `unknown_strategy`, `no_run`.
+ * `too_many_messages`, `choose_strategy`, `unknown_strategy`, `no_run`, `invalid_calls`.
  */
 export class RecoveryRefused extends PawlError {
   override readonly name = 'RecoveryRefused'
@@ -111,9 +118,10 @@ export class RecoveryRefused extends PawlError {
 
 /**
  * A request to a session cannot be carried out; nothing has changed. Codes: of `rollback` and `fork` `checkpoint_not_found`,
- * `message_not_found`, `run_not_found`, `target_archived`, `invalid_target`, `session_exists`; of `approve`, `deny`, `answer` and `resolve`
- * `call_not_found`, `not_waiting`, `digest_mismatch`, `approval_expired`, `invalid_arguments`, `already_completed`, `invalid_answer`,
- * `not_unknown`, `call_has_ended`, `invalid_resolution`, `agent_not_served`; of all `invalid_request`, `stale_watermark`.
+ * `message_not_found`, `run_not_found`, `target_archived`, `invalid_target`, `invalid_keys`, `session_exists`; of `approve`, `deny`,
+ * `answer` and `resolve` `call_not_found`, `not_waiting`, `digest_mismatch`, `approval_expired`, `invalid_arguments`,
+ * `already_completed`, `invalid_answer`, `not_unknown`, `call_has_ended`, `invalid_resolution`, `agent_not_served`; of all
+ * `invalid_request`, `stale_watermark`.
  */
 export class RequestRefused extends PawlError {
   override readonly name = 'RequestRefused'

@@ -361,7 +361,7 @@ export interface SessionHandle<O = unknown> extends SessionAsking {
    * by their keys, and the model is told about those that its transcript no longer shows.
    *
    * @throws RecoveryRefused `not_in_error`, `recovers_by_itself`, `outcome_unknown`, `no_effect`, `too_many_messages`, `choose_strategy`,
-   * `unknown_strategy`, `no_run`; SessionNotFound `session_not_found`.
+   * `unknown_strategy`, `no_run`, `invalid_calls`; SessionNotFound `session_not_found`.
    */
   recover(options?: RecoverOptions): Promise<void>
   /**
@@ -417,8 +417,8 @@ export interface SessionHandle<O = unknown> extends SessionAsking {
   /**
    * Moves the session back; a run in progress is interrupted first. Everything after the target is archived. Completed effects cannot be
    * undone and are reported.
-   * @throws RequestRefused `checkpoint_not_found`, `message_not_found`, `run_not_found`, `target_archived`, `invalid_target` (nothing has
-   * changed); SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable`.
+   * @throws RequestRefused `checkpoint_not_found`, `message_not_found`, `run_not_found`, `target_archived`, `invalid_target`,
+   * `invalid_keys` (nothing has changed); SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable`.
    */
   rollback(options: RollbackOptions): Promise<Moved>
   /**

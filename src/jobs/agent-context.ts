@@ -1,4 +1,4 @@
-// The context that an agent's code gets, made from the workflow's data on the session.
+// The context that an agent's code receives, made from the workflow's data on the session.
 import type { AgentContext } from '../agent/tool.ts'
 import { withFields } from '../log/logger.ts'
 import type { Json, JsonObject } from '../session/json.ts'
@@ -15,7 +15,7 @@ export interface AgentPlace {
   tags: string[]
 }
 
-/** The slices of an agent that has none. */
+/** The slice values of an agent without slices. */
 export const NO_SLICES: SliceValues = Object.freeze({})
 
 /** The context of an agent's code in this process. */

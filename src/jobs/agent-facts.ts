@@ -1,4 +1,4 @@
-// What a session is told of its agent.
+// The facts that a session learns about its agent.
 import type { Agent } from '../agent/agent.ts'
 import { defined } from '../session/defined.ts'
 import { shortHash } from '../session/digest.ts'

@@ -1,4 +1,4 @@
-// Asks the agent's model, or a fallback for it, and decides what follows a failure: another attempt, the next model, or the run's end.
+// Asks the agent's model, or a fallback for it, and decides what follows a failure: another attempt, the next model, or the end of the run.
 import type { Fallback, NoAnswer } from '../activities/contract.ts'
 import type { Agent } from '../agent/agent.ts'
 import { isModelError } from '../agent/errors.ts'
@@ -19,11 +19,11 @@ import { gateOf, noteRefusal, type RateGate, waitAtGate } from './rate-gate.ts'
 import { readableBy, thoughtBy } from './thinking.ts'
 import { unlessAborted } from './unless-aborted.ts'
 
-/** The model failed, or the function that chooses it: another model may answer the same request. */
+/** The model failed, or the function that chooses it failed: another model may answer the same request. */
 export class ModelFailed extends Error {
-  /** Its name, if it was called. */
+  /** The model's name, if it was called. */
   readonly model: string | undefined
-  /** What the call has cost, if the agent has a budget. */
+  /** The cost of the call, if the agent has a budget. */
   readonly spent: Cost | undefined
 
   constructor(cause: unknown, model: string | undefined, spent: Cost | undefined) {
@@ -33,7 +33,7 @@ export class ModelFailed extends Error {
   }
 }
 
-/** The provider wants no calls now: the call has a place, which is due in `afterMs`. */
+/** The provider accepts no calls now: the call has a place, which is due in `afterMs`. */
 class Gated extends Error {
   readonly afterMs: number
 
@@ -43,7 +43,7 @@ class Gated extends Error {
   }
 }
 
-/** What of an agent says which models are asked, and how often. */
+/** The parts of an agent that determine which models are asked, and how often. */
 export type AsksModel = Pick<Agent, 'name' | 'model' | 'fallback' | 'retry'>
 
 /** A request of an attempt. */
@@ -53,13 +53,13 @@ export interface Asking {
   attempt: Pick<AttemptSoFar, 'number' | 'fallback'>
   ctx: AgentContext
   signal: AbortSignal
-  /** Looks at the model before it is asked. What it throws is no failure of the model's. */
+  /** Inspects the model before the request. An error that it throws does not count as a failure of the model. */
   check?(model: Model): void
-  /** Of the agent, if it has one: the call is made only if that affords it. */
+  /** The agent's budget, if it has one: the call is made only if the budget covers it. */
   budget: CallBudget | undefined
-  /** Takes the pieces of the answer. Default: they are dropped. */
+  /** Receives the pieces of the answer. Default: they are dropped. */
   onDelta?(piece: ModelDelta): void
-  /** Takes how long the request took. */
+  /** Receives the duration of the request. */
   onEnd(request: TimedRequest): void
 }
 
@@ -81,7 +81,7 @@ export async function askModel(
     name = modelName(model.name) ?? 'unknown'
     const provider = modelName(model.provider) ?? name
     const readable = { ...request, messages: readableBy(provider, request.messages) }
-    // A server that is away must not outlast the run's deadline.
+    // An unavailable server must not hold the call past the run's deadline.
     call = budget && (await unlessAborted(signal, reserveFor(model, readable, budget)))
     signal.throwIfAborted()
     call?.sent()
@@ -91,7 +91,7 @@ export async function askModel(
       if (response || signal.aborted) return
       const sound = soundDelta(piece)
       if (!sound) {
-        // A wrong piece does not fail the call: only watchers miss it.
+        // An invalid piece does not fail the call: only watchers miss it.
         if (hasWarned || isEmptyDelta(piece)) return
         hasWarned = true
         return ctx.log.warn({ agent: agent.name, model: name }, NO_DELTA)
@@ -139,12 +139,12 @@ function stopwatch(model: string, signal: AbortSignal, onEnd: Asking['onEnd']) {
   }
 }
 
-/** Whether no model was asked: no other one would be either. */
+/** Whether the error means that no model was asked: a fallback would not be asked either. */
 function isOfNoModel(error: unknown): boolean {
   return error instanceof Gated || error instanceof NotAfforded
 }
 
-/** What the call has cost that ended so; undefined: nothing, or it is not known here. */
+/** The cost of the call that ended with this error; undefined: nothing, or unknown here. */
 export function spentWith(thrown: unknown): Cost | undefined {
   return thrown instanceof ModelFailed ? thrown.spent : undefined
 }
@@ -170,10 +170,10 @@ async function modelOf({ model, fallback }: AsksModel, to: Fallback | undefined,
   return named(chosen)
 }
 
-/** Who failed, and how much time is left. */
+/** What failed, and how much time is left. */
 export interface Failing {
   agent: Pick<Agent, 'retry' | 'fallback'>
-  /** What the attempt has cost, under a budget. */
+  /** The cost of the attempt, under a budget. */
   spent: Cost | undefined
   worker: string
   /** The attempt; its failure is added to `failed`. */
@@ -215,7 +215,7 @@ export function afterFailure({ agent, worker, attempt, timeLeft, spent }: Failin
 }
 
 type Reported = { code: string; reason: string }
-/** It is an input of every further attempt. */
+/** The reason of the earlier failure is an input of every further attempt. */
 const MAX_EARLIER_BYTES = 1_000
 
 /** The code of an error counts only if its model meant it as one. */
@@ -223,7 +223,7 @@ function reported({ code, message }: FailedAttempt, isMeant: boolean): Reported 
   return { code: (isMeant ? code : undefined) ?? 'model_call_failed', reason: message }
 }
 
-/** Of several failures that may be over by themselves, the run reports the first. */
+/** Of several failures that may resolve themselves, the run reports the first. */
 function nextModel(from: Fallback | undefined, transient: Reported | undefined): Fallback {
   const first = transient && { ...transient, reason: cutText(transient.reason, MAX_EARLIER_BYTES) }
   return { at: (from?.at ?? 0) + 1, ...defined({ transient: from?.transient ?? first }) }

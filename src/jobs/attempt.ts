@@ -19,7 +19,7 @@ export interface Notes {
   milestone(name: string): void
   /** @throws ToolError for an event that is not allowed. */
   emit(name: string, data?: Json): void
-  /** @throws ToolError for what cannot have been spent. */
+  /** @throws ToolError for an amount that cannot have been spent. */
   spend(spent: SpendNote): void
   /** The last progress, the milestones, the custom events and the costs of this attempt, for its result. */
   said(): Said
@@ -70,7 +70,7 @@ function checkedProgress(value: Json): Json {
   return plain
 }
 
-/** The thrown error as a row of `errors`. Messages are bounded, because history keeps them. */
+/** The thrown error as a row of `errors`. Messages are bounded because history keeps them. */
 export function failedAttempt(
   attempt: number,
   error: unknown,

@@ -2,7 +2,7 @@
 
 /** Grace period after a timeout or an interrupt before a repeatable body is abandoned. */
 export const ABANDON_AFTER_MS = 1_000
-/** The same for any other body, if its process cannot be killed. */
+/** The grace period for any other body, if its process cannot be killed. */
 export const GIVE_UP_AFTER_MS = 5_000
 
 /** A timer that is later than this shows that the event loop was blocked. */
@@ -47,8 +47,8 @@ export async function runBody<T>({ timeoutMs, stop, abandonAfterMs }: BodyBounds
 }
 
 /**
- * Calls back after `ms` in which the event loop was not blocked. A late timer shows that another call blocked the loop, and the response
- * that this call waits for may have arrived already, so the call gets the time back. Returns the function that cancels it.
+ * Calls back after `ms` in which the event loop was not blocked. A late timer shows that another call blocked the loop. The response
+ * that this call waits for may have arrived already, so the time is added to its limit. Returns the function that cancels it.
  */
 function afterTurning(ms: number, act: () => void): () => void {
   let timer: NodeJS.Timeout
@@ -68,7 +68,7 @@ async function entered<T>(body: (signal: AbortSignal) => Promise<T>, signal: Abo
   return body(signal)
 }
 
-/** Rejects a while after the signal. The event loop was free, so the body had the chance to react. */
+/** Rejects `afterMs` after the signal. The event loop was free, so the body had the chance to react. */
 function abandoned(signal: AbortSignal, afterMs: number, ended: AbortSignal): Promise<never> {
   return new Promise((_, reject) => {
     const wait = (): void => {

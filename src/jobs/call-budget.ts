@@ -1,4 +1,4 @@
-// The budget of a model call: sets aside the most that its request can cost before it is sent, and counts what it has cost.
+// The budget of a model call: reserves the most that its request can cost before it is sent, and counts what it did cost.
 import type { Agent } from '../agent/agent.ts'
 import { noPrice, priceOfModel } from '../agent/budget.ts'
 import { isModelError } from '../agent/errors.ts'
@@ -26,21 +26,21 @@ import type { JobLink } from './contract.ts'
 import type { Prompt } from './prompt.ts'
 import type { SessionView } from './session-views.ts'
 
-/** The budget as a call finds it. */
+/** The budget at the time of a call. */
 export interface CallBudget {
   /** The limits that apply, after everything that was spent before. */
   lines: BudgetLine[]
   /** Where the agent declares its limit in US dollars; absent: it has none. */
   usdLimit?: 'limits' | 'sessionLimits'
-  /** What is known of the size of a request that continues the last one: so many tokens, for this model, and the bytes of what is new. */
+  /** The known size of a request that continues the last one: its tokens by this model's count, and the bytes of the new content. */
   known?: { tokens: number; model: string; newBytes: number }
   link: Pick<JobLink, 'reserve' | 'streamed'>
 }
 
-/** The call is not made: less is left of the budget than it needs, or its price is not known. */
+/** The call is not made: the budget has less left than it needs, or its price is not known. */
 export class NotAfforded extends PawlError {
   override readonly name = 'NotAfforded'
-  /** Whether enough would be left without the costs that had to be assumed. */
+  /** Whether enough would be left without the assumed costs. */
   readonly isAssumed: boolean
 
   constructor(code: 'budget_exhausted' | 'unpriced_model', message: string, isAssumed = false) {
@@ -49,13 +49,13 @@ export class NotAfforded extends PawlError {
   }
 }
 
-/** `max_tokens` of a Model that does not say how much it answers: no current model refuses that as too much. */
+/** `max_tokens` for a Model that does not declare its maximum: no current model refuses this as too much. */
 const DEFAULT_MAX_TOKENS = 8_192
-/** What an answer needs beside a thinking budget. */
+/** Tokens that an answer needs beside a thinking budget. */
 const LEAST_ANSWER_TOKENS = 1_024
-/** What providers add to a request with tools. */
+/** Tokens that providers add to a request with tools. */
 const TOOLS_TOKENS = 512
-/** What they may add around the messages of a turn. */
+/** Tokens that providers may add around the messages of a turn. */
 const TURN_TOKENS = 100
 /** More than any provider counts for one image. */
 const IMAGE_TOKENS = 8_000
@@ -87,20 +87,20 @@ export function continuing(budget: CallBudget, { state, transcript }: SessionVie
 
 /** A call under a budget. */
 export interface BudgetedCall {
-  /** With the `max_tokens` that the budget affords. */
+  /** The request with the `max_tokens` that the budget allows. */
   request: ModelRequest
-  /** The request is about to be sent. */
+  /** Call this when the request is about to be sent. */
   sent(): void
   onDelta(delta: ModelDelta): void
-  /** What the call has cost if it fails so; undefined: nothing. `response`: what the model returned, if it did. */
+  /** The cost of the call if it fails with this error; undefined: nothing. `response`: what the model returned, if it did. */
   lost(error: unknown, response: ModelResponse | undefined): Cost | undefined
-  /** What is recorded with an answer: its price, and its cost where the provider does not tell. */
+  /** What is recorded with an answer: its price, and its cost if the provider does not report it. */
   recorded(answer: { usage: Usage; model: string; price?: ModelPrice }, response: ModelResponse): { price?: ModelPrice; spent?: Cost }
 }
 
 /**
- * Sets aside what the call needs, durably: if this process and its orchestrator die, the reservation is what the call is assumed to have
- * cost. @throws NotAfforded, AttemptLost.
+ * Durably reserves what the call needs: if this process and its orchestrator die, the call is assumed to have cost the whole
+ * reservation. @throws NotAfforded, AttemptLost.
  */
 export async function reserveFor(model: Model, request: ModelRequest, budget: CallBudget): Promise<BudgetedCall> {
   const price = priceOfModel(model, Date.now())
@@ -145,12 +145,12 @@ function follow(
   }
 }
 
-/** What the price table has for a call; undefined: nothing. */
+/** The price table's entry for a call; undefined if it has none. */
 export function listRates(model: string, usage: Usage): ModelPrice | undefined {
   return ratesOf(listPrice(model, Date.now()), usage)
 }
 
-/** The cost of an answer that could not be used in the end. */
+/** The cost of an answer that turned out to be unusable. */
 export function costOfAnswer({ usage, price, spent }: { usage: Usage; price?: ModelPrice; spent?: Cost }): Cost {
   return spent ?? costOfUsage(usage, price)
 }
@@ -178,7 +178,7 @@ function sizeOf(model: Model, request: ModelRequest, { known }: CallBudget, pric
   return { inputTokens, mostOutput, leastOutput, ...worstRates(ratesUpTo(price, inputTokens)) }
 }
 
-/** The prices that a request of at most so many tokens may be charged at. */
+/** The prices that may apply to a request of at most `inputTokens`. */
 function ratesUpTo(price: ModelPrice | Price | undefined, inputTokens: number): ModelPrice[] {
   if (!price) return []
   return 'since' in price ? [ratesFor(price, 0), ratesFor(price, inputTokens)] : [price]
@@ -195,7 +195,7 @@ function knownTokens({ name }: Model, { tokens, model, newBytes }: NonNullable<C
   return tokens * (isSame ? 1 : 2) + newBytes + TURN_TOKENS
 }
 
-/** Bytes of messages, in which an image counts as many as it can have tokens. */
+/** Bytes of messages. An image counts as many bytes as it can have tokens. */
 function bytesOf(messages: readonly Message[]): number {
   let images = 0
   const withoutImages = JSON.stringify(messages, (_, value: unknown) => {
@@ -212,7 +212,7 @@ function isRejection(error: unknown): boolean {
   return error.status !== undefined || !error.retryable || isNotSent(error)
 }
 
-/** Errors of a connection that never was one. */
+/** Errors of a connection that was never established. */
 const NOT_SENT = /^(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|ERR_TLS_.*|.*CERT.*)$/
 const MOST_CAUSES = 6
 

@@ -43,7 +43,7 @@ export async function callModel(needs: JobNeeds, job: Job, input: CallModelInput
 /** A model call with its deadline. */
 interface ModelCall extends CallModelInput {
   deadline: CallDeadline
-  /** Those that ran before the request are added to it. */
+  /** Receives the hooks that ran before the request. */
   hooks: HookOutcome[]
 }
 
@@ -83,7 +83,7 @@ async function answer(needs: JobNeeds, agent: Agent, input: ModelCall, job: Job,
       ...(isEmpty(state.current?.metadata) && !isEmpty(metadata) && { metadata }),
     }
   } catch (error) {
-    // An answer that cannot be used has been paid for, too.
+    // An unusable answer has been paid for, too.
     const spent = paid ?? spentWith(error)
     if (job.link.signal.aborted || error instanceof AttemptLost) return { kind: 'interrupted', ...defined({ spent }) }
     if (signal.aborted) return { ...deadlineExceeded(deadline), ...defined({ spent }) }
@@ -98,7 +98,7 @@ interface Asked extends Pick<JobNeeds, 'gates' | 'worker'> {
   job: Job
   ctx: AgentContext
   signal: AbortSignal
-  /** Those that have just run. */
+  /** The hooks that have just run. */
   hooks: HookOutcome[]
 }
 
@@ -144,7 +144,7 @@ function requestOf(agent: Agent, transcript: SessionView['transcript'], { system
   }
 }
 
-/** The agent's own tools, and those of pawl that it has. */
+/** The agent's own tools, and pawl's tools that it has. */
 function toolsOf(agent: Agent): ToolDefinition[] {
   const own = [...agent.tools.values()].map((tool) => ({ name: tool.name, description: tool.description, input_schema: tool.inputSchema }))
   return [...own, ...builtInTools(agent)]

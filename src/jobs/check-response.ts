@@ -16,9 +16,9 @@ export interface CheckedResponse {
   usage: Usage
   /** The model that answered. */
   model: string
-  /** What the Model says that it costs. */
+  /** The price that the Model states. */
   price?: ModelPrice
-  /** Values that were replaced; for the log. */
+  /** The values that were replaced, for the log. */
   notes: string[]
 }
 
@@ -67,7 +67,7 @@ export function checkResponse(response: ModelResponse, { name, price }: Pick<Mod
   return { content, stopReason, usage: usageOf(response, model, notes), model, ...defined({ price: priceOf(price, model, notes) }), notes }
 }
 
-/** The position of the call, among the answer's calls, with which a cut answer ends: its arguments may be incomplete even if they are JSON. */
+/** The position, among the answer's calls, of the call that ends a cut answer: its arguments may be incomplete even if they are JSON. */
 export function cutCall({ content, stopReason }: Pick<CheckedResponse, 'content' | 'stopReason'>): number | undefined {
   if (!CUT_OFF.includes(stopReason) || content.at(-1)?.type !== 'tool_use') return undefined
   return content.filter(({ type }) => type === 'tool_use').length - 1
@@ -113,7 +113,7 @@ export function modelName(given: unknown): string | undefined {
   return isName ? given : undefined
 }
 
-/** The model's name in the answer, otherwise the Model's own. */
+/** The model's name in the answer, or else the Model's own. */
 function nameOf(answered: unknown, own: unknown, notes: string[]): string {
   const name = modelName(answered)
   if (name !== undefined) return name
@@ -128,7 +128,7 @@ function nameOf(answered: unknown, own: unknown, notes: string[]): string {
   return 'unknown'
 }
 
-/** Whether a provider has told what a call used: nothing is missing, and nothing is impossible. */
+/** Whether a provider has reported the usage of a call: no count is missing or impossible. */
 export function isUsage(given: unknown): given is Usage {
   const usage = (given ?? {}) as Partial<Record<keyof Usage, unknown>>
   const isCount = (tokens: unknown): boolean => typeof tokens === 'number' && tokens >= 0 && tokens <= MAX_TOKENS
@@ -148,7 +148,7 @@ function usageOf({ usage }: ModelResponse, model: string, notes: string[]): Usag
   return counted
 }
 
-/** A Model is user code: a price that is not one is left out, because a wrong sum is worse than none. */
+/** A Model is user code: an invalid price is left out, because a wrong sum is worse than none. */
 function priceOf(given: unknown, model: string, notes: string[]): ModelPrice | undefined {
   if (given === undefined) return undefined
   const price = modelPrice(given)

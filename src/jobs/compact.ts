@@ -27,11 +27,11 @@ import type { SessionView } from './session-views.ts'
 import { summaryInstruction, summaryRequest } from './summary-prompt.ts'
 import { unlessAborted } from './unless-aborted.ts'
 
-/** What a piece may have of the summariser's window, by the same measure as the request. The rest is for the answer, and for a measure that is off. */
+/** The share of the summariser's window for a piece, measured like the request. The rest is for the answer, and for measuring errors. */
 const PIECE_SHARE = 0.6
-/** A text has no fewer bytes per token than one, and hardly more than eight. */
+/** A text has at least one byte per token, and hardly more than eight. */
 const BYTES_OF_A_TOKEN = { least: 1, most: 8 } as const
-/** How often a piece that is too long after all is halved. */
+/** How often a piece that turns out too long is halved. */
 const MOST_HALVINGS = 5
 
 /** Carries out the job. @throws TryAgain. */
@@ -68,7 +68,7 @@ function failed(code: string, reason: string): CompactResult {
   return { kind: 'failed', code, reason }
 }
 
-/** The agent's own models, unless the option names another one. */
+/** The agent's own models, unless the option names a different one. */
 function asksFor(agent: Agent, { model }: AgentCompaction): AsksModel {
   return model === undefined ? agent : { name: agent.name, retry: agent.retry, model, fallback: [] }
 }
@@ -78,7 +78,7 @@ function bytesPerToken({ bytes, tokens }: TooLarge): number {
   return Math.min(BYTES_OF_A_TOKEN.most, Math.max(BYTES_OF_A_TOKEN.least, bytes / tokens))
 }
 
-/** The request is to shrink to the share of its own size that the window is of its tokens, however wrong the window is. */
+/** The request must shrink by the ratio of the window to its tokens, however wrong the window is. */
 function fittingOf(
   { window, besides, bytes, tokens }: TooLarge,
   { at }: AgentCompaction,
@@ -123,7 +123,7 @@ async function summarised(transcript: Transcript, cut: Cut, summariser: Summaris
       }
     } catch (error) {
       if (!(error instanceof ModelFailed) || !isOverflow(error.cause) || halved >= MOST_HALVINGS) throw error
-      // A smaller piece may fit; no one has to wait for that.
+      // A smaller piece may fit, and the retry needs no delay.
       const about = { retryable: true, nextDelayMs: 0, worker: needs.worker, ...defined({ model: error.model, spent: error.spent }) }
       job.attempt.failed.push(failedAttempt(job.attempt.number, error.cause, about))
       job.attempt.number += 1
@@ -133,7 +133,7 @@ async function summarised(transcript: Transcript, cut: Cut, summariser: Summaris
 
 type Written = Pick<CompactResult & { kind: 'compacted' }, 'model' | 'usage' | 'price' | 'spent'> & { text: string; to: number }
 
-/** Has the first piece before `to` summarised. */
+/** Has the first piece of the messages before `to` summarised. */
 async function summaryOf(
   transcript: Transcript,
   to: number,
@@ -151,7 +151,7 @@ async function summaryOf(
   const { summarise } = compaction
   if (summarise) {
     const end = pieceEnd(transcript, to, roomIn(tooLarge.window))
-    // A copy: the messages are a part of the session's cached past.
+    // A copy, because the messages are part of the session's cached past.
     const messages = structuredClone(messagesBetween(transcript, from, end))
     const given: unknown = await unlessAborted(signal, Promise.resolve(summarise({ messages, previous, maxTokens, ctx, signal })))
     return { to: end, ...ownSummary(given, isBudgeted) }
@@ -198,7 +198,7 @@ function noSummary(stopReason: string): ModelError {
   return new ModelError('invalid_summary', `The model wrote no summary (stop reason ${stopReason}).`, { retryable: true })
 }
 
-/** What a function of the user's returned. @throws ModelError `invalid_summary`. */
+/** The checked return value of a user's `summarise` function. @throws ModelError `invalid_summary`. */
 function ownSummary(given: unknown, isBudgeted: boolean): Omit<Written, 'to'> {
   const text = typeof given === 'string' ? given : (given as Partial<Summary> | null | undefined)?.text
   if (typeof text !== 'string' || text.trim() === '') {

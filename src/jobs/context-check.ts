@@ -7,7 +7,7 @@ import { inTime } from './in-time.ts'
 /** How long asynchronous checks may delay a turn. */
 const CHECK_MS = 30_000
 
-/** What is wrong with a context; undefined if it matches or the agent has no schema. The context is not changed. */
+/** What is wrong with a context; undefined if it matches or the agent has no schema. Does not change the context. */
 export async function contextProblem({ context: schema }: Agent, context: Json | undefined): Promise<string | undefined> {
   if (!schema) return undefined
   try {

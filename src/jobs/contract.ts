@@ -21,9 +21,9 @@ export interface AttemptSoFar {
   number: number
   /** Failed attempts of this activity. */
   failed: FailedAttempt[]
-  /** Attempts of the call that threw; of a model call, those of the model that is being tried. */
+  /** Attempts of the call that threw; for a model call, those of the model that is being tried. */
   failures: number
-  /** Of a model call: the model to try, if not the agent's own. */
+  /** For a model call: the model to try, if not the agent's own. */
   fallback?: Fallback
   /** The last progress that an earlier attempt reported. */
   lastProgress?: Json
@@ -46,7 +46,7 @@ export interface Ticket {
   report: AttemptReport
 }
 
-/** A model's answer, checked; `hooks`: those that ran before its request. */
+/** A model's checked answer; `hooks`: the hooks that ran before its request. */
 export type ModelAnswer = Pick<
   CallModelResult & { kind: 'completed' },
   'content' | 'stopReason' | 'usage' | 'model' | 'price' | 'spent' | 'promptDigest' | 'hooks'
@@ -58,7 +58,7 @@ export interface JobOrder<K extends JobKind = JobKind> {
   input: JobInput<K>
   attempt: AttemptSoFar
   ticket: Ticket
-  /** Of a model call: the answer that an executor had received completely before it died or lost the job. Only its calls are left to resolve. */
+  /** For a model call: the complete answer that an executor received before it died or lost the job. Only its calls are left to resolve. */
   answer?: ModelAnswer
 }
 
@@ -75,11 +75,11 @@ export type Outcome =
   | { kind: 'again'; type: string; message: string; afterMs: number; failed?: FailedAttempt }
   | { kind: 'threw'; type: string; message: string; stack?: string }
 
-/** A request to a model that has ended. */
+/** A finished request to a model. */
 export interface TimedRequest {
   model: string
   ms: number
-  /** Until the first piece of a streamed answer. */
+  /** Milliseconds until the first piece of a streamed answer. */
   firstMs?: number
   /** The code or the class of the error that it ended with. */
   error?: string
@@ -87,21 +87,21 @@ export interface TimedRequest {
 
 /** A job's connection to its orchestrator. */
 export interface JobLink {
-  /** Aborts when the attempt must stop, or is no longer the current one. */
+  /** Aborts when the attempt must stop, or when it is no longer the current one. */
   readonly signal: AbortSignal
-  /** Makes the server record durably that the body is about to be entered. @throws AttemptLost: then it must not be. */
+  /** Makes the server record durably that the body is about to be entered. @throws AttemptLost: the body must not be entered. */
   begin(): Promise<void>
   /** Reports that the body is entered: its timeout starts. */
   entered(timeoutMs: number): void
-  /** Makes the server record durably what is set aside for a model call. Waits until it has. @throws AttemptLost. */
+  /** Makes the server durably record the reservation of a model call, and waits until it has. @throws AttemptLost. */
   reserve(reservation: Reservation): Promise<void>
-  /** Reports how many tokens of the answer have come so far: what the call has cost if this executor dies. */
+  /** Reports how many tokens of the answer have arrived so far: the cost of the call if this executor dies. */
   streamed(tokens: number): void
-  /** Reports how long a request to a model took: measured, and otherwise of no matter. */
+  /** Reports how long a request to a model took, for metrics only. */
   asked(request: TimedRequest): void
-  /** Tells watchers of a piece of a model call's answer. */
+  /** Sends watchers a piece of a model call's answer. */
   delta(piece: ModelDelta): void
-  /** Hands over the model's complete answer: if this executor dies, the next one need not request it again. */
+  /** Hands over the model's complete answer: if this executor dies, the next one does not need to request it again. */
   answered(answer: ModelAnswer): void
   /** Reports progress: shown in `tool_calls`, and passed to the next attempt if this one dies. */
   progress(value: Json): void

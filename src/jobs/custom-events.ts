@@ -1,4 +1,4 @@
-// What a user's code reports by `ctx.emit`: checked when it reports, so that the error reaches the code that caused it.
+// What user code reports through `ctx.emit`. It is checked at once, so that the error reaches the code that caused it.
 import { ToolError } from '../agent/errors.ts'
 import { CUSTOM_EVENT_LIMITS, type CustomEvent, isEventName } from '../session/custom-events.ts'
 import { type Json, jsonBytes } from '../session/json.ts'
@@ -9,7 +9,7 @@ export interface EventRoom {
   bytes: number
 }
 
-/** Room for as many custom events as one result may have, less those that it has already. */
+/** Room for as many custom events as one result may have, less the events that it already has. */
 export function eventRoom(had: readonly CustomEvent[] = []): EventRoom {
   // The brackets of the list are 2 bytes, and it has one comma fewer than events.
   return { bytes: CUSTOM_EVENT_LIMITS.allBytes - 1 - had.reduce((sum, event) => sum + bytesOf(event), 0) }
@@ -19,14 +19,14 @@ export function eventRoom(had: readonly CustomEvent[] = []): EventRoom {
 export interface Reporter {
   /** @throws ToolError `invalid_event`, `event_too_large` or `too_many_events`. */
   emit(name: string, data?: Json): void
-  /** Those that were accepted, in order. */
+  /** The accepted events, in order. */
   readonly events: readonly CustomEvent[]
 }
 
 /** Whose events are collected, for the messages of errors. */
 const WHO = { attempt: ['attempt', 'one attempt'], hook: ['hook', 'all hooks of one step'] } as const
 
-/** Collects the custom events of an attempt or of a hook; hooks whose results are one share the room. */
+/** Collects the custom events of an attempt or of a hook. Hooks that share one result share the room. */
 export function reporter(whose: keyof typeof WHO, room: EventRoom = eventRoom()): Reporter {
   const events: CustomEvent[] = []
   const [one, together] = WHO[whose]
@@ -48,7 +48,7 @@ export function reporter(whose: keyof typeof WHO, room: EventRoom = eventRoom())
   }
 }
 
-/** With the comma that follows it in a list. */
+/** The event's size in a list, with the comma that follows it. */
 function bytesOf(event: CustomEvent): number {
   return jsonBytes(event) + 1
 }

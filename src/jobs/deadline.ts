@@ -1,4 +1,4 @@
-// The deadline of a model call. Durations only: this machine's clock need not be the server's.
+// The deadline of a model call. Durations only: this machine's clock may differ from the server's.
 import type { AskModelInput } from '../activities/contract.ts'
 import type { Agent } from '../agent/agent.ts'
 import { TOO_LATE } from '../session/deadlines.ts'
@@ -6,13 +6,13 @@ import { LONGEST_MS } from '../session/duration.ts'
 
 /** The first of the deadlines that bound a model call. */
 export interface CallDeadline {
-  /** Milliseconds until then; infinity without a deadline. */
+  /** Milliseconds until the deadline; infinity without one. */
   leftMs(): number
-  /** Why the run fails then. */
+  /** Why the run fails at the deadline. */
   reason: string
 }
 
-/** Counts from now on; `agent` is this worker's own, whatever the session knows of another one. */
+/** Starts counting now; `agent` is this worker's own build of it, even if the session knows another build's. */
 export function startDeadline({ limits, sessionLimits }: Agent, { runMs, sessionMs, leftMs }: AskModelInput): CallDeadline {
   const since = performance.now()
   let first = { leftMs: Number.POSITIVE_INFINITY, reason: '' }
@@ -28,7 +28,7 @@ export function startDeadline({ limits, sessionLimits }: Agent, { runMs, session
 /** A signal that a deadline aborts. */
 export interface DeadlineSignal {
   signal: AbortSignal
-  /** The call has ended. */
+  /** Call this when the model call has ended. */
   end(): void
 }
 
@@ -36,7 +36,7 @@ export interface DeadlineSignal {
 export function signalUntil(deadline: CallDeadline, stop: AbortSignal): DeadlineSignal {
   const leftMs = deadline.leftMs()
   if (!Number.isFinite(leftMs)) return { signal: stop, end: () => undefined }
-  // Not AbortSignal.timeout: as a source of AbortSignal.any, it may be collected before it aborts.
+  // Not AbortSignal.timeout: as a source of AbortSignal.any, it may be garbage-collected before it aborts.
   const late = new AbortController()
   const timer = setTimeout(() => late.abort(), Math.min(leftMs, LONGEST_MS))
   return { signal: AbortSignal.any([late.signal, stop]), end: () => clearTimeout(timer) }

@@ -41,7 +41,7 @@ export class InvalidResult extends PawlError {
   }
 }
 
-/** The server has given this attempt up: another one may be running. */
+/** The server has given up this attempt: another one may be running. */
 export class AttemptLost extends PawlError {
   override readonly name = 'AttemptLost'
 

@@ -17,12 +17,12 @@ import { parseInput, resolveCall } from './resolve.ts'
 import { type JobWithSlices, slicesIfReadable } from './slices.ts'
 import { defined } from '../session/defined.ts'
 
-/** How long a result too large for history waits for the store; the grace is shorter than that of an overdue attempt. */
+/** How long a result too large for history waits for the store; shorter than the grace period of an overdue attempt. */
 const SHELVE_MS = 30_000
 const SHELVE_GRACE_MS = 3_000
 const STRICTNESS = { read: 0, idempotent: 1, external: 2 } as const
 
-/** The tool as the call was resolved with it; undefined if this build has a different one, or none. */
+/** The tool that the call was resolved with; undefined if this build has a different one, or none. */
 function servedTool(needs: JobNeeds, input: ToolCallInput): { agent: Agent; tool: Tool } | undefined {
   const agent = needs.agents.get(input.agent)
   const tool = agent?.tools.get(input.resolution.tool)
@@ -32,7 +32,7 @@ function servedTool(needs: JobNeeds, input: ToolCallInput): { agent: Agent; tool
   return { agent, tool }
 }
 
-/** Whether this build's tool may be repeated in fewer cases than the call's resolution says. */
+/** Whether this build's tool may be repeated in fewer cases than the call's resolution allows. */
 export function isStricter(tool: Tool, effect: Effect): boolean {
   return STRICTNESS[tool.effect] > STRICTNESS[effect]
 }
@@ -118,7 +118,7 @@ function abandonment({ killsOverdue }: JobNeeds, effect: Effect): { abandonAfter
   return killsOverdue ? {} : { abandonAfterMs: GIVE_UP_AFTER_MS }
 }
 
-/** A read whose result does not match its schema fails without retries: its code would return the same again. */
+/** A read whose result does not match its schema fails without retries: its code would return the same result again. */
 function notFitting(needs: JobNeeds, { number, failed }: Job['attempt'], problem: string): ExecuteToolResult {
   const error = new InvalidResult(problem)
   failed.push(failedAttempt(number, error, { retryable: false, worker: needs.worker }))
@@ -131,7 +131,7 @@ export function shelvingFor({ values }: JobNeeds, { link }: Job, startedAt: numb
   return { values, waitMs: Math.max(0, Math.min(SHELVE_MS, leftMs)), signal: link.signal }
 }
 
-/** `effect` is the one of the call's resolution: a less strict effect of the present tool does not apply to it. */
+/** `effect` comes from the call's resolution: a less strict effect of the present tool does not apply to the call. */
 function whenThrown(needs: JobNeeds, tool: Tool, effect: Effect, { attempt, link }: Job, error: unknown): ExecuteToolResult {
   const { number, failed, failures } = attempt
   const told = isToolError(error) ? error : undefined
@@ -150,7 +150,7 @@ function whenThrown(needs: JobNeeds, tool: Tool, effect: Effect, { attempt, link
   return { kind: 'failed', attempt: number, code, message: last.message }
 }
 
-/** What a context takes that executes nothing, as that of a check or of `verify`: it reports nothing. */
+/** The report functions of a context that executes nothing, such as a check or `verify`: they report nothing. */
 export const NO_NOTES = {
   progress: () => undefined,
   lastProgress: undefined,

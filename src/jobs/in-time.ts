@@ -1,6 +1,6 @@
 // A time limit for user code that a job awaits: it must not delay a turn or a finished call.
 
-/** What `work` resolves to. Rejects if it takes longer than `ms`. */
+/** Resolves as `work` does. Rejects if that takes longer than `ms` milliseconds. */
 export async function inTime<T>(work: T | Promise<T>, ms: number): Promise<T> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<never>((_, reject) => {

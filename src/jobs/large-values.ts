@@ -1,4 +1,4 @@
-// An executor's access to values too large for history: a cache in memory, and the store through the orchestrator.
+// An executor's access to values too large for history: an in-memory cache, and the store through the orchestrator.
 import { LRUCache } from 'lru-cache'
 import type { Logger } from '../agent/tool.ts'
 import { blobOf, type Blob, placeholderOf, withBlob } from '../session/blobs.ts'

@@ -1,4 +1,4 @@
-// The hooks of a model call: those that are due before its request, and those of its answer.
+// The hooks of a model call: those that are due before its request, and those for its answer.
 import type { Agent } from '../agent/agent.ts'
 import type { HookInputs } from '../agent/hook.ts'
 import { callIdOf, type Resolution } from '../session/events.ts'
@@ -12,18 +12,18 @@ import { hasTool, parseInput, type RequestedCall, type Verdict } from './resolve
 import { type HookCalling, hooksFor, type HookRunner, runHooks } from './run-hooks.ts'
 import type { SessionView } from './session-views.ts'
 
-/** Hooks that have run, and the answer by which one of them ends the run. */
+/** Hooks that have run, and the answer of a hook that ends the run, if any. */
 export interface HooksRan {
   runs: HookOutcome[]
   stopped?: HookRun
 }
 
-/** Runs the hooks that are due before the model call of a turn. @throws what the signal aborted with. */
+/** Runs the hooks that are due before the model call of a turn. @throws the signal's reason. */
 export function runHooksBefore(runner: HookRunner, view: SessionView, turn: number): Promise<HooksRan> {
   return runPlaces(runner, view, placesBefore(view.hooks, turn))
 }
 
-/** Runs the hooks that are due after the last turn of a run. Nothing is left to stop. @throws what the signal aborted with. */
+/** Runs the hooks that are due after the last turn of a run. They can no longer stop the run. @throws the signal's reason. */
 export async function runHooksAfter(runner: HookRunner, view: SessionView): Promise<HookOutcome[]> {
   return (await runPlaces(runner, view, placesAfter(view.hooks), 'to the end')).runs
 }
@@ -53,7 +53,7 @@ function callingOf({ state, transcript, hooks }: SessionView, place: HookPlace):
   return { on, turn, input: on === 'agentStart' ? { task } : { turn }, hasRun: has }
 }
 
-/** Asks the hooks of `preToolUse` about a call that could run. @throws what the signal aborted with. */
+/** Asks the hooks of `preToolUse` about a call that could run. @throws the signal's reason. */
 export async function runHooksOfCall(
   runner: HookRunner,
   agent: Agent,
@@ -93,14 +93,14 @@ export async function runHooksOfCall(
   }
 }
 
-/** Whether the model has no more to do: the run ends with the answer. */
+/** Whether the model has nothing left to do: the run ends with this answer. */
 export function isFinal({ content, stopReason }: Pick<ModelAnswer, 'content' | 'stopReason'>): boolean {
   return stopReason !== 'pause_turn' && content.every(({ type }) => type !== 'tool_use')
 }
 
 /**
- * The hooks of an answer with which the run is about to end; none for any other. The turn of a text ends with it; that of an output ends with
- * the result of its call, so its `turnEnd` comes later. @throws what the signal aborted with.
+ * The hooks of an answer that is about to end the run; none for any other answer. A text ends its turn; an output's turn ends with the
+ * result of its call, so its `turnEnd` comes later. @throws the signal's reason.
  */
 export async function runHooksOfFinal(
   runner: HookRunner,
@@ -116,7 +116,7 @@ export async function runHooksOfFinal(
   return [...ended, ...(await runHooks(runner, { on: 'agentStop', turn, input: { result } }))]
 }
 
-/** The output that an answer gives. Arguments that a hook has changed come with the resolution. */
+/** The output in an answer. Arguments that a hook has changed are in the resolution. */
 function outputIn({ content }: ModelAnswer, [call]: readonly Resolution[]): Json | undefined {
   if (call?.builtIn !== 'output' || call.invalid) return undefined
   return call.output ?? content.find((block) => block.type === 'tool_use')?.input

@@ -1,4 +1,4 @@
-// What steps in which a model is asked have in common: the agent, its facts, the deadline, and the session's events.
+// What the steps that ask a model have in common: the agent, its facts, the deadline, and the session's events.
 import type { AskModelInput, NoAnswer } from '../activities/contract.ts'
 import type { Agent } from '../agent/agent.ts'
 import type { AgentFacts, FailedAttempt } from '../session/events.ts'
@@ -11,16 +11,16 @@ import type { SessionView } from './session-views.ts'
 
 const STORE_RETRY_MS = 500
 
-/** What such a step has. */
+/** What such a step works with. */
 export interface ModelStep {
   agent: Agent
   deadline: CallDeadline
-  /** Its failed attempts may be added to: the result includes them. */
+  /** The step may add failed attempts to it: the result includes them. */
   job: Job
   view: SessionView
 }
 
-/** The step's result, with its failed attempts and what the session does not know of the agent. @throws TryAgain. */
+/** The step's result, with its failed attempts and the agent's facts that the session does not know. @throws TryAgain. */
 export async function modelStep<R extends object>(
   needs: JobNeeds,
   job: Job,

@@ -1,4 +1,4 @@
-// Dependencies of jobs, which their executor provides. It has no Temporal SDK and no database pool: the orchestrator provides the rest.
+// Dependencies of jobs, provided by their executor. It has no Temporal SDK and no database pool: the orchestrator does that part.
 import type { Agent } from '../agent/agent.ts'
 import type { Logger, Services } from '../agent/tool.ts'
 import type { AttemptSoFar, EventsAlong, JobLink, ModelAnswer } from './contract.ts'
@@ -16,7 +16,7 @@ export interface JobNeeds {
   logger: Logger
   /** This process, as people see it: `host:pid`. */
   worker: string
-  /** Whether a body that ignores its timeout is ended by killing its process: then nothing else may end it. */
+  /** Whether a body that ignores its timeout is ended by killing its process. If so, nothing else may end it. */
   killsOverdue: boolean
 }
 

@@ -6,11 +6,11 @@ import { resultText } from '../session/transcript.ts'
 import { inTime } from './in-time.ts'
 import { plainJson } from './json.ts'
 
-/** An async refinement of the schema must not delay a finished call for longer. */
+/** An async refinement of the schema must not delay a finished call for longer than this. */
 const CHECK_MS = 3_000
 const MAX_PROBLEM = 4_000
 
-/** What is wrong with a result, for the model; undefined if it matches or the tool has no `output`. The result is not changed. */
+/** What is wrong with a result, for the model; undefined if it matches or the tool has no `output`. Does not change the result. */
 export async function outputProblem({ output }: Tool, result: unknown): Promise<string | undefined> {
   if (!output) return undefined
   try {
@@ -34,7 +34,7 @@ export function tellingOf(tool: Tool, problem: string): Tool {
   }
 }
 
-/** What the model would see of the result; the tool's `toModel` expects results that match. */
+/** What the model would see of the result. The tool's `toModel` expects results that match the schema. */
 function shownOf({ toModel }: Tool, result: unknown, ctx: ToolContext): ResultContent | undefined {
   try {
     return resultText(plainJson(toModel ? toModel(result, ctx) : result))

@@ -1,4 +1,4 @@
-// Jobs for calls that a person approves or a client answers: `resolveTool`, `checkAnswer`.
+// The jobs `resolveTool` and `checkAnswer`, for calls that a person approves or a client answers.
 import type { CheckAnswerInput, CheckAnswerResult, ResolveToolInput, ResolveToolResult } from '../activities/contract.ts'
 import { agentContext } from './agent-context.ts'
 import { StaleWatermark } from './errors.ts'
@@ -47,7 +47,7 @@ export async function resolveTool(needs: JobNeeds, job: Job, input: ResolveToolI
   }
 }
 
-/** Checks a client's answer against the tool's output schema, and makes its record. */
+/** Checks a client's answer against the tool's output schema, and makes the record of it. */
 export async function checkAnswer(needs: JobNeeds, job: Job, input: CheckAnswerInput): Promise<CheckAnswerResult> {
   const tool = needs.agents.get(input.agent)?.tools.get(input.resolution.tool)
   if (!tool) return { kind: 'not_served' }

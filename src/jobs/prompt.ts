@@ -12,9 +12,9 @@ import type { SessionView } from './session-views.ts'
 /** A rendered prompt. */
 export interface Prompt {
   system: string
-  /** The text of the sections; empty: there are none. */
+  /** The text of the sections; empty if there are none. */
   volatile: string
-  /** Of both: recorded, so that a change of the prompt can be seen although the prompt is not stored. */
+  /** Digest of both. It is recorded so that a change of the prompt is visible although the prompt is not stored. */
   digest: string
 }
 
@@ -37,12 +37,12 @@ export async function renderPrompt(agent: Agent, { state }: Pick<SessionView, 's
   return { system, volatile, digest: shortHash(JSON.stringify([system, volatile])) }
 }
 
-/** It is in a message of the user, who has not said it. */
+/** The sections are in a user message, but the user did not write them. */
 const HEADING = '[From the system, not from the user: how things stand now]'
 
 /**
- * The messages with texts of this one request at the end of the user's last message: the sections, then what hooks say. A model that was
- * stopped in the middle of its answer continues it: it gets no sections, and the texts of hooks in the message before.
+ * The messages, with the texts of this request only at the end of the last user message: the sections, then the hooks' texts. A model that was
+ * stopped in the middle of its answer continues it: it gets no sections, and the hooks' texts go into the message before the answer.
  */
 export function withVolatile(
   messages: readonly Message[],
@@ -59,13 +59,13 @@ export function withVolatile(
   return { messages: messages.with(at, { role: 'user', content }), ...(isLast && { volatileBlocks: texts.length }) }
 }
 
-/** Makes views: each call of user code gets one of its own, so that none can change what another one sees. */
+/** Returns a factory of views: each call of user code has its own, so that none can change what another one sees. */
 function viewFor({ memory }: Agent, state: SessionView['state'], { metadata, slices }: AgentContext): () => PromptView {
   return () => {
     const { current, ...rest } = structuredClone(state)
     const progress = workOf(state)
     return {
-      // The run's metadata is in the state only from its first answer on.
+      // The state has the run's metadata only once the run has its first answer.
       state: { ...rest, current: current && { ...current, metadata: metadata as JsonObject }, progress },
       plan: rest.plan?.current ?? null,
       slices,

@@ -1,4 +1,4 @@
-// The rate gate of a provider, as a model call sees it: after a refusal with `retry-after`, all calls to that account wait for their turn.
+// The rate gate of a provider, as a model call sees it: after a refusal with `retry-after`, all calls to that account queue.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isModelError } from '../agent/errors.ts'
 import type { Model } from '../agent/model.ts'
@@ -6,19 +6,19 @@ import type { RetryPolicy } from '../agent/retry.ts'
 import { waitMs } from '../session/backoff.ts'
 import { modelName } from './check-response.ts'
 
-/** The gates, as an executor knows them. */
+/** The gates, as an executor sees them. */
 export interface RateGate {
   /** Whether calls to this account must ask for a place. */
   isShut(key: string): boolean
   /** Milliseconds until the call may be made; 0: now. A call that asks again keeps its place. */
   placeOf(key: string, call: string): Promise<number>
-  /** The provider has refused a call and wants none for so long. */
+  /** Reports that the provider has refused a call and accepts none for `forMs` milliseconds. */
   refused(key: string, forMs: number): void
 }
 
 /** A longer wait frees the executor: a timer of the workflow waits instead. */
 const WAITS_HERE_MS = 1_000
-/** Statuses and codes by which a provider says that it wants fewer calls. */
+/** Statuses and codes with which a provider requests fewer calls. */
 const TOO_MANY = new Set<unknown>([429, 529, 'rate_limit_error', 'overloaded_error'])
 
 /** The account that a call of the model counts against. */
@@ -28,7 +28,7 @@ export function gateOf(model: Model): string {
   return account === undefined ? provider : `${provider} ${account}`
 }
 
-/** Waits for the call's turn; the milliseconds that are left if it takes long. @throws the signal's reason. */
+/** Waits for the call's turn. Returns the milliseconds left if the wait is long. @throws the signal's reason. */
 export async function waitAtGate(gates: RateGate, key: string, call: string, signal: AbortSignal): Promise<number> {
   while (gates.isShut(key)) {
     const ms = await gates.placeOf(key, call)

@@ -1,4 +1,4 @@
-// The record of a tool's result: the value, what the model sees instead, and the effect's id in the outside world.
+// The record of a tool's result: the value, what the model sees instead, and the effect's id in the external system.
 import { sha256Hex } from '../agent/canonical.ts'
 import type { Tool, ToolContext } from '../agent/tool.ts'
 import type { RecordedResult } from '../activities/contract.ts'
@@ -12,7 +12,7 @@ import { defined } from '../session/defined.ts'
 
 /** A result in history must fit into an activity's result; the server's limit is 2 MB. */
 const MAX_INLINE_BYTES = 1_000_000
-/** Larger results are of no use to a model or a person: only their beginning is recorded. */
+/** Larger results are useless to a model or a person: only their beginning is recorded. */
 const MAX_BYTES = 64_000_000
 const PREVIEW_CHARS = 8_000
 

@@ -1,4 +1,4 @@
-// Whether a request fits into its model's window: measured before it is sent, and known for sure when its provider refuses it.
+// Whether a request fits into its model's window: measured before it is sent, and certain if its provider refuses it.
 import type { TooLarge } from '../activities/contract.ts'
 import type { Agent } from '../agent/agent.ts'
 import { isContextWindow } from '../agent/context-windows.ts'
@@ -24,18 +24,18 @@ export class CompactionDue extends Error {
 
 /** The size of one request. */
 export interface RequestSize {
-  /** Before the request is sent to a model. @throws CompactionDue. */
+  /** Checks the request before it is sent to a model. @throws CompactionDue. */
   check(model: Model): void
   /** Records a provider's refusal as a failed attempt if a compaction may help. @throws CompactionDue. */
   unlessRefused<T>(worker: string, attempt: AttemptSoFar, ask: () => Promise<T>): Promise<T>
 }
 
-/** A provider has refused a request of unknown size for an unknown window: it is made smaller by this factor. */
+/** A request that its provider refused, with its size and the window unknown, is shrunk by this factor. */
 const UNKNOWN_WINDOW = 0.75
 /** A refused request has more tokens than the window, whatever the estimate was. */
 const OVER = 1.05
 
-/** Agents that were warned of in this process. */
+/** Agents for which this process has already logged a warning. */
 const warned = new Set<string>()
 const UNKNOWN =
   'the window of a model is unknown, so conversations are compacted only when its provider refuses them: declare its contextWindow'
@@ -82,12 +82,12 @@ export function sizing(
   }
 }
 
-/** Whether the provider says that the request has no room in the model's window. */
+/** Whether the provider reports that the request exceeds the model's window. */
 export function isOverflow(error: unknown): boolean {
   return isModelError(error) && error.code === 'context_overflow'
 }
 
-/** A Model is user code; undefined also for a window that cannot be one. */
+/** The model's context window. A Model is user code: undefined if it declares no window or an invalid one. */
 export function windowOf({ contextWindow }: Model): number | undefined {
   return isContextWindow(contextWindow) ? contextWindow : undefined
 }

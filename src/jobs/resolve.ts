@@ -1,4 +1,4 @@
-// Resolves a tool call that the model requested, by this worker's code.
+// Resolves a tool call that the model requested, with this worker's code.
 import type { Agent } from '../agent/agent.ts'
 import { builtInNames, builtInOf } from '../agent/built-in-tools.ts'
 import { idempotencyKeyOf, inputDigestOf } from '../agent/keys.ts'
@@ -26,7 +26,7 @@ export interface RequestedCall {
   generation?: number
   tool: string
   input: Json
-  /** The session whose id is in keys of a whole session, if it is another one. */
+  /** The session whose id appears in session-wide keys, if it is a different one. */
   keysOf?: string
   /** The answer was cut off in this call. */
   isCut?: boolean
@@ -34,26 +34,26 @@ export interface RequestedCall {
   isAlone?: boolean
 }
 
-/** What hooks say of a call. */
+/** What hooks answered about a call. */
 export interface Verdict {
-  /** It is not executed, for this reason. */
+  /** The reason that the call is not executed. */
   denied?: string
-  /** The model's own arguments, which a hook has changed. */
+  /** The model's own arguments, if a hook has changed them. */
   own?: Json
-  /** A hook failed, so a person must approve the call. */
+  /** Why a person must approve the call: a hook failed. */
   ask?: string
 }
 
 /** The other inputs of a resolution. */
 export interface ResolveOptions {
-  /** By key: the call that completed it. */
+  /** By key: the call that completed with this key. */
   completed?: ReadonlyMap<string, string>
   /** For the tool's `approval`. */
   ctx: AgentContext
   verdict?: Verdict
 }
 
-/** Whether calls of a tool of that name are served: it is the agent's own, or one of pawl's that the agent has. */
+/** Whether calls of a tool with that name are served: it is the agent's own tool, or one of pawl's that the agent has. */
 export function hasTool(agent: Agent, name: string): boolean {
   return agent.tools.has(name) || builtInOf(agent, name) !== undefined
 }
@@ -127,7 +127,7 @@ export async function resolveCall(agent: Agent, call: RequestedCall, options: Re
   return { ...known, ...defined({ key, replayOf }), ...(approval && { approval }) }
 }
 
-/** What is recorded of a call that gives the run's output. */
+/** What is recorded of a call that provides the run's output. */
 async function outputOf(
   agent: Agent,
   { input, isAlone = false, isCut = false }: RequestedCall,
@@ -142,7 +142,7 @@ function denialOf(reason: string): string {
   return cutText(`This call was not allowed and was not executed. Reason: ${reason}`, MAX_TEXT_BYTES)
 }
 
-/** The terms of the approval, if the call needs one. It does if the tool's function or a hook (`ask`: how) fails. */
+/** The terms of the approval, if the call needs one. It also needs one if the tool's function or a hook (`ask`: how) fails. */
 async function approvalOf(tool: Tool, input: unknown, ctx: ApprovalContext, ask: string | undefined): Promise<ApprovalTerms | undefined> {
   if (ask !== undefined) {
     const { expiresMs = DEFAULT_APPROVAL_MS, onExpiry = 'deny' } = tool.approval ?? {}

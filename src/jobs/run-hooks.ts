@@ -1,4 +1,4 @@
-// Runs an agent's hooks at one place, and makes the record of what they answered.
+// Runs an agent's hooks at one place, and records their answers.
 import { isFor } from '../agent/define-hook.ts'
 import type { HookInputs, NamedHook } from '../agent/hook.ts'
 import type { AgentContext } from '../agent/tool.ts'
@@ -17,14 +17,14 @@ import { spendReporter } from './spend-notes.ts'
 /** Maximum bytes of JSON of one answer, and of all answers in one activity's result. */
 const ANSWER_BYTES = { one: 64_000, all: 256_000 } as const
 
-/** What hooks may still add to one activity's result: it must fit into one payload, with the model's answer. */
+/** What hooks may still add to one activity's result: it must fit into one payload together with the model's answer. */
 export interface HookRoom {
-  /** Bytes of JSON of answers. */
+  /** Bytes of JSON left for answers. */
   answers: number
   events: EventRoom
 }
 
-/** The room of a result that has these hooks already. */
+/** The room in a result that already has these hooks. */
 export function hookRoom(had: readonly HookOutcome[] = []): HookRoom {
   return { answers: ANSWER_BYTES.all - answerBytes(had), events: eventRoom(had.flatMap(({ emitted }) => emitted ?? [])) }
 }
@@ -39,7 +39,7 @@ export interface HookRunner {
   ctx: AgentContext
   attempt: number
   room: HookRoom
-  /** Aborts when the step that they belong to must stop: then they are not recorded. */
+  /** Aborts when the hooks' step must stop: they are then not recorded. */
   signal: AbortSignal
 }
 
@@ -52,7 +52,7 @@ export interface HookCalling<E extends HookEvent = HookEvent> {
   tool?: string
   /** How many such places share one result. Default 1. */
   among?: number
-  /** Whether the hook is not to run: it has answered before. */
+  /** Whether the hook has already answered and must not run again. */
   hasRun?(hook: string): boolean
   /** What is wrong with an answer that is otherwise allowed. */
   problemWith?(answer: HookAnswer): Promise<string | undefined>
@@ -69,11 +69,11 @@ export function hooksFor(hooks: readonly NamedHook[], { on, tool, hasRun }: Pick
   return hooks.filter((hook) => hook.on === on && (tool === undefined || isFor(hook, tool)) && !hasRun?.(hook.name))
 }
 
-/** Runs the hooks of one place together. @throws what the signal aborted with. */
+/** Runs the hooks of one place together. @throws the signal's reason. */
 export async function runHooks(runner: HookRunner, calling: HookCalling): Promise<HookOutcome[]> {
   const { room } = runner
   const due = hooksFor(runner.hooks, calling)
-  // Places that share the room run at the same time, so each has its part of what was left when it began.
+  // Places that share the room run at the same time, so each has its share of what was left when it began.
   const maxBytes = Math.min(ANSWER_BYTES.one, Math.floor(room.answers / (due.length * (calling.among ?? 1))))
   const runs = ranked(await Promise.all(due.map((hook) => runHook(runner, hook, calling, maxBytes))))
   room.answers -= answerBytes(runs)
@@ -88,7 +88,7 @@ async function runHook(runner: HookRunner, hook: NamedHook, calling: HookCalling
   const { events, emit } = reporter('hook', room.events)
   const { notes, spend } = spendReporter('hook')
   let isOver = false
-  // A hook that ignores its signal may report on after its end: too late to be recorded.
+  // A hook that ignores its signal may keep reporting after its end, which is too late to be recorded.
   const report = (name: string, data?: Json): void => {
     if (!isOver) emit(name, data)
   }
@@ -101,7 +101,7 @@ async function runHook(runner: HookRunner, hook: NamedHook, calling: HookCalling
   })
   try {
     const answer = await runBody({ timeoutMs: hook.timeoutMs, stop, abandonAfterMs: ABANDON_AFTER_MS }, async (signal) =>
-      // A copy: the input is a part of the session's cached past.
+      // A copy, because the input is part of the session's cached past.
       hook.run(structuredClone(calling.input), { ...ctx, turn, log, hook: hook.name, attempt, signal, emit: report, spend: reportCost }),
     )
     stop.throwIfAborted()
@@ -121,7 +121,7 @@ function recorded(error: unknown, { timeoutMs }: NamedHook): NonNullable<HookRun
   return { class: name, ...defined({ code }), message: cutText(message, TEXT_BYTES.reason) }
 }
 
-/** The answer as it is recorded; undefined if it changes nothing. @throws InvalidAnswer. */
+/** The answer in its recorded form; undefined if it changes nothing. @throws InvalidAnswer. */
 async function checked({ on, problemWith }: HookCalling, given: unknown, maxBytes: number): Promise<HookAnswer | undefined> {
   if (given === undefined || given === null) return undefined
   const allowed = ANSWERS[on].map((kind) => `{ ${kind}: ${kind === 'modify' ? 'arguments' : 'text'} }`).join(', ')

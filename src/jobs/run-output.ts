@@ -11,7 +11,7 @@ import { plainJson } from './json.ts'
 /** How long asynchronous checks may delay the run. */
 const CHECK_MS = 30_000
 
-/** What the model is told of an answer that should have been an output. */
+/** What the model is told about an answer that should have been an output. */
 const NOT_ALONE = `${OUTPUT_TOOL} finishes the task, so it must be the only call of an answer. Wait for the results of the other calls, then call it again.`
 const MISSING = `The task is not finished: call ${OUTPUT_TOOL} with the result.`
 const CUT_OFF = `The answer was cut off at the limit of its length. Call ${OUTPUT_TOOL} with a shorter result.`
@@ -28,7 +28,7 @@ export interface OutputCall {
   isCut: boolean
 }
 
-/** What is recorded of a call of the output tool: the output, if it is not the model's own arguments, or why it is not accepted. */
+/** What is recorded of a call of the output tool: the output, if it differs from the model's own arguments, or why it is not accepted. */
 export async function resolveOutput(
   { output }: Agent,
   { input, isChanged, isAlone, isCut }: OutputCall,

@@ -17,20 +17,20 @@ import { atCheckpoint, newestOf, noMarks, type SnapshotMarks } from './slice-sna
 export interface SessionView {
   state: SessionState
   transcript: Transcript
-  /** Of this build's agent. They are frozen and may be kept. */
+  /** The slice values of this build's agent. They are frozen, and callers may keep them. */
   slices: SliceValues
-  /** What its hooks may still have to see; empty if this build's agent has none. */
+  /** The past that its hooks may still have to see; empty if this build's agent has no hooks. */
   hooks: HookPast
 }
 
-/** The events to read: of which session and chain, up to where, and the execution that can be queried for them. */
+/** The events to read: their session and chain, the last one, and the execution that can be queried for them. */
 export interface ReadTarget {
   sessionId: string
   /** The first execution of the chain that wrote them. */
   epoch: string
   executionId: string
   watermark: Watermark
-  /** Nothing before it can be read; absent: everything can. */
+  /** Events before this point cannot be read; absent: all events can. */
   origin?: Watermark
 }
 
@@ -39,9 +39,9 @@ export type ReadEntries = (target: ReadTarget, from: Watermark) => Promise<LogEn
 
 /** The sessions of an executor. */
 export interface SessionViews {
-  /** The session at the watermark. It belongs to the cache: do not change it, do not keep it. @throws StaleWatermark, ArchiveUnavailable. */
+  /** The session at the watermark. It belongs to the cache: do not change it or keep it. @throws StaleWatermark, ArchiveUnavailable. */
   view(target: ReadTarget, along?: EventsAlong): Promise<SessionView>
-  /** Folds a session of the cache whose agent has slices up to the target: no job may do so soon. @throws StaleWatermark, ArchiveUnavailable. */
+  /** Folds a cached session whose agent has slices up to the target, as no job may do so soon. @throws StaleWatermark, ArchiveUnavailable. */
   keepUp(target: ReadTarget): Promise<void>
 }
 
@@ -57,15 +57,15 @@ interface Kept extends SessionView {
   marks: SnapshotMarks
 }
 
-/** What views need of their executor. */
+/** What views need from their executor. */
 export interface ViewNeeds {
   read: ReadEntries
   values: LargeValues
-  /** The slices of an agent; none of one that this build does not have. */
+  /** The slices of an agent; empty for an agent that this build lacks. */
   slicesOf(agent: string): readonly SliceRules[]
   /** Whether an agent has hooks. */
   hasHooks(agent: string): boolean
-  /** Takes what slices are at checkpoints. */
+  /** Receives the values of slices at checkpoints. */
   onSnapshots(sessionId: string, snapshots: SliceSnapshot[]): void
   logger: Logger
 }
@@ -93,7 +93,7 @@ export function sessionViews({ read, values, slicesOf, hasHooks, onSnapshots, lo
   async function grow(key: string, from: Kept | undefined, target: ReadTarget, along?: EventsAlong): Promise<SessionView> {
     const entries = await entriesFor(target, from?.at ?? target.origin ?? START, along)
     const events = entries.map((entry) => JSON.parse(entry.json) as SessionEvent)
-    // Before the transcript changes: it must not be changed half way if values cannot be read.
+    // Before the transcript changes: it must not be half changed if values cannot be read.
     const whole = await values.hydrate(target.sessionId, events)
     const transcript = from?.transcript ?? emptyTranscript()
     for (const event of whole) addToTranscript(transcript, event)
@@ -122,7 +122,7 @@ export function sessionViews({ read, values, slicesOf, hasHooks, onSnapshots, lo
     const bytes = read.reduce((sum, one) => sum + one, from?.bytes ?? 1)
     const grown = { state, transcript, slices: slices.values, hooks, fold: slices, marks, at: target.watermark, bytes }
     kept.set(key, grown)
-    // Of a session that is folded from its beginning, most were handed over before.
+    // For a session that is folded from its beginning, most were handed over before.
     if (snapshots.length > 0) onSnapshots(target.sessionId, from ? snapshots : newestOf(snapshots))
     return grown
   }
@@ -157,7 +157,7 @@ export function sessionViews({ read, values, slicesOf, hasHooks, onSnapshots, lo
           return await grow(key, usable, target, along)
         } catch (error) {
           if (!(usable && error instanceof StaleWatermark)) throw error
-          // The cached view may be of a rejected task: read everything again.
+          // The cached view may come from a rejected task: read everything again.
           return grow(key, undefined, target, along)
         }
       })
@@ -165,7 +165,7 @@ export function sessionViews({ read, values, slicesOf, hasHooks, onSnapshots, lo
   }
 }
 
-/** Those of the entries that are new; undefined if they do not continue what was read. A tool's slices may have been read meanwhile. */
+/** The new ones of the entries; undefined if they do not continue what was read. A tool's slices may have been read meanwhile. */
 function entriesAbove({ from: first, entries }: EventsAlong, from: Watermark): LogEntry[] | undefined {
   if (first.seq === from.seq && first.digest === from.digest) return entries
   const at = entries.findIndex(({ seq, digest }) => seq === from.seq && digest === from.digest)

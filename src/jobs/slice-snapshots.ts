@@ -2,7 +2,7 @@
 import type { EventOf, LogEntry } from '../session/events.ts'
 import type { SliceRules, SliceSnapshot, SliceValues } from '../session/slices.ts'
 
-/** Bytes of JSON of a value that is handed over. A larger one is folded from the events whenever it is needed. */
+/** Bytes of JSON of a value that is handed over. A larger value is folded from the events whenever it is needed. */
 const MAX_BYTES = 1_000_000
 
 /** By slice: the value at the newest checkpoint, and its JSON. */

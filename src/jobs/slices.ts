@@ -1,19 +1,19 @@
-// The slices for tools. They are read before a body is entered, and only if the agent has any: other tools need no events.
+// The slices for tools. They are read before a body is entered, and only if the agent has any: without slices, tools need no events.
 import type { EventsInput } from '../activities/contract.ts'
 import type { SliceValues } from '../session/slices.ts'
 import { NO_SLICES } from './agent-context.ts'
 import { ArchiveUnavailable, archiveAway } from './errors.ts'
 import type { Job, JobNeeds } from './needs.ts'
 
-/** A job with the values for its code. */
+/** A job with the slice values for its code. */
 export interface JobWithSlices extends Job {
   slices: SliceValues
 }
 
-/** What is read: up to which event, for which agent. */
+/** What to read: up to which event, and for which agent. */
 type SlicesInput = EventsInput & { agent: string }
 
-/** The values at the input's watermark. @throws StaleWatermark, ArchiveUnavailable. */
+/** The slice values at the input's watermark. @throws StaleWatermark, ArchiveUnavailable. */
 export async function readSlices(needs: JobNeeds, { sessionId, executionId, along }: Job, input: SlicesInput): Promise<SliceValues> {
   if (!needs.agents.get(input.agent)?.slices.length) return NO_SLICES
   const { epoch, watermark, origin } = input

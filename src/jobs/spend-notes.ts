@@ -1,4 +1,4 @@
-// What a user's code reports by `ctx.spend`: checked when it reports, so that the error reaches the code that caused it.
+// What user code reports through `ctx.spend`. It is checked at once, so that the error reaches the code that caused it.
 import { ToolError } from '../agent/errors.ts'
 import { defined } from '../session/defined.ts'
 import { isSpendNote, SPEND_LIMITS, type SpendNote } from '../session/spend-notes.ts'
@@ -7,7 +7,7 @@ import { isSpendNote, SPEND_LIMITS, type SpendNote } from '../session/spend-note
 export interface SpendReporter {
   /** @throws ToolError `invalid_spend` or `too_many_spends`. */
   spend(spent: SpendNote): void
-  /** Those that were accepted, in order. */
+  /** The accepted reports, in order. */
   readonly notes: readonly SpendNote[]
 }
 

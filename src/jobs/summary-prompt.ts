@@ -1,4 +1,4 @@
-// What a model is asked when it summarises a part of a conversation: the instruction, and the part as text.
+// The request to a model that summarises a part of a conversation: the instruction, and the part as text.
 import type { ContentBlock, Message } from '../session/content.ts'
 import { bytesOfText, cutMiddle } from '../session/measure.ts'
 
@@ -21,10 +21,10 @@ export function summaryRequest(messages: readonly Message[], previous: string | 
   return `${before}<conversation>\n${asText(messages, maxBytes)}\n</conversation>\n\nWrite the summary.`
 }
 
-/** Limits of one text of the part: the first with which all of it fits. */
+/** Limits of one text of the part: the first one with which the whole part fits is used. */
 const LIMITS = [Infinity, 64_000, 16_000, 4_000, 1_000, 300] as const
 
-/** A part that is too long although it is one turn has its long texts shortened. */
+/** The part as text. If a part is too long although it is one turn, its long texts are shortened. */
 function asText(messages: readonly Message[], maxBytes: number): string {
   let text = ''
   for (const limit of LIMITS) {
@@ -50,7 +50,7 @@ function rendered(messages: readonly Message[], limit: number): string {
         const said = typeof block.content === 'string' ? cut(block.content) : block.content.map(textOf).join('\n')
         return `[${block.is_error ? 'error' : 'result'} of ${block.tool_use_id}, ${tools.get(block.tool_use_id) ?? 'a tool'}:\n${said}]`
       }
-      // The model's own thinking is not part of what was said.
+      // The model's own thinking is not part of the conversation.
       case 'thinking':
       case 'redacted_thinking':
         return ''

@@ -1,8 +1,8 @@
-// Whose thinking and metadata a model gets back: providers sign or encrypt them, and refuse what another one has signed.
+// Whose thinking and metadata a model gets back: providers sign or encrypt them, and refuse those that another provider has signed.
 import type { AssistantBlock, Message, RedactedThinkingBlock, ThinkingBlock } from '../session/content.ts'
 import { modelName } from './check-response.ts'
 
-/** The answer's blocks, with the provider on each block that only a provider can read and that does not name one. */
+/** The answer's blocks. Adds the provider's name to each block that only a provider can read and that does not name one. */
 export function thoughtBy(provider: string, content: readonly AssistantBlock[]): AssistantBlock[] {
   return content.map((block) => (isOfProvider(block) ? { ...block, provider: modelName(block.provider) ?? provider } : block))
 }

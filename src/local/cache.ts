@@ -1,4 +1,4 @@
-// pawl's cache directory for downloads and builds, shared by all projects and processes of a machine.
+// pawl's cache directory for downloads and builds. All projects and processes of a machine share it.
 import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
@@ -11,8 +11,8 @@ export function cacheDir(env: NodeJS.ProcessEnv): string {
 }
 
 /**
- * Gives `make` a fresh folder below `parent`, which is removed afterwards. What is made there is renamed to its final place:
- * on the same file system, so that others see all of it or nothing, however many make it at once.
+ * Passes `make` a fresh folder below `parent`, and removes the folder afterwards. `make` renames its result to the final place. The folder
+ * is on the same file system, so that others see all of the result or nothing, however many processes make it at once.
  */
 export async function inScratch<T>(parent: string, make: (scratch: string) => Promise<T>): Promise<T> {
   await mkdir(parent, { recursive: true })

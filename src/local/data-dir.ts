@@ -1,4 +1,4 @@
-// The data directory: a stack's server data, and settings that must stay the same at the next start.
+// The data directory: the data of a stack's servers, and settings that must stay the same at the next start.
 import { randomBytes } from 'node:crypto'
 import { mkdir, mkdtemp, readFile, realpath, rename, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -8,7 +8,7 @@ import { reasonOf, StackError } from './errors.ts'
 /** A folder for a stack's data. */
 export interface DataDir {
   path: string
-  /** `fresh` ones are removed at the end. */
+  /** `fresh`: removed at the end. */
   kind: 'fresh' | 'kept'
 }
 
@@ -16,20 +16,20 @@ export interface DataDir {
 export interface StackState {
   /** Identifies this directory's processes by their command lines. */
   id: string
-  /** Of the database's owner. */
+  /** The password of the database's owner. */
   password: string
   temporalPort?: number
   temporalUiPort?: number
   postgresPort?: number
 }
 
-/** The state of a data directory, to be read and changed by the one who has its lock. */
+/** The state of a data directory. Only the process with the lock reads and changes it. */
 export interface StateFile {
   readonly current: Readonly<StackState>
   remember(change: Partial<StackState>): Promise<void>
 }
 
-/** Makes the folder, a fresh temporary one if no path is given. @throws StackError `data_dir_unusable`. */
+/** Creates the folder: a new temporary one if no path is given. @throws StackError `data_dir_unusable`. */
 export async function makeDataDir(given: string | undefined): Promise<DataDir> {
   try {
     if (given === undefined) return { path: await realpath(await mkdtemp(join(tmpdir(), 'pawl-stack-'))), kind: 'fresh' }

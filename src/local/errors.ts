@@ -26,7 +26,7 @@ export class StackError extends PawlError {
   }
 }
 
-/** The message of anything that was thrown, on one line; an AggregateError's (a refused connection's) is in its parts. */
+/** The message of anything thrown, on one line. An AggregateError, such as a refused connection, has its messages in its parts. */
 export function reasonOf(error: unknown): string {
   if (error instanceof AggregateError && error.message === '') return error.errors.map(reasonOf).join('; ')
   const message = error instanceof Error ? error.message || error.name : String(error)

@@ -1,4 +1,4 @@
-// The end of a server's log, for the message of a start error.
+// The end of a server's log, for the message of an error at start.
 import { open } from 'node:fs/promises'
 
 /** The last lines of a log, at most about 2,000 characters. */

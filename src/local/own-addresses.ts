@@ -1,4 +1,4 @@
-// Addresses in the environment that name a folder's own servers: users export what `pawl dev` prints, and the variables outlive the servers.
+// Addresses in the environment that name a folder's own servers: users export what `pawl dev` prints, and variables outlive the servers.
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -11,19 +11,19 @@ import type { Say } from './progress.ts'
 const PATIENCE_MS = 15_000
 
 /**
- * The environment without the addresses of this folder's own servers that do not run now, because they must be started. While another
+ * The environment without the addresses of this folder's own servers that are not running, because these must be started. While another
  * process runs them, the addresses stay, and the servers are found like any others.
  */
 export async function withoutOwnAddresses(env: NodeJS.ProcessEnv, dataDir: string, say: Say): Promise<NodeJS.ProcessEnv> {
   const known = await readState(dataDir)
   if (!known || (await isRun(dataDir))) return env
   const { TEMPORAL_ADDRESS: temporal, DATABASE_URL: postgres, ...rest } = env
-  // Another server may have the port by now; the password is this folder's alone.
+  // Another server may have the port by now. The password belongs to this folder only.
   const ownTemporal = isOwnTemporal(temporal, known) && !(await accepts(known.temporalPort ?? 0))
   const ownPostgres = isOwnPostgres(postgres, known)
   const own = [...(ownTemporal ? ['TEMPORAL_ADDRESS'] : []), ...(ownPostgres ? ['DATABASE_URL'] : [])]
   if (own.length === 0) return env
-  say(`${own.join(' and ')} ${own.length > 1 ? 'name' : 'names'} a server of ${dataDir} that does not run: starting it`)
+  say(`${own.join(' and ')} ${own.length > 1 ? 'name' : 'names'} a server of ${dataDir} that is not running: starting it`)
   return {
     ...rest,
     ...(temporal !== undefined && !ownTemporal && { TEMPORAL_ADDRESS: temporal }),

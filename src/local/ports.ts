@@ -2,12 +2,12 @@
 import { randomInt } from 'node:crypto'
 import { connect, createServer } from 'node:net'
 
-// Below the range from which systems give ports to outgoing connections (32768 on Linux, 49152 elsewhere): a port there
-// may be taken by another connection while its server is down.
+// Below the range from which systems assign ports to outgoing connections (from 32768 on Linux, 49152 elsewhere): another connection
+// could take a port from that range while its server is down.
 const LOWEST = 20_000
 const HIGHEST = 32_000
 
-/** The first of `preferred` that is free, else a free one at random. */
+/** The first free port of `preferred`, else a random free port. */
 export async function freePort(preferred: readonly number[] = []): Promise<number> {
   for (const port of preferred) if (await isFree(port)) return port
   for (;;) {

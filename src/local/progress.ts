@@ -1,7 +1,7 @@
 // Reports slow steps: nothing for two seconds, then the elapsed time.
 import { tellIfSlow } from '../connect/waits.ts'
 
-/** Prints a line, given without a line break. `isPassing`: the next line replaces it. */
+/** Prints a line; `line` has no line break. `isPassing`: the next line replaces it. */
 export type Say = (line: string, isPassing?: boolean) => void
 
 /** Resolves as `work` does. After two seconds, prints `what` and the time elapsed, then every five seconds, and the total at the end. */
@@ -25,7 +25,7 @@ export async function sayIfSlow<T>(say: Say, what: string, work: Promise<T>): Pr
 
 const CLEAR_LINE = '\r\u001B[2K'
 
-/** Prints to a stream. On a terminal, the next line overwrites a passing one; elsewhere each is a line of its own. */
+/** Prints to a stream. On a terminal, the next line overwrites a passing one; elsewhere, each is printed on its own line. */
 export function sayOn(stream: Pick<NodeJS.WriteStream, 'write' | 'isTTY'>, formatted: (line: string) => string = (line) => line): Say {
   return (line, isPassing = false) => {
     if (stream.isTTY) stream.write(`${CLEAR_LINE}${formatted(line)}${isPassing ? '' : '\n'}`)

@@ -1,4 +1,4 @@
-// Restarts servers that die, on their port and with their data: at once, then with growing pauses.
+// Restarts servers that die, on the same port and with their data: at once, then with growing pauses.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { reasonOf } from './errors.ts'
 import type { Exit } from './keeper/keeper.ts'
@@ -7,17 +7,17 @@ import type { WatchedServer } from './server.ts'
 
 const FIRST_DELAY_MS = 500
 const LAST_DELAY_MS = 15_000
-/** One that has run for so long is not one that cannot run. */
+/** After a server has run for this long, its next restart is immediate again. */
 const STABLE_MS = 60_000
 const REASON_CHARACTERS = 300
 
-/** Without the end of the server's log, which is in its file. */
+/** Leaves out the end of the server's log, which is in its file. */
 function shortReason(error: unknown): string {
   const [reason = ''] = reasonOf(error).split(' Its log: ', 1)
   return reason.slice(0, REASON_CHARACTERS)
 }
 
-/** Starts the server again whenever it dies. The answer ends that. */
+/** Restarts the server whenever it dies, until the returned function is called. */
 export function restartOnDeath(name: string, server: WatchedServer, say: Say): () => void {
   const over = new AbortController()
   let startedAt = Date.now()
@@ -33,7 +33,7 @@ export function restartOnDeath(name: string, server: WatchedServer, say: Say): (
         return
       } catch (error) {
         if (over.signal.aborted) return
-        say(`${name} could not be restarted: ${shortReason(error)}; next try in ${delayMs / 1_000} s`)
+        say(`${name} could not be restarted: ${shortReason(error)}; next attempt in ${delayMs / 1_000} s`)
       }
     }
   }
@@ -42,9 +42,9 @@ export function restartOnDeath(name: string, server: WatchedServer, say: Say): (
     if (over.signal.aborted) return
     const diedAt = Date.now()
     if (diedAt - startedAt > STABLE_MS) delayMs = 0
-    say(`${name} exited (${signal ?? `exit code ${code}`}) and is restarted with its data`)
+    say(`${name} exited (${signal ?? `exit code ${code}`}); restarting it with its data`)
     restart().then(
-      () => over.signal.aborted || say(`${name} serves again, after ${((Date.now() - diedAt) / 1_000).toFixed(1)} s`),
+      () => over.signal.aborted || say(`${name} is running again after ${((Date.now() - diedAt) / 1_000).toFixed(1)} s`),
       // The stack was stopped.
       () => {},
     )

@@ -4,7 +4,7 @@ import type { Exit, KeptProcess } from './keeper/keeper.ts'
 
 /** A server of the stack. */
 export interface StackServer {
-  /** `embedded`: started and stopped by the stack. `yours`: found by its address, and not touched. */
+  /** `embedded`: the stack starts and stops it. `yours`: the stack found it by its address and does not touch it. */
   readonly origin: 'embedded' | 'yours'
   /** The pid of a running embedded server. */
   readonly pid: number | undefined
@@ -14,7 +14,7 @@ export interface StackServer {
    */
   stop(how?: 'orderly' | 'crash'): Promise<void>
   /**
-   * Restarts it on the same port with the same data; resolves when it answers. Does nothing while it runs.
+   * Restarts an embedded server on the same port with the same data; resolves when it answers. Does nothing while it is running.
    * @throws StackError `not_embedded`, `temporal_start_failed`, `postgres_start_failed`.
    */
   start(): Promise<void>
@@ -22,7 +22,7 @@ export interface StackServer {
 
 /** A server with the stack's own callbacks. */
 export interface WatchedServer extends StackServer {
-  /** Calls back each time an embedded server ends without having been stopped. */
+  /** Calls `listener` each time an embedded server exits without having been stopped. */
   onDeath(listener: (exit: Exit) => void): void
 }
 
@@ -37,7 +37,7 @@ export function foundServer(what: string): WatchedServer {
   return { origin: 'yours', pid: undefined, stop: refuse, start: refuse, onDeath() {} }
 }
 
-/** A server that the stack runs: `running`, and whatever `launch` puts in its place. */
+/** A server that the stack runs: `running`, and later the processes that `launch` starts in its place. */
 export function embeddedServer(
   running: KeptProcess,
   { launch, end }: { launch(): Promise<KeptProcess>; end(how: 'orderly' | 'crash'): Promise<void> },

@@ -1,4 +1,4 @@
-// The local stack: a Temporal server and a Postgres, found or started, and stopped however this process ends.
+// The local stack: finds or starts a Temporal server and a Postgres, and stops what it started, however this process ends.
 import { join } from 'node:path'
 import { checkOptions, fn, oneOf, options, someOf, text, where } from '../options/check.ts'
 import { makeDataDir, openState, type DataDir, type StateFile } from './data-dir.ts'
@@ -30,9 +30,9 @@ export interface StackOptions {
   postgres?: readonly PostgresWay[]
   /** Whether an embedded Temporal starts its web UI. Default `on`. */
   ui?: 'on' | 'off'
-  /** What to do if an embedded server dies: `restart` starts it again with its data. Default `leave`. */
+  /** What to do if an embedded server dies: `restart` restarts it with its data. Default `leave`. */
   onDeath?: 'restart' | 'leave'
-  /** Called with a line for each step that takes longer than two seconds, and for servers that die and restart. Default: prints to stderr. */
+  /** Called with a line for each step that takes over two seconds, and for servers that die and restart. Default: prints to stderr. */
   onProgress?: Say
   /** The environment to read TEMPORAL_ADDRESS, DATABASE_URL, PATH and the cache directory from. Default `process.env`. */
   env?: NodeJS.ProcessEnv
@@ -60,15 +60,15 @@ export interface Stack {
   databaseUrl: string
   /** Environment variables for workers and clients: TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, DATABASE_URL and related ones. */
   env: Record<string, string>
-  /** Temporal, to be stopped and started in the middle of a test. */
+  /** Temporal, which you can stop and start in the middle of a test. */
   temporal: StackServer
-  /** Postgres, to be stopped and started in the middle of a test. */
+  /** Postgres, which you can stop and start in the middle of a test. */
   postgres: StackServer
   /** Rejects if the process that runs the embedded servers is killed: they end with it. @throws StackError `keeper_failed`. */
   lost: Promise<never>
   /** Creates an empty database, by default with a random name, and returns its URL. @throws StackError `database_failed`. */
   createDatabase(name?: string): Promise<string>
-  /** Drops a database that `createDatabase` made, by its URL; ends its connections. @throws StackError `database_failed`. */
+  /** Drops a database that `createDatabase` made, by its URL, and closes its connections. @throws StackError `database_failed`. */
   dropDatabase(url: string): Promise<void>
   /** Stops the started servers and removes a temporary folder; resolves when that is done. Found servers are not touched. */
   stop(): Promise<void>
@@ -77,7 +77,8 @@ export interface Stack {
 /**
  * Finds or starts Temporal and Postgres, and resolves when both answer. Started servers end with `stop` or with this process,
  * even if it is killed; a terminal's Ctrl-C does not reach them. They do not keep this process alive.
- * @throws InvalidOption `invalid_option`; StackError `temporal_not_found`, `postgres_not_found`, `temporal_unreachable`, `postgres_unreachable`, `data_dir_in_use`, ….
+ * @throws InvalidOption `invalid_option`; StackError `temporal_not_found`, `postgres_not_found`, `temporal_unreachable`,
+ * `postgres_unreachable`, `data_dir_in_use`, ….
  */
 export async function startStack(options: StackOptions = {}): Promise<Stack> {
   checkOptions(OPTIONS, options)
@@ -85,7 +86,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
   const given = options.env ?? process.env
   const env = dataDir === undefined ? given : await withoutOwnAddresses(given, dataDir, say)
   let laid: Promise<Ground> | undefined
-  // Only started servers need a folder and a keeper, and they share them.
+  // Only servers that the stack starts need a folder and a keeper, which they share.
   const ground = () => (laid ??= layGround(options.dataDir, say))
   const close = async () => {
     const { keeper } = (await laid?.catch(() => undefined)) ?? {}
@@ -169,7 +170,7 @@ async function havePostgres(
   if (!ways.includes('embedded')) {
     throw new StackError(
       'postgres_not_found',
-      'There is no Postgres: DATABASE_URL is not set, and the options exclude an embedded one. Set DATABASE_URL=postgres://….',
+      'No Postgres was found: DATABASE_URL is not set, and the options exclude an embedded one. Set DATABASE_URL=postgres://….',
     )
   }
   return sayIfSlow(
@@ -179,7 +180,7 @@ async function havePostgres(
   )
 }
 
-/** Resolves when the keeper is gone, if there is one. */
+/** Resolves when the keeper has exited, if there is one. */
 async function gone(laid: Promise<Ground> | undefined): Promise<void> {
   await (laid ? (await laid).keeper.gone : new Promise<never>(() => {}))
 }

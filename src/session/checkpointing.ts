@@ -23,7 +23,7 @@ export function checkpointDue(state: SessionState, event: SessionEvent, isTime: 
   return isTime ? 'every_ms' : undefined
 }
 
-/** A checkpoint within a turn does not cover the turn's changes to plan and memory: theirs is made when the turn ends. */
+/** A checkpoint within a turn does not cover the turn's changes to plan and memory: the one that covers them is made when the turn ends. */
 function isChange({ type }: SessionEvent): boolean {
   return type === 'plan_changed' || type === 'memory_changed'
 }

@@ -33,7 +33,10 @@ export function summaryBytes(window: number): number {
   return summaryTokens(window) * SUMMARY_BYTES_PER_TOKEN
 }
 
-/** Tokens of the next request: those measured at the newest answer, and an estimate of what came since. `besides`: bytes beside messages. */
+/**
+ * Tokens of the next request: those measured at the newest answer, and an estimate of what came since. `besides`: bytes of everything that
+ * is not a message.
+ */
 export function requestTokens(transcript: Transcript, besides: () => number): number {
   const { measured } = transcript
   const counted = measured?.tokens ?? 0
@@ -121,8 +124,8 @@ function cutFor(transcript: Transcript, turns: number): number {
 }
 
 /**
- * Whether a turn begins with this message: with what a user said, or with an answer to results or to an answer that was not the last one. One
- * event may have added results and what the user said after them; an event cannot be cut.
+ * Whether a turn begins with this message: with what a user said, or with an answer to results or to an answer that was not the last one.
+ * One event may have added results and what the user said after them; an event cannot be cut.
  */
 function isTurnStart({ messages, seqs }: Transcript, index: number): boolean {
   const [message, before] = [messages[index], messages[index - 1]]
@@ -138,7 +141,7 @@ function hasCalls({ content }: Message): boolean {
   return typeof content !== 'string' && content.some(({ type }) => type === 'tool_use')
 }
 
-/** The end of the first piece of the messages before `to` that is not summarised yet: as many turns as fit into `maxBytes`, but at least one. */
+/** The end of the first piece before `to` that is not summarised yet: as many turns as fit into `maxBytes`, but at least one. */
 export function pieceEnd(transcript: Transcript, to: number, maxBytes: number): number {
   const from = sentFrom(transcript)
   let end = to

@@ -1,11 +1,11 @@
-// Custom events: what tools and hooks report by `ctx.emit`, and their bounds. They travel in activities' results, so their sum is bounded, too.
+// Custom events: what tools and hooks report with `ctx.emit`, and their bounds. Activity results carry them, so their sum is bounded, too.
 import { type Json, jsonBytes } from './json.ts'
 
-/** What a tool or a hook reported by `ctx.emit`. */
+/** What a tool or a hook reported with `ctx.emit`. */
 export interface CustomEvent {
   /** 1 to 200 characters. */
   name: string
-  /** Absent: none was given. */
+  /** Absent: none was passed. */
   data?: Json
 }
 
@@ -13,7 +13,7 @@ export interface CustomEvent {
 export const CUSTOM_EVENT_LIMITS = { events: 100, dataBytes: 16_000, allBytes: 128_000 } as const
 
 const MAX_NAME = 200
-/** Characters that Postgres cannot store, and these names are queried. */
+/** Characters that Postgres cannot store: names must be stored there to be queried. */
 const NO_NAME = /\0|\p{Surrogate}/u
 
 /** Whether a custom event or a milestone can have the name. */
@@ -21,7 +21,7 @@ export function isEventName(name: unknown): name is string {
   return typeof name === 'string' && name !== '' && name.length <= MAX_NAME && !NO_NAME.test(name)
 }
 
-/** Whether a value is a list of custom events that fit into a call's result. Not nested too deep: the caller has checked that. */
+/** Whether a value is a list of custom events that fit into a call's result. The caller has already checked its nesting depth. */
 export function areCustomEvents(value: unknown): value is CustomEvent[] {
   if (!Array.isArray(value) || value.length > CUSTOM_EVENT_LIMITS.events || jsonBytes(value) > CUSTOM_EVENT_LIMITS.allBytes) return false
   return value.every((one) => isEventName((one as Partial<CustomEvent> | null)?.name))

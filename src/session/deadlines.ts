@@ -1,4 +1,4 @@
-// By when a run must have ended: the agent's limit, the deadline of a message, the session's own.
+// The time by which a run must have ended: the agent's limit, a message's deadline, or the session's own.
 import { LONGEST_MS } from './duration.ts'
 import type { QueuedMessage, RunState, SessionState } from './state.ts'
 
@@ -7,7 +7,7 @@ export interface Deadline {
   name: string
   /** In milliseconds since 1970. */
   at: number
-  /** Why a run that is not over then fails. */
+  /** Why a run that is still in progress then fails. */
   reason: string
 }
 
@@ -21,7 +21,7 @@ export const TOO_LATE = {
 /** How many of the waiting messages are watched at a time: each one costs a timer in each execution. */
 const WATCHED = 20
 
-/** When the run's time began, had the session never been paused. A restart that pawl makes by itself gives it no more time. */
+/** When the run's time began, moved later by the time it was paused. A restart that pawl makes by itself grants no extra time. */
 export function countsFrom({ since, startedAt, pausedMs = 0 }: RunState): number {
   return (since ?? startedAt) + pausedMs
 }
@@ -35,7 +35,7 @@ export function deadlinesOf({ createdAt, facts }: SessionState, run: RunState): 
     deadlines.push({ name: `deadline ${run.run} ${deadlineMs}`, at: countsFrom(run) + deadlineMs, reason: TOO_LATE.run(deadlineMs) })
   }
   if (deadline) deadlines.push(ofMessage(deadline.seq, deadline.at))
-  // Like its own limits, a run has the session's from the worker that serves it: an outdated one must not end it.
+  // A run gets the session's limits, like its own, from the worker that serves it: an outdated limit must not end the run.
   const sessionMs = limits && facts?.sessionLimits?.deadlineMs
   if (sessionMs !== undefined) {
     deadlines.push({ name: `deadline of the session ${sessionMs}`, at: createdAt + sessionMs, reason: TOO_LATE.session(sessionMs) })

@@ -16,7 +16,7 @@ export type Decision =
   | { do: 'start_run'; run: number; message: QueuedMessage }
   | { do: 'start_turn'; run: number; turn: number; takes: string[] }
   | { do: 'call_model'; run: number; turn: number }
-  /** Calls that need an approval or a client's answer: each is to be requested. */
+  /** Calls that need an approval or a client's answer: the session requests each one. */
   | { do: 'ask'; calls: { call: CallState; for: 'approval' | 'answer' }[] }
   /** No answer for this call came in time. */
   | { do: 'expire'; call: CallState }
@@ -26,7 +26,7 @@ export type Decision =
   | { do: 'fail_run'; run: number; code: string; reason: string }
   /** Hooks of a turn that no model call follows. */
   | { do: 'end_hooks'; run: number; turn: number }
-  /** The time of an automatic recovery has come. */
+  /** An automatic recovery is due. */
   | { do: 'recover'; strategy: RecoveryStrategy }
 
 /** How many reads of a turn run in parallel. */
@@ -51,7 +51,7 @@ export function dueAt(now: number): Due {
   }
 }
 
-/** Whether a run is in progress. It is also while it waits, and while the session is in an error that it leaves by itself. */
+/** Whether a run is in progress. It still is while it waits, and while the session is in an error that it leaves by itself. */
 export function isGoingOn({ status, error, current }: SessionState): boolean {
   if (current === null) return false
   return status === 'running' || status === 'waiting' || (status === 'error' && error !== null && leavesByItself(error))
@@ -89,7 +89,7 @@ export function decide(state: SessionState, due: Due): Decision {
 
 /** The limit that prevents another turn of the run, if one does. */
 function limitExceeded(state: SessionState, run: RunState, due: Due): { code: string; reason: string } | undefined {
-  // A run that failed before it took its message would leave it to another run, and that one to the next.
+  // A run that failed before it took its message would pass the message to another run, and that run to the next.
   if (run.turn === 0) return undefined
   const { maxTurns } = run.limits ?? {}
   const turns = turnsOf(run)
@@ -127,7 +127,7 @@ export function expiryOf({ asked }: CallState): number {
   return asked?.expiresAt ?? Number.POSITIVE_INFINITY
 }
 
-/** A message takes the session out of an error that pawl does not leave by itself, unless a person must first say what a call has done. */
+/** A message takes the session out of an error that pawl does not leave by itself, unless a person must first say what a call did. */
 function afterError(state: SessionState): Decision {
   return state.current?.calls.some(({ status }) => status === 'awaiting_resolution') ? { do: 'wait' } : nextRun(state)
 }
@@ -154,7 +154,7 @@ function goOnWithCalls(state: SessionState, run: RunState, due: Due): Decision {
   return { do: 'wait' }
 }
 
-/** What the call needs from outside first. Nothing is requested for a call that would not be executed. */
+/** What the call first needs from outside. The session requests nothing for a call that would not be executed. */
 function needOf(state: SessionState, call: CallState): 'approval' | 'answer' | undefined {
   const { resolution, status, approved } = call
   if (status !== 'requested' && status !== 'issued') return undefined
@@ -165,8 +165,8 @@ function needOf(state: SessionState, call: CallState): 'approval' | 'answer' | u
 }
 
 /**
- * Reads run in parallel up to the next call that is not a read; all other calls, those of pawl's own tools too, run one after another, in
- * the model's order.
+ * Reads run in parallel up to the next call that is not a read. All other calls, including those of pawl's own tools, run one after another
+ * in the model's order.
  * An effect that waits for a person blocks the effects after it, but no reads; a client tool blocks nothing.
  */
 function nextCalls(open: readonly CallState[]): CallState[] {
@@ -212,7 +212,7 @@ export function admit(state: SessionState, call: CallState): CallAdmission {
   return { as: 'execute' }
 }
 
-/** The model's own arguments count, and those that a hook has put in their place. */
+/** Both the model's own arguments and those that a hook substituted count. */
 function haveSameIntent(one: Resolution, other: Resolution): boolean {
   const digests = [other.inputDigest, other.ownDigest ?? other.inputDigest]
   return digests.includes(one.inputDigest) || digests.includes(one.ownDigest ?? one.inputDigest)

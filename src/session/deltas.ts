@@ -1,49 +1,49 @@
-// Deltas: pieces of an answer while its model still says it. They are never part of the session; the recorded answer replaces them.
+// Deltas: pieces of an answer while its model is still producing it. They are never part of the session; the recorded answer replaces them.
 import type { EventType, SessionEvent } from './events.ts'
 import { isObject } from './requests.ts'
 
-/** A piece of a streamed answer. `index`: of its block among the answer's content. */
+/** A piece of a streamed answer. `index`: the position of its block in the answer's content. */
 export type ModelDelta =
   | { type: 'text'; index: number; text: string }
   | { type: 'thinking'; index: number; thinking: string }
-  /** Arguments of a tool call, as JSON text. `name`: the tool's, in the first piece of the block, where the Model knows it by then. */
+  /** Arguments of a tool call, as JSON text. `name`: the tool's name, in the first piece of the block, if the Model knows it by then. */
   | { type: 'tool_input'; index: number; partialJson: string; name?: string }
 
 /**
- * One attempt of one model call that streams. Of two streams of a session, the later one is that with the larger `seq`, then `attempt`, then
+ * One attempt of one model call that streams. The later of two streams of a session has the larger `seq`, then `attempt`, then
  * `begunAt`: a call that moved to another executor begins again under the same attempt.
  */
 export interface DeltaStream {
-  /** The last event that the call has seen. */
+  /** `seq` of the last event that the call has seen. */
   seq: number
   run: number
   turn: number
   attempt: number
-  /** By the clock of its executor, in milliseconds since 1970. */
+  /** When it began by its executor's clock, in milliseconds since 1970. */
   begunAt: number
 }
 
-/** Some pieces of a stream, those between two positions. A position counts the characters so far, and one for each tool's name. */
+/** The pieces of a stream between two positions. A position counts the characters so far, and one for each tool's name. */
 export interface DeltaPart extends DeltaStream {
   from: number
   until: number
   pieces: ModelDelta[]
 }
 
-/** Where a reader is: behind a position of a stream. */
+/** A reader's position in a stream. */
 export interface DeltaCursor extends Pick<DeltaStream, 'seq' | 'attempt' | 'begunAt'> {
   until: number
 }
 
-/** Before all streams. */
+/** The position before all streams. */
 export const NO_DELTAS: DeltaCursor = { seq: -1, attempt: 0, begunAt: 0, until: 0 }
 
-/** Negative: `one` began before `other`. */
+/** Compares two streams; negative if `one` began before `other`. */
 export function compareStreams(one: Omit<DeltaCursor, 'until'>, other: Omit<DeltaCursor, 'until'>): number {
   return one.seq - other.seq || one.attempt - other.attempt || one.begunAt - other.begunAt
 }
 
-/** The piece if it is one, without members that do not belong to it; undefined: it is none, or has nothing to tell. */
+/** The value as a delta, without members that do not belong to it; undefined if it is not a delta or is empty. */
 export function soundDelta(given: unknown): ModelDelta | undefined {
   if (!isObject(given)) return undefined
   const { type, index, text, thinking, partialJson, name } = given as Record<string, unknown>
@@ -55,7 +55,7 @@ export function soundDelta(given: unknown): ModelDelta | undefined {
   return partialJson === '' ? undefined : { type, index, partialJson }
 }
 
-/** Whether a piece that is not sound only has nothing to tell. */
+/** Whether a value that is not a sound delta is merely empty. */
 export function isEmptyDelta(given: unknown): boolean {
   if (!isObject(given)) return false
   const { text, thinking, partialJson } = given as Record<string, unknown>
@@ -72,14 +72,14 @@ export function textOfDelta(piece: ModelDelta): string {
   return piece.type === 'text' ? piece.text : piece.type === 'thinking' ? piece.thinking : piece.partialJson
 }
 
-/** Adds a piece; one that continues the last piece's block becomes part of it. */
+/** Adds a piece, in place. A piece that continues the last one's block is merged into it. */
 export function addDelta(pieces: ModelDelta[], piece: ModelDelta): void {
   const last = pieces.at(-1)
   if (!last || last.type !== piece.type || last.index !== piece.index || namesTool(piece)) pieces.push(piece)
   else pieces[pieces.length - 1] = withText(last, textOfDelta(last) + textOfDelta(piece))
 }
 
-/** The pieces behind the first `size`. */
+/** The pieces without their first `size` positions. */
 export function withoutFirst(pieces: readonly ModelDelta[], size: number): ModelDelta[] {
   let left = size
   return pieces.flatMap((piece) => {
@@ -103,7 +103,7 @@ function withText(piece: ModelDelta, text: string, { keepName = true } = {}): Mo
   return { type: 'tool_input', index, partialJson: text, ...(keepName && piece.name !== undefined && { name: piece.name }) }
 }
 
-/** Events after which no model call goes on that was under way before: its answer, or whatever made it void. */
+/** Events that end a model call in progress: its answer, or an event that made the call void. */
 export const CALL_ENDS = [
   'model_attempt_failed',
   'model_completed',
@@ -117,7 +117,7 @@ export const CALL_ENDS = [
   'session_closed',
 ] as const satisfies EventType[]
 
-/** Whether the event ends the model call that was under way. */
+/** Whether the event ends the model call in progress. */
 export function endsCall({ type }: Pick<SessionEvent, 'type'>): boolean {
   return (CALL_ENDS as readonly EventType[]).includes(type)
 }

@@ -8,8 +8,8 @@ const WITH_DUE_TIME = new Set(['approval_requested', 'answer_requested', 'error_
 
 /**
  * The digest after the event `json`, given the digest before it. 128 bits, hex.
- * The digest leaves out times: after a workflow task that timed out in a sticky queue, the SDK gives the following task an older
- * time than it gives on each replay of it.
+ * The digest leaves out times: after a workflow task that timed out in a sticky queue, the SDK reports an older time for the
+ * following task than on each replay of that task.
  */
 export function nextDigest(prev: string, json: string): string {
   return bytesToHex(sha256(utf8ToBytes(prev + timeless(json))).subarray(0, 16))

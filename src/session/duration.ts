@@ -16,7 +16,7 @@ const UNIT_MS: Record<string, number> = {
 /** Timers use 32 bits: 24.8 days. */
 export const LONGEST_MS = 2 ** 31 - 1
 
-/** The milliseconds of a duration; undefined if the value is not a duration, or is out of bounds. Zero is one only if `least` is 0. */
+/** The milliseconds of a duration; undefined if the value is not a duration, or is out of bounds. Zero is valid only if `least` is 0. */
 export function milliseconds(
   duration: unknown,
   { least = 1, most = LONGEST_MS }: { least?: number; most?: number } = {},
@@ -35,7 +35,7 @@ const SHOWN: readonly [ms: number, name: string][] = [
   [1_000, 's'],
 ]
 
-/** A duration for people in its two largest units, such as `2 h 5 min`; below a second in milliseconds. */
+/** A duration for people in its two largest units, such as `2 h 5 min`; in milliseconds below one second. */
 export function durationText(ms: number): string {
   const first = SHOWN.findIndex(([unit]) => ms >= unit)
   if (first === -1) return `${Math.round(ms)} ms`

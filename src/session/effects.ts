@@ -1,15 +1,15 @@
-// The effects of a session's calls, as far as they completed or may have: what no rollback and no restart undoes.
+// The effects of a session's calls that completed or may have. No rollback and no restart undoes them.
 import type { EffectReport, SessionEvent } from './events.ts'
 import type { Json } from './json.ts'
 import { defined } from './defined.ts'
 import { cutText } from './texts.ts'
 
-/** An effect, and the `seq` of the event that says how it stands. */
+/** An effect, and the `seq` of the event that says its current status. */
 export interface NotedEffect extends EffectReport {
   seq: number
   /** The `seq` of its first outcome. */
   since: number
-  /** The beginning of its arguments, as JSON; absent: of a call that the events do not issue. */
+  /** The beginning of its arguments, as JSON; absent: the events do not contain the call's `tool_issued`. */
   args?: string
 }
 
@@ -25,12 +25,12 @@ export interface Effects {
   byCall: Map<string, NotedEffect>
 }
 
-/** The effects of no events. */
+/** The effects before any event. */
 export function noEffects(): Effects {
   return { kinds: new Map(), args: new Map(), byCall: new Map() }
 }
 
-/** Notes what an event says of an effect, in place. */
+/** Notes what an event says about an effect, in place. */
 export function noteEffect({ kinds, args, byCall }: Effects, event: SessionEvent): void {
   if (event.type === 'tool_issued') kinds.set(event.callId, event.effect)
   const given = event.type === 'tool_issued' || event.type === 'approval_decided' ? event.input : undefined

@@ -250,7 +250,7 @@ export type EventBody =
       traceparent?: string
     }
   | { type: 'message_rejected'; messageId?: string; code: string; reason: string }
-  /** `intent`: the run that first accepted the message; absent: this one. A restart or a regeneration keeps it, and with it the default keys. */
+  /** `intent`: the run that first accepted the message; absent: this one. A restart or a regeneration keeps it and the default keys. */
   | { type: 'run_started'; run: number; messageId: string; intent?: number }
   /** `takes`: ids of the received messages that the model sees from this turn on, in order. */
   | { type: 'turn_started'; run: number; turn: number; takes: string[] }

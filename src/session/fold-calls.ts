@@ -36,12 +36,12 @@ function endCall(state: SessionState, callId: string, status: 'completed' | 'fai
 function endTurn(state: SessionState, run: RunState): void {
   if (!run.calls.every(hasEnded)) return
   run.phase = 'turn_due'
-  // Messages that a later turn took are behind the results of a turn that was reopened.
+  // Messages that a later turn took come after the results of a reopened turn.
   if (state.lastMessageId === answerIdOf(run)) state.lastMessageId = resultsIdOf(run)
   if (run.lastEffect?.turn === run.turn) run.lastEffect.seq = state.seq
 }
 
-/** The run is back in the turn of its newest answer, and some of its calls are to have another result. */
+/** Takes the run back to the turn of its newest answer, where some calls get another result. */
 export function reopenTurn(state: SessionState, run: RunState, event: EventOf<'recovery_started'>): void {
   const { turn = run.turn, skip = [], redo = [] } = event
   if (run.turn > turn) run.lastTurn = run.turn
@@ -60,7 +60,7 @@ export function reopenTurn(state: SessionState, run: RunState, event: EventOf<'r
   endTurn(state, run)
 }
 
-/** The call is as it was when the model requested it. */
+/** Resets the call to what it was when the model requested it. */
 function withdraw(call: CallState): void {
   call.status = 'requested'
   for (const member of ['asked', 'approved', 'attempts', 'progress'] as const) delete call[member]
@@ -99,7 +99,7 @@ export function waitForSomebody(calls: readonly (Pick<CallState, 'status'> & { e
   return someWait
 }
 
-/** The call waits for a person or a client. */
+/** Makes the call wait for a person or a client. */
 export function waitFor(
   state: SessionState,
   callId: string,
@@ -138,7 +138,7 @@ export function completeCall(state: SessionState, event: EventOf<'tool_completed
   endCall(state, event.callId, 'completed')
 }
 
-/** A failed external call certainly did not happen. An idempotent one may have, and would have the same key again. */
+/** A failed external call certainly did not happen. An idempotent one may have; a repetition would use the same key. */
 export function failCall(state: SessionState, event: EventOf<'tool_failed'>): void {
   endCall(state, event.callId, 'failed')
 }
@@ -156,7 +156,7 @@ function addEffect(run: RunState, { callId, tool, effectId }: RunEffect, turn: n
   run.moreEffects += 1
 }
 
-/** The first generation's key leads to the newest one that completed. */
+/** The first generation's key leads to the newest generation that completed. */
 function rememberKeys(state: SessionState, { key, firstKey }: Resolution, callId: string): void {
   if (key !== undefined) rememberKey(state, key, callId)
   if (firstKey !== undefined) rememberKey(state, firstKey, callId)
@@ -180,7 +180,7 @@ export function markUnknown(state: SessionState, event: EventOf<'tool_unknown'>)
   updateCall(state, event.callId, (call) => {
     if (event.again !== undefined) return
     const { input = null, resolution } = call
-    // `verify` was called with arguments too large to keep when the call was made; later only their digest is known.
+    // For arguments too large to keep, `verify` was called when the call was made; later, only their digest is known.
     const kept = jsonBytes(input) <= UNKNOWN_INPUT_BYTES ? { input } : {}
     state.unknown[event.callId] = {
       run: number,
@@ -197,13 +197,13 @@ export function markUnknown(state: SessionState, event: EventOf<'tool_unknown'>)
   else endCall(state, event.callId, 'unknown')
 }
 
-/** The part that `verify` needs: the terms of its approval no longer matter. */
+/** The part that `verify` needs: the terms of the approval no longer matter. */
 function withoutTerms(resolution: Resolution): Resolution {
   const { approval: _, client: __, invalid: ___, ...needed } = resolution
   return needed
 }
 
-/** Arguments are dropped first, the oldest ones before newer ones: without them `verify` cannot be called, but the intent is still known. */
+/** Drops arguments first, the oldest before newer ones: without them, pawl cannot call `verify` but still knows the intent. */
 function keepUnknownWithinBounds(unknown: Record<string, UnknownCall>): void {
   dropOldest(unknown, UNKNOWN_KEPT)
   for (const call of Object.values(unknown)) {
@@ -215,7 +215,7 @@ function keepUnknownWithinBounds(unknown: Record<string, UnknownCall>): void {
   }
 }
 
-/** The outcome of an unknown call was found out or decided. */
+/** The outcome of an unknown call became known or was decided. */
 export function resolveCall(state: SessionState, event: EventOf<'tool_resolved'>): void {
   const known = state.unknown[event.callId]
   if (!known) return

@@ -5,7 +5,7 @@ import { saidBy } from './hooks.ts'
 import { isOutputCall } from './output.ts'
 import type { SessionState } from './state.ts'
 
-/** Arguments that a hook changed replace the model's own, and what it adds to a final answer lets the run continue. */
+/** Arguments that a hook changed replace the model's own. A text that a hook adds to a final answer lets the run continue. */
 export function heedHook(state: SessionState, event: EventOf<'hook_answered'>): void {
   const args = saidBy(event, 'modify')
   if (args && event.callId !== undefined) {
@@ -22,8 +22,10 @@ export function heedHook(state: SessionState, event: EventOf<'hook_answered'>): 
   else if (run.phase === 'tools' && isOutputCall(run)) run.continues = true
 }
 
-/** The run ends, or fails for now: hooks of a turn that no model call followed are due. Those of a final answer ran with it, unless
- * that is a call, whose outcome is known only now. */
+/**
+ * The run ends, or fails for now: hooks of a turn that no model call followed are due. Hooks of a final answer ran with it, unless the
+ * answer is a call, whose outcome is known only now.
+ */
 export function noteHooksDue(state: SessionState): void {
   const { current, facts } = state
   const { run = 0, answerTurn: turn, phase, outputCall } = current ?? {}

@@ -5,27 +5,27 @@ import { afterChange, afterGoingBack, PLAN_BYTES } from './plan.ts'
 import { keepTakenWithinBounds, roomBeside } from './queue.ts'
 import type { SessionState } from './state.ts'
 
-/** The plan has another version. */
+/** The plan has a new version. */
 export function changePlan(state: SessionState, { version, change, turn }: EventOf<'plan_changed'>): void {
   state.plan = afterChange(state.plan, version, change)
   if (state.current) state.current.planTurn = turn
   keepTakenWithinBounds(state)
 }
 
-/** The memory has another version. */
+/** The memory has a new version. */
 export function changeMemory(state: SessionState, { version, change, turn }: EventOf<'memory_changed'>): void {
   state.memory = memoryAfterChange(state.memory, version, change)
   if (state.current) state.current.memoryTurn = turn
   keepTakenWithinBounds(state)
 }
 
-/** Restores what an event that goes back says. */
+/** Restores the plan and the memory that an event carries when it takes the session back. */
 export function restore(state: SessionState, { restored }: EventOf<'rolled_back' | 'recovery_started'>): void {
   if (restored?.plan !== undefined) state.plan = afterGoingBack(state.plan, restored.plan)
   if (restored?.memory !== undefined) state.memory = memoryAfterGoingBack(state.memory, restored.memory)
 }
 
-/** Within a turn, a checkpoint stands for the point before the turn's answer: it does not cover what the turn has changed. */
+/** Within a turn, a checkpoint marks the point before the turn's answer, so it does not cover the turn's changes. */
 export function coverChanges({ plan, memory, current }: SessionState): void {
   if (current?.phase === 'tools') return
   delete plan?.unsaved

@@ -122,7 +122,7 @@ function applyEvent(state: SessionState, event: SessionEvent): void {
       if (state.accepted.length > ACCEPTED_KEPT) state.accepted.shift()
       return
     case 'run_started':
-      // A message that took the session out of an error: whoever sent it has stepped in.
+      // A message took the session out of an error, so its sender has stepped in.
       if (state.error) endSeries(state)
       state.run = event.run
       state.current = { ...openRun(state, event), ...defined({ before: state.lastMessageId }) }
@@ -259,7 +259,7 @@ function openRun({ inbox, facts }: SessionState, event: EventOf<'run_started'>):
     phase: 'turn_due',
     calls: [],
     usage: NO_USAGE,
-    // Nor does any restart undo what was spent.
+    // No restart undoes what was spent, either.
     ...budget,
     taken: [],
     takenBytes: 0,
@@ -316,7 +316,7 @@ function countUsage(state: SessionState, run: RunState, usage: Usage): void {
   state.usage = addUsage(state.usage, usage)
 }
 
-/** A call whose usage is not known says nothing of the next one. */
+/** A call whose usage is unknown says nothing about the next one. */
 function noteLastCall(state: SessionState, { seq, model, usage, spent, promptDigest }: EventOf<'model_completed'>): void {
   delete state.lastCall
   const tokens = tokensIn(usage)
@@ -329,8 +329,8 @@ function limit({ facts }: SessionState, run: RunState): void {
 }
 
 /**
- * What a run had taken, for its restart: its opener keeps the intent and what the run has spent, and with a restart that pawl makes by itself
- * the time that the run has used.
+ * The messages that a run took, for its restart. Its opener keeps the intent and what the run spent; if pawl restarts the run by itself,
+ * the opener also keeps the time that the run used.
  */
 function forRestart({ error }: SessionState, run: RunState, { automatic }: EventOf<'recovery_started'>): QueuedMessage[] {
   const budget = budgetOfRun(run)
@@ -354,7 +354,7 @@ function enterError(state: SessionState, event: EventOf<'error_entered'>): void 
   state.error = { code, reason, at, strategy, ...defined({ options, run, turn, nextAttemptAt, attempts, progress }) }
 }
 
-/** How many automatic recoveries the newest ones are is counted, so that a policy ends. */
+/** Counts the automatic recoveries in a row, so that a policy's limit applies. */
 function countRecovery(state: SessionState, { automatic, strategy, at }: EventOf<'recovery_started'>): void {
   if (strategy === 'automatic') return
   if (!automatic) return endSeries(state)
@@ -390,7 +390,7 @@ function startRecovery(state: SessionState, event: EventOf<'recovery_started'>):
   }
 }
 
-/** A person lets the run continue: its time begins anew, under the limits of the build that continues it, which its first answer brings. */
+/** A person lets the run continue: its time starts again. Its first answer brings the limits of the build that continues it. */
 function renewLimits({ error }: SessionState, run: RunState, { at }: EventOf<'recovery_started'>): void {
   delete run.limits
   run.since = at
@@ -440,14 +440,14 @@ function rollBack(state: SessionState, event: EventOf<'rolled_back'>): void {
   if (event.keys === 'forgotten') forgetEffects(state, event.effects)
 }
 
-/** Their keys and unknown outcomes no longer count. */
+/** Forgets effects: their keys and unknown outcomes no longer count. */
 function forgetEffects(state: SessionState, effects: readonly EffectReport[]): void {
   const forgotten = new Set(effects.map(({ callId }) => callId))
   for (const [hash, callId] of Object.entries(state.keys)) if (forgotten.has(callId)) delete state.keys[hash]
   for (const callId of forgotten) delete state.unknown[callId]
 }
 
-/** The other session's events become this session's past, but not its usage and its accepted messages. */
+/** The other session's events become this session's past; its usage and its accepted messages do not carry over. */
 function becomeFork(state: SessionState, event: EventOf<'forked'>): void {
   const { sessionId, executionId, from, keys, tags } = event
   const keysOf = state.keysOf ?? from.sessionId

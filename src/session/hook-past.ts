@@ -1,4 +1,4 @@
-// What hooks may still have to see of a session's past: folded from its events, in executors, for agents that have hooks.
+// The part of a session's past that hooks may still have to see. Executors fold it from the events, for agents that have hooks.
 import { callIdOf, type EventOf, type SessionEvent } from './events.ts'
 import type { HookEvent } from './hooks.ts'
 import { saidBy } from './hooks.ts'
@@ -23,17 +23,17 @@ type Noted = { seq: number } & (
   | { is: 'end' }
 )
 
-/** The past of the newest run, and of calls whose outcome was found later. */
+/** The past of the newest run, and of calls whose outcome became known later. */
 export interface HookPast {
   /** In the order of the events. */
   noted: Noted[]
   /** Calls without an outcome yet, and unknown ones. */
   calls: Map<string, Pick<CallOutcome, 'turn' | 'tool' | 'args'>>
-  /** By call: the results of completed effects, for their replays. */
+  /** Results of completed effects by call, for replays. */
   results: Map<string, Json>
 }
 
-/** The past of no events. */
+/** The past before any event. */
 export function noPast(): HookPast {
   return { noted: [], calls: new Map(), results: new Map() }
 }
@@ -52,7 +52,7 @@ export function placesBefore(past: HookPast, turn: number): HookPlace[][] {
   return [...placesAfter(past), isFirst ? [{ on: 'agentStart', turn }] : [], [{ on: 'turnStart', turn }]]
 }
 
-/** The places after the newest turn: the outcomes of its calls, and its end. None of a turn whose hooks ran, or were given up, with its run. */
+/** The places after the newest turn: its calls' outcomes, and its end. Empty for a turn whose hooks ran, or were given up, with its run. */
 export function placesAfter({ noted }: HookPast): HookPlace[][] {
   const since = startOfDue(noted)
   const outcomes = noted.slice(since + 1).flatMap((one) => (one.is === 'outcome' ? [one.outcome] : []))
@@ -63,7 +63,7 @@ export function placesAfter({ noted }: HookPast): HookPlace[][] {
   ]
 }
 
-/** Where the newest turn, or the time after the end of its run, begins; -1 before the first answer. */
+/** The index at which the newest turn, or the time after the end of its run, begins; -1 before the first answer. */
 function startOfDue(noted: readonly Noted[]): number {
   return noted.findLastIndex(({ is }) => is === 'answer' || is === 'end')
 }
@@ -74,7 +74,7 @@ export function hasRun({ noted }: HookPast, place: HookPlace, hook: string): boo
   return noted.some((one) => one.is === 'ran' && one.hook === hook && one.on === place.on && one.place === name)
 }
 
-/** A run begins once, in whichever turn. */
+/** A run begins once, whatever its turn. */
 function nameOf({ on, turn, outcome }: HookPlace): string {
   return on === 'agentStart' ? '' : (outcome?.callId ?? `${turn}`)
 }
@@ -119,7 +119,7 @@ export function addToHookPast(past: HookPast, event: SessionEvent): void {
   }
 }
 
-/** Outcomes that were found out after the end of their run, and that no hook has seen. */
+/** Keeps outcomes that became known after the end of their run and that no hook has seen. */
 function startRun(past: HookPast): void {
   const { noted } = past
   const seen = new Set(noted.flatMap((one) => (one.is === 'ran' ? [one.place] : [])))
@@ -157,7 +157,7 @@ function endingOf({ results, calls }: HookPast, event: Ended): Pick<CallOutcome,
     case 'tool_unknown':
       return event.ask ? undefined : { error: { code: 'outcome_unknown', message: event.message } }
     case 'tool_resolved':
-      // Of a call that waits for it, the outcome follows; one whose turn is over has no other.
+      // If the call waits for its resolution, its outcome follows; if its turn is over, this is its only outcome.
       return event.happened && event.value !== undefined && calls.has(event.callId) ? { result: event.value } : undefined
   }
 }

@@ -68,7 +68,7 @@ export function checkMessage(raw: unknown): { message: MessageSignal } | { refus
       ...(blob !== undefined && { blob: { sha256: blob.sha256, bytes: blob.bytes, preview: blob.preview } }),
       ...(interrupt === true && { interrupt }),
       ...defined({ deadlineMs, by: boundedText(by, 'by') }),
-      // Telemetry never refuses a message.
+      // An invalid trace context never causes a refusal.
       ...(isTraceparent(traceparent) && { traceparent }),
     },
   }

@@ -1,4 +1,4 @@
-// What a session keeps beside its transcript, at a point of its past: the plan and the memory.
+// What a session keeps besides its transcript, at a point in its past: the plan and the memory.
 import type { SessionEvent } from './events.ts'
 import type { Memory } from './memory.ts'
 import { memoryAt } from './memory-history.ts'
@@ -20,7 +20,7 @@ export function keptBeforeRun(events: readonly SessionEvent[], run: number): Kep
   return start && keptAt(events, start.seq - 1)
 }
 
-/** What is to be restored: all of `kept` that is not the same now. Undefined: nothing is. */
+/** What to restore: the members of `kept` that differ from `now`; undefined if none do. */
 export function restoredFrom(
   kept: Kept,
   now: { plan?: Plan | null | undefined; memory?: Memory | null | undefined },

@@ -1,7 +1,7 @@
-// How large a request is: bytes of its text, and what they are in tokens where no model has counted them.
+// How large a request is: the bytes of its text, and an estimate in tokens if no model has counted them.
 import type { ContentBlock, ImageBlock, Message, TextBlock } from './content.ts'
 
-/** Few texts have fewer bytes per token, so an estimate is rather too high. */
+/** Few texts have fewer bytes per token, so an estimate tends to be too high. */
 export const BYTES_PER_TOKEN = 3
 /** The most that providers count for one image, whatever its bytes. */
 const IMAGE_BYTES = 1_600 * BYTES_PER_TOKEN
@@ -16,7 +16,7 @@ export function bytesOfMessages(messages: readonly Message[]): number {
   return messages.reduce((sum, { content }) => sum + bytesOfContent(content), 0)
 }
 
-/** The same of one message's content. */
+/** Bytes of the text in one message's content; an image counts as much as its tokens. */
 export function bytesOfContent(content: Message['content']): number {
   return typeof content === 'string' ? bytesOfText(content) : content.reduce((sum, block) => sum + bytesOfBlock(block), 0)
 }
@@ -42,7 +42,7 @@ function bytesOfPart(part: TextBlock | ImageBlock): number {
   return part.type === 'text' ? bytesOfText(part.text) : IMAGE_BYTES
 }
 
-/** The text without its middle, in at most `maxBytes` bytes: its beginning and its end say most. */
+/** The text without its middle, in at most `maxBytes` bytes: its beginning and its end matter most. */
 export function cutMiddle(text: string, maxBytes: number): string {
   // Every character has at most three bytes for each of its code units.
   if (text.length * 3 <= maxBytes) return text
@@ -54,7 +54,7 @@ export function cutMiddle(text: string, maxBytes: number): string {
   return begin + note + decode(encoded.subarray(encoded.length - Math.floor(room * 0.3)))
 }
 
-/** A character that was cut in two is left out. */
+/** The text in the bytes, without a character that was cut in two. */
 function decode(bytes: Uint8Array): string {
   return new TextDecoder().decode(bytes).replace(/^\uFFFD+|\uFFFD+$/g, '')
 }

@@ -1,4 +1,4 @@
-// The versions of a session's memory, folded from its events: all of them, and the one at a point of the past.
+// The versions of a session's memory, folded from its events: all of them, and the one at a point in the past.
 import type { SessionEvent } from './events.ts'
 import { type Memory, type MemoryChange, remembered } from './memory.ts'
 
@@ -14,7 +14,7 @@ export interface MemoryVersion extends Memory {
   turn: number
   /** What was changed. */
   change: MemoryChange
-  /** The event with which the session went back to before it; absent: it has not. */
+  /** The event that took the session back to before this version; absent: none has. */
   archivedSeq?: number
 }
 

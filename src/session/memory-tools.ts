@@ -15,7 +15,7 @@ export function isMemoryTool(name: string): name is MemoryTool {
   return (MEMORY_TOOLS as readonly string[]).includes(name)
 }
 
-/** What the model is told of a call that was possible. */
+/** What the model is told about a call that succeeded. */
 export type MemoryResult = { block: string; chars: number; maxChars: number } & (
   | { status: 'success' }
   /** The block already had the text: nothing has changed. */
@@ -24,10 +24,10 @@ export type MemoryResult = { block: string; chars: number; maxChars: number } & 
   | { status: 'resumed_partial'; skippedBytes: number }
 )
 
-/** What becomes of a call. Without a `change`, the block was already as the call wants it. */
+/** The outcome of a call. Without a `change`, the block was already as the call wants it. */
 export type MemoryAnswer = { value: MemoryResult; change?: MemoryChange } | Problem
 
-/** What a call is answered from. */
+/** What the answer to a call depends on. */
 export interface MemoryBounds {
   /** The blocks that the agent declares. */
   limits: readonly MemoryLimit[]
@@ -120,7 +120,7 @@ interface Grown {
   room: number
 }
 
-/** What shrinks always fits: a deploy may have lowered a limit. */
+/** A change that shrinks the text always fits, because a deploy may have lowered a limit. */
 function checkSize({ memory, after, limit: { block, maxChars }, chars, before, room }: Grown): void {
   if (chars > maxChars && chars > before) {
     refuse(

@@ -1,4 +1,4 @@
-// The messages of a request, made from the transcript: what a compaction has replaced, notes in their places, no refused answers.
+// The messages of a request, made from the transcript: summaries for compacted parts, notes in their places, no refused answers.
 import type { ContentBlock, Message, ToolResultBlock } from './content.ts'
 import { compactionNote } from './compaction-note.ts'
 import { bytesOfMessages, cutMiddle } from './measure.ts'
@@ -36,7 +36,7 @@ export function messagesBetween(transcript: Transcript, from: number, to = trans
   return all
 }
 
-/** What hooks say to the model in its next call alone. */
+/** What hooks tell the model in its next call only. */
 export function systemTextsOf({ systemMessages }: Transcript): string[] {
   return systemMessages.map(fromSystem)
 }
@@ -45,7 +45,7 @@ function noteMessage(note: Note | undefined): Message {
   return { role: 'user', content: note?.text ?? '' }
 }
 
-/** In place of the messages before an index: the opening messages among them, the effects, and the summary. */
+/** What replaces the messages before an index: the opening messages among them, the effects, and the summary. */
 function headOf(transcript: Transcript, to: number, compaction: Pick<Compaction, 'upToSeq' | 'summary' | 'window'>): Message {
   const { effects, completed } = transcript
   const opening = openingMessages(transcript, to).flatMap(({ content }): ContentBlock[] =>
@@ -55,13 +55,13 @@ function headOf(transcript: Transcript, to: number, compaction: Pick<Compaction,
   return { role: 'user', content: [...opening, { type: 'text', text: compactionNote(compaction, effectsBefore, completed) }] }
 }
 
-/** Bytes of what would stand in place of the messages before an index, without the summary. */
+/** Bytes of what would replace the messages before an index, without the summary. */
 export function headBytes(transcript: Transcript, to: number): number {
   const upToSeq = transcript.seqs[to - 1] ?? 0
   return bytesOfMessages([headOf(transcript, to, { upToSeq, summary: '', window: Infinity })])
 }
 
-/** The message that opened the session and the one that opened its newest run, as far as they are before the index. */
+/** The message that opened the session and the one that opened its newest run, if they come before the index. */
 function openingMessages({ messages, newestRun: { from, took, opener } }: Transcript, to: number): Message[] {
   const first = messages.findIndex(isSaid)
   const content = took.get(opener)?.content
@@ -69,7 +69,7 @@ function openingMessages({ messages, newestRun: { from, took, opener } }: Transc
   return [...new Set([first, ofRun])].filter((index) => index >= 0 && index < to).flatMap((index) => messages[index] ?? [])
 }
 
-/** Shortens the results of a message to the least that a compaction after it demands. */
+/** Shortens the results of a message to the smallest limit that a compaction after it sets. */
 function shortening(compactions: readonly Compaction[]): (message: Message, seq: number) => Message {
   const limits = compactions.filter(({ resultBytes }) => resultBytes !== undefined)
   if (limits.length === 0) return (message) => message
@@ -80,7 +80,7 @@ function shortening(compactions: readonly Compaction[]): (message: Message, seq:
   }
 }
 
-/** A result of blocks becomes text where it is too long: an image cannot be cut. */
+/** A result made of blocks becomes text if it is too long, because an image cannot be cut. */
 function shortened(block: ToolResultBlock, maxBytes: number): ToolResultBlock {
   if (typeof block.content === 'string') return { ...block, content: cutMiddle(block.content, maxBytes) }
   const bytes = bytesOfMessages([{ role: 'user', content: block.content }])

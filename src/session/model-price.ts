@@ -1,4 +1,4 @@
-// What a model costs, where its Model says so, and the cost of one call by its usage.
+// What a model costs, if its Model declares a price, and the cost of one call by its usage.
 import type { Usage } from './content.ts'
 
 /** List price of a model, in US dollars per million tokens. */
@@ -7,16 +7,16 @@ export interface ModelPrice {
   input: number
   /** Output tokens, thinking included. */
   output: number
-  /** Input tokens read from the cache. Default: as `input`. */
+  /** Input tokens read from the cache. Default: the same as `input`. */
   cacheRead?: number
-  /** Input tokens written to the cache. Default: as `input`. */
+  /** Input tokens written to the cache. Default: the same as `input`. */
   cacheWrite?: number
 }
 
-/** More than any model costs: a price beyond it was meant in another unit. */
+/** More than any model costs: a higher price was meant in another unit. */
 const MOST_USD = 1_000_000
 
-/** The price, with no other members; undefined if it is not one. */
+/** The value as a price, without other members; undefined if it is not a valid price. */
 export function modelPrice(given: unknown): ModelPrice | undefined {
   if (typeof given !== 'object' || given === null) return undefined
   const { input, output, cacheRead, cacheWrite } = given as Record<string, unknown>

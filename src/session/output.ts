@@ -1,8 +1,8 @@
-// The output of a run: what the model must give to finish, how often an answer without it is returned to the model, and what ends the run.
+// The output of a run: what the model must submit to finish, how often the model gets an answer without it back, and what ends the run.
 import type { EventOf } from './events.ts'
 import type { RunState, SessionState } from './state.ts'
 
-/** The tool of pawl's own by which the model gives a run's output. */
+/** pawl's own tool with which the model submits a run's output. */
 export const OUTPUT_TOOL = 'submit_output'
 
 /** How often an answer without a valid output is returned to the model; the next one ends the run. */
@@ -11,7 +11,7 @@ const OUTPUT_RETRIES = 3
 /** Maximum bytes of JSON of an output. */
 export const OUTPUT_BYTES = 250_000
 
-/** What the model is told of an output that matches. */
+/** What the model is told about an output that matches the schema. */
 export const OUTPUT_ACCEPTED = 'The output was accepted.'
 
 /** Counts an answer that should have been the run's output and is not. */
@@ -24,7 +24,7 @@ export function countBadOutput(run: RunState, { calls, outputProblem, stopReason
   run.badOutputs = { count: count + 1, problem, ...(stopReason === 'refusal' && { refused: true }) }
 }
 
-/** Why the run cannot have an output; undefined as long as the model may still give one. */
+/** Why the run cannot have an output; undefined as long as the model may still submit one. */
 export function outputFailure({ badOutputs }: RunState): { code: string; reason: string } | undefined {
   if (!badOutputs || (badOutputs.count <= OUTPUT_RETRIES && !badOutputs.refused)) return undefined
   const { count, problem } = badOutputs

@@ -1,16 +1,16 @@
-// What an event has cost: a call of a model, for a turn or for a summary of the conversation.
+// What an event cost: a model call, for a turn or for a summary of the conversation.
 import type { Usage } from './content.ts'
 import { defined } from './defined.ts'
 import type { SessionEvent } from './events.ts'
 import type { ModelPrice } from './model-price.ts'
 
-/** A call of a model that was paid for. */
+/** A model call that was paid for. */
 export interface PaidCall {
   model: string
   usage: Usage
   at: number
   price?: ModelPrice
-  /** Absent: a turn's own call. */
+  /** What the call was for; absent: a turn's own call. */
   purpose?: 'compaction'
 }
 

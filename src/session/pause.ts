@@ -20,12 +20,12 @@ export function unpause(state: SessionState, { at }: EventOf<'session_unpaused'>
   if (paused && current) current.pausedMs = (current.pausedMs ?? 0) + Math.max(0, at - Math.max(paused.at, current.since ?? 0))
 }
 
-/** A session that was about to close stays open if something arrives. No run says so while it is paused. */
+/** A session that was about to close stays open if something arrives. While it is paused, no run starts that would reopen it. */
 export function stayOpen(session: { status: SessionStatus; error: object | null }): void {
   if (session.status === 'closed') session.status = session.error ? 'error' : 'idle'
 }
 
-/** For how many milliseconds the run has been in progress, without the time for which it was paused. */
+/** Milliseconds for which the run has been in progress, without the time for which it was paused. */
 export function ranMs({ paused }: SessionState, run: RunState, now: number): number {
   return Math.max(0, (paused?.at ?? now) - countsFrom(run))
 }

@@ -1,4 +1,4 @@
-// The versions of a session's plan, folded from its events: all of them, and the one at a point of the past.
+// The versions of a session's plan, folded from its events: all of them, and the one at a point in the past.
 import type { SessionEvent } from './events.ts'
 import { changed, type Plan, type PlanChange } from './plan.ts'
 
@@ -14,7 +14,7 @@ export interface PlanVersion extends Plan {
   turn: number
   /** What was changed. */
   change: PlanChange
-  /** The event with which the session went back to before it; absent: it has not. */
+  /** The event that took the session back to before this version; absent: none has. */
   archivedSeq?: number
 }
 

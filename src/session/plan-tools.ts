@@ -24,13 +24,13 @@ export function isPlanTool(name: string): name is PlanTool {
   return (PLAN_TOOLS as readonly string[]).includes(name)
 }
 
-/** What a step can be set to. */
+/** The statuses that a step can be set to. */
 export const STEP_STATUSES: readonly PlanStepStatus[] = ['pending', 'in_progress', 'done', 'blocked']
 
 /** Maximum bytes of JSON of each text of a plan, and maximum number of steps. */
 export const PLAN_LIMITS = { id: 66, title: 500, objective: 2_000, postconditions: 2_000, evidence: 2_000, steps: 200 } as const
 
-/** What becomes of a call. Without a `change`, the plan was already as the call wants it. */
+/** The outcome of a call. Without a `change`, the plan was already as the call wants it. */
 export type PlanAnswer = { text: string; change?: PlanChange } | Problem
 
 /** The answer to a call of a plan tool. `room`: the bytes of JSON that the plan may have. */
@@ -149,7 +149,7 @@ const quoted = (id: string): string => JSON.stringify(id)
 const NAMED = 5
 const TITLE_BYTES = 120
 
-/** How the plan stands, in a few lines. */
+/** The progress of the plan, in a few lines. */
 function summaryOfPlan({ steps }: Pick<Plan, 'steps'>): string {
   const of = (status: PlanStepStatus): PlanStep[] => steps.filter((step) => step.status === status)
   const done = of('done').length

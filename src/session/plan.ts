@@ -1,10 +1,10 @@
 // The plan of a session: its steps, how a change makes the next version of it, and the fold of the events that concern it.
 import { jsonBytes } from './json.ts'
 
-/** How a step of a plan stands. */
+/** The status of a step of a plan. */
 export type PlanStepStatus = 'pending' | 'in_progress' | 'done' | 'blocked'
 
-/** A step as the model gives it. */
+/** A new step, as the model describes it. */
 export interface NewPlanStep {
   /** Unique within the plan. */
   id: string
@@ -16,7 +16,7 @@ export interface NewPlanStep {
 
 /** One step of a plan. */
 export interface PlanStep extends NewPlanStep {
-  /** How it stands. */
+  /** The step's status. */
   status: PlanStepStatus
   /** What shows that it is done, or why it is blocked. */
   evidence?: string
@@ -32,18 +32,18 @@ export interface Plan {
   steps: PlanStep[]
 }
 
-/** What makes a version out of the one before. */
+/** A change that makes the next version. */
 export type PlanChange =
   | { do: 'setup'; objective: string; steps: NewPlanStep[] }
-  /** `after`: the id of the step before it; absent: the last one. */
+  /** `after`: the id of the step before the new one; absent: the new step comes last. */
   | { do: 'add_step'; step: NewPlanStep; after?: string }
   | { do: 'update_step'; id: string; status: PlanStepStatus; evidence?: string }
 
-/** The plan of a session, and what checkpoints and going back need to know of it. */
+/** The plan of a session, and what checkpoints and going back need to know about it. */
 export interface PlanState {
   /** The newest version; null: the session has gone back to before its first plan. */
   current: Plan | null
-  /** Number of the newest version of all: going back never frees a number. */
+  /** The highest version number so far: going back never frees a number. */
   version: number
   /** Bytes of the largest version so far, which going back may bring back. */
   largest: number
@@ -80,7 +80,7 @@ function pending({ id, title, postconditions }: NewPlanStep): PlanStep {
   return { id, title, status: 'pending', ...(postconditions !== undefined && { postconditions }) }
 }
 
-/** Bytes of JSON of a plan, whatever becomes of its steps: a change of status changes nothing. */
+/** Bytes of JSON of a plan. The status of a step does not affect them. */
 export function bytesOfPlan({ objective, steps }: Pick<Plan, 'objective' | 'steps'>): number {
   return jsonBytes({ version: 1e9, objective, steps: steps.map((step) => ({ ...step, status: 'in_progress' })) })
 }

@@ -3,7 +3,7 @@ import type { Usage } from './content.ts'
 import { type ModelPrice, modelPrice, usdOf } from './model-price.ts'
 import type { PaidCall } from './paid-call.ts'
 
-/** `cacheWrite`: of Anthropic's five-minute cache, the only one that pawl's adapter uses; absent where writes are charged as input. */
+/** `cacheWrite`: the rate of Anthropic's five-minute cache, the only one that pawl's adapter uses; absent if writes are billed as input. */
 interface Rates extends ModelPrice {
   cacheRead: number
 }
@@ -12,7 +12,7 @@ interface Rates extends ModelPrice {
 export interface Price extends Rates {
   /** The model's name in the API; a suffix with a date or `-latest` is the same model. */
   model: string
-  /** First day of the price, in UTC (of the month, where the day is not known). */
+  /** First day of the price, in UTC (of the month, if the day is not known). */
   since: string
   /** The price of a call whose prompt (cached or not) has more tokens than this. */
   above?: { tokens: number } & Rates
@@ -166,12 +166,12 @@ const PROVIDERS: readonly [RegExp, string][] = [
   [/^gemini-/, 'google'],
 ]
 
-/** The provider that a model's name begins with. */
+/** The provider that the beginning of a model's name indicates; null if it is unknown. */
 export function providerOf(model: string): string | null {
   return PROVIDERS.find(([begins]) => begins.test(model))?.[1] ?? null
 }
 
-/** The cost of an answer: at the price that its Model declared, otherwise by the table. `since`: of the table's price. */
+/** The cost of an answer: at the price that its Model declared, otherwise by the table. `since`: the first day of the table's price. */
 export function costOf(answer: PaidCall): { usd: number; since?: string } | undefined {
   const declared = modelPrice(answer.price)
   return declared ? { usd: usdOf(declared, answer.usage) } : priceOf(answer.model, answer.usage, answer.at)
@@ -195,7 +195,7 @@ export function listPrice(model: string, at: number): Price | undefined {
   return entries.findLast(({ since }) => since <= day) ?? entries[0]
 }
 
-/** What a call with so many tokens in its prompt, cached or not, is charged. */
+/** The rates for a call with this many tokens in its prompt, cached or not. */
 export function ratesFor(price: Price, prompt: number): ModelPrice {
   const { input, output, cacheRead, cacheWrite } = price.above && prompt > price.above.tokens ? price.above : price
   return { input, output, cacheRead, ...(cacheWrite !== undefined && { cacheWrite }) }

@@ -1,16 +1,16 @@
-// What the work of a session has come to: found in its plan and its calls, so that it is the same whether the session was resumed or not.
+// How far the work of a session has progressed: read from its plan and its calls, so that a resumed session reports the same.
 import { hasEnded } from './fold-calls.ts'
 import type { PlanStep } from './plan.ts'
 import type { CallState, SessionState } from './state.ts'
 
-/** Work that is planned or begun and has not come to an end. */
+/** Work that is planned or begun and is not finished. */
 export type IncompleteWork =
   /** A step of the plan that is not done. */
   | { kind: 'step'; id: string; title: string; status: Exclude<PlanStep['status'], 'done'> }
-  /** A call without a result, or of which it is unknown whether it took effect. */
+  /** A call that has no result, or that may or may not have taken effect. */
   | { kind: 'call'; callId: string; tool: string; status: CallState['status'] }
 
-/** What the work of a session has come to. */
+/** How far the work of a session has progressed. */
 export interface Progress {
   /** The steps of the plan that are done; 0 without a plan. */
   done: number

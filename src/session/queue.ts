@@ -56,10 +56,10 @@ function fits(bytes: number, { context, tags, plan, memory }: SessionState): boo
   return bytes <= share - jsonBytes(context) - jsonBytes(tags)
 }
 
-/** However large plan and memory are, some messages can wait. */
+/** Bytes that are always left for waiting messages, however large plan and memory are. */
 const LEAST_INBOX_BYTES = 8_000
 
-/** The bytes of the share that plan and memory can have beside context, tags and waiting messages. */
+/** The bytes of the share that context, tags and waiting messages leave for plan and memory. */
 export function roomBeside({ context, tags, inboxBytes }: SessionState): number {
   return SNAPSHOT_BYTES.messages - jsonBytes(context) - jsonBytes(tags) - Math.max(inboxBytes, LEAST_INBOX_BYTES)
 }
@@ -73,7 +73,7 @@ const ENTRY_BYTES = 32
 /** `"deadlineAt":…,` with 13 digits. */
 const DEADLINE_BYTES = 27
 
-/** What is measured of a message: it has a deadline or it has not. */
+/** What is measured of a message: its id, and whether it has a deadline. */
 interface Waiting {
   messageId: string
   deadlineAt?: number

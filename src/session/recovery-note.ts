@@ -1,9 +1,9 @@
-// The note that tells a model which effects are left of a part of the conversation that its transcript no longer shows.
+// The note that tells a model which effects remain from a part of the conversation that its transcript no longer shows.
 import type { NotedEffect } from './effects.ts'
 import type { ResultContent } from './events.ts'
 import { cutText } from './texts.ts'
 
-/** Effects that a note names one by one; the newest ones. */
+/** How many effects a note names one by one: the newest ones. */
 const NAMED = 20
 const RESULT_BYTES = 500
 

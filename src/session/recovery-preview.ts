@@ -33,7 +33,7 @@ export interface RecoveryPreview {
   refused?: { code: string; reason: string }
   /** Calls whose results the model still sees. */
   keeps: string[]
-  /** Completed effects whose results leave the transcript. The model is told about them; pawl answers another request for one from its key. */
+  /** Completed effects whose results leave the transcript. The model is told about them; another request is answered from the key. */
   replays: string[]
   /** Other calls whose results leave the transcript. */
   leaves: string[]
@@ -47,7 +47,7 @@ export interface RecoveryPreview {
   next?: NextStep
 }
 
-/** Previews all strategies for the run that failed, the suggested one first. `ended`: the run's calls that the transcript shows with a result. */
+/** Previews all strategies for the failed run, the suggested one first. `ended`: the run's calls that have a result in the transcript. */
 export function previewRecoveries(state: SessionState, run: RunState, ended: readonly EndedCall[]): RecoveryPreview[] {
   const error = state.error ?? { code: '' }
   const { strategy: suggested } = chooseRecovery(state, error)

@@ -1,4 +1,4 @@
-// Calls of a failed turn that are made again or skipped: the events that say so, and what a call is when it is made again.
+// Calls of a failed turn that are made again or skipped: the events that say so, and how a call changes when it is made again.
 import { defined } from './defined.ts'
 import { callIdOf, type EventBody, type Resolution } from './events.ts'
 import { hasEnded } from './fold-calls.ts'
@@ -11,7 +11,7 @@ interface Decided {
   reason?: string | undefined
 }
 
-/** The events of a choice. `calls`: the run's calls, those that are made again with their arguments. */
+/** The events of a choice. `calls`: the run's calls; those that are made again include their arguments. */
 export function eventsOfChoice(run: RunState, calls: readonly CallState[], choice: CallChoice, decided: Decided): EventBody[] {
   const place = { run: run.run, turn: run.answerTurn ?? run.turn }
   const { keep, skip, redo, force } = choice
@@ -43,7 +43,7 @@ function issued(place: Place, { callId, input = null, resolution }: CallState): 
   return { type: 'tool_issued', ...about, ...(isAgain && { resolution }) }
 }
 
-/** The model is told that the call was skipped. A call whose outcome it was told is unknown stays as it is. */
+/** The model is told that the call was skipped. A call that the model was told has an unknown outcome stays as it is. */
 function skipped(place: Place, call: CallState, { by, reason }: Decided): EventBody[] {
   const { callId, status, resolution, asked, attempts: attempt = 0 } = call
   if (status === 'unknown') return []
@@ -74,8 +74,8 @@ function idWhenRedone(run: number, turn: number, call: CallState): string {
 }
 
 /**
- * The resolution of the call's next generation. The effect of a completed call happens again under a key of its own. Any other call keeps its
- * key: if an earlier attempt took effect after all, a downstream that knows the key does not repeat it.
+ * The resolution of the call's next generation. The effect of a completed call happens again under a key of its own. Any other call keeps
+ * its key: if an earlier attempt took effect after all, a downstream that knows the key does not repeat it.
  */
 function whenRedone(call: Pick<CallState, 'status' | 'resolution'>): Resolution {
   const { replayOf: _, ...same } = call.resolution
@@ -85,10 +85,10 @@ function whenRedone(call: Pick<CallState, 'status' | 'resolution'>): Resolution 
   return { ...same, generation, key: `${firstKey}#${generation}`, firstKey }
 }
 
-/** Another resolution of the same call: of the same generation, and under the same key if it is of the same effect. */
+/** Another resolution of the same call. It keeps the generation, and also the key if it resolves to the same effect. */
 export function inPlaceOf(before: Resolution, anew: Resolution): Resolution {
   const { index, generation, key, firstKey, ownDigest } = before
-  // What hooks said of a call holds for all its generations and builds.
+  // What hooks said about a call applies to all its generations and builds.
   const own = { ...defined({ ownDigest }), ...(before.invalid?.code === 'denied' && { invalid: before.invalid }) }
   if (generation === undefined) return { ...anew, ...own, index }
   if (firstKey === undefined || anew.key !== firstKey || key === undefined) return { ...anew, ...own, index, generation }

@@ -11,12 +11,12 @@ export class Refused extends Error {
   }
 }
 
-/** What the model is told of a call that is refused. */
+/** What the model is told about a call that is refused. */
 export interface Problem {
   problem: { code: string; message: string }
 }
 
-/** The answer that `answer` makes, or why it refuses the call. */
+/** What `answer` returns, or why it refuses the call. */
 export function unlessRefused<T>(answer: () => T): T | Problem {
   try {
     return answer()
@@ -31,7 +31,7 @@ export function refuse(code: string, message: string): never {
   throw new Refused(code, message)
 }
 
-/** Arguments that do not match the tool's schema. */
+/** The refusal of arguments that do not match the tool's schema. */
 export function invalid(message: string): Refused {
   return new Refused('invalid_arguments', message)
 }

@@ -1,4 +1,4 @@
-// Whether a run rests: it has no step in progress, and none begins until a person steps in, or the error that it failed with is over.
+// Whether a run rests: it has no step in progress, and none begins until a person steps in or the error that it failed with ends.
 import { decide, type Due } from './decide.ts'
 import type { SessionState } from './state.ts'
 
@@ -7,7 +7,8 @@ const NOTHING_DUE: Due = { call: () => false, deadline: () => false, recovery: (
 
 /**
  * Whether the session's run rests: in an error, for a person's decision, or in a pause. A client's answer is usually a step of a program,
- * which takes no longer than a tool, so a run that waits only for clients does not rest. During a pause, a model call may still be in progress.
+ * which takes no longer than a tool, so a run that waits only for clients does not rest. During a pause, a model call may still be in
+ * progress.
  */
 export function rests(state: SessionState): boolean {
   const { current: run, status, paused } = state

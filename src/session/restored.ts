@@ -1,8 +1,8 @@
-// What going back restores beside the transcript. An event that goes back carries it, so that the fold need not look back.
+// What going back restores besides the transcript. The event that goes back carries it, so that the fold need not read earlier events.
 import type { Memory } from './memory.ts'
 import type { Plan } from './plan.ts'
 
-/** What going back restores. A member that is absent stays as it is. */
+/** What going back restores. An absent member means that the current plan or memory stays as it is. */
 export interface Restored {
   /** The plan at that point; null: there was none. */
   plan?: Plan | null

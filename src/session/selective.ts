@@ -4,7 +4,7 @@ import { unknownCallsOf } from './recovery.ts'
 import { isObject } from './requests.ts'
 import type { CallState, LeftOutCall, RunState, SessionState } from './state.ts'
 
-/** What becomes of the calls that a request names. */
+/** What happens to the calls that a request names. */
 export interface CallChoice {
   keep: string[]
   skip: string[]
@@ -95,9 +95,9 @@ export interface CallOptions {
   callId: string
   /** Whether it has a result that can stay. */
   keep: boolean
-  /** Whether it can be left undone. */
+  /** Whether it can be skipped. */
   skip: boolean
-  /** Whether it can be made again. `forced`: its effect has completed, so it takes `force` and a name. */
+  /** Whether it can be made again. `forced`: its effect has completed, so redoing it requires `force` and a name (`by`). */
   redo: true | 'forced'
 }
 

@@ -3,7 +3,7 @@ import type { EventOf, EventType, SessionEvent } from './events.ts'
 import { requestIdOf } from './events.ts'
 import { defined } from './defined.ts'
 
-/** The events that slices read, of a session that grows by events. */
+/** The events of a session that slices read. It grows event by event. */
 export interface Past {
   /** Their types. */
   reads: ReadonlySet<EventType>
@@ -15,7 +15,7 @@ export interface Past {
 
 interface PastEntry {
   event: SessionEvent
-  /** `seq` of the event that took it out: it does not count. */
+  /** `seq` of the event that took it out. An entry with an `outAt` does not count. */
   outAt?: number
   /** The call in whose place it counts: its own event is the replay of that call. */
   inPlaceOf?: string
@@ -25,13 +25,13 @@ type Outcome = EventOf<'milestone_reached' | 'emitted' | 'tool_completed' | 'too
 type Replay = EventOf<'tool_completed'>
 type Stays = (event: SessionEvent) => boolean
 
-/** The past of no events. */
+/** The past before any event. */
 export function emptyPast(reads: ReadonlySet<EventType>): Past {
-  // Completions are always kept, because it depends on them what a replay brings back.
+  // Completions are always kept, because they determine what a replay brings back.
   return { reads: new Set([...reads, 'tool_completed', 'tool_resolved']), entries: [], run: { run: 0, seq: 0 } }
 }
 
-/** Adds one event, in place; returns the events that count from now on, or undefined if others no longer do, or do again. */
+/** Adds one event, in place; returns the events that count from now on, or undefined if other events no longer count or count again. */
 export function addToPast(past: Past, event: SessionEvent): SessionEvent[] | undefined {
   const isFirst = event.type === 'session_started'
   if (isFirst) Object.assign(past, emptyPast(past.reads))
@@ -66,12 +66,12 @@ function stayingAfter({ run }: Past, event: SessionEvent): Stays | undefined {
   }
 }
 
-/** All but what the run said and did after `seq`. What users said stays. */
+/** Keeps all but what the run said and did after `seq`. What users said stays. */
 function withoutRun(run: number, seq: number): Stays {
   return (one) => one.seq <= seq || !('run' in one) || one.run !== run
 }
 
-/** Calls that are made again leave, and failures of calls that are skipped, each with what hooks said of the outcome. */
+/** Calls that are made again and failures of skipped calls leave, each with what hooks said about the outcome. */
 function stayingAfterChoice({ redo = [], skip = [] }: EventOf<'recovery_started'>): Stays {
   const again = new Set(redo.flatMap(({ callId, as }) => (as === callId ? [] : [callId])))
   const skipped = new Set(skip.map(requestIdOf))
@@ -84,7 +84,7 @@ function stayingAfterChoice({ redo = [], skip = [] }: EventOf<'recovery_started'
   }
 }
 
-/** Whether anything was taken out. */
+/** Takes out the events that do not stay; returns whether there were any. */
 function takeOut({ entries }: Past, seq: number, stays: Stays | undefined): boolean {
   if (!stays) return false
   const gone = entries.filter(({ event, outAt }) => outAt === undefined && !stays(event))
@@ -92,7 +92,7 @@ function takeOut({ entries }: Past, seq: number, stays: Stays | undefined): bool
   return gone.length > 0
 }
 
-/** What counted then counts, and messages that are still to be answered. Whether that changes anything. */
+/** Makes what counted then count again, with messages still to be answered; returns whether that changes anything. */
 function goBack(past: Past, { seq, toSeq, upToSeq, again }: EventOf<'rolled_back'>): boolean {
   const returning = past.entries.filter(({ event, outAt }) => event.seq <= toSeq && outAt !== undefined && outAt > toSeq)
   for (const entry of returning) delete entry.outAt
@@ -123,7 +123,7 @@ function asCounted({ entries }: Past, replay: Replay): PastEntry[] {
   return events.map((event) => ({ event: Object.freeze(event), inPlaceOf: of }))
 }
 
-/** Of what was reported, only the call's own: hooks run for the replay, too, and report what they have to. */
+/** Of the reports, only the call's own count: hooks run for the replay, too, and make their own reports. */
 function isOutcome(event: SessionEvent): event is Outcome {
   return isCompletion(event) || (event.type === 'emitted' && event.hook === undefined) || event.type === 'milestone_reached'
 }

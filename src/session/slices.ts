@@ -1,4 +1,4 @@
-// Slices: values folded from a session's events by reducers of the user's.
+// Slices: values folded from a session's events by the user's reducers.
 import type { EventType, SessionEvent } from './events.ts'
 import { addToPast, countedIn, emptyPast, type Past } from './slice-past.ts'
 
@@ -11,7 +11,7 @@ export interface SliceRules {
   readonly on: { readonly [T in EventType]?: (value: never, event: never) => unknown }
 }
 
-/** The slices of a session that grows by events. */
+/** The slices of a session. They grow event by event. */
 export interface SlicesFold {
   readonly rules: readonly SliceRules[]
   past: Past
@@ -33,23 +33,23 @@ export interface SkippedEvent {
 /** The value of a slice at a checkpoint. */
 export interface SliceSnapshot {
   slice: string
-  /** Of the slice's definition. */
+  /** Version of the slice's definition. */
   version: number
   checkpoint: number
-  /** Of the `checkpoint_made` event: a snapshot of an event that is not stored in the end is worth nothing. */
+  /** `seq` of the `checkpoint_made` event. A snapshot is worthless if that event is never stored. */
   seq: number
   digest: string
   at: number
   json: string
 }
 
-/** The slices of no events. */
+/** The slices before any event. */
 export function emptySlices(rules: readonly SliceRules[]): SlicesFold {
   const reads = new Set(rules.flatMap(({ on }) => Object.keys(on) as EventType[]))
   return { rules, past: emptyPast(reads), values: initialValues(rules) }
 }
 
-/** Adds one event, in place, with its large values restored. Each event that a reducer throws at is reported once. */
+/** Adds one event, in place, with its large values restored. Each event that makes a reducer throw is reported once. */
 export function addToSlices(fold: SlicesFold, event: SessionEvent, skipped: (what: SkippedEvent) => void): void {
   // Reducers get a copy: what they keep of it becomes a part of their value, and is frozen.
   const own = fold.past.reads.has(event.type) ? deepFrozen(structuredClone(event)) : event
@@ -84,14 +84,14 @@ function reduced({ rules, values }: SlicesFold, event: SessionEvent, skipped: (w
 function usable(value: unknown): unknown {
   if (value === undefined) throw new TypeError('The reducer returned undefined: return the value, changed or not.')
   if (value instanceof Promise) {
-    // It may reject, and nobody else listens.
+    // It may reject, and no other code handles that.
     value.catch(() => undefined)
     throw new TypeError('The reducer returned a promise: a reducer cannot be async.')
   }
   return deepFrozen(value)
 }
 
-/** The value, frozen with all that is in it: a reducer that changes the value that it was given throws. What is frozen is not visited again. */
+/** Freezes a value and everything in it, so that a reducer that changes its argument throws. Frozen parts are not visited again. */
 export function deepFrozen<T>(value: T): T {
   if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value
   Object.freeze(value)

@@ -1,4 +1,4 @@
-// What tools and hooks report by `ctx.spend`, and its bounds.
+// What tools and hooks report with `ctx.spend`, and its bounds.
 import type { Cost } from './spend.ts'
 
 /** What a tool or a hook spent. */
@@ -7,7 +7,7 @@ export interface SpendNote {
   usd?: number
   /** Tokens: an integer from 0. */
   tokens?: number
-  /** On what: at most 200 characters. */
+  /** What it was spent on: at most 200 characters. */
   note?: string
 }
 
@@ -29,7 +29,7 @@ export function areSpendNotes(given: unknown): given is SpendNote[] {
   return Array.isArray(given) && given.length <= SPEND_LIMITS.notes && given.every(isSpendNote)
 }
 
-/** What a report counts as. */
+/** The cost that a report counts as. */
 export function costOfNote({ tokens = 0, usd = 0 }: SpendNote): Cost {
   return { tokens, usd }
 }

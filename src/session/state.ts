@@ -52,7 +52,7 @@ export interface RunState {
   startedAt: number
   /** Milliseconds for which the session has been paused since then: they do not count towards the run's deadline. */
   pausedMs?: number
-  /** When the agent's deadline starts to count, if not at `startedAt`: a person recovered the run, or pawl itself restarted an earlier one. */
+  /** When the agent's deadline starts to count, if not at `startedAt`: a person recovered the run, or pawl restarted an earlier one. */
   since?: number
   /** Number of the run's stretch: it grows by one each time the run continues after a rest (`rests`). Absent: the first stretch. */
   stretch?: number
@@ -70,7 +70,7 @@ export interface RunState {
   leftOut?: LeftOutCall[]
   /** Why the model last stopped. */
   stopReason?: StopReason
-  /** Answers in a row that should have been the run's output but were not. `problem`: the newest one's; `refused`: the model refused to answer. */
+  /** Answers in a row that should have been the run's output but were not. `problem`: the newest one's; `refused`: the model refused. */
   badOutputs?: { count: number; problem: string; refused?: true }
   /** The call that submitted the run's output. */
   outputCall?: string
@@ -78,7 +78,7 @@ export interface RunState {
   continues?: true
   /** Tokens used by the run. */
   usage: Usage
-  /** What it has spent, including failed attempts, tools and hooks; absent: nothing. A restarted run begins with what the failed one spent. */
+  /** What it has spent, with failed attempts, tools and hooks; absent: nothing. A restarted run begins with what the failed one spent. */
   spend?: Spend
   /** The limits that were raised for this run; absent: none. */
   raised?: Budget
@@ -183,7 +183,7 @@ export interface UnknownCall {
   aliveForMs?: number
 }
 
-/** That a session is paused. */
+/** A pause of a session. */
 export interface Paused {
   /** When it was paused, in milliseconds since 1970. */
   at: number
@@ -265,7 +265,7 @@ export interface SessionState {
   turns: number
   /** Tokens used by the session. */
   usage: Usage
-  /** What it has spent, including failed attempts, tools and hooks; absent: nothing. A fork begins with what was spent up to its fork point. */
+  /** What it has spent, with failed attempts, tools and hooks; absent: nothing. A fork begins with what was spent up to its point. */
   spend?: Spend
   /** The session's limits that were raised; absent: none. */
   raised?: Budget

@@ -1,4 +1,4 @@
-// Points of a session's past, for rollbacks and forks: finding them, and the effects after them.
+// Points in a session's past, for rollbacks and forks: finding them, and the effects after them.
 import { effectsAbove, noEffects, noteEffect } from './effects.ts'
 import { PawlError } from './errors.ts'
 import { answerIdOf, type EffectReport, type EventOf, resultsIdOf, type SessionEvent, type Target } from './events.ts'
@@ -16,7 +16,10 @@ export interface Place {
   lastMessageId?: string
 }
 
-/** The target does not exist or cannot be used. Codes: `checkpoint_not_found`, `message_not_found`, `run_not_found`, `target_archived`, `invalid_target`. */
+/**
+ * The target does not exist or cannot be used. Codes: `checkpoint_not_found`, `message_not_found`, `run_not_found`, `session_not_found`,
+ * `target_archived`, `invalid_target`.
+ */
 export class TargetRefused extends PawlError {
   override readonly name = 'TargetRefused'
 }
@@ -24,7 +27,7 @@ export class TargetRefused extends PawlError {
 /** Maximum effects that a report lists. */
 const EFFECTS_REPORTED = 100
 
-/** Checks that an outside value is a target. */
+/** Checks that an outside value is a target. @throws TargetRefused. */
 export function checkTarget(raw: unknown): Target {
   const target = targetIn(raw)
   if (!target) throw new TargetRefused('invalid_target', SAY_WHERE_TO)
@@ -32,7 +35,8 @@ export function checkTarget(raw: unknown): Target {
 }
 
 /**
- * Finds a target among all events of a session; without a target, the newest place. `archived`: also in a past that a rollback has left (a fork may begin there).
+ * Finds a target among all events of a session; without a target, the newest place. `archived`: also finds targets in a past that a
+ * rollback has left (a fork may begin there).
  * @throws TargetRefused.
  */
 export function locate(
@@ -58,7 +62,7 @@ export function locate(
     if (event.type === 'recovery_started' && leavesTurns(event)) leftBehind(event.toSeq ?? runFrom)
     if (event.type === 'model_completed') results = resultsIdOf(event)
     const closed = wasOpen && transcript.open === null && event.type !== 'rolled_back'
-    // Results of a turn that was reopened are not the last message if a later turn has taken messages.
+    // Results of a reopened turn are not the last message if a later turn has taken messages.
     const last = transcript.messages.at(-1)
     const closedLast = closed && !(last && isSaid(last)) ? results : lastMessageId
     lastMessageId = event.type === 'rolled_back' ? event.lastMessageId : lastMessageOf(event, closedLast)
@@ -90,7 +94,7 @@ export function effectsAfter(events: Iterable<SessionEvent>, seq: number): { eff
   return { effects: all.slice(-EFFECTS_REPORTED), more: Math.max(0, all.length - EFFECTS_REPORTED) }
 }
 
-/** The users' messages that are not in the transcript up to `seq`, in order; of the inbox only those up to `upToSeq`. */
+/** The users' messages that are not in the transcript up to `seq`, in order; from the inbox, only those up to `upToSeq`. */
 export function messagesAfter(events: Iterable<SessionEvent>, seq: number, upToSeq: number): { messageId: string; seq: number }[] {
   const live = new Map<string, { receivedAt: number; takenAt?: number; run?: number }>()
   for (const event of events) {
@@ -114,7 +118,7 @@ function leave(live: Map<string, { receivedAt: number; takenAt?: number }>, { to
   for (const [messageId, { receivedAt, takenAt }] of live) {
     const isLeft = takenAt === undefined ? receivedAt <= upToSeq : takenAt > toSeq
     if (!isLeft) continue
-    // Set and not deleted first: it keeps its place before the messages that were waiting.
+    // Set without deleting it first, so that it keeps its place before the messages that were waiting.
     if (again?.messages.some((one) => one.messageId === messageId)) live.set(messageId, { receivedAt })
     else live.delete(messageId)
   }

@@ -1,6 +1,6 @@
 // The header `traceparent` of W3C Trace Context, which names the span of a caller.
 
-/** Later versions may have more parts, of which nothing is needed. */
+/** Later versions may have more parts, which pawl ignores. */
 const TRACEPARENT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-.*)?$/
 const MAX_CHARS = 200
 

@@ -95,7 +95,7 @@ interface TurnCalls {
   resultsSeq?: number
 }
 
-/** A text for the model that neither side said: it lists effects that the transcript no longer shows, or a hook added it. */
+/** A text for the model that neither the user nor the model said: about effects no longer shown, or added by a hook. */
 export interface Note {
   /** How many messages come before it. */
   after: number
@@ -279,8 +279,8 @@ export function resultText(value: Json): ResultContent {
 }
 
 /**
- * Whether a value is a list of blocks that a tool result may contain. A block must have all members of its type and no others, because tools
- * may return data that resembles blocks.
+ * Whether a value is a list of blocks that a tool result may contain. A block must have all members of its type and no others, because
+ * tools may return data that resembles blocks.
  */
 export function isBlocks(value: Json): value is Json & ResultContent & unknown[] {
   return Array.isArray(value) && value.length > 0 && value.every(isBlock)
@@ -425,7 +425,7 @@ function noteOutcome({ open, closed }: Transcript, event: EventOf<'tool_resolved
   if (told?.isUnknown) results?.set(request, { ...told, isUnknown: false })
 }
 
-/** A recovery takes the newest answer's results out of the messages, and drops those of calls that are made again or skipped. */
+/** Takes the newest answer's results out of the messages for a recovery, and drops those of calls that are made again or skipped. */
 function reopenTurn(transcript: Transcript, { toSeq, seq, skip = [], redo = [] }: EventOf<'recovery_started'>): void {
   const turn = transcript.open ?? transcript.closed
   if (!turn || turn.seq !== toSeq) return

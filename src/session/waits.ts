@@ -1,4 +1,4 @@
-// What a session waits for, and for whom: from its state and, where the server was asked, from the steps that are pending there.
+// What a session waits for, and for whom: from its state and, if the server was asked, from the steps that are pending there.
 import { isWaiting } from './fold-calls.ts'
 import { leavesByItself } from './recovery.ts'
 import type { CallState, RunState, SessionError, SessionState } from './state.ts'
@@ -8,11 +8,11 @@ import { defined } from './defined.ts'
 export interface SessionWait {
   /** Who or what ends the wait. `next_attempt`: pawl itself, at the time `until`. */
   for: 'person' | 'client' | 'worker' | 'postgres' | 'model' | 'tool' | 'next_attempt' | 'message'
-  /** What a person or a client is to do. */
+  /** What a person or a client must do. */
   to?: 'recover' | 'resolve' | 'approve' | 'answer' | 'resume' | 'unpause'
   /** For people: why, or what exactly. */
   reason?: string
-  /** The call, if it is about one. */
+  /** The call, if the wait is about one. */
   callId?: string
   /** The call's tool. */
   tool?: string
@@ -22,9 +22,9 @@ export interface SessionWait {
   attempt?: number
   /** The process that works on it. */
   worker?: string
-  /** Since when. */
+  /** When the wait began. */
   since?: number
-  /** Until when: then an approval expires, or the next attempt is made. */
+  /** When the approval expires, or when pawl makes the next attempt. */
   until?: number
 }
 
@@ -34,18 +34,18 @@ export interface PendingStep {
   attempt: number
   since?: number
   worker?: string
-  /** Set if no worker has it: what it waits for, why its last attempt had no result, and when it is offered to workers again. */
+  /** Set if no worker has it: what it waits for, why its last attempt had no result, and when the server offers it to workers again. */
   heldUp?: Pick<SessionWait, 'reason' | 'until'> & { for: 'worker' | 'next_attempt' }
 }
 
-/** What was found out beside the state. */
+/** What is known besides the state. */
 export interface Seen {
   steps: readonly PendingStep[]
   /** When the workflow retries a failed attempt. */
   retryAt?: number
 }
 
-/** What the session waits for, what needs a person first. Empty: nothing, or it is between two steps. */
+/** What the session waits for; what needs a person comes first. Empty: nothing, or it is between two steps. */
 export function waitsOf(state: SessionState, seen?: Seen): SessionWait[] {
   const { paused } = state
   const waits = waitsOfStatus(state, seen)
@@ -66,7 +66,7 @@ function waitsOfStatus(state: SessionState, seen: Seen | undefined): SessionWait
   }
 }
 
-/** Codes of errors that end once something else is there again. */
+/** Codes of errors that end once something else is available again. */
 const ENDS_WITH: Readonly<Record<string, SessionWait['for']>> = {
   agent_not_served: 'worker',
   execution_unreadable: 'worker',
@@ -97,7 +97,7 @@ function waitOfCall({ callId, status, resolution: { tool }, asked = {} }: CallSt
   return { ...TO[status as keyof typeof TO], callId, tool, ...defined({ digest, reason, until }) }
 }
 
-/** What the run itself does, or waits for. */
+/** What the run itself is doing, or waits for. */
 function waitsForSteps(run: RunState, seen: Seen | undefined): SessionWait[] {
   if (run.phase === 'model') return [waitForModel(run, seen)]
   if (run.phase !== 'tools') return []
@@ -121,7 +121,7 @@ function waitForModel({ modelAttempts = 0 }: RunState, seen: Seen | undefined): 
   return { for: 'model', ...stepOf(step, seen), attempt: modelAttempts + (step?.attempt ?? 1) }
 }
 
-/** How the only pending step of its kind stands. */
+/** The state of the only pending step of its kind. */
 function stepOf(step: PendingStep | undefined, seen: Seen | undefined): Partial<SessionWait> {
   if (!step) return seen?.retryAt === undefined ? {} : { for: 'next_attempt', until: seen.retryAt }
   const { attempt, since, worker, heldUp } = step

@@ -1,4 +1,4 @@
-// What a watcher of a session sees: its events, each once and in order, and between them what the model is saying, until it is recorded.
+// What a watcher of a session sees: its events, each once and in order, and between them the model's answer until it is recorded.
 import {
   addDelta,
   compareStreams,
@@ -16,14 +16,14 @@ import type { SessionEvent, SessionStatus } from './events.ts'
 export type WatchItem =
   /** A durable event: each once, in `seq` order. */
   | { type: 'event'; event: SessionEvent }
-  /** The model has said more of its answer. The event `model_completed` of the same turn has the whole answer and replaces the pieces. */
+  /** The model streamed more of its answer. The event `model_completed` of the same turn has the whole answer and replaces the pieces. */
   | { type: 'delta'; run: number; turn: number; attempt: number; delta: ModelDelta }
-  /** What this attempt has said is void: drop its pieces. Another attempt begins, or the call has ended without its answer. */
+  /** What this attempt streamed is void: drop its pieces. Another attempt begins, or the call has ended without its answer. */
   | { type: 'reset'; run: number; turn: number; attempt: number }
-  /** How the session stands by the events so far; the first one, and whenever it changes. Only where the side store can be read. */
+  /** The session's status after the events so far: the first one, and each change. Sent only if the side store can be read. */
   | { type: 'status'; status: SessionStatus }
 
-/** A stream of which pieces were shown. */
+/** A stream whose pieces were shown. */
 interface Shown extends DeltaStream {
   until: number
 }
@@ -32,19 +32,19 @@ interface Shown extends DeltaStream {
 export interface Watching {
   /** The last event. */
   readonly seq: number
-  /** How the session stood when the watcher was last told. */
+  /** The session's status as last reported to the watcher. */
   readonly status: SessionStatus | undefined
-  /** Parts up to here are of no interest. */
+  /** Parts up to here are not needed. */
   readonly cursor: DeltaCursor
-  /** Takes the next events. */
+  /** Accepts the next events. */
   events(events: readonly SessionEvent[]): WatchItem[]
-  /** Takes parts, in order of their streams and positions; those that come before the events they follow are left for later. */
+  /** Accepts parts, in order of their streams and positions; parts that arrive before the events they follow are left for later. */
   parts(parts: readonly DeltaPart[]): WatchItem[]
-  /** Takes how the session stands by these events. */
+  /** Accepts the session's status after these events. */
   stands(status: SessionStatus): WatchItem[]
 }
 
-/** A watcher that has seen the events up to `after`. `endedAt`: the newest of those that ended a model call. */
+/** A watcher that has seen the events up to `after`. `endedAt`: the newest of those events that ended a model call. */
 export function startWatching(after: number, endedAt: number): Watching {
   let seq = after
   let ended = endedAt
@@ -87,7 +87,7 @@ export function startWatching(after: number, endedAt: number): Watching {
       return seq
     },
     get cursor() {
-      // A stream that has ended stays behind the events that ended it.
+      // A stream that has ended lies before the events that ended it, so the cursor is past it.
       return shown && shown.seq >= ended ? shown : { ...NO_DELTAS, seq: ended }
     },
     events: (events) => events.flatMap(event),
@@ -103,7 +103,7 @@ export function startWatching(after: number, endedAt: number): Watching {
   }
 }
 
-/** The pieces of the parts behind what was shown, without gaps: parts that were written again may overlap. */
+/** The pieces after those that were shown, without gaps: parts that were written again may overlap. */
 function piecesOf(parts: readonly DeltaPart[], shown: Shown): ModelDelta[] {
   const pieces: ModelDelta[] = []
   for (const part of parts) {
@@ -118,7 +118,7 @@ function isSame(event: { run: number; turn: number; attempt: number }, shown: De
   return event.run === shown?.run && event.turn === shown.turn && event.attempt === shown.attempt
 }
 
-/** Whether the failure is not of the attempt that is shown, nor of a later one. */
+/** Whether the failure belongs neither to the attempt that is shown nor to a later one. */
 function isOther({ run, turn, error }: SessionEvent & { type: 'model_attempt_failed' }, shown: DeltaStream | undefined): boolean {
   return run !== shown?.run || turn !== shown.turn || error.attempt < shown.attempt
 }

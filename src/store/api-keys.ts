@@ -1,4 +1,4 @@
-// Keys of the HTTP service, as rows. A key itself is never here: its digest is.
+// Keys of the HTTP service, as rows. The key itself is never stored, only its digest.
 import type { JsonObject } from '../session/json.ts'
 import { dateIn, dateOrNull, jsonIn, ms, textIn } from './postgres/columns.ts'
 import type { Queryable, TextRow } from './postgres/database.ts'
@@ -25,7 +25,7 @@ export interface StoredKeys {
   /** Newest first. */
   list(): Promise<StoredKey[]>
   find(id: string): Promise<StoredKey | null>
-  /** The key as it is then, also if it was revoked before; null: there is none. */
+  /** Returns the revoked key, even if it was already revoked; null if there is no such key. */
   revoke(id: string, by: string | undefined): Promise<StoredKey | null>
 }
 

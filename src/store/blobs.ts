@@ -1,4 +1,4 @@
-// Values too large for history: stored by the sha256 of their JSON text, once per session, and restored into rows by readers.
+// Values too large for history: stored by the SHA-256 of their JSON text, once per session, and restored into rows by readers.
 import { createHash } from 'node:crypto'
 import type { Message, UserBlock } from '../session/content.ts'
 import type { Blob } from '../session/blobs.ts'
@@ -11,12 +11,12 @@ import type { Schema } from './postgres/schema.ts'
 import type { MessageRow, ToolCallRow } from './rows.ts'
 import { safeKey } from './postgres/sanitise.ts'
 
-/** Maximum size that one statement reads. */
+/** Maximum bytes that one statement reads. */
 const READ_BYTES = 16_000_000
 
 /** The large values of the store. Every method rejects with `StoreError` (`store_unavailable`, `schema_behind`, …). */
 export interface Blobs {
-  /** Stores a value for a session, whether or not the session has a row yet. Repeatable. */
+  /** Stores a value for a session, whether or not the session has a row yet. Idempotent. */
   put(sessionId: string, blob: Blob): Promise<void>
   /** The stored JSON texts, by sha256; a text that does not match its sha256 counts as missing. */
   get(sessionId: string, refs: readonly Pick<BlobRef, 'sha256' | 'bytes'>[]): Promise<Map<string, string>>
@@ -24,7 +24,7 @@ export interface Blobs {
   copy(from: string, to: string, sha256s: readonly string[]): Promise<void>
 }
 
-/** Sha256 of UTF-8 text, hex. */
+/** SHA-256 of UTF-8 text, in hex. */
 export function sha256Of(text: string): string {
   return createHash('sha256').update(text, 'utf8').digest('hex')
 }
@@ -44,7 +44,7 @@ export function blobsOf(
 }
 
 async function putBlob(database: Queryable, schema: Schema, sessionId: string, { ref, json }: Blob): Promise<void> {
-  // Renews the age, because pruning spares young values that a new event may refer to.
+  // Resets the age, because pruning spares recent values that a new event may refer to.
   await database.query(
     `insert into ${schema.table('blobs')} (session_id, sha256, bytes, content) values ($1, $2, $3, $4)
      on conflict (session_id, sha256) do update set created_at = now()`,
@@ -140,7 +140,7 @@ function resultContent(placeholder: unknown, { value = null, content }: LargeRes
   return typeof whole === 'string' ? (whole ? `${note}\n${whole}` : note) : [{ type: 'text', text: note }, ...whole]
 }
 
-/** The calls with their large results restored; if a value is missing, the result is null and `blob` has its reference. */
+/** The calls with their large results restored; if a value is missing, the result is null and `resultBlob` has its SHA-256. */
 export async function hydrateCalls<C extends Pick<ToolCallRow, 'result'>>(
   database: Queryable,
   schema: Schema,

@@ -3,9 +3,9 @@ import { StoreError } from '../connect/errors.ts'
 
 export { StoreError }
 
-/** SQLSTATE of an undefined table and an undefined schema: it was not migrated, or was dropped. */
+/** SQLSTATEs of an undefined table, schema and column: the side store was not migrated, or was dropped. */
 const MISSING = new Set(['42P01', '3F000', '42703'])
-/** SQLSTATE classes of wrong statements or data: a retry does not help. */
+/** SQLSTATE classes of invalid statements or data: a retry does not help. */
 const OUR_FAULT = new Set(['09', '0A', '21', '22', '23', '27', '38', '39', '42', '44', '54', 'P0', 'XX'])
 
 /** Converts any error of the store at `address` to a `StoreError`. */
@@ -16,14 +16,14 @@ export function asStoreError(error: unknown, address?: string): StoreError {
   if (state !== undefined && MISSING.has(state)) {
     return new StoreError(
       'schema_behind',
-      `The side store lacks tables (${reasonOf(error)}): a worker creates them at its first flush (migrate: 'auto'), or run \`pawl migrate\`.`,
+      `The side store lacks tables (${reasonOf(error)}). Run \`pawl migrate\`, or start a worker with migrate: 'auto', which creates them.`,
       options,
     )
   }
   if (state === '42501') {
     return new StoreError(
       'permission_denied',
-      `Postgres refuses: ${reasonOf(error)}. Grant the role the missing right on the Postgres schema; \`pawl migrate --app-role\` does that.`,
+      `Postgres refused the statement: ${reasonOf(error)}. Grant the role the missing right with \`pawl migrate --app-role\`.`,
       options,
     )
   }
@@ -40,7 +40,7 @@ export function asStoreError(error: unknown, address?: string): StoreError {
 /** SQLSTATE classes of values that a column cannot hold. */
 const ABOUT_VALUES = new Set(['21', '22', '23', '54'])
 
-/** Whether the written values caused the error, so that a retry would fail, too. */
+/** Whether the written values caused the error, so that a retry would also fail. */
 export function isAboutValues(error: unknown): boolean {
   if (!(error instanceof StoreError)) return false
   return isBug(error.cause) || ABOUT_VALUES.has(sqlState(error.cause)?.slice(0, 2) ?? '')
@@ -62,7 +62,7 @@ function isBug(error: unknown): boolean {
 
 /** Why something failed, on one line. */
 export function reasonOf(error: unknown): string {
-  // For a name with several addresses, only the nested errors have a text.
+  // For a name with several addresses, only the nested errors have a message.
   if (error instanceof AggregateError) return error.errors.map(reasonOf).join('; ')
   return error instanceof Error ? error.message : String(error)
 }

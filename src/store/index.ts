@@ -36,7 +36,7 @@ export type { StoredKey } from './api-keys.ts'
 export type * from './store.ts'
 export type * from './maintenance/upkeep.ts'
 
-/** What workers listen to for gates, beside sessions: no id of one has a line break. */
+/** The key under which workers listen for gates. It differs from every session's id, because no id contains a line break. */
 const GATES = 'gates\n'
 
 /** Options of `openStore`. */
@@ -46,32 +46,32 @@ export interface StoreOptions {
   /** The Postgres schema of pawl's tables. Default `pawl`. */
   schema?: string
   /**
-   * `auto` (default) applies missing migrations with the first successful connection, `check` refuses to write if any are missing,
+   * `auto` (default) applies missing migrations on the first successful connection, `check` refuses to write if any are missing,
    * `off` checks nothing.
    */
   migrate?: 'auto' | 'check' | 'off'
-  /** Logs when Postgres is lost, and when it is back. */
+  /** Logs when Postgres becomes unavailable, and when it answers again. */
   logger?: Logger
   /** `always` checks Postgres from the start and at intervals, so that an idle process notices an outage, too. Default `in_use`. */
   watch?: WatchWhen
-  /** Called when Postgres takes long. */
+  /** Called when Postgres is slow to answer. */
   onWait?: TellWait
 }
 
 /**
- * The side store. It connects with the first call. A call that cannot reach Postgres rejects with `store_unavailable`, and the next one
- * retries. The time limit of a statement is 10 s.
+ * Opens the side store, which connects on the first call. A call that cannot reach Postgres rejects with `store_unavailable`, and the
+ * next one retries. The time limit of a statement is 10 s.
  * @throws StoreError `invalid_store_options`, `invalid_postgres_url`.
  */
 export function openStore(options: StoreOptions): Store {
   const { postgres, migrate: mode = 'auto', logger, watch, onWait } = options
-  if (!postgres) throw new StoreError('invalid_store_options', 'No Postgres is configured: set DATABASE_URL or give `postgres`.')
+  if (!postgres) throw new StoreError('invalid_store_options', 'No Postgres is configured: set DATABASE_URL or pass the option `postgres`.')
   const schema = schemaOf(options.schema ?? 'pawl')
   const database = databaseAt(postgres, { logger, watch, onWait })
   const newClient = () => database.newClient()
   const listener = listenerOn(schema.channel, newClient, logger)
   const notifier = notifierOn(database, schema.channel, logger)
-  // A worker listens as long as it runs: connecting for each call would cost more than the connection.
+  // A worker listens as long as it runs: connecting for each call would cost more than an open connection.
   const stops = {
     listener: listenerOn(schema.stops, newClient, logger, Number.POSITIVE_INFINITY),
     notifier: notifierOn(database, schema.stops, logger),
@@ -162,7 +162,7 @@ export function openStore(options: StoreOptions): Store {
   }
 }
 
-/** Runs `work` until it has succeeded once; parallel calls share one try. */
+/** Runs `work` until it has succeeded once; parallel calls share one attempt. */
 function onceItSucceeds(work: () => Promise<void>): { reached(): Promise<void>; forget(): void } {
   let tried: Promise<void> | undefined
   const forget = (): void => {

@@ -1,4 +1,4 @@
-// The rows that readers of the side store get.
+// The rows that the side store's readers return.
 import type { Message, Usage } from '../session/content.ts'
 import type { RecoveryStrategy, SessionEvent, SessionStatus, ToolCallStatus, Watermark } from '../session/events.ts'
 import type { Json, JsonObject } from '../session/json.ts'
@@ -15,7 +15,7 @@ export interface SessionRow {
   sessionId: string
   /** The agent's name. */
   agent: string
-  /** How it stands. */
+  /** Its status. */
   status: SessionStatus
   /** The first execution of the chain that wrote its events. */
   epoch: string
@@ -23,17 +23,17 @@ export interface SessionRow {
   run: number
   /** Turns so far. */
   turns: number
-  /** Whom it is for. */
+  /** Whom the session is for. */
   context: Json
-  /** What lists can be filtered by. */
+  /** Tags that lists can filter by. */
   tags: string[]
   /** Why it is in `error`. */
   error: SessionError | null
-  /** Since when it is paused, by whom and why; null: it is not. */
+  /** When it was paused, by whom and why; null: it is not paused. */
   paused: Paused | null
   /** Tokens used. */
   usage: Usage
-  /** The last event that is stored. */
+  /** `seq` of the last stored event. */
   flushedSeq: number
   /** When it was created. */
   createdAt: Date
@@ -45,21 +45,21 @@ export interface SessionRow {
 export interface MessageRow {
   /** The caller's `messageId` for a user's message, `m_<run>_<turn>` for the model's, `r_<run>_<turn>` for tool results. */
   messageId: string
-  /** The event that brought it. */
+  /** `seq` of the event that added it. */
   seq: number
-  /** Absent while no run has taken the message. */
+  /** Null until a run takes the message. */
   run: number | null
-  /** The turn that took it, or that it is the answer of. */
+  /** The turn that took it or, for an answer, produced it. */
   turn: number | null
-  /** Who speaks, in the shape of the Messages API. */
+  /** The speaker, as in the Messages API. */
   role: Message['role']
-  /** Whose message it is. */
+  /** Which side the message comes from. */
   kind: 'user' | 'assistant' | 'tool_results'
   /** Text, or content blocks. */
   content: Message['content']
-  /** What the caller sent along. */
+  /** Metadata that the caller sent with it. */
   metadata: JsonObject | null
-  /** Who sent it, as the sender says. */
+  /** Who sent it, as given by the sender. */
   by: string | null
   /** When it was accepted. */
   at: Date
@@ -85,7 +85,7 @@ export interface ToolCallRow {
   input: Json
   /** The model's own arguments, if a hook or a person changed them; otherwise null. */
   modelInput: Json
-  /** How the call stands. */
+  /** The call's status. */
   status: ToolCallStatus
   /** Attempts so far. */
   attempt: number
@@ -93,11 +93,11 @@ export interface ToolCallRow {
   result: Json
   /** Why it failed. */
   error: { code: string; message: string } | null
-  /** The effect's name in the outside world. */
+  /** The effect's id in the outside world. */
   effectId: string | null
-  /** The call whose result it was given instead of being executed. */
+  /** The call whose result it received instead of being executed. */
   replayOf: string | null
-  /** Which worker process it was (`host:pid`); null: not known. */
+  /** The worker process (`host:pid`); null: not known. */
   worker: string | null
   /** When the model asked for it. */
   issuedAt: Date
@@ -105,31 +105,31 @@ export interface ToolCallRow {
   completedAt: Date | null
 }
 
-/** That a part of a conversation was replaced by a summary, for the model. */
+/** A compaction: the model sees a summary in place of a part of the conversation. */
 export interface ListedCompaction {
   /** The event that records it. */
   seq: number
   /** Number of the run. */
   run: number
-  /** Number of the turn before whose model call it was made. */
+  /** Number of the turn; the compaction preceded its model call. */
   turn: number
-  /** When. */
+  /** When it was made. */
   at: Date
-  /** The last event of what the summary replaces; 0: nothing is replaced, results are shortened. */
+  /** The last event that the summary replaces; 0: nothing is replaced, only results are shortened. */
   upToSeq: number
-  /** Of everything up to there. */
+  /** The summary of everything up to there. */
   summary: string
-  /** How many messages it replaces beside those that the summary before it has replaced. */
+  /** How many messages it replaces, not counting those that the previous summary replaced. */
   messages: number
   /** Tokens of the request that was too large, measured or estimated. */
   tokens: number
-  /** Tokens that the model had room for. */
+  /** Size of the model's context window, in tokens. */
   window: number
   /** Whether the provider had refused the request. */
   forced: boolean
-  /** Bytes to which results of earlier calls were shortened; null: they were not. */
+  /** Bytes to which results of earlier calls were shortened; null: they were not shortened. */
   resultBytes: number | null
-  /** The model that wrote the summary; null: none of pawl's asking. */
+  /** The model that wrote the summary; null: pawl made no model call for it. */
   model: string | null
 }
 
@@ -143,7 +143,7 @@ export interface ErrorRow {
   turn: number | null
   /** `model`, `tool:<name>`, `compaction`, `checkpoint` or `run`. */
   context: string
-  /** The tool call, if it was one. */
+  /** The tool call that failed; null: it was not a tool call. */
   callId: string | null
   /** Number of the attempt, from 1; null: the whole run failed. */
   attempt: number | null
@@ -155,7 +155,7 @@ export interface ErrorRow {
   message: string
   /** Whether another attempt was allowed. */
   retryable: boolean
-  /** Which worker process it was (`host:pid`); null: not known. */
+  /** The worker process (`host:pid`); null: not known. */
   worker: string | null
   /** The model that failed; null: it was not a model. */
   model: string | null
@@ -165,9 +165,9 @@ export interface ErrorRow {
 
 /** A session in a list. */
 export interface ListedSession extends SessionRow {
-  /** The session that it was forked from, and the last inherited event. */
+  /** The session that it was forked from. */
   parent: string | null
-  /** The last event that the session has from `parent`. */
+  /** The last event that it inherited from `parent`. */
   forkedSeq: number | null
   /** The model of the newest turn. */
   model: string | null
@@ -179,7 +179,7 @@ export interface ListedSession extends SessionRow {
   checkpoint: number
   /** Calls that wait for a person or a client. */
   waiting: number
-  /** When its events were stored last. */
+  /** When its events were last stored. */
   flushedAt: Date
   /** When it was pruned. */
   prunedAt: Date | null
@@ -191,9 +191,9 @@ export interface ListedSession extends SessionRow {
 export interface BlobPlace {
   /** Index of the block; null: the whole content. */
   block: number | null
-  /** Of the JSON text, in hex: what `session.blob` wants. */
+  /** SHA-256 of the JSON text, in hex, as `session.blob` accepts it. */
   sha256: string
-  /** Of the JSON text, in UTF-8. */
+  /** Size of the JSON text, in UTF-8. */
   bytes: number
 }
 
@@ -213,9 +213,9 @@ export interface ListedMessage extends MessageRow {
 export interface ArchivedMessage extends ListedMessage {
   /** The event that removed it from the transcript; null: it was in the transcript when the session was pruned. */
   archivedSeq: number | null
-  /** When it was archived; null: before pawl noted that. */
+  /** When it was archived; null: before pawl recorded the time. */
   archivedAt: Date | null
-  /** What took it out of the transcript. */
+  /** Why it was removed from the transcript. */
   why: 'rolled_back' | 'restarted' | 'recovered' | 'abandoned' | 'begun_afresh' | 'forked' | 'pruned'
 }
 
@@ -231,21 +231,21 @@ export interface ListedCheckpoint {
   run: number | null
   /** Number of the turn within the run, from 1. */
   turn: number | null
-  /** The event that made it. */
+  /** The event that records it. */
   seq: number
-  /** The last event before it. */
+  /** The last event that its state includes. */
   upToSeq: number
   /** Id of the transcript's last message at that point; null: none. */
   lastMessageId: string | null
   /** Why it was made. */
   reason: string
-  /** Who asked for it; null: the policy. */
+  /** Who requested it; null: the checkpoint policy. */
   by: string | null
   /** Version of the state's encoding. */
   stateVersion: number
   /** When it was created. */
   createdAt: Date
-  /** The rollback that went back behind the checkpoint; null: none did. A fork may begin at either kind. */
+  /** The event that took the session back to before the checkpoint; null: none did. A fork may begin at either kind. */
   archivedSeq: number | null
 }
 
@@ -263,11 +263,11 @@ export interface ListedToolCall extends ToolCallRow {
   waitingUntil: Date | null
   /** The request for approval and the decision. */
   approval: Json
-  /** sha256 of a result that is too large for the row. */
+  /** SHA-256 of a result that is too large for the row. */
   resultBlob: string | null
   /** Who resolved an unknown outcome: `verify` or a person's name. */
   resolvedBy: string | null
-  /** What that person said about it. */
+  /** That person's note about it. */
   note: string | null
   /** Names of the milestones that it reached. */
   milestones: string[]
@@ -278,13 +278,13 @@ export type PendingKind = 'approval' | 'client' | 'unknown'
 
 /** A call that waits for a person or a client. */
 export interface ListedPending {
-  /** For what it waits. */
+  /** What it waits for. */
   kind: PendingKind
   /** The session's id. */
   sessionId: string
   /** The agent's name. */
   agent: string
-  /** The session's. */
+  /** The session's tags. */
   tags: string[]
   /** The call's id: `t_<run>_<turn>_<index>`. */
   callId: string
@@ -306,9 +306,9 @@ export interface ListedPending {
   reason: string | null
   /** Number of attempts. */
   attempt: number
-  /** Since when it waits. */
+  /** When the wait began. */
   waitingSince: Date
-  /** Null: no limit. */
+  /** When the wait expires; null: no limit. */
   expiresAt: Date | null
   /** What happens to a request for approval at its expiry; null for other kinds. */
   onExpiry: 'deny' | 'error' | null
@@ -320,7 +320,7 @@ export interface ListedRun {
   run: number
   /** When it began. */
   startedAt: Date
-  /** How and when it ended; null: it has not, it failed, or a recovery or rollback has left it. */
+  /** How and when it ended; null: it has not ended, it failed, or a recovery or rollback abandoned it. */
   end: { how: 'completed' | 'interrupted'; at: Date } | null
   /** Its tool calls in the order in which the model asked for them. */
   calls: ListedToolCall[]
@@ -328,7 +328,7 @@ export interface ListedRun {
   failures: ListedError[]
   /** The model's answers. */
   answers: { turn: number; model: string; at: Date }[]
-  /** Turns that have left the transcript. */
+  /** Turns that were removed from the transcript. */
   archivedTurns: number[]
 }
 
@@ -363,15 +363,16 @@ export interface UsageSum {
   calls: number
   /** Tokens used. */
   usage: Usage
-  /** US dollars of the calls whose price is known. */
+  /** Cost, in US dollars, of the calls whose price is known. */
   usd: number
-  /** Calls whose price is not known: they are not in `usd`. */
+  /** Calls whose price is not known; `usd` does not include them. */
   unpriced: number
 }
 
 /**
- * What an open session needs: that a person recovers it, resolves an unknown outcome, decides on an approval, or unpauses it; `automatic`: that
- * the cause of its error ends, or its next attempt succeeds; a look, because nothing was stored for minutes while it runs; a client's answer; or nothing.
+ * What an open session needs. `recovery`, `resolution`, `approval`, `unpausing`: a person must recover it, resolve an unknown outcome,
+ * decide on an approval, or unpause it. `automatic`: the cause of its error must end, or its next attempt succeed. `look`: a person
+ * should check it, because it is running but has stored nothing for minutes. `answer`: a client must answer.
  */
 export type SessionNeed = 'recovery' | 'resolution' | 'approval' | 'unpausing' | 'automatic' | 'look' | 'answer' | 'nothing'
 
@@ -379,7 +380,7 @@ export type SessionNeed = 'recovery' | 'resolution' | 'approval' | 'unpausing' |
 export interface OverviewSession extends Pick<SessionRow, 'sessionId' | 'agent' | 'status' | 'run' | 'error'> {
   /** What it needs most. */
   needs: SessionNeed
-  /** Since when: of the error, or of the oldest request; for a session that runs, its last event. */
+  /** Since when: the time of the oldest request, or of the error or pause; for a running session, of its last event. */
   since: Date
   /** Tools of the calls that wait for a person or a client. */
   tools: string[]
@@ -391,7 +392,7 @@ export interface StatusOverview {
   sessions: Record<Exclude<SessionStatus, 'closed'>, number>
   /** Sessions that are in an error, waiting, running or paused, by what they need most. */
   needs: Record<SessionNeed, number>
-  /** Those sessions, most urgent need first, longest wait first; only as many as were asked for. */
+  /** Those sessions, most urgent need first, longest wait first; at most as many as requested. */
   items: OverviewSession[]
 }
 
@@ -435,9 +436,9 @@ export interface RepeatedFailure {
   times: number
   /** How many of its runs did. */
   runs: number
-  /** When it did for the first time within the time span. */
+  /** When it first did within the time span. */
   first: Date
-  /** When it did last. */
+  /** When it last did. */
   newest: Date
 }
 
@@ -447,15 +448,15 @@ export interface RecoveryOutcomes {
   agent: string
   /** The strategy; null: requests that named none and were refused. */
   strategy: RecoveryStrategy | null
-  /** Whether pawl made them by the agent's policy, not a person. */
+  /** Whether pawl made them under the agent's policy; false: a person made them. */
   automatic: boolean
   /** How many there were. */
   recoveries: number
-  /** The run then completed. An abandoned run does not. */
+  /** How many led to a completed run. An abandoned run does not complete. */
   completed: number
-  /** The run then failed again. */
+  /** How many led to a run that failed again. */
   failed: number
-  /** The run has not ended yet. */
+  /** How many led to a run that has not ended yet. */
   unfinished: number
   /** Requests that were refused; they are not in `recoveries`. */
   refused: number
@@ -471,11 +472,11 @@ export interface TimeInError {
   times: number
   /** How many of them are still in it. */
   open: number
-  /** Milliseconds, of all of them together. */
+  /** Milliseconds, over all of them. */
   totalMs: number
-  /** Half of them lasted longer. */
+  /** Median duration, in milliseconds. */
   medianMs: number
-  /** The longest one. */
+  /** Longest duration, in milliseconds. */
   longestMs: number
 }
 
@@ -492,7 +493,7 @@ export interface FeedItem {
 /** A position in a list's order: where the next page begins. */
 export type Key = (string | number | null)[]
 
-/** Rows of a list, and where the next page begins; absent `next`: there are no more. */
+/** Rows of a list, and where the next page begins; `next` is absent on the last page. */
 export interface Rows<T> {
   items: T[]
   next?: Key
@@ -510,79 +511,79 @@ export interface Span {
   until?: Date
 }
 
-/** Which sessions. */
+/** Selects sessions. */
 export interface SessionFilter extends Span {
   status?: SessionStatus[]
   paused?: boolean
   agent?: string
   /** Sessions that have all of these. */
   tags?: string[]
-  /** Of sessions whose id begins so. */
+  /** Only sessions whose id begins with this. */
   idPrefix?: string
 }
 
-/** Which sessions in error; the time span is that in which they entered it. */
+/** Selects sessions in error; the time span is for when they entered it. */
 export interface InErrorFilter extends Span {
   session?: string
-  /** With an error of one of these codes. */
+  /** Sessions whose error has one of these codes. */
   codes?: string[]
   agent?: string
   /** Sessions that have all of these. */
   tags?: string[]
 }
 
-/** Which errors. */
+/** Selects errors. */
 export interface ErrorFilter extends Span {
   session?: string
   run?: number
   context?: string
-  /** Of sessions whose id begins so. */
+  /** Only sessions whose id begins with this. */
   idPrefix?: string
 }
 
-/** Which tool calls. */
+/** Selects tool calls. */
 export interface ToolCallFilter extends Span {
   session?: string
   status?: ToolCallStatus[]
   tool?: string
   key?: string
   effectId?: string
-  /** Of sessions whose id begins so. */
+  /** Only sessions whose id begins with this. */
   idPrefix?: string
 }
 
-/** Which open sessions. */
+/** Selects open sessions. */
 export interface OverviewFilter {
   limit: number
   agent?: string
-  /** Of sessions whose id begins so. */
+  /** Only sessions whose id begins with this. */
   idPrefix?: string
 }
 
-/** Which failures. */
+/** Selects failures. */
 export interface FailureFilter extends Span {
   since: Date
   agent?: string
-  /** Of sessions whose id begins so. */
+  /** Only sessions whose id begins with this. */
   idPrefix?: string
 }
 
-/** Which pending calls. */
+/** Selects pending calls. */
 export interface PendingFilter {
   kind?: PendingKind[]
   agent?: string
   /** Of sessions that have all of these. */
   tags?: string[]
   session?: string
-  /** Of sessions whose id begins so. */
+  /** Only sessions whose id begins with this. */
   idPrefix?: string
 }
 
-/** Which usage, and its grouping. */
+/** Selects usage, and groups it. */
 export interface UsageFilter extends Span {
   by: UsageBy
   session?: string
-  /** Of sessions whose id begins so. */
+  /** Only sessions whose id begins with this. */
   idPrefix?: string
 }
 

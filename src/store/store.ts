@@ -19,15 +19,15 @@ export type { LiveSession, SessionDeltaPart, SessionStream, TidiedDeltas, Watche
 
 /** Options of a flush. */
 export interface FlushOptions {
-  /** The events are the inherited past of a fork, copied from this session: they do not count in sums. */
+  /** The session that the events were copied from, as the inherited past of a fork. They do not count in sums. */
   inherited?: string
-  /** Earlier flushes of these events failed: noted in `errors` for the newest checkpoint among them. */
+  /** Earlier flushes of these events failed. Recorded in `errors` for the newest checkpoint among them. */
   late?: LateFlush
   /** The execution that the events were read from. */
   executionId?: string
 }
 
-/** Since when, how often and why flushes had failed. */
+/** When flushes began to fail, how often they failed, and why. */
 export interface LateFlush {
   since: Date
   code: string
@@ -35,11 +35,11 @@ export interface LateFlush {
   attempts: number
 }
 
-/** What a session resumes from after its workflow had closed: its state at the head or, if neither a checkpoint nor the events can be
+/** What a session resumes from after its workflow closed: its state at the head or, if neither a checkpoint nor the events can be
  * read (`lost`), the data of its row. */
 export type Resumed = { seq: number; digest: string; warnings: string[] } & (
   | { lost?: undefined; state: SessionState }
-  /** `erased`: on request, so that any client may start it again. */
+  /** `erased`: the content was erased on request, so any client may start the session again. */
   | { lost: true; erased?: true; agent: string; context: Json; tags: string[]; run: number; checkpoint: number }
 )
 
@@ -48,21 +48,21 @@ export interface Store {
   /** How far the session is stored; null for an unknown session. */
   head(sessionId: string): Promise<StoredHead | null>
   /**
-   * Applies to all projections, in one transaction under the session's row lock, only those of `entries` that are above the
-   * stored head and continue its digest; returns the new head. Late and repeated flushes change nothing.
-   * Values that columns cannot hold are adjusted, and noted in `events.adjusted`. Where Postgres refuses the events themselves, or they
-   * are too many for a statement's time, they are applied in several transactions.
-   * A batch of another epoch is taken only if it begins with `session_resumed` (or a second `session_started`) on the stored digest; else it is set aside
-   * in `stray_events`, and `StoreError` `foreign_epoch` is thrown.
+   * Applies `entries` to all projections, in one transaction under the session's row lock; returns the new head. It applies only
+   * entries that are above the stored head and continue its digest, so late and repeated flushes change nothing.
+   * Values that columns cannot hold are adjusted, and noted in `events.adjusted`. If Postgres refuses the events themselves, or there
+   * are too many for one statement's time limit, they are applied in several transactions.
+   * A batch of another epoch is accepted only if it begins with `session_resumed` (or a second `session_started`) on the stored digest.
+   * Otherwise it is set aside in `stray_events`, and `StoreError` `foreign_epoch` is thrown.
    */
   flush(sessionId: string, epoch: string, entries: readonly LogEntry[], options?: FlushOptions): Promise<StoredHead>
   /**
    * The session's state at the stored head, from its newest readable checkpoint and the events above it, else from its events;
-   * null for an unknown session. `warnings` lists unreadable parts. `executionId`: of the execution that
-   * loads it, which `lastExecution` names from then on.
+   * null for an unknown session. `warnings` lists unreadable parts. `executionId` identifies the execution that loads the session;
+   * `lastExecution` returns it from then on.
    */
   resume(sessionId: string, executionId?: string): Promise<Resumed | null>
-  /** The state at the stored head, without the accepted message ids; null: the store cannot tell. Changes nothing. */
+  /** The state at the stored head, without the accepted message ids; null if it cannot be read. Changes nothing. */
   state(sessionId: string): Promise<SessionState | null>
   /** The execution that loaded the session or wrote events last, or the first of its chain; null for an unknown session. */
   lastExecution(sessionId: string): Promise<string | null>
@@ -72,11 +72,14 @@ export interface Store {
   markProgress(sessionId: string, callId: string, attempt: number, value: Json): Promise<void>
 
   /**
-   * Stores what slices are at checkpoints that are stored; returns how far the session is. What belongs to other events than the stored
-   * ones is dropped.
+   * Stores slice values at stored checkpoints; returns the `seq` of the session's stored head. Drops snapshots that belong to events
+   * other than the stored ones.
    */
   saveSnapshots(sessionId: string, snapshots: readonly SliceSnapshot[]): Promise<number>
-  /** What a slice is at a checkpoint, of this version of the slice rather than of another one; null: it had not changed, or is not stored. */
+  /**
+   * A slice's value at a checkpoint: of this version of the slice if stored, otherwise of the highest stored version; null if the
+   * slice had not changed, or is not stored.
+   */
   snapshot(
     sessionId: string,
     which: { slice: string; version: number; checkpoint: number },
@@ -84,24 +87,24 @@ export interface Store {
 
   /** Stored events above `after`, at most `limit` (default 1,000) or about 4 MB, in `seq` order. */
   events(sessionId: string, options?: { after?: number; limit?: number }): Promise<SessionEvent[]>
-  /** The same as they were flushed, with text and digests. */
+  /** The same events as they were flushed, with text and digests. */
   entries(sessionId: string, options?: { after?: number; limit?: number }): Promise<LogEntry[]>
   messages(sessionId: string): Promise<MessageRow[]>
   /**
    * A `seq` from which the message's events can be followed: the one before its `message_received` or `message_rejected`, or, while
-   * neither is stored, the session's head; 0 for a session that the store does not know.
+   * neither is stored, the session's head; 0 for an unknown session.
    */
   locateMessage(sessionId: string, messageId: string): Promise<number>
 
-  /** Stores parts of what models are saying, and wakes those who watch them. Parts that are there already are left alone. */
+  /** Stores parts of the answers that models are streaming, and wakes their watchers. Leaves parts unchanged that are already stored. */
   saveDeltas(parts: readonly SessionDeltaPart[]): Promise<void>
-  /** Deletes those of the ended streams whose end the events tell, and says which of the others Postgres has lost the beginning of. */
+  /** Deletes each of the `ended` streams whose end the events record; reports which of the `going` ones have lost their beginning. */
   tidyDeltas(streams: { ended: readonly SessionStream[]; going: readonly SessionStream[] }): Promise<TidiedDeltas>
-  /** Deletes what dead processes have left of ended streams; returns how many parts. */
+  /** Deletes the parts of ended streams that dead processes left in the store; returns their number. */
   sweepDeltas(): Promise<number>
-  /** How far the session's events are stored, and what its model says behind `cursor`, both of one moment. */
+  /** How far the session's events are stored, and what its model has said after `cursor`, both at the same moment. */
   live(sessionId: string, cursor: DeltaCursor): Promise<LiveSession>
-  /** The newest event up to `upTo` that ended a model call; 0: none. */
+  /** `seq` of the newest event up to `upTo` that ended a model call; 0 if there is none. */
   lastCallEnd(sessionId: string, upTo: number): Promise<number>
 
   /** Lists over sessions. */
@@ -113,37 +116,37 @@ export interface Store {
   /** Pruning, erasing, and support for rebuilds. */
   readonly upkeep: Upkeep
 
-  /** Calls back when events of the session (`'*'`: of any) were committed, or may have been. It only wakes: read from a cursor. */
+  /** Calls back when events of the session (`'*'`: of any) were committed, or may have been. Read the events from a cursor. */
   watch(sessionId: string, wake: () => void, which?: Watched): () => void
-  /** Whether a notification of any session arrived within the last `ms`: then workers write to the store, and notifications work. */
+  /** Whether a notification for any session arrived in the last `ms` milliseconds: workers write to the store, and notifications work. */
   hasHeardWithin(ms: number): boolean
   /** Tells other workers that calls of the session may have been asked to stop. Best effort: their next heartbeats tell them, too. */
   tellOfStop(sessionId: string): void
-  /** Calls back when a worker has told of a stop, or may have. */
+  /** Calls back when a worker has reported a stop, or may have. */
   watchStops(sessionId: string, wake: () => void): () => void
-  /** Tells other workers that a provider wants no calls of this account for so long. */
+  /** Tells other workers that a provider wants no calls from this account for `forMs` milliseconds. */
   shutGate(key: string, forMs: number, by: string): Promise<void>
-  /** The accounts whose gates are shut, by any worker, and for how long still. */
+  /** The accounts whose gates any worker has shut, and the milliseconds until they open again. */
   shutGates(): Promise<{ key: string; forMs: number }[]>
   /** Calls back when a worker has shut a gate, or may have. */
   watchGates(wake: () => void): () => void
 
-  /** Tells of the events that this store has written, each once over all processes that write. One listener. */
+  /** Calls back with the events that this store has written, each once over all writing processes. A second listener replaces the first. */
   watchStored(onStored: (stored: StoredEvents) => void): void
-  /** Counts what is open and what waits, in all sessions. */
+  /** Counts open sessions, errors, and waiting calls and messages, over all sessions. */
   census(): Promise<Census>
   /** The state after an event, without the accepted message ids; null: it can no longer be read. */
   stateAt(sessionId: string, seq: number): Promise<SessionState | null>
   /** `seq` of the newest `run_started` up to an event. */
   newestRun(sessionId: string, upTo: number): Promise<number | null>
-  /** Takes or extends the lease on the feed for a consumer; returns its place, or null while another process holds the lease. */
+  /** Acquires or extends a consumer's lease on the feed; returns its place, or null while another process holds the lease. */
   holdFeed(consumer: Consumer, forMs: number): Promise<Key | null>
   /**
-   * Records how far the consumer has come, and extends its lease. False, and nothing is recorded: another process has taken the lease, or
-   * an operator has set the place.
+   * Records how far the consumer has come, and extends its lease. Records nothing and returns false if another process has taken the
+   * lease, or an operator has set the place.
    */
   passFeed(consumer: Consumer, passed: Passed, forMs: number): Promise<boolean>
-  /** Ends the lease. */
+  /** Releases the lease. */
   leaveFeed(consumer: Consumer): Promise<void>
   close(): Promise<void>
 }

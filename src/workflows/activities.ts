@@ -16,21 +16,21 @@ import { ownTaskQueue } from '../session/protocol.ts'
 import { Undecodable } from '../session/undecodable.ts'
 import { cutText, TEXT_BYTES } from '../session/texts.ts'
 
-/** How much longer than its timeout an attempt may last: a blocked event loop is killed only after a minute. */
+/** How much longer than its timeout an attempt may last: a process with a blocked event loop is killed only after a minute. */
 const STANDSTILL_MS = 120_000
 /**
- * How long after the last heartbeat an attempt is given up. The death of an executor is reported at once, so this matters only for deaths
- * that nobody reports, such as a lost machine. Long enough to survive a server outage of some seconds, and to need few heartbeats.
+ * How long after its last heartbeat an attempt counts as lost. A supervisor reports the death of an executor at once, so this matters only
+ * for unreported deaths, such as a lost machine. Long enough to survive a server outage of a few seconds, and to need few heartbeats.
  */
 const HEARTBEAT_TIMEOUT_MS = 10_000
 /** Longer than any model call; missing heartbeats reveal a dead worker much earlier. */
 const MODEL_CALL_MS = 3_600_000
 
 const COMMON: ActivityOptions = { cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED }
-/** The wrappers decide about retries themselves; this policy applies to attempts that cannot answer. */
+/** The wrappers decide on retries themselves; this policy applies to attempts that cannot answer. */
 const RETRIED = { initialInterval: 100, backoffCoefficient: 2, maximumInterval: 30_000 }
 
-/** Options of the activities in which a model is asked. */
+/** Options of the activities that ask a model. */
 export function modelCalls(how: 'first' | 'again' | 'until_served'): Pick<PawlActivities, 'callModel' | 'compact'> {
   return proxyActivities<Pick<PawlActivities, 'callModel' | 'compact'>>({
     ...COMMON,
@@ -70,14 +70,14 @@ export function verifications(resolution: Resolution, how: 'first' | 'again'): P
   })
 }
 
-/** For activities that the sender of an update waits for: they answer soon or fail. */
+/** For activities that the sender of an update waits for: they must answer quickly or fail. */
 const ANSWERED_SOON: ActivityOptions = {
   startToCloseTimeout: 60_000,
   heartbeatTimeout: HEARTBEAT_TIMEOUT_MS,
   retry: { initialInterval: 250, backoffCoefficient: 2, maximumAttempts: 5 },
 }
 
-/** The session does not need the store until it is back. Heartbeats every second reveal the death of a worker early. */
+/** The session can wait until the store is back. Heartbeats every second reveal the death of a worker early. */
 const UNTIL_STORED: ActivityOptions = {
   startToCloseTimeout: 60_000,
   heartbeatTimeout: 5_000,
@@ -86,7 +86,7 @@ const UNTIL_STORED: ActivityOptions = {
 
 export const { resolveTool, checkAnswer } = proxyActivities<Pick<PawlActivities, 'resolveTool' | 'checkAnswer'>>(ANSWERED_SOON)
 
-/** How long hooks that are due at the end of a run may keep the session from its next one. */
+/** How long hooks that are due at the end of a run may delay the next run. */
 const END_HOOKS_MS = 120_000
 
 export const { endHooks } = proxyActivities<Pick<PawlActivities, 'endHooks'>>({
@@ -139,7 +139,7 @@ function own(options: ActivityOptions): OwnActivities {
 export type Lost =
   /** Cancelled before it could begin. */
   | { how: 'cancelled' }
-  /** No worker started it, or one that does not know it did: no body was entered. */
+  /** No worker started it, or only one that does not know it: no body was entered. */
   | { how: 'not_begun'; message: string }
   /** Its worker died (`confirmed`: a supervisor saw it) or stopped responding. `begun`: whether a body may have been entered. */
   | { how: 'died'; confirmed: boolean; begun: boolean; report: DeathReport | undefined; message: string; failureClass: string }

@@ -1,5 +1,5 @@
-// Due times in the workflow. A due time has passed when its timer has fired, which history records. The clock must not decide that,
-// because a replay may see another time than the task did.
+// Due times in the workflow. A due time has passed when its timer has fired, which history records. The clock must not decide,
+// because a replay may see a different time than the original task did.
 import { CancellationScope, sleep } from '@temporalio/workflow'
 import { checkpointAt } from '../session/checkpointing.ts'
 import { deadlinesInInbox, deadlinesOf } from '../session/deadlines.ts'
@@ -16,17 +16,17 @@ const LONGEST_MS = 10 * 365 * 24 * 3_600_000
 /** The alarms of one execution. */
 export interface Alarms {
   readonly due: Due
-  /** Sets the alarms that the state needs now and removes the others. To be called before each decision, and when a step learns of a deadline. */
+  /** Sets the alarms that the state needs now and removes the others. Call it before each decision and when a step learns of a deadline. */
   follow(): void
-  /** Whether the body of an unknown call whose death nobody saw can no longer be running. */
+  /** Whether enough time has passed that the body of an unknown call without a confirmed death can no longer be running. */
   isDead(callId: string): boolean
-  /** Whether an alarm is set that has not fired. */
+  /** Whether any alarm is set and has not fired. */
   areSet(): boolean
 }
 
 /** A moment that a state waits for: in milliseconds since 1970, or as a duration from when it is first waited for. */
 type Moment = ({ at: number } | { forMs: number }) & {
-  /** Called when the moment has come. */
+  /** Called when the moment comes. */
   come?: () => void
 }
 
@@ -63,7 +63,7 @@ export function startAlarms(journal: Journal, stopping: Stopping): Alarms {
       .then(
         () => {
           alarm.hasGoneOff = true
-          // The task that fires the timer may have removed its alarm, and a run may have taken the message meanwhile.
+          // The task that fires the timer may have removed its alarm, and a run may meanwhile have accepted the message.
           momentsOf(journal.state).get(name)?.come?.()
         },
         () => undefined,

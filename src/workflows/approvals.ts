@@ -17,7 +17,7 @@ import { failRun, refuse, type Session, textOf } from './open-session.ts'
 import { issue } from './tool-call.ts'
 import { defined } from '../session/defined.ts'
 
-/** Maximum bytes of an answer or of changed arguments: they are in the session's history. */
+/** Maximum bytes of an answer or of changed arguments: both go into the session's history. */
 const MAX_INPUT_BYTES = 1_000_000
 
 /** Requests the approval or answer that each of the calls needs: all at once, so that a person sees all of them. */
@@ -64,7 +64,7 @@ export function expire(session: Session, call: CallState): void {
 
 /**
  * The validator of `approve` and `deny`: refuses a call that was already decided or whose digest differs. Only the validator gets `now`:
- * it does not run on a replay, which may see another time.
+ * it does not run during replay, which may see a different time.
  */
 export function checkDecision(session: Session | undefined, request: ApproveRequest | DenyRequest, now?: number): void {
   // Not open yet: the handler checks again.
@@ -81,7 +81,7 @@ export function checkDecision(session: Session | undefined, request: ApproveRequ
   }
 }
 
-/** Approves a call, perhaps with other arguments. */
+/** Approves a call, optionally with different arguments. */
 export async function approve(session: Session, request: ApproveRequest): Promise<{ digest: string }> {
   checkDecision(session, request)
   const { journal } = session
@@ -103,7 +103,7 @@ export async function approve(session: Session, request: ApproveRequest): Promis
   return { digest: changed?.resolution.inputDigest ?? digest }
 }
 
-/** Records what hooks said of a person's arguments. If one refuses or changes them, the call still waits for a decision. */
+/** Records what hooks answered about a person's arguments. If one refuses or changes them, the call still waits for a decision. */
 function heedHooks({ journal, flushing }: Session, { run, call }: Waiting, { resolution, hooks, input }: Resolved, given: Json): void {
   recordHooks(journal, run.run, hooks, given)
   if (hooks.length > 0) flushing.nudge()
@@ -154,7 +154,7 @@ export function checkResolution(session: Session | undefined, request: ResolveRe
   }
 }
 
-/** Resolves the unknown outcome of a call as a person says. */
+/** Resolves the unknown outcome of a call as a person decided. */
 export function resolve(session: Session, request: ResolveRequest): void {
   checkResolution(session, request)
   const { journal } = session
@@ -209,14 +209,14 @@ export function checkAnswerRequest(session: Session | undefined, request: Answer
   if (session) waitingCall(session, callId, 'awaiting_answer')
 }
 
-/** A call as a worker resolves it with a person's arguments; `input`: those that a hook has put in their place. */
+/** A call as a worker resolved it with a person's arguments; `input`: the arguments that a hook substituted, if any. */
 interface Resolved {
   resolution: Resolution
   hooks: readonly HookOutcome[]
   input?: Json | undefined
 }
 
-/** Has a worker resolve the call with other arguments. */
+/** Has a worker resolve the call with different arguments. */
 async function resolveWith(session: Session, callId: string, given: Json): Promise<Resolved> {
   checkJson(given, 'input')
   const { run, call } = callOf(session, callId)
@@ -234,7 +234,7 @@ async function resolveWith(session: Session, callId: string, given: Json): Promi
   return { resolution, hooks, input }
 }
 
-/** Has a worker resolve the call, as it would with these arguments now. Not asynchronous: that would change the order of a task's commands. */
+/** Has a worker resolve the call with these arguments. Not asynchronous: that would change the order of a task's commands. */
 export function askToResolve(
   { journal, pacing }: Session,
   run: RunState,
@@ -321,7 +321,7 @@ function checkJson(value: unknown, name: string): void {
   if (jsonBytes(value) > MAX_INPUT_BYTES) refuse('invalid_request', `\`${name}\` has more than ${MAX_INPUT_BYTES} bytes of JSON.`)
 }
 
-/** A value that a client sent, as a refusal shows it: it may be anything, of any size. */
+/** A value that a client sent, as shown in a refusal. It may be anything, of any size. */
 function named(callId: unknown): string {
   return cutText(JSON.stringify(callId) ?? 'undefined', TEXT_BYTES.name)
 }

@@ -11,13 +11,13 @@ const LONGEST_WAIT_MS = 5_000
 export interface AskingAgain {
   /** Waits until the next retry: together with a step that already waits, otherwise as long as the number of retries requires. */
   wait(): Promise<void>
-  /** A worker has served: the next waits are short again. */
+  /** A worker served the request: the next waits are short again. */
   served(): void
 }
 
 /** The waits of one session. */
 export function startAskingAgain(): AskingAgain {
-  // Not in the scope of the step that waits first: when that is stopped, others may still wait.
+  // Not in the scope of the step that waits first: when that step is stopped, others may still be waiting.
   const parent = CancellationScope.current()
   let asked = 0
   let round: { isOver: boolean } | undefined

@@ -1,4 +1,4 @@
-// A step of a run in which a model is asked: scheduled again until it has an answer, fails permanently, or is stopped.
+// A step of a run that asks a model: scheduled again until it has an answer, fails permanently, or is stopped.
 import { sleep } from '@temporalio/workflow'
 import type { AskModelInput, NoAnswer } from '../activities/contract.ts'
 import { MAX_DEATHS } from '../session/attempts.ts'
@@ -16,22 +16,22 @@ import type { Serving } from './serving.ts'
 /** What ends the step without an answer. */
 export type Unanswered =
   | { end: 'stopped' }
-  /** A cost that had to be assumed leaves too little of the budget. */
+  /** An assumed cost leaves too little of the budget. */
   | { end: 'held_up'; reason: string }
   | ({ end: 'failed' } & Failure)
 
 type Result = { failed?: FailedAttempt[]; facts?: AgentFacts; spent?: Cost } & { kind: string }
 
-/** The events of these say what they have cost. */
+/** The events of these results carry their cost. */
 const TELL_COST: readonly string[] = ['completed', 'compacted']
 
 /** One kind of step. */
 export interface Asking<R extends Result, E> {
-  /** What it is, in messages. */
+  /** The step's name in messages. */
   what: string
   attempts: Attempts
   schedule(activities: ReturnType<typeof modelCalls>, input: AskModelInput): Promise<R>
-  /** Records what every result has. */
+  /** Records what all results have in common. */
   note?(result: R): void
   /** What follows an answer; undefined: the step is scheduled again. */
   answered(result: Exclude<R, NoAnswer>): E | undefined | Promise<E | undefined>
@@ -50,7 +50,7 @@ export async function askUntilAnswered<R extends Result, E>(
   let how: 'first' | 'again' | 'until_served' = 'first'
   let stale = 0
   for (;;) {
-    // What an attempt has said of the agent brings the limits of the run.
+    // An attempt may have reported facts of the agent, which include the run's limits.
     alarms.follow()
     const input: AskModelInput = { agent, ...eventsOf(journal), run: number, turn, ...timesOf(journal.state, run) }
     if (run.stretch !== undefined) input.stretch = run.stretch
@@ -80,7 +80,7 @@ export async function askUntilAnswered<R extends Result, E>(
     if (result.spent && !TELL_COST.includes(result.kind)) {
       journal.append({ type: 'spent', run: number, turn, attempt: attempts.used.attempts + 1, ...result.spent })
     }
-    // Of a generic result, the compiler cannot tell one kind from another.
+    // The compiler cannot distinguish the kinds of a generic result.
     const none = result as { kind: string } as NoAnswer | { kind: 'an answer' }
     switch (none.kind) {
       case 'failed':
@@ -88,7 +88,7 @@ export async function askUntilAnswered<R extends Result, E>(
         if (none.assumed) return { end: 'held_up', reason: none.reason }
         return { end: 'failed', code: none.code, reason: none.reason, transient: none.transient }
       case 'again':
-        // Retried here and not by Temporal: so the failed attempt is recorded now, and a stop can end the backoff.
+        // Retried here, not by Temporal, so that the failed attempt is recorded now and a stop can end the backoff.
         serving.served()
         how = 'again'
         alarms.follow()
@@ -130,7 +130,7 @@ export async function askUntilAnswered<R extends Result, E>(
   }
 }
 
-/** What a worker needs for the deadlines: durations only, because its clock need not be the server's. */
+/** What a worker needs for the deadlines: durations only, because its clock may differ from the server's. */
 function timesOf(state: SessionState, run: RunState): Pick<AskModelInput, 'runMs' | 'sessionMs' | 'leftMs'> {
   const now = Date.now()
   return {
@@ -140,14 +140,14 @@ function timesOf(state: SessionState, run: RunState): Pick<AskModelInput, 'runMs
   }
 }
 
-/** Waits for the result; enters the error when the grace period ends before a worker serves the agent. */
+/** Waits for the result. Enters the error if the grace period ends before a worker serves the agent. */
 async function servedInTime<R>(asked: Promise<R>, serving: Serving, agent: string): Promise<R> {
   let answered = false
   const settled = asked.finally(() => {
     answered = true
   })
   settled.catch(() => undefined)
-  // A cancelled activity ends, too: `settled` says how.
+  // A cancelled activity also ends; `settled` says how.
   const inTime = await serving.inGrace(() => answered).catch(() => true)
   if (!inTime) serving.enterError(`the agent "${agent}"`)
   return settled

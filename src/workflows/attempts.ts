@@ -7,7 +7,7 @@ import type { Lost } from './activities.ts'
 /** Attempts of one model call or tool call. */
 export interface Attempts {
   readonly used: Prior
-  /** The reason for giving the call up, if too many attempts were lost. */
+  /** The reason for giving up the call, if too many attempts were lost. */
   givenUp(): string | undefined
   /** Adds failed attempts that an activity reported. */
   failed(attempts: readonly FailedAttempt[] | undefined): void

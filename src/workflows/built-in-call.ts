@@ -1,4 +1,4 @@
-// Calls of pawl's own tools: answered here, without an activity.
+// Calls to pawl's own tools, answered here without an activity.
 import { roomForMemory, roomForPlan } from '../session/fold-kept.ts'
 import type { Json } from '../session/json.ts'
 import { answerOnMemory } from '../session/memory-tools.ts'

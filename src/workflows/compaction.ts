@@ -1,4 +1,4 @@
-// The compaction of a conversation that is too long for the model: piece by piece, each recorded when it is summarised.
+// The compaction of a conversation that is too long for the model: piece by piece, each recorded once it is summarised.
 import type { CompactResult, TooLarge } from '../activities/contract.ts'
 import { defined } from '../session/defined.ts'
 import type { RunState } from '../session/state.ts'
@@ -7,12 +7,12 @@ import { askUntilAnswered, type Unanswered } from './asking-model.ts'
 import { countAttempts } from './attempts.ts'
 import type { Failure, Session } from './open-session.ts'
 
-/** These say nothing about the compaction: the run fails with them. */
+/** These errors do not concern the compaction: the run fails with them. */
 const OF_THE_RUN: readonly string[] = ['deadline_exceeded', 'stale_watermark', 'budget_exhausted', 'unpriced_model']
 
 /**
- * Compacts the conversation before the model call of `run`'s turn. Undefined: the model may be asked, also if the compaction has failed, unless
- * the provider has refused the request.
+ * Compacts the conversation before the model call of `run`'s turn. Returns undefined if the model may be asked: even after a failed
+ * compaction, unless the provider has refused the request.
  */
 export async function compactConversation(session: Session, run: RunState, given: TooLarge): Promise<Unanswered | undefined> {
   const { tokens, bytes, besides, window, forced } = given
@@ -56,6 +56,6 @@ function giveUp(
   journal.append({ type: 'compaction_failed', run, turn, code, reason, tokens, window, ...defined({ forced }) })
   if (!forced) return undefined
   const why = cutText(`The conversation is too long for the model, and it could not be compacted (${code}): ${reason}`, TEXT_BYTES.reason)
-  // What may be over by itself is no reason to abandon the run.
+  // A failure that may resolve itself is not a reason to abandon the run.
   return transient ? { end: 'failed', code, reason: why, transient } : { end: 'failed', code: 'context_overflow', reason: why }
 }

@@ -11,9 +11,9 @@ import type { Journal } from './journal.ts'
 import type { Stopping } from './stopping.ts'
 import { defined } from '../session/defined.ts'
 
-/** When it is time. Replay takes about 0.2 ms per event: this bounds the time of a recovery. */
+/** When continue-as-new is due. Replay takes about 0.2 ms per event, so this bounds the time of a recovery. */
 const DUE: HistorySize = { events: 1_000, bytes: 4_000_000 }
-/** How long a turn may be delayed by the flush before continue-as-new; after that the session proceeds and tries again later. */
+/** How long a turn may be delayed by the flush before continue-as-new; after that, the session proceeds and retries later. */
 const PATIENCE_MS = 2_000
 /** The next try comes when the history has grown by this share of the size at which it is due. */
 const BETWEEN_TRIES = 0.5
@@ -24,9 +24,9 @@ const TAIL_AT_MOST = 256_000
 
 /** The continuing of one execution. */
 export interface Continuing {
-  /** Whether it is time to continue as new. */
+  /** Whether continue-as-new is due. */
   isDue(): boolean
-  /** Between turns: continues as new once the store has all events. Returns if that is not possible now; then decide again. */
+  /** Between turns: continues as new once the store has all events. Returns if that is not possible now; the caller then decides again. */
   attempt(): Promise<void>
 }
 
@@ -49,7 +49,7 @@ interface Snapshot {
 export function startContinuing({ start, journal, flushing, stopping, closing }: Continued): Continuing {
   const { events: dueEvents = DUE.events, bytes: dueBytes = DUE.bytes } = start.settings?.history ?? {}
   let triedAt = 0
-  /** How far the store was when a try failed. Until it has advanced, it counts as unavailable, and no turn waits for it. */
+  /** How far the store was when a try failed. Until the store advances, it counts as unavailable, and no turn waits for it. */
   let storedThen: number | undefined
 
   return {
@@ -77,7 +77,7 @@ export function startContinuing({ start, journal, flushing, stopping, closing }:
     return historyLength >= AT_MOST.events * dueEvents || historySize >= AT_MOST.bytes * dueBytes
   }
 
-  /** Continues as new once the store has the present events. Otherwise returns whether the store has them. */
+  /** Continues as new once the store has the present events. If it does not, returns whether the store has them. */
   async function leave(patienceMs?: number): Promise<boolean> {
     const snapshot = { state: JSON.parse(JSON.stringify(snapshotOf(journal.state))) as SessionState, at: journal.watermark() }
     const held = flushing.hold()
@@ -98,7 +98,7 @@ export function startContinuing({ start, journal, flushing, stopping, closing }:
 
   /** The session waits for the store. Returns the function that ends the wait. */
   function enterError(): () => void {
-    // It waits for something else already.
+    // It already waits for something else.
     if (journal.state.status === 'error') return () => undefined
     const run = journal.state.current?.run
     const about = { strategy: 'automatic', ...defined({ run }) } as const

@@ -1,4 +1,4 @@
-// The core version of an execution: the one that it began with, even if its worker knows a newer one.
+// The core version of an execution: the one it began with, even if its worker knows a newer one.
 import { CORE_VERSION, type SessionStart } from '../session/protocol.ts'
 
 /**

@@ -8,7 +8,7 @@ const STALE_PAUSE_MS = 2_000
 
 /** The flushing of one execution. */
 export interface Flushing {
-  /** Ensures that the present events of the journal get flushed. */
+  /** Ensures that the present events of the journal are flushed. */
   nudge(): void
   /** Resolves when everything in the journal is confirmed stored. Waits as long as the store is unavailable. */
   drained(): Promise<void>
@@ -16,7 +16,7 @@ export interface Flushing {
   isDrained(): boolean
   /** The `seq` up to which everything is confirmed stored. */
   storedSeq(): number
-  /** Stores the present events of the journal and begins no other flush until released: under a steady stream, one would always be pending. */
+  /** Stores the present events of the journal, with no further flush until released: under a steady stream, one would always be pending. */
   hold(): Held
 }
 

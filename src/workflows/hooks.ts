@@ -1,4 +1,4 @@
-// What hooks answered becomes events; and the activity for hooks of a turn that no model call follows.
+// Records the answers of hooks as events, and runs the activity for hooks of a turn that no model call follows.
 import { sleep } from '@temporalio/workflow'
 import type { EndHooksResult } from '../activities/contract.ts'
 import { defined } from '../session/defined.ts'
@@ -15,13 +15,13 @@ export function recordHooks(journal: Journal, run: number, ran: readonly HookOut
   for (const { emitted, spent, ...one } of ran) {
     const call = saidBy(one, 'modify') && journal.state.current?.calls.find(({ callId }) => callId === one.callId)
     journal.append({ type: 'hook_answered', run, ...one, ...(call && defined({ args: given ?? call.input })) })
-    // After the answer: going back to one of these events does not let the hook run, and report, again.
+    // Recorded after the answer, so that going back to one of these events does not make the hook run and report again.
     const { turn, on, hook, attempt, callId, tool } = one
     recordReports(journal, { run, turn, ...defined({ callId, tool }), on, hook }, { attempt, ...defined({ emitted, spent }) })
   }
 }
 
-/** Runs the hooks that were due when a run ended. They are given up in the end, so that they cannot hold up the session for long. */
+/** Runs the hooks that were due when a run ended. Gives them up after a while, so that they cannot delay the session for long. */
 export async function runEndHooks({ journal, flushing }: Session, after: { run: number; turn: number }): Promise<void> {
   const ended = { type: 'hooks_ended', ...after } as const
   for (let asks = 1; ; asks++) {
@@ -43,11 +43,11 @@ export async function runEndHooks({ journal, flushing }: Session, after: { run: 
   }
 }
 
-/** Two minutes in all, as for a run whose agent no worker serves. */
+/** Two minutes in total, as for a run whose agent no worker serves. */
 const MAX_ASKS = 12
 const ASK_AGAIN_MS = 10_000
 
-/** Why the hooks of a run's end did not run, or not to their end. */
+/** Why the hooks of a run's end did not run or did not finish. */
 interface NotEnded {
   code: 'agent_not_served' | 'archive_unavailable' | 'stale_watermark' | 'timeout' | 'worker_died' | 'cancelled' | 'failed'
   message: string

@@ -8,7 +8,7 @@ import { cutText, TEXT_BYTES } from '../session/texts.ts'
 import type { Journal } from './journal.ts'
 import { defined } from '../session/defined.ts'
 
-/** Records a message and returns it; undefined for one that is rejected, or whose id was accepted before, which changes nothing. */
+/** Records a message and returns it. Returns undefined if it is rejected, or if its id was accepted before, which changes nothing. */
 export function receive(journal: Journal, raw: unknown): MessageSignal | undefined {
   const checked = checkMessage(raw)
   if ('refusal' in checked) {

@@ -16,7 +16,7 @@ export interface PawlSinks extends Sinks {
   pawl: {
     /**
      * The events, for the event log. Called during replay too, so that a replay rebuilds the log.
-     * `background`: of an event that this execution makes; absent for those that an earlier one has made.
+     * `background`: set for events that this execution makes; absent for those that an earlier one made.
      */
     append(epoch: string, entries: LogEntry[], background?: Background): void
     /** Running activities were asked to stop. Only a hint: the server decides. */
@@ -26,9 +26,9 @@ export interface PawlSinks extends Sinks {
 
 /** The growing list of a session's events. */
 export interface Journal {
-  /** The last event before those that this journal holds. */
+  /** The last event before the ones that this journal holds. */
   readonly base: Watermark
-  /** What the events so far fold to. Read it again after each append. */
+  /** The fold of the events so far. Read it again after each append. */
   readonly state: SessionState
   /** The core version of this execution. */
   readonly coreVersion: number
@@ -38,7 +38,7 @@ export interface Journal {
   readonly hasEnded: boolean
   /** Makes a checkpoint in addition to those of the agent's policy. */
   checkpoint(reason: string, by?: string): void
-  /** The interval of a policy by time after checkpoint `version` has passed: the end of the next turn makes one. */
+  /** The policy's interval since checkpoint `version` has passed: the end of the next turn makes a checkpoint. */
   checkpointTime(version: number): void
   /** The last event. As the input of an activity it is durable, because the same workflow task schedules the activity. */
   watermark(): Watermark

@@ -38,7 +38,7 @@ export function startLateResults(): LateResults {
   }
 }
 
-/** Resolves an outcome that the model, or a person, was told is unknown. */
+/** Resolves an outcome that was reported to the model or a person as unknown. */
 function resolveLate(late: LateResultSignal, journal: Journal): void {
   const { callId } = late
   const { unknown, current } = journal.state

@@ -35,7 +35,7 @@ export function nextStep({ journal, alarms }: Session): Decision['do'] {
   return decide(journal.state, alarms.due).do
 }
 
-/** Whether a run is in progress. It is also while it waits, and while the session is in an error that it leaves by itself. */
+/** Whether a run is in progress. This includes a run that waits, and a session in an error that it leaves by itself. */
 export function isGoingOn({ journal: { state } }: Session): boolean {
   return isRunGoingOn(state)
 }
@@ -44,7 +44,7 @@ export function isGoingOn({ journal: { state } }: Session): boolean {
 export interface Failure {
   code: string
   reason: string
-  /** It may be over by itself: its retries were used up. */
+  /** The cause may resolve itself: its retries were used up. */
   transient?: boolean | undefined
 }
 
@@ -89,7 +89,7 @@ export function stopDetails(signal: StopSignal | undefined): StopSignal {
   return { ...textOf(signal, 'reason'), ...textOf(signal, 'by') }
 }
 
-/** One bounded text of a request; absent if it has none. */
+/** One bounded text of a request; absent if the request does not have it. */
 export function textOf<K extends 'by' | 'reason' | 'note'>(
   given: { [name in K]?: unknown } | undefined,
   kind: K,
@@ -98,7 +98,7 @@ export function textOf<K extends 'by' | 'reason' | 'note'>(
   return (text === undefined ? {} : { [kind]: text }) as { [name in K]?: string }
 }
 
-/** Refuses an update: the caller gets the code, and nothing changes. */
+/** Refuses an update: the client receives the code, and nothing changes. */
 export function refuse(code: string, message: string): never {
   throw ApplicationFailure.nonRetryable(message, code)
 }

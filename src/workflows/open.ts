@@ -56,7 +56,7 @@ async function openCarried({ state, digest, tail, previous }: Carried, coreVersi
   return { journal, previous }
 }
 
-/** Loads the calls that a bounded state could not hold. Returns false if they are gone: their run cannot be resumed then. */
+/** Loads the calls that a bounded state could not hold. Returns false if the store no longer has them: their run cannot resume. */
 async function bringCalls({ state, digest }: { state: SessionState; digest: string }, opening: Opening): Promise<boolean> {
   const calls: CallState[] = []
   for (let more = lacksCalls(state); more; ) {
@@ -107,7 +107,7 @@ function copyOf(state: SessionState): SessionState {
   return JSON.parse(JSON.stringify(state)) as SessionState
 }
 
-/** The journal of a session that the store has. */
+/** The journal of a session that is in the store. */
 async function journalOf(
   start: Start,
   loaded: LoadSessionResult & { found: true },
@@ -133,7 +133,7 @@ function beginSession(named: NamedSession, coreVersion: number): { journal: Jour
   const wrongTags = tagsProblem(named.tags)
   const sound = { agent: named.agent, ...(!wrongContext && { context: named.context }), ...(!wrongTags && { tags: named.tags }) }
   journal.append(started(sound, coreVersion, workflowInfo().originalExecutionRunId))
-  // Invalid members are not used, and each is recorded as a rejection.
+  // Invalid members are ignored, and each is recorded as a rejection.
   if (wrongContext) journal.append({ type: 'message_rejected', code: 'invalid_context', reason: wrongContext })
   if (wrongTags) journal.append({ type: 'message_rejected', code: 'invalid_tags', reason: wrongTags })
   return { journal }
@@ -172,7 +172,7 @@ function beginAfresh(start: Start, lost: Extract<LoadSessionResult, { lost: true
   return journal
 }
 
-/** Resumes the session where it was, including its run: nobody stopped the run, only its workflow was gone. */
+/** Resumes the session where it was, including its run: the run was not stopped, only its workflow ended. */
 function resumeFrom(
   { state, digest }: { state: SessionState; digest: string },
   coreVersion: number,
@@ -216,7 +216,7 @@ function leaveTurn(journal: Journal, run: RunState): void {
       aliveForMs: mayLiveForMs(resolution),
     })
   }
-  // Going back behind the answer would also remove messages that a later turn has taken, or what the turn has changed in plan and memory.
+  // Going back to before the answer would also remove messages that a later turn accepted, or the turn's changes to plan and memory.
   if (lastTurn !== undefined || run.planTurn === turn || run.memoryTurn === turn) return endCalls(journal, run, inFlight)
   const { seq } = journal.watermark()
   journal.append({
@@ -230,7 +230,7 @@ function leaveTurn(journal: Journal, run: RunState): void {
   })
 }
 
-/** Ends those of the calls that may be repeated: the model is told. */
+/** Ends the calls that may be repeated, and tells the model. */
 function endCalls(journal: Journal, { run, turn }: RunState, inFlight: readonly CallState[]): void {
   const message = 'The workflow ended while this call was running, so it may have taken effect.'
   for (const { callId, resolution, attempts = 0 } of inFlight.filter((one) => one.resolution.effect !== 'external')) {
@@ -266,7 +266,7 @@ async function openFork(start: Start, fork: ForkStart, coreVersion: number, open
   return { journal }
 }
 
-/** A foreign client may start the session without arguments: then the first message names agent and context. */
+/** Another client may start the session without arguments. Its first message then names the agent and the context. */
 async function firstAgent(early: readonly unknown[]): Promise<NamedSession> {
   const isNaming = (raw: unknown): boolean => isObject(raw) && 'agent' in raw && isAgentName(requestOf<MessageSignal>(raw).agent)
   await condition(() => early.some(isNaming))

@@ -9,17 +9,17 @@ import { Undecodable } from '../session/undecodable.ts'
 import { whyLost } from './activities.ts'
 import { refuse } from './open-session.ts'
 
-/** The wait before an activity that failed permanently is scheduled again. The activity's own waits leave no history. */
+/** The wait before an activity that failed permanently is rescheduled. The activity's own waits leave no history. */
 const FIRST_PAUSE_MS = 10_000
 const LONGEST_PAUSE_MS = 3_600_000
 
 /** The opening of one execution. */
 export interface Opening {
-  /** The answer of the query `state` meanwhile. */
+  /** The answer to the query `state` during opening. */
   state(): Unopened
-  /** Why the session is not open yet, once it is known to take long. */
+  /** Why the session is not open yet, once opening is known to take long. */
   readonly trouble: SessionError | undefined
-  /** Loads something with an activity, which is repeated until it succeeds. */
+  /** Loads something with an activity and repeats that until it succeeds. */
   load<R extends object>(activity: (how: Loading) => Promise<R | NotYet>): Promise<R>
   /** The update `recover` during opening: retries now, or continues without events that cannot be read. */
   recover(request: RecoverRequest): Unopened
@@ -38,7 +38,7 @@ export function startOpening(): Opening {
     trouble = { code, reason: cutText(reason, TEXT_BYTES.reason), at: Date.now(), strategy: 'automatic' }
   }
 
-  /** Undefined: a person requested a retry. */
+  /** Returns undefined if a person requested a retry. */
   async function ask<R extends object>(activity: (how: Loading) => Promise<R | NotYet>): Promise<R | NotYet | undefined> {
     const how: Loading = { ...(waitsFor && { waitsFor }), ...(abandoned && { abandoned: true }) }
     active = new CancellationScope()

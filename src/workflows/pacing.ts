@@ -2,7 +2,7 @@
 import { CancellationScope, sleep, workflowInfo } from '@temporalio/workflow'
 import { jsonBytes } from '../session/json.ts'
 
-/** Maximum bytes of JSON that one task schedules. A larger input gets a task of its own. */
+/** Maximum bytes of JSON that one task schedules. A larger input has a task of its own. */
 const TASK_BYTES = 2_000_000
 
 /** The pacing of one execution. */

@@ -7,7 +7,7 @@ export function pause({ journal, alarms, flushing }: Session, request: PauseRequ
   const before = journal.state.paused
   if (before) return { paused: { ...before }, already: true }
   journal.append({ type: 'session_paused', ...stopDetails(request) })
-  // The run's deadline no longer comes closer, even while a step is in progress.
+  // Freezes the run's deadline, even while a step is in progress.
   alarms.follow()
   flushing.nudge()
   const { at } = journal.state.paused ?? { at: journal.state.updatedAt }

@@ -23,7 +23,7 @@ export function totalConverter(inner: PayloadConverter): PayloadConverter {
   }
 }
 
-/** Does not use the thrown error's text: it may differ between Node releases, and a replay must yield the same event. */
+/** Does not use the thrown error's text: it may differ between Node releases, and a replay must produce the same event. */
 function whatItWas({ metadata, data }: Payload): string {
   const encoding = new TextDecoder().decode(metadata?.encoding ?? new Uint8Array()).slice(0, MAX_ENCODING)
   return `no value can be read from ${data?.length ?? 0} bytes with the encoding ${JSON.stringify(encoding)}`

@@ -12,7 +12,7 @@ import '../session/start.ts'
 import '../session/undecodable.ts'
 
 /**
- * The SDK takes a stack trace of every promise in a workflow, for a query that nobody uses. With the usual ten frames, that is a quarter
- * of a replay, which delays every recovery. One frame still shows where an error was thrown.
+ * The SDK records a stack trace of every promise in a workflow, for a query that pawl does not use. With the usual ten frames, that is a
+ * quarter of the time of a replay, which delays every recovery. One frame still shows where an error was thrown.
  */
 Error.stackTraceLimit = 1

@@ -1,4 +1,4 @@
-// The update `raise`: higher limits for a run or a session. What had run out of its budget continues in place.
+// The update `raise`: higher limits for a run or a session. A run or session that had exhausted its budget continues in place.
 import { type BudgetLine, budgetLines } from '../session/budget.ts'
 import { type Budget, type BudgetScope, type BudgetUnit, isUsdLimit, LIMIT_NAMES } from '../session/spend.ts'
 import { defined } from '../session/defined.ts'
@@ -7,7 +7,7 @@ import { problemWith } from '../session/recovery.ts'
 import { refuse, type Session, stopDetails } from './open-session.ts'
 import { recover } from './recovery.ts'
 
-/** Pauses the session: whether its budget is exhausted depends on a cost that nothing has seen. */
+/** Pauses the session: whether its budget is exhausted depends on an unknown cost. */
 export function pauseForBudget({ journal, alarms, flushing }: Session, reason: string): void {
   if (journal.state.paused) return
   journal.append({ type: 'session_paused', by: 'pawl', reason: `${ASSUMED} ${reason}`, code: 'budget_assumed' })
@@ -54,7 +54,7 @@ function checkedRaise({ maxUsd, maxTotalTokens, scope = 'run' }: RaiseRequest): 
   )
 }
 
-/** Those of the limits that are higher than now. Refuses those that are lower, and those that the agent does not declare. */
+/** The wanted limits that are higher than the present ones. Refuses lower limits, and limits that the agent does not declare. */
 function higherIn(wanted: Budget, scope: BudgetScope, lines: readonly BudgetLine[]): Budget {
   const raised: Budget = {}
   for (const unit of ['usd', 'tokens'] satisfies BudgetUnit[]) {

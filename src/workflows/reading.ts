@@ -2,10 +2,10 @@
 import { answerIn, whyLost } from './activities.ts'
 import { refuse } from './open-session.ts'
 
-/** How often an activity is tried: its watermark may be of a rejected task, and the next one is not. */
+/** How often an activity is tried: its watermark may come from a rejected task, but the next one does not. */
 const ASKS = 3
 
-/** The answer of such an activity, once it could read the events. */
+/** The answer of such an activity once it has read the events. */
 export async function readFor<R extends { kind: string }>(read: () => Promise<R>): Promise<Exclude<R, { kind: 'stale_watermark' }>> {
   for (let ask = 1; ; ask++) {
     let answer: R

@@ -16,7 +16,7 @@ export function recorded(result: RecordedResult): RecordedResult {
 
 type Place = Pick<EventOf<'emitted'>, 'run' | 'turn' | 'callId' | 'tool' | 'on' | 'hook'>
 
-/** Records what an attempt or a hook reported by `ctx.emit` and `ctx.spend`. */
+/** Records what an attempt or a hook reported through `ctx.emit` and `ctx.spend`. */
 export function recordReports(
   journal: Journal,
   where: Place,

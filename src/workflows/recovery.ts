@@ -20,7 +20,7 @@ export function recoverRequestOf(raw: unknown): RecoverRequest {
   return isObject(request) ? (request as RecoverRequest) : refuse('unknown_strategy', SAY_STRATEGY)
 }
 
-/** The update's validator: refuses a request where there is nothing to recover. */
+/** The update's validator: refuses a request if there is nothing to recover. */
 export function checkIsInError({ status, error }: SessionState): void {
   if (status === 'error' && error) return
   refuse('not_in_error', `The session is ${status}, not in error: there is nothing to recover. ${INSTEAD[status]}`)
@@ -35,7 +35,7 @@ const INSTEAD: Record<SessionStatus, string> = {
   error: 'Send a message.',
 }
 
-/** Refuses a recovery that is not possible, and records that. */
+/** Refuses a recovery that is not possible, and records the refusal. */
 export function checkRecovery(journal: Journal, request: RecoverRequest): void {
   const { state } = journal
   checkIsInError(state)
@@ -91,7 +91,7 @@ export function strategyOf(state: SessionState, request: RecoverRequest): string
   const { strategy = namesCalls(request) ? 'selective' : undefined } = request
   if (strategy !== undefined || !error) return strategy ?? 'manual'
   if (error.strategy === 'automatic') return 'continue_run'
-  // What was unknown then may have been resolved since.
+  // An outcome that was unknown then may have been resolved since.
   return error.strategy === 'manual' ? chooseRecovery(state, error).strategy : error.strategy
 }
 
@@ -131,7 +131,7 @@ function carryOut(
   journal.append({ type: 'recovery_ended', ...of })
 }
 
-/** The event after which `restart_from_last_effect` leaves turns. That of the newest effect may be the newest one, with calls without a result. */
+/** The event after which `restart_from_last_effect` abandons turns. It may be the session's newest event, with calls that have no result. */
 export function turnsLeftAfter({ state, watermark }: Journal): number {
   return state.current?.lastEffect?.seq ?? watermark().seq
 }

@@ -5,9 +5,9 @@ import { CancellationScope, condition, patched, workflowInfo, type WorkflowInter
 export interface Resets {
   /** The execution that made the newest events of this history, whichever execution replays it. */
   maker(): string
-  /** From now on, events are made by this execution, as one of its activities has confirmed. */
+  /** From now on, this execution makes the events: one of its activities has confirmed that. */
   madeBy(executionId: string): void
-  /** Runs `work`, and cancels it if the workflow was reset: `leave` is called first, before any part of it resumes. */
+  /** Runs `work`, and cancels it if the workflow was reset. Calls `leave` first, before any part of `work` resumes. */
   unlessReset(work: () => Promise<void>, leave: () => void): Promise<'done' | 'reset'>
 }
 
@@ -23,7 +23,7 @@ export function watchResets(): Resets {
   let isCutOff = false
   let leaving = nothingToLeave
 
-  // History shows where it was cut off: a patch is unknown while earlier events are replayed, and known from the first task after
+  // History shows where the reset cut it off: a patch is unknown while earlier events are replayed, and known from the first task after
   // the reset. If an execution that a reset created is reset itself, it has another patch.
   look = () => {
     if (isCutOff || maker === workflowInfo().runId || !patched(`reset-${noticed + 1}`)) return

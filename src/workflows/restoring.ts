@@ -1,4 +1,4 @@
-// What a recovery restores beside the transcript: plan and memory at the point that it goes back to, where the run has changed them.
+// What a recovery restores beside the transcript: plan and memory at the point that it goes back to, if the run has changed them.
 import { CancellationScope, condition } from '@temporalio/workflow'
 import type { FindKeptInput } from '../activities/contract.ts'
 import type { RecoveryStrategy } from '../session/events.ts'
@@ -26,7 +26,7 @@ export function restores(journal: Journal, request: RecoverRequest): boolean {
   return pointOf(journal, strategyOf(journal.state, request)) !== undefined
 }
 
-/** Carries out a requested recovery that restores something; it is checked again once that has been found. */
+/** Carries out a requested recovery that restores something. Checks the request again once the data to restore has been found. */
 export async function recoverRestoring(session: Session, request: RecoverRequest): Promise<void> {
   const { journal } = session
   await held(session, async () => {
@@ -41,7 +41,7 @@ export async function recoverRestoring(session: Session, request: RecoverRequest
 }
 
 /**
- * Carries out an automatic recovery. If it restores something, it waits until that can be read, unless something else happens first: then it
+ * Carries out an automatic recovery. If it restores something, it waits until that can be read. If something else happens first, it
  * returns `overtaken`.
  */
 export async function recoverAutomatically(session: Session, strategy: RecoveryStrategy): Promise<'recovered' | 'overtaken'> {
@@ -54,7 +54,7 @@ export async function recoverAutomatically(session: Session, strategy: RecoveryS
   return 'recovered'
 }
 
-/** What it restores; undefined if that cannot be found at all: the recovery then restores nothing, because the session must go on. */
+/** What it restores. Undefined if that cannot be found at all: the recovery then restores nothing, so that the session can continue. */
 async function keptUnless(overtaken: () => boolean, input: FindKeptInput): Promise<Kept | undefined | 'overtaken'> {
   const search = new CancellationScope()
   const answer = search.run(() => findKeptUntilStored(input)).then(answerIn, (error: unknown) => void whyLost(error))

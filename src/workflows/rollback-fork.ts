@@ -48,7 +48,7 @@ export async function rollBack(session: Session, request: RollbackRequest): Prom
   })
 }
 
-/** Has the newest run's messages answered again, under the same intent: effects that it completed are replayed. */
+/** Has the newest run's messages answered again, under the same intent. Effects that this run completed are replayed. */
 export async function regenerate(session: Session, request: RegenerateRequest): Promise<Regenerated> {
   const { journal } = session
   return held(session, async () => {
@@ -72,10 +72,10 @@ export async function regenerate(session: Session, request: RegenerateRequest): 
 
 type Place = Awaited<ReturnType<typeof placeOf>>
 
-/** How long a rollback waits for the store before it answers: a message that is sent again finds no trace there of its first run. */
+/** How long a rollback waits for the store before it answers, so that a resent message finds no trace of its first run there. */
 const STORED_WITHIN_MS = 2_000
 
-/** Goes back; returns the `seq` of the event. */
+/** Rolls back; returns the `seq` of the event. */
 async function goBack(
   session: Session,
   { seq: toSeq, lastMessageId, effects, more, removed, restored }: Place,
@@ -100,7 +100,7 @@ async function goBack(
   return event
 }
 
-/** Finds where a fork begins: at a target, even in a past that a rollback has left, or at the session's head. */
+/** Finds where a fork begins: at a target, even in a past that a rollback has archived, or at the session's head. */
 export async function forkPoint(session: Session, request: ForkRequest): Promise<ForkPoint> {
   const { interrupt } = request
   const target = request.target === undefined ? undefined : (targetIn(request.target) ?? refuse('invalid_target', SAY_WHERE_TO))

@@ -1,4 +1,4 @@
-// The recovery `selective`: some calls of the failed turn are kept, others skipped or made again.
+// The recovery `selective`: some calls of the failed turn are kept, others are skipped or repeated.
 import { hasEnded } from '../session/fold-calls.ts'
 import type { RecoverRequest } from '../session/protocol.ts'
 import { eventsOfChoice } from '../session/redo.ts'
@@ -23,7 +23,7 @@ export async function recoverCalls(session: Session, request: RecoverRequest): P
   })
 }
 
-/** The calls that are to be made again, with their arguments; calls that the state lacks are put back into it. */
+/** The calls to repeat, with their arguments. Calls that the state lacks are put back into it. */
 async function callsFor(session: Session, request: RecoverRequest): Promise<Map<string, CallState>> {
   const { state } = session.journal
   const run = state.current
@@ -51,7 +51,7 @@ async function allCalls({ journal }: Session, answerSeq: number): Promise<CallSt
   return calls
 }
 
-/** A call that could not run may be able to now, with another build. Returns whether there was one. */
+/** Repeats the resolution of calls that could not run: another build may be able to run them. Returns whether there was one. */
 async function resolveInvalid(session: Session, found: Map<string, CallState>): Promise<boolean> {
   const run = session.journal.state.current
   const invalid = [...found.values()].filter(({ resolution }) => resolution.invalid)

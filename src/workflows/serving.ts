@@ -6,7 +6,7 @@ import { startGrace } from './grace.ts'
 import type { Journal } from './journal.ts'
 import { defined } from '../session/defined.ts'
 
-/** Errors that end with the next answer. */
+/** Errors that the session leaves with the next answer. */
 const LEFT_WHEN_SERVED = ['agent_not_served', 'archive_unavailable'] as const
 
 /** How long a session waits before it reports that no worker serves it. */

@@ -23,16 +23,16 @@ export async function serve(open: Session, start: Start): Promise<void> {
   const { journal, flushing, stopping, alarms, closing } = open
   const continuing = startContinuing({ start, journal, flushing, stopping, closing: () => closing.wanted })
   const idleTimeoutMs = start.settings?.idleTimeoutMs ?? IDLE_TIMEOUT_MS
-  /** A session that is in an error, or paused, waits for a person, however long that takes. */
+  /** A paused session, or one in an error, waits for a person without a time limit. */
   const spokenTo = async (wakes: () => boolean): Promise<boolean> => {
     if (journal.state.status !== 'error' && !journal.state.paused) return condition(wakes, idleTimeoutMs)
     await condition(wakes)
     return true
   }
-  /** What a pause holds up is done before the session closes. */
+  /** Work that a pause holds up is done before the session closes. */
   const mayClose = (): boolean => closing.wanted !== undefined && (closing.wanted.when === 'now' || !isHeldUp(journal.state, alarms.due))
   if (journal.base.seq > 0 && deadlinesInInbox(journal.state).length > 0) {
-    // Messages may have waited beyond their deadlines while no execution was there to notice: those alarms fire before this timer.
+    // Messages may have passed their deadlines while no execution was running: those alarms fire before this timer.
     alarms.follow()
     await sleep(1)
   }
@@ -48,7 +48,7 @@ export async function serve(open: Session, start: Start): Promise<void> {
     } else if (decision.do === 'wait' || (decision.do === 'start_run' && closing.wanted?.when === 'now')) {
       flushing.nudge()
       const pauseChanges = watchPause(open)
-      // A recovery may make a run continue that then waits: for a person, or until the session is unpaused.
+      // After a recovery, a run may continue and then wait: for a person, or until the session is unpaused.
       const wakes = () => mayClose() || nextStep(open) !== 'wait' || isGoingOn(open) || pauseChanges() || continuing.isDue()
       const spoken = !mayClose() && (await spokenTo(wakes))
       if (!spoken && (await close(open))) return
@@ -66,7 +66,7 @@ async function close(open: Session): Promise<boolean> {
   if (closing.wanted?.when !== 'now' && (nextStep(open) !== 'wait' || isKeptOpen(open))) return false
   const by = closing.wanted?.by
   journal.append({ type: 'session_closed', reason: closing.wanted ? 'requested' : 'idle', ...defined({ by }) })
-  // Whoever asks from here on asks again: what keeps the session open meanwhile may end.
+  // From here on, a client must request the close again: what keeps the session open meanwhile may end.
   closing.wanted = undefined
   const closed = journal.watermark().seq
   await flushing.drained()
@@ -79,14 +79,14 @@ function isKeptOpen({ journal: { state }, alarms, closing }: Session): boolean {
   return closing.wanted ? isHeldUp(state, alarms.due) : state.paused !== undefined
 }
 
-/** Returns a function that tells whether the session was paused or unpaused meanwhile. */
+/** Returns a function that reports whether the session was paused or unpaused meanwhile. */
 function watchPause({ journal }: Session): () => boolean {
   const isPaused = (): boolean => journal.state.paused !== undefined
   const wasPaused = isPaused()
   return () => isPaused() !== wasPaused
 }
 
-/** Waits for a decision, an answer or an expiry, without which the run cannot continue. */
+/** Waits for the decision, answer or expiry that the run needs to continue. */
 async function waitForSomebody(session: Session, isDue: () => boolean): Promise<void> {
   const { stopping, flushing } = session
   // A stop finds no step to end here.
@@ -94,7 +94,7 @@ async function waitForSomebody(session: Session, isDue: () => boolean): Promise<
   flushing.nudge()
   const pauseChanges = watchPause(session)
   const wakes = (): boolean => stopping.isRequested() || nextStep(session) !== 'wait' || pauseChanges() || isDue()
-  // Alarms cover everything else that it waits for.
+  // Alarms cover everything else that the run waits for.
   await condition(wakes)
 }
 
@@ -113,7 +113,7 @@ async function carryOut(session: Session, decision: Exclude<Decision, { do: 'wai
     }
     case 'start_turn': {
       const { run, turn, takes } = decision
-      // A run that is about to be stopped takes only its opening message: messages that no model sees open the next run.
+      // A run that is about to be stopped accepts only its opening message: messages that no model sees open the next run.
       const opener = journal.state.current?.messageId
       const seen = session.stopping.isRequested() ? takes.filter((messageId) => messageId === opener) : takes
       journal.append({ type: 'turn_started', run, turn, takes: seen })

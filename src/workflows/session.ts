@@ -66,7 +66,7 @@ import { defined } from '../session/defined.ts'
 
 /** Why a run was interrupted by a message. */
 const REPLACED = 'replaced by a later message'
-/** Maximum bytes of an answer of the query `events`; the server's limit is 2 MB. */
+/** Maximum bytes of an answer to the query `events`; the server's limit is 2 MB. */
 const PAGE_BYTES = 1_000_000
 
 const stateQuery = defineQuery<SessionState | Unopened>(QUERIES.state)
@@ -133,7 +133,7 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
   onUpdate(pauseUpdate, pause)
   onUpdate(unpauseUpdate, unpause)
   onUpdate(raiseUpdate, raiseLimits)
-  // A workflow that was cancelled from outside closes like one that was asked to: nothing may be lost.
+  // A workflow that was cancelled from outside closes as if requested, so that nothing is lost.
   CancellationScope.current().cancelRequested.catch(() => {
     closing.wanted = { ...closing.wanted, when: 'now' }
     interrupt({ reason: 'cancelled' })
@@ -145,7 +145,7 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
       refused = first.refused
       await condition(allHandlersFinished)
       if (early.length === 0) return
-      // It received a message meanwhile: the session with that id is opened like any other; it may be the one that a fork must not replace.
+      // A message arrived meanwhile. The session with that id opens like any other; it may be the one that a fork must not replace.
       const { fork: _, mustExist: __, ...plain } = start
       first = await openSession(plain, early, opening)
     }
@@ -186,7 +186,7 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
     setHandler(update, handler, { validator: (raw) => check?.(requestOf<A>(raw)) })
   }
 
-  /** The session, once it is open. The request is refused if the session cannot open, or not soon. */
+  /** The session, once it is open. Refuses the request if the session cannot open, or cannot open soon. */
   async function opened(): Promise<Session> {
     if (!session) await CancellationScope.nonCancellable(whenOpen)
     const { code, reason } = refused ?? opening.trouble ?? { code: 'session_not_found', reason: 'There is no such session: check the id.' }
@@ -195,7 +195,7 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
 
   async function whenOpen(): Promise<void> {
     await condition(() => session !== undefined || refused !== undefined || opening.trouble !== undefined)
-    // An overdue alarm fires first: it was set before this timer.
+    // An overdue alarm fires first, because it was set before this timer.
     if (session?.alarms.areSet()) await sleep(1)
   }
 
@@ -228,9 +228,9 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
     const message = receive(journal, raw)
     // A run that has not begun is not interrupted: it will see this message, too.
     if (message?.interrupt && isGoingOn(session)) stopping.request({ why: 'interrupt', reason: REPLACED, ...defined({ by: message.by }) })
-    // A step in progress must not delay it.
+    // A step in progress must not delay the deadline.
     if (message?.deadlineMs !== undefined) alarms.follow()
-    // No model call is about to store it: one is in progress, which may take long, or the message was rejected.
+    // No model call is about to store the message: one is in progress and may take long, or the message was rejected.
     if (stopping.isActive() || nextStep(session) === 'wait') flushing.nudge()
   }
 
@@ -242,12 +242,12 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
 
   function interrupt(details: StopSignal): void {
     if (!session) onceOpen.push(() => interrupt(details))
-    // An accepted message has a run, even just before the run starts.
+    // An accepted message counts as having a run, even just before that run starts.
     else if (isGoingOn(session) || nextStep(session) === 'start_run') session.stopping.request({ why: 'interrupt', ...details })
   }
 
   async function recoverSession(open: Session, request: RecoverRequest): Promise<SessionSummary> {
-    // A rollback that has found the run ended must not find it in progress when it goes back.
+    // A rollback that saw the run as ended must not find it in progress when it goes back.
     if (open.holds > 0) await condition(() => open.holds === 0)
     checkIsInError(open.journal.state)
     try {
@@ -261,7 +261,7 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
   }
 
   async function raiseLimits(open: Session, request: RaiseRequest): Promise<RaiseAnswer> {
-    // As a recovery, which it may start.
+    // As for a recovery, which this update may start.
     if (open.holds > 0) await condition(() => open.holds === 0)
     return raise(open, request)
   }

@@ -36,14 +36,14 @@ export async function runToolCall(turn: Turn, requested: CallState): Promise<voi
     issue(journal, call, call.resolution)
     // Another build requires an approval or a client's answer first.
     if ((anew.approval && !requested.approved) || anew.client) return
-    // A call that was safe to repeat with its key, but is no longer, may have happened in a failed attempt.
+    // The call used to be safe to repeat with its key. Now it is not, and it may have taken effect in a failed attempt.
     if (effect === 'idempotent' && anew.effect === 'external' && attempts.used.attempts > 0) {
       if ((await settleUnknown(turn, call, attempts.used.attempts)) === 'settled') return
     }
   }
 }
 
-/** Records that the call is about to be dispatched, or to be answered without being run. */
+/** Records that the call is about to be dispatched, or answered without being run. */
 export function issue(journal: Journal, call: Call, anew?: Resolution): void {
   const { tool, effect, inputDigest, index, key } = call.resolution
   const { input } = call
@@ -87,7 +87,7 @@ async function admitted(turn: Turn, requested: CallState, call: Call): Promise<b
   }
 }
 
-/** No worker served the call: waits a little. Once the session is in error for it, Temporal's retries wait, which leave no history. */
+/** No worker served the call: waits a little. Once the session is in error for it, waits by Temporal's retries, which leave no history. */
 async function untilServed(turn: Turn, call: Call): Promise<void> {
   await turn.serving.notServed(`the tool "${call.tool}"`)
   if (turn.journal.state.status !== 'error') return
@@ -109,7 +109,7 @@ async function execute(turn: Turn, call: Call, attempts: Attempts, progress: Pro
   const fail = (code: string, message: string): undefined => {
     journal.append({ type: 'tool_failed', ...where, attempt: attempts.used.attempts, code, message })
   }
-  /** Ends a call with no attempt in progress; an earlier attempt of an idempotent call may have taken effect before it failed. */
+  /** Ends a call that has no attempt in progress. An earlier attempt of an idempotent call may have taken effect before it failed. */
   const failInterrupted = (): undefined =>
     fail('interrupted', attempts.used.attempts > 0 && resolution.effect === 'idempotent' ? INTERRUPTED_BEGUN : INTERRUPTED)
 
@@ -172,7 +172,7 @@ async function execute(turn: Turn, call: Call, attempts: Attempts, progress: Pro
       case 'unknown': {
         const settled = await settleUnknown(turn, call, result.attempt)
         if (settled === 'settled') return
-        // It certainly did not happen: the attempt that threw counts like any failed one.
+        // The effect certainly did not happen: the attempt that threw counts like any failed attempt.
         if (attempts.used.failures > resolution.retry.maxRetries) return fail('tool_failed', result.message)
         if (await interruptedWhile(sleep(timerMs(backoffMs(resolution.retry.baseDelayMs, attempts.used.failures)))))
           return failInterrupted()

@@ -12,8 +12,8 @@ import { recorded, recordReports } from './recorded.ts'
 const DEATH_GRACE_MS = 5_000
 
 /**
- * How long a call's body may still be running once its loss is known. It may have been entered just before, however long ago its activity
- * was scheduled. The calculation compares no clocks of different machines.
+ * How long a call's body may still be running once its loss is known. The body may have been entered just before, however long ago its
+ * activity was scheduled. The calculation does not compare clocks of different machines.
  */
 export function mayLiveForMs({ timeoutMs }: Resolution): number {
   return timeoutMs + DEATH_GRACE_MS
@@ -31,7 +31,7 @@ export const UNKNOWN_TO_MODEL =
 export async function settleUnknown(turn: Turn, call: Call, attempt: number, lost?: Lost): Promise<'settled' | 'did_not_happen'> {
   const { journal } = turn
   const where = whereOf(call)
-  // An interrupted run also records the outcome of the calls that it had begun.
+  // Even an interrupted run records the outcome of the calls that it had begun.
   return CancellationScope.nonCancellable(async () => {
     const isSurelyDead = !lost || (lost.how === 'died' && lost.confirmed)
     const verdict =
@@ -77,8 +77,8 @@ export async function resolveEarlier(turn: Turn, callId: string): Promise<'happe
 const CANNOT_ASK = { kind: 'cannot_tell', message: 'The arguments of the call are no longer available.' } as const
 
 /**
- * The answer of `verify`. "It did not happen" counts only if it is repeated after `settleAfter`: a request of a body that died or threw may
- * still be under way.
+ * The answer of `verify`. "It did not happen" counts only if `verify` repeats it after `settleAfter`: a request of a body that died or
+ * threw may still be in flight.
  */
 async function settled(turn: Turn, call: Call, attempt: number): Promise<Verdict> {
   const verdict = await verify(turn, call, attempt)
@@ -119,7 +119,7 @@ async function verify(turn: Turn, call: Call, attempt: number): Promise<VerifyTo
       await turn.serving.notServed(`the tool "${call.tool}"`)
     } catch (error) {
       const lost = whyLost(error)
-      // `verify` is a read, so a death changes nothing, but the number of deaths must be limited.
+      // `verify` is a read, so a death does no harm, but the number of deaths must be limited.
       if (lost.how !== 'failed' && ++deaths < MAX_DEATHS) continue
       return { kind: 'cannot_tell', message: lost.how === 'cancelled' ? 'cancelled' : lost.message }
     }

@@ -204,7 +204,7 @@ describe('the local stack', () => {
     const stack = await start({ onDeath: 'restart', onProgress: (line) => said.push(line) })
     await query(stack.databaseUrl, 'create table kept as select 1 as n')
     await temporal(stack, (client) => client.workflow.start('anything', { workflowId: 'kept', taskQueue: 'nobody' }))
-    const again = (name: string) => said.filter((line) => line.startsWith(`${name} serves again, after `)).length
+    const again = (name: string) => said.filter((line) => line.startsWith(`${name} is running again after `)).length
     for (let death = 1; death <= 2; death++) {
       process.kill(stack.postgres.pid ?? 0, 'SIGKILL')
       process.kill(stack.temporal.pid ?? 0, 'SIGKILL')
@@ -212,7 +212,7 @@ describe('the local stack', () => {
       expect(await query(stack.databaseUrl, 'select n from kept')).toEqual([{ n: 1 }])
       expect(await temporal(stack, async (client) => (await client.workflow.getHandle('kept').describe()).status.name)).toBe('RUNNING')
     }
-    expect(said).toContain('Postgres exited (SIGKILL) and is restarted with its data')
+    expect(said).toContain('Postgres exited (SIGKILL); restarting it with its data')
     // Servers that were stopped on purpose stay stopped.
     await stack.postgres.stop()
     await stack.stop()

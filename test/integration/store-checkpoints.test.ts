@@ -146,7 +146,7 @@ describe('a checkpoint', () => {
         context: 'checkpoint',
         class: 'LateCheckpoint',
         code: 'store_unavailable',
-        message: 'Checkpoint 2 was written late: since 2026-11-21T10:00:00.000Z 3 tries failed: Postgres cannot be had',
+        message: 'Checkpoint 2 was written late: 3 attempts failed since 2026-11-21T10:00:00.000Z: Postgres cannot be had',
       },
     ])
     await open().flush('s', EPOCH, LOG.slice(0, upTo(2).length + 3), { late: { since, code: 'x', message: 'y', attempts: 1 } })
@@ -210,7 +210,7 @@ describe('a session is resumed', () => {
     ['is not JSON', `state = '{'`, 'it is not JSON'],
     ['has an invalid member', `state = '{"v":1,"seq":2}'`, 'its sessionId is invalid'],
     ['comes from the future', 'state_version = 99', 'its version 99 is newer than 1'],
-    ['is of another session', `state = replace(state, '"sessionId":"s"', '"sessionId":"t"')`, 'it is of session t'],
+    ['is of another session', `state = replace(state, '"sessionId":"s"', '"sessionId":"t"')`, 'it belongs to session t'],
     ['is of another event', `state = (select state from pawl.checkpoints where version = 2)`, 'it is the state after event'],
   ])('from the checkpoint before one that %s, with a warning', async (_, change, why) => {
     await sql(`update pawl.checkpoints set ${change} where version = 3`)

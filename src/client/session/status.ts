@@ -30,7 +30,7 @@ export interface SessionReport {
   run: { run: number; turn: number; startedAt: number } | null
   /** Why it is in `error`. */
   error: SessionError | null
-  /** What it waits for; what needs a person comes first. Empty: nothing. */
+  /** What it waits for: a worker or Postgres first, as they hold up everything else, then what needs a person. Empty: nothing. */
   waitsFor: SessionWait[]
   /** Received messages that no turn has taken. */
   queued: number

@@ -7,16 +7,16 @@ import { lineReader, type KeeperArguments, type KeeperReply, type KeeperRequest 
 
 type WithoutId<T> = T extends unknown ? Omit<T, 'id'> : never
 
-/** A line to a keeper process. */
+/** A channel to a keeper process. */
 export interface KeeperChannel {
   pid: number
-  /** Resolves to the pid of what was started; rejects with the keeper's message, or when the keeper is gone. */
+  /** Resolves to the pid of the started process, if any. Rejects with the keeper's message, or when the keeper has exited. */
   ask(request: WithoutId<KeeperRequest>): Promise<number>
-  /** Resolves to the pid of the live keeper that has the data directory, if there is one. */
+  /** Resolves when the keeper is ready. `heldBy`: the pid of another live keeper that has the data directory. */
   ready: Promise<{ heldBy?: number }>
-  /** Resolves with what the keeper said on stderr when it is gone. */
+  /** Resolves when the keeper has exited, with its output on stderr. */
   closed: Promise<string>
-  /** Lets go of the keeper, which then stops everything; resolves when it is gone. */
+  /** Releases the keeper, which then stops everything; resolves when the keeper has exited. */
   close(): Promise<void>
 }
 
@@ -58,7 +58,7 @@ export function openChannel(args: KeeperArguments, onExit: (exit: KeeperReply & 
   child.stderr?.setEncoding('utf8').on('data', (chunk: string) => (said = (said + chunk).slice(-4_000)))
   child.stdin?.on('error', () => {})
   void closed.then(() => {
-    for (const { reject } of open.values()) reject(new Error('the keeper process is gone'))
+    for (const { reject } of open.values()) reject(new Error('the keeper process has exited'))
     open.clear()
   })
 
@@ -66,7 +66,7 @@ export function openChannel(args: KeeperArguments, onExit: (exit: KeeperReply & 
     const id = ++lastId
     return hold(
       new Promise((resolve, reject) => {
-        if (child.exitCode !== null || child.signalCode !== null) return reject(new Error('the keeper process is gone'))
+        if (child.exitCode !== null || child.signalCode !== null) return reject(new Error('the keeper process has exited'))
         open.set(id, { resolve, reject })
         child.stdin?.write(`${JSON.stringify({ id, ...request })}\n`)
       }),
@@ -92,7 +92,7 @@ function spawnKeeper(args: KeeperArguments): ChildProcess {
   })
 }
 
-/** Node's options for running a file of ours that may be TypeScript source. */
+/** Node's options for running one of pawl's files, which may be TypeScript source. */
 function typescriptLoader(file: string): string[] {
   if (!file.endsWith('.ts')) return []
   return ['--import', pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href]

@@ -1,4 +1,4 @@
-// A keeper as the stack uses it: starts and stops named processes, and cleans up itself should the keeper process be killed.
+// A keeper as the stack uses it: starts and stops named processes, and cleans up in this process if the keeper process is killed.
 import { rm } from 'node:fs/promises'
 import { reasonOf, StackError } from '../errors.ts'
 import { openChannel } from './channel.ts'
@@ -19,24 +19,24 @@ export interface KeptProcess {
   exit(): Exit | undefined
 }
 
-/** Owns processes; stops them all at `close`, and also when this process is killed. Does not keep this process alive. */
+/** Owns processes and stops them all at `close`, even if this process is killed. Does not keep this process alive. */
 export interface Keeper {
-  /** Rejects if the program cannot be started at all. */
+  /** Starts a process. Rejects if the program cannot be started at all. */
   start(name: string, spec: ProcessSpec): Promise<KeptProcess>
-  /** Resolves when it has ended; after 10 s it is killed. */
+  /** Stops a process, and kills it after 10 s; resolves when it has exited. */
   stop(name: string, signal: NodeJS.Signals): Promise<void>
   /** Removes a folder at the end, if it still exists. */
   discard(path: string): Promise<void>
-  /** Stops all processes; resolves when all of it is gone. */
+  /** Stops all processes; resolves when everything has exited and is cleaned up. */
   close(): Promise<void>
-  /** Resolves when the keeper process has ended, in whatever way; what it ran is about to be ended. */
+  /** Resolves when the keeper process has ended for any reason; its processes are about to be stopped. */
   gone: Promise<void>
 }
 
 /** Starts a keeper. @throws StackError `data_dir_in_use`, `keeper_failed`. */
 export async function startKeeper(args: KeeperArguments): Promise<Keeper> {
   const running = new Map<number, { spec: ProcessSpec; ended(exit: Exit): void }>()
-  // An exit may be told before the reply to the start has been taken up.
+  // An exit may be reported before the reply to `start` has been handled.
   const early = new Map<number, Exit>()
   let closing: Promise<void> | undefined
 

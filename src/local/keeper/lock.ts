@@ -1,5 +1,5 @@
-// The lock of a data directory: names its keeper and the keeper's processes, so that the next one can tell a live owner from
-// a dead one and end what a dead one left running.
+// The lock of a data directory. It names its keeper and the keeper's processes, so that the next keeper can tell a live owner from a dead
+// one, and stop the processes that a dead one left running.
 import { link, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isRunning } from './processes.ts'
@@ -11,7 +11,7 @@ export interface LockedProcess {
   stopSignal: NodeJS.Signals
 }
 
-/** A keeper that is `ending` will soon give the lock up. */
+/** A keeper that is `ending` will soon release the lock. */
 type KeeperState = 'keeping' | 'ending'
 
 interface LockContent {
@@ -20,12 +20,12 @@ interface LockContent {
   processes: LockedProcess[]
 }
 
-/** How long to wait for a keeper that is ending: longer than it gives its servers. */
+/** How long to wait for a keeper that is ending: longer than it waits for its servers. */
 const PATIENCE_MS = 15_000
 /** A keeper whose owner was killed a moment ago may not have noticed yet. */
 const NOTICE_MS = 1_000
 
-/** Takes the lock, waiting for a keeper that is ending. Gives the processes that a dead owner left, or the live owner's pid. */
+/** Takes the lock, and waits for a keeper that is ending. Returns the processes that a dead owner left, or the live owner's pid. */
 export async function takeLock(path: string): Promise<{ left: LockedProcess[] } | { heldBy: number }> {
   const mine = `${path}.${process.pid}`
   const begun = Date.now()
@@ -33,7 +33,7 @@ export async function takeLock(path: string): Promise<{ left: LockedProcess[] } 
   await writeFile(mine, content('keeping', []))
   try {
     for (;;) {
-      // A link appears with its content or not at all, and only one of several at once.
+      // A link appears with its content or not at all, and only one of several concurrent links succeeds.
       const taken = await link(mine, path).then(() => true, failUnless('EEXIST'))
       if (taken) return { left }
       const owner = await readLock(path)
@@ -49,13 +49,13 @@ export async function takeLock(path: string): Promise<{ left: LockedProcess[] } 
   }
 }
 
-/** How the live keeper is that has the lock; undefined: none has it. */
+/** The state of the live keeper that has the lock; undefined if there is none. */
 export async function lockOwner(path: string): Promise<KeeperState | undefined> {
   const owner = await readLock(path)
   return owner && (await isRunning(owner.pid, path)) ? owner.state : undefined
 }
 
-/** Writes into the lock how its owner is and which processes it has. */
+/** Writes the owner's state and processes into the lock. */
 export async function writeLock(path: string, state: KeeperState, processes: readonly LockedProcess[]): Promise<void> {
   const next = `${path}.${process.pid}`
   await writeFile(next, content(state, processes))

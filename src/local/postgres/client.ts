@@ -1,4 +1,4 @@
-// Single statements on a Postgres of the stack, each over a connection of its own.
+// Runs single statements on the stack's Postgres, each over its own connection.
 import pg from 'pg'
 
 const CONNECT_MS = 10_000
@@ -6,7 +6,7 @@ const CONNECT_MS = 10_000
 /** Connects, does `work`, and disconnects. */
 export async function withClient<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: CONNECT_MS, application_name: 'pawl local stack' })
-  // A server that goes away while idle rejects the next query; without a listener it would end the process.
+  // If the server stops while the connection is idle, the next query is rejected. Without a listener, the error would end the process.
   client.on('error', () => {})
   try {
     await client.connect()
@@ -16,14 +16,14 @@ export async function withClient<T>(url: string, work: (client: pg.Client) => Pr
   }
 }
 
-/** The same server, another database. */
+/** The URL of another database on the same server. */
 export function urlOf(url: string, database: string): string {
   const other = new URL(url)
   other.pathname = `/${encodeURIComponent(database)}`
   return other.href
 }
 
-/** A URL that may be shown: without its password. */
+/** The URL without its password, for messages. */
 export function shown(url: string): string {
   try {
     const copy = new URL(url)

@@ -1,4 +1,4 @@
-// The files of an embedded Postgres: created once, by one major version, and cleaned up after a crash.
+// The files of an embedded Postgres. They are created once, by one major version, and cleaned up after a crash.
 import { chown, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { StackError } from '../errors.ts'
@@ -8,39 +8,39 @@ import { logTail } from '../log-tail.ts'
 import type { PostgresBinaries } from './binaries.ts'
 import type { ServerUser } from './user.ts'
 
-/** The superuser, and the database that is theirs. */
+/** The name of the superuser and of its database. */
 export const OWNER = 'pawl'
 
-/** Where a cluster is, and who runs it. */
+/** Where a cluster is, and which user runs it. */
 export interface Cluster {
   keeper: Keeper
   binaries: PostgresBinaries
   user: ServerUser | undefined
-  /** Its data. */
+  /** The folder of its data. */
   path: string
-  /** Marks its server on the command line. */
+  /** Identifies its server's command line. */
   id: string
   password: string
   logFile: string
 }
 
-/** The environment of Postgres' programs: nothing of the user's PG… variables. */
+/** The environment of Postgres' programs, without the user's PG… variables. */
 export const POSTGRES_ENV: Record<string, string> = { PATH: process.env.PATH ?? '', LC_ALL: 'C' }
 
 /**
- * How Postgres names its working directory. Another user may not be allowed to go through the folders above it (a checkout
- * below /root); on Linux a process may always name the folder it was started in.
+ * The path that Postgres uses for its working directory. Another user may not be allowed to enter the folders above it (a checkout
+ * below /root), but on Linux a process can always name the folder that it was started in.
  */
 export function asSeenFromWithin(folder: string, user: ServerUser | undefined): string {
   return user && process.platform === 'linux' ? '/proc/self/cwd' : folder
 }
 
-/** Who a process of Postgres is to be. */
+/** The user and group that run a process of Postgres. */
 export function runAs(user: ServerUser | undefined): { uid: number; gid: number } | Record<string, never> {
   return user ? { uid: user.uid, gid: user.gid } : {}
 }
 
-/** Makes the cluster if it is not there. @throws StackError `postgres_version`, `postgres_start_failed`. */
+/** Creates the cluster if it does not exist. @throws StackError `postgres_version`, `postgres_start_failed`. */
 export async function ensureCluster(cluster: Cluster): Promise<void> {
   const version = await readFile(join(cluster.path, 'PG_VERSION'), 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return undefined
@@ -56,7 +56,7 @@ export async function ensureCluster(cluster: Cluster): Promise<void> {
   }
 }
 
-/** In a scratch folder that is renamed at the end: a cluster is there as a whole or not at all. */
+/** Creates the cluster in a scratch folder and renames that at the end, so that a cluster exists as a whole or not at all. */
 async function initialise({ keeper, binaries, user, path, id, password, logFile }: Cluster): Promise<void> {
   const scratch = `${path}.making`
   await rm(scratch, { recursive: true, force: true })
@@ -93,7 +93,7 @@ async function initialise({ keeper, binaries, user, path, id, password, logFile 
   await rm(scratch, { recursive: true, force: true })
 }
 
-/** After a crash the pid in the file may be another program's by now: Postgres would take that for a running server. */
+/** After a crash, the pid in the file may belong to another program by now, which Postgres would mistake for a running server. */
 export async function removeStalePidFile({ path, id }: Cluster): Promise<void> {
   const file = join(path, 'postmaster.pid')
   const pid = Number.parseInt(await readFile(file, 'utf8').catch(() => ''), 10)

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { reasonOf, StackError } from '../errors.ts'
 import { shown, urlOf, withClient } from './client.ts'
 
-/** Makes an empty database and gives its URL. @throws StackError `database_failed`. */
+/** Creates an empty database and returns its URL. @throws StackError `database_failed`. */
 export async function createDatabase(stackUrl: string, name = `pawl_${randomBytes(6).toString('hex')}`): Promise<string> {
   await withClient(stackUrl, (client) => client.query(`create database ${client.escapeIdentifier(name)} template template0`)).catch(
     failed('create', name),
@@ -11,7 +11,10 @@ export async function createDatabase(stackUrl: string, name = `pawl_${randomByte
   return urlOf(stackUrl, name)
 }
 
-/** Drops a database that `createDatabase` made, ending its connections; a missing database is not an error. @throws StackError `database_failed`. */
+/**
+ * Drops a database that `createDatabase` made, and closes its connections. A missing database is not an error.
+ * @throws StackError `database_failed`.
+ */
 export async function dropDatabase(stackUrl: string, url: string): Promise<void> {
   const name = databaseName(url)
   if (name === databaseName(stackUrl)) {

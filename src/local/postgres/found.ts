@@ -1,4 +1,4 @@
-// A Postgres that is already there: found by DATABASE_URL, used as it is.
+// A Postgres that is already running: found by DATABASE_URL, used as it is.
 import { reasonOf, StackError } from '../errors.ts'
 import { foundServer } from '../server.ts'
 import { shown, withClient } from './client.ts'

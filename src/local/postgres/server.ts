@@ -1,4 +1,4 @@
-// Runs an embedded Postgres on a cluster of the data directory, and tells when it answers.
+// Runs an embedded Postgres on a cluster of the data directory, and waits until it answers.
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
@@ -13,13 +13,13 @@ import { withClient } from './client.ts'
 import { asSeenFromWithin, ensureCluster, OWNER, POSTGRES_ENV, removeStalePidFile, runAs, type Cluster } from './cluster.ts'
 import { serverUser } from './user.ts'
 
-/** Postgres as the stack has it. */
+/** The stack's Postgres. */
 export interface PostgresServer {
   server: WatchedServer
   url: string
 }
 
-/** What starting an embedded server takes. */
+/** What an embedded server needs to start. */
 export interface PostgresPlace {
   keeper: Keeper
   dir: DataDir
@@ -29,7 +29,7 @@ export interface PostgresPlace {
 
 const NAME = 'postgres'
 const READY_MS = 60_000
-/** Another process may take a port between our look at it and the server's. */
+/** Another process may take a port between this process's check and the server's start. */
 const PORT_TRIES = 3
 const SETTINGS = {
   listen_addresses: '127.0.0.1',
@@ -74,7 +74,7 @@ export async function startPostgres({ keeper, dir, state, env }: PostgresPlace):
     url,
     server: embeddedServer(running, {
       launch: () => launch(cluster, port),
-      // Fast shutdown disconnects its clients; immediate is its own crash, to be recovered from at the next start.
+      // Fast shutdown disconnects its clients. Immediate shutdown is a crash, from which it recovers at the next start.
       end: (how) => keeper.stop(NAME, how === 'orderly' ? 'SIGINT' : 'SIGQUIT'),
     }),
   }

@@ -1,4 +1,4 @@
-// The user that runs Postgres: it refuses to run as root, so root needs another user for it.
+// The user that runs Postgres. Postgres refuses to run as root, so root needs another user for it.
 import { execFile } from 'node:child_process'
 import { stat } from 'node:fs/promises'
 import { promisify } from 'node:util'
@@ -6,19 +6,19 @@ import { StackError } from '../errors.ts'
 
 const run = promisify(execFile)
 
-/** A user of the system other than the one of this process. */
+/** A system user other than the user of this process. */
 export interface ServerUser {
   name: string
   uid: number
   gid: number
 }
 
-/** Any user will do who is not root; these exist nearly everywhere, so that none has to be created. */
+/** Any user other than root will do. These exist nearly everywhere, so that no user has to be created. */
 const CANDIDATES = ['postgres', 'nobody']
 
 /**
  * The user for a server with its data in `dataDir`; undefined: the user of this process, unless that is root.
- * Data that is there already stays with its owner.
+ * Existing data stays with its owner.
  * @throws StackError `postgres_not_found`.
  */
 export async function serverUser(dataDir: string): Promise<ServerUser | undefined> {
@@ -36,7 +36,7 @@ export async function serverUser(dataDir: string): Promise<ServerUser | undefine
   )
 }
 
-/** Whether the user may run a program: asked of the system, as that user. */
+/** Whether the user may run a program. Tries it as that user. */
 export async function mayRun(path: string, user: ServerUser | undefined): Promise<boolean> {
   const as = user ? { uid: user.uid, gid: user.gid } : {}
   return run('/bin/sh', ['-c', 'cd / && exec "$0" --version', path], {

@@ -1,4 +1,4 @@
-// Finds a `temporal` program, or gets one: on PATH, in pawl's cache, from Temporal's downloads, from source.
+// Finds a `temporal` program, or gets one: on PATH, in pawl's cache, from Temporal's downloads, or from source.
 import { execFile } from 'node:child_process'
 import { access, constants } from 'node:fs/promises'
 import { delimiter, join, resolve } from 'node:path'
@@ -79,7 +79,7 @@ function noTemporal(env: NodeJS.ProcessEnv, reasons: ReadonlyMap<TemporalWay, st
   const said = (way: TemporalWay) => reasons.get(way) ?? 'not tried'
   const cached = join(cacheDir(env), 'bin', 'temporal')
   const text = [
-    'There is no Temporal server, and none could be started. There are four ways to get one:',
+    'No Temporal server was found, and none could be started. There are four ways to get one:',
     `  1. Run one elsewhere and set TEMPORAL_ADDRESS=host:port (not set).`,
     `  2. Put the temporal command line on PATH (${said('path')}) or at ${cached} (${said('cache')}).`,
     `  3. Let pawl download it: needs https://temporal.download (${said('download')}).`,

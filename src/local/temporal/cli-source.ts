@@ -1,12 +1,12 @@
-// What the ways to get a `temporal` program work with.
+// What the ways to get a `temporal` program need.
 import type { Keeper } from '../keeper/keeper.ts'
 import type { Say } from '../progress.ts'
 
-/** What getting a program takes. */
+/** What is needed to get a program. */
 export interface CliSource {
   env: NodeJS.ProcessEnv
   keeper: Keeper
   say: Say
-  /** Where output of builds goes. */
+  /** The file for the output of builds. */
   logFile: string
 }

@@ -1,4 +1,4 @@
-// Downloads the `temporal` program from Temporal's CDN, where the SDK's own download has it from.
+// Downloads the `temporal` program from Temporal's CDN, which the SDK's own download also uses.
 import { execFile } from 'node:child_process'
 import { createWriteStream } from 'node:fs'
 import { chmod, mkdir, rename } from 'node:fs/promises'
@@ -12,7 +12,7 @@ import { sayIfSlow } from '../progress.ts'
 import type { CliSource } from './cli-source.ts'
 import { CLI_RELEASE } from './release.ts'
 
-/** Without a network, this time is lost before the next way is tried. */
+/** How long to wait for an answer. Without a network, this delays the next way. */
 const ANSWER_MS = 5_000
 const DOWNLOAD_MS = 10 * 60_000
 

@@ -1,14 +1,17 @@
-// A Temporal server that is already there: found by TEMPORAL_ADDRESS, used as it is.
+// A Temporal server that is already running: found by TEMPORAL_ADDRESS, used as it is.
 import { loadClientConnectConfig } from '@temporalio/envconfig'
 import { reasonOf, StackError } from '../errors.ts'
 import { foundServer } from '../server.ts'
 import { probeNamespace, withConnection } from './probe.ts'
 import type { TemporalServer } from './server.ts'
 
-/** How long it may take to answer. */
+/** How long the server may take to answer. */
 const ANSWER = '10s'
 
-/** Checks that the server at TEMPORAL_ADDRESS has its namespace. @throws StackError `temporal_unreachable`, `temporal_namespace_missing`. */
+/**
+ * Checks that the server at TEMPORAL_ADDRESS answers and has the namespace.
+ * @throws StackError `temporal_unreachable`, `temporal_namespace_missing`.
+ */
 export async function foundTemporal(address: string, env: NodeJS.ProcessEnv): Promise<TemporalServer> {
   const { connectionOptions, namespace = 'default' } = loadClientConnectConfig({ overrideEnvVars: definedOnly(env) })
   const { apiKey, tls, metadata } = connectionOptions

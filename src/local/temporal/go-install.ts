@@ -1,4 +1,4 @@
-// Builds the `temporal` program from source with the Go toolchain: the way that works where only package registries answer.
+// Builds the `temporal` program from source with the Go toolchain. This works even if only package registries are reachable.
 import { mkdir, rename } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { inScratch } from '../cache.ts'
@@ -10,7 +10,7 @@ import { CLI_RELEASE } from './release.ts'
 /** About three minutes on two cores; a slow proxy may need more. */
 const BUILD_MS = 30 * 60_000
 
-/** Builds the program to `target`, whole or not at all. The build ends with the process that wants it. */
+/** Builds the program to `target`, whole or not at all. The build ends if the process that started it ends. */
 export async function buildCli(target: string, { env, keeper, say, logFile }: CliSource): Promise<string> {
   await inScratch(dirname(target), async (scratch) => {
     await keeper.discard(scratch)

@@ -3,13 +3,13 @@ import { Connection, isGrpcServiceError, type ConnectionOptions } from '@tempora
 import { msToTs, optionalTsToMs } from '@temporalio/common/lib/time.js'
 import { RETENTION_MS } from './release.ts'
 
-/** gRPC's status code of what is not there. */
+/** gRPC's status code for "not found". */
 const NOT_FOUND = 5
 
-/** What can be wrong with a server that answers. */
+/** The state of a server that answers: it serves the namespace, or does not have it. */
 export type Served = 'served' | 'no_namespace'
 
-/** Connects once, without retries; `work` is given the connection. */
+/** Connects once, without retries, and passes the connection to `work`. */
 export async function withConnection<T>(options: ConnectionOptions, work: (connection: Connection) => Promise<T>): Promise<T> {
   const connection = await Connection.connect({
     ...options,
@@ -24,7 +24,7 @@ export async function withConnection<T>(options: ConnectionOptions, work: (conne
   }
 }
 
-/** Whether the server's frontend knows the namespace and its history service answers for it. Rejects while it does not answer. */
+/** Whether the server's frontend knows the namespace and its history service answers for it. Rejects if the server does not answer. */
 export async function probeNamespace(connection: Connection, namespace: string): Promise<Served> {
   const { workflowService } = connection
   try {
@@ -33,7 +33,7 @@ export async function probeNamespace(connection: Connection, namespace: string):
     if (isNotFound(error)) return 'no_namespace'
     throw error
   }
-  // The answer about an execution that does not exist comes from the history service, which is up later than the frontend.
+  // The answer about an execution that does not exist comes from the history service, which starts later than the frontend.
   await workflowService
     .describeWorkflowExecution({ namespace, execution: { workflowId: 'pawl-is-this-served' } })
     .catch((error: unknown) => {
@@ -42,7 +42,7 @@ export async function probeNamespace(connection: Connection, namespace: string):
   return 'served'
 }
 
-/** Raises the time for which a namespace keeps closed executions to 30 days, if it is less. */
+/** Raises a namespace's retention of closed executions to 30 days, if it is shorter. */
 export async function ensureRetention({ workflowService }: Connection, namespace: string): Promise<void> {
   const { config } = await workflowService.describeNamespace({ namespace })
   if ((optionalTsToMs(config?.workflowExecutionRetentionTtl) ?? 0) >= RETENTION_MS) return

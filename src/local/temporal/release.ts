@@ -3,13 +3,13 @@
 /** The release of the `temporal` command line that is downloaded or built. */
 export const CLI_RELEASE = '1.5.1'
 
-/** `--dynamic-config-value` of a dev server. docker/temporal-dynamic-config.yaml has the same. */
+/** Values for `--dynamic-config-value` of a dev server. docker/temporal-dynamic-config.yaml has the same values. */
 export const DYNAMIC_CONFIG: Readonly<Record<string, string>> = {
   // The default of 20 polls per second limits a session to five turns per second.
   'history.transferProcessorMaxPollRPS': '2000',
   'system.enableActivityEagerExecution': 'true',
-  // An execution is deleted once both queues have noted that its last tasks are done: every 30 s by default, after which a deletion that
-  // came too early is tried again at growing intervals, up to a minute and a half later.
+  // An execution is deleted once both queues have noted that its last tasks are done: every 30 s by default. Temporal
+  // retries a deletion that came too early at growing intervals, up to a minute and a half later.
   'history.transferProcessorUpdateAckInterval': '"5s"',
   'history.visibilityProcessorUpdateAckInterval': '"5s"',
 }

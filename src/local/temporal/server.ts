@@ -1,4 +1,4 @@
-// Runs a Temporal dev server on a file of the data directory, and waits until it is ready.
+// Runs a Temporal dev server on a file in the data directory, and waits until it is ready.
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { DataDir, StateFile } from '../data-dir.ts'
@@ -10,7 +10,7 @@ import { embeddedServer, type WatchedServer } from '../server.ts'
 import { ensureRetention, probeNamespace, withConnection } from './probe.ts'
 import { DYNAMIC_CONFIG } from './release.ts'
 
-/** Temporal as the stack has it. */
+/** The stack's Temporal server. */
 export interface TemporalServer {
   server: WatchedServer
   address: string
@@ -20,7 +20,7 @@ export interface TemporalServer {
   env: Record<string, string>
 }
 
-/** What starting an embedded server takes. */
+/** What an embedded server needs to start. */
 export interface TemporalPlace {
   keeper: Keeper
   dir: DataDir
@@ -31,9 +31,9 @@ export interface TemporalPlace {
 
 const NAME = 'temporal'
 const READY_MS = 60_000
-/** Another process may take a port between our look at it and the server's. */
+/** Another process may take a port between this process's check and the server's start. */
 const PORT_TRIES = 3
-/** The usual ports of a dev server; only a stack with a kept directory uses them. */
+/** A dev server's usual ports. Only a stack with a permanent data directory uses them. */
 const USUAL_PORT = 7233
 const USUAL_UI_PORT = 8233
 
@@ -84,13 +84,13 @@ async function launch(binary: string, { keeper, dir, state, namespace, ui }: Tem
       '--log-level=error',
       ui === 'on' ? `--ui-port=${temporalUiPort}` : '--headless',
       `--db-filename=${database}`,
-      // A write-ahead log halves the time of a write, and is as safe against the server's death.
+      // A write-ahead log halves the time of a write, and is just as safe if the server dies.
       '--sqlite-pragma=journal_mode=WAL',
       '--sqlite-pragma=synchronous=NORMAL',
       ...Object.entries(DYNAMIC_CONFIG).map(([key, value]) => `--dynamic-config-value=${key}=${value}`),
     ],
     cwd: dir.path,
-    // Its own environment and home: the user's settings of the command line are meant for their clients.
+    // Its own environment and home: the user's settings for the command line are meant for their clients.
     env: { PATH: process.env.PATH ?? '', HOME: dir.path, TMPDIR: process.env.TMPDIR ?? '/tmp' },
     logFile,
     stopSignal: 'SIGTERM',
@@ -116,7 +116,7 @@ async function untilServed(running: KeptProcess, port: number, namespace: string
   while (Date.now() < until) {
     const exit = running.exit()
     if (exit) throw new Error(`it ended with ${exit.signal ?? `code ${exit.code}`}`)
-    // gRPC waits a second after a refused connection; looking at the port first does not.
+    // After a refused connection, gRPC waits for a second. Checking the port first avoids this wait.
     if (await accepts(port)) {
       const served = await withConnection({ address: `127.0.0.1:${port}`, connectTimeout: '5s' }, async (connection) => {
         const answer = await probeNamespace(connection, namespace)

@@ -10,7 +10,7 @@ export interface EraseRequest {
   sessionId: string
   by: string
   reason?: string
-  /** Ids of the executions whose histories are deleted, too. */
+  /** Ids of the executions whose histories are deleted as well. */
   executions: readonly string[]
   /** Agent and chain of a session without a row. Without them, such a session is not touched. */
   unknown?: { agent: string; epoch: string }
@@ -54,7 +54,7 @@ export async function eraseSession(database: Database, schema: Schema, request: 
       if (parent === undefined) return null
       const rows: RowCounts = {}
       for (const table of CONTENT) rows[table] = await deleteRows(tx, schema, table, [key])
-      // The head stays: a late flush is refused, and a new start continues the numbers.
+      // The head stays, so that a late flush is refused and a new start continues the numbering.
       await tx.query(
         `update ${schema.table('sessions')} set status = 'closed', context = null, tags = '{}', error = null, error_raw = null, paused = null, paused_raw = null,
            raw = null, current_run = null, open_seq = null, waiting = 0, erased_at = now() where session_id = $1`,
@@ -84,7 +84,7 @@ export async function reviveErased(tx: Queryable, schema: Schema, key: string, e
   )
 }
 
-/** Locks the session's row, or creates one if only histories exist; returns its parent, undefined if there is no session. */
+/** Locks the session's row, or creates one if only histories exist; returns its parent, or undefined if the session does not exist. */
 async function lockForErasure(tx: Queryable, schema: Schema, key: string, { unknown }: EraseRequest): Promise<string | null | undefined> {
   const sessions = schema.table('sessions')
   if (unknown) {

@@ -1,4 +1,4 @@
-// What `pawl doctor` measures of the side store: the server, its clock, the schema, and what the tables say of trouble.
+// What `pawl doctor` measures in the side store: the server, its clock, the schema, and signs of trouble in the tables.
 import type { Pool } from 'pg'
 import type { TellWait } from '../../connect/waits.ts'
 import { addressOf } from '../postgres/address.ts'
@@ -15,7 +15,7 @@ export interface ServerFacts {
   /** Host, port and database. */
   address: string
   roundTripMs: number
-  /** Its time, and the local time in the middle of asking for it, in milliseconds since 1970. */
+  /** Its time, and the local time halfway through the request for it, in milliseconds since 1970. */
   clock: { theirs: number; ours: number }
   /** It accepts no writes. */
   isReadOnly: boolean
@@ -31,7 +31,7 @@ export interface SchemaFacts {
   newer: string[]
 }
 
-/** What the tables say of the workers' writing. */
+/** What the tables show about the workers' writes. */
 export interface StorageFacts {
   /** Running sessions that have stored nothing for five minutes, longest first: at most 20, and how many there are. */
   quiet: { sessionIds: string[]; count: number; longestMs: number }
@@ -44,7 +44,7 @@ export interface StorageFacts {
 /** An agent with open sessions. */
 export interface AgentActivity {
   agent: string
-  /** Sessions in `error: agent_not_served`, and since when the first is. */
+  /** Sessions in `error: agent_not_served`, and since when the first one has been. */
   unserved: number
   unservedSince: number | null
   /** When a model last answered one of its sessions, within the last hour. */
@@ -59,15 +59,15 @@ export interface StoreHealth {
   schema(): Promise<SchemaFacts>
   storage(): Promise<StorageFacts>
   agents(): Promise<AgentActivity[]>
-  /** How many sessions need what. */
+  /** How many sessions have each need. */
   needs(): Promise<StatusOverview['needs']>
   close(): Promise<void>
 }
 
-/** Sessions and agents that are named. */
+/** Maximum number of sessions or agents that are named. */
 const NAMED = 20
 
-/** Opens nothing yet. @throws StoreError `invalid_postgres_url`, `invalid_store_options`. */
+/** Prepares the measurements; the first one connects. @throws StoreError `invalid_postgres_url`, `invalid_store_options`. */
 export function storeHealth(
   postgres: string | Pool,
   { schema: name = 'pawl', onWait }: { schema?: string; onWait?: TellWait },

@@ -8,11 +8,11 @@ export type RowCounts = Record<string, number>
 /** What one batch pruned. */
 export interface PrunedBatch {
   sessions: string[]
-  /** Deleted, but for `archived_messages`: moved there. */
+  /** Deleted rows; for `archived_messages`, rows moved there. */
   rows: RowCounts
 }
 
-/** What one batch took out of the archive. */
+/** What one batch deleted from the archive. */
 export interface ArchiveBatch {
   messages: number
   blobs: number
@@ -21,22 +21,22 @@ export interface ArchiveBatch {
 /** What could be pruned now. */
 export interface Prunable {
   sessions: number
-  /** Of their messages, to be moved. */
+  /** Their messages, which would be moved. */
   messages: number
-  /** Of their events, to be deleted. */
+  /** Their events, which would be deleted. */
   events: number
-  /** Messages of the archive that are older than it keeps them. */
+  /** Archived messages that are older than the archive keeps them. */
   archived: number
 }
 
 /** A batch of large sessions may take this long; it locks only these sessions. */
 const BATCH_MS = 60_000
-/** Tables of which nothing is kept. `messages` are moved, `blobs` stay as long as an archived message refers to them. */
+/** Tables whose rows are all deleted. `messages` are moved; `blobs` stay as long as an archived message refers to them. */
 const GOES = ['events', 'tool_calls', 'errors', 'token_usage', 'checkpoints', 'approvals', 'custom_events', 'slices', 'commits'] as const
 
 /**
- * Which sessions may go: closed, not changed since `$1`, not pruned or erased since they changed. One whose row was touched just now is
- * being resumed: its workflow has read what is stored and is about to flush.
+ * The sessions that may be pruned: closed, not changed since `$1`, not pruned or erased since they changed. A session whose row was
+ * touched just now is being resumed: its workflow has read what is stored and is about to flush.
  */
 const PRUNABLE = `status = 'closed' and updated_at < $1 and flushed_at < now() - interval '10 minutes'
   and (pruned_at is null or pruned_at < updated_at) and (erased_at is null or erased_at < updated_at)`
@@ -49,7 +49,7 @@ export async function pruneBatch(
 ): Promise<PrunedBatch> {
   return database.transaction(
     async (tx) => {
-      // A row that is locked by a flush or a fork is skipped until the next time.
+      // A row that a flush or a fork has locked is left to a later batch.
       const found = await tx.query(
         `select session_id from ${schema.table('sessions')} where ${PRUNABLE} order by updated_at limit $2 for update skip locked`,
         [before.toISOString(), limit],
@@ -153,7 +153,7 @@ async function archiveMessages(tx: Queryable, schema: Schema, sessions: readonly
   )
 }
 
-/** Deletes values without references from archived messages or events, except young ones: their event may be about to be stored. */
+/** Deletes values without references from archived messages or events, except recent ones, whose event may be about to be stored. */
 async function deleteUnusedBlobs(tx: Queryable, schema: Schema, sessions: readonly string[]): Promise<number> {
   return counted(
     await tx.query(

@@ -18,19 +18,19 @@ export interface Upkeep {
   prune(batch: { before: Date; limit: number; by?: string }): Promise<PrunedBatch>
   /** Deletes at most `limit` messages that were archived before `before`. */
   pruneArchive(batch: { before: Date; limit: number }): Promise<ArchiveBatch>
-  /** Deletes all stored content of a session; null if there is no such session. */
+  /** Deletes all stored content of a session; null if the session does not exist. */
   erase(request: EraseRequest): Promise<Erased | null>
   /** Begins the rows of an unknown session in the middle; returns the head. */
   adopt(sessionId: string, adopted: Adopted): Promise<StoredHead>
   /** The event after which the session's rows begin; 0: nothing is missing. */
   origin(sessionId: string): Promise<number>
-  /** Those of the values (by sha256) that are not there. */
+  /** Those of the values (by SHA-256) that the store lacks. */
   missingBlobs(sessionId: string, hashes: readonly string[]): Promise<string[]>
-  /** Leaves an audit row about rows that were restored. */
+  /** Writes an audit row about restored rows. */
   noteRebuild(by: string | undefined, details: object): Promise<void>
 }
 
-/** `prepared` runs what needs the schema. */
+/** The maintenance operations of a store; `prepared` prepares the store for each. */
 export function upkeepOf(database: Database, schema: Schema, prepared: <T>(work: () => Promise<T>) => Promise<T>): Upkeep {
   return {
     prunable: (before, archiveBefore) => prepared(() => countPrunable(database, schema, before, archiveBefore)),

@@ -20,7 +20,7 @@ export function checkPostgresUrl(url: string): void {
   }
 }
 
-/** `host:port/database`, with the defaults of `pg` and `PG…`. */
+/** `host:port/database`, with the defaults of `pg` and of the `PG…` environment variables. */
 export function addressOf(config: ClientConfig): string {
   const { host, port, database } = new pg.Client(config)
   // A socket has a path, and a port only in its file's name.
@@ -38,7 +38,7 @@ function notAnAddress(url: string, cause?: unknown): StoreError {
   )
 }
 
-/** A word unchanged; only the beginning of anything that may contain a password. */
+/** Shows a word unchanged, but only the scheme of anything that may contain a password. */
 function shown(url: string): string {
   if (/^[\w.-]{1,60}$/.test(url)) return JSON.stringify(url)
   const [scheme] = /^[a-z][\w+.-]*:(\/\/)?/i.exec(url) ?? []

@@ -10,7 +10,7 @@ export function exactOr<T>(raw: string | null | undefined, held: () => T): T {
   return raw == null ? held() : (JSON.parse(raw) as T)
 }
 
-/** Text; null as empty. */
+/** Text; empty for null. */
 export function textIn(row: TextRow, column: string): string {
   return row[column] ?? ''
 }

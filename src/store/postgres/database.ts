@@ -20,15 +20,15 @@ export interface Queryable {
 export interface Database extends Queryable {
   /** Read committed; rolled back if `work` throws. `timeoutMs` bounds each of its statements. */
   transaction<T>(work: (tx: Queryable) => Promise<T>, options?: { timeoutMs?: number }): Promise<T>
-  /** Reads only; all statements of `work` see the same moment. They must follow one another, because they share a connection. */
+  /** Read-only; all statements of `work` see the same moment. They must run one after another, because they share a connection. */
   snapshot<T>(work: (at: Queryable) => Promise<T>): Promise<T>
-  /** A connection of its own, not connected yet. */
+  /** A client outside the pool, not connected yet. */
   newClient(): Client
-  /** Closes the pool, if it is our own. */
+  /** Closes the pool, if pawl created it. */
   close(): Promise<void>
 }
 
-/** Milliseconds until a connection must be established, or be free in the pool. */
+/** Milliseconds within which a connection must be established, or become free in the pool. */
 const CONNECT_MS = 10_000
 /** Milliseconds that a statement may take. */
 const STATEMENT_MS = 10_000
@@ -43,11 +43,11 @@ const AS_TEXT = { getTypeParser: () => (value: unknown) => value }
 
 /** Options for watching a database. */
 export interface DatabaseOptions {
-  /** Logs when Postgres is lost, and when it is back. */
+  /** Logs when Postgres becomes unavailable, and when it answers again. */
   logger?: Logger | undefined
   /** Default `in_use`. */
   watch?: WatchWhen | undefined
-  /** Called when a statement or its connection takes long. */
+  /** Called when a statement or its connection is slow. */
   onWait?: TellWait | undefined
 }
 
@@ -63,14 +63,14 @@ export function databaseAt(postgres: string | Pool, { logger, watch = 'in_use', 
   let closed = false
   // Our own pool reports lost idle connections here; a user's pool reports them to the user.
   if (isOurs) pool.on('error', () => outages?.failed())
-  // The pool removes its own listener before it passes on a new connection: an error in the same packet would have no listener.
+  // The pool removes its own listener before it passes on a new connection: an error in the same packet would then have no listener.
   const guard = (client: PoolClient): void => void client.on('error', ignore)
   pool.on('connect', guard)
 
   async function withClient<T>(work: (client: PoolClient) => Promise<T>): Promise<T> {
     if (closed) throw new StoreError('store_closed', 'The side store was closed: open another one.')
     const client = await checkOut(pool)
-    // A broken connection fails its statement; the same error as an event would end the process.
+    // A broken connection fails its statement; without a listener, its error event would end the process.
     client.on('error', ignore)
     let broken = true
     try {
@@ -78,7 +78,7 @@ export function databaseAt(postgres: string | Pool, { logger, watch = 'in_use', 
       broken = false
       return result
     } catch (error) {
-      // After an error of our own, the connection is still usable.
+      // After one of pawl's own errors, the connection is still usable.
       broken = !(error instanceof StoreError)
       throw error
     } finally {

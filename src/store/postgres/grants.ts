@@ -3,7 +3,7 @@ import type { Queryable } from './database.ts'
 import { StoreError } from '../errors.ts'
 import type { Schema } from './schema.ts'
 
-/** A quoted name: any but the empty one is possible. */
+/** Quotes a name, which may be any but the empty one. */
 function quoted(name: string): string {
   return `"${name.replaceAll('"', '""')}"`
 }

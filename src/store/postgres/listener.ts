@@ -5,8 +5,8 @@ import type { Logger } from '../../agent/tool.ts'
 import { bellOf, bellsIn, liveBellOf, newsBellOf } from './notifier.ts'
 
 /**
- * All commits of events, or only those with more than the steps of a run (its start, its end, a request to a person), or what a model is
- * saying.
+ * `everything`: all commits of events. `news`: only those with more than the steps of a run (its start, its end, a request to a person).
+ * `live`: what a model is saying.
  */
 export type Watched = 'everything' | 'news' | 'live'
 
@@ -15,7 +15,7 @@ const BELL_OF = { everything: bellOf, news: newsBellOf, live: liveBellOf } satis
 /** The shared listener. */
 export interface Listener {
   watch(key: string, wake: () => void, which?: Watched): () => void
-  /** When the last notification of any session arrived, as `performance.now()`. */
+  /** When the last notification for any session arrived, as `performance.now()`. */
   heardAt(): number
   close(): Promise<void>
 }
@@ -30,8 +30,8 @@ const LINGER_MS = 5_000
 const GOODBYE_MS = 1_000
 
 /**
- * Connects with the first watcher and disconnects `lingerMs` after the last one. If LISTEN is not possible, nobody is woken: watchers
- * also poll.
+ * Connects for the first watcher and disconnects `lingerMs` after the last one leaves. If LISTEN is not possible, it wakes no watcher;
+ * watchers also poll.
  */
 export function listenerOn(channel: string, newClient: () => Client, logger: Logger | undefined, lingerMs = LINGER_MS): Listener {
   const watchers = new Map<string, Set<() => void>>()
@@ -97,7 +97,7 @@ export function listenerOn(channel: string, newClient: () => Client, logger: Log
     client = undefined
     failures = 0
     if (!leaving) return
-    // Keeps the process alive until the connection has ended.
+    // Keep the process alive until the connection has ended.
     holdProcess(leaving, 'ref')
     // A hanging Postgres never confirms the end.
     await Promise.race([leaving.end().catch(() => {}), pause(GOODBYE_MS, undefined, { ref: false })])

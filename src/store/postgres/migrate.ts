@@ -5,8 +5,8 @@ import type { Database, Queryable } from './database.ts'
 import { StoreError } from '../errors.ts'
 import type { Schema } from './schema.ts'
 
-/** The same place beside this file in `src` and in `dist`. */
-// Evaluated on demand only: in a CommonJS bundle, the place does not exist.
+/** The folder beside this file, both in `src` and in `dist`. */
+// Evaluated only on demand, because the folder does not exist in a CommonJS bundle.
 const folder = (): URL => new URL('./migrations/', import.meta.url)
 const FILE_NAME = /^\d{4}_[a-z0-9_]+\.sql$/
 /** Migrating large tables, or waiting for another process that migrates, may take this long. */
@@ -39,7 +39,7 @@ export async function migrate(database: Database, schema: Schema, logger?: Logge
 }
 
 async function migrateLocked(tx: Queryable, schema: Schema): Promise<string[]> {
-  // A lock of the transaction: a session-level lock would stay with a pooler's connection.
+  // A transaction-level lock, because a session-level lock would stay with a pooler's connection.
   await tx.query('select pg_advisory_xact_lock(hashtextextended($1, 0))', [`pawl:migrate:${schema.name}`])
   await createHome(tx, schema)
   // Loaded only if there is something to migrate.
@@ -67,7 +67,7 @@ async function migrateLocked(tx: Queryable, schema: Schema): Promise<string[]> {
   try {
     return (await umzug.up()).map((migration) => migration.name)
   } catch (error) {
-    // Umzug wraps the error of Postgres, whose code is needed.
+    // Umzug wraps the Postgres error, whose code the caller needs.
     throw error instanceof Error && error.cause instanceof Error ? error.cause : error
   }
 }
@@ -97,7 +97,7 @@ async function appliedMigrations(database: Queryable, schema: Schema): Promise<s
   return rows.map((row) => row.name ?? '')
 }
 
-/** Names of the migrations that this release has, in order. */
+/** Names of this release's migrations, in order. */
 export async function migrationNames(): Promise<string[]> {
   const files = await readdir(folder()).catch((cause: unknown) => {
     throw new StoreError(

@@ -13,13 +13,13 @@ export interface MigrateOptions {
   postgres: string
   /** The Postgres schema of pawl's tables. Default `pawl`. */
   schema?: string
-  /** A role to grant what workers and clients need. */
+  /** A role that receives the rights that workers and clients need. */
   appRole?: string
   /** Only report missing migrations. */
   check?: boolean
-  /** Told of each migration. Default: nothing is told. */
+  /** Logs each migration. Default: no log. */
   logger?: Logger
-  /** Called when Postgres takes long. */
+  /** Called when Postgres is slow to answer. */
   onWait?: TellWait
 }
 
@@ -31,9 +31,9 @@ export interface MigrateReport {
   applied: string[]
   /** Names of missing migrations; only with `check`. */
   pending: string[]
-  /** Names of breaking migrations of newer releases, because of which workers of this release do not write; only with `check`. */
+  /** Names of breaking migrations of newer releases, which stop workers of this release from writing; only with `check`. */
   tooNew: string[]
-  /** The role that was granted what workers and clients need. */
+  /** The role that received the rights that workers and clients need. */
   grantedTo?: string
 }
 
@@ -49,7 +49,7 @@ export async function migrateStore({
   logger,
   onWait,
 }: MigrateOptions): Promise<MigrateReport> {
-  if (!postgres) throw new StoreError('invalid_store_options', 'No Postgres is configured: set DATABASE_URL or give `postgres`.')
+  if (!postgres) throw new StoreError('invalid_store_options', 'No Postgres is configured: set DATABASE_URL or pass the option `postgres`.')
   const schema = schemaOf(name)
   const database = databaseAt(postgres, { logger, onWait })
   try {

@@ -1,14 +1,14 @@
-// Notifies watchers of sessions: one notification for all flushes of some milliseconds, outside their transactions, because a transaction
-// that has notified commits under a server-wide lock.
+// Notifies watchers of sessions. It sends one notification for all flushes within some milliseconds, outside their transactions, because
+// a transaction that has notified commits under a server-wide lock.
 import type { Logger } from '../../agent/tool.ts'
 import { shortHash } from '../../session/digest.ts'
 import type { Database } from './database.ts'
 
-/** Notifies. */
+/** Sends notifications. */
 export interface Notifier {
-  /** Events of the session with this key were committed; `isNews`: they contain more than the steps of a run. */
+  /** Reports that events of the session with this key were committed; `isNews`: they contain more than the steps of a run. */
   ring(key: string, isNews: boolean): void
-  /** Resolves when pending notifications are sent, or cannot be. */
+  /** Resolves when pending notifications were sent, or could not be. */
   close(): Promise<void>
 }
 
@@ -28,7 +28,7 @@ export function newsBellOf(key: string): string {
   return shortHash(`news\n${key}`)
 }
 
-/** The hash that a notification carries when a model has said more. */
+/** The hash that a notification carries when a model has streamed more. */
 export function liveBellOf(key: string): string {
   return shortHash(`live\n${key}`)
 }

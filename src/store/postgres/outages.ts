@@ -1,9 +1,9 @@
-// Logs outages of Postgres: one line when it is lost and one when it is back, however many statements fail meanwhile.
+// Logs outages of Postgres: one line when it stops answering and one when it answers again, however many statements fail meanwhile.
 import type { Client } from 'pg'
 import type { Logger } from '../../agent/tool.ts'
 import { reasonOf } from '../errors.ts'
 
-/** Gets the outcomes of statements, and checks Postgres itself in case of doubt. */
+/** Receives the outcomes of statements, and checks Postgres itself in case of doubt. */
 export interface OutageWatch {
   /** Postgres has answered, even if with an error. */
   answered(): void
@@ -14,7 +14,7 @@ export interface OutageWatch {
 
 /** Options. */
 export interface WatchOptions {
-  /** The address for the log. */
+  /** The address to log. */
   address: string
   /** A connection that is not connected yet. */
   newClient(): Client
@@ -98,7 +98,7 @@ export function watchOutages({ address, newClient, logger, when }: WatchOptions)
 }
 
 async function probe(client: Client): Promise<void> {
-  // A broken connection fails the statement; the same error as an event would end the process.
+  // A broken connection fails the statement; without a listener, its error event would end the process.
   client.on('error', () => {})
   try {
     const connecting = client.connect()

@@ -25,7 +25,7 @@ export function safeKey(value: string): string {
   return `${bytes.subarray(0, MAX_KEY_BYTES).toString()}~${shortHash(value)}`
 }
 
-/** `JSON.stringify` without a limit by the stack: the built-in fails at several thousand levels. */
+/** `JSON.stringify` without the stack's limit: the built-in fails at several thousand levels. */
 export function jsonText(value: Json): string {
   try {
     return JSON.stringify(value)
@@ -43,7 +43,7 @@ function safeJson(value: Json, text: string): string {
 /** Replaces the escapes that Postgres refuses in jsonb. JSON.stringify escapes only lone surrogates. */
 export function withoutUnsafeEscapes(text: string): string {
   if (!/\\u(?:0000|d[89a-f])/.test(text)) return text
-  // Every escape is matched, so that the `\\` of an escaped backslash is not taken for the start of one.
+  // Every escape is matched, so that the `\\` of an escaped backslash is not mistaken for the start of one.
   return text.replace(/\\(?:(u0000|ud[89a-f][0-9a-f]{2})|.)/g, (escape, unsafe) => (unsafe === undefined ? escape : REPLACEMENT))
 }
 

@@ -10,11 +10,11 @@ export interface Schema {
   readonly stops: string
   /** The qualified, quoted name of a table: no statement relies on `search_path`. */
   table(name: string): string
-  /** Replaces the placeholder `{schema}` by the quoted name. */
+  /** Replaces the placeholder `{schema}` with the quoted name. */
   fill(sql: string): string
 }
 
-/** Shorter than Postgres's limit of 63, so that the channel's name fits, too. */
+/** Shorter than Postgres's limit of 63, so that the channel's name fits as well. */
 const SCHEMA_NAME = /^[A-Za-z_][A-Za-z0-9_]{0,49}$/
 
 /** The Postgres schema with that name. @throws StoreError `invalid_store_options`. */
@@ -29,7 +29,7 @@ export function schemaOf(name: string): Schema {
   return {
     name,
     channel: `pawl_${name}`,
-    // Not the channel of another schema: no name contains a dot.
+    // Cannot be the channel of another schema, because no name contains a dot.
     stops: `pawl_${name}.stops`,
     table: (table) => `${quoted}.${table}`,
     fill: (sql) => sql.replaceAll('{schema}', quoted),

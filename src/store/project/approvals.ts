@@ -17,7 +17,7 @@ export interface ApprovalRows {
 
 /** Applies one event to the rows; `open` are the newest turn's calls as they were before it. */
 export function projectApproval(rows: ApprovalRows, event: SessionEvent, open: ReadonlyMap<string, OpenCall>): void {
-  // A hook has changed the arguments that a person gave: what is requested is another approval.
+  // A hook has changed the arguments that a person entered, so the next request is for another approval.
   if (event.type === 'tool_issued' && open.get(event.callId)?.status === 'awaiting_approval') {
     decide(rows, decisionRow({ callId: event.callId, at: event.at }, SUPERSEDED))
   }
@@ -47,7 +47,7 @@ export function approvalPatch(event: EventOf<'approval_requested'> | Decided): J
   return { decision: verdictOf(event), decidedAt: isoOf(at), decidedBy: by, note, edited: input !== undefined }
 }
 
-/** How it changes if the run ends before a decision. */
+/** How that column changes if the run ends before a decision. */
 export function approvalLeftBehind(at: number): JsonObject {
   return { decision: LEFT_BEHIND.code, decidedAt: isoOf(at) }
 }

@@ -25,7 +25,7 @@ interface Outcome {
   blob?: string
 }
 
-/** Applies one event to the records; `open` are the newest turn's calls as they were before it, `isOpen`: which of them have no result yet. */
+/** Applies one event to the records; `open`: the newest turn's calls before it; `isOpen`: which of them have no result yet. */
 export function projectCall(
   records: Map<string, ToolCallRecord>,
   event: SessionEvent,
@@ -191,7 +191,7 @@ function resolve(record: ToolCallRecord, event: EventOf<'tool_resolved'>, isOpen
   if (event.happened) end(record, event, { status: 'completed', ...given(event) })
   // A skip: the `tool_failed` that follows ends the call.
   else if (event.decision === 'skip') return
-  // An open call that certainly did not happen is executed again; an earlier one stays as it is: not done.
+  // An open call that certainly did not happen is executed again. An earlier one ends as failed.
   else if (isOpen) reopen(record, event)
   else end(record, event, { status: 'failed', error: DID_NOT_HAPPEN })
 }

@@ -67,7 +67,7 @@ function runRow(event: EventOf<'error_entered'>): RowOf<typeof ERRORS> {
   }
 }
 
-/** It is tried again when the conversation has grown. */
+/** pawl retries the compaction when the conversation has grown. */
 function compactionRow(event: EventOf<'compaction_failed'>): RowOf<typeof ERRORS> {
   return mishapRow(event, { context: 'compaction', class: 'CompactionFailed', code: event.code, message: event.reason })
 }
@@ -90,12 +90,12 @@ export function checkpointErrorRow({ event, error }: CheckpointFailure): RowOf<t
 
 /** The row for a checkpoint that was written late. */
 export function lateCheckpointRow(event: EventOf<'checkpoint_made'>, late: LateFlush): RowOf<typeof ERRORS> {
-  const tries = late.attempts === 1 ? 'one try' : `${late.attempts} tries`
-  const message = `Checkpoint ${event.version} was written late: since ${late.since.toISOString()} ${tries} failed: ${late.message}`
+  const tries = late.attempts === 1 ? 'one attempt' : `${late.attempts} attempts`
+  const message = `Checkpoint ${event.version} was written late: ${tries} failed since ${late.since.toISOString()}: ${late.message}`
   return mishapRow(event, { context: 'checkpoint', class: 'LateCheckpoint', code: late.code, message })
 }
 
-/** A row of what is neither an attempt nor the end of a run. */
+/** A row for a failure that is neither an attempt's nor a run's. */
 function mishapRow(
   { seq, run, turn, at }: EventOf<'checkpoint_made' | 'compaction_failed'>,
   said: { context: 'checkpoint' | 'compaction'; class: string; code: string; message: string },

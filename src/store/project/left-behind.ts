@@ -1,4 +1,4 @@
-// The calls that an event leaves behind: their run has ended, or continued without them, before they had a result.
+// The calls that an event abandons: their run ended, or continued without them, before they had a result.
 import type { SessionEvent } from '../../session/events.ts'
 import { leavesTurns } from '../../session/recovery.ts'
 import type { OpenCall } from './session-columns.ts'
@@ -15,15 +15,15 @@ export const NEVER_SAID = {
   message: 'The run was stopped or rolled back before the outcome of this call was resolved.',
 } as const
 
-/** The error of a call that was waiting for a person when a recovery had it made again. */
+/** The error of a call that was waiting for a person when a recovery repeated it. */
 export const MADE_AGAIN = {
   code: 'outcome_unknown',
-  message: 'A person had this call made again before its outcome was resolved.',
+  message: 'A person chose to repeat this call before its outcome was resolved.',
 } as const
 
 const OPEN: readonly OpenCall['status'][] = ['issued', 'awaiting_approval', 'awaiting_answer', 'awaiting_resolution']
 
-/** The newest turn's calls, as they were before the event, that the event leaves behind. */
+/** Those of the newest turn's calls that the event abandons, as they were before it. */
 export function callsLeftBehind(event: SessionEvent, calls: ReadonlyMap<string, OpenCall>): [callId: string, call: OpenCall][] {
   if (event.type === 'recovery_started' && event.strategy === 'selective') {
     const again = new Set((event.redo ?? []).flatMap(({ callId, as }) => (as === callId ? [] : [callId])))
@@ -41,7 +41,7 @@ function endsTurn(event: SessionEvent): boolean {
     case 'recovery_started':
       return leavesTurns(event)
     case 'run_started':
-      // A message has taken the session out of an error.
+      // A message took the session out of an error.
       return true
     default:
       return false

@@ -26,7 +26,7 @@ export interface OpenTurn {
 /** The rows of messages that events make. */
 export interface MessageRows {
   messages: MessageRow[]
-  /** Taken by a turn of the segment, but received before the segment. */
+  /** Messages that a turn of the segment took, but that were received before the segment. */
   taken: RowOf<typeof TAKEN>[]
 }
 
@@ -49,7 +49,7 @@ export function projectMessages(projection: MessageProjection, rows: MessageRows
 
 /** Adds an event to the transcript; returns the rows of the messages that it made. */
 export function growTranscript(projection: MessageProjection, event: SessionEvent): MessageRow[] {
-  // User messages are rows before a run takes them, so the transcript does not get them.
+  // User messages are rows before a run takes them, so the transcript does not include them.
   if (event.type === 'message_received') return []
   const { transcript, blobs } = projection
   const openTurn = turnOpenedBy(event) ?? projection.openTurn
@@ -74,7 +74,7 @@ export function growTranscript(projection: MessageProjection, event: SessionEven
   )
 }
 
-/** The turn whose calls are open after the event because of it. */
+/** The turn whose calls the event opens. */
 function turnOpenedBy(event: SessionEvent): OpenTurn | undefined {
   if (event.type === 'model_completed') return event
   if (event.type !== 'recovery_started' || event.strategy !== 'selective') return undefined
@@ -82,7 +82,7 @@ function turnOpenedBy(event: SessionEvent): OpenTurn | undefined {
   return { run, turn, seq }
 }
 
-/** The reference to a call's result, also for one that repeats another's. */
+/** Notes the reference to a call's result, even if the call replays another's. */
 function noteBlob(blobs: Map<string, BlobRef>, event: SessionEvent): void {
   if (event.type !== 'tool_completed' && event.type !== 'tool_resolved') return
   const blob = event.blob ?? (event.type === 'tool_completed' && event.replayOf !== undefined ? blobs.get(event.replayOf) : undefined)
@@ -117,7 +117,7 @@ function callsIn(
   return { ...(callIds.length > 0 && { callIds }), ...(blobs.length > 0 && { blobs }) }
 }
 
-/** An entry of the column `blobs`; `block`: which of the content's blocks it is, null for all of it. */
+/** An entry of the column `blobs`; `block`: index of the content block, null for the whole content. */
 interface StoredBlob {
   block: number | null
   sha256: string

@@ -25,7 +25,7 @@ export interface Rows extends MessageRows, ApprovalRows, RecoveryRows {
   errors: RowOf<typeof ERRORS>[]
   usage: RowOf<typeof TOKEN_USAGE>[]
   customEvents: RowOf<typeof CUSTOM_EVENTS>[]
-  /** The segment's last event archives rows: to be applied after the rows above. */
+  /** Set if the segment's last event archives rows; applied after the rows above. */
   move: Move | null
 }
 
@@ -37,7 +37,7 @@ export interface Move {
 
 type MovingEvent = EventOf<'recovery_started' | 'rolled_back' | 'session_started' | 'forked'>
 
-/** A projection of no events but those that `session` was folded from. */
+/** A projection of only the events that `session` was folded from. */
 export function newProjection(session: SessionColumns): Projection {
   return { session, ...newMessageProjection() }
 }
@@ -49,20 +49,20 @@ export function recall(projection: Projection, events: Iterable<SessionEvent>): 
       growTranscript(projection, event)
       trackCalls(projection.session, event)
     } catch {
-      // It has no rows either, which is noted beside it.
+      // This event has no rows either; `events.adjusted` says why.
     }
   }
 }
 
-/** No rows, because these events have none: the session stays as it was before them. */
+/** Returns no rows, because these events have none: the session stays as it was before them. */
 export function passOver({ session }: Projection, events: Iterable<SessionEvent>): Rows {
   for (const { at } of events) session.updatedAt = at
   return noRows()
 }
 
 /**
- * Splits events into segments that one statement can apply: at most `maxBytes` of JSON (or one event), and ending where rows are
- * archived, because one statement cannot change a row twice.
+ * Splits events into segments that one statement can apply: at most `maxBytes` of JSON (or one event), and ending at each event that
+ * archives rows, because one statement cannot change a row twice.
  */
 export function segmentsOf<E extends { event: SessionEvent; json: string }>(entries: readonly E[], maxBytes: number): E[][] {
   const segments: E[][] = []
@@ -110,7 +110,7 @@ function noRows(): Rows {
   }
 }
 
-/** The rows for sums over sessions. */
+/** Adds the rows that count in sums over sessions. */
 function projectCounted(projection: Projection, rows: Rows, event: SessionEvent): void {
   projectCall(rows.toolCalls, event, projection.session.calls, callIsOpen(projection))
   projectApproval(rows, event, projection.session.calls)

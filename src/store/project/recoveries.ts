@@ -1,4 +1,4 @@
-// The projection of `recoveries`: what took a session out of an error or back to an earlier point, who did it, and what came of it.
+// The projection of `recoveries`: what took a session out of an error or back to an earlier point, who did it, and what it led to.
 import type { EventOf, SessionEvent } from '../../session/events.ts'
 import type { Json } from '../../session/json.ts'
 import type { RECOVERIES, RowOf } from '../write/tables.ts'
@@ -10,14 +10,14 @@ type Row = RowOf<typeof RECOVERIES>
 /** The rows of recoveries that events make. */
 export interface RecoveryRows {
   recoveries: Row[]
-  /** The first event that ended what stored recoveries had started. */
+  /** The first outcome among the events, for stored recoveries before event `before`. */
   outcome: (Outcome & { before: number }) | null
 }
 
-/** What came of a recovery. */
+/** The outcome of a recovery. */
 type Outcome = Pick<Row, 'outcome' | 'outcome_code' | 'ended_at'>
 
-/** Kinds of rows with an outcome: that of the run that they led to. */
+/** Kinds of rows that have an outcome: the outcome of the run that they led to. */
 export const WITH_OUTCOME: readonly string[] = ['recovery_started', 'run_started']
 
 /** Applies one event to the rows. `error`: the one that the session was in before it. */
@@ -35,7 +35,7 @@ function end(rows: RecoveryRows, before: number, outcome: Outcome): void {
   rows.outcome ??= { ...outcome, before }
 }
 
-/** How the run ended that a recovery led to; undefined where the event ends none. */
+/** How the run that a recovery led to ended; undefined if the event ends no run. */
 function outcomeOf(event: SessionEvent): Outcome | undefined {
   const as = (outcome: string, code: string | null = null): Outcome => {
     return { outcome, outcome_code: sanitiser().text(code), ended_at: new Date(event.at).toISOString() }
@@ -46,7 +46,7 @@ function outcomeOf(event: SessionEvent): Outcome | undefined {
     case 'run_interrupted':
       return as('interrupted')
     case 'error_entered':
-      // The run still goes on, once the cause is gone.
+      // The run continues once the cause is resolved.
       return event.strategy === 'automatic' ? undefined : as('failed', event.code)
     case 'rolled_back':
       return event.keepsRun ? undefined : as('rolled_back')
@@ -61,7 +61,7 @@ function rowOf(event: SessionEvent, error: { code: string } | null): Row | undef
     case 'recovery_started':
       return startedRow(event, error)
     case 'recovery_ended':
-      // Of an error that pawl leaves once its cause is gone; any other recovery ends as it starts.
+      // Only for an error that pawl leaves once its cause is resolved; any other recovery ends as soon as it starts.
       return event.strategy === 'automatic' ? row(event, { strategy: event.strategy }) : undefined
     case 'recovery_refused': {
       const { strategy, by, reason: note, code, message } = event

@@ -28,7 +28,7 @@ export interface SessionColumns {
   usage: Usage
   /** Null while no call's price is known. */
   usd: number | null
-  /** What counts towards its budget; what a fork inherits, too. */
+  /** What counts towards its budget, including what a fork inherits. */
   spent: { tokens: number; usd: number }
   /** The model of the newest completed model call. */
   model: string | null
@@ -46,7 +46,7 @@ export interface OpenCall {
   status: CallState['status']
   tool: string
   effect: Effect
-  /** A client answers it. */
+  /** A client answers the call. */
   isClient: boolean
   /** The model's own arguments. */
   asked: Json
@@ -81,12 +81,12 @@ const nothingSaid = (): Pick<SessionColumns, 'status' | 'currentRun' | 'error' |
 
 const nothingSpent = (): Pick<SessionColumns, 'turns' | 'usage' | 'usd'> => ({ turns: 0, usage: NO_USAGE, usd: null })
 
-/** An inherited past does not count in sums and is idle. */
+/** Resets what does not apply to an inherited past: it does not count in sums, and is idle. */
 export function asInherited(session: SessionColumns): void {
   Object.assign(session, nothingSaid(), nothingSpent())
 }
 
-/** A pause as the row has it. */
+/** The columns of a pause. */
 export function pausedColumns(paused: SessionRow['paused']): { paused: string | null; paused_raw: string | null } {
   const safe = sanitiser()
   return paused ? { paused: safe.json({ ...paused }), paused_raw: safe.raw({ ...paused }) } : { paused: null, paused_raw: null }
@@ -286,7 +286,7 @@ function requestCalls(calls: SessionColumns['calls'], event: EventOf<'model_comp
   }
 }
 
-/** Calls that are made again take the places of what they were. */
+/** Repeated calls take the places of the original ones. */
 function redoCalls(calls: SessionColumns['calls'], { redo = [], skip = [] }: EventOf<'recovery_started'>): void {
   const again = new Map(redo.map(({ callId, as }) => [callId, as]))
   const before = [...calls]

@@ -16,11 +16,11 @@ export interface Adjustment {
 /** Checks a value, and notes adjustments. */
 export type Check = (value: unknown, member: string, adjusted: Adjustment[]) => unknown
 
-/** The checks of a record's members; other members are left alone. */
+/** The checks of a record's members; other members are left unchanged. */
 export type Members = Readonly<Record<string, Check>>
 
 const MAX_PREVIEW = 200
-/** Limit of notes, because lists may be of any length. */
+/** Limits the notes, because lists may be of any length. */
 const MAX_ADJUSTMENTS = 20
 
 const MAX_INTEGER = 2_147_483_647
@@ -29,7 +29,7 @@ const MAX_TOKENS = 1e12
 /** Postgres parses only four-digit years in ISO text. */
 const MAX_TIME = Date.UTC(9999, 11, 31)
 
-/** For columns of type `integer`: numbers of runs, turns, attempts. */
+/** For columns of type `integer`: numbers of runs, turns and attempts. */
 export const count: Check = whole(MAX_INTEGER)
 /** For columns of type `bigint`: numbers of events, and bytes. */
 export const large: Check = whole(Number.MAX_SAFE_INTEGER)
@@ -40,11 +40,11 @@ export const duration: Check = within(Number.MAX_SAFE_INTEGER, (value) => value)
 /** Milliseconds since 1970. */
 export const time: Check = within(MAX_TIME, (value) => value)
 
-/** Text; what is something else becomes its JSON. */
+/** Text; any other value becomes its JSON text. */
 export const text: Check = (value, member, adjusted) =>
   typeof value === 'string' ? value : note(adjusted, member, value, value == null ? '' : jsonText(value as Json))
 
-/** Anything but `true` is false. */
+/** A boolean; any other value becomes false. */
 export const flag: Check = (value, member, adjusted) => (typeof value === 'boolean' ? value : note(adjusted, member, value, false))
 
 /** Any JSON. */
@@ -53,7 +53,7 @@ export const json: Check = (value, member, adjusted) => (value === undefined ? n
 /** Members that need no check. */
 export const anything: Check = (value) => value
 
-/** Text, or blocks: records that say what they are. */
+/** Text, or a list of blocks. */
 export const content: Check = (value, member, adjusted) =>
   Array.isArray(value) ? blocks(value, member, adjusted) : text(value, member, adjusted)
 
@@ -86,7 +86,7 @@ export function record(members: Members): Check {
 /** The blocks of a message. */
 export const blocks: Check = list(record({}))
 
-/** The record with its members as they have to be: the same object if they are. */
+/** The record with valid members: the same object if they are valid already. */
 export function soundMembers(
   held: Record<string, unknown>,
   members: Members,
@@ -104,7 +104,7 @@ export function soundMembers(
   return sound
 }
 
-/** The whole number from 0 to `max` that is nearest; 0 for what is not a number. */
+/** The nearest whole number from 0 to `max`; 0 for anything but a number. */
 function whole(max: number): Check {
   return within(max, Math.round)
 }

@@ -1,4 +1,4 @@
-// What is open and what waits, counted over all sessions: for metrics.
+// Counts of open sessions and of waiting work over all sessions, for metrics.
 import { textIn } from '../postgres/columns.ts'
 import type { Queryable, TextRow } from '../postgres/database.ts'
 import type { Schema } from '../postgres/schema.ts'
@@ -11,7 +11,7 @@ export interface Counted {
   count: number
 }
 
-/** What is open and what waits. */
+/** Counts of open sessions and of waiting work. */
 export interface Census {
   /** Sessions that are not closed, by status. */
   sessions: Counted[]
@@ -25,7 +25,7 @@ export interface Census {
   unexported?: number
 }
 
-/** A collector that is away for days must not make the count of what waits for it expensive. */
+/** Limits the count, so that it stays cheap even if a collector is away for days. */
 const MOST_COUNTED = 10_000
 
 /** See `Store.census`. */

@@ -1,4 +1,4 @@
-// What sessions are saying now, for watchers: all that look within a moment are answered by one statement.
+// What sessions are saying now, for watchers: one statement answers all watchers that look within a moment.
 import type { DeltaCursor, DeltaPart, ModelDelta } from '../../session/deltas.ts'
 import { CALL_ENDS } from '../../session/deltas.ts'
 import type { SessionStatus } from '../../session/events.ts'
@@ -7,19 +7,19 @@ import type { Queryable, TextRow } from '../postgres/database.ts'
 import { safeKey } from '../postgres/sanitise.ts'
 import type { Schema } from '../postgres/schema.ts'
 
-/** What a session says now. All of it is of one moment. */
+/** What a session is saying now, all at the same moment. */
 export interface LiveSession {
   /** How far its events are stored. */
   head: number
   /** Null: the store does not know the session. */
   status: SessionStatus | null
-  /** Parts of streams behind the cursor, in order. */
+  /** Parts of streams after the cursor, in order. */
   parts: DeltaPart[]
-  /** There may be more of them. */
+  /** There may be more parts. */
   more: boolean
 }
 
-/** Parts of one answer: more come with the next look. */
+/** Maximum parts per look: the next look returns more. */
 const MOST_PARTS = 500
 
 interface Look {
@@ -29,7 +29,7 @@ interface Look {
   reject(error: unknown): void
 }
 
-/** See `Store.live`. While one statement runs, the looks that come wait for the next. */
+/** See `Store.live`. Looks that arrive while a statement runs wait for the next one. */
 export function liveReader(database: Queryable, schema: Schema): (sessionId: string, cursor: DeltaCursor) => Promise<LiveSession> {
   let waiting: Look[] = []
   let isReading = false

@@ -1,4 +1,4 @@
-// A session at an earlier event: its state then, and when its newest run had begun.
+// A session at an earlier event: its state then, and the event that began its newest run.
 import type { SessionState } from '../../session/state.ts'
 import { numberIn, textIn } from '../postgres/columns.ts'
 import type { Queryable } from '../postgres/database.ts'

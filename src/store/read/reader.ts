@@ -1,4 +1,4 @@
-// The read side: rows for the store's callers, exact even if Postgres could not hold a value.
+// The read side: rows for the store's callers, exact even for values that Postgres could not hold.
 import type { Message, Usage } from '../../session/content.ts'
 import type { LogEntry, SessionEvent, SessionStatus, ToolCallStatus } from '../../session/events.ts'
 import type { JsonObject } from '../../session/json.ts'
@@ -22,7 +22,7 @@ export async function readHead(database: Queryable, schema: Schema, sessionId: s
   return row ? { epoch: textIn(row, 'epoch'), seq: Number(row.flushed_seq), digest: textIn(row, 'digest') } : null
 }
 
-/** See `Store.session`. */
+/** A session's row; null for an unknown session. */
 export async function readSession(database: Queryable, schema: Schema, sessionId: string): Promise<SessionRow | null> {
   const [row] = await database.query(`select ${SESSION_COLUMNS} from ${schema.table('sessions')} where session_id = $1`, [
     safeKey(sessionId),

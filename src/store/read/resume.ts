@@ -1,4 +1,4 @@
-// What a session resumes from after its workflow had closed: its state at the stored head, as far as the store still has it.
+// What a session resumes from after its workflow closed: its state at the stored head, as far as the store still has it.
 import { shortHash } from '../../session/digest.ts'
 import { ACCEPTED_KEPT } from '../../session/fold.ts'
 import type { SessionState } from '../../session/state.ts'
@@ -53,7 +53,7 @@ function stateAt(database: Queryable, schema: Schema, sessionId: string, { key, 
   return findState(database, schema, { sessionId, key, head: { seq, digest }, forkedSeq: Number(row.forked_seq) })
 }
 
-/** SQLSTATE of a write to a read-only database, in which nothing is pruned either. */
+/** SQLSTATE of a write to a read-only database, which is not pruned either. */
 const READ_ONLY = '25006'
 
 /** See `Store.lastExecution`. */
@@ -83,7 +83,7 @@ async function acceptedOf(database: Queryable, schema: Schema, key: string, stat
   const { origin, forkedFrom, seq } = state
   const select = (table: string) =>
     `select seq, message_id, raw from ${schema.table(table)} where session_id = $1 and kind = 'user' and seq > $2 and seq <= $3`
-  // What a rollback has removed can be sent again.
+  // A message that a rollback removed can be sent again.
   const archived = `${select('archived_messages')} and why <> 'rolled_back'`
   const rows = await database.query(
     `select message_id, raw from (${select('messages')} union all ${archived}) received order by seq desc limit $4`,

@@ -1,4 +1,4 @@
-// Reads what a slice was at a checkpoint.
+// Reads a slice's value at a checkpoint.
 import type { Json } from '../../session/json.ts'
 import { exactOr, jsonIn } from '../postgres/columns.ts'
 import type { Queryable } from '../postgres/database.ts'

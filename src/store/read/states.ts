@@ -14,7 +14,7 @@ export interface FoundState {
   warnings: string[]
 }
 
-/** Whose state, up to where. `forkedSeq`: events and states up to there are another session's. */
+/** Which session's state, and up to which event. `forkedSeq`: events and states up to there are another session's. */
 export interface StateOf {
   sessionId: string
   key: string
@@ -32,7 +32,7 @@ export async function findState(tx: Queryable, schema: Schema, of: StateOf): Pro
     try {
       const base = readState(text, stateVersion)
       if (base.seq !== upToSeq) throw new UnreadableState(`it is the state after event ${base.seq}, not ${upToSeq}`)
-      if (upToSeq > of.forkedSeq && base.sessionId !== of.sessionId) throw new UnreadableState(`it is of session ${base.sessionId}`)
+      if (upToSeq > of.forkedSeq && base.sessionId !== of.sessionId) throw new UnreadableState(`it belongs to session ${base.sessionId}`)
       const state = await foldAbove(tx, schema, of, base)
       if (state) return { state, warnings }
       warnings.push(`events above checkpoint ${version} are missing`)

@@ -33,7 +33,7 @@ export interface WriteNeeds {
   /** Names of the migrations that this release has; undefined: do not check. */
   known(): Promise<readonly string[] | undefined>
   logger: Logger | undefined
-  /** Told of the events that this store has written, each once over all processes; inherited ones are left out. */
+  /** Called with the events that this store has written, each once over all processes; without inherited ones. */
   onStored?: ((stored: StoredEvents) => void) | undefined
 }
 
@@ -47,8 +47,8 @@ export interface Flush {
 }
 
 /**
- * The mode of a transaction. `guarded`: checkpoints are written separately, because the flush has failed with them. `problem`: the flush's
- * only event is stored without rows, because it has failed with them.
+ * The mode of a transaction. `guarded`: checkpoints are written separately, because the flush failed with them. `problem`: the flush's
+ * only event is stored without rows, because it failed with them.
  */
 export interface Manner {
   guarded: boolean
@@ -67,7 +67,7 @@ export interface Applied extends Flushed {
   failures: readonly CheckpointFailure[]
   /** The written events. */
   entries: readonly ParsedEntry[]
-  /** Of the session; absent if nothing was written. */
+  /** The session's agent; absent if nothing was written. */
   agent?: string
 }
 
@@ -115,7 +115,7 @@ async function lockOrCreate(
   if (stored || !first) return stored
   const { event } = parsed(first)
   const isAfresh = event.type === 'session_started' && event.after !== undefined
-  // A session that has started over has no earlier events.
+  // A session that started over has no earlier events.
   const before = isAfresh ? { seq: first.seq - 1, digest: first.prev } : { seq: 0, digest: '' }
   if (first.seq !== before.seq + 1) throw gap(0, first.seq)
   if (event.type !== 'session_started') {
@@ -160,7 +160,7 @@ async function setAside(tx: Queryable, schema: Schema, key: string, epoch: strin
   await tx.query(textOfStatement(statement, 'select 1'), [...statement.values])
 }
 
-/** Applies the entries above the head; answers with the new one. */
+/** Applies the entries above the head; returns the new head. */
 async function append(
   tx: Queryable,
   schema: Schema,
@@ -178,7 +178,7 @@ async function append(
   if (!continues(head, fresh)) {
     throw new StoreError(
       'digest_mismatch',
-      `The flushed events do not continue the stored event ${head.seq}: they come from a task that was rejected. Refill the event log.`,
+      `The flushed events do not continue stored event ${head.seq}: they come from a task that was rejected. Refill the event log.`,
     )
   }
   const entries = fresh.map((entry) => parsed(entry, problem))
@@ -226,7 +226,7 @@ async function append(
   return { head: last, strays: [], folding, failures: all, entries, agent: session.agent }
 }
 
-/** The stored answer whose turn these events reopen, if they do: it is the newest one. */
+/** `seq` of the stored answer whose turn these events reopen, if any: it is the newest answer. */
 function reopenedSeq(head: StoredHead, entries: readonly ParsedEntry[]): number | undefined {
   const { event } = entries.find((entry) => entry.event.type === 'recovery_started' && entry.event.strategy === 'selective') ?? {}
   const toSeq = event?.type === 'recovery_started' ? event.toSeq : undefined

@@ -16,16 +16,16 @@ import { type CheckpointRow, insertCheckpoints } from './segment.ts'
 import { findState, type StateOf } from '../read/states.ts'
 import { jsonText, sanitiser } from '../postgres/sanitise.ts'
 
-/** Maximum size of a stored state: continue-as-new would not carry a larger one either. */
+/** Maximum size of a stored state. Continue-as-new could not carry a larger one either. */
 const MAX_STATE_BYTES = 256_000
 const STATES_KEPT = 200
 
 type Made = EventOf<'checkpoint_made'>
 
-/** The states at the head that a process keeps of the sessions that it flushes, identified by the digest. */
+/** The head states that a process keeps for the sessions that it flushes, identified by the digest. */
 export type KeptStates = LRUCache<string, { digest: string; state: SessionState }>
 
-/** Starts empty. */
+/** An empty cache of states. */
 export function keptStates(): KeptStates {
   return new LRUCache({ max: STATES_KEPT })
 }
@@ -55,7 +55,7 @@ export async function beginFolding(
   { of, entries, guarded }: { of: StateOf; entries: readonly ParsedEntry[]; guarded: boolean },
 ): Promise<Folding> {
   const had = kept.get(of.key)
-  // Removed from the cache: it is changed in place, and a failed flush leaves it wrong.
+  // Removed from the cache, because it is changed in place, and a failed flush would leave it wrong.
   kept.delete(of.key)
   if (had?.digest === of.head.digest) return foldingOf(kept, of.key, had.state, [])
   if (of.head.seq === 0) return foldingOf(kept, of.key, undefined, [])

@@ -1,11 +1,12 @@
-// Consumers of the feed of which one process at a time is active: who holds the lease, and how far it has come. Times are the database's.
+// Consumers of the feed, each active in one process at a time: which process holds the lease, and how far it has come. Times are those of
+// the database's clock.
 import { textIn } from '../postgres/columns.ts'
 import type { Queryable } from '../postgres/database.ts'
 import { safeKey } from '../postgres/sanitise.ts'
 import type { Schema } from '../postgres/schema.ts'
 import type { Key } from '../rows.ts'
 
-/** Who consumes the feed as what. */
+/** A consumer of the feed, in one process. */
 export interface Consumer {
   /** The name of the consumer: one process at a time is active under it. */
   name: string
@@ -19,7 +20,7 @@ export interface Passed {
   to: Key
 }
 
-/** See `Store.holdFeed`. A consumer that is new begins with the events that are stored from then on. */
+/** See `Store.holdFeed`. A new consumer begins with the events that are stored from then on. */
 export async function holdFeed(database: Queryable, schema: Schema, { name, holder }: Consumer, forMs: number): Promise<Key | null> {
   const [row] = await database.query(
     `insert into ${schema.table('consumers')} as consumer (name, holder, held_until, place)

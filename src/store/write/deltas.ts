@@ -11,20 +11,20 @@ export interface SessionStream extends DeltaStream {
   sessionId: string
 }
 
-/** A part of one. */
+/** A part of a stream. */
 export type SessionDeltaPart = SessionStream & DeltaPart
 
-/** What became of streams. */
+/** The outcome of tidying streams. */
 export interface TidiedDeltas {
-  /** By index among those that have ended: the events say so, and their parts are deleted. */
+  /** Indexes of `ended` streams whose end the events record: their parts are deleted. */
   deleted: Set<number>
-  /** By index among those that go on: their beginning is gone, because Postgres crashed. */
+  /** Indexes of `going` streams whose beginning was lost, because Postgres crashed. */
   emptied: Set<number>
 }
 
 /**
- * See `Store.saveDeltas`. The notification is part of the statement: nothing of an unlogged table waits for the disk, so the commit holds the
- * lock of notifications for no longer than one of their own would.
+ * See `Store.saveDeltas`. The notification is part of the statement: a write to an unlogged table does not wait for the disk, so the
+ * commit holds the notification lock for no longer than a separate notification would.
  */
 export async function saveDeltas(database: Queryable, schema: Schema, parts: readonly SessionDeltaPart[]): Promise<void> {
   await database.query(
@@ -86,7 +86,7 @@ export async function sweepDeltas(database: Queryable, schema: Schema): Promise<
   return rows.length
 }
 
-/** Whether the call of a stream has ended, or its session has no events, as one that is erased or pruned. */
+/** SQL for whether a stream's call has ended, or its session is erased or unknown. */
 function isEnded(schema: Schema, stream: string): string {
   const events = schema.table('events')
   const ends = CALL_ENDS.map((type) => `'${type}'`).join(', ')

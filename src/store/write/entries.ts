@@ -4,7 +4,7 @@ import { StoreError } from '../errors.ts'
 import { soundEvent } from '../project/sound-events.ts'
 import type { Adjustment } from '../project/sound-values.ts'
 
-/** An entry with the event in it. */
+/** An entry with its parsed event. */
 export interface ParsedEntry extends LogEntry {
   /** The checked event for rows. */
   event: SessionEvent
@@ -19,10 +19,10 @@ export function parsed(entry: LogEntry, problem?: string): ParsedEntry {
   try {
     exact = JSON.parse(entry.json) as SessionEvent
   } catch {
-    // Said below.
+    // The check below reports it.
   }
   if (exact === null || typeof exact !== 'object' || exact.seq !== entry.seq || typeof exact.type !== 'string') {
-    throw new StoreError('invalid_events', `The text of entry ${entry.seq} is not the event ${entry.seq}: flush the event's own JSON.`)
+    throw new StoreError('invalid_events', `The text of entry ${entry.seq} is not event ${entry.seq}: flush the event's own JSON.`)
   }
   const { event, adjusted } = soundEvent(exact)
   if (problem !== undefined) adjusted.push({ member: '', was: '', stored: '', problem })

@@ -1,4 +1,4 @@
-// The rate gates of providers, as workers tell each other of them. Times are of the database's clock: those of workers differ.
+// The rate gates of providers, which workers share. Times are those of the database's clock, because workers' clocks differ.
 import { numberIn, textIn } from '../postgres/columns.ts'
 import type { Queryable } from '../postgres/database.ts'
 import { safeKey } from '../postgres/sanitise.ts'

@@ -23,7 +23,7 @@ export async function applyMove(tx: Queryable, schema: Schema, key: string, { ev
   }
 }
 
-/** Marks the checkpoints that the session has gone back behind. */
+/** Marks the checkpoints after the point that the session went back to. */
 export async function leaveCheckpoints(tx: Queryable, schema: Schema, key: string, { event, run }: Move): Promise<void> {
   if (event.type === 'forked' || (event.type === 'recovery_started' && event.strategy === 'selective')) return
   const toSeq = event.type === 'session_started' ? 0 : event.toSeq
@@ -38,7 +38,7 @@ export async function leaveCheckpoints(tx: Queryable, schema: Schema, key: strin
 
 const WHY_LEFT = { restart_run: 'restarted', abandon: 'abandoned', restart_from_last_effect: 'recovered' } as const
 
-/** Removes turns of a failed run from the transcript: what users said stays; in a restarted run it waits again. */
+/** Removes turns of a failed run from the transcript. Users' messages stay; in a restarted run, they wait again. */
 async function leaveTurns(tx: Queryable, schema: Schema, key: string, run: number, event: EventOf<'recovery_started'>): Promise<void> {
   const { seq, strategy, toSeq = 0 } = event
   const why = WHY_LEFT[strategy as keyof typeof WHY_LEFT] ?? strategy
@@ -46,7 +46,7 @@ async function leaveTurns(tx: Queryable, schema: Schema, key: string, run: numbe
   if (strategy === 'restart_run') await waitAgain(tx, schema, key, 'run = $2', run)
 }
 
-/** The turn whose calls are chosen anew gets another message with results. */
+/** Archives the turn's results, because the turn whose calls are chosen anew gets another message with results. */
 async function takeResultsOut(tx: Queryable, schema: Schema, key: string, event: EventOf<'recovery_started'>): Promise<void> {
   const { seq, toSeq = 0 } = event
   await archive(tx, schema, { key, seq, why: 'recovered', which: `kind = 'tool_results' and position = $4 and seq < $2`, values: [toSeq] })
@@ -61,7 +61,7 @@ async function rollBack(tx: Queryable, schema: Schema, key: string, event: Event
   if (saidAgain.length > 0) await waitAgain(tx, schema, key, 'seq = any($2::bigint[])', saidAgain)
 }
 
-/** Users' messages that a run is to take again. */
+/** Puts users' messages back, for a run to take again. */
 async function waitAgain(tx: Queryable, schema: Schema, key: string, which: string, value: unknown): Promise<void> {
   await tx.query(
     `update ${schema.table('messages')} set run = null, turn = null, position = null, ordinal = 0

@@ -7,7 +7,7 @@ import type { ParsedEntry } from './entries.ts'
 import { soundEvent } from '../project/sound-events.ts'
 import { safeKey } from '../postgres/sanitise.ts'
 
-/** Completed results that are replayed, and the open turn. */
+/** The events of completed results that are replayed, and of the open turn. */
 export async function recalledEvents(
   tx: Queryable,
   schema: Schema,
@@ -45,7 +45,7 @@ async function outcomesOf(tx: Queryable, schema: Schema, key: string, callIds: r
   return [...found, ...inherited.filter(isAsked)]
 }
 
-/** The parts of a call's id: the position of its request. */
+/** The run in a call's id; 0 if there is none. */
 function runOf(callId: string): number {
   const run = Number(callId.split('_')[1])
   return Number.isSafeInteger(run) && run < 2 ** 31 ? run : 0

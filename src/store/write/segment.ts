@@ -37,13 +37,13 @@ export interface Segment {
   checkpoints: readonly CheckpointRow[]
   projection: Projection
   head: StoredHead
-  /** The execution that the events were read from, where known. */
+  /** The execution that the events were read from, if known. */
   executionId: string | undefined
   /** The first event for the row of `commits`; undefined: no row, because the events are another session's. */
   commitsFrom: number | undefined
 }
 
-/** One statement for all tables; the session's row comes with it. */
+/** Writes all tables with one statement, including the session's row. */
 export async function writeSegment(tx: Queryable, schema: Schema, segment: Segment): Promise<void> {
   const { key, agent, entries, rows, checkpoints, head } = segment
   const statement = newStatement()
@@ -82,7 +82,7 @@ export function insertCheckpoints(
   insertRows(statement, schema, { table: 'checkpoints', columns: CHECKPOINTS, rows, fixed, onConflict: 'on conflict do nothing' })
 }
 
-/** Rows without a status in the events keep theirs: two inserts, because they are merged differently. */
+/** A call keeps its stored status if the events set none. Two inserts, because the two kinds are merged differently. */
 function mergeCalls(statement: Statement, schema: Schema, fixed: Record<string, string>, rows: readonly ToolCallRecord[]): void {
   const insert = { table: 'tool_calls', columns: TOOL_CALLS, fixed }
   const told = rows.filter((row) => row.status !== null)
@@ -154,7 +154,7 @@ function decide(statement: Statement, schema: Schema, key: string, decisions: Ro
     where stored.session_id = ${statement.value(key)} and stored.call_id = given.call_id and stored.status = 'requested'`
 }
 
-/** What came of the recoveries of earlier segments. */
+/** Sets the outcome of recoveries from earlier segments. */
 function endRecoveries(statement: Statement, schema: Schema, key: string, ended: NonNullable<Rows['outcome']>): string {
   const { before, outcome, outcome_code, ended_at } = ended
   return `update ${schema.table('recoveries')}

@@ -1,4 +1,4 @@
-// Stores what slices are at checkpoints: values that reducers of the user's have folded, so a rebuild cannot make them.
+// Stores slice values at checkpoints. The user's reducers folded them, so a rebuild cannot make them.
 import type { SliceSnapshot } from '../../session/slices.ts'
 import { safeKey, sanitiser } from '../postgres/sanitise.ts'
 import { newStatement, recordset } from '../postgres/insert-rows.ts'
@@ -16,7 +16,7 @@ export async function saveSnapshots(
   const names = await known()
   return database.transaction(async (tx) => {
     const key = safeKey(sessionId)
-    // What is erased meanwhile must not be written afterwards.
+    // Content that is erased meanwhile must not be written afterwards.
     const session = await lockSession(tx, schema, key, names)
     if (!session) return 0
     const statement = newStatement()

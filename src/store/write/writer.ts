@@ -1,5 +1,5 @@
 // The write side: a flush stores a session's events and their rows. Events are stored whatever they contain: if a transaction fails because
-// of their content, it is split in halves until the refused event is alone.
+// of their content, it is split in half until the refused event is alone.
 import type { Logger } from '../../agent/tool.ts'
 import type { LogEntry, SessionEvent } from '../../session/events.ts'
 import { type Applied, applyFlush, type Flush, type Flushed, type Manner, type WriteNeeds } from './apply.ts'
@@ -31,8 +31,8 @@ export async function flush(
   if (strays.length > 0) {
     throw new StoreError(
       'foreign_epoch',
-      `Events ${strays[0]?.seq} to ${strays.at(-1)?.seq} of session ${sessionId} were written by execution chain ${epoch}, ` +
-        `the stored ones end at ${head.seq} of chain ${head.epoch}: they were set aside in stray_events. Check which of the two are right.`,
+      `Events ${strays[0]?.seq} to ${strays.at(-1)?.seq} of session ${sessionId} come from execution chain ${epoch}, ` +
+        `but the store holds chain ${head.epoch} up to ${head.seq}. They were set aside in stray_events: check which chain is right.`,
     )
   }
   return head

@@ -11,7 +11,10 @@ export interface Boundary {
   id: string
   /** What is in progress there. */
   what: 'model' | 'tool' | 'verify' | 'flush' | 'checkpoint'
-  /** `before`: the body has not been entered. `during`: it runs. `after`: its outcome is durable, and the workflow is about to continue. */
+  /**
+   * `before`: the body has not been entered. `during`: it has been entered, and its outcome is not recorded. `after`: its outcome is
+   * durable, and the workflow is about to continue.
+   */
   stage: 'before' | 'during' | 'after'
   /** A readable name: `run 1 turn 2: tool refund_order (t_1_2_0), during (response 1 from outside)`. */
   name: string

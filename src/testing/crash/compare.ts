@@ -15,7 +15,7 @@ export interface Outcome {
   unknown: string[]
   /** Problems even without kills: idempotency keys that differ each time they are computed. */
   unstable: string[]
-  /** Calls that were answered without being executed: their tools were not tested. */
+  /** Calls that were answered without being executed, so that their tools were not tested. */
   notes: string[]
   /** Failures of any run: a conversation that did not end, or an incomplete side store. */
   problems: string[]

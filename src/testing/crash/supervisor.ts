@@ -11,7 +11,7 @@ export interface KeptSupervisor {
   pid(): number | undefined
   /** Its processes: executors and their orchestrator. */
   workers(): number[]
-  /** How many executors serve; none while there is no orchestrator. */
+  /** How many executors serve; 0 while no orchestrator is running. */
   serving(): number
   /** Why the first one cannot serve, once this is known. */
   failure(): string | undefined

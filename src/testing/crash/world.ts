@@ -46,7 +46,7 @@ function comparable<T extends Json>(part: keyof CrashWorld, value: T): T {
 
 /** JSON would turn these into `{}`, which hides differences. */
 function noLoss(_: string, value: unknown): unknown {
-  if (value instanceof Map || value instanceof Set || value instanceof Promise) throw new TypeError(`it contains a ${value.constructor.name}`)
+  if (value instanceof Map || value instanceof Set || value instanceof Promise) throw new TypeError(`it has a ${value.constructor.name}`)
   return value
 }
 

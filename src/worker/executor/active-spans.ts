@@ -1,5 +1,5 @@
 // Makes the span of a job active while it runs, so that spans of user code have it as their parent. The span itself is exported elsewhere.
-// Loaded only where traces are on.
+// Loaded only when traces are on.
 import type { JobInput, JobKind, JobOrder } from '../../jobs/contract.ts'
 import { callIdOf } from '../../session/events.ts'
 import { type About, spanOf, type Stretch } from '../../telemetry/ids.ts'
@@ -9,7 +9,7 @@ import { type SpanSettings, tracePackages } from '../telemetry-settings.ts'
 /** Runs a job's work. */
 export type ActiveSpans = <T>(order: JobOrder, work: () => Promise<T>) => Promise<T>
 
-/** Loads OpenTelemetry's API, and nothing else of it. Undefined: the orchestrator exports no spans, because its packages are missing. */
+/** Loads only OpenTelemetry's API. Resolves to undefined if the orchestrator exports no spans because its packages are missing. */
 export async function activeSpans({ share, protocol, isImplied }: SpanSettings): Promise<ActiveSpans | undefined> {
   if (isImplied && !tracePackages(protocol).every(isInstalled)) return undefined
   const { context, trace } = await import('@opentelemetry/api')
@@ -31,7 +31,7 @@ function isInstalled(name: string): boolean {
   }
 }
 
-/** What knows its stretch. Jobs outside of a run's steps are under no span. */
+/** The stretch and the span that a job belongs to. Jobs outside a run's steps belong to no span. */
 function placeOf({ kind, input, attempt, ticket: { sessionId } }: JobOrder): { of: Stretch; about: About } | undefined {
   switch (kind) {
     case 'callModel': {

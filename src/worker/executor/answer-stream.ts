@@ -1,25 +1,25 @@
-// What models say while they say it: passed on in parts, those of all jobs together, the first piece at once. All of it is kept until the job
-// has ended, for an orchestrator that comes later.
+// Streams model output to the orchestrator while it arrives: the first piece at once, then in parts, with those of all jobs in one message.
+// An executor keeps a job's whole output until the job ends, in case a new orchestrator connects.
 import { addDelta, type ModelDelta, sizeOf } from '../../session/deltas.ts'
 import type { AnswerPart } from '../protocol.ts'
 
 /** The answer of one attempt of a model call. */
 export interface AnswerStream {
   add(piece: ModelDelta): void
-  /** The answer is complete, or broken off: later pieces are dropped. */
+  /** The answer is complete or was cut off: later pieces are dropped. */
   end(): void
-  /** Everything up to now; it counts as passed on. */
+  /** Returns everything so far and marks it as sent. */
   soFar(): AnswerPart
 }
 
-/** Between two messages: with the pause of the orchestrator's writer, it is what a piece waits for at most on its way to a watcher. */
+/** Pause between two messages. Together with the pause of the orchestrator's writer, it is the most that a piece waits to reach a watcher. */
 const BETWEEN_MS = 8
-/** A longer answer is not streamed to its end: it arrives when it is recorded. */
+/** A longer answer is not streamed to its end: watchers see it in full when it is recorded. */
 const MOST_CHARACTERS = 4_000_000
 
 /** The streams of an executor. */
 export function answerStreams(post: (parts: { job: string; part: AnswerPart }[]) => void): (job: string) => AnswerStream {
-  /** What is new, by job. */
+  /** Unsent pieces, by job. */
   const due = new Map<string, () => AnswerPart>()
   let timer: NodeJS.Timeout | undefined
 
@@ -60,7 +60,7 @@ export function answerStreams(post: (parts: { job: string; part: AnswerPart }[])
       },
       end() {
         hasEnded = true
-        // Its end is told next.
+        // The executor reports the job's end next.
         if (due.has(job)) post([{ job, part: take() }])
         due.delete(job)
       },

@@ -1,4 +1,5 @@
-// What an open session would meet if only these agents served it. For `pawl preflight`: no tool, model or instructions are called.
+// Finds what would change for an open session if only these agents served it. `pawl preflight` uses it: no tool, model or instructions are
+// called.
 import type { Agent } from '../../agent/agent.ts'
 import type { Tool } from '../../agent/tool.ts'
 import { contextProblem } from '../../jobs/context-check.ts'
@@ -36,7 +37,7 @@ function checkCall(tool: Tool | undefined, call: OpenCall): Found[] | Promise<Fo
   }
 }
 
-/** The call is executed, at once or when a person has approved it. */
+/** Checks a call that will be executed, at once or after a person approves it. */
 async function checkExecution(tool: Tool | undefined, { input, resolution }: OpenCall): Promise<Found[]> {
   if (!tool) return [TOOL_NOT_SERVED]
   if (!tool.execute) return [ANSWERED_BY_CLIENT]
@@ -48,7 +49,7 @@ async function checkExecution(tool: Tool | undefined, { input, resolution }: Ope
   ]
 }
 
-/** Nothing but `verify` is called for it. */
+/** Checks a call whose outcome is unknown: only `verify` is called for it. */
 async function checkUnknown(tool: Tool | undefined, { input, resolution }: OpenCall): Promise<Found[]> {
   if (!resolution.verify || input === undefined) return []
   if (!tool) return [staysUnknown('tool_not_served', 'No worker of this build has the tool')]

@@ -21,7 +21,7 @@ import { defined } from '../../session/defined.ts'
 const ALIVE_EVERY_MS = 1_000
 /**
  * How long a result is kept for another orchestrator, because its receiver may die before the server has it. Passing it on takes
- * milliseconds while the server answers. Another attempt cannot reproduce the result of an `external` body, so that is kept longer.
+ * milliseconds while the server answers. Another attempt cannot reproduce the result of an `external` body, so pawl keeps it longer.
  */
 const KEEP_ANSWER_MS = { repeatable: 5_000, external: 30_000 }
 
@@ -31,7 +31,7 @@ export interface ExecutorOptions {
   agents: readonly Agent[]
   services: AnyServices
   logger: Logger
-  /** Whether it is a process of its own, which can be killed for a body that ignores its timeout, and which outlives its orchestrator. */
+  /** Whether it runs in its own process, which outlives its orchestrator and can be killed if a body ignores its timeout. */
   ownProcess: boolean
   /** Makes the span of a job active while it runs. Absent: there are no spans. */
   spans?: ActiveSpans | undefined
@@ -55,7 +55,7 @@ interface Held {
   answer?: ModelAnswer
   said?: AnswerStream
   outcome?: Outcome
-  /** How long an outcome is still kept while an orchestrator is connected. Without one, it is kept. */
+  /** Milliseconds for which the outcome is still kept. They count down only while an orchestrator is connected. */
   keepMs: number
 }
 
@@ -124,7 +124,7 @@ export function startExecutor({ id, agents, services, logger, ownProcess, spans 
     }
   }
 
-  /** Its snapshots are a cache: what cannot be folded now is folded with the next job, or by the client that reads it. */
+  /** Snapshots are a cache: if folding fails now, the next job folds the slices, or the client that reads them does. */
   async function keepUp(target: ReadTarget): Promise<void> {
     try {
       await needs.views.keepUp(target)
@@ -176,7 +176,7 @@ export function startExecutor({ id, agents, services, logger, ownProcess, spans 
         line.post({ type: 'progress', job, value })
       },
       async reserve(reservation) {
-        // Before it is confirmed: the confirmation may be what this process dies of.
+        // Set before the confirmation: if the orchestrator dies first, the next one learns of the reservation from the `hello`.
         one.reserved = reservation
         delete one.streamed
         await confirmed(() => line.ask({ ask: 'reserve', job, reservation }), one.stop.signal)
@@ -196,7 +196,7 @@ export function startExecutor({ id, agents, services, logger, ownProcess, spans 
     }
   }
 
-  /** Reports at most every few milliseconds: a stream has a piece for every other word. */
+  /** Reports at most once every few milliseconds: a stream has a piece for every other word. */
   function reportStreamed(job: string, one: Held): (tokens: number) => void {
     let isDue = false
     return (tokens) => {
@@ -227,18 +227,18 @@ export function startExecutor({ id, agents, services, logger, ownProcess, spans 
       channel.onMessage(receive)
       channel.onClose(() => connected === channel && (connected = undefined))
       connected = channel
-      // Reported again: the countdown restarts with the new orchestrator.
+      // The `hello` reports all outcomes again, so their countdown restarts with the new orchestrator.
       for (const one of held.values()) one.keepMs = keepMsOf(one.order)
       line.connect(channel, { type: 'hello', executor: id, pid: process.pid, worker, models, hasSlices, holding: holdings() })
     },
   }
 }
 
-/** What a killed executor has received and not reported yet is little. */
+/** Short, so that a killed executor has received little that it had not reported. */
 const REPORT_EVERY_MS = 20
 const CONFIRM_RETRY_MS = 250
 
-/** Asks until the server has confirmed it: it may be away for a while. @throws AttemptLost, or the signal's reason. */
+/** Asks until the server confirms, because it may be unavailable for a while. @throws AttemptLost, or the signal's reason. */
 async function confirmed(ask: () => Promise<unknown>, signal: AbortSignal): Promise<void> {
   for (;;) {
     signal.throwIfAborted()
@@ -287,6 +287,6 @@ function threw(error: unknown): Outcome {
       ...(typeof stack === 'string' && { stack: stack.slice(0, MAX_TEXT) }),
     }
   } catch {
-    return { kind: 'threw', type: 'Error', message: 'A value without a text was thrown.' }
+    return { kind: 'threw', type: 'Error', message: 'The code threw a value that cannot be converted to text.' }
   }
 }

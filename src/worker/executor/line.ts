@@ -4,11 +4,11 @@ import { PawlError } from '../../session/errors.ts'
 import type { Channel } from '../channel.ts'
 import type { Answers, Ask, FromExecutor, ToExecutor } from '../protocol.ts'
 
-/** The connection. */
+/** An executor's connection. */
 export interface OrchestratorLine {
   /** Uses this channel from now on: sends `hello` first, then the open requests. */
   connect(channel: Channel<ToExecutor, FromExecutor>, hello: FromExecutor & { type: 'hello' }): void
-  /** Messages without an orchestrator are dropped: the next `hello` has their content. */
+  /** Sends a message, or drops it without an orchestrator: the next `hello` has its content. */
   post(message: FromExecutor): void
   /** Sends a request and waits for the answer without a time limit. Rejects with the orchestrator's refusal. */
   ask<A extends Ask>(ask: A): Promise<Answers[A['ask']]>
@@ -21,7 +21,7 @@ interface Waiting {
   reject(error: Error): void
 }
 
-/** A connection that is not open yet. */
+/** Creates a connection that is not open yet. */
 export function orchestratorLine(): OrchestratorLine {
   const waiting = new Map<number, Waiting>()
   let channel: Channel<ToExecutor, FromExecutor> | undefined

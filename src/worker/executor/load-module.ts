@@ -10,13 +10,13 @@ import { WorkerError } from '../errors.ts'
 import { reasonOf } from './reasons.ts'
 
 /**
- * The definition that a module exports: its default export (of `defineWorker`, an agent, or a list of agents), or its export `agents` or `agent`.
+ * Loads the definition that a module exports: its default export (of `defineWorker`, an agent, or a list of agents), or its export `agents` or `agent`.
  * @throws WorkerError `module_not_found`, `module_failed`, `no_agents`; DeclarationError.
  */
 export async function loadWorkerModule(path: string): Promise<WorkerDefinition> {
   const file = resolve(path)
   if (!existsSync(file))
-    throw new WorkerError('module_not_found', `The module ${file} does not exist: give the path of the file that exports your agents.`)
+    throw new WorkerError('module_not_found', `The module ${file} does not exist. Pass the path of the file that exports your agents.`)
   const exported = await importModule(file)
   const found = definitionIn(exported.default) ?? definitionIn(exported.agents) ?? definitionIn(exported.agent)
   if (!found) {

@@ -48,7 +48,7 @@ export function reportLoadedFiles(onFile: (path: string) => void): () => void {
   return flush
 }
 
-/** Starts the hooks; the returned function reads their messages that no event has delivered yet. */
+/** Starts the hooks; the returned function reads hook messages that no event has delivered yet. */
 function startHooks(note: (url: string) => void): () => void {
   if (registerHooks) {
     tell = note
@@ -64,7 +64,7 @@ function startHooks(note: (url: string) => void): () => void {
   }
 }
 
-/** The path, if the file is the user's: neither a package's nor pawl's. */
+/** Returns the path if the file belongs to the user, not to a package or pawl. */
 function ownFile(urlOrPath: string): string | undefined {
   const isUrl = /^[a-z]{2,}:/.test(urlOrPath)
   if (isUrl && !urlOrPath.startsWith('file:')) return undefined
@@ -73,7 +73,7 @@ function ownFile(urlOrPath: string): string | undefined {
   return /[\\/]node_modules[\\/]/.test(path) || path.startsWith(PAWL) ? undefined : path
 }
 
-/** If the error says that an imported file of the user's is missing: the folder where it would be. */
+/** Returns the folder of a user's file that the error reports as missing; undefined for any other error. */
 export function folderOfMissing(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined
   const { code, url, requireStack, message } = error as Error & { code?: string; url?: string; requireStack?: string[] }

@@ -13,7 +13,7 @@ import { makeServices } from './services.ts'
 
 const CONNECT_RETRY_MS = 20
 
-/** Without its parent, no process could confirm its death: it exits, and its jobs are resumed elsewhere. */
+/** Without its parent, no process could confirm this one's death. It therefore exits, and its jobs resume elsewhere. */
 const orphaned = process.connected ? once(process, 'disconnect') : Promise.resolve()
 void orphaned.then(() => process.exit(1))
 
@@ -45,7 +45,7 @@ async function main(id: number, module: string): Promise<void> {
   await lastLine
 }
 
-/** Connects, with retries for as long as that orchestrator is the newest. */
+/** Connects, and retries while that orchestrator is the newest. */
 function serveAt(path: string, newest: () => string | undefined, onConnect: (channel: ReturnType<typeof channelOver>) => void): void {
   const socket = connect(path)
   const again = (): void => {

@@ -5,7 +5,7 @@ import type { WorkerDefinition } from '../definition.ts'
 import { WorkerError } from '../errors.ts'
 import { reasonOf } from './reasons.ts'
 
-/** The services, and the function that disposes of them. @throws WorkerError `services_failed`. */
+/** Creates the services; also returns the function that disposes of them. @throws WorkerError `services_failed`. */
 export async function makeServices(declared: WorkerDefinition['services']): Promise<{ services: AnyServices; dispose(): Promise<void> }> {
   const services = await make(declared)
   return {

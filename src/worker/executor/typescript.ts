@@ -1,5 +1,5 @@
 // Treats a user's TypeScript as ES modules even without `"type": "module"` in its package.json. The loader would turn it into CommonJS,
-// which would load a second copy of pawl, whose error classes the worker does not know.
+// which would load a second copy of pawl, whose error classes the worker does not recognize.
 import nodeModule from 'node:module'
 import { isMainThread } from 'node:worker_threads'
 

@@ -34,7 +34,7 @@ export async function createWorker(options: CreateWorkerOptions): Promise<PawlWo
   })
   const temporal = { ...where, ...apiKeys.newest(), namespace }
   const connection = options.connection ?? (await connectNative(temporal))
-  // The user's own connection cannot be shared with a thread or recreated there: then this event loop sends the heartbeats.
+  // The user's own connection cannot be shared with a thread or recreated there, so this event loop sends the heartbeats.
   const line = options.connection ? undefined : await openHeartbeatLine(temporal)
   const { worker, connect, settle } = await createOrchestrator({
     ...options,

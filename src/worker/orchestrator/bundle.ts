@@ -1,4 +1,4 @@
-// The workflow bundle: the prebuilt one, or one bundled at the start for another SDK version or the user's own converter or interceptors.
+// The workflow bundle: the prebuilt one, or one bundled at startup for another SDK version or the user's own converter or interceptors.
 import { createHash } from 'node:crypto'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
@@ -23,7 +23,7 @@ export interface WorkflowCode {
   dataConverter: DataConverter
 }
 
-/** What workers run, and what a preflight replays. `buildId`: the name of this build, for operators. */
+/** Loads what workers run and a preflight replays. `buildId`: the name of this build, for operators. */
 export async function workflowCode(user: {
   dataConverter?: DataConverter | undefined
   interceptors?: WorkerInterceptors | undefined
@@ -98,7 +98,7 @@ function buildIdOf(digest: string, version = 'unreleased'): string {
   return `pawl@${version}+${digest}`
 }
 
-/** What `npm run build` has noted of its bundle; undefined: there is none. The SDK refuses one that was made by another version (`fits`). */
+/** What `npm run build` recorded about its bundle, if there is one. `fits`: this SDK version made it; the SDK refuses any other bundle. */
 async function prebuiltBundle(): Promise<{ version: string; digest: string; fits: boolean } | undefined> {
   try {
     const made = JSON.parse(await readFile(here('../../workflow-bundle.json'), 'utf8')) as { sdk: string; version: string; digest: string }

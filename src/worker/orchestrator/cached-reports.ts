@@ -1,4 +1,4 @@
-// Reports to the parent which executions made events, so that the next orchestrator knows them: at once, and then in batches, because a
+// Reports to the parent which executions made events, so that the next orchestrator knows them: first at once, then in batches, because a
 // message to the parent costs as much as one to an executor.
 import type { CachedExecution } from '../protocol.ts'
 

@@ -1,5 +1,5 @@
-// Writes what models are saying to the side store, for watchers: one statement for all sessions, a few milliseconds apart. A copy is kept of
-// each answer that goes on, because the table does not survive a crash of Postgres.
+// Streams model output to the side store, for watchers: one statement for all sessions, every few milliseconds. The writer keeps a copy of
+// each unfinished answer, because the table does not survive a crash of Postgres.
 import type { CallModelInput } from '../../activities/contract.ts'
 import type { Logger } from '../../agent/tool.ts'
 import type { JobOrder } from '../../jobs/contract.ts'
@@ -7,39 +7,39 @@ import { addDelta, type ModelDelta, withoutFirst } from '../../session/deltas.ts
 import type { SessionDeltaPart, SessionStream, Store } from '../../store/store.ts'
 import type { AnswerPart } from '../protocol.ts'
 
-/** Writes what the models of a worker say. */
+/** Writes the output of a worker's models. */
 export interface DeltaWriter {
-  /** A job's model has said more; the position of a part may lie before what is known already. */
+  /** A job's model has produced more output; a part may begin before the end of what is already known. */
   said(job: string, order: JobOrder, part: AnswerPart): void
   /** The job has ended, whether its model has answered or not. */
   ended(job: string): void
-  /** Writes what is left, and deletes what is recorded. Never rejects. */
+  /** Finishes the current statement and deletes what is recorded. Never rejects. */
   settle(): Promise<void>
 }
 
-/** An answer that a model is giving. */
+/** An answer that a model is streaming. */
 interface Stream extends SessionStream {
   all: ModelDelta[]
   until: number
-  /** What the next statement saves: the pieces from this position on. */
+  /** What the next statement saves: the pieces from position `from` on. */
   unsaved: ModelDelta[]
   from: number
   isStored: boolean
   endedAt?: number
 }
 
-/** From the beginning of a statement to that of the next one. */
+/** Time from the start of one statement to the start of the next. */
 const BETWEEN_MS = 12
-/** Before the first one: an answer that is complete by then was not streamed at all, and is recorded as soon. */
+/** Delay before the first statement: an answer that is complete by then is not streamed at all, because it is recorded just as soon. */
 const FIRST_MS = 2
 const FIRST_RETRY_MS = 250
 const LAST_RETRY_MS = 4_000
 const TIDY_MS = 1_000
-/** How long the parts of an answer stay that is never recorded; what is left then is a stray. */
+/** How long the writer waits for an ended answer to be recorded. After that, its stored parts are strays. */
 const GIVE_UP_MS = 10 * 60_000
-/** Until strays are looked for: what the orchestrator before this one has left, */
+/** Delay before the first search for strays, which finds what the previous orchestrator left. */
 const FIRST_SWEEP_MS = 5_000
-/** … and while there is something to write, what those of other workers have. */
+/** Delay before later searches, while there is something to write. They find what other workers left. */
 const SWEEP_MS = 90_000
 const GOODBYE_MS = 1_000
 
@@ -76,15 +76,15 @@ export function deltaWriter(store: Pick<Store, 'saveDeltas' | 'tidyDeltas' | 'sw
       failures = 0
       for (const stream of saved) stream.isStored = true
     } catch (err) {
-      if (failures++ === 0) logger.debug({ err }, 'what models say could not be stored; watchers see their answers once they are recorded')
-      // What was stored before may be gone, too.
+      if (failures++ === 0) logger.debug({ err }, 'streamed answers could not be stored; watchers see each answer once it is recorded')
+      // Parts that were stored earlier may be lost, too.
       for (const stream of saved) if (stream.endedAt === undefined) rewrite(stream)
     }
     tidying ??= later(() => void tidy(), TIDY_MS)
     sweeping ??= later(() => void sweep(), SWEEP_MS)
   }
 
-  /** What is new of a stream: it counts as saved. */
+  /** Returns the new pieces of a stream and marks them as saved. */
   function partOf(stream: Stream): SessionDeltaPart {
     const { sessionId, seq, run, turn, attempt, begunAt, from, until, unsaved: pieces } = stream
     stream.unsaved = []
@@ -110,7 +110,7 @@ export function deltaWriter(store: Pick<Store, 'saveDeltas' | 'tidyDeltas' | 'sw
         for (const [at, [, stream]] of going.entries()) if (emptied.has(at)) rewrite(stream)
         if (due.size > 0) wake()
       } catch (err) {
-        logger.debug({ err }, 'what models have said could not be deleted; tried again')
+        logger.debug({ err }, 'streamed answers could not be deleted; pawl retries it')
       }
     }
     const now = performance.now()
@@ -123,7 +123,7 @@ export function deltaWriter(store: Pick<Store, 'saveDeltas' | 'tidyDeltas' | 'sw
     try {
       await store.sweepDeltas()
     } catch (err) {
-      logger.debug({ err }, 'strays could not be deleted; the next time')
+      logger.debug({ err }, 'strays could not be deleted; the next sweep retries it')
       sweeping ??= later(() => void sweep(), SWEEP_MS)
     }
   }
@@ -153,7 +153,7 @@ export function deltaWriter(store: Pick<Store, 'saveDeltas' | 'tidyDeltas' | 'sw
       const stream = streams.get(job)
       if (!stream) return
       stream.endedAt ??= performance.now()
-      // One of which a statement is under way is deleted with the others.
+      // A stream whose statement is in progress is deleted later, with the others.
       if (!stream.isStored && stream.from === 0) streams.delete(job)
     },
     async settle() {

@@ -12,9 +12,9 @@ import type { Given, Placed, Pool } from './pool.ts'
 import type { AttemptReport } from '../../session/attempts.ts'
 import { defined } from '../../session/defined.ts'
 
-/** How often a job is assigned to executors that die or freeze before they accept it. */
+/** How many times a job is assigned to executors that die or freeze before they accept it. */
 const MOST_PLACINGS = 5
-/** How long a model's answer is kept while no executor accepts jobs: that is how long they may take to start. */
+/** How long a model's answer is kept while no executor accepts jobs. Executors may take this long to start. */
 const KEEP_ANSWER_MS = 30_000
 
 /** The activity's result; undefined if no executor could accept the job. */
@@ -31,17 +31,17 @@ export interface Dispatcher {
 /** A dispatched job. */
 interface Underway extends Given {
   at?: Placed
-  /** Set once, perhaps while no executor had the job. */
+  /** Set once, possibly while no executor has the job. */
   isStopped: boolean
   /** Whether an executor had accepted it before it was withdrawn. */
   mayHaveBegun: boolean
-  /** The newest death of an executor after which the job was kept for another one. */
+  /** The last executor's death, if the job was kept for another executor after it. */
   died?: ApplicationFailure
 }
 
 /** Dispatches jobs to the executors of a pool. */
 export function dispatcherTo(pool: Pool, leases: Leases): Dispatcher {
-  /** Passes a stop to the executor that has the job. */
+  /** Acquires the job's lease, and passes a stop to the executor that has the job. */
   function setOut(order: JobOrder, listener: JobListener = {}): Underway {
     const lease = leases.take(order.ticket, (why) => {
       job.isStopped = true
@@ -52,7 +52,7 @@ export function dispatcherTo(pool: Pool, leases: Leases): Dispatcher {
   }
 
   async function dispatch(asked: JobOrder, listener?: JobListener): Promise<Answer> {
-    // The server may have given up an attempt whose executor is at work: it missed the heartbeats of an orchestrator that died.
+    // The server may have given up an attempt whose executor is still working: its orchestrator died, and the heartbeats stopped.
     const order = withAnswer(asked, { answer: answerIn(pool.executors(), asked) })
     const job = setOut(order, listener)
     try {
@@ -135,16 +135,16 @@ async function resultOf(how: AssignmentEnd, job: Underway): Promise<{ result: un
   }
 }
 
-/** The call continues with another attempt. Unrecorded, the one before would be lost if the orchestrator died next. */
+/** Continues the call with another attempt. Records the previous one, which would otherwise be lost if the orchestrator died next. */
 async function passOn(job: Underway, next: JobOrder): Promise<void> {
   job.order = next
   const { number: attempt, failed } = next.attempt
-  // What was set aside is part of a failed attempt now, unless it stands for an answer that only this process has.
+  // The reservation is now part of a failed attempt, unless it covers an answer that only this process has.
   const settled = next.answer ? {} : { reserved: undefined }
   await job.lease.record({ attempt, failed, ...settled }).catch(() => undefined)
 }
 
-/** What is known of the attempt, with what it has cost. */
+/** What is known about the attempt, including its cost. */
 function reportOn({ lease, order, at }: Underway): AttemptReport {
   const spent = costSeen(order, lease.report, at?.assignment)
   return { ...lease.report, ...defined({ spent }) }

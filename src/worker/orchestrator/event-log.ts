@@ -37,7 +37,7 @@ export function memoryLog(maxBytes = DEFAULT_MAX_BYTES): EventLog {
   }
 }
 
-/** Adds one entry. If it differs from the cached one, either may be of a rejected task: the newer one wins. */
+/** Adds one entry. If it differs from the cached one, either may come from a rejected task: the newer one wins. */
 function add(held: Held, entry: LogEntry): void {
   const { entries } = held
   const first = entries[0]?.seq ?? entry.seq

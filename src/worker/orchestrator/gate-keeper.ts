@@ -1,10 +1,10 @@
-// Keeps the rate gates of an orchestrator: tells its executors which are not open, and the workers of other machines what was refused here.
+// Keeps the rate gates of an orchestrator: tells its executors which are not open, and workers on other machines which calls were refused here.
 import type { Logger } from '../../agent/tool.ts'
 import type { Store } from '../../store/store.ts'
 import type { Executor } from './executors.ts'
 import { rateGates } from './rate-gates.ts'
 
-/** How often a gate that is not open is looked at. */
+/** How often gates that are not open are checked. */
 const LOOK_EVERY_MS = 1_000
 
 /** What the keeper needs. */
@@ -18,22 +18,22 @@ export interface GateNeeds {
 
 /** The keeper. */
 export interface GateKeeper {
-  /** An executor was refused a call. */
+  /** A provider refused a call of an executor. */
   refused(key: string, forMs: number): void
   /** Milliseconds until this call may be made; 0: now. */
   placeOf(key: string, call: string): number
-  /** Tells a new executor. */
+  /** Tells a new executor which gates are not open. */
   greet(executor: Executor): void
   end(): void
 }
 
-/** Begins to keep them. Postgres is best effort: without it, each machine has its own gates. */
+/** Starts the keeper. Postgres is best effort: without it, each machine has its own gates. */
 export function keepGates({ store, executors, logger, worker }: GateNeeds): GateKeeper {
   const gates = rateGates()
   let known: readonly string[] = []
   let looking: NodeJS.Timeout | undefined
 
-  /** Tells the executors of what has changed. */
+  /** Tells the executors what has changed. */
   function look(): void {
     const keys = gates.keys()
     const opened = known.filter((key) => !keys.includes(key))
@@ -60,9 +60,9 @@ export function keepGates({ store, executors, logger, worker }: GateNeeds): Gate
     refused(key, forMs) {
       const isShut = known.includes(key)
       if (!gates.refused(key, forMs)) return
-      if (!isShut) logger.warn({ provider: key, forMs }, 'a provider wants fewer calls: all calls to it wait, then go on one after another')
+      if (!isShut) logger.warn({ provider: key, forMs }, 'a provider wants fewer calls: all calls to it wait, then proceed one at a time')
       look()
-      store.shutGate(key, forMs, worker).catch((err: unknown) => logger.debug({ err }, 'other workers could not be told of a rate gate'))
+      store.shutGate(key, forMs, worker).catch((err: unknown) => logger.debug({ err }, 'other workers could not be notified of a rate gate'))
     },
     placeOf: (key, call) => gates.placeOf(key, call),
     greet: ({ channel }) => void (known.length > 0 && channel.send({ type: 'gates', keys: [...known] })),

@@ -64,7 +64,7 @@ interface Sending {
   noted?: NodeJS.Timeout
   sentAt: number
   underWay: Set<Promise<unknown>>
-  /** Whether a heartbeat was sent whose arrival is unknown. */
+  /** Whether a heartbeat was sent and may not have arrived. */
   hasUnknown: boolean
   isStopped: boolean
 }
@@ -105,7 +105,7 @@ export function heartbeatSender(send: SendHeartbeat, post: (message: FromSender)
       if (alone || last) {
         const fates = await Promise.allSettled(earlier)
         if (alone && (hasUnknown || fates.some(({ status }) => status === 'rejected')))
-          throw new Error('an earlier heartbeat may still be under way')
+          throw new Error('an earlier heartbeat may still be in flight')
       }
       post({ type: 'told', request, answer: await sendHeartbeat(id, sending) })
     } catch (error) {

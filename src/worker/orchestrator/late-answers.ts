@@ -1,5 +1,5 @@
 // Sends answers that the SDK's core might drop. Core has its own timers: an attempt without heartbeats through the SDK counts as timed out
-// 5 s after its heartbeat timeout. If the server refuses an answer, because it gave the attempt up meanwhile, core only logs it. Answers of
+// 5 s after its heartbeat timeout. If the server refuses an answer because it has given up the attempt, core only logs it. Answers of
 // long attempts and effects of `external` bodies therefore bypass core.
 import { CompleteAsyncError } from '@temporalio/activity'
 import type { Client } from '@temporalio/client'
@@ -21,7 +21,7 @@ export interface LateAnswersOptions {
 export function lateAnswers({ connection, client, logger }: LateAnswersOptions): ActivityInterceptorsFactory {
   const { activity } = client
 
-  /** Sends the answer in spite of core, whose timer has aborted RPCs of the attempt on the worker's connection. */
+  /** Sends the answer even if core's timer has aborted the attempt's RPCs on the worker's connection. */
   async function tell(about: object, send: () => Promise<void>, whenGivenUp: () => Promise<void> = async () => undefined): Promise<never> {
     try {
       await connection.withAbortSignal(new AbortController().signal, async () => {

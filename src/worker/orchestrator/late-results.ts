@@ -1,4 +1,4 @@
-// Signals the workflow the result of a body whose attempt was given up meanwhile.
+// Signals the result of a body to its workflow if the server has given up the attempt.
 import type { Client } from '@temporalio/client'
 import type { ExecuteToolInput, ExecuteToolResult } from '../../activities/contract.ts'
 import type { Logger } from '../../agent/tool.ts'

@@ -1,4 +1,4 @@
-// Requests of an executor during a job: permission to enter a body, and data of a session's past.
+// Answers an executor's requests during a job: permission to enter a body, and data from a session's past.
 import type { Client } from '@temporalio/client'
 import type { SessionReader } from '../../activities/session-reader.ts'
 import { AttemptLost } from '../../jobs/errors.ts'

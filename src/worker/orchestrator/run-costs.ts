@@ -11,7 +11,10 @@ const SESSIONS_KEPT = 10_000
 /** The costs of runs. */
 export interface RunCosts {
   note(sessionId: string, event: SessionEvent): void
-  /** The cost of the session's newest run; undefined if an answer has no known price, or if not all of its answers, which used `usage`, passed here. */
+  /**
+   * The cost of the session's newest run, whose answers used `usage`. Undefined if an answer has no known price, or if not all answers passed
+   * through here.
+   */
   of(sessionId: string, usage: Usage): number | undefined
 }
 
@@ -28,7 +31,7 @@ export function startRunCosts(): RunCosts {
       const { type, seq } = event
       if (type === 'run_started') runs.set(sessionId, { seq, usage: NO_USAGE, usd: 0 })
       const cost = runs.get(sessionId)
-      // A replay brings events again.
+      // A replay passes the same events again.
       const spent = paidCallIn(event)
       if (!spent || !cost || seq <= cost.seq) return
       const answer = costOf(spent)

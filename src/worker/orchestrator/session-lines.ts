@@ -8,7 +8,7 @@ import type { PlanChange } from '../../session/plan.ts'
 import type { Level } from '../../log/levels.ts'
 import { providerOf } from '../../session/prices.ts'
 
-/** A line without what all lines of a session have. */
+/** A line without the fields that all lines of a session share. */
 interface Said {
   level: Level
   message: string
@@ -20,7 +20,7 @@ export interface SessionLine extends Said {
   fields: object
 }
 
-/** What is known beside the event. */
+/** What is known in addition to the event. */
 export interface Known extends Background {
   /** The model that this worker would call for the agent. */
   model?: string
@@ -116,7 +116,7 @@ const LINES: { [T in EventType]: (event: EventOf<T>, known: Known) => Said } = {
   checkpoint_made: ({ version, reason, by }) => debug('checkpoint made', { checkpoint: version, reason, by }),
 }
 
-/** What has changed, without what the model has written. */
+/** What has changed, without the text that the model wrote. */
 function stepOf(change: PlanChange): Fields {
   if (change.do === 'setup') return { steps: change.steps.length }
   return change.do === 'add_step' ? { added: change.step.id } : { step: change.id, status: change.status }
@@ -152,7 +152,7 @@ function spent(usage: Usage | undefined, usd: number | undefined): Fields {
   }
 }
 
-/** Text is what a model sent in place of JSON: no name in it can be recognised as a secret's. */
+/** Leaves out text that a model sent in place of JSON: it has no field names by which secrets could be recognized. */
 function argumentsOf(input: Json): Json | undefined {
   return typeof input === 'string' ? undefined : input
 }

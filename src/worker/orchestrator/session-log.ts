@@ -8,14 +8,14 @@ import { paidCallIn } from '../../session/paid-call.ts'
 import { mayCost, startRunCosts } from './run-costs.ts'
 import { type Known, sessionLine } from './session-lines.ts'
 
-/** A rejected workflow task is repeated within seconds, and a worker rarely makes as many events meanwhile. */
+/** A rejected workflow task is repeated within seconds, and a worker rarely makes this many events in that time. */
 const DIGESTS_KEPT = 10_000
 
 /** Events as the workflow passes them. */
 export interface Appended {
   sessionId: string
   entries: readonly LogEntry[]
-  /** Absent for events that an earlier execution has made. */
+  /** Absent for events that an earlier execution made. */
   background: Background | undefined
   isReplaying: boolean
 }
@@ -27,7 +27,7 @@ export interface SessionLogNeeds {
   modelOf(agent: string): string | undefined
 }
 
-/** Starts the log. A task that the server rejects is run again and is not a replay: its events are known by their digests. */
+/** Starts the log. A task that the server rejected runs again, which is not a replay: digests identify the events that are already logged. */
 export function startSessionLog({ logger, modelOf }: SessionLogNeeds): (appended: Appended) => void {
   const logged = new LRUCache<string, true>({ max: DIGESTS_KEPT })
   const costs = startRunCosts()

@@ -7,21 +7,21 @@ import type { WorkerInterceptors } from '@temporalio/worker'
 import { WorkerError } from '../errors.ts'
 
 /**
- * The data converter that a module exports as `dataConverter` or by default.
+ * Loads the data converter that a module exports as `dataConverter` or by default.
  * @throws WorkerError `module_not_found`, `module_failed`.
  */
 export async function loadDataConverter(path: string): Promise<DataConverter> {
   return (await load(path, 'dataConverter')) as DataConverter
 }
 
-/** The interceptors that a module exports as `interceptors` or by default. @throws as `loadDataConverter`. */
+/** Loads the interceptors that a module exports as `interceptors` or by default. @throws as `loadDataConverter`. */
 export async function loadInterceptors(path: string): Promise<WorkerInterceptors> {
   return (await load(path, 'interceptors')) as WorkerInterceptors
 }
 
 async function load(path: string, name: 'dataConverter' | 'interceptors'): Promise<object> {
   const file = resolve(path)
-  if (!existsSync(file)) throw new WorkerError('module_not_found', `The option ${name} names ${file}, which does not exist.`)
+  if (!existsSync(file)) throw new WorkerError('module_not_found', `The option ${name} names ${file}, which does not exist. Correct the path.`)
   let exported: Record<string, unknown>
   try {
     exported = (await import(pathToFileURL(file).href)) as Record<string, unknown>

@@ -21,7 +21,7 @@ function stateAfter({ opened, calls }: Recorded, entries: readonly LogEntry[]): 
   let state = whole[0]?.state
   let digest = whole[0]?.digest
   for (const entry of entries) {
-    // The session was opened again after its workflow was reset.
+    // The session was reopened after its workflow was reset.
     if (entry.prev !== digest) state = whole.find((snapshot) => snapshot.digest === entry.prev)?.state ?? state
     state = fold(state, [JSON.parse(entry.json) as SessionEvent])
     digest = entry.digest

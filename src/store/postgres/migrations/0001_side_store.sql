@@ -12,10 +12,10 @@ create table {schema}.sessions (
   run integer not null default 0,           -- number of the newest run
   current_run integer,                      -- the run in progress, or the one that failed
   turns integer not null default 0,
-  open_seq bigint,                          -- the model_completed whose tool results are not all there yet
+  open_seq bigint,                          -- the model_completed whose tool results are not all stored yet
   context jsonb,
   tags text[] not null default '{}',
-  error jsonb,                              -- why it is in error: what the session's state says
+  error jsonb,                              -- why it is in error, as in the session's state
   error_code text generated always as (error ->> 'code') stored,
   error_strategy text generated always as (error ->> 'strategy') stored,
   next_attempt_at timestamptz generated always as (to_timestamp((error ->> 'nextAttemptAt')::double precision / 1000)) stored,
@@ -31,21 +31,21 @@ create table {schema}.sessions (
   model text,                               -- of the newest model call that completed
   provider text,
   usd numeric,                              -- of all calls whose price is known; null: none is
-  spent_tokens bigint not null default 0,   -- towards its budget: failed attempts, tools, hooks, and what a fork inherits, too
+  spent_tokens bigint not null default 0,   -- towards its budget: failed attempts, tools, hooks, and what a fork inherits
   spent_usd numeric not null default 0,
   checkpoint integer not null default 0,    -- version of the newest checkpoint
   waiting integer not null default 0,       -- calls that wait for a person or a client
-  origin_seq bigint not null default 0,     -- what lies up to there is not in `events`: it could be had nowhere
+  origin_seq bigint not null default 0,     -- events up to there are not in `events`: no source had them
   pruned_at timestamptz,
   erased_at timestamptz,
   raw text,                                 -- of agent, context, tags
   error_raw text,
   paused jsonb,                             -- {"at", "by", "reason", "code"}: it takes no step until it is unpaused; null: not paused
   paused_raw text
-) with (fillfactor = 70);                   -- the row is updated by every flush: room for it on its page
+) with (fillfactor = 70);                   -- every flush updates the row: leaves room for it on its page
 
 create index sessions_by_creation on {schema}.sessions (created_at desc, session_id);
-create index sessions_by_id on {schema}.sessions (session_id text_pattern_ops); -- of those whose ids begin alike
+create index sessions_by_id on {schema}.sessions (session_id text_pattern_ops); -- by the beginning of the id
 create index sessions_by_agent on {schema}.sessions (agent, created_at desc);
 create index sessions_by_status on {schema}.sessions (status, created_at desc);
 create index sessions_by_error on {schema}.sessions (error_code, updated_at desc) where error_code is not null;
@@ -65,7 +65,7 @@ create table {schema}.events (
   at timestamptz not null,
   digest text not null,
   json text not null,
-  adjusted jsonb,                           -- members that other tables hold otherwise: [{"member", "was", "stored"}]; null: none
+  adjusted jsonb,                           -- members that other tables hold differently: [{"member", "was", "stored"}]; null: none
   primary key (session_id, seq)
 );
 
@@ -83,7 +83,7 @@ create table {schema}.stray_events (
   primary key (session_id, epoch, seq, digest)
 );
 
--- The transcript, in the order of position (seq of what put it there), ordinal; what no run has taken has no position.
+-- The transcript, in the order of position (seq of what put it there), ordinal; a message that no run has taken has no position.
 create table {schema}.messages (
   session_id text not null,
   seq bigint not null,
@@ -95,12 +95,12 @@ create table {schema}.messages (
   kind text not null,                       -- user, assistant, tool_results
   content jsonb not null,
   metadata jsonb,
-  by text,                                  -- who sent it, as the sender says
+  by text,                                  -- who sent it, as given by the sender
   position bigint,
   ordinal integer not null default 0,
   at timestamptz not null,
   call_ids text[],                          -- of the tool_use or tool_result blocks
-  blobs jsonb,                              -- values that lie in `blobs`: [{"block": index or null, "sha256", "bytes"}]
+  blobs jsonb,                              -- values stored in `blobs`: [{"block": index or null, "sha256", "bytes"}]
   raw text,                                 -- of messageId, content, metadata, by
   primary key (session_id, seq)
 );
@@ -134,15 +134,15 @@ create table {schema}.tool_calls (
   issued_at timestamptz not null,
   started_at timestamptz,
   completed_at timestamptz,
-  progress jsonb,                           -- the last that an attempt said of how far it is
+  progress jsonb,                           -- the last progress that an attempt reported
   waiting_until timestamptz,
   approval jsonb,                           -- {digest, reason, requestedAt, expiresAt, onExpiry, decision, ...}
   result_blob text,                         -- sha256 of the result in `blobs`
-  resolved_by text,                         -- verify, or person
+  resolved_by text,                         -- verify, person, or the person's name
   note text,
   milestones text[],
   raw_progress text,                        -- of progress
-  raw_intent text,                          -- of tool, effect, key, input
+  raw_intent text,                          -- of tool, key, input
   raw_outcome text,                         -- of result, error, effectId, worker
   primary key (session_id, call_id)
 ) with (fillfactor = 85);
@@ -195,7 +195,7 @@ create table {schema}.token_usage (
   cache_read_input_tokens bigint not null,
   at timestamptz not null,
   provider text,
-  usd numeric,                              -- null where no price is known
+  usd numeric,                              -- null if no price is known
   price_date date,                          -- since when that price holds; null: the Model declared it
   primary key (session_id, seq)
 );
@@ -301,7 +301,7 @@ begin
   return null;
 end $body$;
 
--- In the order of their names: a change takes before it adds.
+-- Triggers fire in the order of their names: an update subtracts before it adds.
 create trigger added after insert on {schema}.token_usage
   referencing new table as added for each statement execute function {schema}.add_usage();
 create trigger removed after delete on {schema}.token_usage
@@ -311,7 +311,7 @@ create trigger changed_1 after update on {schema}.token_usage
 create trigger changed_2 after update on {schema}.token_usage
   referencing new table as added for each statement execute function {schema}.add_usage();
 
--- Checkpoints: the folded state at an event, without the ids of the messages, so that storage grows linearly.
+-- Checkpoints: the folded state at an event, without the ids of the accepted messages, so that storage grows linearly.
 create table {schema}.checkpoints (
   session_id text not null,
   version integer not null,
@@ -326,7 +326,7 @@ create table {schema}.checkpoints (
   state text not null,                      -- JSON text
   state_version integer not null,
   created_at timestamptz not null,
-  archived_seq bigint,                      -- the event that went back to before it
+  archived_seq bigint,                      -- the event that took the session back to before it
   raw text,                                 -- of last_message_id, reason, by
   primary key (session_id, version)
 );
@@ -344,16 +344,16 @@ create table {schema}.archived_messages (
   kind text not null,
   content jsonb not null,
   metadata jsonb,
-  by text,                                  -- who sent it, as the sender says
+  by text,                                  -- who sent it, as given by the sender
   position bigint,
   ordinal integer not null default 0,
   at timestamptz not null,
   call_ids text[],
   blobs jsonb,
   raw text,
-  archived_seq bigint,                      -- the event that took it out of the transcript
+  archived_seq bigint,                      -- the event that removed it from the transcript
   archived_at timestamptz not null default now(),
-  why text not null,                        -- rolled_back, restarted, begun_afresh, forked, pruned
+  why text not null,                        -- rolled_back, restarted, recovered, abandoned, begun_afresh, forked, pruned
   primary key (session_id, epoch, seq)
 );
 
@@ -400,7 +400,7 @@ create table {schema}.approvals (
   tool text not null,
   run integer not null,
   turn integer not null,
-  digest text not null,                     -- of the arguments that are asked about
+  digest text not null,                     -- of the arguments to approve
   reason text,
   status text not null,                     -- requested, approved, denied, expired, left_behind, superseded
   requested_at timestamptz not null,
@@ -437,8 +437,7 @@ create table {schema}.custom_events (
 create index custom_events_by_name on {schema}.custom_events (name, at desc);
 create index custom_events_by_call on {schema}.custom_events (session_id, call_id);
 
--- Recoveries, resumptions, rollbacks and resolutions of unknown calls, who made them, and what came of them. Kept when a session is pruned.
--- What slices were at checkpoints, as far as they had changed: handed over by executors, not made from events.
+-- Slice values at checkpoints, if they had changed: handed over by executors, not made from events.
 create table {schema}.slices (
   session_id text not null,
   slice text not null,
@@ -455,14 +454,14 @@ create table {schema}.slices (
 );
 create index slices_by_name on {schema}.slices (slice, created_at desc);
 
--- What models are saying now: parts of answers that are not recorded yet. Not logged, so a crash of Postgres empties it; deleted once the
--- answer is recorded.
+-- What models are saying now: parts of answers that are not recorded yet. Unlogged, so a crash of Postgres empties it. Rows are deleted
+-- once the answer is recorded.
 create unlogged table {schema}.deltas (
   session_id text not null,
   seq bigint not null,                      -- of the last event that the model call has seen
   attempt integer not null,
   begun_at bigint not null,                 -- milliseconds since 1970, by the clock of the executor
-  until integer not null,                   -- position behind the part: characters, and one for each tool's name
+  until integer not null,                   -- position after the part: characters, and one for each tool's name
   from_position integer not null,
   run integer not null,
   turn integer not null,
@@ -478,9 +477,9 @@ create table {schema}.gates (
   refused_at timestamptz not null default now()
 );
 
--- Keys of `pawl serve`. Of a key itself only its digest is kept.
+-- Keys of `pawl serve`. A key itself is never stored, only its digest.
 create table {schema}.api_keys (
-  id text primary key,                      -- the part of the key that is no secret
+  id text primary key,                      -- the part of the key that is not secret
   digest text not null,                     -- SHA-256 of the whole key, in hexadecimal
   name text not null,
   scopes text[] not null,
@@ -492,15 +491,16 @@ create table {schema}.api_keys (
   revoked_by text
 );
 
--- Work that one process at a time does for all, such as exporting traces, which consumes the feed.
+-- Work that one process at a time does for all processes, such as exporting traces, which consumes the feed.
 create table {schema}.consumers (
   name text primary key,
   holder text not null,                     -- the process
-  held_until timestamptz not null,          -- from then on, another one may take its place
-  place jsonb not null,                     -- of a consumer of the feed: it has dealt with everything up to there
+  held_until timestamptz not null,          -- from then on, another process may take over
+  place jsonb not null,                     -- of a consumer of the feed: it has processed everything up to there
   updated_at timestamptz not null default now()
 );
 
+-- Recoveries, resumptions, rollbacks and resolutions of unknown calls, who made them, and what they led to. Kept when a session is pruned.
 create table {schema}.recoveries (
   session_id text not null,
   seq bigint not null,
@@ -522,7 +522,7 @@ create table {schema}.recoveries (
 
 create index recoveries_by_time on {schema}.recoveries (at desc);
 
--- What runs of agents with `output` gave: the value of the call that ended the run.
+-- What runs of agents with `output` returned: the value of the call that ended the run.
 create view {schema}.outputs as
   select distinct on (calls.session_id, calls.run)
     calls.session_id, calls.agent, calls.run, calls.turn, calls.call_id, calls.result as output, calls.completed_at

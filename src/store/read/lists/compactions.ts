@@ -1,4 +1,4 @@
-// The compactions of a session: they are read from its events.
+// The compactions of a session, read from its events.
 import type { EventOf } from '../../../session/events.ts'
 import { dateIn, ms, textIn } from '../../postgres/columns.ts'
 import type { Queryable } from '../../postgres/database.ts'

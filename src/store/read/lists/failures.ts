@@ -6,13 +6,16 @@ import { safeKey } from '../../postgres/sanitise.ts'
 import type { Schema } from '../../postgres/schema.ts'
 import type { AgentFailures, FailureFilter, FailureReport, RecoveryOutcomes, RepeatedFailure, TimeInError } from '../../rows.ts'
 
-/** Rows of each part: more would not be read. */
+/** Maximum rows of each part: a person would not read more. */
 const ROWS = 100
 
-/** Types of events with which a session leaves an error, or enters another one. An error that ends by itself ends with a new chain, too. */
+/** Types of events by which a session leaves an error or enters another. A new chain also ends an error that ends by itself. */
 const LEAVES = `('recovery_ended', 'run_started', 'run_completed', 'run_interrupted', 'rolled_back', 'error_entered', 'session_started', 'forked',
   'session_closed')`
-/** See `Lists.failures`; `database` shows one moment, or the parts would contradict each other. docs/queries.md has the same statements for people. */
+/**
+ * See `Lists.failures`; `database` must be a snapshot, or the parts would contradict each other. docs/queries.md has the same statements
+ * for operators.
+ */
 export async function readFailures(database: Queryable, schema: Schema, filter: FailureFilter): Promise<FailureReport> {
   const parts = { database, schema, filter }
   const agents = await failuresByAgent(parts)
@@ -28,7 +31,7 @@ interface Parts {
   filter: FailureFilter
 }
 
-/** A statement, and the condition that a row (by its alias) is of the filter's time span, agent and sessions. */
+/** A statement, and the condition that a row (by its alias) matches the filter's time span, agent and sessions. */
 function statement({ since, until, agent, idPrefix }: FailureFilter) {
   const { value, values } = newStatement()
   const [from, to, name] = [

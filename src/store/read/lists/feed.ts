@@ -12,20 +12,20 @@ const COMMITS = 200
 const EVENTS = 500
 const BYTES = 4_000_000
 
-/** Which events. */
+/** Selects events. */
 export interface FeedFilter {
   types?: EventType[]
   agent?: string
-  /** Of sessions whose id begins so. */
+  /** Only sessions whose id begins with this. */
   idPrefix?: string
 }
 
 /** Events with their places; `next` also covers events that the filter left out. */
 export interface FeedRows {
   items: { item: FeedItem; place: Key }[]
-  /** Where to continue; the given place if there is nothing new. */
+  /** Where to continue; the requested place if there is nothing new. */
   next: Key
-  /** More can be read at once. */
+  /** Whether more can be read immediately. */
   more: boolean
 }
 
@@ -33,8 +33,8 @@ export interface FeedRows {
 const BEGINNING: Key = ['0', '', 0]
 
 /**
- * See `Lists.feed`. A place is `[transaction, session, seq]`. Transactions get numbers when they begin and become visible when they end. So
- * only those are read that began before every open transaction: none can appear later before a place that was passed.
+ * See `Lists.feed`. A place is `[transaction, session, seq]`. Transactions get numbers when they begin and become visible when they end.
+ * This therefore reads only transactions that began before every open one: none can appear later before a place that was passed.
  */
 export async function readFeed(database: Queryable, schema: Schema, filter: FeedFilter, after: Key | undefined): Promise<FeedRows> {
   const from = keyIn({ limit: 0, ...(after && { after }) }, ['text', 'text', 'number']) ?? BEGINNING
@@ -56,7 +56,7 @@ export async function readFeed(database: Queryable, schema: Schema, filter: Feed
   return { items, next, more: isCut || found.length === COMMITS || commits.length < found.length }
 }
 
-/** The first flushes, as many as are needed for one page. */
+/** The first flushes: as many as one page needs. */
 function enough(commits: readonly TextRow[]): readonly TextRow[] {
   let events = 0
   const last = commits.findIndex(({ first_seq, last_seq }) => {

@@ -44,7 +44,10 @@ import { sumUsage } from './usage.ts'
 export type { FeedFilter, FeedRows } from './feed.ts'
 export type * from '../../rows.ts'
 
-/** The lists. Each rejects with `StoreError` (`schema_behind`, `store_unavailable`, …) and, for a cursor, with InvalidOption `invalid_cursor`. */
+/**
+ * The lists. Each rejects with `StoreError` (`schema_behind`, `store_unavailable`, …) and, for an invalid cursor, with InvalidOption
+ * `invalid_cursor`.
+ */
 export interface Lists {
   /** By creation, newest first. */
   sessions(filter: SessionFilter, paging: Paging): Promise<Rows<ListedSession>>

@@ -9,13 +9,13 @@ import { SESSION_COLUMNS, sessionOf } from '../reader.ts'
 import { begins } from './page.ts'
 import type { OverviewFilter, OverviewSession, SessionNeed, StatusOverview } from '../../rows.ts'
 
-/** A running session stores its events every turn, and a call that takes longer than 200 ms. */
+/** A running session stores its events every turn, and also during a call that takes longer than 200 ms. */
 const QUIET = "interval '5 minutes'"
 /** In the order of the overview. */
 const NEEDS = ['recovery', 'resolution', 'approval', 'unpausing', 'automatic', 'look', 'answer', 'nothing'] as const satisfies SessionNeed[]
 const OPEN = ['error', 'waiting', 'running', 'idle'] as const satisfies SessionStatus[]
 
-/** The calls of a session that wait, by kind; an unknown call whose model was told does not. */
+/** The calls of a session that wait, by kind; an unknown call that was reported to the model does not. */
 const WAITING_CALLS = (calls: string): string => `select
     count(*) filter (where status = 'awaiting_approval') as approvals,
     count(*) filter (where status = 'awaiting_answer') as answers,

@@ -9,9 +9,9 @@ import type { Key, Paging, Rows, Span } from '../../rows.ts'
 export interface ListQuery {
   /** `select … from …`, without conditions. */
   select: string
-  /** SQL that holds for each row. */
+  /** SQL conditions that each row meets. */
   where: string[]
-  /** As `order by` wants it. */
+  /** The text after `order by`. */
   order: string
   /** The placeholder of a value. */
   value(value: unknown): string
@@ -58,23 +58,23 @@ function isA(kind: string | undefined, part: Key[number]): boolean {
   return Number.isSafeInteger(part) || (kind === 'number?' && part === null)
 }
 
-/** Conditions of a time span on a column. */
+/** Adds the conditions of a time span on a column. */
 export function within(query: ListQuery, column: string, { since, until }: Span): void {
   if (since) query.where.push(`${column} >= ${timestamp(query, since.getTime())}`)
   if (until) query.where.push(`${column} < ${timestamp(query, until.getTime())}`)
 }
 
-/** The placeholder of a moment in milliseconds. */
+/** The placeholder of a timestamp in milliseconds since 1970. */
 export function timestamp(query: ListQuery, ms: unknown): string {
   return `${query.value(new Date(Number(ms)).toISOString())}::timestamptz`
 }
 
-/** The condition that a session's id begins so. */
+/** The condition that a session's id begins with the prefix. */
 export function begins(value: ListQuery['value'], column: string, idPrefix: string | undefined): string[] {
   return idPrefix === undefined ? [] : [`starts_with(${column}, ${value(safeKey(idPrefix))}::text)`]
 }
 
-/** The condition that a column has one of a few values; for one value, in a form that lets an index provide the order. */
+/** Adds the condition that a column has one of a few values; for one value, in a form that lets an index provide the order. */
 export function oneOf(query: ListQuery, column: string, values: readonly string[] | undefined): void {
   if (!values) return
   query.where.push(values.length === 1 ? `${column} = ${query.value(values[0])}` : `${column} = any(${query.value(values)}::text[])`)

@@ -10,7 +10,7 @@ import type { ListedPending, Paging, PendingFilter, PendingKind, Rows } from '..
 
 const COLUMNS = `session_id, agent, to_json(tags) as tags, session_raw, approval, ${ms('waiting_until')}, input_digest, ${CALL_COLUMNS}`
 
-/** Literals, so that the indexes on status can be used. An unknown call whose model was told does not wait. */
+/** Literals, so that the indexes on status can be used. An unknown call that was reported to the model does not wait. */
 const WAITS: Record<PendingKind, string> = {
   approval: "status = 'awaiting_approval'",
   client: "status = 'awaiting_answer'",

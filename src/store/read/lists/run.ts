@@ -7,7 +7,7 @@ import type { ListedRun } from '../../rows.ts'
 import { listErrors } from './errors.ts'
 import { listRunCalls } from './tool-calls.ts'
 
-/** Failures of one run that are read: the newest. */
+/** Maximum failures that are read for one run: the newest. */
 const FAILURES = 1_000
 
 /** See `Lists.run`. */

@@ -10,7 +10,7 @@ import type { Key, ListedSession, Paging, Rows, SessionFilter } from '../../rows
 const COLUMNS = `${SESSION_COLUMNS}, parent, forked_seq, model, provider, usd, checkpoint, waiting,
   ${ms('flushed_at')}, ${ms('pruned_at')}, ${ms('erased_at')}`
 
-/** The order, which nothing that happens to a session changes. */
+/** The order, which stays the same whatever happens to a session. */
 export const NEWEST_FIRST = 'sessions.created_at desc, sessions.session_id'
 
 /** See `Lists.sessions`. */
@@ -26,12 +26,12 @@ export function listSessions(database: Queryable, schema: Schema, filter: Sessio
   return pageOf(database, query, paging.limit, listedSessionOf, placeOf)
 }
 
-/** The condition for the page that begins there. */
+/** Adds the condition for the page that begins there. */
 export function continueAt(query: ListQuery, paging: Paging): void {
   const key = keyIn(paging, ['number', 'text'])
   if (!key) return
   const at = timestamp(query, key[0])
-  // An index can use only the first half.
+  // Only the first half can use an index.
   query.where.push(`created_at <= ${at} and (created_at < ${at} or session_id > ${query.value(key[1])})`)
 }
 

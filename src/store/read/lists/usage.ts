@@ -1,4 +1,5 @@
-// Sums of tokens and US dollars: days newest first, others highest cost first. Inherited turns of forks have no rows, so nothing counts twice.
+// Sums of tokens and US dollars: days newest first, others highest cost first. Inherited turns of forks have no rows, so that nothing is
+// counted twice.
 import { textIn } from '../../postgres/columns.ts'
 import type { Queryable, TextRow } from '../../postgres/database.ts'
 import { usageOf } from '../reader.ts'
@@ -15,8 +16,8 @@ const DAY_MS = 86_400_000
 const DAY_TEXT = `to_char(group_key, 'YYYY-MM-DD')`
 
 /**
- * In `double precision`, because Postgres sums bigint and numeric in numeric, which takes twice as long. Whole numbers up to 2^53 are exact;
- * dollars are rounded to billionths, which hold every list price, so that a sum does not depend on the order.
+ * In `double precision`, because Postgres sums bigint and numeric in numeric, which takes twice as long. Whole numbers up to 2^53 are
+ * exact; dollars are rounded to billionths, which hold every list price, so that a sum does not depend on the order.
  */
 const TOKEN_SUMS = TOKENS.map((name) => `sum(${name}::double precision) as ${name}`).join(', ')
 const USD_SUM = `coalesce(round(sum(usd::double precision) * 1e9) / 1e9, 0)`
@@ -73,7 +74,7 @@ function conditionsOf(query: ListQuery, { since, until }: Span): { calls: string
   const begin = since?.getTime() ?? Number.NEGATIVE_INFINITY
   const end = until?.getTime() ?? Number.POSITIVE_INFINITY
   const [first, last] = [Math.ceil(begin / DAY_MS), Math.floor(end / DAY_MS)]
-  // Created where they are used, because Postgres refuses unused parameters.
+  // Created only when used, because Postgres refuses unused parameters.
   const fromBegin = () => (since ? [`at >= ${timestamp(query, begin)}`] : [])
   const toEnd = () => (until ? [`at < ${timestamp(query, end)}`] : [])
   if (first >= last) return { calls: [[...fromBegin(), ...toEnd()]] }
@@ -89,7 +90,7 @@ function conditionsOf(query: ListQuery, { since, until }: Span): { calls: string
   }
 }
 
-/** Dollars stay text: a rounded number could fall between two rows. */
+/** Keeps dollars as text, because a rounded number could fall between two rows. */
 function afterDearest(value: (value: unknown) => string, [usd, key]: Key): string {
   const than = `${value(usd)}::numeric`
   return `usd <= ${than} and (usd < ${than} or group_key > ${value(key)})`

@@ -3,7 +3,7 @@ import { existsSync, rmSync } from 'node:fs'
 
 const LOOK_MS = 1_000
 
-/** From now on, this process dies when the test's process has exited or its folder has been removed. It then also kills its supervisor. */
+/** From now on, this process dies when the test exits or its folder is removed. If the test has exited, it first kills its supervisor. */
 export function leaveWith({ test, folder }: { test: number; folder: string }): void {
   const supervisor = process.ppid
   const look = (): void => {
