@@ -114,8 +114,8 @@ export type CallModelResult = { failed?: FailedAttempt[]; facts?: AgentFacts; ho
 /** Why a step that asks a model has no answer. */
 export type NoAnswer =
   /**
-   * The run cannot continue. `transient`: a retryable failure has used up its retries. `assumed`: an assumed cost
-   * leaves too little of the budget.
+   * The run cannot continue. `transient`: a retryable failure has used up its retries. `assumed`: an assumed cost leaves
+   * too little of the budget.
    */
   | { kind: 'failed'; code: string; reason: string; transient?: true; assumed?: true }
   /** The attempt failed (it is in `failed`); the next one is due in `afterMs`, or at once if it asks another model. */
@@ -168,7 +168,7 @@ export interface ToolCallInput {
 }
 
 export interface ExecuteToolInput extends ToolCallInput, EventsInput {
-  /** The execution that scheduled the activity. After a reset, the server repeats activities of the old execution; their results are unused. */
+  /** The execution that scheduled the activity. The server repeats activities of a reset execution; their results are unused. */
   executionId: string
   /** Execute nothing: only wait (by Temporal's retries, which leave no history) until a worker has the tool. */
   untilServed?: true
@@ -228,7 +228,7 @@ export interface FlushResult {
 
 /** Input of the activities that load what a session needs to open. */
 export interface Loading {
-  /** The cause of the wait that the workflow knows. While it stays the same, Temporal retries, which leaves no history; otherwise the activity reports it soon. */
+  /** The known cause of the wait. While it is the same, Temporal retries, which leaves no history; the activity soon reports another one. */
   waitsFor?: NotYet['notYet']['code']
   /** A person decided to continue without the events of unreadable executions. */
   abandoned?: true

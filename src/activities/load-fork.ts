@@ -56,7 +56,7 @@ async function load(store: Store, client: Client, sessionId: string, epoch: stri
   return { kind: 'loaded', state: snapshotOf(found.state), digest: fork.digest }
 }
 
-/** The other session's state where the fork begins; undefined if the store lacks events. */
+/** The other session's state at the point where the fork begins; undefined if the store lacks events. */
 async function pastOf(store: Store, fork: ForkStart): Promise<{ state: SessionState; at: Watermark } | undefined> {
   let at: Watermark = { seq: 0, digest: '' }
   let state: SessionState | undefined

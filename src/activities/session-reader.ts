@@ -52,7 +52,7 @@ export function sessionReader(log: EventLog, store: Store): SessionReader {
   return { entries, parts }
 }
 
-/** Splits entries into parts of limited count and size; a larger event is a part of its own. */
+/** Splits entries into parts of limited count and size; a larger event is a separate part. */
 function* cut(entries: readonly LogEntry[]): Generator<LogEntry[]> {
   let part: LogEntry[] = []
   let bytes = 0

@@ -38,7 +38,7 @@ export async function runBody<T>({ timeoutMs, stop, abandonAfterMs }: BodyBounds
   try {
     return await (abandonAfterMs === undefined ? running : Promise.race([running, abandoned(signal, abandonAfterMs, ended.signal)]))
   } catch (error) {
-    // The reason for the stop says more than an error that the stop caused.
+    // The reason for the stop is more informative than an error that the stop caused.
     throw timeout.signal.aborted && !stop.aborted ? timedOut : error
   } finally {
     stopTimer()

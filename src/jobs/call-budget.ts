@@ -30,7 +30,7 @@ import type { SessionView } from './session-views.ts'
 export interface CallBudget {
   /** The limits that apply, after everything that was spent before. */
   lines: BudgetLine[]
-  /** Where the agent declares its limit in US dollars; absent: it has none. */
+  /** The option in which the agent declares its limit in US dollars; absent: it has no such limit. */
   usdLimit?: 'limits' | 'sessionLimits'
   /** The known size of a request that continues the last one: its tokens by this model's count, and the bytes of the new content. */
   known?: { tokens: number; model: string; newBytes: number }
@@ -94,7 +94,7 @@ export interface BudgetedCall {
   onDelta(delta: ModelDelta): void
   /** The cost of the call if it fails with this error; undefined: nothing. `response`: what the model returned, if it did. */
   lost(error: unknown, response: ModelResponse | undefined): Cost | undefined
-  /** What is recorded with an answer: its price, and its cost if the provider does not report it. */
+  /** What is recorded with an answer: its price, and its assumed cost if the provider does not report the usage. */
   recorded(answer: { usage: Usage; model: string; price?: ModelPrice }, response: ModelResponse): { price?: ModelPrice; spent?: Cost }
 }
 

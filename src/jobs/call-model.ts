@@ -32,7 +32,7 @@ import { defined } from '../session/defined.ts'
 
 /** Carries out the job. @throws TryAgain. */
 export async function callModel(needs: JobNeeds, job: Job, input: CallModelInput): Promise<CallModelResult> {
-  // Recorded however the call ends.
+  // Recorded regardless of how the call ends.
   const hooks: HookOutcome[] = []
   const result = await modelStep<CallModelResult>(needs, job, input, ({ agent, deadline, job: counted, view }) =>
     answer(needs, agent, { ...input, deadline, hooks }, counted, view),

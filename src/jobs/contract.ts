@@ -62,7 +62,7 @@ export interface JobOrder<K extends JobKind = JobKind> {
   answer?: ModelAnswer
 }
 
-/** Events that are sent along with a job, so that it need not request them. */
+/** Events that are sent with a job, so that it does not need to request them. */
 export interface EventsAlong {
   from: Watermark
   entries: LogEntry[]

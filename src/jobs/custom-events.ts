@@ -53,7 +53,7 @@ function bytesOf(event: CustomEvent): number {
   return jsonBytes(event) + 1
 }
 
-/** The same code would report the same event again. */
+/** Not retryable: the same code would report the same event again. */
 const FOR_GOOD = { retryable: false }
 const REPORT_LESS = 'report what to look up, not the data.'
 

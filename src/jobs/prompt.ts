@@ -41,8 +41,8 @@ export async function renderPrompt(agent: Agent, { state }: Pick<SessionView, 's
 const HEADING = '[From the system, not from the user: how things stand now]'
 
 /**
- * The messages, with the texts of this request only at the end of the last user message: the sections, then the hooks' texts. A model that was
- * stopped in the middle of its answer continues it: it gets no sections, and the hooks' texts go into the message before the answer.
+ * The messages, with the texts of this request alone at the end of the last user message: the sections, then the hooks' texts. A model that
+ * was stopped in the middle of its answer continues it: it gets no sections, and the hooks' texts go into the message before the answer.
  */
 export function withVolatile(
   messages: readonly Message[],

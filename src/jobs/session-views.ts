@@ -41,7 +41,7 @@ export type ReadEntries = (target: ReadTarget, from: Watermark) => Promise<LogEn
 export interface SessionViews {
   /** The session at the watermark. It belongs to the cache: do not change it or keep it. @throws StaleWatermark, ArchiveUnavailable. */
   view(target: ReadTarget, along?: EventsAlong): Promise<SessionView>
-  /** Folds a cached session whose agent has slices up to the target, as no job may do so soon. @throws StaleWatermark, ArchiveUnavailable. */
+  /** Folds a cached session whose agent has slices up to the target: no job may do so soon. @throws StaleWatermark, ArchiveUnavailable. */
   keepUp(target: ReadTarget): Promise<void>
 }
 

@@ -1,4 +1,4 @@
-// The values of slices at checkpoints, as an executor hands them over: only those that have changed since the checkpoint before.
+// The values of slices at checkpoints, as an executor hands them over: only those that have changed since the previous checkpoint.
 import type { EventOf, LogEntry } from '../session/events.ts'
 import type { SliceRules, SliceSnapshot, SliceValues } from '../session/slices.ts'
 

@@ -1,4 +1,4 @@
-// Whose thinking and metadata a model gets back: providers sign or encrypt them, and refuse those that another provider has signed.
+// Which thinking and metadata are sent back to a model: providers sign or encrypt them, and refuse those that another provider has signed.
 import type { AssistantBlock, Message, RedactedThinkingBlock, ThinkingBlock } from '../session/content.ts'
 import { modelName } from './check-response.ts'
 

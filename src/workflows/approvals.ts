@@ -172,7 +172,7 @@ export function resolve(session: Session, request: ResolveRequest): void {
     journal.append({ type: 'tool_resolved', ...where, by: 'person', happened: false, decision: 'retry', ...by })
   } else if (resolution.happened) {
     const result = { value: resolution.result }
-    // The result is recorded once: in the call's own end if it has none yet.
+    // The result is recorded once: in the call's own end event if the call has not ended yet.
     journal.append({ type: 'tool_resolved', ...where, by: 'person', happened: true, ...(!waits && result), ...by })
     if (waits) journal.append({ type: 'tool_completed', ...where, attempt: unknown.attempt, ...result })
   } else {

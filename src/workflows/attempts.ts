@@ -11,7 +11,7 @@ export interface Attempts {
   givenUp(): string | undefined
   /** Adds failed attempts that an activity reported. */
   failed(attempts: readonly FailedAttempt[] | undefined): void
-  /** The next attempt asks another model, with retries of its own. */
+  /** The next attempt asks another model, with its own retries. */
   fallBack(to: Fallback): void
   /** Adds a lost attempt; returns its number. */
   lost(lost: Lost & { how: 'died' | 'failed' }): number

@@ -10,7 +10,7 @@ import type { Pacing } from './pacing.ts'
 import type { Serving } from './serving.ts'
 import { defined } from '../session/defined.ts'
 
-/** What the calls of one turn share. */
+/** The data that the calls of one turn share. */
 export interface Turn {
   journal: Journal
   serving: Serving

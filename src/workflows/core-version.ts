@@ -2,8 +2,8 @@
 import { CORE_VERSION, type SessionStart } from '../session/protocol.ts'
 
 /**
- * The core of an execution: its predecessor's choice, or the newest one when it began, according to the SDK's patch markers.
- * A worker that is too old throws: the failed task goes to another worker, which may know this core.
+ * The core version of an execution: its predecessor's, or the newest one when it began, according to the SDK's patch markers.
+ * A worker that is too old throws: the failed task goes to another worker, which may know this version.
  */
 export function coreVersionOf(
   carried: Pick<NonNullable<SessionStart['carried']>, 'coreVersion'> | undefined,

@@ -10,7 +10,7 @@ const STALE_PAUSE_MS = 2_000
 export interface Flushing {
   /** Ensures that the present events of the journal are flushed. */
   nudge(): void
-  /** Resolves when everything in the journal is confirmed stored. Waits as long as the store is unavailable. */
+  /** Resolves when everything in the journal is confirmed stored, however long the store is unavailable. */
   drained(): Promise<void>
   /** Whether no flush is pending and everything is stored. */
   isDrained(): boolean

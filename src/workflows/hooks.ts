@@ -10,7 +10,7 @@ import { eventsOf, type Journal } from './journal.ts'
 import type { Session } from './open-session.ts'
 import { recordReports } from './recorded.ts'
 
-/** Records hooks that ran, each with what it reported. `given`: the arguments that a person gave to a call. */
+/** Records hooks that ran, each with what it reported. `given`: the arguments that a person provided for a call. */
 export function recordHooks(journal: Journal, run: number, ran: readonly HookOutcome[] = [], given?: Json): void {
   for (const { emitted, spent, ...one } of ran) {
     const call = saidBy(one, 'modify') && journal.state.current?.calls.find(({ callId }) => callId === one.callId)

@@ -48,7 +48,7 @@ function resolveLate(late: LateResultSignal, journal: Journal): void {
   const waits = current?.calls.some((call) => call.callId === callId && call.status === 'awaiting_resolution') ?? false
   const result = recorded(late)
   recordReports(journal, where, late)
-  // The result is recorded once: in the call's own end if it has none yet.
+  // The result is recorded once: in the call's own end event if the call has not ended yet.
   journal.append({ type: 'tool_resolved', ...where, by: 'worker', happened: true, ...(!waits && result) })
   if (waits) journal.append({ type: 'tool_completed', ...where, attempt: known.attempt, ...result })
 }

@@ -1,4 +1,4 @@
-// The parts of an activity's result that become events, or parts of one.
+// The parts of an activity's result that become events or parts of an event.
 import type { RecordedResult } from '../activities/contract.ts'
 import type { CustomEvent } from '../session/custom-events.ts'
 import type { EventOf } from '../session/events.ts'

@@ -131,7 +131,10 @@ function carryOut(
   journal.append({ type: 'recovery_ended', ...of })
 }
 
-/** The event after which `restart_from_last_effect` abandons turns. It may be the session's newest event, with calls that have no result. */
+/**
+ * The event after which `restart_from_last_effect` archives turns: the one that ended the newest effect's turn, or the newest event if calls
+ * of that turn have no result yet.
+ */
 export function turnsLeftAfter({ state, watermark }: Journal): number {
   return state.current?.lastEffect?.seq ?? watermark().seq
 }

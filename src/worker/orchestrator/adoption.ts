@@ -11,7 +11,7 @@ import { resetStickiness } from './stickiness.ts'
 const OFFER_MS = 120_000
 const RETRY_MS = 250
 
-/** Adopts jobs: the pool calls the returned function for each. */
+/** Returns the function that the pool calls for each adopted job. */
 export function adoptionBy(client: Client, logger: Logger): (held: Holding, running: Promise<{ result: unknown } | undefined>) => void {
   return ({ order: { kind, input, ticket } }, running) => {
     // The dead orchestrator had cached the workflow: the next task must not wait for it.
@@ -35,12 +35,12 @@ export function adoptionBy(client: Client, logger: Logger): (held: Holding, runn
         },
       )
       .catch((err: unknown) =>
-        logger.warn({ err, session: ticket.sessionId, call: ticket.call }, 'the answer of a call could not be sent to the server'),
+        logger.warn({ err, session: ticket.sessionId, call: ticket.call }, 'the result of a call could not be sent to the server'),
       )
   }
 }
 
-/** Sends an answer until the server has it or has given the attempt up. Returns which. */
+/** Sends an answer until the server has it or has given up the attempt. Returns which. Rejects if the server stays unreachable. */
 export async function offer(send: () => Promise<void>): Promise<'taken' | 'given_up'> {
   for (const until = Date.now() + OFFER_MS; ; ) {
     try {

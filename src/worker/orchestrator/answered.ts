@@ -7,7 +7,7 @@ import { brokenCost } from '../../session/reservation.ts'
 import type { AssignmentEnd, Executor } from './executors.ts'
 import { deadAttempt } from './failures.ts'
 
-/** The order with the answer that its executor has handed over, if it has. */
+/** Returns the order, with the answer if its executor has handed one over. */
 export function withAnswer(order: JobOrder, assignment: { answer?: ModelAnswer | undefined } | undefined): JobOrder {
   return assignment?.answer ? { ...order, answer: assignment.answer } : order
 }
@@ -24,8 +24,8 @@ export function answerIn(executors: Iterable<Executor>, { kind, ticket }: JobOrd
 }
 
 /**
- * The order of the next attempt, if the dead one has left an answer: the death is a failed attempt like any other. Undefined if there is no
- * answer, or if its calls have taken too many executors with them.
+ * Returns the order of the next attempt if the dead one handed over an answer: the death is a failed attempt like any other. Undefined if
+ * there is no answer, or if resolving its calls has killed too many executors.
  */
 export function afterDeath(order: JobOrder, { cause, worker }: AssignmentEnd & { end: 'died' }): JobOrder | undefined {
   if (!order.answer) return undefined
@@ -39,8 +39,8 @@ export function afterDeath(order: JobOrder, { cause, worker }: AssignmentEnd & {
 }
 
 /**
- * The order of the next attempt of a call that was taken from its executor after its request may have been sent: what that has cost is part of
- * a failed attempt. Undefined if it has cost nothing.
+ * Returns the order of the next attempt of a call that was withdrawn from its executor after its request may have been sent: the cost is part
+ * of a failed attempt. Undefined if there is no cost, or if the order has an answer.
  */
 export function afterMove(order: JobOrder, { spent, executor, worker }: AttemptReport): JobOrder | undefined {
   if (!spent || order.answer) return undefined
@@ -50,7 +50,7 @@ export function afterMove(order: JobOrder, { spent, executor, worker }: AttemptR
   return { ...order, attempt: { ...attempt, number, failed }, ticket: { ...ticket, report: { ...ticket.report, attempt: number, failed } } }
 }
 
-/** What a model call under a budget has cost, as far as this process has seen it; undefined: nothing was set aside for it. */
+/** What a model call under a budget has cost, as far as this process has seen it; undefined if nothing was reserved for it. */
 export function costSeen(
   { answer }: Pick<JobOrder, 'answer'>,
   { reserved }: Pick<AttemptReport, 'reserved'>,

@@ -1,4 +1,4 @@
-// Which work may be the reason for the deaths of executors: counts what each of them had run.
+// Finds which work may have caused the deaths of executors: counts the jobs that each of them was running.
 import { LRUCache } from 'lru-cache'
 import type { JobOrder } from '../../jobs/contract.ts'
 
@@ -8,24 +8,24 @@ const MAX_REMEMBERED = 1_000
 
 /** The counts. */
 export interface Deaths {
-  /** The deaths that the order's code may be the reason for, since it last ended well. */
+  /** The deaths that the order's code may have caused since it last ended well. */
   of(order: JobOrder): number
-  /** An executor died that had run these. */
+  /** An executor died while it was running these. */
   count(guilty: readonly JobOrder[]): void
-  /** It was not the reason, or no longer is. */
+  /** The order's code was not the cause, or no longer is. */
   forgive(order: JobOrder): void
 }
 
-/** The deaths that a tool was there at, in any session. */
+/** The deaths during which a tool was running, in any session. */
 interface ToolDeaths {
   count: number
-  /** The sessions that were there each time. While there is one, it is the more likely reason: the tool works in other sessions. */
+  /** The sessions in which it was running each time. While there is one, it is the more likely cause: the tool works in other sessions. */
   always: ReadonlySet<string>
 }
 
 /**
  * Counts deaths by session and tool (or model), because most bugs that end a process need the data of one session; and by tool, for those
- * that do not: the tool counts as the reason once no session was there each time.
+ * that do not: the tool counts as the cause once no session was part of every death.
  */
 export function countDeaths(): Deaths {
   const ofSessions = new LRUCache<string, number>({ max: MAX_REMEMBERED, ttl: REMEMBERED_MS })
@@ -55,10 +55,10 @@ export function countDeaths(): Deaths {
   }
 }
 
-/** A model's request is long and seldom ends its process: two deaths beside it say too little to hold up every session. */
+/** A model's request is long and seldom ends its process: two deaths during one say too little to hold up every session. */
 const isTool = ({ ticket }: JobOrder): boolean => ticket.tool !== undefined
 
-/** The code that a job runs: a call that is made again has another id. */
+/** The code that a job runs. It is not the call's id, because a call that is made again has another one. */
 const codeOf = ({ kind, ticket: { tool = '' } }: JobOrder): string => `${kind} ${tool}`
 
 const inSession = (order: JobOrder): string => `${order.ticket.sessionId} ${codeOf(order)}`

@@ -16,7 +16,7 @@ const VIEWS_REMEMBERED = 200
 /** How an assignment ended. */
 export type AssignmentEnd =
   | { end: 'done'; outcome: Outcome }
-  /** The executor died. `accepted`: it had accepted the job. */
+  /** The executor died. `isAccepted`: it had accepted the job. */
   | { end: 'died'; isAccepted: boolean; cause: DeathReport['cause']; worker: string }
   /** Withdrawn, to be assigned to another executor. */
   | { end: 'moved' }
@@ -44,11 +44,11 @@ export interface Assignment {
 export interface Executor {
   id: number
   pid: number
-  /** `host:pid`, as people see it. */
+  /** `host:pid`, as shown to people. */
   worker: string
-  /** The models of its agents, where they are fixed. */
+  /** The models of its agents that have a fixed one. */
   models: ReadonlyMap<string, string>
-  /** Whether some agent of it has slices. */
+  /** Whether any of its agents has slices. */
   hasSlices: boolean
   channel: Channel<FromExecutor, ToExecutor>
   assignments: Map<string, Assignment>
@@ -75,7 +75,7 @@ export function newExecutor(
   return { id, pid, worker, models, hasSlices, channel, assignments: new Map(), views, aliveAt: now, turningSince: now, isSilent: false }
 }
 
-/** Notes that a message came. */
+/** Notes that a message arrived. */
 export function heardOf(executor: Executor): void {
   const now = Date.now()
   if (now - executor.aliveAt > STANDS_STILL_MS) executor.turningSince = now
@@ -83,7 +83,7 @@ export function heardOf(executor: Executor): void {
   executor.isSilent = false
 }
 
-/** Whether it may get jobs. */
+/** Whether the executor accepts new jobs. */
 export function takesJobs(executor: Executor): boolean {
   return executor.draining === undefined && executor.killed === undefined
 }

@@ -19,7 +19,7 @@ export async function failureOf(outcome: Exclude<Outcome, { kind: 'answered' }>,
     const thrown: Thrown = { message, ...defined({ stack: outcome.stack }) }
     return ApplicationFailure.create({ type, message: THREW, details: [thrown], nonRetryable: false })
   }
-  // Unrecorded, it counts as a death, which is stricter, never laxer.
+  // If the failed attempt cannot be recorded, it counts as a death, which is stricter, never laxer.
   if (outcome.failed) await lease.record({ failed: [...lease.report.failed, outcome.failed] }).catch(() => undefined)
   const said = outcome.failed ? { message: THREW, details: [{ message } satisfies Thrown] } : { message }
   return ApplicationFailure.create({ type, ...said, nonRetryable: false, nextRetryDelay: outcome.afterMs })
@@ -36,7 +36,7 @@ export function workerDied({ kind, ticket }: JobOrder, report: AttemptReport, ca
   })
 }
 
-/** The executor died with the attempt, which no orchestrator has seen: the report is that of its last heartbeat. */
+/** The executor died with the attempt, and no orchestrator saw it: the report comes from the attempt's last heartbeat. */
 export function diedUnseen(kind: JobKind, report: AttemptReport, worker: string): ApplicationFailure {
   const details: DeathReport = { ...report, worker, cause: 'crash' }
   return ApplicationFailure.create({
@@ -47,7 +47,7 @@ export function diedUnseen(kind: JobKind, report: AttemptReport, worker: string)
   })
 }
 
-/** The same as a failed attempt, of a call that another executor continues. */
+/** The same death as a failed attempt, for a call that another executor continues. */
 export function deadAttempt({ attempt, ticket }: JobOrder, worker: string, cause: DeathReport['cause']): FailedAttempt {
   return {
     attempt: attempt.number,
@@ -75,7 +75,7 @@ export function neverGiven(kind: JobKind): ApplicationFailure {
   })
 }
 
-/** Only Temporal retries the activity: a sender waits for the answer, or nothing else does. */
+/** Whether only Temporal retries the activity: a sender waits for the answer, or nothing else retries it. */
 const isQuestion = (kind: JobKind): boolean => kind === 'resolveTool' || kind === 'checkAnswer' || kind === 'endHooks'
 
 /** Each executor died or froze before it accepted the job. */

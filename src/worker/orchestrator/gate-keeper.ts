@@ -62,7 +62,9 @@ export function keepGates({ store, executors, logger, worker }: GateNeeds): Gate
       if (!gates.refused(key, forMs)) return
       if (!isShut) logger.warn({ provider: key, forMs }, 'a provider wants fewer calls: all calls to it wait, then proceed one at a time')
       look()
-      store.shutGate(key, forMs, worker).catch((err: unknown) => logger.debug({ err }, 'other workers could not be notified of a rate gate'))
+      store
+        .shutGate(key, forMs, worker)
+        .catch((err: unknown) => logger.debug({ err }, 'other workers could not be notified of a rate gate'))
     },
     placeOf: (key, call) => gates.placeOf(key, call),
     greet: ({ channel }) => void (known.length > 0 && channel.send({ type: 'gates', keys: [...known] })),

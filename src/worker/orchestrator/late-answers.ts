@@ -28,7 +28,7 @@ export function lateAnswers({ connection, client, logger }: LateAnswersOptions):
         if ((await offer(send)) === 'given_up') await whenGivenUp()
       })
     } catch (err) {
-      logger.warn({ ...about, err }, 'the answer of an attempt did not reach the server')
+      logger.warn({ ...about, err }, 'the result of an attempt did not reach the server')
     }
     throw new CompleteAsyncError()
   }

@@ -10,16 +10,19 @@ import type { FromSender, HeartbeatAnswer, ToSender } from './heartbeats.ts'
 
 /** A lease on one attempt. */
 export interface Lease {
-  /** Sets the heartbeat details: the report on the attempt in case its executor dies. */
+  /** The heartbeat details: the report on the attempt in case its executor dies. */
   readonly report: AttemptReport
-  /** The attempt was given to this executor: the next heartbeat that is confirmed says so. */
+  /** Notes that this executor has the attempt; the next confirmed heartbeat reports it. */
   given(executor: string): void
   /** Makes the server record the attempt. Rejects if the server cannot be reached or the attempt is lost. */
   announce(): Promise<void>
   /** Makes the server confirm now that the body is about to be entered. @throws AttemptLost, PawlError `heartbeat_failed`. */
   begin(): Promise<void>
   progress(value: Json): void
-  /** Makes the server record what is set aside for a model call: no earlier heartbeat replaces it. @throws AttemptLost, PawlError `heartbeat_failed`. */
+  /**
+   * Makes the server record what is reserved for a model call; no earlier heartbeat can replace it.
+   * @throws AttemptLost, PawlError `heartbeat_failed`.
+   */
   reserve(reservation: Reservation): Promise<void>
   /** Sends changed details and waits for the confirmation. */
   record(change: Partial<AttemptReport>): Promise<void>
@@ -50,7 +53,7 @@ const ENCODE_RETRY_MS = 500
 const ASK_AFTER_MS = [30, 150, 600]
 
 /**
- * Leases whose heartbeats are sent by `post`; `encode` encodes a report with the worker's converter and codec. `watchStops`: of sessions
+ * Leases whose heartbeats are sent by `post`; `encode` encodes a report with the worker's converter and codec. `watchStops` covers sessions
  * whose workflows run in other orchestrators.
  */
 export function startLeases(
@@ -81,7 +84,7 @@ export function startLeases(
     let isNoting = false
     let asks = 0
 
-    /** Asks are not repeated while some are due: a stop may be reported on both ways. */
+    /** Does nothing while earlier asks are pending: the same stop may be reported in both ways. */
     const askSoon = (): void => {
       if (asks > 0) return
       for (const ms of ASK_AFTER_MS) {

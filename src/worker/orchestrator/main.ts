@@ -59,7 +59,7 @@ async function main(options: OrchestratorOptions): Promise<void> {
   post({ type: 'connected' })
   const clock = startRecoveryClock((event) => post({ type: 'event', event }))
   const exits = new Map<number, Exit>()
-  /** Pids of dead executors, by their numbers. */
+  /** Pids of dead executors, by executor number. */
   const gone = new Map(options.exited.map(({ executor, pid }) => [executor, pid]))
   const tellOfDeath = (id: number, calls: HeldCall[]): void => {
     const exit = exits.get(id)
@@ -129,7 +129,7 @@ async function takeOver(
   logger: Logger,
 ): Promise<void> {
   void eachOf(cached, (execution) => resetStickiness(client, execution, logger))
-  // An executor that has not sent its hello may hold attempts, and for those that died with an executor, heartbeats say more.
+  // An executor that has not sent its hello may hold attempts. For attempts that died with an executor, heartbeats say more.
   const isKnown = (id: number): boolean => gone.has(id) || [...pool.executors()].some((executor) => executor.id === id)
   for (const until = Date.now() + HELLO_MS; !executors.every(isKnown); ) {
     if (Date.now() > until) return

@@ -49,7 +49,7 @@ export interface OrchestratorParts
   store: Store
   logger: Logger
   sdk: SdkRuntime
-  /** What of telemetry is on; absent: nothing. */
+  /** Which telemetry is on; absent: none. */
   telemetry?: TelemetrySettings | undefined
   /** The sending half of heartbeats, if not this event loop: returns the function that accepts its messages. */
   heartbeats?: (post: (message: FromSender) => void) => (message: ToSender) => void
@@ -76,9 +76,9 @@ export interface Orchestrator {
   pool: Pool
   /** Whether an executor got the job from an earlier orchestrator. */
   hasAdopted(activity: CachedExecution & { activityId: string }): boolean
-  /** Uses the executor at the other end. */
+  /** Connects the executor at the other end of the channel. */
   connect(channel: Channel<FromExecutor, ToExecutor>): void
-  /** Waits for flushes in progress. The end of an orchestrator. */
+  /** Ends the orchestrator; waits for flushes in progress. */
   settle(): Promise<void>
 }
 
@@ -86,7 +86,7 @@ export interface Orchestrator {
 export async function createOrchestrator(parts: OrchestratorParts): Promise<Orchestrator> {
   const { store, logger, sdk, connection, namespace, interceptors, tuner } = parts
   const worker = `${hostname()}:${process.pid}`
-  // Before anything that must be ended: a package may be missing.
+  // This throws if a package is missing, so it comes before anything that must be closed.
   const telemetry = await prepareTelemetry({ settings: parts.telemetry, store, logger, worker })
   const { workflowBundle, dataConverter, buildId } = await workflowCode(parts)
   const client = new Client({ connection, namespace, dataConverter })
@@ -100,7 +100,7 @@ export async function createOrchestrator(parts: OrchestratorParts): Promise<Orch
     detailsBy(client.options.loadedDataConverter),
     store.watchStops,
   )
-  /** Its attempts may be with any worker of the queue. */
+  /** Any worker of the queue may have the session's attempts. */
   const stopRequested = (sessionId: string): void => {
     leases.askForStops(sessionId)
     store.tellOfStop(sessionId)
@@ -170,7 +170,7 @@ export async function createOrchestrator(parts: OrchestratorParts): Promise<Orch
   const endTelemetry = telemetry.start(pool)
   const answerFor = adoptionBy(client, logger)
   const adopted = new Set<string>()
-  const endWatch = sdk.watch({ address: parts.address ?? 'an address of your own', probe: probeOf(connection) })
+  const endWatch = sdk.watch({ address: parts.address ?? 'the address of your connection', probe: probeOf(connection) })
   return {
     client,
     worker: bothOf(sessions, own),
@@ -227,7 +227,7 @@ function bothOf(sessions: Worker, own: Worker): TemporalWorker {
   }
 }
 
-/** The model of an agent, by the newest executor that has it. */
+/** The model of an agent, according to the newest executor that has the agent. */
 function modelsIn(pool: Pool): (agent: string) => string | undefined {
   return (agent) => [...pool.executors()].findLast(({ models }) => models.has(agent))?.models.get(agent)
 }

@@ -28,7 +28,7 @@ export function identityOf(pid: number): string {
   return `pawl:${hostname()}:${pid}`
 }
 
-/** The dead orchestrators and executors, and the attempts of theirs that executors still hold. */
+/** The dead orchestrators and executors, and which of their attempts executors still hold. */
 export interface Orphaned {
   predecessors: readonly number[]
   /** Pids of dead executors. */
@@ -37,8 +37,8 @@ export interface Orphaned {
 }
 
 /**
- * Makes the workflow retry at once what no executor has: a call's first attempt without any heartbeat, and attempts whose heartbeats name a
- * dead executor. Never rejects.
+ * Makes the workflow retry at once the attempts that no executor has: a call's first attempt without any heartbeat, and attempts whose
+ * heartbeats name a dead executor. Never rejects.
  */
 export async function releaseOrphans(
   client: Client,
@@ -62,7 +62,7 @@ export async function releaseOrphans(
   } catch (err) {
     // The attempt was answered, or the session has closed. Otherwise the heartbeat timeout ends the attempt.
     if (!(err instanceof ActivityNotFoundError))
-      logger.debug({ err, session: sessionIdOf(workflowId) }, 'could not look for attempts that no process has')
+      logger.debug({ err, session: sessionIdOf(workflowId) }, 'attempts that no process has could not be looked up')
   }
 }
 

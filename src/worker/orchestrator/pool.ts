@@ -15,7 +15,7 @@ import type { AnswerRequest } from './requests.ts'
 
 /** How long a job waits for an executor before its call counts as not begun. */
 const NO_EXECUTOR_MS = 1_000
-/** An executor that has not acknowledged a job by then loses it, if another one can run it. */
+/** An executor that has not acknowledged a job within this time loses it if another one can run it. */
 const ACKNOWLEDGED_WITHIN_MS = 300
 
 /** How long a process may take to end after its channel has closed. */
@@ -27,16 +27,16 @@ export interface PoolNeeds {
   answerRequest: AnswerRequest
   /** Shuts the rate gate of an account. */
   onRefused?(key: string, forMs: number): void
-  /** Takes what slices are at checkpoints. */
+  /** Accepts snapshots of slices at checkpoints. */
   onSnapshots?(sessionId: string, snapshots: readonly SliceSnapshot[]): void
-  /** Takes what the model of a job says, and that the job has ended. */
+  /** Accepts the streamed output of a job's model, and the end of the job. */
   deltas?: Pick<DeltaWriter, 'said' | 'ended'>
   /** Makes the parent kill the executor; absent if executors have no process of their own. */
   kill?(executor: number, why: KillReason): void
   /** An executor that must end no longer holds any job. */
   onDrained?(executor: number): void
   onReady?(executor: Executor): void
-  /** What is measured of jobs. */
+  /** Measures jobs; absent if metrics are off. */
   measured?: MeasuredJobs
   /** A job of the executor begins, or the executor died with these jobs. */
   onJob?(order: JobOrder, executor: Executor): void
@@ -54,11 +54,11 @@ export interface Placed {
   ended: Promise<AssignmentEnd>
 }
 
-/** The executors. */
+/** The executors of an orchestrator. */
 export interface Pool {
   /** Connects an executor: its first message is a hello. `takeOver` is called for each job that it holds from an earlier orchestrator. */
   connect(channel: Channel<FromExecutor, ToExecutor>, takeOver: (executor: Executor, held: Holding) => void): void
-  /** Resolves once an executor may get the job (true), or after a while. */
+  /** Resolves to true once an executor may get the job, or to false if there is none after a while. */
   someone(order: JobOrder): Promise<boolean>
   /** Assigns the job to an executor; undefined if none accepts jobs. */
   give(job: Given): Placed | undefined
@@ -71,7 +71,7 @@ export interface Pool {
   /** Gives it no new jobs, whether it is connected yet or not; `onDrained` follows once it is connected and has no jobs. */
   retire(executor: number): void
   executors(): Iterable<Executor>
-  /** Ends the executor as soon as only these assignments are left: repeatable jobs move to another executor, the rest finish. */
+  /** Ends the executor as soon as only these assignments are left: repeatable jobs move to another executor, the others finish. */
   endFor(executor: Executor, guilty: ReadonlySet<string>): void
   /** Kills it now. */
   kill(executor: Executor, why: KillReason): void
@@ -90,7 +90,7 @@ export function startPool(needs: PoolNeeds): Pool {
         executor = newExecutor(channel, message)
         executors.set(executor.id, executor)
         for (const held of message.holding) takeOver(executor, held)
-        // Only now: before all its jobs are adopted, it may seem to have none.
+        // Not earlier: until all its jobs are adopted, it may seem to have none.
         if (retired.has(executor.id) || hasExited.has(executor.id)) endDrained(executor)
         quarantine.connected(executor)
         needs.onReady?.(executor)
@@ -99,7 +99,7 @@ export function startPool(needs: PoolNeeds): Pool {
     })
     channel.onClose((broken) => {
       if (!executor) return
-      if (broken) needs.logger.error({ err: broken, pid: executor.pid }, 'an executor sent a message that cannot be decoded: it is killed')
+      if (broken) needs.logger.error({ err: broken, pid: executor.pid }, 'an executor sent a message that cannot be decoded: pawl kills it')
       const gone = executor
       isClosed.add(gone)
       endIfGone(gone)
@@ -147,9 +147,9 @@ export function startPool(needs: PoolNeeds): Pool {
     if (message.type === 'snapshots') return needs.onSnapshots?.(message.sessionId, message.snapshots)
     if (message.type === 'deltas') return takeDeltas(executor, message.parts)
     const assignment = executor.assignments.get(message.job)
-    // Withdrawn or stopped: nobody waits for it.
+    // Withdrawn or stopped: nothing waits for it.
     if (!assignment)
-      return needs.logger.debug({ job: message.job, pid: executor.pid }, `ignored "${message.type}" of a job that is not assigned`)
+      return needs.logger.debug({ job: message.job, pid: executor.pid }, `ignored "${message.type}" for a job that is not assigned`)
     switch (message.type) {
       case 'accepted':
         assignment.isAccepted = true
@@ -207,7 +207,7 @@ export function startPool(needs: PoolNeeds): Pool {
   function kill(executor: Executor, why: KillReason, guilty: ReadonlySet<string> = new Set()): void {
     if (executor.killed || !needs.kill) return
     executor.killed = { cause: why === 'broken_line' ? 'crash' : why, guilty }
-    needs.logger.warn({ pid: executor.pid, why }, 'an executor is killed')
+    needs.logger.warn({ pid: executor.pid, why }, 'pawl kills an executor')
     needs.kill(executor.id, why)
   }
 
@@ -268,7 +268,7 @@ export function startPool(needs: PoolNeeds): Pool {
     if (executor.assignments.get(assignment.id) !== assignment) return
     assignment.stoppedAt = Date.now()
     executor.channel.send({ type: 'stop', job: assignment.id, why })
-    // Its executor may have accepted it at this very moment, and reports the outcome itself then.
+    // Its executor may be accepting it at this moment; it then reports the outcome itself.
     setTimeout(() => assignment.isAccepted || end(executor, assignment, { end: 'stopped' }), ACKNOWLEDGED_WITHIN_MS).unref()
   }
 

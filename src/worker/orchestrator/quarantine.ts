@@ -9,42 +9,42 @@ const SUSPECT_AFTER = 2
 /** How long an executor is kept for suspects after the last one: longer than the pauses between a call's attempts. */
 const KEPT_MS = 90_000
 /**
- * The pause after a suspect's death, doubled with each in a row: to replace an executor takes a third of a second of CPU, which healthy
- * sessions feel. A suspect that has not yet died as one does not wait for it.
+ * The pause after a suspect's death, doubled with each death in a row: replacing an executor takes a third of a second of CPU time, which
+ * slows healthy sessions. A suspect that has not yet died as one does not wait for it.
  */
 const PAUSE_MS = 125
 const LONGEST_PAUSE_MS = 15_000
 /** Deaths of suspects that are further apart are not in a row. */
 const IN_A_ROW_MS = 60_000
-/** How long a suspect waits for its turn. The time counts for its activity, whose limit has room for a standstill of the worker. */
+/** How long a suspect waits for its turn. The wait counts towards its activity's time limit, which has room for a standstill of the worker. */
 const LONGEST_WAIT_MS = 10_000
 /** How long the successor of the executor for suspects may take to start before they run beside other work. */
 const SUCCESSOR_WITHIN_MS = 10_000
-/** From a suspect's turn to its job. */
+/** How long a suspect may take from its turn to its assignment. */
 const ENTERS_WITHIN_MS = 1_000
 
 /** What the quarantine knows. */
 export interface Quarantine {
   /** Of the executors that accept jobs, those that the order may run on; at least one of them. */
   narrow(order: JobOrder, candidates: Executor[]): Executor[]
-  /** Resolves at once for work that is no suspect. A suspect waits for its turn; those that have waited for long enter together. */
+  /** Resolves at once for work that is not a suspect. A suspect waits for its turn; suspects that have waited too long enter together. */
   turn(order: JobOrder): Promise<void>
   /** An executor was connected. */
   connected(executor: Executor): void
-  /** An executor died, and `guilty` may be why. */
+  /** An executor died, and one of `guilty` may be the cause. */
   died(executor: Executor, guilty: readonly JobOrder[]): void
-  /** A job has left its executor, `isDone`: with an outcome. */
+  /** A job has left its executor. `isDone`: it has an outcome. */
   ended(order: JobOrder, isDone: boolean): void
 }
 
 /** A suspect that waits for its turn. */
 interface Waiting {
   order: JobOrder
-  /** Makes it look whether its turn has come. */
+  /** Makes it check whether its turn has come. */
   look(): void
 }
 
-/** Starts one. A worker with one executor has nowhere to keep anything. */
+/** Starts a quarantine. A worker with only one executor cannot keep work apart. */
 export function startQuarantine(): Quarantine {
   const deaths = countDeaths()
   const waiting: Waiting[] = []
@@ -52,12 +52,12 @@ export function startQuarantine(): Quarantine {
   let deathsInARow = 0
   let lastDeathAt = 0
   let pausedUntil = 0
-  /** A suspect is about to enter: no other one gets its turn before. */
+  /** A suspect is about to enter: until then, no other suspect gets its turn. */
   let enteringUntil = 0
 
   const isSuspect = (order: JobOrder): boolean => deaths.of(order) >= SUSPECT_AFTER
 
-  /** The suspect with the fewest deaths goes first: it may only have been beside another one. */
+  /** The suspect with the fewest deaths goes first: it may only have shared an executor with another suspect. */
   function next(): Waiting | undefined {
     return waiting.toSorted((one, other) => deaths.of(one.order) - deaths.of(other.order))[0]
   }
@@ -90,7 +90,7 @@ export function startQuarantine(): Quarantine {
     return now.place !== undefined && ![...now.place.assignments.values()].some(({ order }) => isSuspect(order))
   }
 
-  /** The end of the pauses that keep it from its turn. */
+  /** When the pauses that hold up the suspect's turn end. */
   function closedUntil({ order }: Waiting): number {
     return Math.max(enteringUntil, deaths.of(order) > SUSPECT_AFTER ? pausedUntil : 0)
   }
@@ -100,10 +100,10 @@ export function startQuarantine(): Quarantine {
       const place = keeping()?.place
       if (!isSuspect(order)) {
         const others = candidates.filter((one) => one !== place)
-        // A frozen executor is worse.
+        // A frozen executor is worse than the one for suspects.
         return others.some(({ isSilent }) => !isSilent) ? others : candidates
       }
-      // It has entered: the next one may see how long it stays.
+      // It has entered: from now on, its assignment decides when the next suspect may enter.
       enteringUntil = 0
       wake()
       if (candidates.length < 2) return candidates
@@ -128,7 +128,7 @@ export function startQuarantine(): Quarantine {
       }
       deaths.count(guilty)
       if (kept?.place === executor) vacate(kept)
-      // Its successor is kept, so that the next attempt finds it empty.
+      // The successor is kept for suspects, so that the next attempt finds it empty.
       else if (!keeping() && guilty.some(isSuspect)) kept = { place: undefined, vacantSince: now, until: now + KEPT_MS }
       wake()
     },
@@ -141,7 +141,7 @@ export function startQuarantine(): Quarantine {
   function mayEnter(one: Waiting, giveUpAt: number, now: number): boolean {
     if (!isSuspect(one.order)) return true
     if (now < closedUntil(one)) return false
-    // Those that have waited for long enter together, as soon as a successor that is about to start is there.
+    // Suspects that have waited too long enter together, but wait for a successor that is about to start.
     return (next() === one && isFree()) || now >= Math.max(giveUpAt, successorUntil())
   }
 

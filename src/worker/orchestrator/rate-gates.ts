@@ -1,41 +1,41 @@
-// The rate gates: after a provider has refused a request and asked to wait, all calls to that account of it wait in this machine, and then go
-// through one after another, slowly at first. Pure, but for the clock and the dice that it is given.
+// The rate gates: after a provider refuses a request and asks for a wait, all of this machine's calls to that account wait. They then go
+// through one at a time, slowly at first. Pure, except for the clock and the random numbers that are passed in.
 import { LRUCache } from 'lru-cache'
 
-/** How many calls a second go through when a gate opens, before anything is known. */
+/** How many calls per second go through when a gate opens, before anything is known. */
 const FIRST_RATE = 5
 const LEAST_RATE = 0.5
 /** How long the rate takes to double. */
 const DOUBLES_EVERY_MS = 5_000
-/** With this rate, the gate is as good as open, and forgotten. */
+/** At this rate in calls per second, the gate counts as open and is forgotten. */
 const OPEN_RATE = 200
-/** Calls that were refused together differ by this much: one of them is news. */
+/** The waits of calls that were refused together differ by up to this much; only one of them is news. */
 const SLACK_MS = 100
-/** Accounts that are remembered: models may name any. */
+/** How many accounts are remembered: models may name any. */
 const MAX_GATES = 1_000
 
 /** The gates of one orchestrator. */
 export interface RateGates {
-  /** The provider has refused a call and wants none for so long. Returns whether that is news: the gate closes for longer than before. */
+  /** The provider refused a call and wants none for `forMs`. Returns whether that is news: the gate closes for longer than before. */
   refused(key: string, forMs: number): boolean
-  /** Another machine was refused. */
+  /** The provider refused a call of another machine. */
   learn(key: string, forMs: number): void
   /** Milliseconds until this call may be made; 0: now. A call that asks again keeps its place. */
   placeOf(key: string, call: string): number
-  /** Those that are not open. */
+  /** The keys of the gates that are not open. */
   keys(): string[]
 }
 
 interface Gate {
   closedUntil: number
-  /** Calls a second when it opens. */
+  /** Calls per second when it opens. */
   rate: number
   /** The newest place. */
   last: number
   places: Map<string, number>
 }
 
-/** Open gates. `now` in milliseconds, never going back; `random` from 0 to 1. */
+/** Creates gates that are all open. `now`: in milliseconds, monotonic; `random`: from 0 to 1. */
 export function rateGates(now: () => number = () => performance.now(), random: () => number = Math.random): RateGates {
   const gates = new LRUCache<string, Gate>({ max: MAX_GATES })
 
@@ -85,7 +85,7 @@ export function rateGates(now: () => number = () => performance.now(), random: (
     const from = Math.max(now(), gate.last)
     const gapMs = 1_000 / rateAt(gate, from)
     gate.last = from + gapMs
-    // Within its own gap, so that machines that wait for the same moment do not ask at the same moment.
+    // At a random time within its own gap, so that machines that wait for the same moment do not all call at once.
     return from + gapMs * random()
   }
 }

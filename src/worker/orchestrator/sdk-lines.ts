@@ -1,11 +1,11 @@
-// The lines of Temporal's SDK as pawl's own: with the session that they are about, and without those that pawl says itself. Pure.
+// Turns log lines of Temporal's SDK into pawl's own: adds the session that they are about, and drops those that pawl logs itself. Pure.
 import type { LogEntry } from '@temporalio/worker'
 import type { Level } from '../../log/levels.ts'
 import { defined } from '../../session/defined.ts'
 import { PawlError } from '../../session/errors.ts'
 import { sessionIn } from '../../session/protocol.ts'
 
-/** A line. `mayBeOutage`: a call to the server failed, as all do while it is away. */
+/** A line. `mayBeOutage`: a call to the server failed, as all calls do during an outage. */
 export interface SdkLine {
   level: Level
   message: string
@@ -13,13 +13,13 @@ export interface SdkLine {
   mayBeOutage: boolean
 }
 
-/** What lines say that is of no use to a reader, or is under another name. */
+/** Fields that are of no use to a reader, or that pawl logs under another name. */
 const LEFT_OUT = new Set(['sdkComponent', 'workflowId', 'runId', 'error', 'failure', 'target', 'spanContexts', 'taskToken', 'workflowInfo'])
 
-/** How core names the outcome of a call. */
+/** How core reports a failed call. */
 const CALL_FAILED = /^gRPC call \w+ retried|Status \{ code: /
 
-/** The line of an entry from level WARN on; undefined for what pawl says itself. `sessionOf`: the session of an execution, if known. */
+/** The line for an entry of level WARN or above; undefined for what pawl logs itself. `sessionOf`: the session of an execution, if known. */
 export function sdkLine(entry: LogEntry, sessionOf: (executionId: string) => string | undefined): SdkLine | undefined {
   // The worker for pawl's own activities has no workflows on purpose.
   if (entry.message.startsWith('No workflows registered')) return undefined
@@ -40,11 +40,11 @@ export function sdkLine(entry: LogEntry, sessionOf: (executionId: string) => str
   }
 }
 
-/** pawl's own activities. Of all others, the events have the failed attempts. */
+/** pawl's own activities. The failed attempts of all others are in the events. */
 const OWN_ACTIVITIES: readonly unknown[] = ['flush', 'loadSession', 'loadCalls', 'loadFork', 'findPlace']
 
 function toldAs({ level, message }: LogEntry, { activityType, error }: Record<string, unknown>): { level: Level; message: string } {
-  // Nothing in a session goes on until its workflow's task succeeds.
+  // The session makes no progress until its workflow task succeeds.
   if (message === 'Failing workflow task') return { level: 'error', message: 'a workflow task failed: Temporal retries it' }
   if (message === 'Activity failed') {
     const isUnexpected = OWN_ACTIVITIES.includes(activityType) && !(error instanceof PawlError)
@@ -53,14 +53,14 @@ function toldAs({ level, message }: LogEntry, { activityType, error }: Record<st
   return { level: level === 'ERROR' ? 'error' : 'warn', message }
 }
 
-/** Core writes failures as Rust prints them: of those only the message is of use. */
+/** Core logs failures in Rust's debug format, in which only the message is useful. */
 function saidIn(error: unknown): { err?: unknown; reason?: string } {
   if (typeof error !== 'string') return error === undefined ? {} : { err: error }
   const [, quoted] = /message: ("(?:[^"\\]|\\.)*")/.exec(error) ?? []
   return { reason: quoted === undefined ? error : unquoted(quoted) }
 }
 
-/** Rust's escapes are those of JSON, but for a few. */
+/** Rust's escapes are those of JSON, with a few exceptions. */
 function unquoted(text: string): string {
   try {
     return JSON.parse(text) as string

@@ -1,4 +1,4 @@
-// Installs the SDK's runtime, of which a process has one, so that its lines go to pawl's logger.
+// Installs the SDK's runtime, one per process, so that its log lines go to pawl's logger.
 import { DefaultLogger, type LogEntry, Runtime, type RuntimeOptions } from '@temporalio/worker'
 import { LRUCache } from 'lru-cache'
 import type { Logger } from '../../agent/tool.ts'
@@ -12,13 +12,13 @@ const EXECUTIONS_KEPT = 10_000
 
 /** The SDK's runtime. */
 export interface SdkRuntime extends Pick<TemporalOutages, 'watch'> {
-  /** Some lines name an execution only by its id. */
+  /** Notes the session of an execution: some lines name an execution only by its id. */
   noteExecution(executionId: string, sessionId: string): void
 }
 
 let installed: SdkRuntime | undefined
 
-/** Installs it. A later worker of the process shares the first one's; one that the program has installed itself stays as it is. */
+/** Installs the runtime. Later workers of the process share the first one's. A runtime that the program itself installed stays as it is. */
 export function installRuntime(logger: Logger, options: Pick<RuntimeOptions, 'shutdownSignals'> = {}): SdkRuntime {
   const { runtime, receive } = linesTo(logger)
   try {
@@ -29,7 +29,7 @@ export function installRuntime(logger: Logger, options: Pick<RuntimeOptions, 'sh
     })
     installed = runtime
   } catch {
-    // There is one already.
+    // The process already has one.
   }
   return installed ?? runtime
 }

@@ -1,4 +1,4 @@
-// Snapshots of slices at checkpoints: asks an executor for those that no job would bring soon, and stores them once their events are.
+// Snapshots of slices at checkpoints: requests those that no job would bring soon from an executor, and stores them once their events are stored.
 import { LRUCache } from 'lru-cache'
 import type { ReadTarget } from '../../jobs/session-views.ts'
 import type { SliceSnapshot } from '../../session/slices.ts'
@@ -7,19 +7,19 @@ import type { LogEntry, SessionEvent } from '../../session/events.ts'
 import type { Store } from '../../store/store.ts'
 import { type Executor, viewKeyOf } from './executors.ts'
 
-/** Sessions whose snapshots wait for their events, and how many of each: they are a cache. */
+/** How many sessions may have snapshots that wait for their events, and how many snapshots each. They are a cache. */
 const SESSIONS_WAITING = 500
 const WAITING_EACH = 50
 
 /** The snapshots that pass through an orchestrator. */
 export interface SliceSnapshots {
-  /** Those that an executor hands over. */
+  /** An executor has handed over snapshots. */
   arrived(sessionId: string, snapshots: readonly SliceSnapshot[]): void
   /** Events were stored. */
   stored(target: ReadTarget, entries: readonly LogEntry[]): void
 }
 
-/** Over a store and the executors of now. */
+/** Handles the snapshots of the current executors and saves them to a store. */
 export function snapshotsInto(store: Pick<Store, 'saveSnapshots'>, executors: () => Iterable<Executor>, logger: Logger): SliceSnapshots {
   const waiting = new LRUCache<string, readonly SliceSnapshot[]>({ max: SESSIONS_WAITING })
 
@@ -68,6 +68,6 @@ export function snapshotsInto(store: Pick<Store, 'saveSnapshots'>, executors: ()
 }
 
 function isCheckpoint({ json }: LogEntry): boolean {
-  // Most events are others: only what looks like one is parsed.
+  // Most events are of other types, so only those that may match are parsed.
   return json.includes('"checkpoint_made"') && (JSON.parse(json) as SessionEvent).type === 'checkpoint_made'
 }

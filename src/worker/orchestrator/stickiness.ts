@@ -7,7 +7,7 @@ import type { CachedExecution } from '../protocol.ts'
 /** How many are reset in parallel. Executions not used recently need no reset: their next message waits two seconds, once. */
 const AT_ONCE = 10
 
-/** Lets the execution's next task go to any worker. Never rejects: otherwise the task waits for the sticky queue's timeout. */
+/** Lets the execution's next task go to any worker. Never rejects: if the reset fails, the task waits for the sticky queue's timeout. */
 export async function resetStickiness(client: Client, { workflowId, executionId }: CachedExecution, logger: Logger): Promise<void> {
   try {
     await client.workflowService.resetStickyTaskQueue({
@@ -15,12 +15,12 @@ export async function resetStickiness(client: Client, { workflowId, executionId 
       execution: { workflowId, runId: executionId },
     })
   } catch (err) {
-    // It may have closed.
+    // The execution may have closed.
     logger.debug({ err, session: sessionIdOf(workflowId) }, 'stickiness was not reset')
   }
 }
 
-/** Does it for each in order, a few at a time. */
+/** Calls `act` for each execution in order, a few at a time. */
 export async function eachOf(executions: readonly CachedExecution[], act: (one: CachedExecution) => Promise<void>): Promise<void> {
   const queue = [...executions]
   const lane = async (): Promise<void> => {

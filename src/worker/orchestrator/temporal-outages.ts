@@ -19,11 +19,11 @@ export interface WatchedTemporal {
 export interface TemporalOutages {
   /** Returns the function that ends the watch. */
   watch(temporal: WatchedTemporal): () => void
-  /** A call of the SDK has failed: resolves to whether a server is away, which is then logged, or has just come back. */
+  /** A call of the SDK has failed: resolves to whether a server is unavailable, which is then logged, or has just come back. */
   suspect(): Promise<boolean>
 }
 
-/** Starts without servers. */
+/** Starts a watch without servers. */
 export function watchTemporal(logger: Logger, { retryMs = RETRY_MS, settlingMs = SETTLING_MS } = {}): TemporalOutages {
   const watched = new Set<WatchedTemporal>()
   const away = new Set<WatchedTemporal>()

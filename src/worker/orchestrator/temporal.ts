@@ -2,7 +2,7 @@
 import { NativeConnection } from '@temporalio/worker'
 import { noTemporal, resolveTemporal, whyNoTemporal, type TemporalAddress } from '../../connect/temporal.ts'
 
-/** A native connection of our own. @throws ConnectError `no_temporal`. */
+/** Opens a native connection that pawl owns. @throws ConnectError `no_temporal`. */
 export async function connectNative(temporal: TemporalAddress): Promise<NativeConnection> {
   const { namespace: _, ...where } = resolveTemporal(temporal)
   const { apiKey, ...rest } = where

@@ -21,7 +21,8 @@ export async function loadInterceptors(path: string): Promise<WorkerInterceptors
 
 async function load(path: string, name: 'dataConverter' | 'interceptors'): Promise<object> {
   const file = resolve(path)
-  if (!existsSync(file)) throw new WorkerError('module_not_found', `The option ${name} names ${file}, which does not exist. Correct the path.`)
+  if (!existsSync(file))
+    throw new WorkerError('module_not_found', `The option ${name} names ${file}, which does not exist. Correct the path.`)
   let exported: Record<string, unknown>
   try {
     exported = (await import(pathToFileURL(file).href)) as Record<string, unknown>

@@ -131,7 +131,7 @@ describe('the exporter', () => {
     const end = start('a')
     await vi.advanceTimersByTimeAsync(1_000)
     expect(runsIn(sent)).toEqual(['s1'])
-    expect(warnings).toEqual(['no spans can be made of events of this session: they are left out'])
+    expect(warnings).toEqual(['no spans can be made from events of this session: they are left out'])
     await Promise.all([end(), vi.advanceTimersByTimeAsync(5_000)])
   })
 

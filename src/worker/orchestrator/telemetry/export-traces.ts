@@ -22,25 +22,25 @@ export interface ExportNeeds {
 }
 
 const CONSUMER = 'traces'
-/** After the death of the holder, another orchestrator continues within this time and `LOOK_MS`. */
+/** After the death of the holder, another orchestrator continues within this time plus `LOOK_MS`. */
 const LEASE_MS = 15_000
-/** How often the lease is renewed while a slow collector is waited for. */
+/** How often the holder renews the lease while it waits for a slow collector. */
 const RENEW_MS = 5_000
-/** How often the holder looks without being woken, and another orchestrator whether the lease is free. */
+/** How often the holder looks for events without being woken, and other orchestrators check whether the lease is free. */
 const LOOK_MS = 5_000
-/** Between two looks at least: sessions that are busy share a statement, and a request. */
+/** Minimum time between two looks, so that busy sessions share a statement and a request. */
 const PACE_MS = 500
-/** After a failure; doubled each time. */
+/** Pause after a failure; doubled each time. */
 const RETRY_MS = { first: 1_000, last: 30_000 }
-/** What is new is exported before a worker ends, if that takes no longer. */
+/** How long a worker that ends may take to export what is new. */
 const GOODBYE_MS = 2_000
-/** A request's size: collectors refuse those of some megabytes. */
+/** The largest request: collectors refuse requests of several megabytes. */
 const BATCH = { spans: 512, bytes: 1_000_000 }
-/** How often a refused request of one page is divided, to leave out no more than what is refused. */
+/** How many times a page's refused requests are divided, so that only the refused spans are left out. */
 const MOST_DIVISIONS = 32
 const EVENTS_PAGE = 1_000
 
-/** Starts; the returned function ends the export, and lets another orchestrator continue at once. */
+/** Starts the export; the returned function ends it and lets another orchestrator continue at once. */
 export function exportTraces({ store, sender, settings, logger, holder }: ExportNeeds): () => Promise<void> {
   const consumer = { name: CONSUMER, holder }
   const end = new AbortController()
@@ -53,12 +53,12 @@ export function exportTraces({ store, sender, settings, logger, holder }: Export
 
   function newTracking(): Tracking {
     const onUnreadable = (session: string, err: unknown): void => {
-      logger.warn({ session, err }, 'no spans can be made of events of this session: they are left out')
+      logger.warn({ session, err }, 'no spans can be made from events of this session: they are left out')
     }
     return trackSessions(pastIn(store), { ...settings, onUnreadable })
   }
 
-  /** Takes the lease or renews it, and exports what is new. Returns whether more can be read at once. */
+  /** Acquires or renews the lease, and exports what is new. Returns whether more can be read at once. */
   async function step(): Promise<boolean> {
     const place = await store.holdFeed(consumer, LEASE_MS)
     if (!place) {
@@ -66,7 +66,7 @@ export function exportTraces({ store, sender, settings, logger, holder }: Export
       return false
     }
     if (!isHeld) {
-      // Another process may have come further meanwhile.
+      // Another process may have exported more in the meantime.
       tracking = newTracking()
       logger.debug({ holder }, 'this worker exports the traces')
     }
@@ -82,7 +82,7 @@ export function exportTraces({ store, sender, settings, logger, holder }: Export
     return isHeld && more
   }
 
-  /** Keeps the lease during the work, which may take as long as a collector takes. Returns whether it was kept. */
+  /** Keeps the lease during the work, which takes as long as the collector does. Returns whether the lease was kept. */
   async function whileHeld(work: (isLost: () => boolean) => Promise<void>): Promise<boolean> {
     let isLost = false
     const renew = setInterval(() => {
@@ -149,7 +149,9 @@ export function exportTraces({ store, sender, settings, logger, holder }: Export
     await withinTime(running, GOODBYE_MS, logger)
     end.abort()
     endWatch?.()
-    const left = store.leaveFeed(consumer).catch((err: unknown) => logger.debug({ err }, 'the lease on the feed expires by itself'))
+    const left = store
+      .leaveFeed(consumer)
+      .catch((err: unknown) => logger.debug({ err }, 'the lease on the feed could not be released; it expires by itself'))
     await withinTime(Promise.all([left, sender.close()]), GOODBYE_MS, logger)
   }
 }
@@ -262,7 +264,7 @@ function isFurther(next: Key, place: Key): boolean {
 const TIMEOUT = 408
 const TOO_MANY = 429
 
-/** Whether the same request will be refused again. Wrong credentials and addresses can be put right. */
+/** Whether the same request will be refused again. Wrong credentials and addresses can be fixed. */
 function isRefusal(error: unknown): boolean {
   if (error instanceof UnsendableSpans) return true
   const { code } = error as { code?: unknown }

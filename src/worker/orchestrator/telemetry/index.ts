@@ -9,7 +9,7 @@ import type { Pool } from '../pool.ts'
 import type { MeasuredJobs } from './measure-jobs.ts'
 import type { Meters, Recorder } from './meters.ts'
 
-/** What telemetry needs. */
+/** Dependencies of telemetry. */
 export interface TelemetryNeeds {
   settings: TelemetrySettings | undefined
   store: Store
@@ -20,15 +20,15 @@ export interface TelemetryNeeds {
 
 /** The telemetry of an orchestrator: prepared, and not yet started. */
 export interface Telemetry {
-  /** What is measured of jobs; undefined: nothing. */
+  /** Measures jobs; absent if metrics are off. */
   jobs?: MeasuredJobs
   /** Starts to export. The returned function ends it. */
   start(pool: Pick<Pool, 'executors'>): () => Promise<void>
 }
 
 /**
- * Loads what is needed for what is on, and nothing of OpenTelemetry if nothing is.
- * @throws WorkerError `no_telemetry_packages`, unless a package is missing for what only a general variable has turned on: that is off then.
+ * Loads the packages for the telemetry that is on, and nothing of OpenTelemetry if none is.
+ * @throws WorkerError `no_telemetry_packages`, except for telemetry that only a general variable turned on. That is then off, with a warning.
  */
 export async function prepareTelemetry({ settings, store, logger, worker }: TelemetryNeeds): Promise<Telemetry> {
   if (!settings) return { start: () => async () => undefined }

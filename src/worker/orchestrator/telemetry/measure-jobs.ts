@@ -1,4 +1,4 @@
-// What is measured of jobs: how long requests to models and tool bodies take, deaths of executors, and how soon a call runs again.
+// Measures jobs: how long requests to models and tool bodies take, deaths of executors, and how soon a call runs again.
 import { LRUCache } from 'lru-cache'
 import type { AskModelInput, ExecuteToolInput, ExecuteToolResult } from '../../../activities/contract.ts'
 import type { JobOrder, TimedRequest } from '../../../jobs/contract.ts'
@@ -7,7 +7,7 @@ import { modelLabels } from '../../../telemetry/measure.ts'
 import type { Assignment, AssignmentEnd, Executor } from '../executors.ts'
 import type { Recorder } from './meters.ts'
 
-/** Told of what happens to jobs. */
+/** Notified of what happens to jobs. */
 export interface MeasuredJobs {
   accepted(order: JobOrder): void
   asked(order: JobOrder, timed: TimedRequest): void
@@ -15,7 +15,7 @@ export interface MeasuredJobs {
   died(executor: Executor, held: readonly Assignment[]): void
 }
 
-/** Calls whose executor died, and which no other one runs yet. */
+/** How many calls are remembered whose executor died and that no other executor runs yet. */
 const CALLS_KEPT = 1_000
 const MS = 1_000
 
@@ -40,12 +40,12 @@ export function measureJobs(record: Recorder, now: () => number = () => performa
     if (order.kind !== 'executeTool' || !entered || how.end === 'moved') return
     const { agent, resolution } = order.input as ExecuteToolInput
     const labels = { 'gen_ai.agent.name': agent, 'gen_ai.operation.name': 'execute_tool', 'gen_ai.tool.name': resolution.tool }
-    // The clock of the entry is that of days.
+    // `entered.at` is wall-clock time, unlike `now`.
     record('gen_ai.execute_tool.duration', Math.max(0, Date.now() - entered.at) / MS, { ...labels, ...errorLabels(errorIn(how)) })
   }
 
   function died({ draining, killed }: Executor, held: readonly Assignment[]): void {
-    // It was to end, and had nothing to do.
+    // It was asked to end, and had no jobs.
     if (draining?.why === 'retired' && held.length === 0) return
     record('pawl.executor.deaths', 1, { 'pawl.cause': killed?.cause ?? 'crash' })
     for (const { order, isAccepted } of held) if (isAccepted) diedAt.set(keyOf(order), now())

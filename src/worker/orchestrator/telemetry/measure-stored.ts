@@ -1,4 +1,4 @@
-// What is measured of events when Postgres has accepted them: each event once, whichever orchestrator it came through.
+// Measures events once Postgres has accepted them: each event once, whichever orchestrator it came through.
 import { LRUCache } from 'lru-cache'
 import type { Logger } from '../../../agent/tool.ts'
 import type { SessionEvent } from '../../../session/events.ts'
@@ -7,11 +7,11 @@ import type { Store } from '../../../store/store.ts'
 import { measurementsOf } from '../../../telemetry/measure.ts'
 import type { Recorder } from './meters.ts'
 
-/** Sessions of which it is remembered when their runs began. */
+/** How many sessions' run starts are remembered. */
 const RUNS_KEPT = 10_000
 const MS = 1_000
 
-/** Returns what is told of stored events. Never throws: a flush must not fail because of it. */
+/** Returns the listener for stored events, which never throws: a flush must not fail because of it. */
 export function measureStored(
   record: Recorder,
   store: Pick<Store, 'newestRun' | 'events'>,
@@ -42,7 +42,7 @@ export function measureStored(
     }
   }
 
-  /** Another orchestrator has stored the beginning. */
+  /** Reads the start of a run that another orchestrator stored. */
   async function startOf(sessionId: string, run: number, before: number): Promise<number | undefined> {
     const seq = await store.newestRun(sessionId, before)
     const [event] = seq === null ? [] : await store.events(sessionId, { after: seq - 1, limit: 1 })

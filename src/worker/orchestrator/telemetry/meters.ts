@@ -24,7 +24,7 @@ export type Recorder = (name: RecordedName, value: number, labels: Labels) => vo
 /** Meters that are open. */
 export interface Meters {
   record: Recorder
-  /** Sends what is left, for a moment at most, and ends. Never rejects. */
+  /** Sends what is pending, within two seconds at most, and closes. Never rejects. */
   close(): Promise<void>
 }
 
@@ -32,7 +32,7 @@ export interface Meters {
 export interface MeterNeeds {
   settings: MetricSettings
   resource: { [name: string]: string }
-  /** The gauges of this process, and those that it reports for all: of this moment. */
+  /** The current gauges of this process, and those that it reports for the whole deployment. */
   read(): readonly Reading[]
   logger: Logger
 }
@@ -119,7 +119,7 @@ function told(exporter: PushMetricExporter, logger: Logger): PushMetricExporter 
         target.export(metrics, (result) => {
           if (result.code === 0 && hasFailed) logger.info({}, 'metrics are exported again')
           if (result.code !== 0 && !hasFailed)
-            logger.warn({ err: result.error }, 'metrics could not be exported: the next export has the same sums')
+            logger.warn({ err: result.error }, 'metrics could not be exported: the next export includes the same sums')
           hasFailed = result.code !== 0
           done(result)
         })

@@ -1,4 +1,4 @@
-// Sends spans by OTLP. They are handed to OpenTelemetry's exporter as they are, past its tracer, whose spans would have ids and times of their own.
+// Sends spans by OTLP. They go straight to OpenTelemetry's exporter, without its tracer, whose spans would have their own ids and times.
 import type { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto'
 import type { SpanRef } from '../../../telemetry/ids.ts'
 import type { Span } from '../../../telemetry/span.ts'
@@ -19,7 +19,7 @@ export interface SpanSender {
 type ReadableSpan = Parameters<OTLPTraceExporter['export']>[0][number]
 
 const SAMPLED = 1
-/** `SpanKind` and `SpanStatusCode` of the API, which is not loaded for them. */
+/** `SpanKind` and `SpanStatusCode` of the API, which is not loaded just for these. */
 const KINDS = { internal: 0, client: 2 } as const
 const STATUS = { unset: 0, error: 2 } as const
 
@@ -82,7 +82,7 @@ const contextOf = ({ traceId, spanId }: SpanRef): { traceId: string; spanId: str
   traceFlags: SAMPLED,
 })
 
-/** Seconds and nanoseconds. What history says of the time may be anything. */
+/** The time as seconds and nanoseconds. A time from history may be any value. */
 function timeOf(given: number): [number, number] {
   const ms = Number.isSafeInteger(given) && given >= 0 ? given : 0
   return [Math.floor(ms / 1_000), (ms % 1_000) * 1_000_000]

@@ -1,4 +1,4 @@
-// OpenTelemetry's SDK and exporters: loaded only where telemetry is on, because most workers have it off, and the packages are optional.
+// OpenTelemetry's SDK and exporters: loaded only when telemetry is on, because most workers have it off, and the packages are optional.
 import { WorkerError } from '../../errors.ts'
 
 /** Loads a package. @throws WorkerError `no_telemetry_packages`. */
@@ -10,7 +10,7 @@ export async function loaded<T>(name: string, load: () => Promise<T>): Promise<T
     if (code !== 'ERR_MODULE_NOT_FOUND' && code !== 'MODULE_NOT_FOUND') throw cause
     throw new WorkerError(
       'no_telemetry_packages',
-      `Telemetry is on, and the package ${name} is not installed: run \`npm install ${name}\`, or turn telemetry off (OTEL_SDK_DISABLED=true).`,
+      `Telemetry is on, but the package ${name} is not installed: run \`npm install ${name}\`, or turn telemetry off (OTEL_SDK_DISABLED=true).`,
       { cause },
     )
   }

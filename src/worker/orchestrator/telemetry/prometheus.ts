@@ -4,7 +4,7 @@ import type { PrometheusExporter } from '@opentelemetry/exporter-prometheus'
 import type { Logger } from '../../../agent/tool.ts'
 import { loaded } from './packages.ts'
 
-/** Another process may have the port: a worker beside this one, or an orchestrator that is about to end. */
+/** Another process may be using the port: another worker on this machine, or an orchestrator that is about to end. */
 const RETRY_MS = 2_000
 
 /** Where metrics are served. */
@@ -14,8 +14,8 @@ interface Address {
 }
 
 /**
- * Loads the exporter; the returned function serves the metrics at `/metrics`. A port that is taken is waited for: metrics must not keep a worker
- * from its work. That is why the server is not the exporter's own, which tries once. @throws WorkerError `no_telemetry_packages`.
+ * Loads the exporter; the returned function serves the metrics at `/metrics`. If the port is in use, the server retries: metrics must not keep
+ * a worker from its work. The exporter's own server tries only once, so it is not used. @throws WorkerError `no_telemetry_packages`.
  */
 export async function prometheusAt(at: Address, logger: Logger): Promise<() => PrometheusExporter> {
   const name = '@opentelemetry/exporter-prometheus'
@@ -44,12 +44,12 @@ function listen({ host, port }: Address, server: Server, logger: Logger): () => 
   const tryIt = (): void => void server.listen({ host, port })
   server.on('listening', () => logger.info({ host, port }, 'metrics are served at /metrics'))
   server.on('error', (err) => {
-    if (!isTaken) logger.warn({ err, host, port }, 'metrics cannot be served: pawl retries until it can')
+    if (!isTaken) logger.warn({ err, host, port }, 'metrics cannot be served: pawl retries until they can be')
     isTaken = true
     if (!isOver) timer = setTimeout(tryIt, RETRY_MS).unref()
   })
   tryIt()
-  // A worker that has nothing else to do may end.
+  // The server does not keep a worker alive that has nothing else to do.
   server.unref()
   return () => {
     isOver = true

@@ -1,21 +1,21 @@
-// Reports what is open and what waits in all sessions: one orchestrator of a deployment does so at a time, so that sums over them are right.
+// Reports what is open and what waits in all sessions. One orchestrator of a deployment reports at a time, so that sums over them are right.
 import type { Logger } from '../../../agent/tool.ts'
 import type { Census, Counted } from '../../../store/read/census.ts'
 import type { Store } from '../../../store/store.ts'
 import type { GaugeName, Reading } from '../../../telemetry/instruments.ts'
 
 const REPORTER = 'metrics'
-/** How often the holder counts, and another orchestrator looks whether the lease is free. */
+/** How often the holder counts, and other orchestrators check whether the lease is free. */
 const COUNT_MS = 15_000
 const LEASE_MS = 40_000
 
-/** What is reported, while this process is the one that reports. */
+/** What this process reports; nothing unless it holds the lease. */
 export interface CensusReport {
   readings(): readonly Reading[]
   end(): Promise<void>
 }
 
-/** Starts to count. What cannot be counted, because Postgres is away, is not reported until it is back. */
+/** Starts to count. While Postgres is unavailable, nothing is reported. */
 export function reportCensus(store: Pick<Store, 'census' | 'holdFeed' | 'leaveFeed'>, holder: string, logger: Logger): CensusReport {
   const reporter = { name: REPORTER, holder }
   let readings: readonly Reading[] = []
@@ -42,7 +42,9 @@ export function reportCensus(store: Pick<Store, 'census' | 'holdFeed' | 'leaveFe
       isOver = true
       clearTimeout(timer)
       readings = []
-      await store.leaveFeed(reporter).catch((err: unknown) => logger.debug({ err }, 'the lease on the metrics expires by itself'))
+      await store
+        .leaveFeed(reporter)
+        .catch((err: unknown) => logger.debug({ err }, 'the lease on the metrics could not be released; it expires by itself'))
     },
   }
 }
