@@ -228,7 +228,7 @@ export interface FlushResult {
 
 /** Input of the activities that load what a session needs to open. */
 export interface Loading {
-  /** The known cause of the wait. While it is the same, Temporal retries, which leaves no history; the activity soon reports another one. */
+  /** The known cause of the wait. While it is the same, Temporal retries, which leaves no history; a different one is soon reported. */
   waitsFor?: NotYet['notYet']['code']
   /** A person decided to continue without the events of unreadable executions. */
   abandoned?: true

@@ -24,7 +24,7 @@ export class CannotLoad extends PawlError {
   }
 }
 
-/** Loads with heartbeats. Returns the cause of the wait if the workflow does not know it yet; otherwise throws, so that Temporal retries. */
+/** Loads with heartbeats. Returns the cause of the wait if the workflow does not know it yet; else throws, so that Temporal retries. */
 export function loading<R>({ waitsFor }: Loading, load: () => Promise<R>): Promise<R | NotYet> {
   return heartbeating(() => (waitsFor ? loadOnce(waitsFor, load) : loadSoon(load)))
 }

@@ -33,7 +33,7 @@ export interface ActivityNeeds {
   store: Store
   log: EventLog
   /**
-   * Runs the job on an executor and sends heartbeats for it meanwhile. Rejects with the failure of the activity, such as `WorkerDied` if the
+   * Runs the job on an executor and meanwhile sends its heartbeats. Rejects with the failure of the activity, such as `WorkerDied` if the
    * executor died with the job. Returns undefined if no executor could accept it.
    */
   dispatch(order: JobOrder, listener?: JobListener): Promise<{ result: unknown } | undefined>

@@ -22,7 +22,7 @@ export interface CheckedResponse {
   notes: string[]
 }
 
-/** An answer and the resolutions of its calls must fit into an activity's result, even if a codec expands them; the server's limit is 2 MB. */
+/** An answer and its calls' resolutions must fit into an activity's result, even if a codec expands them; the server's limit is 2 MB. */
 const MAX_ANSWER_BYTES = 1_000_000
 /** More tokens than any call can use. */
 const MAX_TOKENS = 1e12

@@ -21,7 +21,7 @@ export async function readSlices(needs: JobNeeds, { sessionId, executionId, alon
   return slices
 }
 
-/** The same; undefined if they cannot be read now. `untilServed`: Temporal retries until the store has the required data. @throws TryAgain. */
+/** The same; undefined if they cannot be read now. With `untilServed`, Temporal retries until the store has the data. @throws TryAgain. */
 export async function slicesIfReadable(
   needs: JobNeeds,
   job: Job,

@@ -132,8 +132,8 @@ function carryOut(
 }
 
 /**
- * The event after which `restart_from_last_effect` archives turns: the one that ended the newest effect's turn, or the newest event if calls
- * of that turn have no result yet.
+ * The event after which `restart_from_last_effect` archives turns: the one that ended the newest effect's turn, or the newest event if
+ * calls of that turn have no result yet.
  */
 export function turnsLeftAfter({ state, watermark }: Journal): number {
   return state.current?.lastEffect?.seq ?? watermark().seq

@@ -1,4 +1,4 @@
-// The loop of an open session: calls `decide`, carries the decision out and records the outcome, until the session closes or continues as new.
+// The loop of an open session: calls `decide`, carries out the decision and records the outcome, until it closes or continues as new.
 import { allHandlersFinished, condition, sleep } from '@temporalio/workflow'
 import { deadlinesInInbox } from '../session/deadlines.ts'
 import { decide, type Decision } from '../session/decide.ts'

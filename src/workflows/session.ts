@@ -1,4 +1,4 @@
-// The session workflow: opens its session, handles signals, queries and updates, and runs the loop until the session closes or continues as new.
+// The session workflow: opens its session, handles signals, queries and updates, and runs the loop until it closes or continues as new.
 import {
   allHandlersFinished,
   CancellationScope,

@@ -12,7 +12,7 @@ export interface AnswerStream {
   soFar(): AnswerPart
 }
 
-/** Pause between two messages. Together with the pause of the orchestrator's writer, it is the most that a piece waits to reach a watcher. */
+/** Pause between two messages. With the pause of the orchestrator's writer, it is the most that a piece waits to reach a watcher. */
 const BETWEEN_MS = 8
 /** A longer answer is not streamed to its end: watchers see it in full when it is recorded. */
 const MOST_CHARACTERS = 4_000_000

@@ -95,7 +95,7 @@ function agentNotServed(agent: string): Found {
 }
 
 function invalidContext(agent: string): Found {
-  const message = `The session's context no longer matches the schema of the agent "${agent}": its next model call fails with invalid_context.`
+  const message = `The session's context no longer matches the schema of agent "${agent}": its next model call fails with invalid_context.`
   return { code: 'invalid_context', message }
 }
 

@@ -10,7 +10,8 @@ import { WorkerError } from '../errors.ts'
 import { reasonOf } from './reasons.ts'
 
 /**
- * Loads the definition that a module exports: its default export (of `defineWorker`, an agent, or a list of agents), or its export `agents` or `agent`.
+ * Loads the definition that a module exports: its default export (of `defineWorker`, an agent, or a list of agents), or its export `agents`
+ * or `agent`.
  * @throws WorkerError `module_not_found`, `module_failed`, `no_agents`; DeclarationError.
  */
 export async function loadWorkerModule(path: string): Promise<WorkerDefinition> {

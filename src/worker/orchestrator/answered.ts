@@ -39,8 +39,8 @@ export function afterDeath(order: JobOrder, { cause, worker }: AssignmentEnd & {
 }
 
 /**
- * Returns the order of the next attempt of a call that was withdrawn from its executor after its request may have been sent: the cost is part
- * of a failed attempt. Undefined if there is no cost, or if the order has an answer.
+ * Returns the order of the next attempt of a call that was withdrawn from its executor after its request may have been sent: the cost is
+ * part of a failed attempt. Undefined if there is no cost, or if the order has an answer.
  */
 export function afterMove(order: JobOrder, { spent, executor, worker }: AttemptReport): JobOrder | undefined {
   if (!spent || order.answer) return undefined

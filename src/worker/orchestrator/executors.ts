@@ -88,7 +88,7 @@ export function takesJobs(executor: Executor): boolean {
   return executor.draining === undefined && executor.killed === undefined
 }
 
-/** The meaning of its death for an assignment: if the assignment was not the reason for a kill, the death does not count against its call. */
+/** What an executor's death means for an assignment: if it was not the reason for the kill, the death does not count against its call. */
 export function causeOfDeath({ killed }: Executor, { id }: Assignment): DeathReport['cause'] {
   if (!killed) return 'crash'
   return killed.cause === 'stuck_loop' || killed.guilty.has(id) ? killed.cause : 'neighbour'

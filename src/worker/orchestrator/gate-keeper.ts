@@ -1,4 +1,4 @@
-// Keeps the rate gates of an orchestrator: tells its executors which are not open, and workers on other machines which calls were refused here.
+// Keeps the rate gates of an orchestrator: tells its executors which are not open, and workers on other machines what was refused here.
 import type { Logger } from '../../agent/tool.ts'
 import type { Store } from '../../store/store.ts'
 import type { Executor } from './executors.ts'

@@ -12,8 +12,8 @@ export type ToSender =
   /** Changes the details of the heartbeats; the next one is sent soon. */
   | { type: 'note'; id: number; details: Payload[] }
   /**
-   * Sends a heartbeat now and reports the answer. `alone`: only if the fate of all earlier ones is known. `last`: once all earlier ones have
-   * ended, so that none of them replaces its details.
+   * Sends a heartbeat now and reports the answer. `alone`: only if the fate of all earlier ones is known. `last`: once all earlier ones
+   * have ended, so that none of them replaces its details.
    */
   | { type: 'tell'; id: number; request: number; details?: Payload[]; alone?: true; last?: true }
   | { type: 'end'; id: number }
@@ -69,7 +69,7 @@ interface Sending {
   isStopped: boolean
 }
 
-/** The sending half: returns the function that accepts its messages. Heartbeats may overlap, so that a slow one does not delay the others. */
+/** The sending half: returns the function that accepts its messages. Heartbeats may overlap, so a slow one does not delay the others. */
 export function heartbeatSender(send: SendHeartbeat, post: (message: FromSender) => void): (message: ToSender) => void {
   const sendings = new Map<number, Sending>()
 
@@ -100,7 +100,7 @@ export function heartbeatSender(send: SendHeartbeat, post: (message: FromSender)
     try {
       const { hasUnknown, underWay } = sending
       const earlier = [...underWay]
-      // Before the wait: heartbeats sent meanwhile must already carry the new details.
+      // Before the wait: heartbeats sent during it must already carry the new details.
       if (details) sending.details = details
       if (alone || last) {
         const fates = await Promise.allSettled(earlier)

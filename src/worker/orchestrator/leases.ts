@@ -214,8 +214,8 @@ export function startLeases(
 }
 
 /**
- * Makes the server confirm the attempt with a fresh answer. A process that was frozen meanwhile may find an answer from before its attempt
- * was given up and the effect verified. @throws AttemptLost if no answer is fresh enough.
+ * Makes the server confirm the attempt with a fresh answer. A process that was frozen may find an answer that predates the loss of its
+ * attempt and the verification of the effect. @throws AttemptLost if no answer is fresh enough.
  */
 export async function confirmedJustNow(ask: () => Promise<void>, now: () => number = Date.now): Promise<void> {
   for (let asks = 0; asks < MAX_ASKS; asks++) {

@@ -26,7 +26,7 @@ export function requestsOver(reader: SessionReader, values: ValueStore, gates: P
   async function answer(executor: Executor, ask: Ask): Promise<Answers[keyof Answers]> {
     switch (ask.ask) {
       case 'begin': {
-        // If the job was assigned to another executor meanwhile, its body must not be entered here.
+        // If the job has since been assigned to another executor, its body must not be entered here.
         const assignment = executor.assignments.get(ask.job)
         if (!assignment) throw new AttemptLost()
         await assignment.lease.begin()

@@ -12,8 +12,8 @@ const SESSIONS_KEPT = 10_000
 export interface RunCosts {
   note(sessionId: string, event: SessionEvent): void
   /**
-   * The cost of the session's newest run, whose answers used `usage`. Undefined if an answer has no known price, or if not all answers passed
-   * through here.
+   * The cost of the session's newest run, whose answers used `usage`. Undefined if an answer has no known price, or if not all answers
+   * passed through here.
    */
   of(sessionId: string, usage: Usage): number | undefined
 }

@@ -19,7 +19,7 @@ const LEFT_OUT = new Set(['sdkComponent', 'workflowId', 'runId', 'error', 'failu
 /** How core reports a failed call. */
 const CALL_FAILED = /^gRPC call \w+ retried|Status \{ code: /
 
-/** The line for an entry of level WARN or above; undefined for what pawl logs itself. `sessionOf`: the session of an execution, if known. */
+/** The line for an entry of level WARN or above; undefined if pawl logs the same itself. `sessionOf`: an execution's session, if known. */
 export function sdkLine(entry: LogEntry, sessionOf: (executionId: string) => string | undefined): SdkLine | undefined {
   // The worker for pawl's own activities has no workflows on purpose.
   if (entry.message.startsWith('No workflows registered')) return undefined
@@ -41,7 +41,7 @@ export function sdkLine(entry: LogEntry, sessionOf: (executionId: string) => str
 }
 
 /** pawl's own activities. The failed attempts of all others are in the events. */
-const OWN_ACTIVITIES: readonly unknown[] = ['flush', 'loadSession', 'loadCalls', 'loadFork', 'findPlace']
+const OWN_ACTIVITIES: readonly unknown[] = ['flush', 'loadSession', 'loadCalls', 'loadFork', 'findPlace', 'findCalls', 'findKept']
 
 function toldAs({ level, message }: LogEntry, { activityType, error }: Record<string, unknown>): { level: Level; message: string } {
   // The session makes no progress until its workflow task succeeds.

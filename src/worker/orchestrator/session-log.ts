@@ -27,7 +27,7 @@ export interface SessionLogNeeds {
   modelOf(agent: string): string | undefined
 }
 
-/** Starts the log. A task that the server rejected runs again, which is not a replay: digests identify the events that are already logged. */
+/** Starts the log. A task that the server rejected runs again, which is not a replay: digests identify events that are already logged. */
 export function startSessionLog({ logger, modelOf }: SessionLogNeeds): (appended: Appended) => void {
   const logged = new LRUCache<string, true>({ max: DIGESTS_KEPT })
   const costs = startRunCosts()

@@ -1,4 +1,4 @@
-// Snapshots of slices at checkpoints: requests those that no job would bring soon from an executor, and stores them once their events are stored.
+// Snapshots of slices at checkpoints: asks an executor for those that no job would bring soon, and stores each one after its events.
 import { LRUCache } from 'lru-cache'
 import type { ReadTarget } from '../../jobs/session-views.ts'
 import type { SliceSnapshot } from '../../session/slices.ts'

@@ -1,4 +1,4 @@
-// Logs outages of Temporal: one line when it is lost and one when it is back, however many calls fail meanwhile.
+// Logs outages of Temporal: one line when it is lost and one when it is back, however many calls fail.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { NativeConnection } from '@temporalio/worker'
 import type { Logger } from '../../agent/tool.ts'

@@ -29,7 +29,7 @@ export function startWatch(pool: Pool, stuckLoopMs: number): () => void {
   })
 }
 
-/** The `external` calls that exceeded their timeout and a grace period without a blocked event loop; blocking extends both only up to a limit. */
+/** The `external` calls past their timeout and a grace period. A blocked event loop extends this time, but only up to a limit. */
 function overdueOf({ assignments, aliveAt, turningSince }: Executor, now: number, stuckLoopMs: number): Set<string> {
   const overdue = new Set<string>()
   const isStill = now - aliveAt > STANDS_STILL_MS

@@ -28,7 +28,7 @@ export interface Telemetry {
 
 /**
  * Loads the packages for the telemetry that is on, and nothing of OpenTelemetry if none is.
- * @throws WorkerError `no_telemetry_packages`, except for telemetry that only a general variable turned on. That is then off, with a warning.
+ * @throws WorkerError `no_telemetry_packages`, except for telemetry that only a general variable turned on: that stays off, with a warning.
  */
 export async function prepareTelemetry({ settings, store, logger, worker }: TelemetryNeeds): Promise<Telemetry> {
   if (!settings) return { start: () => async () => undefined }

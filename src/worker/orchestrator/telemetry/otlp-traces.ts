@@ -11,7 +11,10 @@ export class UnsendableSpans extends Error {}
 
 /** Sends spans to a collector. */
 export interface SpanSender {
-  /** Resolves when the collector has accepted them. @throws UnsendableSpans, or the exporter's error; its `code` is the collector's HTTP status. */
+  /**
+   * Resolves when the collector has accepted them.
+   * @throws UnsendableSpans, or the exporter's error; its `code` is the collector's HTTP status.
+   */
   send(spans: readonly Span[]): Promise<void>
   close(): Promise<void>
 }
@@ -23,7 +26,7 @@ const SAMPLED = 1
 const KINDS = { internal: 0, client: 2 } as const
 const STATUS = { unset: 0, error: 2 } as const
 
-/** Prepares the exporter, which reads the variables for endpoint, headers, certificates, compression and timeout itself. @throws WorkerError. */
+/** Prepares the exporter, which reads the variables for endpoint, headers, certificates, compression and timeout. @throws WorkerError. */
 export async function otlpSpans({ resource, traces }: TelemetrySettings & { traces: { protocol: string } }): Promise<SpanSender> {
   const exporter = new (await exporterFor(traces.protocol))()
   const origin = { resource: await resourceFrom(resource), instrumentationScope: { name: 'pawl' } }

@@ -10,7 +10,7 @@ export async function loaded<T>(name: string, load: () => Promise<T>): Promise<T
     if (code !== 'ERR_MODULE_NOT_FOUND' && code !== 'MODULE_NOT_FOUND') throw cause
     throw new WorkerError(
       'no_telemetry_packages',
-      `Telemetry is on, but the package ${name} is not installed: run \`npm install ${name}\`, or turn telemetry off (OTEL_SDK_DISABLED=true).`,
+      `Telemetry is on, but ${name} is not installed: run \`npm install ${name}\`, or turn telemetry off (OTEL_SDK_DISABLED=true).`,
       { cause },
     )
   }

@@ -14,8 +14,8 @@ interface Address {
 }
 
 /**
- * Loads the exporter; the returned function serves the metrics at `/metrics`. If the port is in use, the server retries: metrics must not keep
- * a worker from its work. The exporter's own server tries only once, so it is not used. @throws WorkerError `no_telemetry_packages`.
+ * Loads the exporter; the returned function serves the metrics at `/metrics`. If the port is in use, the server retries: metrics must not
+ * keep a worker from its work. The exporter's own server tries only once, so it is not used. @throws WorkerError `no_telemetry_packages`.
  */
 export async function prometheusAt(at: Address, logger: Logger): Promise<() => PrometheusExporter> {
   const name = '@opentelemetry/exporter-prometheus'

@@ -1,4 +1,4 @@
-// Reports what is open and what waits in all sessions. One orchestrator of a deployment reports at a time, so that sums over them are right.
+// Reports what is open and what waits in all sessions. One orchestrator of a deployment does so at a time, so that the sums are right.
 import type { Logger } from '../../../agent/tool.ts'
 import type { Census, Counted } from '../../../store/read/census.ts'
 import type { Store } from '../../../store/store.ts'
