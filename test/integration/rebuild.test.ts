@@ -85,13 +85,21 @@ async function continueAsNew(id: string): Promise<void> {
   await stored(id)
 }
 
-/** Ids of the session's executions, newest first, once visibility knows `n` of them. */
+/**
+ * Ids of the session's executions, newest first, once visibility knows `n` of them: the server writes it after the fact. Signals that
+ * arrive while the session continues as new may make it do so once more.
+ */
 function executionsOf(id: string, n: number): Promise<string[]> {
-  return until(`${n} executions are visible`, async () => {
-    const found: { runId: string; startTime: Date }[] = []
-    for await (const info of here.temporal.workflow.list({ query: `WorkflowId = 'pawl:${id}'` })) found.push(info)
-    return found.length === n && found.sort((a, b) => b.startTime.getTime() - a.startTime.getTime()).map(({ runId }) => runId)
-  })
+  return until(
+    `${n} executions are visible`,
+    async () => {
+      const found: { runId: string; startTime: Date }[] = []
+      for await (const info of here.temporal.workflow.list({ query: `WorkflowId = 'pawl:${id}'` })) found.push(info)
+      if (found.length < n) throw new Error(`${found.length} are visible`)
+      return found.sort((a, b) => b.startTime.getTime() - a.startTime.getTime()).map(({ runId }) => runId)
+    },
+    60_000,
+  )
 }
 
 async function deleteExecution(id: string, runId: string): Promise<void> {
