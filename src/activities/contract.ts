@@ -377,6 +377,9 @@ export interface CheckAnswerInput extends ToolCallInput, EventsInput {
 
 export type CheckAnswerResult = ({ kind: 'fits' } & RecordedResult) | { kind: 'does_not_fit'; message: string } | { kind: 'not_served' }
 
+/** pawl's own activities. They have a separate task queue, so that user code cannot take all their slots. */
+export type OwnActivity = 'findPlace' | 'findCalls' | 'findKept' | 'flush' | 'loadSession' | 'loadCalls' | 'loadFork'
+
 /** The activities by name. */
 export interface PawlActivities {
   callModel(input: CallModelInput): Promise<CallModelResult>

@@ -10,7 +10,7 @@ const NOBODY = '-'
 export interface Reach {
   /** Whether the Temporal server answers: without it, nothing works. */
   temporal: boolean
-  /** Whether the side store answers: without it, sessions continue but lists fail; null: there is no side store. */
+  /** Whether the side store answers: without it, sessions continue but lists fail; null: none is configured. */
   store: boolean | null
 }
 

@@ -25,7 +25,7 @@ export interface StoredKeys {
   /** Newest first. */
   list(): Promise<StoredKey[]>
   find(id: string): Promise<StoredKey | null>
-  /** Returns the revoked key, even if it was already revoked; null if there is no such key. */
+  /** Returns the revoked key, even if it was already revoked; null if no key has this id. */
   revoke(id: string, by: string | undefined): Promise<StoredKey | null>
 }
 

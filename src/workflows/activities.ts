@@ -9,7 +9,7 @@ import {
   type ActivityOptions,
   workflowInfo,
 } from '@temporalio/workflow'
-import type { PawlActivities } from '../activities/contract.ts'
+import type { OwnActivity, PawlActivities } from '../activities/contract.ts'
 import { type DeathReport, MAX_DEATHS, MAX_UNHEARD, readReport, type Thrown } from '../session/attempts.ts'
 import type { Resolution } from '../session/events.ts'
 import { ownTaskQueue } from '../session/protocol.ts'
@@ -95,8 +95,7 @@ export const { endHooks } = proxyActivities<Pick<PawlActivities, 'endHooks'>>({
   retry: { initialInterval: 250, backoffCoefficient: 2, maximumInterval: 5_000, maximumAttempts: MAX_DEATHS },
 })
 
-/** pawl's own activities have a separate task queue, so that user code cannot take all their slots. */
-type OwnActivities = Pick<PawlActivities, 'findPlace' | 'findCalls' | 'findKept' | 'flush' | 'loadSession' | 'loadCalls' | 'loadFork'>
+type OwnActivities = Pick<PawlActivities, OwnActivity>
 
 export function findPlace(...input: Parameters<OwnActivities['findPlace']>): ReturnType<OwnActivities['findPlace']> {
   return own(ANSWERED_SOON).findPlace(...input)

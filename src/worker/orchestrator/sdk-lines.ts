@@ -1,5 +1,6 @@
 // Turns log lines of Temporal's SDK into pawl's own: adds the session that they are about, and drops those that pawl logs itself. Pure.
 import type { LogEntry } from '@temporalio/worker'
+import type { OwnActivity } from '../../activities/contract.ts'
 import type { Level } from '../../log/levels.ts'
 import { defined } from '../../session/defined.ts'
 import { PawlError } from '../../session/errors.ts'
@@ -40,14 +41,22 @@ export function sdkLine(entry: LogEntry, sessionOf: (executionId: string) => str
   }
 }
 
-/** pawl's own activities. The failed attempts of all others are in the events. */
-const OWN_ACTIVITIES: readonly unknown[] = ['flush', 'loadSession', 'loadCalls', 'loadFork', 'findPlace', 'findCalls', 'findKept']
+/** The failed attempts of all other activities are in the events. */
+const OWN_ACTIVITIES: Record<OwnActivity, true> = {
+  findPlace: true,
+  findCalls: true,
+  findKept: true,
+  flush: true,
+  loadSession: true,
+  loadCalls: true,
+  loadFork: true,
+}
 
 function toldAs({ level, message }: LogEntry, { activityType, error }: Record<string, unknown>): { level: Level; message: string } {
   // The session makes no progress until its workflow task succeeds.
   if (message === 'Failing workflow task') return { level: 'error', message: 'a workflow task failed: Temporal retries it' }
   if (message === 'Activity failed') {
-    const isUnexpected = OWN_ACTIVITIES.includes(activityType) && !(error instanceof PawlError)
+    const isUnexpected = Object.hasOwn(OWN_ACTIVITIES, String(activityType)) && !(error instanceof PawlError)
     return { level: isUnexpected ? 'warn' : 'debug', message: 'an activity failed' }
   }
   return { level: level === 'ERROR' ? 'error' : 'warn', message }

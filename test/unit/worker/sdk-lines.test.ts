@@ -47,6 +47,7 @@ describe("a line of Temporal's SDK", () => {
     expect(failed('callModel', new Error('busy'))).toMatchObject({ level: 'debug', fields: { session: 's1', activityType: 'callModel' } })
     expect(failed('flush', new StoreError('store_unavailable', 'away'))).toMatchObject({ level: 'debug' })
     expect(failed('flush', new TypeError('a bug'))).toMatchObject({ level: 'warn' })
+    expect(failed('findKept', new TypeError('a bug'))).toMatchObject({ level: 'warn' })
     expect(sdkLine(entry('WARN', 'No workflows registered, not polling for workflow tasks'), nobody)).toBeUndefined()
   })
 })
