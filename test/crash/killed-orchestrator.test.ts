@@ -128,7 +128,10 @@ describe('an orchestrator', () => {
     const mark = rig.ledger.holdNext({ stage: 'entered', what: 'put' })
     const run = await rig.start(call('put'))
     const { pid } = await mark
+    const killedAt = Date.now()
     await replaced()
+    // The next orchestrator is ready before executors have listed their jobs to it. Its first heartbeat shows that it has adopted this one.
+    await until(() => hasSpoken(run.sessionId, killedAt))
     process.kill(pid, 'SIGKILL')
     expect((await run.result()).text).toBe(peacefulAnswer(call('put')))
     expect(rig.ledger.marks({ session: run.sessionId, stage: 'entered' }).map(({ attempt }) => attempt)).toEqual([1, 2])
