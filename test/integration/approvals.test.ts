@@ -132,7 +132,7 @@ describe('the other calls of the turn', () => {
     await session.approve('t_1_1_5', { digest: digest('t_1_1_5') })
     await session.approve('t_1_1_4', { digest: digest('t_1_1_4') })
     await until('the read is done', () => entered().includes('peek inside'))
-    expect((await session.state()).status).toBe('waiting')
+    await until('the session waits again', async () => (await session.state()).status === 'waiting')
     expect(entered()).not.toContain('pay b')
     await session.approve('t_1_1_1', { digest: digest('t_1_1_1') })
     await run.result(TIMEOUT)
