@@ -10,7 +10,7 @@ const MINUTE = 60_000
 /** Folders whose files run side by side, and how many files at a time, on two cores. Groups go one after another. */
 const GROUPS = {
   // Most of what the integration tests do is wait: for timeouts, for processes to start, for servers. The pure tests fill the time.
-  quick: { order: 0, files: 8 },
+  quick: { order: 0, files: 7 },
   // Processes that are killed must come back in time.
   crash: { order: 1, files: 6 },
 } as const
