@@ -288,7 +288,13 @@ export interface FindCallsInput extends EventsInput {
   from: number
 }
 
-export type FindCallsResult = { kind: 'found'; calls: CallState[]; more: boolean } | { kind: 'stale_watermark' }
+/** The events of the watermark could not be read. `reason`: absent from workers that did not say it yet. */
+export interface Unreadable {
+  kind: 'stale_watermark'
+  reason?: string
+}
+
+export type FindCallsResult = { kind: 'found'; calls: CallState[]; more: boolean } | Unreadable
 
 export interface LoadForkInput extends Loading {
   /** The new session's chain. */
@@ -325,7 +331,7 @@ export type FindPlaceResult =
       restored?: Restored
     }
   | { kind: 'refused'; code: string; reason: string }
-  | { kind: 'stale_watermark' }
+  | Unreadable
 
 /** The point whose plan and memory are found: before a run began, or after an event. */
 export interface FindKeptInput extends EventsInput {
@@ -334,7 +340,7 @@ export interface FindKeptInput extends EventsInput {
 }
 
 /** `kept`: absent if the events do not include that point. */
-export type FindKeptResult = { kind: 'found'; kept?: Kept } | { kind: 'stale_watermark' }
+export type FindKeptResult = { kind: 'found'; kept?: Kept } | Unreadable
 
 /** A call with arguments other than the model's. */
 export interface ResolveToolInput extends EventsInput {

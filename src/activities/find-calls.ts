@@ -25,7 +25,7 @@ async function find(reader: SessionReader, { epoch, watermark, origin, answerSeq
     const events = entries.filter(({ seq }) => seq >= answerSeq).map(({ json }) => JSON.parse(json) as SessionEvent)
     return { kind: 'found', ...pageOfCalls(requestedCallsOf(events), from) }
   } catch (error) {
-    if (error instanceof StaleWatermark) return { kind: 'stale_watermark' }
+    if (error instanceof StaleWatermark) return { kind: 'stale_watermark', reason: error.what }
     throw error
   }
 }

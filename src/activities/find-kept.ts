@@ -27,7 +27,7 @@ async function find(reader: SessionReader, input: FindKeptInput): Promise<FindKe
     const kept = beforeRun === undefined ? keptAt(events, upToSeq ?? watermark.seq) : keptBeforeRun(events, beforeRun)
     return { kind: 'found', ...defined({ kept }) }
   } catch (error) {
-    if (error instanceof StaleWatermark) return { kind: 'stale_watermark' }
+    if (error instanceof StaleWatermark) return { kind: 'stale_watermark', reason: error.what }
     throw error
   }
 }

@@ -45,7 +45,7 @@ async function find(reader: SessionReader, input: FindPlaceInput): Promise<FindP
     }
   } catch (error) {
     if (error instanceof TargetRefused) return { kind: 'refused', code: error.code, reason: error.message }
-    if (error instanceof StaleWatermark) return { kind: 'stale_watermark' }
+    if (error instanceof StaleWatermark) return { kind: 'stale_watermark', reason: error.what }
     throw error
   }
 }

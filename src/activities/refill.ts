@@ -69,7 +69,9 @@ async function* ofExecution(execution: Execution, from: Watermark, upTo: Waterma
     for (const entry of entriesOf(page)) if (entry.seq <= upTo.seq) entries.push(entry)
     if (!page.more || page.to.seq >= upTo.seq) break
   }
-  if (!continues(from, entries) || entries.at(-1)?.digest !== upTo.digest) throw new StaleWatermark('the execution has other events')
+  // An execution that has just continued the session has none of its own.
+  const last = entries.at(-1) ?? from
+  if (!continues(from, entries) || last.digest !== upTo.digest) throw new StaleWatermark('the execution has other events')
   yield entries
 }
 

@@ -54,8 +54,12 @@ export class AttemptLost extends PawlError {
 export class StaleWatermark extends PawlError {
   override readonly name = 'StaleWatermark'
 
+  /** What is missing or differs. */
+  readonly what: string
+
   constructor(what: string) {
     super('stale_watermark', `The events up to the watermark cannot be read: ${what}. The workflow retries by itself.`)
+    this.what = what
   }
 }
 

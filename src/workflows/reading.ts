@@ -1,20 +1,16 @@
 // Activities that read a session's events for the sender of an update: their failure is the sender's, not the session's.
-import { sleep } from '@temporalio/workflow'
+import type { Unreadable } from '../activities/contract.ts'
 import { answerIn, whyLost } from './activities.ts'
 import { refuse } from './open-session.ts'
 
-/**
- * How long to wait before each try of an activity. Its watermark may come from a rejected task, but the next one does not; and a worker
- * that has just taken the session over may not be able to read all of it yet.
- */
-const WAITS_MS = [0, 50, 250, 1_000, 2_500, 5_000]
+/** How often an activity is tried: its watermark may come from a rejected task, but the next one does not. */
+const ASKS = 3
 
 /** The answer of such an activity once it has read the events. */
-export async function readFor<R extends { kind: string }>(read: () => Promise<R>): Promise<Exclude<R, { kind: 'stale_watermark' }>> {
-  for (const wait of WAITS_MS) {
-    let answer: R
+export async function readFor<R extends { kind: string }>(read: () => Promise<R | Unreadable>): Promise<R> {
+  for (let ask = 1; ; ask++) {
+    let answer: R | Unreadable
     try {
-      if (wait > 0) await sleep(wait)
       answer = answerIn(await read())
     } catch (error) {
       // An update that fails with anything but a Temporal failure would fail the task.
@@ -24,7 +20,13 @@ export async function readFor<R extends { kind: string }>(read: () => Promise<R>
         lost.how === 'cancelled' ? 'The session was cancelled meanwhile: resume it, then send the request again.' : lost.message,
       )
     }
-    if (answer.kind !== 'stale_watermark') return answer as Exclude<R, { kind: 'stale_watermark' }>
+    if (!isUnreadable(answer)) return answer
+    const { reason } = answer
+    if (ask === ASKS)
+      return refuse('stale_watermark', `The events of the session could not be read back: ${reason ? `${reason}. Try` : 'try'} again.`)
   }
-  return refuse('stale_watermark', 'The events of the session could not be read back: try again.')
+}
+
+function isUnreadable(answer: { kind: string }): answer is Unreadable {
+  return answer.kind === 'stale_watermark'
 }

@@ -198,4 +198,25 @@ describe('an idle session', () => {
       await here.stop()
     }
   })
+
+  it('can be forked by another worker before it has made an event since', async () => {
+    const here = await deploy({ history: { events: 200 } })
+    try {
+      const player = stage()
+      const worker = await here.startWorker({ agents: [player.agent] })
+      const { session, id } = player.play(here.pawl, {})
+      await (await session.send('one')).result({ timeout: 20_000 })
+      const handle = here.temporal.workflow.getHandle(`pawl:${id}`)
+      // An interrupt of an idle session only adds an event to its history.
+      for (let sent = 0; sent < 300; sent += 50) await Promise.all(Array.from({ length: 50 }, () => handle.signal('interrupt')))
+      await until('it has continued', async () => (await executionsOf(here, id)).length > 1)
+      await worker.stop()
+      await here.startWorker({ agents: [player.agent] })
+      const copy = player.play(here.pawl, {}, { id: (await session.fork()).id })
+      await (await copy.session.send('two')).result({ timeout: 20_000 })
+      expect(saidIn(copy.requests.at(-1)!)).toEqual(['one', 'two'])
+    } finally {
+      await here.stop()
+    }
+  })
 })

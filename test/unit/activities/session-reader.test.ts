@@ -27,13 +27,12 @@ const watermarkOf = (entries: readonly LogEntry[]): Watermark => {
   return { seq, digest }
 }
 
-/** A chain of executions that answer queries, oldest first; `asked` has their ids in the order of the queries. */
+/** A chain of executions with their events that answer queries, oldest first; `asked` has their ids in the order of the queries. */
 function chainOf(...executions: LogEntry[][]) {
   const asked: string[] = []
   const answer = (id: number, after: number): EventsPage => {
     const own = executions[id] ?? []
-    const first = own[0] ?? expect.fail()
-    const base = { seq: first.seq - 1, digest: first.prev }
+    const base = watermarkOf(executions.slice(0, id).flat())
     const start = Math.max(0, after - base.seq)
     const events = own.slice(start, start + PAGE)
     return {
@@ -92,6 +91,11 @@ describe('the parts to flush', () => {
     expect(parts.flat()).toEqual(ALL)
     expect(Math.max(...parts.map((part) => part.length))).toBe(1_000)
     expect(parts.length).toBeLessThan(10)
+  })
+
+  it('come from the earlier executions if the newest has made no event yet', async () => {
+    const { client, target } = chainOf(OLD, MIDDLE, [])
+    expect((await collect(reading().parts(target(watermarkOf(MIDDLE)), START, client))).flat()).toEqual([...OLD, ...MIDDLE])
   })
 
   it('are bounded in bytes, too', async () => {

@@ -1,0 +1,35 @@
+// Activities that read a session for the sender of an update: how they are tried again, and how a failure reaches the sender.
+import { ApplicationFailure, CancelledFailure } from '@temporalio/common'
+import { describe, expect, it } from 'vitest'
+import { readFor } from '../../../src/workflows/reading.ts'
+
+type Answer = { kind: 'found'; at: number } | { kind: 'stale_watermark'; reason?: string }
+
+/** Cannot read that many times, then can. */
+function readableAfter(times: number): () => Promise<Answer> {
+  let asked = 0
+  return async () =>
+    ++asked > times ? { kind: 'found', at: asked } : { kind: 'stale_watermark', reason: 'the execution is still loading' }
+}
+
+describe('a session that cannot be read yet', () => {
+  it('is tried again', async () => {
+    expect(await readFor(readableAfter(2))).toEqual({ kind: 'found', at: 3 })
+  })
+
+  it('is refused to the sender in the end, with the last reason', async () => {
+    const refused = readFor(readableAfter(100))
+    await expect(refused).rejects.toMatchObject({ type: 'stale_watermark', nonRetryable: true })
+    await expect(refused).rejects.toThrow('could not be read back: the execution is still loading. Try again.')
+  })
+
+  it('is refused without a reason if a worker of an earlier build gave none', async () => {
+    await expect(readFor(async () => ({ kind: 'stale_watermark' }))).rejects.toThrow('could not be read back: try again.')
+  })
+
+  it('is refused to the sender if it is cancelled', async () => {
+    const refused = readFor(() => Promise.reject(new CancelledFailure('cancelled')))
+    await expect(refused).rejects.toBeInstanceOf(ApplicationFailure)
+    await expect(refused).rejects.toMatchObject({ type: 'events_unavailable', message: expect.stringContaining('cancelled') })
+  })
+})
