@@ -2,7 +2,8 @@
 import { defaultPayloadConverter, type LoadedDataConverter } from '@temporalio/common'
 import { DefaultFailureConverter } from '@temporalio/common/lib/converter/failure-converter.js'
 import { historyFromJSON } from '@temporalio/common/lib/proto-utils.js'
-import { beforeAll, describe, expect, it } from 'vitest'
+import { ThreadedVMWorkflowCreator } from '@temporalio/worker/lib/workflow/threaded-vm.js'
+import { beforeAll, describe, expect, it, vi } from 'vitest'
 import type { SessionEvent } from '../../src/session/events.ts'
 import { fold } from '../../src/session/fold.ts'
 import { type WorkflowCode, workflowBundle } from '../../src/worker/orchestrator/bundle.ts'
@@ -64,6 +65,12 @@ async function check(opened: readonly OpenExecution[]): Promise<Found[]> {
   })
   return found
 }
+
+it('the steps of an activation have no timeout of their own, because each one costs a thread', async () => {
+  const created = vi.spyOn(ThreadedVMWorkflowCreator, 'create')
+  await check(executions.slice(0, 1).map(({ open }) => open))
+  expect(created.mock.calls.map(([options]) => options.isolateExecutionTimeoutMs)).toEqual([undefined])
+})
 
 describe('the kept histories', () => {
   let found: Found[]

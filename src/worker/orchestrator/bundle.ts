@@ -11,12 +11,6 @@ import { absoluteConverter } from '../../connect/data-converter.ts'
 import { defined } from '../../session/defined.ts'
 import { totalCodecs } from './details.ts'
 
-/**
- * Time limit of one activation of a workflow. The SDK's 5 s are too short for a busy machine, or for a session that gets a thousand
- * messages at once, and exceeding the limit ends the whole process (Node finds its async hooks corrupted).
- */
-export const ACTIVATION_TIMEOUT = '60s'
-
 /** The workflow code of this build, and the data converter that belongs to it. */
 export interface WorkflowCode {
   workflowBundle: WorkflowBundleOption

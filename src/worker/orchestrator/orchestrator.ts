@@ -15,7 +15,8 @@ import type { CachedExecution, FromExecutor, ToExecutor } from '../protocol.ts'
 import type { TelemetrySettings } from '../telemetry-settings.ts'
 import type { Channel } from '../channel.ts'
 import { adoptionBy } from './adoption.ts'
-import { ACTIVATION_TIMEOUT, workflowCode } from './bundle.ts'
+import { LimitedWorker } from './activation-limit.ts'
+import { workflowCode } from './bundle.ts'
 import { eventsFrom } from './events-along.ts'
 import { deltaWriter } from './delta-writer.ts'
 import { detailsBy } from './details.ts'
@@ -145,7 +146,7 @@ export async function createOrchestrator(parts: OrchestratorParts): Promise<Orch
       activity: [lateAnswers({ connection, client, logger }), ...(workerInterceptors.activity ?? [])],
     },
   } satisfies Partial<WorkerOptions>
-  const sessions = await Worker.create({
+  const sessions = await LimitedWorker.create({
     ...common,
     taskQueue,
     workflowBundle,
@@ -158,9 +159,8 @@ export async function createOrchestrator(parts: OrchestratorParts): Promise<Orch
       logEvents: startSessionLog({ logger, modelOf: modelsIn(pool) }),
     }),
     stickyQueueScheduleToStartTimeout: STICKY_TIMEOUT_MS,
-    isolateExecutionTimeout: ACTIVATION_TIMEOUT,
     ...(tuner ? { tuner } : {}),
-  } satisfies WorkerOptions & { isolateExecutionTimeout: string } as WorkerOptions)
+  })
   const own = await Worker.create({
     ...common,
     taskQueue: ownTaskQueue(taskQueue),

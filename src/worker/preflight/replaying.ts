@@ -1,8 +1,9 @@
 // Replays histories with this build's workflow code, one after another, and collects the events that it produces. Polls nothing.
-import { DefaultLogger, type InjectedSinks, makeTelemetryFilterString, Runtime, Worker, type WorkerOptions } from '@temporalio/worker'
+import { DefaultLogger, type InjectedSinks, makeTelemetryFilterString, Runtime, type WorkerOptions } from '@temporalio/worker'
 import type { LogEntry } from '../../session/events.ts'
 import type { PawlSinks } from '../../workflows/journal.ts'
-import { ACTIVATION_TIMEOUT, type WorkflowCode } from '../orchestrator/bundle.ts'
+import { LimitedWorker } from '../orchestrator/activation-limit.ts'
+import type { WorkflowCode } from '../orchestrator/bundle.ts'
 import type { OpenExecution } from './open-sessions.ts'
 
 /** How a replay ended. */
@@ -46,7 +47,7 @@ export async function replayEach<E extends OpenExecution>(
     }
   }
 
-  for await (const { error } of Worker.runReplayHistories({ ...code, ...asServed(namespace), sinks }, histories())) {
+  for await (const { error } of LimitedWorker.runReplayHistories({ ...code, ...asServed(namespace), sinks }, histories())) {
     if (current) await onReplayed(current, { error, entries, reached })
   }
 }
@@ -57,8 +58,7 @@ function asServed(namespace: string): object {
     namespace,
     debugMode: false,
     workflowThreadPoolSize: 1,
-    isolateExecutionTimeout: ACTIVATION_TIMEOUT,
-  } satisfies Partial<WorkerOptions> & { isolateExecutionTimeout: string }
+  } satisfies Partial<WorkerOptions>
 }
 
 /**
