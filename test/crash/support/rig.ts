@@ -8,6 +8,7 @@ import { type ConnectOptions, Pawl, type RunHandle } from 'pawl/client'
 import { type SuperviseOptions, type Supervisor, type SupervisorEvent, superviseWorkers } from 'pawl/worker'
 import pg from 'pg'
 import { expect, inject } from 'vitest'
+import { size } from '../../support/sizes.ts'
 import { buildFixtures } from './build.ts'
 import { type Ledger, startLedger } from './ledger.ts'
 import { type Plan, planText } from './plan.ts'
@@ -153,11 +154,15 @@ function noTableYet(error: { code?: string }): ErrorRow[] {
   return []
 }
 
+/** Longer than anything that a test waits for may take. */
+const IN_VAIN_MS = size(120_000, 1_200_000)
+
 /** Waits until `found` returns something. */
 export async function until<T>(found: () => T | undefined | false | Promise<T | undefined | false>): Promise<T> {
-  for (;;) {
+  for (const giveUpAt = Date.now() + IN_VAIN_MS; ; ) {
     const result = await found()
     if (result !== undefined && result !== false) return result
+    if (Date.now() > giveUpAt) throw new Error(`waited ${IN_VAIN_MS} ms in vain until ${found}`)
     await new Promise((resolve) => setTimeout(resolve, 25))
   }
 }
