@@ -6,7 +6,7 @@ import type { WorkflowBundleWithSourceMapAndFilename } from '@temporalio/worker/
 import type { Logger } from '@temporalio/common'
 
 /**
- * How long one activation of a workflow may take. A thread that takes longer will not come back, and all its sessions wait for it.
+ * How long one activation of a workflow may take. A thread that takes longer will not come back, and all sessions wait for it.
  * Long enough for a busy machine, or for a session that gets a thousand messages at once.
  */
 const ACTIVATION_LIMIT_MS = 60_000
@@ -26,16 +26,33 @@ export class LimitedWorker extends Worker {
   }
 }
 
-/** Ends the process if an activation takes longer: its thread cannot be stopped, and another process can take over. */
+/**
+ * Ends the process if an activation takes longer: its thread cannot be stopped, and another process can take over. The one thread handles
+ * one request after another, so the time counts from the end of the one before.
+ */
 export function limitedTo(limitMs: number, creator: WorkflowCreator): WorkflowCreator {
-  async function inTime<R>(runId: string, step: Promise<R>): Promise<R> {
-    const stop = startTimer(limitMs, () => {
+  /** The requests that the thread has not answered, oldest first, and the executions that they are for. */
+  const pending = new Map<symbol, string>()
+  let stop = (): void => undefined
+
+  function restart(): void {
+    stop()
+    const [runId] = pending.values()
+    if (runId === undefined) return
+    stop = startTimer(limitMs, () => {
       throw new Error(`An activation of the workflow execution ${runId} has taken longer than ${limitMs} ms: its thread is blocked.`)
     })
+  }
+
+  async function inTime<R>(runId: string, answer: Promise<R>): Promise<R> {
+    const request = Symbol()
+    pending.set(request, runId)
+    if (pending.size === 1) restart()
     try {
-      return await step
+      return await answer
     } finally {
-      stop()
+      pending.delete(request)
+      restart()
     }
   }
 

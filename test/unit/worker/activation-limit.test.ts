@@ -8,50 +8,64 @@ const LIMIT_MS = 10_000
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
-type Created = Awaited<ReturnType<WorkflowCreator['createWorkflow']>>
 type CreateOptions = Parameters<WorkflowCreator['createWorkflow']>[0]
 
-/** A limited workflow whose activations end when the test says so. */
-async function limited(limitMs = LIMIT_MS): Promise<{ workflow: Created; answer(): void }> {
-  let answer: () => void = () => expect.fail('not activated')
+/** A thread of limited workflows that answers when the test says so, in the order of the requests. */
+function thread(limitMs = LIMIT_MS) {
+  const requests: (() => void)[] = []
   const creator: WorkflowCreator = {
-    createWorkflow: async () => ({
-      activate: () =>
-        new Promise((resolve) => {
-          answer = () => resolve({ runId: 'run' })
-        }),
+    createWorkflow: async ({ info: { runId } }) => ({
+      activate: () => new Promise((resolve) => requests.push(() => resolve({ runId }))),
       getAndResetSinkCalls: async () => [],
       dispose: async () => undefined,
     }),
     destroy: async () => undefined,
   }
-  const workflow = await limitedTo(limitMs, creator).createWorkflow({ info: { runId: 'run' } } as CreateOptions)
-  return { workflow, answer: () => answer() }
+  const { createWorkflow } = limitedTo(limitMs, creator)
+  return {
+    workflow: (runId: string) => createWorkflow({ info: { runId } } as CreateOptions),
+    answer: () => requests.shift()?.(),
+  }
 }
 
 it('ends the process with an error that names the execution if an activation does not end', async () => {
-  const { workflow } = await limited()
-  void workflow.activate({})
+  const { workflow, answer } = thread()
+  const [before, blocked, after] = [await workflow('before'), await workflow('blocked'), await workflow('after')]
+  const first = before.activate({})
+  for (const one of [blocked, after]) void one.activate({})
+  answer()
+  await first
   vi.advanceTimersByTime(LIMIT_MS - 1)
-  expect(() => vi.advanceTimersByTime(1)).toThrow(/execution run .* 10000 ms/)
+  expect(() => vi.advanceTimersByTime(1)).toThrow(/execution blocked .* 10000 ms/)
 })
 
 it('leaves an activation that ends in time alone, and each has the whole time', async () => {
-  const { workflow, answer } = await limited()
+  const { workflow, answer } = thread()
+  const one = await workflow('one')
   for (let n = 0; n < 3; n++) {
-    const activated = workflow.activate({})
+    const activated = one.activate({})
     vi.advanceTimersByTime(0.9 * LIMIT_MS)
     answer()
-    expect(await activated).toEqual({ runId: 'run' })
+    expect(await activated).toEqual({ runId: 'one' })
   }
   expect(vi.getTimerCount()).toBe(0)
 })
 
+it('does not count the time that an activation waits for those before it', async () => {
+  const { workflow, answer } = thread()
+  const activated = await Promise.all(['a', 'b', 'c', 'd'].map(async (runId) => ({ runId, done: (await workflow(runId)).activate({}) })))
+  for (const { runId, done } of activated) {
+    vi.advanceTimersByTime(0.9 * LIMIT_MS)
+    answer()
+    expect(await done).toEqual({ runId })
+  }
+})
+
 it('does not end a process that was paused: the answer may be waiting behind the timer', async () => {
   vi.useRealTimers()
-  const { workflow, answer } = await limited(100)
-  const activated = workflow.activate({})
+  const { workflow, answer } = thread(100)
+  const activated = (await workflow('one')).activate({})
   setTimeout(answer, 110)
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 300)
-  expect(await activated).toEqual({ runId: 'run' })
+  expect(await activated).toEqual({ runId: 'one' })
 })
