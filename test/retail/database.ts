@@ -109,23 +109,42 @@ export function resultHash(text: string): string {
 
 /** Hash of a whole database. */
 export function databaseHash({ orders, products, users }: Database): string {
-  return sha256(`{"orders":${tableText(orders)},"products":${tableText(products)},"users":${tableText(users)}}`)
+  const texts = ['{"orders":', tableText(orders), ',"products":', tableText(products), ',"users":', tableText(users), '}']
+  const hash = createHash('sha256')
+  for (const text of texts) hash.update(text, 'utf8')
+  return hash.digest('hex')
 }
 
-/** Canonical texts of rows: rows are never changed in place, and nearly all are shared between databases. */
-const rowTexts = new WeakMap<object, string>()
+/** Whether two databases have the same content; compares only what they do not share. */
+export function haveSameContent(one: Database, other: Database): boolean {
+  return (['orders', 'products', 'users'] as const).every((name) => {
+    const [table, otherTable]: Readonly<Record<string, object>>[] = [one[name], other[name]]
+    if (table === otherTable) return true
+    const keys = new Set([...Object.keys(table ?? {}), ...Object.keys(otherTable ?? {})])
+    return [...keys].every((key) => haveSameText(table?.[key], otherTable?.[key]))
+  })
+}
+
+function haveSameText(row: object | undefined, other: object | undefined): boolean {
+  return row === other || (row !== undefined && other !== undefined && rowText(row) === rowText(other))
+}
+
+/** Canonical texts of tables and rows, which are never changed in place: databases share most of them. */
+const texts = { tables: new WeakMap<object, string>(), rows: new WeakMap<object, string>() }
 
 function tableText(table: Readonly<Record<string, object>>): string {
-  const fields = Object.keys(table)
-    .sort()
-    .map((key) => `${JSON.stringify(key)}:${rowText(table[key] as object)}`)
-  return `{${fields.join(',')}}`
+  return textIn(texts.tables, table, () => {
+    const fields = Object.keys(table)
+      .sort()
+      .map((key) => `${JSON.stringify(key)}:${rowText(table[key] as object)}`)
+    return `{${fields.join(',')}}`
+  })
 }
 
-function rowText(row: object): string {
-  const known = rowTexts.get(row)
-  if (known !== undefined) return known
-  const made = canonicalText(row)
-  rowTexts.set(row, made)
-  return made
+const rowText = (row: object): string => textIn(texts.rows, row, () => canonicalText(row))
+
+function textIn(known: WeakMap<object, string>, of: object, make: () => string): string {
+  const text = known.get(of) ?? make()
+  known.set(of, text)
+  return text
 }

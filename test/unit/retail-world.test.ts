@@ -1,6 +1,6 @@
 // The retail world without pawl: every task's ground-truth calls give the workload's results and final database.
 import { describe, expect, it } from 'vitest'
-import { type Database, canonicalText, databaseHash, resultHash } from '../retail/database.ts'
+import { type Database, canonicalText, databaseHash, haveSameContent, resultHash } from '../retail/database.ts'
 import { EvaluationError, evaluate, printFloat, round2 } from '../retail/numbers.ts'
 import { type Task, readDatabase, readExpected, readTasks, readToolSpecs, workloadIsThere } from '../retail/workload.ts'
 import { WORLD_TOOLS, runTool } from '../retail/world.ts'
@@ -11,7 +11,7 @@ function carryOut(task: Task, fresh: Database) {
   const results: string[] = []
   const wrote: number[] = []
   const repeats: number[] = []
-  const changes = (before: Database, after: Database) => after !== before && databaseHash(after) !== databaseHash(before)
+  const changes = (before: Database, after: Database) => !haveSameContent(before, after)
   for (const [index, { name, kwargs }] of task.actions.entries()) {
     const outcome = runTool(database, name, kwargs)
     results.push(resultHash(outcome.text))
