@@ -66,10 +66,10 @@ export interface SoundSession {
 const CHOICES = fc.array(fc.nat(9_999), { minLength: 1, maxLength: 400, size: 'max' })
 
 /** Random sound sessions that never go back, and in whose calls no person or client has a say. */
-export const soundSessions: fc.Arbitrary<SoundSession> = CHOICES.map((choices) => play(choices, false))
+export const soundSessions: fc.Arbitrary<SoundSession> = CHOICES.map((choices) => played(choices, false))
 
 /** Random sound sessions with people, checkpoints, rollbacks, forks and losses. */
-export const movedSessions: fc.Arbitrary<SoundSession> = CHOICES.map((choices) => play(choices, true))
+export const movedSessions: fc.Arbitrary<SoundSession> = CHOICES.map((choices) => played(choices, true))
 
 const RANDOM_SESSIONS = 150
 /** The number of sessions in which `metInSessions` counts. */
@@ -145,6 +145,29 @@ function costOf(attempt: number): { spent?: Cost } {
 /** The arguments after a hook has changed them. */
 const CHANGED: JsonObject = { id: 3 }
 const INPUTS: Json[] = [{ id: 1 }, { id: 2 }, { note: 'ü', id: 1 }]
+
+/**
+ * Sessions that were played in this process. All properties of a run draw with the same seed, so they draw the same sessions; vitest loads
+ * this file again for each test file, so they are in a global.
+ */
+const shared = globalThis as { pawlPlayedSessions?: Map<string, SoundSession> }
+const known = (shared.pawlPlayedSessions ??= new Map<string, SoundSession>())
+/** Some 60 KB each. */
+const MOST_KNOWN = 2_000
+
+/** The session that `choices` encode, frozen. */
+function played(choices: readonly number[], moving: boolean): SoundSession {
+  const key = `${moving} ${choices.join()}`
+  const session = known.get(key) ?? frozen(play(choices, moving))
+  if (known.size < MOST_KNOWN) known.set(key, session)
+  return session
+}
+
+function frozen<T>(value: T): T {
+  if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value
+  for (const part of Object.values(Object.freeze(value))) frozen(part)
+  return value
+}
 
 /** Plays the session that `choices` encode. Once they are used up, everything succeeds and the session comes to rest. */
 function play(choices: readonly number[], moving: boolean): SoundSession {
