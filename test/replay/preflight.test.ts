@@ -6,7 +6,6 @@ import { ThreadedVMWorkflowCreator } from '@temporalio/worker/lib/workflow/threa
 import { beforeAll, describe, expect, it, vi } from 'vitest'
 import type { SessionEvent } from '../../src/session/events.ts'
 import { fold } from '../../src/session/fold.ts'
-import { type WorkflowCode, workflowBundle } from '../../src/worker/orchestrator/bundle.ts'
 import { problemOf } from '../../src/worker/preflight/differences.ts'
 import type { OpenExecution } from '../../src/worker/preflight/open-sessions.ts'
 import { readRecorded } from '../../src/worker/preflight/recorded.ts'
@@ -15,6 +14,7 @@ import { openCallsOf, standingOf } from '../../src/worker/preflight/standing.ts'
 import type { PreflightProblem } from '../../src/worker/preflight-report.ts'
 import type { StandingSession } from '../../src/worker/protocol.ts'
 import { type KeptExecution, keptSessions } from './recording/kept.ts'
+import { BUILT } from './replay.ts'
 
 const sessions = keptSessions()
 
@@ -48,18 +48,13 @@ interface Found {
   standing: StandingSession | undefined
 }
 
-let code: WorkflowCode
-beforeAll(async () => {
-  quietReplays()
-  // Node cannot load the payload converter of `src/` by its path; the bundle has it.
-  code = { workflowBundle: (await workflowBundle({})).workflowBundle, dataConverter: {} }
-})
+beforeAll(quietReplays)
 
 async function check(opened: readonly OpenExecution[]): Promise<Found[]> {
   const found: Found[] = []
   const queue = opened[Symbol.iterator]()
   const next = async (): Promise<OpenExecution | undefined> => queue.next().value as OpenExecution | undefined
-  await replayEach(code, 'default', next, async ({ history }, replayed) => {
+  await replayEach(BUILT, 'default', next, async ({ history }, replayed) => {
     const recorded = await readRecorded(history, converter)
     found.push({ problem: problemOf(history, recorded, replayed), standing: standingOf(recorded, replayed.entries) })
   })
