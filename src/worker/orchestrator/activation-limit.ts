@@ -4,6 +4,7 @@ import type { CompiledWorkerOptions } from '@temporalio/worker/lib/worker-option
 import type { Workflow, WorkflowCreator } from '@temporalio/worker/lib/workflow/interface.js'
 import type { WorkflowBundleWithSourceMapAndFilename } from '@temporalio/worker/lib/workflow/workflow-worker-thread/input.js'
 import type { Logger } from '@temporalio/common'
+import { threadCode, workflowThreads } from './workflow-threads.ts'
 
 /**
  * How long one activation of a workflow may take. A thread that takes longer will not come back, and all sessions wait for it.
@@ -22,7 +23,8 @@ export class LimitedWorker extends Worker {
     logger: Logger,
   ): Promise<WorkflowCreator> {
     const unlimited = { ...options, isolateExecutionTimeoutMs: undefined as unknown as number }
-    return limitedTo(ACTIVATION_LIMIT_MS, await super.createWorkflowCreator(bundle, unlimited, logger))
+    const start = (): Promise<WorkflowCreator> => super.createWorkflowCreator(bundle, unlimited, logger)
+    return limitedTo(ACTIVATION_LIMIT_MS, await workflowThreads(threadCode(bundle, options), start))
   }
 }
 

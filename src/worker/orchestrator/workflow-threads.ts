@@ -1,0 +1,92 @@
+// Workflow threads that outlive their worker. A process that starts one worker after another, as tests do, then loads the SDK and the
+// workflow bundle into a thread once, not for each worker.
+import type { Worker as Thread } from 'node:worker_threads'
+import type { CompiledWorkerOptions } from '@temporalio/worker/lib/worker-options.js'
+import type { Workflow, WorkflowCreator } from '@temporalio/worker/lib/workflow/interface.js'
+import type { WorkflowBundleWithSourceMapAndFilename } from '@temporalio/worker/lib/workflow/workflow-worker-thread/input.js'
+
+/** How long a thread waits for the next worker. It holds some 50 MB, and does not keep the process alive. */
+const SPARE_MS = 30_000
+
+/** What the SDK tells a thread at its start. A worker can take over only a thread that was told the same. */
+export interface ThreadCode {
+  code: string
+  filename: string
+  /** The options that matter, as text. */
+  options: string
+}
+
+/** What the SDK would tell a thread of this worker. */
+export function threadCode({ code, filename }: WorkflowBundleWithSourceMapAndFilename, options: CompiledWorkerOptions): ThreadCode {
+  const { activities, workflowThreadPoolSize, reuseV8Context, debugMode } = options
+  return { code, filename, options: JSON.stringify([[...activities.keys()].toSorted(), workflowThreadPoolSize, reuseV8Context, debugMode]) }
+}
+
+/** The threads of an ended worker. */
+interface Spare {
+  told: ThreadCode
+  creator: WorkflowCreator
+  threads: readonly Thread[]
+  timer: NodeJS.Timeout
+}
+
+const spares = new Set<Spare>()
+
+/** Takes over the threads of an ended worker, or starts new ones. */
+export async function workflowThreads(wanted: ThreadCode, start: () => Promise<WorkflowCreator>): Promise<WorkflowCreator> {
+  const creator = takeSpare(wanted) ?? (await start())
+  /** Workflows that the threads hold. One whose creation or disposal failed counts forever. */
+  let held = 0
+  return {
+    async createWorkflow(options) {
+      held += 1
+      const workflow = await creator.createWorkflow(options)
+      return {
+        activate: (activation) => workflow.activate(activation),
+        getAndResetSinkCalls: () => workflow.getAndResetSinkCalls(),
+        async dispose() {
+          await workflow.dispose()
+          held -= 1
+        },
+      } satisfies Workflow
+    },
+    async destroy() {
+      const threads = threadsOf(creator)
+      if (held > 0 || threads.length === 0) await creator.destroy()
+      else keepSpare({ told: wanted, creator, threads })
+    },
+  }
+}
+
+function takeSpare(wanted: ThreadCode): WorkflowCreator | undefined {
+  for (const spare of spares) {
+    const { told, creator, threads, timer } = spare
+    if (told.options !== wanted.options || told.filename !== wanted.filename || told.code !== wanted.code) continue
+    spares.delete(spare)
+    clearTimeout(timer)
+    if (!threads.every(isAlive)) continue
+    for (const thread of threads) thread.ref()
+    return creator
+  }
+  return undefined
+}
+
+function keepSpare(ended: Omit<Spare, 'timer'>): void {
+  const timer = setTimeout(() => {
+    spares.delete(spare)
+    ended.creator.destroy().catch(() => undefined)
+  }, SPARE_MS).unref()
+  const spare = { ...ended, timer }
+  spares.add(spare)
+  for (const thread of ended.threads) thread.unref()
+}
+
+/** Node reports -1 for a thread that has ended. */
+const isAlive = ({ threadId }: Thread): boolean => threadId !== -1
+
+/** The SDK declares these members as protected. If a release names them differently, no thread is kept. */
+function threadsOf(creator: WorkflowCreator): Thread[] {
+  const { workerThreadClients: clients = [] } = creator as { workerThreadClients?: readonly { workerThread?: Thread }[] }
+  const threads = clients.flatMap(({ workerThread }) => (workerThread ? [workerThread] : []))
+  return threads.length === clients.length && threads.every(isAlive) ? threads : []
+}
