@@ -18,7 +18,8 @@ let store: Store
 beforeAll(async () => {
   here = await deploy()
   player = stage({ limits: { maxTurns: 3 }, recovery: { automatic: [] } })
-  short = stage({ name: 'short', limits: { deadline: '1.5s' } })
+  // On a quick machine, the default of 50 turns would be reached first.
+  short = stage({ name: 'short', limits: { deadline: '1.5s', maxTurns: 10_000 } })
   hasty = stage({ name: 'hasty', retry: { maxRetries: 2, baseDelay: 10, maxRetryAfter: '500ms' } })
   store = openStore({ postgres: here.stack.databaseUrl })
   await here.startWorker({ agents: [player.agent, short.agent, hasty.agent] })
