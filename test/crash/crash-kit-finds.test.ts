@@ -130,19 +130,15 @@ describe(`the crash kit (seed ${seed}, again with PAWL_SEED)`, () => {
     })
   })
 
-  it('leaves the environment as it was', async () => {
-    const before = { ...process.env }
-    await kit.test('good', 'balance:alice', { only: /no such boundary/ })
-    expect({ ...process.env }).toEqual(before)
-  })
-
-  it('reports what is wrong with a world, and which calls of the script were not executed', async () => {
+  it('reports what is wrong with a world, and which calls of the script were not executed, and leaves the environment as it was', async () => {
     const shut = { ...bank(), effects: () => expect.fail('the bank is shut') }
     await expect(kit.test('good', 'balance:alice', { world: shut })).rejects.toMatchObject({
       code: 'world_failed',
       message: "The world's `effects` threw: the bank is shut. Fix the world.",
     })
+    const before = { ...process.env }
     const { peace, table } = await kit.test('good', 'transfr:alice', { only: /no such boundary/ })
+    expect({ ...process.env }).toEqual(before)
     expect(peace.notes).toEqual([expect.stringContaining('a call of transfr was not executed: There is no tool "transfr".')])
     expect(table).toContain('without kills (may be intended): a call of transfr was not')
   })

@@ -1,6 +1,6 @@
 // User projects: the packed package, installed by npm into an empty folder.
 import { execFile } from 'node:child_process'
-import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -22,11 +22,15 @@ export interface Consumer {
   node(args: string[], options?: { node?: string; env?: Record<string, string> }): Promise<Outcome>
   /** Installs more packages. @throws if npm fails. */
   install(...packages: string[]): Promise<void>
+  /** Installs other versions of Temporal's packages in place of those that pawl asks for. @throws if npm fails. */
+  replaceSdk(version: string): Promise<void>
   remove(): Promise<void>
 }
 
+const SDK_PACKAGES = ['activity', 'client', 'common', 'envconfig', 'nexus', 'proto', 'worker', 'workflow']
+
 /** Makes such a project: without the optional dependencies, which a production install may leave out. */
-export async function makeConsumer(manifest: Record<string, unknown> = {}): Promise<Consumer> {
+export async function makeConsumer(): Promise<Consumer> {
   const folder = await mkdtemp(join(tmpdir(), 'pawl-consumer-'))
   const remove = () => rm(folder, { recursive: true, force: true })
   const npm = async (args: string[], cwd = folder): Promise<string> => {
@@ -37,7 +41,7 @@ export async function makeConsumer(manifest: Record<string, unknown> = {}): Prom
   try {
     // The tests build before they begin; building again here would change dist/ under tests that run in parallel.
     const tarball = (await npm(['pack', '--silent', '--ignore-scripts', '--pack-destination', folder], ROOT)).trim()
-    await writeFile(join(folder, 'package.json'), JSON.stringify({ name: 'consumer', private: true, ...manifest }))
+    await writeFile(join(folder, 'package.json'), JSON.stringify({ name: 'consumer', private: true }))
     await cp(SOURCES, folder, { recursive: true })
     const install = (...packages: string[]) =>
       npm(['install', '--prefer-offline', '--no-audit', '--no-fund', '--omit=optional', ...packages])
@@ -46,6 +50,15 @@ export async function makeConsumer(manifest: Record<string, unknown> = {}): Prom
       folder,
       node: (args, { node = process.execPath, env = {} } = {}) => run(node, args, { cwd: folder, env }),
       install: async (...packages) => void (await install(...packages)),
+      async replaceSdk(version) {
+        const path = join(folder, 'package.json')
+        const overrides = Object.fromEntries(SDK_PACKAGES.map((name) => [`@temporalio/${name}`, version]))
+        await writeFile(path, JSON.stringify({ ...JSON.parse(await readFile(path, 'utf8')), overrides }))
+        // npm ignores overrides of what is locked or installed.
+        for (const part of ['package-lock.json', 'node_modules/.package-lock.json', 'node_modules/@temporalio'])
+          await rm(join(folder, part), { recursive: true })
+        await install()
+      },
       remove,
     }
   } catch (error) {

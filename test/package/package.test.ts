@@ -125,9 +125,7 @@ defineTool({ ...common, execute: ({ id }, ctx) => ctx.services.paymets.refund(id
   })
 
   it('has a workflow bundle that the SDK beside it accepts', async () => {
-    const read = async (path: string) =>
-      JSON.parse(await readFile(join(consumer.folder, 'node_modules', path), 'utf8')) as Record<string, string>
-    const [bundle, sdk] = await Promise.all([read('pawl/dist/workflow-bundle.json'), read('@temporalio/worker/package.json')])
+    const [bundle, sdk] = await Promise.all([manifestOf('pawl/dist/workflow-bundle.json'), manifestOf('@temporalio/worker/package.json')])
     expect(bundle.sdk).toBe(sdk.version)
   })
 
@@ -175,6 +173,22 @@ describe.each([
   })
 })
 
+describe("beside another version of Temporal's SDK, which refuses the prebuilt workflow bundle", () => {
+  /** The SDK's minor version that pawl is built with has only one release; a release of the minor version before shows the same. */
+  const OTHER_SDK = '1.23.0'
+
+  // Last, because the project has that version from here on.
+  it('serves an agent: a worker bundles once at its start', async () => {
+    await consumer.replaceSdk(OTHER_SDK)
+    expect((await manifestOf('@temporalio/worker/package.json')).version).toBe(OTHER_SDK)
+    expect((await manifestOf('pawl/dist/workflow-bundle.json')).sdk).not.toBe(OTHER_SDK)
+    const { text } = answerOf<{ text: string }>(
+      await consumer.node(['ask.mjs'], { env: { ...env, TASK_QUEUE: `package-other-sdk-${process.pid}` } }),
+    )
+    expect(text).toMatch(/^They make .*5/)
+  })
+})
+
 /** The compiler's complaints about the files and about pawl's declarations, under `strict`. Other packages answer for their own. */
 async function complaintsAbout(files: string[], options: Record<string, unknown>): Promise<string[]> {
   const compilerOptions = {
@@ -189,6 +203,11 @@ async function complaintsAbout(files: string[], options: Record<string, unknown>
   await writeFile(join(consumer.folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, files }))
   const { stdout } = await consumer.node([TSC, '-p', '.'])
   return stdout.split('\n').filter((line) => /^(\w+\.ts|node_modules\/pawl\/)/.test(line))
+}
+
+/** A JSON file of an installed package. */
+async function manifestOf(path: string): Promise<Record<string, string>> {
+  return JSON.parse(await readFile(join(consumer.folder, 'node_modules', path), 'utf8')) as Record<string, string>
 }
 
 async function manifest(): Promise<Record<string, unknown>> {

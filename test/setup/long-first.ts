@@ -18,6 +18,7 @@ const LONGEST = [
   'integration/reset',
   'crash/crash-kit-finds',
   'crash/crash-kit',
+  'package/package',
   'crash/effects',
   'crash/failed-attempts',
   'crash/long-calls',
