@@ -220,8 +220,8 @@ export function addToTranscript(transcript: Transcript, event: SessionEvent): vo
       if (event.strategy === 'restart_run') restartNewestRun(transcript, event.seq)
       else if (event.strategy === 'selective') reopenTurn(transcript, event)
       else {
-        const keptSeq = answersLeftAfter(transcript, event)
-        if (keptSeq !== undefined) leaveAnswers(transcript, keptSeq, event.seq)
+        const keptSeq = answersRemovedAfter(transcript, event)
+        if (keptSeq !== undefined) removeAnswers(transcript, keptSeq, event.seq)
       }
       return
     case 'rolled_back':
@@ -429,7 +429,7 @@ function noteOutcome({ open, closed }: Transcript, event: EventOf<'tool_resolved
 function reopenTurn(transcript: Transcript, { toSeq, seq, skip = [], redo = [] }: EventOf<'recovery_started'>): void {
   const turn = transcript.open ?? transcript.closed
   if (!turn || turn.seq !== toSeq) return
-  if (!transcript.open) takeResultsOut(transcript, turn)
+  if (!transcript.open) removeResults(transcript, turn)
   transcript.open = turn
   transcript.closed = null
   for (const { callId, as } of redo) {
@@ -452,7 +452,7 @@ function reopenTurn(transcript: Transcript, { toSeq, seq, skip = [], redo = [] }
   if (turn.results.size === turn.callIds.length) closeCalls(transcript, seq)
 }
 
-function takeResultsOut(transcript: Transcript, turn: TurnCalls): void {
+function removeResults(transcript: Transcript, turn: TurnCalls): void {
   transcript.notes = transcript.notes.filter(({ answerSeq }) => answerSeq !== turn.seq)
   const at = resultsIndex(transcript, turn)
   if (at === undefined) return
@@ -476,13 +476,13 @@ function restartNewestRun(transcript: Transcript, seq: number): void {
 }
 
 /** The event after which a recovery takes answers and results out of the transcript; undefined if it takes none. */
-export function answersLeftAfter({ newestRun }: Transcript, { strategy, toSeq }: EventOf<'recovery_started'>): number | undefined {
+export function answersRemovedAfter({ newestRun }: Transcript, { strategy, toSeq }: EventOf<'recovery_started'>): number | undefined {
   if (strategy === 'abandon') return newestRun.seq
   return strategy === 'restart_from_last_effect' ? toSeq : undefined
 }
 
 /** Answers and results after `keptSeq` leave the transcript; what users said stays. Open calls of an answer that stays are closed. */
-function leaveAnswers(transcript: Transcript, keptSeq: number, seq: number): void {
+function removeAnswers(transcript: Transcript, keptSeq: number, seq: number): void {
   const { messages, seqs } = transcript
   if ((seqs.at(-1) ?? 0) <= keptSeq) closeCalls(transcript, seq)
   const first = seqs.findIndex((at) => at > keptSeq)
@@ -546,11 +546,11 @@ function rollBack(transcript: Transcript, { toSeq, upToSeq, keepsRun, keys, agai
   dropCompactions(transcript, ({ seq }) => seq <= toSeq)
   for (const [messageId, { seq }] of transcript.waiting) if (seq <= upToSeq) transcript.waiting.delete(messageId)
   const { took } = transcript.newestRun
-  const saidAgain = (again?.messages ?? []).flatMap(({ messageId }): [string, WaitingMessage][] => {
+  const requeued = (again?.messages ?? []).flatMap(({ messageId }): [string, WaitingMessage][] => {
     const message = took.get(messageId)
     return message ? [[messageId, message]] : []
   })
-  transcript.waiting = new Map([...saidAgain, ...transcript.waiting])
+  transcript.waiting = new Map([...requeued, ...transcript.waiting])
 }
 
 /** The effects with an outcome after `seq` were undone outside of pawl, so no call replays them. */

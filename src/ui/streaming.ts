@@ -78,8 +78,8 @@ interface Answer {
 function answersIn(past: readonly SessionEvent[]): Answer[] {
   const mapping = startMapping({ show: 'steps' })
   const answers: Answer[] = []
-  for (const { event, isLeft } of surviving(past)) {
-    if (isLeft) continue
+  for (const { event, isArchived } of surviving(past)) {
+    if (isArchived) continue
     for (const { chunk } of mapping.event(event)) {
       if (chunk.type === 'start') answers.push({ seq: event.seq, at: event.at, isOpen: true })
       const newest = answers.at(-1)
@@ -162,7 +162,7 @@ export function startStreaming({ from, show, past, isFresh, decided = new Set() 
     return { type: 'finish', finishReason: state?.status === 'waiting' ? 'tool-calls' : 'stop' }
   }
 
-  const shownPast = surviving(past).flatMap(({ event, isLeft }) => (isLeft ? [] : [event]))
+  const shownPast = surviving(past).flatMap(({ event, isArchived }) => (isArchived ? [] : [event]))
   for (const event of past) follow(event)
   if (isFresh) problem = undefined
   const all = shownPast.flatMap(shownOf)

@@ -115,7 +115,7 @@ async function journalOf(
   opening: Opening,
   by: Maker = { executionId: workflowInfo().originalExecutionRunId },
 ): Promise<Journal> {
-  if (loaded.lost) return beginAfresh(start, loaded, coreVersion, by)
+  if (loaded.lost) return startOver(start, loaded, coreVersion, by)
   const isWhole = await bringCalls(loaded, opening)
   return resumeFrom(loaded, coreVersion, by, isWhole)
 }
@@ -163,7 +163,7 @@ function started(
 }
 
 /** A session whose events can no longer be read: only its numbers continue. */
-function beginAfresh(start: Start, lost: Extract<LoadSessionResult, { lost: true }>, coreVersion: number, { executionId }: Maker): Journal {
+function startOver(start: Start, lost: Extract<LoadSessionResult, { lost: true }>, coreVersion: number, { executionId }: Maker): Journal {
   const { seq, digest, run, checkpoint } = lost
   const { agent = lost.agent, context, tags } = start
   const named = lost.erased ? { agent, context, tags } : lost
@@ -190,12 +190,12 @@ function resumeFrom(
   }
   const failed = error !== null && error.strategy !== 'automatic'
   if (failed) return journal
-  if (current.phase === 'tools' && current.calls.some((call) => call.status === 'issued')) leaveTurn(journal, current)
+  if (current.phase === 'tools' && current.calls.some((call) => call.status === 'issued')) abandonTurn(journal, current)
   return journal
 }
 
 /** Abandons the turn whose calls were in flight when the workflow ended; effects that may have happened stay recorded. */
-function leaveTurn(journal: Journal, run: RunState): void {
+function abandonTurn(journal: Journal, run: RunState): void {
   const { run: number, turn, lastTurn, answerSeq, beforeAnswer, calls } = run
   if (answerSeq === undefined) {
     journal.append({ type: 'run_interrupted', run: number, reason: 'its workflow had ended' })

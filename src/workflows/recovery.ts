@@ -126,7 +126,7 @@ function carryOut(
 ): void {
   const { current } = journal.state
   const of = { strategy, ...defined({ run: current?.run }) }
-  const toSeq = strategy === 'restart_from_last_effect' ? turnsLeftAfter(journal) : undefined
+  const toSeq = strategy === 'restart_from_last_effect' ? turnsRemovedAfter(journal) : undefined
   journal.append({ type: 'recovery_started', ...of, ...defined({ toSeq }), ...about })
   journal.append({ type: 'recovery_ended', ...of })
 }
@@ -135,6 +135,6 @@ function carryOut(
  * The event after which `restart_from_last_effect` archives turns: the one that ended the newest effect's turn, or the newest event if
  * calls of that turn have no result yet.
  */
-export function turnsLeftAfter({ state, watermark }: Journal): number {
+export function turnsRemovedAfter({ state, watermark }: Journal): number {
   return state.current?.lastEffect?.seq ?? watermark().seq
 }

@@ -1,7 +1,7 @@
 // The projections: make the store's rows from a session's events. Pure, so that flushes and rebuilds share them.
 import { type EventOf, requestIdOf, type SessionEvent } from '../../session/events.ts'
 import { type PaidCall, paidCallIn } from '../../session/paid-call.ts'
-import { leavesTurns } from '../../session/recovery.ts'
+import { removesTurns } from '../../session/recovery.ts'
 import { newestOf } from '../../session/transcript.ts'
 import { costOf, providerOf } from '../../session/prices.ts'
 import { type ApprovalRows, projectApproval } from './approvals.ts'
@@ -131,7 +131,7 @@ export function replayedCalls(events: Iterable<SessionEvent>): string[] {
 
 /** Whether the event archives messages. */
 function moves(event: SessionEvent): event is MovingEvent {
-  if (event.type === 'recovery_started') return leavesTurns(event) || event.strategy === 'selective'
+  if (event.type === 'recovery_started') return removesTurns(event) || event.strategy === 'selective'
   if (event.type === 'session_started') return event.after !== undefined
   return event.type === 'rolled_back' || event.type === 'forked'
 }

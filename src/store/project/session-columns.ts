@@ -6,7 +6,7 @@ import { isWaiting, waitForSomebody } from '../../session/fold-calls.ts'
 import { stayOpen } from '../../session/pause.ts'
 import { saidBy } from '../../session/hooks.ts'
 import type { Json } from '../../session/json.ts'
-import { leavesTurns } from '../../session/recovery.ts'
+import { removesTurns } from '../../session/recovery.ts'
 import type { CallState } from '../../session/state.ts'
 import { sanitiser } from '../postgres/sanitise.ts'
 import { exactUsd } from '../../session/model-price.ts'
@@ -269,7 +269,7 @@ export function trackCalls({ calls }: SessionColumns, event: SessionEvent): void
       calls.clear()
       return
     case 'recovery_started':
-      if (leavesTurns(event)) calls.clear()
+      if (removesTurns(event)) calls.clear()
       if (event.strategy === 'selective') redoCalls(calls, event)
       return
     default:

@@ -453,7 +453,7 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
     })
   }
 
-  function beginAfresh(): void {
+  function startOver(): void {
     const { sessionId, agent, context, tags, run, checkpoint: made } = now()
     const after = { run, checkpoint: made?.version ?? 0, origin: { ...last } }
     append({ type: 'session_started', sessionId, agent, context, tags, executionId: `execution-${last.seq}`, coreVersion: 2, after })
@@ -504,7 +504,7 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
         return true
       case 6:
         if (!chance(6)) return false
-        beginAfresh()
+        startOver()
         return true
       default:
         checkpoint('asked for')
