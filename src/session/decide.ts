@@ -52,7 +52,7 @@ export function dueAt(now: number): Due {
 }
 
 /** Whether a run is in progress. It still is while it waits, and while the session is in an error that it leaves by itself. */
-export function isGoingOn({ status, error, current }: SessionState): boolean {
+export function isRunInProgress({ status, error, current }: SessionState): boolean {
   if (current === null) return false
   return status === 'running' || status === 'waiting' || (status === 'error' && error !== null && leavesByItself(error))
 }
@@ -79,7 +79,7 @@ export function decide(state: SessionState, due: Due): Decision {
       return { do: 'call_model', run: run.run, turn: run.turn }
     }
     case 'tools':
-      return goOnWithCalls(state, run, due)
+      return continueCalls(state, run, due)
     case 'answered': {
       const { run: number, turn: turns, stopReason = 'end_turn', usage, outputCall } = run
       return { do: 'complete_run', run: number, turns, stopReason, usage, ...defined({ outputCall }) }
@@ -138,7 +138,7 @@ function nextRun(state: SessionState): Decision {
   return message ? { do: 'start_run', run: state.run + 1, message } : { do: 'wait' }
 }
 
-function goOnWithCalls(state: SessionState, run: RunState, due: Due): Decision {
+function continueCalls(state: SessionState, run: RunState, due: Due): Decision {
   const open = run.calls.filter((call) => !hasEnded(call))
   const toAsk = open.flatMap((call) => {
     const need = needOf(state, call)

@@ -81,11 +81,11 @@ export function settleStatus(state: SessionState): void {
   if (state.status !== 'running' && state.status !== 'waiting') return
   const calls = state.current?.phase === 'tools' ? state.current.calls : []
   const steps = calls.map(({ status, resolution: { effect, client } }) => ({ status, effect, isClient: client !== undefined }))
-  state.status = waitForSomebody(steps) ? 'waiting' : 'running'
+  state.status = needsInput(steps) ? 'waiting' : 'running'
 }
 
 /** Whether none of the turn's calls, in the order in which `decide` runs them, can continue without a person or a client. */
-export function waitForSomebody(calls: readonly (Pick<CallState, 'status'> & { effect: Effect; isClient: boolean })[]): boolean {
+export function needsInput(calls: readonly (Pick<CallState, 'status'> & { effect: Effect; isClient: boolean })[]): boolean {
   let isHeldUp = false
   let someWait = false
   for (const call of calls) {

@@ -116,7 +116,7 @@ export function startStreaming({ from, show, past, isFresh, decided = new Set() 
     if ('message' in cursor) {
       if (event.type === 'message_received' && event.messageId === cursor.message) isReceived = true
       if (event.type === 'message_rejected' && event.messageId === cursor.message) problem = event
-    } else if (event.seq > cursor.after && isRetraction(event)) problem = GONE_BACK
+    } else if (event.seq > cursor.after && isRetraction(event)) problem = HISTORY_CHANGED
   }
 
   function shownOf(event: SessionEvent): UiSent[] {
@@ -186,7 +186,7 @@ export function startStreaming({ from, show, past, isFresh, decided = new Set() 
   }
 }
 
-const GONE_BACK = { code: 'history_changed', reason: 'The history of the session changed. Load its messages again.' }
+const HISTORY_CHANGED = { code: 'history_changed', reason: 'The history of the session changed. Load its messages again.' }
 
 /** Whether nothing more happens until a user sends a message or makes a decision. */
 function standstill({ status, inbox, error, current }: SessionState, decided: ReadonlySet<string>): boolean {

@@ -3,7 +3,7 @@
 import { CancellationScope, sleep } from '@temporalio/workflow'
 import { checkpointAt } from '../session/checkpointing.ts'
 import { deadlinesInInbox, deadlinesOf } from '../session/deadlines.ts'
-import { type Due, expiryOf, isGoingOn } from '../session/decide.ts'
+import { type Due, expiryOf, isRunInProgress } from '../session/decide.ts'
 import { isWaiting } from '../session/fold-calls.ts'
 import type { CallState, SessionState } from '../session/state.ts'
 import type { Journal } from './journal.ts'
@@ -78,7 +78,7 @@ export function startAlarms(journal: Journal, stopping: Stopping): Alarms {
       if (aliveForMs !== undefined) moments.set(life(callId), { forMs: aliveForMs })
     }
     for (const { name, at } of deadlinesInInbox(state)) moments.set(name, { at })
-    const run = isGoingOn(state) ? state.current : null
+    const run = isRunInProgress(state) ? state.current : null
     if (!run) return moments
     const next = state.error?.nextAttemptAt
     if (next !== undefined) moments.set(recovery(state), { at: next })

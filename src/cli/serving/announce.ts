@@ -56,7 +56,7 @@ export function announceAsJson(): Announcer {
 }
 
 /** Lines for a person. `hints` are printed below the addresses. */
-export function announceToPeople(hints: (stack: ServedStack) => string[]): Announcer {
+export function announceAsText(hints: (stack: ServedStack) => string[]): Announcer {
   const say = (text: string) => process.stdout.write(`${text}\n`)
   const reloads = processesOfReloads()
   let isStopping = false

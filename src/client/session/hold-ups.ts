@@ -23,7 +23,7 @@ export interface HoldUp {
 export type Standing = { open: false } | { open: true; taskQueue: string; holdUp?: HoldUp; steps: PendingStep[] }
 
 /** A worker usually picks up a step within milliseconds. */
-const TAKEN_UP_WITHIN_MS = 2_000
+const PICKED_UP_WITHIN_MS = 2_000
 /** The server's state for a workflow task that no worker has picked up. */
 const SCHEDULED = 1
 /** How long a request waits for a session that is held up by something that may last. */
@@ -41,7 +41,7 @@ export async function standingOf(client: Client, sessionId: string): Promise<Sta
 /** What holds it up, unless that has just begun or a worker is working on it. */
 export function lastingHoldUp({ holdUp }: { holdUp?: HoldUp }): HoldUp | undefined {
   const { since = 0, passing } = holdUp ?? {}
-  return passing || Date.now() - since < TAKEN_UP_WITHIN_MS ? undefined : holdUp
+  return passing || Date.now() - since < PICKED_UP_WITHIN_MS ? undefined : holdUp
 }
 
 /** No worker picked it up, or none could carry it out. */

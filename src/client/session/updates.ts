@@ -42,7 +42,7 @@ export async function ask<R>(asked: Asked, update: string, request?: object): Pr
   const updateId = randomUUID()
   return refusable(asked.sessionId, async () => {
     try {
-      return await takenIn(asked, () =>
+      return await sendUpdate(asked, () =>
         request === undefined
           ? workflow.startUpdate<R, []>(update, { updateId, waitForStage: 'ACCEPTED' })
           : workflow.startUpdate<R, [object]>(update, { updateId, args: [request], waitForStage: 'ACCEPTED' }),
@@ -79,7 +79,7 @@ export function startFor<R>(
   })
   // The update rejects with the same error.
   startWorkflowOperation.workflowHandle().catch(() => undefined)
-  return takenIn({ ...asked, sessionId: start.sessionId }, () =>
+  return sendUpdate({ ...asked, sessionId: start.sessionId }, () =>
     client.workflow.startUpdateWithStart(update, { args, startWorkflowOperation, waitForStage: 'ACCEPTED' }),
   )
 }
@@ -88,7 +88,7 @@ export function startFor<R>(
  * Sends an update and waits for its answer while the session works on it, but not for a worker or a Postgres that may never be available.
  * @throws SessionUnavailable, ConnectError.
  */
-export async function takenIn<R>(asked: Asked, start: () => Promise<WorkflowUpdateHandle<R>>): Promise<R> {
+export async function sendUpdate<R>(asked: Asked, start: () => Promise<WorkflowUpdateHandle<R>>): Promise<R> {
   const { client, sessionId, tell = () => undefined } = asked
   const holdUps = watchHoldUps(client, sessionId)
   const answer = onTemporal(client, async () => (await accepted(asked, holdUps, start)).result(), CARRIED_OUT_MS).catch(

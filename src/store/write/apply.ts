@@ -138,7 +138,7 @@ async function strayEntries(
 ): Promise<readonly LogEntry[]> {
   if (epoch === head.epoch) return []
   const next = entries.find((entry) => entry.seq === head.seq + 1)
-  if (next && next.prev === head.digest && goesOn(parsed(next).event)) return []
+  if (next && next.prev === head.digest && continuesStoredPast(parsed(next).event)) return []
   const stored = await tx.query(`select digest from ${schema.table('events')} where session_id = $1 and seq = any($2::bigint[])`, [
     key,
     entries.map((entry) => entry.seq),
@@ -148,7 +148,7 @@ async function strayEntries(
   return entries.filter((entry) => !known.has(entry.digest))
 }
 
-function goesOn(event: SessionEvent): boolean {
+function continuesStoredPast(event: SessionEvent): boolean {
   return event.type === 'session_resumed' || (event.type === 'session_started' && event.after !== undefined)
 }
 

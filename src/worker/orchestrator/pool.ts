@@ -59,7 +59,7 @@ export interface Pool {
   /** Connects an executor: its first message is a hello. `takeOver` is called for each job that it holds from an earlier orchestrator. */
   connect(channel: Channel<FromExecutor, ToExecutor>, takeOver: (executor: Executor, held: Holding) => void): void
   /** Resolves to true once an executor may get the job, or to false if there is none after a while. */
-  someone(order: JobOrder): Promise<boolean>
+  waitForExecutor(order: JobOrder): Promise<boolean>
   /** Assigns the job to an executor; undefined if none accepts jobs. */
   give(job: Given): Placed | undefined
   /** Assigns a job to the executor that got it from an earlier orchestrator. */
@@ -281,19 +281,19 @@ export function startPool(needs: PoolNeeds): Pool {
     return candidates.toSorted((a, b) => cost(a) - cost(b))[0]
   }
 
-  async function someone(order: JobOrder): Promise<boolean> {
+  async function waitForExecutor(order: JobOrder): Promise<boolean> {
     await quarantine.turn(order)
-    return anyone()
+    return anyExecutor()
   }
 
-  function anyone(): Promise<boolean> {
-    const isThere = (): boolean => [...executors.values()].some(takesJobs)
-    if (isThere()) return Promise.resolve(true)
+  function anyExecutor(): Promise<boolean> {
+    const hasExecutor = (): boolean => [...executors.values()].some(takesJobs)
+    if (hasExecutor()) return Promise.resolve(true)
     return new Promise((resolve) => {
       const wake = (): void => {
         clearTimeout(timer)
         arrivals.delete(wake)
-        resolve(isThere())
+        resolve(hasExecutor())
       }
       const timer = setTimeout(wake, NO_EXECUTOR_MS)
       arrivals.add(wake)
@@ -302,7 +302,7 @@ export function startPool(needs: PoolNeeds): Pool {
 
   return {
     connect,
-    someone,
+    waitForExecutor,
     give,
     keep,
     stop,

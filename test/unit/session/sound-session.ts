@@ -222,7 +222,7 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
       case 3:
         return append({ type: 'message_rejected', code: 'empty_message', reason: 'empty' })
       case 4:
-        interrupted = now().current !== null && isGoingOn(now())
+        interrupted = now().current !== null && isRunInProgress(now())
         return
       case 5:
         if (moving && !now().paused) append({ type: 'session_paused', by: 'ann', ...(chance(2) && { reason: 'too fast' }) })
@@ -384,7 +384,7 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
     }
   }
 
-  function goBack(): void {
+  function rollBack(): void {
     if (chance(3)) return regenerate()
     const place = findTarget(false)
     if (!place) return
@@ -496,7 +496,7 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
         return call !== undefined
       case 4:
         if (now().current && !now().error) append({ type: 'run_interrupted', run: now().run, reason: 'rolled back' })
-        goBack()
+        rollBack()
         return true
       case 5:
         if (!chance(3)) return false
@@ -515,7 +515,7 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
 
   function stoppable(run: number, body: () => void): void {
     if (!interrupted) body()
-    if (!interrupted || !isGoingOn(now())) return
+    if (!interrupted || !isRunInProgress(now())) return
     interrupted = false
     append({ type: 'run_interrupted', run })
   }
@@ -583,7 +583,7 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
         return receive()
       case 2:
         interrupted = false
-        if (isGoingOn(now())) append({ type: 'run_interrupted', run: now().run })
+        if (isRunInProgress(now())) append({ type: 'run_interrupted', run: now().run })
         // A session with nothing left to do may close, unless something arrives just then.
         if (!isHeldUp(now(), dueAt(clock)) && chance(2)) append({ type: 'session_closed', reason: 'requested' })
         return
@@ -965,6 +965,6 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
   }
 }
 
-function isGoingOn(state: SessionState): boolean {
+function isRunInProgress(state: SessionState): boolean {
   return state.current !== null && (state.status === 'running' || state.status === 'waiting' || state.error?.strategy === 'automatic')
 }
