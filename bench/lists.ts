@@ -99,9 +99,9 @@ export async function run(args: string[]): Promise<void> {
       )
     console.log(`${sessions} sessions: ${rows.map(({ table, count }) => `${count} ${table}`).join(', ')}`)
     for (const { name, min, p50, max, scans } of results) {
-      const [least, half, most] = [min, p50, max].map((ms) => ms.toFixed(1).padStart(5))
+      const [lowest, half, highest] = [min, p50, max].map((ms) => ms.toFixed(1).padStart(5))
       const verdict = p50 < GOAL_MS ? '' : `  over ${GOAL_MS} ms`
-      console.log(`${name.padEnd(34)} min ${least}  p50 ${half}  max ${most} ms${verdict}  ${scans}`)
+      console.log(`${name.padEnd(34)} min ${lowest}  p50 ${half}  max ${highest} ms${verdict}  ${scans}`)
     }
     console.log(`load average ${loadavg()[0]?.toFixed(1)}`)
     if (values.explain) for (const { name, plans } of results) console.log(`\n-- ${name}\n${plans.join('\n')}`)

@@ -27,7 +27,7 @@ const SLOW_TURN_MS = 25
 const STANDSTILL_MS = 1_000
 
 /** Failures of one session. Any other failure affects all sessions and is logged once: an outage has one line, not one per turn. */
-const CODES_OF_A_SESSION = new Set(['gap', 'digest_mismatch', 'invalid_events', 'session_erased', 'foreign_epoch'])
+const SESSION_CODES = new Set(['gap', 'digest_mismatch', 'invalid_events', 'session_erased', 'foreign_epoch'])
 
 /** How many sessions' heads and failures are kept. */
 const SESSIONS_KEPT = 10_000
@@ -128,11 +128,11 @@ export function startFlusher(
   function noteFailure(sessionId: string, error: StoreError): void {
     const { code, message } = error
     const { since = new Date(), attempts = 0 } = failing.get(sessionId) ?? {}
-    const isOfSession = CODES_OF_A_SESSION.has(code)
-    if (isOfSession ? attempts === 0 : logged !== code) {
+    const isSessionFailure = SESSION_CODES.has(code)
+    if (isSessionFailure ? attempts === 0 : logged !== code) {
       logger.warn({ err: error, session: sessionId }, 'the side store could not be written; its events are stored later')
     }
-    if (!isOfSession) logged = code
+    if (!isSessionFailure) logged = code
     if (failing.size > SESSIONS_KEPT) failing.clear()
     failing.set(sessionId, { since, code, message, attempts: attempts + 1 })
   }

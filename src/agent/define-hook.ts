@@ -31,7 +31,7 @@ const OPTIONS = options({
     (given) => (Array.isArray(given) ? given.length > 0 && given.every(isPattern) : isPattern(given)),
     PATTERNS,
   ).optional(),
-  timeout: duration({ most: MAX_TIMEOUT_MS, limits: 'above 0 and at most 10 minutes', example: '10s' }).optional(),
+  timeout: duration({ max: MAX_TIMEOUT_MS, limits: 'above 0 and at most 10 minutes', example: '10s' }).optional(),
   onError: oneOf('ask', 'skip').optional(),
   run: fn<Hook['run']>('a function of the input and the context'),
 })

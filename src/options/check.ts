@@ -105,16 +105,16 @@ export function where<T>(is: (value: unknown) => boolean, expected: string): z.Z
 }
 
 /** An integer. */
-export function integer(least: number, most = Number.MAX_SAFE_INTEGER): z.ZodCustom<number, number> {
-  const expected = most === Number.MAX_SAFE_INTEGER ? `an integer from ${least}` : `an integer from ${least} to ${most}`
-  return where((value) => Number.isSafeInteger(value) && Number(value) >= least && Number(value) <= most, expected)
+export function integer(min: number, max = Number.MAX_SAFE_INTEGER): z.ZodCustom<number, number> {
+  const expected = max === Number.MAX_SAFE_INTEGER ? `an integer from ${min}` : `an integer from ${min} to ${max}`
+  return where((value) => Number.isSafeInteger(value) && Number(value) >= min && Number(value) <= max, expected)
 }
 
 /** A duration, read as milliseconds; by default above 0 and up to 24 days. */
 export function duration(
-  bounds: { least?: 0; most?: number; limits?: string; example?: string } = {},
+  bounds: { min?: 0; max?: number; limits?: string; example?: string } = {},
 ): z.ZodPipe<z.ZodCustom, z.ZodTransform<number>> {
-  const { limits = bounds.least === 0 ? 'from 0 to 24 days' : 'above 0 and at most 24 days', example = '30s' } = bounds
+  const { limits = bounds.min === 0 ? 'from 0 to 24 days' : 'above 0 and at most 24 days', example = '30s' } = bounds
   return where<unknown>(
     (value) => milliseconds(value, bounds) !== undefined,
     `milliseconds, or text such as '${example}', ${limits}`,

@@ -30,7 +30,7 @@ export type Decision =
   | { do: 'recover'; strategy: RecoveryStrategy }
 
 /** How many reads of a turn run in parallel. */
-export const READS_AT_ONCE = 20
+export const MAX_PARALLEL_READS = 20
 
 /** Which due times have passed. */
 export interface Due {
@@ -178,7 +178,7 @@ function nextCalls(open: readonly CallState[]): CallState[] {
       isHeldUp ||= effect !== 'read' && !client
     } else if (effect === 'read' && !builtIn) {
       reads.push(call)
-      if (reads.length === READS_AT_ONCE) return reads
+      if (reads.length === MAX_PARALLEL_READS) return reads
     } else if (!isHeldUp) {
       return reads.length > 0 ? reads : [call]
     }

@@ -169,7 +169,7 @@ describe(`${READS} reads in each turn`, () => {
 
   it('run side by side up to a limit, are answered in order, and the run continues as new between turns', async () => {
     let going = 0
-    let most = 0
+    let highest = 0
     const { session, id, requests, count } = player.play(here.pawl, {
       model(request) {
         const turn = answersIn(request)
@@ -177,7 +177,7 @@ describe(`${READS} reads in each turn`, () => {
       },
       async look({ what, n }) {
         going += 1
-        most = Math.max(most, going)
+        highest = Math.max(highest, going)
         await new Promise((resolve) => setTimeout(resolve, 1 + ((n ?? 0) % 7)))
         going -= 1
         return `${what}.${n}`
@@ -186,8 +186,8 @@ describe(`${READS} reads in each turn`, () => {
     const run = await session.send('read')
     expect(await run.result({ timeout: 110_000 })).toMatchObject({ text: 'done' })
     expect(count('look')).toBe(READS * READING_TURNS)
-    expect(most).toBeGreaterThan(1)
-    expect(most).toBeLessThanOrEqual(20)
+    expect(highest).toBeGreaterThan(1)
+    expect(highest).toBeLessThanOrEqual(20)
     for (const [turn, request] of requests.slice(1).entries()) {
       expect(resultsIn(request)).toEqual(
         Array.from({ length: READS }, (_, n) => ({ id: `t_1_${turn + 1}_${n}`, content: `${turn}.${n}`, isError: false })),

@@ -6,7 +6,7 @@ import { oneLine, paint } from '../terminal.ts'
 import { defined } from '../../session/defined.ts'
 
 /** Characters of a load error that are printed: it names files and may quote code. */
-const MOST_OF_A_REASON = 600
+const MAX_REASON_CHARS = 600
 
 /** Reports what happens. */
 export interface Announcer {
@@ -74,7 +74,7 @@ export function announceAsText(hints: (stack: ServedStack) => string[]): Announc
     },
     reloadFailed({ module, message }) {
       reloads.end()
-      say(paint('red', oneLine(`${module} was not reloaded: ${message} The previous code stays in use.`, MOST_OF_A_REASON)))
+      say(paint('red', oneLine(`${module} was not reloaded: ${message} The previous code stays in use.`, MAX_REASON_CHARS)))
     },
     stopping() {
       isStopping = true

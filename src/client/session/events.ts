@@ -31,7 +31,7 @@ const POLL_WORKFLOW_MS = 250
 const DOUBT_STORE_AFTER_MS = 2_000
 /** Notifications of other sessions show that workers write to the store: this session may simply have no new events. */
 const DOUBT_TALKING_STORE_AFTER_MS = 10_000
-const DOUBT_AT_MOST_MS = 30_000
+const MAX_DOUBT_MS = 30_000
 
 /**
  * The events above `after` that are available now.
@@ -196,7 +196,7 @@ export async function* follow<L extends Looked>(
       } else if (looked === undefined || isDoubtful()) {
         events = await queryLive(source, cursor).catch(() => [])
         heardAt = performance.now()
-        doubtAfter = events.length > 0 ? DOUBT_STORE_AFTER_MS : Math.min(doubtAfter * 2, DOUBT_AT_MOST_MS)
+        doubtAfter = events.length > 0 ? DOUBT_STORE_AFTER_MS : Math.min(doubtAfter * 2, MAX_DOUBT_MS)
       }
       const batch = events.filter((event) => event.seq > cursor)
       cursor = batch.at(-1)?.seq ?? cursor

@@ -19,7 +19,7 @@ export interface Trouble {
 }
 
 /** pawl gives up on a call at its fifth death: bad luck must not look like a broken agent. */
-const MOST_TROUBLES = 3
+const MAX_TROUBLES = 3
 /** Longer than any heartbeat timeout and the timeout of a workflow task. */
 const PAUSE_MS = [4_000, 7_000] as const
 const AWAY_MS = [300, 2_500] as const
@@ -38,16 +38,16 @@ export interface Pace {
 export function drawTroubles(random: Random, kinds: readonly TroubleKind[], first: TroubleKind, { marks, ms }: Pace): Trouble[] {
   const between = Math.ceil(ms / Math.max(1, marks))
   const draw = (kind: TroubleKind, latest: number): Trouble => {
-    const [least, most] = kind.startsWith('pause') ? PAUSE_MS : AWAY_MS
+    const [min, max] = kind.startsWith('pause') ? PAUSE_MS : AWAY_MS
     return {
       kind,
       afterMarks: random.integer(0, Math.max(0, latest)),
       delayMs: random.integer(0, between),
-      lastsMs: random.integer(least, most),
+      lastsMs: random.integer(min, max),
       choice: random.fraction(),
     }
   }
-  const more = Array.from({ length: random.integer(0, MOST_TROUBLES - 1) }, () => draw(random.pick(kinds), marks - 1))
+  const more = Array.from({ length: random.integer(0, MAX_TROUBLES - 1) }, () => draw(random.pick(kinds), marks - 1))
   return [draw(first, Math.floor(marks / 2)), ...more].toSorted((a, b) => a.afterMarks - b.afterMarks)
 }
 

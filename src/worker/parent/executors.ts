@@ -10,7 +10,7 @@ import { type ExecutorProcess, type ProcessExit, startExecutorProcess } from './
 /** Pause before a restart: a booting process takes CPU from the resumption of the dead one's calls. */
 const RESPAWN_MS = 150
 /** The longest pause between attempts to load a module that fails. */
-const FAILING_AT_MOST_MS = 30_000
+const MAX_FAILING_PAUSE_MS = 30_000
 /** How many in a row may be killed while they load before that counts as a failure to load. */
 const DEATHS_WHILE_LOADING = 3
 /** How long a drained executor keeps its results, in case the orchestrator dies before the server has the last one. */
@@ -128,9 +128,9 @@ export function keepExecutors(options: ExecutorsOptions): Executors {
     if (!isWanted(team)) return
     const members = membersOf(team)
     const isTrying = members.some((one) => !one.process.isLoaded())
-    const most = team.failures > 0 ? Number(!isTrying) : options.count
+    const max = team.failures > 0 ? Number(!isTrying) : options.count
     try {
-      for (let lacking = Math.min(options.count - members.length, most); lacking > 0; lacking--) spawn(team)
+      for (let lacking = Math.min(options.count - members.length, max); lacking > 0; lacking--) spawn(team)
     } catch (error) {
       failed(team, startError(error))
       fillLater(team)
@@ -138,7 +138,7 @@ export function keepExecutors(options: ExecutorsOptions): Executors {
   }
 
   function fillLater(team: Team): void {
-    setTimeout(() => fill(team), team.backoff.next(team.failures > 0 ? FAILING_AT_MOST_MS : undefined))
+    setTimeout(() => fill(team), team.backoff.next(team.failures > 0 ? MAX_FAILING_PAUSE_MS : undefined))
   }
 
   function loaded(team: Team): void {

@@ -13,7 +13,7 @@ const RESPAWN_MS = 20
 const STUCK_MS = 60_000
 const LOOK_EVERY_MS = 1_000
 /** How many dead orchestrators are remembered. The attempts of older ones have exceeded their heartbeat timeout. */
-const MOST_PREDECESSORS = 20
+const MAX_PREDECESSORS = 20
 
 /** Options. */
 export interface OrchestratorKeeping {
@@ -90,7 +90,7 @@ export function keepOrchestrator({ options, folder, onStarted, onMessage, onList
   function exited(mine: NonNullable<typeof current>, code: number | null, signal: string | null): void {
     if (current === mine) current = undefined
     if (mine.process.pid !== undefined) predecessors.push(mine.process.pid)
-    if (predecessors.length > MOST_PREDECESSORS) predecessors.shift()
+    if (predecessors.length > MAX_PREDECESSORS) predecessors.shift()
     void rm(mine.path, { force: true })
     onExit({ pid: mine.process.pid ?? 0, code, signal, at: Date.now() })
     if (isStopping) endWatch()

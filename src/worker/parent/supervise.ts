@@ -21,7 +21,7 @@ import { defined } from '../../session/defined.ts'
 /** How long draining may take before all processes are killed; their calls are resumed elsewhere. */
 const DRAIN_MS = 60_000
 /** How many dead executors are remembered. */
-const MOST_EXITED = 100
+const MAX_EXITED = 100
 
 /**
  * Starts an orchestrator and executors for a module and keeps them running: a process that dies is replaced, and its calls resume at once.
@@ -86,7 +86,7 @@ function startSupervision(given: Supervision): Supervisor & { connected: Promise
     onStarted: (pid) => tellOf({ event: 'worker_started', pid }),
     onExit({ id, pid, code, signal }) {
       exited.push({ executor: id, pid })
-      if (exited.length > MOST_EXITED) exited.shift()
+      if (exited.length > MAX_EXITED) exited.shift()
       if (orchestrator.isListening()) orchestrator.tell({ type: 'executor_exited', executor: id, pid, code, signal })
       if (isStopping || !orchestrator.isListening()) tellOf({ event: 'worker_died', pid, code, signal, at: Date.now(), calls: [] })
       finishIfDone()

@@ -116,10 +116,10 @@ describe('the rate of recoveries', () => {
 
   it('is limited by sessions that do not answer: never more than twenty at a time', async () => {
     const sessions = fleet(idsFrom(1, 45))
-    let [open, most] = [0, 0]
+    let [open, highest] = [0, 0]
     const waiting: (() => void)[] = []
     const recover = async () => {
-      most = Math.max(most, ++open)
+      highest = Math.max(highest, ++open)
       await new Promise<void>((resolve) => waiting.push(resolve))
       open -= 1
     }
@@ -132,7 +132,7 @@ describe('the rate of recoveries', () => {
       }
     }
     expect(await done).toMatchObject({ recovered: 45 })
-    expect(most).toBe(20)
+    expect(highest).toBe(20)
   })
 })
 
