@@ -59,12 +59,12 @@ export interface UiStreamOptions {
 export function resumePoint(past: readonly SessionEvent[], loadedAfter = Number.POSITIVE_INFINITY): UiCursor | undefined {
   const state = fold(undefined, past)
   if (!state) return undefined
-  const isStill = standstill(state, new Set())
+  const atRest = isAtRest(state, new Set())
   const answers = answersIn(past)
   const newest = answers.at(-1)
-  const first = answers.find((answer) => answer.at >= loadedAfter || (answer === newest && !isStill && answer.isOpen))
+  const first = answers.find((answer) => answer.at >= loadedAfter || (answer === newest && !atRest && answer.isOpen))
   if (first) return { after: first.seq - 1 }
-  return isStill ? undefined : { after: state.seq }
+  return atRest ? undefined : { after: state.seq }
 }
 
 /** An answer: the event that it begins with, when something was last added to it, and whether more may be added. */
@@ -148,7 +148,7 @@ export function startStreaming({ from, show, past, isFresh, decided = new Set() 
     if (!state) return 'open'
     if ('message' in cursor && !isReceived) return 'open'
     if (isOfEndedRun(state)) return 'ended'
-    if (!standstill(state, decided)) return 'open'
+    if (!isAtRest(state, decided)) return 'open'
     return 'after' in cursor && state.status === 'idle' ? 'ended' : 'soon'
   }
 
@@ -189,7 +189,7 @@ export function startStreaming({ from, show, past, isFresh, decided = new Set() 
 const HISTORY_CHANGED = { code: 'history_changed', reason: 'The history of the session changed. Load its messages again.' }
 
 /** Whether nothing more happens until a user sends a message or makes a decision. */
-function standstill({ status, inbox, error, current }: SessionState, decided: ReadonlySet<string>): boolean {
+function isAtRest({ status, inbox, error, current }: SessionState, decided: ReadonlySet<string>): boolean {
   switch (status) {
     case 'idle':
       return inbox.length === 0

@@ -17,7 +17,7 @@ import { Undecodable } from '../session/undecodable.ts'
 import { cutText, TEXT_BYTES } from '../session/texts.ts'
 
 /** How much longer than its timeout an attempt may last: a process with a blocked event loop is killed only after a minute. */
-const STANDSTILL_MS = 120_000
+const FREEZE_ALLOWANCE_MS = 120_000
 /**
  * How long after its last heartbeat an attempt counts as lost. A supervisor reports the death of an executor at once, so this matters only
  * for unreported deaths, such as a lost machine. Long enough to survive a server outage of a few seconds, and to need few heartbeats.
@@ -47,7 +47,7 @@ export function toolCalls(resolution: Resolution, how: 'first' | 'again' | 'unti
   const external = resolution.effect === 'external'
   return proxyActivities<Pick<PawlActivities, 'executeTool'>>({
     ...COMMON,
-    startToCloseTimeout: resolution.timeoutMs + STANDSTILL_MS,
+    startToCloseTimeout: resolution.timeoutMs + FREEZE_ALLOWANCE_MS,
     heartbeatTimeout: HEARTBEAT_TIMEOUT_MS,
     retry:
       how === 'until_served'
@@ -63,7 +63,7 @@ export function toolCalls(resolution: Resolution, how: 'first' | 'again' | 'unti
 export function verifications(resolution: Resolution, how: 'first' | 'again'): Pick<PawlActivities, 'verifyTool'> {
   return proxyActivities<Pick<PawlActivities, 'verifyTool'>>({
     ...COMMON,
-    startToCloseTimeout: (resolution.verifyTimeoutMs ?? resolution.timeoutMs) + STANDSTILL_MS,
+    startToCloseTimeout: (resolution.verifyTimeoutMs ?? resolution.timeoutMs) + FREEZE_ALLOWANCE_MS,
     heartbeatTimeout: HEARTBEAT_TIMEOUT_MS,
     retry: { ...RETRIED, maximumAttempts: (resolution.verifyRetries ?? 3) + 1 },
     ...(how === 'again' && { allowEagerDispatch: false }),

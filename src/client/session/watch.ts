@@ -41,7 +41,7 @@ export async function* watchBatches(source: EventSource, after: number, signal: 
   for await (const { events, looked } of follow(source, { after, signal, bells: ['everything', 'live'], look, hasMore })) {
     const items = watching.events(events)
     if (looked) items.push(...watching.parts(looked.parts))
-    if (looked?.status !== undefined) items.push(...watching.stands(looked.status))
+    if (looked?.status !== undefined) items.push(...watching.setStatus(looked.status))
     if (items.length > 0) yield items
   }
 }

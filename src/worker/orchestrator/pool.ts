@@ -6,7 +6,16 @@ import { defined } from '../../session/defined.ts'
 import type { SliceSnapshot } from '../../session/slices.ts'
 import type { Channel } from '../channel.ts'
 import type { FromExecutor, Holding, KillReason, ToExecutor } from '../protocol.ts'
-import { type Assignment, type AssignmentEnd, causeOfDeath, type Executor, heardOf, newExecutor, takesJobs, viewKey } from './executors.ts'
+import {
+  type Assignment,
+  type AssignmentEnd,
+  causeOfDeath,
+  type Executor,
+  noteMessage,
+  newExecutor,
+  takesJobs,
+  viewKey,
+} from './executors.ts'
 import type { DeltaWriter } from './delta-writer.ts'
 import type { EventsFor } from './events-along.ts'
 import type { MeasuredJobs } from './telemetry/measure-jobs.ts'
@@ -140,7 +149,7 @@ export function startPool(needs: PoolNeeds): Pool {
   }
 
   function receive(executor: Executor, message: Exclude<FromExecutor, { type: 'hello' }>): void {
-    heardOf(executor)
+    noteMessage(executor)
     if (message.type === 'alive') return
     if (message.type === 'request') return void needs.answerRequest(executor, message)
     if (message.type === 'refused') return needs.onRefused?.(message.key, message.forMs)

@@ -7,7 +7,7 @@ import { defineTool } from '../../../src/agent/define-tool.ts'
 import type { ToolOptions } from '../../../src/agent/tool.ts'
 import { scripted } from '../../../src/testing/scripted.ts'
 import { checkSession } from '../../../src/worker/executor/check-session.ts'
-import type { OpenCall, StandingSession } from '../../../src/worker/protocol.ts'
+import type { OpenCall, ReplayedSession } from '../../../src/worker/protocol.ts'
 
 const happened = (): { happened: false } => ({ happened: false })
 
@@ -36,7 +36,7 @@ function call(status: OpenCall['status'], more: Partial<OpenCall['resolution']> 
   return { callId: 't_1_1_0', status, input: { cents: 5 }, resolution: { tool: 'pay', effect, schemaDigest, verify: false, ...more } }
 }
 
-async function codesFor(now: Agent, session: Partial<StandingSession>): Promise<string[]> {
+async function codesFor(now: Agent, session: Partial<ReplayedSession>): Promise<string[]> {
   const warnings = await checkSession(new Map([[now.name, now]]), { agent: 'clerk', context: null, calls: [], ...session })
   return warnings.map(({ code }) => code)
 }
