@@ -34,7 +34,7 @@ function invalid(problem: string): InvalidOption {
 }
 
 function problemOf(issue: z.core.$ZodIssue, given: unknown, schema: z.ZodType): string {
-  if (issue.code === 'unrecognized_keys') return strangerOf(issue, schema)
+  if (issue.code === 'unrecognized_keys') return unknownOption(issue, schema)
   const value = issue.path.reduce<unknown>((at, key) => (at as Record<PropertyKey, unknown> | undefined)?.[key], given)
   const name = nameOf(issue.path)
   if (value === undefined && name !== '') return `${name} is missing: give ${issue.message}.`
@@ -42,7 +42,7 @@ function problemOf(issue: z.core.$ZodIssue, given: unknown, schema: z.ZodType): 
 }
 
 /** The message for an unknown option, with the option that the caller probably meant. */
-function strangerOf({ keys, path }: z.core.$ZodIssueUnrecognizedKeys, schema: z.ZodType): string {
+function unknownOption({ keys, path }: z.core.$ZodIssueUnrecognizedKeys, schema: z.ZodType): string {
   const name = String(keys[0])
   const known = namesIn(path.reduce<unknown>((at, key) => (unwrapped(at) as z.ZodObject)?.shape?.[String(key)], schema))
   const [nearest] = known.map((other) => ({ other, far: distance(name, other) })).sort((a, b) => a.far - b.far)

@@ -2,7 +2,7 @@
 import type { Message } from './content.ts'
 import { bytesOfContent, bytesOfMessages, bytesOfText, BYTES_PER_TOKEN } from './measure.ts'
 import { headBytes, messagesBetween, messagesFor, sentFrom } from './model-messages.ts'
-import { isSaid, type Transcript } from './transcript.ts'
+import { isFromUser, type Transcript } from './transcript.ts'
 
 /** When an agent's conversations are compacted, and what stays. */
 export interface CompactionPolicy {
@@ -134,7 +134,7 @@ function isTurnStart({ messages, seqs }: Transcript, index: number): boolean {
 }
 
 function isResults(message: Message): boolean {
-  return message.role === 'user' && !isSaid(message)
+  return message.role === 'user' && !isFromUser(message)
 }
 
 function hasCalls({ content }: Message): boolean {

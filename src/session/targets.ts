@@ -3,8 +3,8 @@ import { effectsAbove, noEffects, noteEffect } from './effects.ts'
 import { PawlError } from './errors.ts'
 import { answerIdOf, type EffectReport, type EventOf, resultsIdOf, type SessionEvent, type Target } from './events.ts'
 import { removesTurns } from './recovery.ts'
-import { SAY_WHERE_TO, targetIn } from './requests.ts'
-import { addToTranscript, emptyTranscript, isSaid } from './transcript.ts'
+import { TARGET_REQUIRED, targetIn } from './requests.ts'
+import { addToTranscript, emptyTranscript, isFromUser } from './transcript.ts'
 import { defined } from './defined.ts'
 
 /** A target that was found. */
@@ -30,7 +30,7 @@ const EFFECTS_REPORTED = 100
 /** Checks that an outside value is a target. @throws TargetRefused. */
 export function checkTarget(raw: unknown): Target {
   const target = targetIn(raw)
-  if (!target) throw new TargetRefused('invalid_target', SAY_WHERE_TO)
+  if (!target) throw new TargetRefused('invalid_target', TARGET_REQUIRED)
   return target
 }
 
@@ -64,7 +64,7 @@ export function locate(
     const closed = wasOpen && transcript.open === null && event.type !== 'rolled_back'
     // Results of a reopened turn are not the last message if a later turn has taken messages.
     const last = transcript.messages.at(-1)
-    const closedLast = closed && !(last && isSaid(last)) ? results : lastMessageId
+    const closedLast = closed && !(last && isFromUser(last)) ? results : lastMessageId
     lastMessageId = event.type === 'rolled_back' ? event.lastMessageId : lastMessageOf(event, closedLast)
     const at = target ? seqOf(event, target) : event.seq
     if (at !== undefined) found = { seq: at, live: true }

@@ -12,7 +12,7 @@ import { defined } from './defined.ts'
 import { placeholderOf } from './blobs.ts'
 import { type Effects, effectsAbove, forgetEffects, noEffects, noteEffect } from './effects.ts'
 import { noteOn } from './recovery-note.ts'
-import { type HookRun, toldBy } from './hooks.ts'
+import { type HookRun, textsOf } from './hooks.ts'
 import type { EventOf, Resolution, ResultContent, SessionEvent } from './events.ts'
 import { callIdOf, requestIdOf } from './events.ts'
 import type { Json, JsonObject } from './json.ts'
@@ -20,7 +20,7 @@ import type { Json, JsonObject } from './json.ts'
 /** The result that the model sees for a call that had not begun when its run was stopped. */
 const NEVER_RAN = 'This call was not run: the run was stopped first.'
 /** The result that the model sees for a call whose outcome was still unknown when its run was stopped. */
-const NEVER_KNOWN =
+const OUTCOME_UNKNOWN =
   'The outcome of this call is unknown: it may or may not have taken effect, and this was not resolved when the run was stopped. ' +
   'Do not request it again; tell the user, or check with a read.'
 
@@ -385,7 +385,7 @@ function closeCalls(transcript: Transcript, seq: number): void {
   transcript.messages.splice(at, 0, {
     role: 'user',
     content: open.callIds.map((callId) => {
-      const none = { content: open.asked.has(callId) ? NEVER_KNOWN : NEVER_RAN, isError: true }
+      const none = { content: open.asked.has(callId) ? OUTCOME_UNKNOWN : NEVER_RAN, isError: true }
       return resultBlock(callId, open.results.get(callId) ?? none)
     }),
   })
@@ -487,7 +487,7 @@ function removeAnswers(transcript: Transcript, keptSeq: number, seq: number): vo
   if ((seqs.at(-1) ?? 0) <= keptSeq) closeCalls(transcript, seq)
   const first = seqs.findIndex((at) => at > keptSeq)
   const from = first < 0 ? messages.length : first
-  const isKept = (message: Message, index: number): boolean => isSaid(message) || seqs[index] === seq
+  const isKept = (message: Message, index: number): boolean => isFromUser(message) || seqs[index] === seq
   const kept = messages
     .slice(from)
     .flatMap((message, index) => (isKept(message, from + index) ? [{ message, seq: seqs[from + index] ?? seq }] : []))
@@ -497,7 +497,7 @@ function removeAnswers(transcript: Transcript, keptSeq: number, seq: number): vo
 }
 
 /** Whether a user said it: messages with results of calls have the user's role, too. */
-export function isSaid({ role, content }: Message): boolean {
+export function isFromUser({ role, content }: Message): boolean {
   return role === 'user' && (typeof content === 'string' || content.every((block) => block.type !== 'tool_result'))
 }
 
@@ -516,7 +516,7 @@ function cut(transcript: Transcript, seq: number, keptSeq: number): void {
 
 /** The transcript with the answers of hooks. It shares the messages, and `seq` is that of the answers' events. */
 export function withAnswers(transcript: Transcript, runs: readonly HookRun[], seq = Infinity): Transcript {
-  const { contexts, systemMessages } = toldBy(runs)
+  const { contexts, systemMessages } = textsOf(runs)
   if (contexts.length === 0 && systemMessages.length === 0) return transcript
   const after = transcript.messages.length
   return {

@@ -121,7 +121,7 @@ export interface Store {
   /** Whether a notification for any session arrived in the last `ms` milliseconds: workers write to the store, and notifications work. */
   hasHeardWithin(ms: number): boolean
   /** Tells other workers that calls of the session may have been asked to stop. Best effort: their next heartbeats tell them, too. */
-  tellOfStop(sessionId: string): void
+  notifyStop(sessionId: string): void
   /** Calls back when a worker has reported a stop, or may have. */
   watchStops(sessionId: string, wake: () => void): () => void
   /** Tells other workers that a provider wants no calls from this account for `forMs` milliseconds. */

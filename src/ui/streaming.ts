@@ -147,12 +147,12 @@ export function startStreaming({ from, show, past, isFresh, decided = new Set() 
     if (isOver || problem) return 'ended'
     if (!state) return 'open'
     if ('message' in cursor && !isReceived) return 'open'
-    if (isOfEndedRun(state)) return 'ended'
+    if (isFromEndedRun(state)) return 'ended'
     if (!isAtRest(state, decided)) return 'open'
     return 'after' in cursor && state.status === 'idle' ? 'ended' : 'soon'
   }
 
-  function isOfEndedRun({ current: run }: SessionState): boolean {
+  function isFromEndedRun({ current: run }: SessionState): boolean {
     return 'after' in cursor && cursor.answer !== undefined && cursor.answer === current?.id && run?.run !== current.run
   }
 

@@ -18,7 +18,7 @@ export function surviving(events: readonly SessionEvent[]): Surviving[] {
     if (event.type === 'forked') kept = withoutWaiting(kept, () => true)
     if (event.type === 'recovery_started') {
       const { strategy, toSeq } = event
-      if (strategy === 'restart_run') kept = kept.filter((one) => one.event.seq < runSeq || isSaid(one))
+      if (strategy === 'restart_run') kept = kept.filter((one) => one.event.seq < runSeq || isUserMessage(one))
       if (strategy === 'abandon') kept = archiveAfter(kept, runSeq)
       if (strategy === 'restart_from_last_effect' && toSeq !== undefined) kept = archiveAfter(kept, toSeq)
     }
@@ -28,7 +28,7 @@ export function surviving(events: readonly SessionEvent[]): Surviving[] {
   return kept
 }
 
-const isSaid = ({ event }: Surviving): boolean => event.type === 'message_received'
+const isUserMessage = ({ event }: Surviving): boolean => event.type === 'message_received'
 
 /** Marks answers and results after the event as archived; what users said stays in place. */
 function archiveAfter(kept: readonly Surviving[], keptSeq: number): Surviving[] {
@@ -37,7 +37,7 @@ function archiveAfter(kept: readonly Surviving[], keptSeq: number): Surviving[] 
 
 function rolledBack(kept: readonly Surviving[], { toSeq, upToSeq, keepsRun, again }: EventOf<'rolled_back'>): Surviving[] {
   const waits = new Set((again?.messages ?? []).map(({ messageId }) => messageId))
-  const before = kept.filter((one) => one.event.seq <= toSeq || isSaid(one))
+  const before = kept.filter((one) => one.event.seq <= toSeq || isUserMessage(one))
   if (keepsRun) return before
   return withoutWaiting(before, ({ seq, messageId }) => seq <= upToSeq && !waits.has(messageId))
 }

@@ -10,7 +10,7 @@ import {
   workflowInfo,
 } from '@temporalio/workflow'
 import type { OwnActivity, PawlActivities } from '../activities/contract.ts'
-import { type DeathReport, MAX_DEATHS, MAX_UNHEARD, readReport, type Thrown } from '../session/attempts.ts'
+import { type DeathReport, MAX_DEATHS, MAX_UNREPORTED, readReport, type Thrown } from '../session/attempts.ts'
 import type { Resolution } from '../session/events.ts'
 import { ownTaskQueue } from '../session/protocol.ts'
 import { Undecodable } from '../session/undecodable.ts'
@@ -54,7 +54,7 @@ export function toolCalls(resolution: Resolution, how: 'first' | 'again' | 'unti
         ? RETRIED
         : external
           ? { maximumAttempts: 1 }
-          : { ...RETRIED, maximumAttempts: resolution.retry.maxRetries + MAX_DEATHS + MAX_UNHEARD + 1 },
+          : { ...RETRIED, maximumAttempts: resolution.retry.maxRetries + MAX_DEATHS + MAX_UNREPORTED + 1 },
     ...(how !== 'first' && { allowEagerDispatch: false }),
   })
 }

@@ -27,7 +27,7 @@ export interface Alarms {
 /** A moment that a state waits for: in milliseconds since 1970, or as a duration from when it is first waited for. */
 type Moment = ({ at: number } | { forMs: number }) & {
   /** Called when the moment comes. */
-  come?: () => void
+  onDue?: () => void
 }
 
 interface Alarm {
@@ -64,7 +64,7 @@ export function startAlarms(journal: Journal, stopping: Stopping): Alarms {
         () => {
           alarm.hasGoneOff = true
           // The task that fires the timer may have removed its alarm, and a run may meanwhile have accepted the message.
-          momentsOf(journal.state).get(name)?.come?.()
+          momentsOf(journal.state).get(name)?.onDue?.()
         },
         () => undefined,
       )
@@ -83,7 +83,7 @@ export function startAlarms(journal: Journal, stopping: Stopping): Alarms {
     const next = state.error?.nextAttemptAt
     if (next !== undefined) moments.set(recovery(state), { at: next })
     for (const { name, at, reason } of state.paused ? [] : deadlinesOf(state, run)) {
-      moments.set(name, { at, come: () => stopping.request({ why: 'deadline', reason }) })
+      moments.set(name, { at, onDue: () => stopping.request({ why: 'deadline', reason }) })
     }
     for (const call of run.calls.filter((one) => isWaiting(one) && one.asked?.expiresAt !== undefined)) {
       moments.set(expiry(call), { at: expiryOf(call) })
@@ -91,7 +91,7 @@ export function startAlarms(journal: Journal, stopping: Stopping): Alarms {
     const at = checkpointAt(state)
     if (at !== undefined) {
       const version = state.checkpoint?.version ?? 0
-      moments.set(`checkpoint ${version}`, { at, come: () => journal.checkpointTime(version) })
+      moments.set(`checkpoint ${version}`, { at, onDue: () => journal.checkpointTime(version) })
     }
     return moments
   }

@@ -50,14 +50,14 @@ export async function openSession(start: Start, early: readonly unknown[], openi
 }
 
 async function openCarried({ state, digest, tail, previous }: Carried, coreVersion: number, opening: Opening): Promise<Opened> {
-  const isWhole = await bringCalls({ state, digest }, opening)
+  const isWhole = await fetchCalls({ state, digest }, opening)
   const journal = openJournal({ seq: state.seq, digest }, state, coreVersion, tail)
-  if (!isWhole) giveUpCalls(journal)
+  if (!isWhole) reportLostCalls(journal)
   return { journal, previous }
 }
 
 /** Loads the calls that a bounded state could not hold. Returns false if the store no longer has them: their run cannot resume. */
-async function bringCalls({ state, digest }: { state: SessionState; digest: string }, opening: Opening): Promise<boolean> {
+async function fetchCalls({ state, digest }: { state: SessionState; digest: string }, opening: Opening): Promise<boolean> {
   const calls: CallState[] = []
   for (let more = lacksCalls(state); more; ) {
     const place = { answerSeq: state.current?.answerSeq ?? 0, upTo: { seq: state.seq, digest }, from: calls.length }
@@ -70,7 +70,7 @@ async function bringCalls({ state, digest }: { state: SessionState; digest: stri
   return true
 }
 
-function giveUpCalls(journal: Journal): void {
+function reportLostCalls(journal: Journal): void {
   const { current } = journal.state
   if (!current) return
   const reason = `The events of run ${current.run} are no longer in the side store, so the arguments of its open calls are lost. Send a message to start a new run.`
@@ -116,7 +116,7 @@ async function journalOf(
   by: Maker = { executionId: workflowInfo().originalExecutionRunId },
 ): Promise<Journal> {
   if (loaded.lost) return startOver(start, loaded, coreVersion, by)
-  const isWhole = await bringCalls(loaded, opening)
+  const isWhole = await fetchCalls(loaded, opening)
   return resumeFrom(loaded, coreVersion, by, isWhole)
 }
 
@@ -185,7 +185,7 @@ function resumeFrom(
   const { current } = journal.state
   if (!current) return journal
   if (!isWhole) {
-    giveUpCalls(journal)
+    reportLostCalls(journal)
     return journal
   }
   const failed = error !== null && error.strategy !== 'automatic'

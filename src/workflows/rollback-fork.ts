@@ -11,7 +11,7 @@ import type {
   RegenerateRequest,
   RollbackRequest,
 } from '../session/protocol.ts'
-import { SAY_WHERE_TO, targetIn } from '../session/requests.ts'
+import { TARGET_REQUIRED, targetIn } from '../session/requests.ts'
 import { findPlace } from './activities.ts'
 import { eventsOf } from './journal.ts'
 import { endRun, held, hasRunInProgress, refuse, type Session, stopDetails, textOf } from './open-session.ts'
@@ -34,7 +34,7 @@ export function makeCheckpoint({ journal, flushing }: Session, request: Checkpoi
 /** Rolls the session back. A run in progress is interrupted once the target is known to exist. */
 export async function rollBack(session: Session, request: RollbackRequest): Promise<Moved> {
   const { journal } = session
-  const target = targetIn(request.target) ?? refuse('invalid_target', SAY_WHERE_TO)
+  const target = targetIn(request.target) ?? refuse('invalid_target', TARGET_REQUIRED)
   const { keys = 'kept' } = request
   if (keys !== 'kept' && keys !== 'forgotten') refuse('invalid_keys', "`keys` must be 'kept' or 'forgotten'.")
   // Messages that are sent during the rollback are kept.
@@ -103,7 +103,7 @@ async function rewindTo(
 /** Finds where a fork begins: at a target, even in a past that a rollback has archived, or at the session's head. */
 export async function forkPoint(session: Session, request: ForkRequest): Promise<ForkPoint> {
   const { interrupt } = request
-  const target = request.target === undefined ? undefined : (targetIn(request.target) ?? refuse('invalid_target', SAY_WHERE_TO))
+  const target = request.target === undefined ? undefined : (targetIn(request.target) ?? refuse('invalid_target', TARGET_REQUIRED))
   return held(session, async () => {
     if (target !== undefined) await placeOf(session, { target, archived: true })
     if (interrupt !== false) await interruptRun(session, { reason: 'forked', ...stopDetails(request) })

@@ -1,7 +1,7 @@
 // What `pawl dev` and `pawl worker` print while they run: lines for people, or JSON lines for programs.
 import type { SupervisorEvent } from '../../worker/options.ts'
 import type { ServedStack } from '../../connect/dev-stack.ts'
-import { sayOn } from '../../local/progress.ts'
+import { printTo } from '../../local/progress.ts'
 import { oneLine, paint } from '../terminal.ts'
 import { defined } from '../../session/defined.ts'
 
@@ -33,7 +33,7 @@ export interface Reload {
 export function announceAsJson(): Announcer {
   const tell = (event: object) => process.stdout.write(`${JSON.stringify(event)}\n`)
   return {
-    progress: sayOn(process.stderr),
+    progress: printTo(process.stderr),
     worker(event) {
       switch (event.event) {
         case 'worker_started':
@@ -61,7 +61,7 @@ export function announceAsText(hints: (stack: ServedStack) => string[]): Announc
   const reloads = processesOfReloads()
   let isStopping = false
   return {
-    progress: sayOn(process.stdout, (text) => paint('dim', text)),
+    progress: printTo(process.stdout, (text) => paint('dim', text)),
     worker(event) {
       // A reload prints one line of its own instead of one for each process that starts and ends.
       if (isStopping || !reloads.explain(event)) workerLine(event).forEach(say)

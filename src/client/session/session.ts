@@ -17,7 +17,7 @@ import {
   workflowIdOf,
   type Regenerated,
 } from '../../session/protocol.ts'
-import { SAY_WHERE_TO } from '../../session/requests.ts'
+import { TARGET_REQUIRED } from '../../session/requests.ts'
 import type { Store } from '../../store/store.ts'
 import { sessionAskingOf, transcriptOf } from '../queries/asking.ts'
 import { type Asked, ask } from './updates.ts'
@@ -177,7 +177,7 @@ export function sessionHandle(parts: SessionParts, id: string, options: Opening,
     checkpoint: (reason, { by } = {}) => request(UPDATES.checkpoint, { reason, ...defined({ by }) }),
     async rollback({ by, reason, keys, ...target }) {
       const checked = targetOf(target)
-      if (!checked) throw new RequestRefused('invalid_target', SAY_WHERE_TO)
+      if (!checked) throw new RequestRefused('invalid_target', TARGET_REQUIRED)
       return request(UPDATES.rollback, { target: checked, ...defined({ keys, by, reason }) })
     },
     async regenerate(details = {}) {

@@ -13,7 +13,7 @@ import {
 } from '@temporalio/client'
 import { ApplicationFailure } from '@temporalio/common'
 import { onTemporal } from '../../connect/deadline.ts'
-import { type TellWait, tellIfSlow } from '../../connect/waits.ts'
+import { type TellWait, reportIfSlow } from '../../connect/waits.ts'
 import { type SessionStart, WORKFLOW_TASK_TIMEOUT_MS, WORKFLOW_TYPE, workflowIdOf } from '../../session/protocol.ts'
 import { RequestRefused, SessionNotFound, SessionUnavailable } from '../errors.ts'
 import { type HoldUps, watchHoldUps } from './hold-ups.ts'
@@ -102,7 +102,7 @@ export async function sendUpdate<R>(asked: Asked, start: () => Promise<WorkflowU
     const holdUp = await holdUps.look()
     return holdUp ? `session "${sessionId}", which waits for ${holdUp.waitsFor}` : `session "${sessionId}" to carry it out`
   }
-  return tellIfSlow(tell, waitsFor, Promise.race([answer, holdUps.tooLong]))
+  return reportIfSlow(tell, waitsFor, Promise.race([answer, holdUps.tooLong]))
 }
 
 /** Only a live worker can accept an update: without one, the server would hold the request indefinitely. */

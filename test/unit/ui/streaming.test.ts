@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { ModelDelta } from '../../../src/session/deltas.ts'
 import type { EventOf, SessionEvent } from '../../../src/session/events.ts'
-import { addToTranscript, emptyTranscript, isSaid } from '../../../src/session/transcript.ts'
+import { addToTranscript, emptyTranscript, isFromUser } from '../../../src/session/transcript.ts'
 import { textOf } from '../../../src/session/content.ts'
 import { uiMessagesOf } from '../../../src/ui/messages.ts'
 import type { UiChunk, UiMessage, UiShow } from '../../../src/ui/protocol.ts'
@@ -173,7 +173,7 @@ describe('the history', () => {
           for (const event of events) addToTranscript(transcript, event)
           const said = transcript.messages.flatMap((message) => {
             if (message.role === 'assistant') return [`assistant: ${textOf(message.content)}`]
-            return isSaid(message) ? [`user: ${textOf(message.content)}`] : []
+            return isFromUser(message) ? [`user: ${textOf(message.content)}`] : []
           })
           const waiting = [...transcript.waiting.values()].map(({ content }) => `user: ${textOf(content)}`)
           const shown = uiMessagesOf(events).flatMap(({ role, parts }) => {

@@ -16,7 +16,7 @@ export async function served({ module, folder, test }: { module: string; folder:
   const answers = listenForAnswers()
   watchPostgres(marks, answers)
   const definition = await loadWorkerModule(module)
-  marks.tellAgents(definition.agents.map(about))
+  marks.writeAgents(definition.agents.map(about))
   return { ...definition, agents: definition.agents.map((agent) => observedAgent(agent, marks, answers)) }
 }
 
