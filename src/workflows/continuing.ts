@@ -64,11 +64,11 @@ export function startContinuing({ start, journal, flushing, stopping, closing }:
     },
     async attempt() {
       triedAt = workflowInfo().historyLength
-      if ((await leave(PATIENCE_MS)) || !mustWait()) return
+      if ((await continueIfStored(PATIENCE_MS)) || !mustWait()) return
       const recovered = enterError()
       await stored()
       recovered()
-      await leave()
+      await continueIfStored()
     },
   }
 
@@ -78,7 +78,7 @@ export function startContinuing({ start, journal, flushing, stopping, closing }:
   }
 
   /** Continues as new once the store has the present events. If it does not, returns whether the store has them. */
-  async function leave(patienceMs?: number): Promise<boolean> {
+  async function continueIfStored(patienceMs?: number): Promise<boolean> {
     const snapshot = { state: JSON.parse(JSON.stringify(snapshotOf(journal.state))) as SessionState, at: journal.watermark() }
     const held = flushing.hold()
     if (patienceMs === undefined) await condition(held.isStored)

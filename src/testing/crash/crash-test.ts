@@ -12,7 +12,7 @@ import { InvalidOption } from '../../options/errors.ts'
 import { checkCrashTest, type CrashTestSettings } from './options.ts'
 import { type Random, randomFrom } from './random.ts'
 import { tableOf } from './table.ts'
-import { drawTroubles, makeTroubles, takesSupervisor, type Trouble } from './troubles.ts'
+import { drawTroubles, makeTroubles, hitsSupervisor, type Trouble } from './troubles.ts'
 import type { BoundaryResult, CrashTestOptions, CrashTestResult, RoundResult, TroubleKind } from './types.ts'
 import { type CrashWorkers, startWorkers } from './workers.ts'
 import { type HeldWorld, heldTo } from './world.ts'
@@ -153,7 +153,7 @@ function conversations(settings: CrashTestSettings, { world, stack, workers, paw
       sessionId,
       agent: agent.name,
       script,
-      timeoutMs: timeoutMs + troubles.filter(takesSupervisor).length * agent.slowestMs,
+      timeoutMs: timeoutMs + troubles.filter(hitsSupervisor).length * agent.slowestMs,
       ...defined({ context }),
       ...(tags && { tags }),
     })

@@ -154,7 +154,7 @@ export function makeTroubles(
 }
 
 /** Whether the death of a call may stay unconfirmed until its timeout after this fault. */
-export function takesSupervisor({ kind }: Trouble): boolean {
+export function hitsSupervisor({ kind }: Trouble): boolean {
   return kind === 'supervisor' || kind === 'pause_supervisor' || kind === 'both'
 }
 
