@@ -9,7 +9,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { openStore, type Store } from '../../src/store/index.ts'
 import { argumentOf, PROTOCOL, putIn, type Request, type Sent } from '../support/anything.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
-import { type PeopleStage, peopleStage } from '../support/people.ts'
+import { type ApprovalStage, approvalStage } from '../support/approvals.ts'
 import { saidIn, use } from '../support/scenes.ts'
 import { seed, size } from '../support/sizes.ts'
 import { until } from '../support/until.ts'
@@ -39,14 +39,14 @@ const cases: fc.Arbitrary<Case> = fc
   )
 
 let here: Deployment
-let people: PeopleStage
+let asker: ApprovalStage
 let store: Store
 
 beforeAll(async () => {
   here = await deploy()
-  people = peopleStage({ retry: { maxRetries: 0 } })
+  asker = approvalStage({ retry: { maxRetries: 0 } })
   store = openStore({ postgres: here.stack.databaseUrl })
-  await here.startWorker({ agents: [people.agent as Agent] })
+  await here.startWorker({ agents: [asker.agent as Agent] })
 })
 afterAll(async () => {
   await store?.close()
@@ -60,7 +60,7 @@ const CALLS: Partial<Record<string, Parameters<typeof use>>> = {
 }
 
 function newSession(id?: string): SessionHandle {
-  const { session } = people.play(
+  const { session } = asker.play(
     here.pawl,
     {
       model(request) {

@@ -1,4 +1,4 @@
-// Moving a session: checkpoints, going back, forks, and resuming after its workflow has ended.
+// Checkpoints, rollbacks and forks of a session, and resuming after its workflow has ended.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { ModelRequest } from 'pawl'
 import type { SessionHandle } from 'pawl/client'
@@ -50,7 +50,7 @@ describe('checkpoints', () => {
   })
 })
 
-describe('going back', () => {
+describe('a rollback', () => {
   it('to a checkpoint shows the model only what was said by then, and reports the effects that stay', async () => {
     const scene: Scene = { model: echo }
     const { session, requests } = player.play(here.pawl, scene)
