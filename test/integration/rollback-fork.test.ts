@@ -201,9 +201,9 @@ describe('a session whose workflow has ended', () => {
     await terminate(id)
     const state = await session.resume()
     expect(state).toMatchObject({ status: 'idle', run: 1 })
-    const unheardOf = here.pawl.session('unheard-of')
-    await expect(unheardOf.resume()).rejects.toMatchObject({ code: 'session_not_found' })
-    await expect(unheardOf.state(), 'also when it has been asked for').rejects.toMatchObject({ code: 'session_not_found' })
+    const unknown = here.pawl.session('unheard-of')
+    await expect(unknown.resume()).rejects.toMatchObject({ code: 'session_not_found' })
+    await expect(unknown.state(), 'also when it has been asked for').rejects.toMatchObject({ code: 'session_not_found' })
   })
 
   it('is unavailable, and its sender does not wait forever, if no worker accepts the request', { timeout: 90_000 }, async () => {

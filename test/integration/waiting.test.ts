@@ -11,7 +11,7 @@ import { size } from '../support/sizes.ts'
 
 /** The events of history at which sessions continue as new, and a little less than that. */
 const DUE = size(200, 1_000)
-const NEARLY = 0.8 * DUE
+const ALMOST_DUE = 0.8 * DUE
 const DEADLINE_MS = 15_000
 
 let here: Deployment
@@ -33,7 +33,7 @@ const workflowOf = (id: string) => here.temporal.workflow.getHandle(`pawl:${id}`
 async function nearlyFull(session: SessionHandle): Promise<void> {
   await (await session.send('hello')).result(TIMEOUT)
   const lengthOf = async () => (await workflowOf(session.id).describe()).historyLength
-  for (let length = await lengthOf(); length < NEARLY; ) {
+  for (let length = await lengthOf(); length < ALMOST_DUE; ) {
     const before = length
     await Promise.all(Array.from({ length: 25 }, () => workflowOf(session.id).signal('nonsense', 1)))
     length = await until('they have come', async () => {

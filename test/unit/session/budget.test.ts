@@ -11,7 +11,7 @@ import { chooseRecovery } from '../../../src/session/recovery.ts'
 import { assumedCost, brokenCost, type CallSize, fits, reserve, maxCost, worstRates } from '../../../src/session/reservation.ts'
 import { isSpendNote } from '../../../src/session/spend-notes.ts'
 import type { SessionState } from '../../../src/session/state.ts'
-import { movedSessions } from './sound-session.ts'
+import { eventfulSessions } from './sound-session.ts'
 
 const PRICE = { input: 3, output: 15 }
 const LIMITS = { maxTurns: 50, maxUsd: 1, maxTotalTokens: 1_000_000 }
@@ -112,7 +112,7 @@ describe('what is counted', () => {
 
   it('never decreases, whatever happens to a session', () => {
     fc.assert(
-      fc.property(movedSessions, ({ events }) => {
+      fc.property(eventfulSessions, ({ events }) => {
         let state: SessionState | undefined
         let spent = { tokens: 0, usd: 0 }
         for (const one of events) {
@@ -230,7 +230,7 @@ describe('a reservation', () => {
     inputRate: fc.constantFrom(0, 0.1, 0.25, 3, 18.75),
     outputRate: fc.constantFrom(0, 0.4, 15, 75),
   })
-  const lefts = fc.record(
+  const budgets = fc.record(
     { tokens: fc.integer({ min: -10, max: 2_000_000 }), usd: fc.double({ min: -1, max: 20, noNaN: true }) },
     { requiredKeys: [] },
   )
@@ -238,7 +238,7 @@ describe('a reservation', () => {
   it('is never more than what is left, never less than the call needs, and as large as possible', () => {
     let made = 0
     fc.assert(
-      fc.property(sizes, lefts, (size, left) => {
+      fc.property(sizes, budgets, (size, left) => {
         const minOutput = Math.min(size.minOutput, size.maxOutput)
         const reservation = reserve(size, left)
         if (!reservation) {
