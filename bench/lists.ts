@@ -44,7 +44,7 @@ const LISTS: Record<string, List> = {
   'errors of the model': (lists, limit) => lists.errors({ context: 'model' }, { limit }),
   'errors of a tool since a day': (lists, limit) =>
     lists.errors({ context: 'tool:refund_order', since: new Date(BEGIN + (DAYS - 1) * DAY_MS) }, { limit }),
-  'errors of nothing': (lists, limit) => lists.errors({ context: 'tool:none' }, { limit }),
+  'errors of no tool': (lists, limit) => lists.errors({ context: 'tool:none' }, { limit }),
   'errors of a session': (lists, limit) => lists.errors({ session: 'session-004999' }, { limit }),
   'tool calls, all': (lists, limit) => lists.toolCalls({}, { limit }),
   'tool calls unknown': (lists, limit) => lists.toolCalls({ status: ['unknown'] }, { limit }),

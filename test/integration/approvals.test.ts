@@ -125,7 +125,7 @@ describe('the other calls of the turn', () => {
     const run = await session.send('go')
     const pending = await pendingOf(run)
     expect(pending.map(({ callId }) => callId)).toEqual(['t_1_1_1', 't_1_1_4', 't_1_1_5'])
-    await until('what needs nobody is done', () => entered().length === 2)
+    await until('what needs no approval is done', () => entered().length === 2)
     expect(entered()).toEqual(['put first', 'look around'])
     const digest = (callId: string) => pending.find((call) => call.callId === callId)!.digest!
     // Approvals may come in any order: a read is executed at once, an effect when its turn comes.
@@ -316,7 +316,7 @@ describe('a request that is not decided in time', () => {
     const { session, entered, requests } = asker.play(here.pawl, { model: once(['linger', 'a']) })
     const run = await session.send('go')
     const [{ digest, expiresAt } = {}] = await pendingOf(run)
-    await here.temporal.workflow.getHandle(`pawl:${session.id}`).terminate('nobody is to see it expire')
+    await here.temporal.workflow.getHandle(`pawl:${session.id}`).terminate('so that no execution sees it expire')
     await until('the request has expired', () => Date.now() > (expiresAt ?? Number.POSITIVE_INFINITY))
     expect(await codeOf(session.approve('t_1_1_0', { digest: digest! }))).toMatch(/^(approval_expired|not_waiting|call_not_found)$/)
     expect(await run.result(TIMEOUT)).toMatchObject({ run: 1 })

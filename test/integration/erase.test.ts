@@ -142,7 +142,7 @@ describe('a closed session', () => {
     expect(await schema.holding(SECRET)).toEqual([])
   })
 
-  it('starts afresh at the next message: its numbers continue, and its content does not come back', async () => {
+  it('starts over at the next message: its numbers continue, and its content does not come back', async () => {
     const { id } = await closed()
     await here.pawl.erase(id, { by: 'ops' })
     const [tombstone] = await schema.query('select run, flushed_seq from {schema}.sessions where session_id = $1', [id])

@@ -126,7 +126,7 @@ it('a session that cannot hold more messages refuses the next one, and accepts i
   const digest = await digestOf(run, 't_1_1_0')
   const ids = Array.from({ length: 160 }, (_, index) => `${index}-`.padEnd(200, 'i'))
   for (const messageId of ids) await workflowOf(id).signal('message', { messageId, content: messageId, metadata: METADATA })
-  const rejected = await until('all have come', async () => {
+  const rejected = await until('all have arrived', async () => {
     const events = await eventsOf(session)
     const full = ofType(events, 'message_rejected')
     return full.length + ofType(events, 'message_received').length === ids.length + 1 && full
@@ -274,7 +274,7 @@ describe('calls that wait with large arguments', () => {
       const { runId, historyLength } = await described()
       if (runId !== first) return
       await Promise.all(Array.from({ length: 20 }, () => workflowOf(id).signal('nonsense', 1)))
-      await until('they have come', async () => {
+      await until('they have arrived', async () => {
         const now = await described()
         return now.runId !== first || now.historyLength > historyLength + 20
       })

@@ -140,14 +140,14 @@ it.each([
   ['an error that is missing', 'delete from pawl.errors where session_id = $1'],
   ['a message that is missing', "delete from pawl.messages where session_id = $1 and kind = 'tool_results'"],
   [
-    'a message that is there twice',
+    'a duplicate message',
     `insert into pawl.messages (session_id, seq, message_id, agent, role, kind, content, at)
      select session_id, seq + 1000, message_id, agent, role, kind, content, at from pawl.messages where session_id = $1 and kind = 'user' limit 1`,
   ],
-  ['a result that is another', `update pawl.tool_calls set result = '"other"' where session_id = $1 and result is not null`],
+  ['a different result', `update pawl.tool_calls set result = '"other"' where session_id = $1 and result is not null`],
   ['a call that is still open', "update pawl.tool_calls set status = 'running' where session_id = $1 and status = 'completed'"],
   ['usage that is missing', 'delete from pawl.token_usage where session_id = $1 and turn = 1'],
-  ['a sum of usage that is another', 'update pawl.usage_by_day set calls = calls + 1 where session_id = $1'],
+  ['a different sum of usage', 'update pawl.usage_by_day set calls = calls + 1 where session_id = $1'],
   ['a checkpoint of another state', `update pawl.checkpoints set state = replace(state, '"idle"', '"running"') where session_id = $1`],
   ['a session that counts another turn', 'update pawl.sessions set turns = turns + 1 where session_id = $1'],
   ['an event of another text', `update pawl.events set json = replace(json, '"once more"', '"once less"') where session_id = $1`],

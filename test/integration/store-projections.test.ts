@@ -385,7 +385,7 @@ describe('a fork', () => {
   })
 })
 
-describe('a session that begins afresh', () => {
+describe('a session that starts over', () => {
   const lost = logOf([started(), ...oneRun(1, 'u1')])
   const origin = { seq: lost.length, digest: lost.at(-1)?.digest ?? '' }
   const afresh = started({ executionId: 'execution-9', after: { run: 1, checkpoint: 3, origin } })

@@ -213,7 +213,7 @@ describe('the settings', () => {
       const { session } = play(deployment.pawl, { model: inOrder(said) })
       await (await session.send(said)).result()
       const isOfRun = ({ type, body }: { type: string; body: Buffer }) => type === 'application/x-protobuf' && body.includes(said)
-      await until('the spans have come', () => receiver.requests.some(isOfRun), TAKEOVER_MS)
+      await until('the spans have arrived', () => receiver.requests.some(isOfRun), TAKEOVER_MS)
       await worker.stop()
     },
     SLOW,

@@ -36,7 +36,7 @@ async function nearlyFull(session: SessionHandle): Promise<void> {
   for (let length = await lengthOf(); length < ALMOST_DUE; ) {
     const before = length
     await Promise.all(Array.from({ length: 25 }, () => workflowOf(session.id).signal('nonsense', 1)))
-    length = await until('they have come', async () => {
+    length = await until('they have arrived', async () => {
       const now = await lengthOf()
       return now > before && now
     })
@@ -73,7 +73,7 @@ describe('while a session waits', () => {
     await pendingOf(await session.send('go'))
     expect(await here.pawl.sessions.get(id)).toMatchObject({ status: 'waiting', waiting: 2 })
     await session.interrupt()
-    await until('nobody is waited for', async () => (await here.pawl.sessions.get(id)).waiting === 0)
+    await until('no call waits', async () => (await here.pawl.sessions.get(id)).waiting === 0)
   })
 
   it('messages join the run once it continues', async () => {
@@ -98,7 +98,7 @@ describe('while a session waits', () => {
     await untilContinued(session, async () => {
       const batch = Array.from({ length: 10 }, () => `m${sent++}`)
       await Promise.all(batch.map((messageId) => workflowOf(session.id).signal('message', { messageId, content: messageId })))
-      await until('they have come', async () => (await session.state()).inbox.length === sent)
+      await until('they have arrived', async () => (await session.state()).inbox.length === sent)
     })
     const after = await until('the short request has expired', async () => {
       const pending = await pendingOf(run)

@@ -196,9 +196,9 @@ it.each<[string, object, string]>([
   ['a reason that is too long', { ...ME, reason: 'x'.repeat(3_000) }, 'text of at most 3,000 bytes'],
   ['no code', { by: 'ann', code: [] }, 'code is []: give a code such as overloaded_error, or a list of codes.'],
   ['a strategy that needs a person', { ...ME, strategy: 'manual' }, 'strategy is "manual"'],
-  ['a rate of nothing', { ...ME, perSecond: 0 }, 'perSecond is 0: give a number from 0.01 to 1,000.'],
-  ['a time that is none', { by: 'ann', since: 'yesterday' }, 'since is "yesterday": give a Date'],
-  ['a limit of nothing', { ...ME, limit: 0 }, 'limit is 0: give an integer from 1.'],
+  ['a rate of zero', { ...ME, perSecond: 0 }, 'perSecond is 0: give a number from 0.01 to 1,000.'],
+  ['an invalid time', { by: 'ann', since: 'yesterday' }, 'since is "yesterday": give a Date'],
+  ['a limit of zero', { ...ME, limit: 0 }, 'limit is 0: give an integer from 1.'],
   ['a misspelt name', { ...ME, dryrun: true }, 'There is no option dryrun: did you mean dryRun?'],
 ])('a bulk recovery is refused with %s', async (_, options, message) => {
   const sessions = fleet(['s1'])

@@ -145,10 +145,10 @@ describe('the recovery of a run without a person', () => {
   it.each<[string, { code: string; transient?: boolean }, EventBody[]]>([
     ['a limit, which another attempt would reach again', { code: 'max_turns' }, NOTHING],
     ['an output that does not match, after the model has had its tries', { code: 'invalid_output' }, NOTHING],
-    ['a fault, which somebody has to correct', { code: 'invalid_request_error' }, NOTHING],
+    ['a fault, which a person has to correct', { code: 'invalid_request_error' }, NOTHING],
     ['a fault after an effect', { code: 'invalid_request_error' }, EFFECT],
     ['a failure while it is unknown whether a call took effect', OVERLOADED, UNKNOWN],
-    ['an agent that wants none', OVERLOADED, [...OPENED, declared({ automatic: [] })]],
+    ['an agent that allows none', OVERLOADED, [...OPENED, declared({ automatic: [] })]],
   ])('does not happen after %s', (_, error, events) => {
     expect(waitAfter(events, error)).toBeUndefined()
   })

@@ -93,8 +93,8 @@ const after = (...bodies: EventBody[]): PlainTables => tablesOf(eventsOf(logOf([
 describe('a run that is stopped', () => {
   it.each<[string, EventBody]>([
     ['an interrupt', INTERRUPTED],
-    ['a way back', { type: 'rolled_back', toSeq: 2, upToSeq: 9, effects: [] }],
-    ['an abandonment', { type: 'recovery_started', run: 1, strategy: 'abandon' }],
+    ['a rollback', { type: 'rolled_back', toSeq: 2, upToSeq: 9, effects: [] }],
+    ['an abandoned run', { type: 'recovery_started', run: 1, strategy: 'abandon' }],
   ])('by %s abandons its approval requests, and says so on request and call', (_, stop) => {
     const { approvals, tool_calls } = after({ ...ASKED, ...WHERE }, { ...APPROVED, ...WHERE }, { ...ASKED, ...OTHER }, stop)
     expect(approvals).toMatchObject([

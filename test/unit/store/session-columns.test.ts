@@ -62,7 +62,7 @@ describe("a session's columns", () => {
   it('are tested with sessions in which everything happens', () => {
     const seen = new Set<string>()
     for (const { events } of fc.sample(eventfulSessions, { numRuns: 400, seed: 1 })) {
-      for (const event of events) seen.add(event.type === 'session_started' && event.after ? 'begun afresh' : event.type)
+      for (const event of events) seen.add(event.type === 'session_started' && event.after ? 'started over' : event.type)
     }
     for (const type of [
       'approval_requested',
@@ -74,7 +74,7 @@ describe("a session's columns", () => {
       'checkpoint_made',
       'rolled_back',
       'forked',
-      'begun afresh',
+      'started over',
       'session_resumed',
       'tool_resolved',
     ]) {

@@ -97,7 +97,7 @@ describe('a call that is executed, or will be', () => {
     ['its effect is stricter', { effect: 'external' }, {}, ['effect_stricter']],
     ['its effect is less strict', { effect: 'read' }, {}, []],
     ['it still has a verify', verify, { effect: 'external', verify: true }, []],
-    ['it has no verify any more', { effect: 'external' }, { effect: 'external', verify: true }, ['verify_removed']],
+    ['it no longer has a verify', { effect: 'external' }, { effect: 'external', verify: true }, ['verify_removed']],
   ] as [string, Partial<ToolOptions> | undefined, Partial<OpenCall['resolution']>, string[]][])('%s', async (_, now, resolution, codes) => {
     for (const status of ['requested', 'issued', 'awaiting_approval'] as const) {
       expect(await codesFor(agent(now), { calls: [call(status, resolution)] })).toEqual(codes)
