@@ -14,10 +14,10 @@ import {
   brokenCost,
   type CallSize,
   type Left,
+  maxCost,
   type Reservation,
   reservationFor,
   reserve,
-  maxCost,
   worstRates,
 } from '../session/reservation.ts'
 import { PawlError } from '../session/errors.ts'

@@ -52,9 +52,9 @@ export function reopenTurn(state: SessionState, run: RunState, event: EventOf<'r
   const again = new Map(redo.map(({ callId, as }) => [callId, as]))
   for (const call of run.calls) {
     const as = again.get(call.callId) ?? call.callId
-    const isMadeAgain = as !== call.callId
-    if (isMadeAgain) delete state.unknown[call.callId]
-    if (isMadeAgain || (call.status === 'failed' && skip.includes(call.callId))) withdraw(call)
+    const isRepeated = as !== call.callId
+    if (isRepeated) delete state.unknown[call.callId]
+    if (isRepeated || (call.status === 'failed' && skip.includes(call.callId))) withdraw(call)
     call.callId = as
   }
   endTurn(state, run)

@@ -14,7 +14,7 @@ import type {
 import { TARGET_REQUIRED, targetIn } from '../session/requests.ts'
 import { findPlace } from './activities.ts'
 import { eventsOf } from './journal.ts'
-import { endRun, held, hasRunInProgress, refuse, type Session, stopDetails, textOf } from './open-session.ts'
+import { endRun, hasRunInProgress, held, refuse, type Session, stopDetails, textOf } from './open-session.ts'
 import { readFor } from './reading.ts'
 import { defined } from '../session/defined.ts'
 

@@ -8,7 +8,7 @@ import { connectRetail, type RetailClient, RetailError } from '../retail/client.
 import { resultHash } from '../retail/database.ts'
 import { carryOutTasks } from '../retail/drive.ts'
 import { startRetail } from '../retail/process.ts'
-import { readExpected, readTasks, readToolSpecs, hasWorkload } from '../retail/workload.ts'
+import { hasWorkload, readExpected, readTasks, readToolSpecs } from '../retail/workload.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { ofType } from '../support/events.ts'
 import { outage } from '../support/outage.ts'

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type RetailClient, RetailError, connectRetail } from '../retail/client.ts'
 import { databaseHash, resultHash } from '../retail/database.ts'
 import { type RetailProcess, startRetail } from '../retail/process.ts'
-import { readDatabase, readExpected, readTasks, hasWorkload } from '../retail/workload.ts'
+import { hasWorkload, readDatabase, readExpected, readTasks } from '../retail/workload.ts'
 
 describe.skipIf(!hasWorkload)('the retail server', () => {
   let server: RetailProcess

@@ -1,5 +1,5 @@
 // The retail tools that write: all checks in order, then the change.
-import { credit, isGiftCardId, methodOf, orderOf, listedTooOften, ownOf, refuse, requireBalance, requireStatus, userOf } from './checks.ts'
+import { credit, isGiftCardId, listedTooOften, methodOf, orderOf, ownOf, refuse, requireBalance, requireStatus, userOf } from './checks.ts'
 import {
   type Address,
   type Database,

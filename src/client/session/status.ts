@@ -9,7 +9,7 @@ import { reasonOf } from '../../store/errors.ts'
 import type { ListedPending, ListedSession } from '../../store/rows.ts'
 import type { Store } from '../../store/store.ts'
 import { SessionNotFound } from '../errors.ts'
-import { lastingHoldUp, type ExecutionState, executionStateOf, whyUnavailable } from './hold-ups.ts'
+import { type ExecutionState, executionStateOf, lastingHoldUp, whyUnavailable } from './hold-ups.ts'
 import { type Live, queryState } from './state.ts'
 
 /** The status of a session. Times are milliseconds since 1970. */

@@ -1,7 +1,7 @@
 // The projection of `approvals`: requests for approval and their decisions.
 import type { EventOf, SessionEvent } from '../../session/events.ts'
 import type { JsonObject } from '../../session/json.ts'
-import { abandonedCalls, ABANDONED } from './abandoned-calls.ts'
+import { ABANDONED, abandonedCalls } from './abandoned-calls.ts'
 import type { OpenCall } from './session-columns.ts'
 import type { APPROVALS, DECISIONS, RowOf } from '../write/tables.ts'
 import { sanitiser } from '../postgres/sanitise.ts'

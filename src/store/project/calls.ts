@@ -2,7 +2,7 @@
 import { type EventOf, requestIdOf, type SessionEvent, type ToolCallStatus } from '../../session/events.ts'
 import type { Json, JsonObject } from '../../session/json.ts'
 import { abandonedApproval, approvalPatch } from './approvals.ts'
-import { abandonedCalls, ABANDONED, REPEATED, NEVER_RESOLVED } from './abandoned-calls.ts'
+import { ABANDONED, abandonedCalls, NEVER_RESOLVED, REPEATED } from './abandoned-calls.ts'
 import type { OpenCall } from './session-columns.ts'
 import type { RowOf, TOOL_CALLS } from '../write/tables.ts'
 import { safeKey, sanitiser } from '../postgres/sanitise.ts'

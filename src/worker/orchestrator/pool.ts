@@ -11,8 +11,8 @@ import {
   type AssignmentEnd,
   causeOfDeath,
   type Executor,
-  noteMessage,
   newExecutor,
+  noteMessage,
   takesJobs,
   viewKey,
 } from './executors.ts'

@@ -21,7 +21,7 @@ import { answerOnMemory, MEMORY_TOOLS } from '../../../src/session/memory-tools.
 import { keptBeforeRun } from '../../../src/session/kept.ts'
 import type { SessionState } from '../../../src/session/state.ts'
 import { addToTranscript, emptyTranscript } from '../../../src/session/transcript.ts'
-import { BLOCKS, FIXED_SESSIONS, metInSessions, eventfulSessions } from './sound-session.ts'
+import { BLOCKS, eventfulSessions, FIXED_SESSIONS, metInSessions } from './sound-session.ts'
 
 const LIMITS: readonly MemoryLimit[] = [
   { block: 'customer', maxChars: 100 },

@@ -11,7 +11,7 @@ import { answerOnPlan, PLAN_LIMITS, PLAN_TOOLS, STEP_STATUSES } from '../../../s
 import { keptBeforeRun } from '../../../src/session/kept.ts'
 import type { SessionState } from '../../../src/session/state.ts'
 import { addToTranscript, emptyTranscript } from '../../../src/session/transcript.ts'
-import { FIXED_SESSIONS, metInSessions, eventfulSessions } from './sound-session.ts'
+import { eventfulSessions, FIXED_SESSIONS, metInSessions } from './sound-session.ts'
 
 const STEPS = [
   { id: 'book', title: 'Book the flight', postconditions: 'There is a booking code.' },

@@ -12,7 +12,7 @@ import type { SessionState } from '../../../src/session/state.ts'
 import { messagesFor } from '../../../src/session/model-messages.ts'
 import { addToTranscript, emptyTranscript, type Transcript } from '../../../src/session/transcript.ts'
 import { callsOfTurn } from '../../../src/session/turn-calls.ts'
-import { type Entered, FIXED_SESSIONS, metInSessions, eventfulSessions, type SoundSession, soundSessions } from './sound-session.ts'
+import { type Entered, eventfulSessions, FIXED_SESSIONS, metInSessions, type SoundSession, soundSessions } from './sound-session.ts'
 
 const RUNS = { numRuns: 150 }
 

@@ -7,7 +7,7 @@ import { spanOf, traceIdOf } from '../../../src/telemetry/ids.ts'
 import { project, type Tracked } from '../../../src/telemetry/project.ts'
 import type { Span } from '../../../src/telemetry/span.ts'
 import { type Past, trackSessions } from '../../../src/telemetry/tracking.ts'
-import { metInSessions, eventfulSessions } from '../session/sound-session.ts'
+import { eventfulSessions, metInSessions } from '../session/sound-session.ts'
 
 /** The spans of the events, which are projected one by one. */
 function spansIn(events: readonly SessionEvent[]): Span[] {
