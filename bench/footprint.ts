@@ -50,9 +50,9 @@ export async function run(args: string[]): Promise<void> {
   try {
     const { temporalAddress: address, namespace, databaseUrl } = stack
     const place = { address, namespace, databaseUrl }
-    await sayTimes(place, executors, Number(values.starts))
-    await sayFloor(place)
-    await sayWorker(place, { executors, sessions: Number(values.sessions), idleMs: Number(values['idle-seconds']) * 1_000 })
+    await printTimes(place, executors, Number(values.starts))
+    await printFloor(place)
+    await printWorker(place, { executors, sessions: Number(values.sessions), idleMs: Number(values['idle-seconds']) * 1_000 })
     console.log(`load average ${loadavg()[0]?.toFixed(1)}`)
   } finally {
     await stack.stop()
@@ -65,7 +65,7 @@ function start({ address, namespace, databaseUrl }: Place, processes: number): P
 }
 
 /** From the parent's start to serving, and from an executor's start to its readiness. */
-async function sayTimes(place: Place, executors: number, starts: number): Promise<void> {
+async function printTimes(place: Place, executors: number, starts: number): Promise<void> {
   const serving: number[] = []
   const ready: number[] = []
   for (let n = 0; n < starts; n++) {
@@ -87,7 +87,7 @@ async function sayTimes(place: Place, executors: number, starts: number): Promis
   )
 }
 
-async function sayFloor({ address, namespace }: Place): Promise<void> {
+async function printFloor({ address, namespace }: Place): Promise<void> {
   const bundles = await bundleFloor()
   const bare = fork(here('bare-worker.mjs'), [], { execArgv: [] })
   bare.send({ address, namespace, bundle: bundles.on })
@@ -99,7 +99,7 @@ async function sayFloor({ address, namespace }: Place): Promise<void> {
   await bundles.remove()
 }
 
-async function sayWorker(
+async function printWorker(
   place: Place,
   { executors, sessions, idleMs }: { executors: number; sessions: number; idleMs: number },
 ): Promise<void> {

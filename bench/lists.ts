@@ -44,7 +44,7 @@ const LISTS: Record<string, List> = {
   'errors of the model': (lists, limit) => lists.errors({ context: 'model' }, { limit }),
   'errors of a tool since a day': (lists, limit) =>
     lists.errors({ context: 'tool:refund_order', since: new Date(BEGIN + (DAYS - 1) * DAY_MS) }, { limit }),
-  'errors of nothing': (lists, limit) => lists.errors({ context: 'tool:none' }, { limit }),
+  'errors of no tool': (lists, limit) => lists.errors({ context: 'tool:none' }, { limit }),
   'errors of a session': (lists, limit) => lists.errors({ session: 'session-004999' }, { limit }),
   'tool calls, all': (lists, limit) => lists.toolCalls({}, { limit }),
   'tool calls unknown': (lists, limit) => lists.toolCalls({ status: ['unknown'] }, { limit }),
@@ -99,9 +99,9 @@ export async function run(args: string[]): Promise<void> {
       )
     console.log(`${sessions} sessions: ${rows.map(({ table, count }) => `${count} ${table}`).join(', ')}`)
     for (const { name, min, p50, max, scans } of results) {
-      const [least, half, most] = [min, p50, max].map((ms) => ms.toFixed(1).padStart(5))
+      const [lowest, half, highest] = [min, p50, max].map((ms) => ms.toFixed(1).padStart(5))
       const verdict = p50 < GOAL_MS ? '' : `  over ${GOAL_MS} ms`
-      console.log(`${name.padEnd(34)} min ${least}  p50 ${half}  max ${most} ms${verdict}  ${scans}`)
+      console.log(`${name.padEnd(34)} min ${lowest}  p50 ${half}  max ${highest} ms${verdict}  ${scans}`)
     }
     console.log(`load average ${loadavg()[0]?.toFixed(1)}`)
     if (values.explain) for (const { name, plans } of results) console.log(`\n-- ${name}\n${plans.join('\n')}`)

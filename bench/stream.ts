@@ -71,7 +71,7 @@ export async function run(args: string[]): Promise<void> {
       say(`${streams} streams`, await overPawl(pawl, streams, order), order)
       const after = await workOf(database)
       console.log(
-        `       Postgres: ${((after.commits - before.commits) / (order.words / order.perSecond)).toFixed(0)} transactions/s; ${await leftIn(database)} parts left`,
+        `       Postgres: ${((after.commits - before.commits) / (order.words / order.perSecond)).toFixed(0)} transactions/s; ${await partsLeft(database)} parts left`,
       )
       if (values.floor) say('  floor', await overNotifications(databaseUrl, streams, order), order)
     }
@@ -148,7 +148,7 @@ async function workOf(database: pg.Client): Promise<{ commits: number }> {
 }
 
 /** Counts the parts that are left once their writers have had time to delete them. */
-async function leftIn(database: pg.Client): Promise<number> {
+async function partsLeft(database: pg.Client): Promise<number> {
   await sleep(3_000)
   const { rows } = await database.query('select count(*) as parts from pawl.deltas')
   return Number(rows[0]?.parts)

@@ -56,7 +56,7 @@ export async function run(args: string[]): Promise<void> {
         floor.push(await measure(sides[0], sessions, turns))
         pawl.push(await measure(sides[1], sessions, turns))
       }
-      sayRow(sessions, floor, pawl)
+      printRow(sessions, floor, pawl)
     }
     console.log(
       `${executors} executors and their orchestrator against ${executors + 1} bare workers; load average ${loadavg()[0]?.toFixed(1)}`,
@@ -113,18 +113,18 @@ async function startPawl(
   }
 }
 
-function sayRow(sessions: number, floor: readonly Round[], pawl: readonly Round[]): void {
+function printRow(sessions: number, floor: readonly Round[], pawl: readonly Round[]): void {
   const rates = (side: readonly Round[]): number[] => side.map(({ perSecond }) => perSecond)
   const ratio = sampleOf(pawl.map(({ perSecond }, round) => perSecond / (floor[round]?.perSecond ?? Number.NaN)))
   const text = (side: readonly Round[]): string => `${sampleOf(rates(side)).median.toFixed(0)} turns/s`
   console.log(
     `${String(sessions).padStart(4)} sessions: floor ${text(floor)}, pawl ${text(pawl)}, ratio ${ratio.median.toFixed(2)} ± ${ratio.noise.toFixed(2)}`,
   )
-  sayCpu('floor', floor)
-  sayCpu('pawl', pawl)
+  printCpu('floor', floor)
+  printCpu('pawl', pawl)
 }
 
-function sayCpu(side: string, rounds: readonly Round[]): void {
+function printCpu(side: string, rounds: readonly Round[]): void {
   const parts = new Set(rounds.flatMap(({ cpu }) => [...cpu.keys()]))
   const medians = [...parts].map((part) => ({ part, ms: sampleOf(rounds.map(({ cpu }) => cpu.get(part) ?? 0)).median }))
   const shown = medians.filter(({ ms }) => ms >= 0.1).map(({ part, ms }) => `${part} ${ms.toFixed(1)}`)

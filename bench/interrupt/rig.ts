@@ -26,7 +26,7 @@ export interface InterruptBench {
   interrupt(held: 'model' | 'tool' | 'reads'): Promise<Interrupted>
 }
 
-interface Told {
+interface Report {
   sessionId: string
   what: 'begun' | 'stopped'
   at: number
@@ -49,10 +49,10 @@ export async function withInterruptBench<T>(workers: number, use: (bench: Interr
   const start = () => startWorker({ ...here, module, processes: 2, ...(workers > 1 && { interceptors }) })
   const started = await Promise.all(Array.from({ length: workers }, start))
 
-  async function told(sessionId: string, what: Told['what'], count: number): Promise<Told[]> {
+  async function reports(sessionId: string, what: Report['what'], count: number): Promise<Report[]> {
     for (;;) {
       const lines = (await readFile(file, 'utf8').catch(() => '')).split('\n').slice(0, -1)
-      const found = lines.map((line) => JSON.parse(line) as Told).filter((one) => one.sessionId === sessionId && one.what === what)
+      const found = lines.map((line) => JSON.parse(line) as Report).filter((one) => one.sessionId === sessionId && one.what === what)
       if (found.length >= count) return found
       await sleep(LOOK_EVERY_MS)
     }
@@ -62,13 +62,13 @@ export async function withInterruptBench<T>(workers: number, use: (bench: Interr
     const count = held === 'reads' ? 5 : 1
     const session = pawl.session(undefined, { agent: 'interrupt' })
     const handle = await session.send(held)
-    await told(session.id, 'begun', count)
+    await reports(session.id, 'begun', count)
     await sleep(BEGUN_MS)
     const at = Date.now()
     await session.interrupt()
     await handle.settled()
     const endMs = Date.now() - at
-    const stopped = await told(session.id, 'stopped', count)
+    const stopped = await reports(session.id, 'stopped', count)
     return { signalMs: Math.max(...stopped.map((one) => one.at)) - at, endMs }
   }
 

@@ -54,7 +54,7 @@ export async function withResumeBench<T>(use: (bench: ResumeBench) => Promise<T>
   async function entered(sessionId: string, what: string, attempt?: number): Promise<Entered> {
     for (;;) {
       const lines = (await readFile(file, 'utf8').catch(() => '')).split('\n').slice(0, -1)
-      const found = lines.map((line) => JSON.parse(line) as Entered).find((one) => isIt(one, sessionId, what, attempt))
+      const found = lines.map((line) => JSON.parse(line) as Entered).find((one) => matches(one, sessionId, what, attempt))
       if (found) return found
       await sleep(10)
     }
@@ -66,7 +66,7 @@ export async function withResumeBench<T>(use: (bench: ResumeBench) => Promise<T>
     return worker
   }
 
-  async function speak(turns: number, end: string, sessionId?: string) {
+  async function converse(turns: number, end: string, sessionId?: string) {
     const name = `call ${++names}`
     const session = pawl.session(sessionId, { agent: AGENT })
     return { name, session, handle: await session.send(JSON.stringify({ name, turns, end })) }
@@ -77,7 +77,7 @@ export async function withResumeBench<T>(use: (bench: ResumeBench) => Promise<T>
     if (turns < KEPT_FROM_TURNS) return { more: turns }
     const known = kept.get(turns)
     if (known !== undefined) return { id: known, more: 0 }
-    const { session, handle } = await speak(turns, 'nothing')
+    const { session, handle } = await converse(turns, 'nothing')
     await handle.result()
     kept.set(turns, session.id)
     return { id: session.id, more: 0 }
@@ -86,7 +86,7 @@ export async function withResumeBench<T>(use: (bench: ResumeBench) => Promise<T>
   async function killExecutor(turns: number, end: 'tool' | 'model'): Promise<{ ms: number; events: number }> {
     const { id, more } = await sessionWith(turns)
     await quiet()
-    const { name, session, handle } = await speak(more, end, id)
+    const { name, session, handle } = await converse(more, end, id)
     const { pid } = await entered(session.id, name, 1)
     const events = await historyLengthOf(client, `pawl:${session.id}`)
     const at = Date.now()
@@ -98,7 +98,7 @@ export async function withResumeBench<T>(use: (bench: ResumeBench) => Promise<T>
 
   async function killOrchestrator(sessions: number): Promise<number> {
     const { pids } = await quiet()
-    const spoken = await Promise.all(Array.from({ length: sessions }, () => speak(2, 'outlived')))
+    const spoken = await Promise.all(Array.from({ length: sessions }, () => converse(2, 'outlived')))
     await Promise.all(spoken.map(({ name, session }) => entered(session.id, name, 1)))
     const at = Date.now()
     process.kill(pids().orchestrator, 'SIGKILL')
@@ -109,7 +109,7 @@ export async function withResumeBench<T>(use: (bench: ResumeBench) => Promise<T>
 
   async function killWorker(): Promise<number> {
     const victim = await quiet()
-    const { name, session, handle } = await speak(24, 'tool')
+    const { name, session, handle } = await converse(24, 'tool')
     await entered(session.id, name, 1)
     const second = await start()
     await sleep(QUIET_MS)
@@ -132,6 +132,6 @@ export async function withResumeBench<T>(use: (bench: ResumeBench) => Promise<T>
   }
 }
 
-function isIt(one: Entered, sessionId: string, what: string, attempt = one.attempt): boolean {
+function matches(one: Entered, sessionId: string, what: string, attempt = one.attempt): boolean {
   return one.sessionId === sessionId && one.what === what && one.attempt === attempt
 }

@@ -16,7 +16,7 @@ const SCOPES: Record<string, { idempotency: Idempotency<Receipt>; why: string }>
   run: { idempotency: 'run', why: 'one e-mail for each intent; regenerating repeats no intent' },
   session: { idempotency: 'session', why: 'one e-mail with these arguments, ever' },
   call: { idempotency: 'call', why: 'one e-mail for each request of the model; only repetitions of a request are replayed' },
-  order: { idempotency: ({ orderId }) => orderId, why: 'one e-mail for each order, whoever it goes to' },
+  order: { idempotency: ({ orderId }) => orderId, why: 'one e-mail for each order, whatever the recipient' },
 }
 
 function agentWith(name: string, idempotency: Idempotency<Receipt>): Agent {

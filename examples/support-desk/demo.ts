@@ -110,7 +110,7 @@ async function runDemo(asked: DemoOptions, world: World, shown: Live): Promise<F
     onStart: (ticket) => pacing.started(ticket),
     onEvent(ticket, event) {
       if (event.type === 'turn_started') pacing.turn(ticket)
-      tellOfEnd(killer, sessionPrefix + ticket.id, event)
+      printEnd(killer, sessionPrefix + ticket.id, event)
       shown.event(ticket, event)
     },
     onWorked(one) {
@@ -132,7 +132,7 @@ async function runDemo(asked: DemoOptions, world: World, shown: Live): Promise<F
   })
 }
 
-function tellOfEnd(killer: Killer, sessionId: string, event: SessionEvent): void {
+function printEnd(killer: Killer, sessionId: string, event: SessionEvent): void {
   if (event.type === 'model_completed') killer.callEnded(sessionId, `model:${event.run}:${event.turn}`)
   if (event.type === 'tool_completed' || event.type === 'tool_failed' || event.type === 'tool_unknown') {
     killer.callEnded(sessionId, event.callId)

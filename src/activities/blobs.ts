@@ -9,17 +9,17 @@ import type { Store } from '../store/store.ts'
 
 /** How long a value that would also fit into history waits for the store, and how long no value waits after a failed wait. */
 const QUICK_MS = 2_000
-const NOT_AGAIN_FOR_MS = 10_000
+const NO_WAIT_FOR_MS = 10_000
 const RETRY_MS = 250
 /** How long a model call waits for values before it reports them as unreadable. */
 const READ_MS = 3_000
 
 /** Access to the large values in the store. */
 export function blobShelf({ blobs }: Pick<Store, 'blobs'>, logger: Logger): ValueStore {
-  let vainUntil = 0
+  let noWaitUntil = 0
 
   async function put(sessionId: string, ref: BlobRef, text: Uint8Array, waitMs?: number): Promise<boolean> {
-    if (waitMs === undefined && Date.now() < vainUntil) return false
+    if (waitMs === undefined && Date.now() < noWaitUntil) return false
     const until = Date.now() + (waitMs ?? QUICK_MS)
     const json = Buffer.from(text.buffer, text.byteOffset, text.byteLength).toString('utf8')
     for (;;) {
@@ -31,7 +31,7 @@ export function blobShelf({ blobs }: Pick<Store, 'blobs'>, logger: Logger): Valu
         const isOver = waitMs === undefined || Date.now() + RETRY_MS >= until
         if (isOver) {
           logger.warn({ err, session: sessionId, bytes: ref.bytes }, 'a large value could not be stored in the side store')
-          vainUntil = Date.now() + NOT_AGAIN_FOR_MS
+          noWaitUntil = Date.now() + NO_WAIT_FOR_MS
           return false
         }
         await sleep(RETRY_MS)

@@ -6,7 +6,7 @@ import { StoreError } from '../store/errors.ts'
 import type { LateFlush, Store } from '../store/store.ts'
 import type { ReadTarget } from '../jobs/session-views.ts'
 import type { SessionReader } from './session-reader.ts'
-import { watchLoop } from './standstill.ts'
+import { watchLoop } from './event-loop.ts'
 
 /** Flushes sessions. */
 export interface Flusher {
@@ -24,10 +24,10 @@ const BETWEEN_FLUSHES_MS = 50
 const SLOW_TURN_MS = 25
 
 /** If user code blocks the event loop for this long, an expired time limit does not mean that Postgres is unavailable. */
-const STANDSTILL_MS = 1_000
+const FROZEN_MS = 1_000
 
 /** Failures of one session. Any other failure affects all sessions and is logged once: an outage has one line, not one per turn. */
-const CODES_OF_A_SESSION = new Set(['gap', 'digest_mismatch', 'invalid_events', 'session_erased', 'foreign_epoch'])
+const SESSION_CODES = new Set(['gap', 'digest_mismatch', 'invalid_events', 'session_erased', 'foreign_epoch'])
 
 /** How many sessions' heads and failures are kept. */
 const SESSIONS_KEPT = 10_000
@@ -89,7 +89,7 @@ export function startFlusher(
         const { sessionId } = target
         heads.delete(sessionId)
         if (!(error instanceof StoreError)) throw error
-        if (loop.stoodStillMs() >= STANDSTILL_MS) continue
+        if (loop.blockedMs() >= FROZEN_MS) continue
         noteFailure(sessionId, error)
         throw error
       } finally {
@@ -128,11 +128,11 @@ export function startFlusher(
   function noteFailure(sessionId: string, error: StoreError): void {
     const { code, message } = error
     const { since = new Date(), attempts = 0 } = failing.get(sessionId) ?? {}
-    const isOfSession = CODES_OF_A_SESSION.has(code)
-    if (isOfSession ? attempts === 0 : logged !== code) {
+    const isSessionFailure = SESSION_CODES.has(code)
+    if (isSessionFailure ? attempts === 0 : logged !== code) {
       logger.warn({ err: error, session: sessionId }, 'the side store could not be written; its events are stored later')
     }
-    if (!isOfSession) logged = code
+    if (!isSessionFailure) logged = code
     if (failing.size > SESSIONS_KEPT) failing.clear()
     failing.set(sessionId, { since, code, message, attempts: attempts + 1 })
   }

@@ -3,7 +3,7 @@ import { Context } from '@temporalio/activity'
 import { sessionIdOf } from '../session/protocol.ts'
 import { snapshotOf } from '../session/snapshot.ts'
 import type { LoadSessionInput, LoadSessionResult, NotYet } from './contract.ts'
-import { repeatMessages, storeLeftBehind } from './left-behind.ts'
+import { resendMessages, storeCutOffExecutions } from './cut-off-executions.ts'
 import { loading } from './loading.ts'
 import type { ActivityNeeds } from './needs.ts'
 import type { SessionReader } from './session-reader.ts'
@@ -20,13 +20,13 @@ async function load({ store, logger }: ActivityNeeds, reader: SessionReader, inp
   const { info, client } = Context.current()
   const { workflowId = '', runId = '' } = info.workflowExecution ?? {}
   const sessionId = sessionIdOf(workflowId)
-  const unopened = await storeLeftBehind(
+  const unopened = await storeCutOffExecutions(
     sessionId,
     runId,
     { store, reader, client, logger, abandoned: input.abandoned === true },
     input.after,
   )
-  await repeatMessages(sessionId, unopened, client)
+  await resendMessages(sessionId, unopened, client)
   // From here on, the store knows that this execution has the remaining events of earlier ones.
   const resumed = await store.resume(sessionId, runId)
   if (!resumed) return { found: false }

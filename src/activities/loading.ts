@@ -8,7 +8,7 @@ import type { Loading, NotYet } from './contract.ts'
 import { unlessAborted } from '../jobs/unless-aborted.ts'
 
 /** How long to wait before reporting the cause to the workflow: a flush in progress is not worth a report. */
-const SAY_AFTER_MS = 10_000
+const REPORT_AFTER_MS = 10_000
 const BETWEEN_TRIES_MS = 500
 /** The interval of retries once the workflow knows the cause. */
 const RETRY_MS = 2_000
@@ -42,8 +42,8 @@ async function loadOnce<R>(waitsFor: string, load: () => Promise<R>): Promise<R 
 }
 
 async function loadSoon<R>(load: () => Promise<R>): Promise<R | NotYet> {
-  const isLate = AbortSignal.timeout(SAY_AFTER_MS)
-  let newest: unknown = new Error(`loading has taken more than ${SAY_AFTER_MS} ms`)
+  const isLate = AbortSignal.timeout(REPORT_AFTER_MS)
+  let newest: unknown = new Error(`loading has taken more than ${REPORT_AFTER_MS} ms`)
   while (!isLate.aborted) {
     try {
       return await unlessAborted(isLate, load())

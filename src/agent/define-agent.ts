@@ -73,7 +73,7 @@ const OPTIONS = options({
   retry: RETRY.optional(),
   limits: options({ maxTurns: integer(1).optional(), deadline: duration({ example: '10m' }).optional(), ...BUDGET }).optional(),
   sessionLimits: options({
-    deadline: duration({ most: YEAR_MS, limits: 'above 0 and at most a year', example: '30d' }).optional(),
+    deadline: duration({ max: YEAR_MS, limits: 'above 0 and at most a year', example: '30d' }).optional(),
     ...BUDGET,
   }).optional(),
   recovery: RECOVERY.optional(),

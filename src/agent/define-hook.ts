@@ -31,7 +31,7 @@ const OPTIONS = options({
     (given) => (Array.isArray(given) ? given.length > 0 && given.every(isPattern) : isPattern(given)),
     PATTERNS,
   ).optional(),
-  timeout: duration({ most: MAX_TIMEOUT_MS, limits: 'above 0 and at most 10 minutes', example: '10s' }).optional(),
+  timeout: duration({ max: MAX_TIMEOUT_MS, limits: 'above 0 and at most 10 minutes', example: '10s' }).optional(),
   onError: oneOf('ask', 'skip').optional(),
   run: fn<Hook['run']>('a function of the input and the context'),
 })
@@ -51,7 +51,7 @@ function declare(given: unknown): Hook {
   const bad = (problem: string): DeclarationError =>
     new DeclarationError('invalid_hook', named === '' ? `A hook: ${problem}` : `Hook${named}: ${problem}`)
   const { on, name, tools, timeout, onError, run } = checkOptions(OPTIONS, given, bad)
-  if (tools !== undefined && !isOfCalls(on)) throw bad(`tools is for hooks of calls, and this one is for '${on}': leave it out.`)
+  if (tools !== undefined && !isCallEvent(on)) throw bad(`tools is for hooks of calls, and this one is for '${on}': leave it out.`)
   if (onError !== undefined && on !== 'preToolUse') throw bad(`onError is for 'preToolUse', and this one is for '${on}': leave it out.`)
   return {
     on,
@@ -63,7 +63,7 @@ function declare(given: unknown): Hook {
   }
 }
 
-function isOfCalls(on: HookEvent): boolean {
+function isCallEvent(on: HookEvent): boolean {
   return on === 'preToolUse' || on === 'postToolUse' || on === 'postToolUseFailure'
 }
 
@@ -96,8 +96,8 @@ export function hooksOf(
     if (hooks.some((other) => other.name === name)) {
       throw new DeclarationError('duplicate_hook', `Agent "${agent}" has two hooks named "${name}": rename one.`)
     }
-    const stranger = hook.tools.find((pattern) => typeof pattern === 'string' && !hasTool(pattern))
-    if (stranger !== undefined) throw bad(`its hook "${name}" is for the tool "${String(stranger)}", which it does not have.`)
+    const missing = hook.tools.find((pattern) => typeof pattern === 'string' && !hasTool(pattern))
+    if (missing !== undefined) throw bad(`its hook "${name}" is for the tool "${String(missing)}", which it does not have.`)
     hooks.push({ ...hook, name })
   }
   return hooks

@@ -60,7 +60,7 @@ const OPTIONS = options({
   onExpiry: oneOf('deny', 'error').optional(),
   onUnknown: oneOf('ask', 'tell_model').optional(),
   verify: fn<NonNullable<Tool['verify']>>().optional(),
-  settleAfter: duration({ least: 0 }).optional(),
+  settleAfter: duration({ min: 0 }).optional(),
   verifyTimeout: duration().optional(),
   verifyRetries: integer(0).optional(),
   effectId: fn<NonNullable<Tool['effectId']>>('a function of the result').optional(),

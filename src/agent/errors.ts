@@ -80,7 +80,7 @@ export class ModelError extends PawlError {
   constructor(code: string, message: string, options: ModelErrorOptions) {
     super(code, message, { cause: options.cause })
     this.retryable = options.retryable
-    this.retryAfterMs = milliseconds(options.retryAfter, { least: 0, most: Number.MAX_VALUE })
+    this.retryAfterMs = milliseconds(options.retryAfter, { min: 0, max: Number.MAX_VALUE })
     this.fallback = options.fallback ?? options.retryable
     this.status = options.status
     this.phase = options.phase

@@ -30,7 +30,7 @@ export interface RetryPolicy {
 /** The values that `retry` accepts. */
 export const RETRY = options({
   maxRetries: integer(0).optional(),
-  baseDelay: duration({ least: 0, example: '500ms' }).optional(),
+  baseDelay: duration({ min: 0, example: '500ms' }).optional(),
   maxRetryAfter: duration({ example: '10m' }).optional(),
 })
 

@@ -88,7 +88,7 @@ export function severalOf(text: string): string[] {
 
 /** A moment: an age, or a time. */
 export function momentOf(text: string): Date {
-  const ago = milliseconds(text, { most: Number.MAX_SAFE_INTEGER })
+  const ago = milliseconds(text, { max: Number.MAX_SAFE_INTEGER })
   const moment = ago === undefined ? new Date(text) : new Date(Date.now() - ago)
   if (Number.isNaN(moment.getTime()))
     throw new InvalidArgumentError("Use an age such as '2h' or '7d', or a time such as 2026-11-21T12:00:00Z.")

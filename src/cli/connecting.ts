@@ -10,20 +10,20 @@ import { CliError } from './errors.ts'
 import { dataOption } from './options.ts'
 import { defined } from '../session/defined.ts'
 
-const tell = (_: object, message = ''): void => void process.stderr.write(`${message}\n`)
+const print = (_: object, message = ''): void => void process.stderr.write(`${message}\n`)
 const ignore = (): void => {}
 /** Prints warnings to standard error, because standard output may be read by a program. */
-const ON_STDERR: Logger = { debug: ignore, info: ignore, warn: tell, error: tell }
+const ON_STDERR: Logger = { debug: ignore, info: ignore, warn: print, error: print }
 
 /** Parallel calls may wait for the same thing: it is printed once within this time. */
-const SAID_AGAIN_MS = 4_000
+const REPEAT_AFTER_MS = 4_000
 
-function sayWaits(): (wait: Wait) => void {
-  const saidAt = new Map<string, number>()
+function waitPrinter(): (wait: Wait) => void {
+  const printedAt = new Map<string, number>()
   return ({ for: what, ms }) => {
     const now = Date.now()
-    if (now - (saidAt.get(what) ?? 0) < SAID_AGAIN_MS) return
-    saidAt.set(what, now)
+    if (now - (printedAt.get(what) ?? 0) < REPEAT_AFTER_MS) return
+    printedAt.set(what, now)
     ON_STDERR.warn({}, `waiting for ${what} (${Math.round(ms / 1_000)} s)`)
   }
 }
@@ -59,7 +59,7 @@ export async function connectOptions({ data, taskQueue, schema }: DeploymentOpti
     ...(await findDevDeployment(named)),
     ...defined({ taskQueue, schema }),
     logger: ON_STDERR,
-    onWait: sayWaits(),
+    onWait: waitPrinter(),
   }
 }
 

@@ -2,7 +2,7 @@
 import { Client, Connection } from '@temporalio/client'
 import { absoluteConverter } from '../connect/data-converter.ts'
 import { connectClient, resolveTemporal, type TemporalAddress, warnIfAssumed } from '../connect/temporal.ts'
-import { tellIfSlow } from '../connect/waits.ts'
+import { reportIfSlow } from '../connect/waits.ts'
 import type { ConnectOptions } from './connect-options.ts'
 import { defined } from '../session/defined.ts'
 
@@ -28,5 +28,5 @@ export async function temporalClient(
   }
   if (!found) warnIfAssumed(temporal, logger)
   const where = { ...found, ...temporal, ...defined({ namespace: options.namespace }) }
-  return tellIfSlow(onWait, `Temporal at ${resolveTemporal(where).address}`, connectClient(where, dataConverter))
+  return reportIfSlow(onWait, `Temporal at ${resolveTemporal(where).address}`, connectClient(where, dataConverter))
 }

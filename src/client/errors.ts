@@ -59,10 +59,10 @@ function recoveryBy(strategy: RecoveryStrategy | 'automatic'): string {
 export class ResultTimeout extends PawlError {
   override readonly name = 'ResultTimeout'
 
-  constructor(timeoutMs: number, standing: string) {
+  constructor(timeoutMs: number, progress: string) {
     super(
       'result_timeout',
-      `The run has not settled within ${timeoutMs} ms. ${standing} Wait for it again with session.run(messageId).result().`,
+      `The run has not settled within ${timeoutMs} ms. ${progress} Wait for it again with session.run(messageId).result().`,
     )
   }
 }

@@ -4,7 +4,7 @@ import { inTime } from './session/in-time.ts'
 
 const PATIENCE_MS = 2_000
 /** The id of no session: looking up an unknown session is the cheapest query. */
-const NOBODY = '-'
+const NO_SESSION = '-'
 
 /** Which parts of a deployment answer. */
 export interface Reach {
@@ -18,7 +18,7 @@ export interface Reach {
 export async function reachOf({ client, store }: Pick<SessionParts, 'client' | 'store'>): Promise<Reach> {
   const [temporal, stored] = await Promise.all([
     answers(client.withDeadline(Date.now() + PATIENCE_MS, () => client.workflowService.getSystemInfo({}))),
-    store ? answers(store.head(NOBODY)) : null,
+    store ? answers(store.head(NO_SESSION)) : null,
   ])
   return { temporal, store: stored }
 }

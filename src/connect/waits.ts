@@ -15,7 +15,7 @@ const FIRST_MS = 2_000
 const EVERY_MS = 5_000
 
 /** Resolves as `work` does. `what` names the cause and is called only for a slow wait; if it returns undefined, nothing is reported. */
-export async function tellIfSlow<T>(
+export async function reportIfSlow<T>(
   tell: TellWait | undefined,
   what: string | (() => Promise<string | undefined>),
   work: Promise<T>,
@@ -23,14 +23,14 @@ export async function tellIfSlow<T>(
   if (!tell) return work
   const begun = Date.now()
   let over = false
-  async function say(): Promise<void> {
+  async function report(): Promise<void> {
     const waitsFor = typeof what === 'string' ? what : await what().catch(() => undefined)
     if (waitsFor !== undefined && !over) tell?.({ for: waitsFor, ms: Date.now() - begun })
   }
   let every: NodeJS.Timeout | undefined
   const first = setTimeout(() => {
-    void say()
-    every = setInterval(() => void say(), EVERY_MS)
+    void report()
+    every = setInterval(() => void report(), EVERY_MS)
   }, FIRST_MS)
   try {
     return await work

@@ -16,7 +16,7 @@ import { type BudgetedCall, type CallBudget, NotAfforded, reserveFor } from './c
 import type { AttemptSoFar, ModelAnswer, TimedRequest } from './contract.ts'
 import { AttemptLost } from './errors.ts'
 import { gateOf, noteRefusal, type RateGate, waitAtGate } from './rate-gate.ts'
-import { readableBy, thoughtBy } from './thinking.ts'
+import { readableBy, withProvider } from './thinking.ts'
 import { unlessAborted } from './unless-aborted.ts'
 
 /** The model failed, or the function that chooses it failed: another model may answer the same request. */
@@ -105,9 +105,9 @@ export async function askModel(
     response = await watch.time(() => unlessAborted(signal, generate()))
     const { notes, content, ...answered } = checkResponse(response, model)
     for (const note of notes) ctx.log.warn({ agent: agent.name }, note)
-    return { ...answered, ...call?.recorded(answered, response), content: thoughtBy(provider, content) }
+    return { ...answered, ...call?.recorded(answered, response), content: withProvider(provider, content) }
   } catch (error) {
-    if (isOfNoModel(error) || (error instanceof AttemptLost && !call)) throw error
+    if (isBeforeModel(error) || (error instanceof AttemptLost && !call)) throw error
     if (gate !== undefined) noteRefusal(gates, gate, agent.retry, error)
     throw new ModelFailed(error, name, call?.lost(error, response))
   }
@@ -140,7 +140,7 @@ function stopwatch(model: string, signal: AbortSignal, onEnd: Asking['onEnd']) {
 }
 
 /** Whether the error means that no model was asked: a fallback would not be asked either. */
-function isOfNoModel(error: unknown): boolean {
+function isBeforeModel(error: unknown): boolean {
   return error instanceof Gated || error instanceof NotAfforded
 }
 
@@ -219,8 +219,8 @@ type Reported = { code: string; reason: string }
 const MAX_EARLIER_BYTES = 1_000
 
 /** The code of an error counts only if its model meant it as one. */
-function reported({ code, message }: FailedAttempt, isMeant: boolean): Reported {
-  return { code: (isMeant ? code : undefined) ?? 'model_call_failed', reason: message }
+function reported({ code, message }: FailedAttempt, isFromModel: boolean): Reported {
+  return { code: (isFromModel ? code : undefined) ?? 'model_call_failed', reason: message }
 }
 
 /** Of several failures that may resolve themselves, the run reports the first. */

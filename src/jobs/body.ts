@@ -6,7 +6,7 @@ export const ABANDON_AFTER_MS = 1_000
 export const GIVE_UP_AFTER_MS = 5_000
 
 /** A timer that is later than this shows that the event loop was blocked. */
-const STANDS_STILL_MS = 500
+const BLOCKED_MS = 500
 
 /** The body took longer than the tool's `timeoutMs`. */
 export class TimedOut extends Error {
@@ -31,7 +31,7 @@ export interface BodyBounds {
 export async function runBody<T>({ timeoutMs, stop, abandonAfterMs }: BodyBounds, body: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const timedOut = new TimedOut(timeoutMs)
   const timeout = new AbortController()
-  const stopTimer = afterTurning(timeoutMs, () => timeout.abort(timedOut))
+  const stopTimer = afterUnblocked(timeoutMs, () => timeout.abort(timedOut))
   const signal = AbortSignal.any([timeout.signal, stop])
   const ended = new AbortController()
   const running = entered(body, signal)
@@ -50,13 +50,13 @@ export async function runBody<T>({ timeoutMs, stop, abandonAfterMs }: BodyBounds
  * Calls back after `ms` in which the event loop was not blocked. A late timer shows that another call blocked the loop. The response
  * that this call waits for may have arrived already, so the time is added to its limit. Returns the function that cancels it.
  */
-function afterTurning(ms: number, act: () => void): () => void {
+function afterUnblocked(ms: number, act: () => void): () => void {
   let timer: NodeJS.Timeout
   const arm = (waitMs: number): void => {
     const due = Date.now() + waitMs
     timer = setTimeout(() => {
       const lateMs = Date.now() - due
-      if (lateMs > STANDS_STILL_MS) arm(Math.min(lateMs, ms))
+      if (lateMs > BLOCKED_MS) arm(Math.min(lateMs, ms))
       else act()
     }, waitMs)
   }
@@ -72,7 +72,7 @@ async function entered<T>(body: (signal: AbortSignal) => Promise<T>, signal: Abo
 function abandoned(signal: AbortSignal, afterMs: number, ended: AbortSignal): Promise<never> {
   return new Promise((_, reject) => {
     const wait = (): void => {
-      const stopTimer = afterTurning(afterMs, () => reject(signal.reason))
+      const stopTimer = afterUnblocked(afterMs, () => reject(signal.reason))
       ended.addEventListener('abort', stopTimer, { once: true })
     }
     if (signal.aborted) wait()

@@ -14,10 +14,10 @@ import {
   brokenCost,
   type CallSize,
   type Left,
+  maxCost,
   type Reservation,
   reservationFor,
   reserve,
-  wholeCost,
   worstRates,
 } from '../session/reservation.ts'
 import { PawlError } from '../session/errors.ts'
@@ -52,7 +52,7 @@ export class NotAfforded extends PawlError {
 /** `max_tokens` for a Model that does not declare its maximum: no current model refuses this as too much. */
 const DEFAULT_MAX_TOKENS = 8_192
 /** Tokens that an answer needs beside a thinking budget. */
-const LEAST_ANSWER_TOKENS = 1_024
+const MIN_ANSWER_TOKENS = 1_024
 /** Tokens that providers add to a request with tools. */
 const TOOLS_TOKENS = 512
 /** Tokens that providers may add around the messages of a turn. */
@@ -172,10 +172,10 @@ function rounded(usage: Usage): Usage {
 }
 
 function sizeOf(model: Model, request: ModelRequest, { known }: CallBudget, price: ModelPrice | Price | undefined): CallSize {
-  const inputTokens = Math.min(wholeTokens(request), known ? knownTokens(model, known) : Number.POSITIVE_INFINITY)
-  const mostOutput = request.maxTokens ?? model.maxTokens ?? DEFAULT_MAX_TOKENS
-  const leastOutput = (model.thinkingTokens ?? 0) + LEAST_ANSWER_TOKENS
-  return { inputTokens, mostOutput, leastOutput, ...worstRates(ratesUpTo(price, inputTokens)) }
+  const inputTokens = Math.min(maxTokensOf(request), known ? knownTokens(model, known) : Number.POSITIVE_INFINITY)
+  const maxOutput = request.maxTokens ?? model.maxTokens ?? DEFAULT_MAX_TOKENS
+  const minOutput = (model.thinkingTokens ?? 0) + MIN_ANSWER_TOKENS
+  return { inputTokens, maxOutput, minOutput, ...worstRates(ratesUpTo(price, inputTokens)) }
 }
 
 /** The prices that may apply to a request of at most `inputTokens`. */
@@ -185,7 +185,7 @@ function ratesUpTo(price: ModelPrice | Price | undefined, inputTokens: number): 
 }
 
 /** A token has at least one byte. */
-function wholeTokens({ system, messages, tools }: ModelRequest): number {
+function maxTokensOf({ system, messages, tools }: ModelRequest): number {
   return jsonBytes(system) + bytesOf(messages) + (tools.length > 0 ? jsonBytes(tools) + TOOLS_TOKENS : 0)
 }
 
@@ -214,24 +214,24 @@ function isRejection(error: unknown): boolean {
 
 /** Errors of a connection that was never established. */
 const NOT_SENT = /^(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|ERR_TLS_.*|.*CERT.*)$/
-const MOST_CAUSES = 6
+const MAX_CAUSES = 6
 
 function isNotSent(error: Error): boolean {
   let at: unknown = error
-  for (let depth = 0; at instanceof Error && depth < MOST_CAUSES; depth++, at = at.cause) {
+  for (let depth = 0; at instanceof Error && depth < MAX_CAUSES; depth++, at = at.cause) {
     if (NOT_SENT.test(String((at as { code?: unknown }).code))) return true
   }
   return false
 }
 
 function leftOf(lines: readonly BudgetLine[]): Left {
-  const least = (unit: BudgetLine['unit']): number[] => lines.filter((line) => line.unit === unit).map(({ left }) => left)
-  const [tokens, usd] = [least('tokens'), least('usd')]
+  const leftIn = (unit: BudgetLine['unit']): number[] => lines.filter((line) => line.unit === unit).map(({ left }) => left)
+  const [tokens, usd] = [leftIn('tokens'), leftIn('usd')]
   return { ...(tokens.length > 0 && { tokens: Math.min(...tokens) }), ...(usd.length > 0 && { usd: Math.min(...usd) }) }
 }
 
 function exhausted(size: CallSize, lines: readonly BudgetLine[]): NotAfforded {
-  const needed = wholeCost(reservationFor(size, Math.min(size.leastOutput, size.mostOutput)))
+  const needed = maxCost(reservationFor(size, Math.min(size.minOutput, size.maxOutput)))
   const short = lines.filter(({ left, unit }) => left < needed[unit])
   const [line] = short
   if (!line) return new NotAfforded('budget_exhausted', 'The budget does not afford another model call.')

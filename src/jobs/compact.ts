@@ -30,9 +30,9 @@ import { unlessAborted } from './unless-aborted.ts'
 /** The share of the summariser's window for a piece, measured like the request. The rest is for the answer, and for measuring errors. */
 const PIECE_SHARE = 0.6
 /** A text has at least one byte per token, and hardly more than eight. */
-const BYTES_OF_A_TOKEN = { least: 1, most: 8 } as const
+const TOKEN_BYTES = { min: 1, max: 8 } as const
 /** How often a piece that turns out too long is halved. */
-const MOST_HALVINGS = 5
+const MAX_HALVINGS = 5
 
 /** Carries out the job. @throws TryAgain. */
 export function compact(needs: JobNeeds, job: Job, input: CompactInput): Promise<CompactResult> {
@@ -75,7 +75,7 @@ function asksFor(agent: Agent, { model }: AgentCompaction): AsksModel {
 
 /** How many bytes a token had in the request that was too large. */
 function bytesPerToken({ bytes, tokens }: TooLarge): number {
-  return Math.min(BYTES_OF_A_TOKEN.most, Math.max(BYTES_OF_A_TOKEN.least, bytes / tokens))
+  return Math.min(TOKEN_BYTES.max, Math.max(TOKEN_BYTES.min, bytes / tokens))
 }
 
 /** The request must shrink by the ratio of the window to its tokens, however wrong the window is. */
@@ -122,7 +122,7 @@ async function summarised(transcript: Transcript, cut: Cut, summariser: Summaris
         ...(to < cut.to ? { more: true as const } : results),
       }
     } catch (error) {
-      if (!(error instanceof ModelFailed) || !isOverflow(error.cause) || halved >= MOST_HALVINGS) throw error
+      if (!(error instanceof ModelFailed) || !isOverflow(error.cause) || halved >= MAX_HALVINGS) throw error
       // A smaller piece may fit, and the retry needs no delay.
       const about = { retryable: true, nextDelayMs: 0, worker: needs.worker, ...defined({ model: error.model, spent: error.spent }) }
       job.attempt.failed.push(failedAttempt(job.attempt.number, error.cause, about))

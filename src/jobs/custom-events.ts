@@ -35,12 +35,12 @@ export function reporter(whose: keyof typeof WHO, room: EventRoom = eventRoom())
     emit(name, data) {
       const event = checkedEvent(name, data)
       if (events.length === CUSTOM_EVENT_LIMITS.events) {
-        const most = `One ${one} reports at most ${CUSTOM_EVENT_LIMITS.events} custom events`
-        throw new ToolError(`${most}: put several into one.`, { code: 'too_many_events', ...FOR_GOOD })
+        const limit = `One ${one} reports at most ${CUSTOM_EVENT_LIMITS.events} custom events`
+        throw new ToolError(`${limit}: put several into one.`, { code: 'too_many_events', ...FOR_GOOD })
       }
       if (bytesOf(event) > room.bytes) {
-        const most = `The custom events of ${together} have at most ${CUSTOM_EVENT_LIMITS.allBytes} bytes of JSON in all`
-        throw new ToolError(`${most}: ${REPORT_LESS}`, { code: 'event_too_large', ...FOR_GOOD })
+        const limit = `The custom events of ${together} have at most ${CUSTOM_EVENT_LIMITS.allBytes} bytes of JSON in all`
+        throw new ToolError(`${limit}: ${REPORT_LESS}`, { code: 'event_too_large', ...FOR_GOOD })
       }
       room.bytes -= bytesOf(event)
       events.push(event)

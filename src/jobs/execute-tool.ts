@@ -11,7 +11,7 @@ import { failedAttempt, type Notes, notesOf } from './attempt.ts'
 import { ABANDON_AFTER_MS, GIVE_UP_AFTER_MS, runBody, TimedOut } from './body.ts'
 import { InvalidResult, notServed } from './errors.ts'
 import type { Job, JobNeeds } from './needs.ts'
-import { outputProblem, tellingOf } from './output.ts'
+import { outputProblem, withMismatchNote } from './output.ts'
 import { recordResult, type Shelving } from './record.ts'
 import { parseInput, resolveCall } from './resolve.ts'
 import { type JobWithSlices, slicesIfReadable } from './slices.ts'
@@ -108,7 +108,7 @@ async function execute(needs: JobNeeds, tool: Tool, input: ExecuteToolInput, job
   const problem = await outputProblem(tool, value)
   if (problem !== undefined && effect === 'read') return notFitting(needs, job.attempt, problem)
   const shelving = shelvingFor(needs, job, startedAt, tool.timeoutMs)
-  const recorded = await recordResult(problem === undefined ? tool : tellingOf(tool, problem), value, ctx, shelving)
+  const recorded = await recordResult(problem === undefined ? tool : withMismatchNote(tool, problem), value, ctx, shelving)
   return { kind: 'completed', attempt: number, startedAt, worker: needs.worker, ...recorded }
 }
 
@@ -135,8 +135,8 @@ export function shelvingFor({ values }: JobNeeds, { link }: Job, startedAt: numb
 function whenThrown(needs: JobNeeds, tool: Tool, effect: Effect, { attempt, link }: Job, error: unknown): ExecuteToolResult {
   const { number, failed, failures } = attempt
   const told = isToolError(error) ? error : undefined
-  const surelyNot = told?.happened === false
-  if (link.signal.aborted) return { kind: 'interrupted', attempt: number, begun: !surelyNot }
+  const didNotHappen = told?.happened === false
+  if (link.signal.aborted) return { kind: 'interrupted', attempt: number, begun: !didNotHappen }
   const mayRetry = effect !== 'external' && (told?.retryable ?? true) && failures < tool.retry.maxRetries
   if (mayRetry) {
     const afterMs = nextDelayMs(tool.retry, failures + 1, told?.retryAfterMs)
@@ -145,7 +145,7 @@ function whenThrown(needs: JobNeeds, tool: Tool, effect: Effect, { attempt, link
   }
   const last = failedAttempt(number, error, { retryable: false, worker: needs.worker })
   failed.push(last)
-  if (effect === 'external' && !surelyNot) return { kind: 'unknown', attempt: number, message: last.message }
+  if (effect === 'external' && !didNotHappen) return { kind: 'unknown', attempt: number, message: last.message }
   const code = (told && last.code) ?? (error instanceof TimedOut ? 'timeout' : 'tool_failed')
   return { kind: 'failed', attempt: number, code, message: last.message }
 }

@@ -22,7 +22,7 @@ export async function outputProblem({ output }: Tool, result: unknown): Promise<
 }
 
 /** The tool with a `toModel` that also tells the model that the effect completed and how its result fails to match. */
-export function tellingOf(tool: Tool, problem: string): Tool {
+export function withMismatchNote(tool: Tool, problem: string): Tool {
   const note = `The call completed, but its result does not match the tool's output schema. ${problem}`
   return {
     ...tool,

@@ -126,8 +126,8 @@ async function checked({ on, problemWith }: HookCalling, given: unknown, maxByte
   if (given === undefined || given === null) return undefined
   const allowed = ANSWERS[on].map((kind) => `{ ${kind}: ${kind === 'modify' ? 'arguments' : 'text'} }`).join(', ')
   const answer = plainJson(given)
-  const [[kind, said] = [], ...others] = Object.entries(answer ?? {})
-  if (typeof answer !== 'object' || others.length > 0 || !ANSWERS[on].includes(kind as AnswerKind) || !isSaid(kind, said)) {
+  const [[kind, value] = [], ...others] = Object.entries(answer ?? {})
+  if (typeof answer !== 'object' || others.length > 0 || !ANSWERS[on].includes(kind as AnswerKind) || !isValid(kind, value)) {
     throw new InvalidAnswer(`A hook of '${on}' answers nothing or one of ${allowed}.`)
   }
   const bytes = jsonBytes(answer)
@@ -137,7 +137,7 @@ async function checked({ on, problemWith }: HookCalling, given: unknown, maxByte
   return answer as unknown as HookAnswer
 }
 
-function isSaid(kind: string | undefined, said: unknown): boolean {
-  if (kind === 'modify') return typeof said === 'object' && said !== null && !Array.isArray(said)
-  return typeof said === 'string' && said.trim() !== ''
+function isValid(kind: string | undefined, value: unknown): boolean {
+  if (kind === 'modify') return typeof value === 'object' && value !== null && !Array.isArray(value)
+  return typeof value === 'string' && value.trim() !== ''
 }

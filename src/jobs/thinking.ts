@@ -3,13 +3,14 @@ import type { AssistantBlock, Message, RedactedThinkingBlock, ThinkingBlock } fr
 import { modelName } from './check-response.ts'
 
 /** The answer's blocks. Adds the provider's name to each block that only a provider can read and that does not name one. */
-export function thoughtBy(provider: string, content: readonly AssistantBlock[]): AssistantBlock[] {
-  return content.map((block) => (isOfProvider(block) ? { ...block, provider: modelName(block.provider) ?? provider } : block))
+export function withProvider(provider: string, content: readonly AssistantBlock[]): AssistantBlock[] {
+  return content.map((block) => (isProviderSpecific(block) ? { ...block, provider: modelName(block.provider) ?? provider } : block))
 }
 
 /** The messages without the thinking and the metadata of other providers; answers that consist of nothing else are left out. */
 export function readableBy(provider: string, messages: readonly Message[]): Message[] {
-  const isForeign = (block: AssistantBlock): boolean => isOfProvider(block) && block.provider !== undefined && block.provider !== provider
+  const isForeign = (block: AssistantBlock): boolean =>
+    isProviderSpecific(block) && block.provider !== undefined && block.provider !== provider
   return messages.flatMap((message): Message[] => {
     if (message.role === 'user' || !message.content.some(isForeign)) return [message]
     const content = message.content.flatMap((block) => {
@@ -22,7 +23,7 @@ export function readableBy(provider: string, messages: readonly Message[]): Mess
   })
 }
 
-function isOfProvider(block: AssistantBlock): boolean {
+function isProviderSpecific(block: AssistantBlock): boolean {
   return isThinking(block) || block.providerMetadata !== undefined
 }
 

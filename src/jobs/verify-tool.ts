@@ -3,7 +3,7 @@ import type { VerifyToolInput, VerifyToolResult } from '../activities/contract.t
 import { ABANDON_AFTER_MS, runBody } from './body.ts'
 import { NO_NOTES, shelvingFor, toolContext } from './execute-tool.ts'
 import type { Job, JobNeeds } from './needs.ts'
-import { outputProblem, tellingOf } from './output.ts'
+import { outputProblem, withMismatchNote } from './output.ts'
 import { recordResult } from './record.ts'
 import { parseInput } from './resolve.ts'
 import { slicesIfReadable } from './slices.ts'
@@ -30,10 +30,10 @@ export async function verifyTool(needs: JobNeeds, job: Job, input: VerifyToolInp
   })
   if (verdict?.happened === true) {
     const problem = await outputProblem(tool, verdict.result)
-    const telling = problem === undefined ? tool : tellingOf(tool, problem)
+    const annotated = problem === undefined ? tool : withMismatchNote(tool, problem)
     return {
       kind: 'happened',
-      ...(await recordResult(telling, verdict.result, ctx, shelvingFor(needs, job, startedAt, tool.verifyTimeoutMs))),
+      ...(await recordResult(annotated, verdict.result, ctx, shelvingFor(needs, job, startedAt, tool.verifyTimeoutMs))),
     }
   }
   if (verdict?.happened === false) return { kind: 'not_happened' }

@@ -1,24 +1,24 @@
 // Reports slow steps: nothing for two seconds, then the elapsed time.
-import { tellIfSlow } from '../connect/waits.ts'
+import { reportIfSlow } from '../connect/waits.ts'
 
 /** Prints a line; `line` has no line break. `isPassing`: the next line replaces it. */
 export type Say = (line: string, isPassing?: boolean) => void
 
 /** Resolves as `work` does. After two seconds, prints `what` and the time elapsed, then every five seconds, and the total at the end. */
-export async function sayIfSlow<T>(say: Say, what: string, work: Promise<T>): Promise<T> {
+export async function printIfSlow<T>(say: Say, what: string, work: Promise<T>): Promise<T> {
   const begun = Date.now()
   const soFar = (): string => `${what} (${Math.round((Date.now() - begun) / 1_000)} s)`
-  let hasSaid = false
+  let hasPrinted = false
   const tell = (): void => {
-    hasSaid = true
+    hasPrinted = true
     say(soFar(), true)
   }
   try {
-    const done = await tellIfSlow(tell, what, work)
-    if (hasSaid) say(`${soFar()}: done`)
+    const done = await reportIfSlow(tell, what, work)
+    if (hasPrinted) say(`${soFar()}: done`)
     return done
   } catch (error) {
-    if (hasSaid) say(`${soFar()}: failed`)
+    if (hasPrinted) say(`${soFar()}: failed`)
     throw error
   }
 }
@@ -26,7 +26,7 @@ export async function sayIfSlow<T>(say: Say, what: string, work: Promise<T>): Pr
 const CLEAR_LINE = '\r\u001B[2K'
 
 /** Prints to a stream. On a terminal, the next line overwrites a passing one; elsewhere, each is printed on its own line. */
-export function sayOn(stream: Pick<NodeJS.WriteStream, 'write' | 'isTTY'>, formatted: (line: string) => string = (line) => line): Say {
+export function printTo(stream: Pick<NodeJS.WriteStream, 'write' | 'isTTY'>, formatted: (line: string) => string = (line) => line): Say {
   return (line, isPassing = false) => {
     if (stream.isTTY) stream.write(`${CLEAR_LINE}${formatted(line)}${isPassing ? '' : '\n'}`)
     else stream.write(`${formatted(line)}\n`)

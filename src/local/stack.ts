@@ -8,7 +8,7 @@ import { createDatabase, dropDatabase } from './postgres/databases.ts'
 import { foundPostgres } from './postgres/found.ts'
 import { startPostgres, type PostgresServer } from './postgres/server.ts'
 import { withoutOwnAddresses } from './own-addresses.ts'
-import { sayIfSlow, sayOn, type Say } from './progress.ts'
+import { printIfSlow, printTo, type Say } from './progress.ts'
 import { restartOnDeath } from './restarting.ts'
 import type { StackServer, WatchedServer } from './server.ts'
 import { TEMPORAL_WAYS, temporalBinary, type TemporalWay } from './temporal/binary.ts'
@@ -82,19 +82,18 @@ export interface Stack {
  */
 export async function startStack(options: StackOptions = {}): Promise<Stack> {
   checkOptions(OPTIONS, options)
-  const { onProgress: say = sayOnStderr, dataDir } = options
+  const { onProgress: say = printToStderr, dataDir } = options
   const given = options.env ?? process.env
   const env = dataDir === undefined ? given : await withoutOwnAddresses(given, dataDir, say)
-  let laid: Promise<Ground> | undefined
+  let prepared: Promise<Base> | undefined
   // Only servers that the stack starts need a folder and a keeper, which they share.
-  const ground = () => (laid ??= layGround(options.dataDir, say))
+  const base = () => (prepared ??= prepareBase(options.dataDir, say))
   const close = async () => {
-    const { keeper } = (await laid?.catch(() => undefined)) ?? {}
-    if (keeper) await sayIfSlow(say, 'stopping the local stack', keeper.close())
+    const { keeper } = (await prepared?.catch(() => undefined)) ?? {}
+    if (keeper) await printIfSlow(say, 'stopping the local stack', keeper.close())
   }
   try {
-    const both = (from: NodeJS.ProcessEnv) =>
-      Promise.all([haveTemporal(options, from, say, ground), havePostgres(options, from, say, ground)])
+    const both = (from: NodeJS.ProcessEnv) => Promise.all([haveTemporal(options, from, say, base), havePostgres(options, from, say, base)])
     const [temporal, postgres] = await both(env).catch(async (error: unknown) => {
       // Another process may have been about to stop this folder's servers.
       const later = dataDir !== undefined && env === given ? await withoutOwnAddresses(given, dataDir, say) : given
@@ -112,7 +111,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
       for (const end of ends) end()
       await close()
     }
-    const lost = gone(laid).then(() => {
+    const lost = gone(prepared).then(() => {
       for (const end of ends) end()
       return stopping ? new Promise<never>(() => {}) : Promise.reject(keeperKilled())
     })
@@ -124,17 +123,17 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
   }
 }
 
-interface Ground {
+interface Base {
   keeper: Keeper
   dir: DataDir
   state: StateFile
 }
 
-async function layGround(dataDir: string | undefined, say: Say): Promise<Ground> {
+async function prepareBase(dataDir: string | undefined, say: Say): Promise<Base> {
   const dir = await makeDataDir(dataDir)
   const remove = dir.kind === 'fresh' ? dir.path : undefined
   const starting = startKeeper({ lock: join(dir.path, 'keeper.lock'), ...(remove === undefined ? {} : { remove }) })
-  const keeper = await sayIfSlow(say, `waiting for an earlier stack in ${dir.path} to stop`, starting)
+  const keeper = await printIfSlow(say, `waiting for an earlier stack in ${dir.path} to stop`, starting)
   try {
     return { keeper, dir, state: await openState(dir) }
   } catch (error) {
@@ -143,46 +142,36 @@ async function layGround(dataDir: string | undefined, say: Say): Promise<Ground>
   }
 }
 
-async function haveTemporal(
-  options: StackOptions,
-  env: NodeJS.ProcessEnv,
-  say: Say,
-  ground: () => Promise<Ground>,
-): Promise<TemporalServer> {
+async function haveTemporal(options: StackOptions, env: NodeJS.ProcessEnv, say: Say, base: () => Promise<Base>): Promise<TemporalServer> {
   const ways = options.temporal ?? TEMPORAL_WAYS
   const address = env.TEMPORAL_ADDRESS
-  if (address && ways.includes('address')) return sayIfSlow(say, `waiting for Temporal at ${address}`, foundTemporal(address, env))
-  const { keeper, dir, state } = await ground()
+  if (address && ways.includes('address')) return printIfSlow(say, `waiting for Temporal at ${address}`, foundTemporal(address, env))
+  const { keeper, dir, state } = await base()
   const binary = await temporalBinary(ways, { env, keeper, say, logFile: join(dir.path, 'go-install.log') })
   const place = { keeper, dir, state, namespace: env.TEMPORAL_NAMESPACE || 'default', ui: options.ui ?? 'on' }
-  return sayIfSlow(say, 'starting Temporal', startTemporal(binary, place))
+  return printIfSlow(say, 'starting Temporal', startTemporal(binary, place))
 }
 
-async function havePostgres(
-  options: StackOptions,
-  env: NodeJS.ProcessEnv,
-  say: Say,
-  ground: () => Promise<Ground>,
-): Promise<PostgresServer> {
+async function havePostgres(options: StackOptions, env: NodeJS.ProcessEnv, say: Say, base: () => Promise<Base>): Promise<PostgresServer> {
   const ways = options.postgres ?? POSTGRES_WAYS
   const url = env.DATABASE_URL
-  if (url && ways.includes('url')) return sayIfSlow(say, 'waiting for Postgres at DATABASE_URL', foundPostgres(url))
+  if (url && ways.includes('url')) return printIfSlow(say, 'waiting for Postgres at DATABASE_URL', foundPostgres(url))
   if (!ways.includes('embedded')) {
     throw new StackError(
       'postgres_not_found',
       'No Postgres was found: DATABASE_URL is not set, and the options exclude an embedded one. Set DATABASE_URL=postgres://….',
     )
   }
-  return sayIfSlow(
+  return printIfSlow(
     say,
     'starting Postgres',
-    ground().then((laid) => startPostgres({ ...laid, env })),
+    base().then((prepared) => startPostgres({ ...prepared, env })),
   )
 }
 
 /** Resolves when the keeper has exited, if there is one. */
-async function gone(laid: Promise<Ground> | undefined): Promise<void> {
-  await (laid ? (await laid).keeper.gone : new Promise<never>(() => {}))
+async function gone(prepared: Promise<Base> | undefined): Promise<void> {
+  await (prepared ? (await prepared).keeper.gone : new Promise<never>(() => {}))
 }
 
 function keeperKilled(): StackError {
@@ -207,4 +196,4 @@ function assemble(temporal: TemporalServer, postgres: PostgresServer, ending: Pi
   }
 }
 
-const sayOnStderr = sayOn(process.stderr, (line) => `pawl: ${line}`)
+const printToStderr = printTo(process.stderr, (line) => `pawl: ${line}`)

@@ -5,14 +5,20 @@ import { readable } from './readable.ts'
 
 /** Writes lines of level `PAWL_LOG_LEVEL` and above. @throws InvalidOption `invalid_option`. */
 export function defaultLogger(): LeveledLogger {
-  const least = configuredLevel()
-  const write = process.stderr.isTTY ? toTerminal : toPino(least)
+  const minLevel = configuredLevel()
+  const write = process.stderr.isTTY ? toTerminal : toPino(minLevel)
   const at =
     (level: Level) =>
     (fields: object, message?: string): void => {
-      if (isWritten(level, least)) write(level, fields, message)
+      if (isWritten(level, minLevel)) write(level, fields, message)
     }
-  return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error'), isLevelEnabled: (level) => isWritten(level, least) }
+  return {
+    debug: at('debug'),
+    info: at('info'),
+    warn: at('warn'),
+    error: at('error'),
+    isLevelEnabled: (level) => isWritten(level, minLevel),
+  }
 }
 
 type Write = (level: Level, fields: object, message?: string) => void

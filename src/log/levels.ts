@@ -20,7 +20,7 @@ export function configuredLevel({ PAWL_LOG_LEVEL: level = 'info' }: NodeJS.Proce
   throw new InvalidOption(`PAWL_LOG_LEVEL is ${JSON.stringify(level)}: set it to one of ${LEVELS.join(', ')}.`)
 }
 
-/** Whether a line of the level is written if `least` is the least severe level to write. */
-export function isWritten(level: Level, least: string): boolean {
-  return LEVELS.indexOf(level) >= LEVELS.indexOf(least)
+/** Whether a line of the level is written if `minLevel` is the least severe level to write. */
+export function isWritten(level: Level, minLevel: string): boolean {
+  return LEVELS.indexOf(level) >= LEVELS.indexOf(minLevel)
 }

@@ -5,8 +5,8 @@ import type { IsSecret } from './secrets.ts'
 const REDACTED = '[redacted]'
 const LEFT_OUT = '[…]'
 /** Limits of one line: a tool's arguments can be megabytes long. */
-const MOST_VALUES = 1_000
-const MOST_CHARACTERS = 4_000
+const MAX_VALUES = 1_000
+const MAX_CHARACTERS = 4_000
 const DEEPEST = 10
 
 /** The walk through the fields of one line. */
@@ -20,7 +20,7 @@ interface Walk {
 
 /** A copy of the fields for the line. Never throws, whatever the fields are. */
 export function plainFields(fields: object, isSecret: IsSecret): Record<string, unknown> {
-  return membersOf(fields, [], { isSecret, left: MOST_VALUES, around: new Set([fields]) })
+  return membersOf(fields, [], { isSecret, left: MAX_VALUES, around: new Set([fields]) })
 }
 
 function membersOf(given: object, path: readonly string[], walk: Walk): Record<string, unknown> {
@@ -91,5 +91,5 @@ function read(look: () => unknown): unknown {
 }
 
 function cut(text: string): string {
-  return text.length <= MOST_CHARACTERS ? text : `${text.slice(0, MOST_CHARACTERS)}…`
+  return text.length <= MAX_CHARACTERS ? text : `${text.slice(0, MAX_CHARACTERS)}…`
 }

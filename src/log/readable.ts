@@ -13,7 +13,7 @@ export interface Line {
 type Style = Parameters<typeof styleText>[0]
 
 const STYLES: Record<Level, Style> = { debug: 'dim', info: 'green', warn: 'yellow', error: ['bold', 'red'] }
-const MOST_CHARACTERS = 300
+const MAX_CHARACTERS = 300
 
 /** The line with its line break. The stack of an error without a code follows on separate lines. */
 export function readable({ at, level, fields, message }: Line, isColoured: boolean): string {
@@ -52,7 +52,7 @@ function timeOf(at: Date): string {
 function valueOf(value: unknown): string {
   const isPlain = typeof value === 'string' && /^[\w.:/@+-]+$/.test(value)
   const text = isPlain ? value : withoutControls(JSON.stringify(value) ?? String(value))
-  return text.length <= MOST_CHARACTERS ? text : `${text.slice(0, MOST_CHARACTERS)}…`
+  return text.length <= MAX_CHARACTERS ? text : `${text.slice(0, MAX_CHARACTERS)}…`
 }
 
 /** Escapes control characters: text from models and tools must not control the terminal. */

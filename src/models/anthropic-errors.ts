@@ -8,7 +8,7 @@ const RETRYABLE_STATUS = new Set([408, 409, 429])
 /** Retryable error types inside a stream, whose HTTP status was 200. */
 const RETRYABLE_TYPES = new Set(['overloaded_error', 'api_error', 'rate_limit_error', 'timeout_error'])
 
-const TRIED_AGAIN = 'pawl retries it according to the agent’s `retry`; if it persists, check status.claude.com and the network.'
+const RETRY_ADVICE = 'pawl retries it according to the agent’s `retry`; if it persists, check status.claude.com and the network.'
 
 const WHAT_NEXT: Record<string, string> = {
   authentication_error: 'Check ANTHROPIC_API_KEY, or the client passed to anthropic().',
@@ -141,6 +141,6 @@ function detailOf(thrown: Thrown, error: unknown): string {
 }
 
 function sentence(what: string, code: string, retryable: boolean): string {
-  const next = WHAT_NEXT[code] ?? (retryable ? TRIED_AGAIN : 'pawl does not retry it. Correct what the API names.')
+  const next = WHAT_NEXT[code] ?? (retryable ? RETRY_ADVICE : 'pawl does not retry it. Correct what the API names.')
   return `${what.replace(/\.?$/, '.')} ${next}`
 }

@@ -34,7 +34,7 @@ function invalid(problem: string): InvalidOption {
 }
 
 function problemOf(issue: z.core.$ZodIssue, given: unknown, schema: z.ZodType): string {
-  if (issue.code === 'unrecognized_keys') return strangerOf(issue, schema)
+  if (issue.code === 'unrecognized_keys') return unknownOption(issue, schema)
   const value = issue.path.reduce<unknown>((at, key) => (at as Record<PropertyKey, unknown> | undefined)?.[key], given)
   const name = nameOf(issue.path)
   if (value === undefined && name !== '') return `${name} is missing: give ${issue.message}.`
@@ -42,7 +42,7 @@ function problemOf(issue: z.core.$ZodIssue, given: unknown, schema: z.ZodType): 
 }
 
 /** The message for an unknown option, with the option that the caller probably meant. */
-function strangerOf({ keys, path }: z.core.$ZodIssueUnrecognizedKeys, schema: z.ZodType): string {
+function unknownOption({ keys, path }: z.core.$ZodIssueUnrecognizedKeys, schema: z.ZodType): string {
   const name = String(keys[0])
   const known = namesIn(path.reduce<unknown>((at, key) => (unwrapped(at) as z.ZodObject)?.shape?.[String(key)], schema))
   const [nearest] = known.map((other) => ({ other, far: distance(name, other) })).sort((a, b) => a.far - b.far)
@@ -105,16 +105,16 @@ export function where<T>(is: (value: unknown) => boolean, expected: string): z.Z
 }
 
 /** An integer. */
-export function integer(least: number, most = Number.MAX_SAFE_INTEGER): z.ZodCustom<number, number> {
-  const expected = most === Number.MAX_SAFE_INTEGER ? `an integer from ${least}` : `an integer from ${least} to ${most}`
-  return where((value) => Number.isSafeInteger(value) && Number(value) >= least && Number(value) <= most, expected)
+export function integer(min: number, max = Number.MAX_SAFE_INTEGER): z.ZodCustom<number, number> {
+  const expected = max === Number.MAX_SAFE_INTEGER ? `an integer from ${min}` : `an integer from ${min} to ${max}`
+  return where((value) => Number.isSafeInteger(value) && Number(value) >= min && Number(value) <= max, expected)
 }
 
 /** A duration, read as milliseconds; by default above 0 and up to 24 days. */
 export function duration(
-  bounds: { least?: 0; most?: number; limits?: string; example?: string } = {},
+  bounds: { min?: 0; max?: number; limits?: string; example?: string } = {},
 ): z.ZodPipe<z.ZodCustom, z.ZodTransform<number>> {
-  const { limits = bounds.least === 0 ? 'from 0 to 24 days' : 'above 0 and at most 24 days', example = '30s' } = bounds
+  const { limits = bounds.min === 0 ? 'from 0 to 24 days' : 'above 0 and at most 24 days', example = '30s' } = bounds
   return where<unknown>(
     (value) => milliseconds(value, bounds) !== undefined,
     `milliseconds, or text such as '${example}', ${limits}`,

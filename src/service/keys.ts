@@ -7,7 +7,7 @@ import { StoreError } from '../connect/errors.ts'
 import type { Access, Authorize } from './access.ts'
 
 /** The result of a key's lookup, and when it was made. */
-interface Looked {
+interface Lookup {
   at: number
   key: ApiKey | null
 }
@@ -24,7 +24,7 @@ const MAX_KEYS = 10_000
  */
 export function apiKeyAuthorize(pawl: Pick<Pawl, 'apiKeys'>): Authorize {
   /** Keyed by digest, so that a memory dump of the process contains no keys. */
-  const known = new LRUCache<string, Looked>({ max: MAX_KEYS })
+  const known = new LRUCache<string, Lookup>({ max: MAX_KEYS })
 
   async function find(text: string): Promise<ApiKey | null> {
     const digest = createHash('sha256').update(text).digest('hex')

@@ -11,22 +11,22 @@ export const MAX_DEATHS = 5
  * A call is given up after the server assigned this many of its attempts to processes that never reported. Ten polls of a frozen or dead
  * process stay in the server's queue for about a minute, and the server may assign an attempt to each.
  */
-export const MAX_UNHEARD = 50
+export const MAX_UNREPORTED = 50
 
 /** The code of an attempt that never sent a heartbeat. From a call's second attempt on, such an attempt has not begun. */
-const UNHEARD = 'not_begun'
+const UNREPORTED = 'not_begun'
 
-/** The lost attempt as a row of `errors`. `heard`: the last report of the activity, if there was one. */
+/** The lost attempt as a row of `errors`. `report`: the last one of the activity, if there was one. */
 export function lostAttempt(
   attempt: number,
-  heard: Pick<AttemptReport, 'attempt' | 'worker' | 'reserved' | 'spent'> | undefined,
+  report: Pick<AttemptReport, 'attempt' | 'worker' | 'reserved' | 'spent'> | undefined,
 ): FailedAttempt {
   const said = { attempt, class: 'HeartbeatTimeout', retryable: true } as const
-  const wasHeard = heard?.attempt === attempt
-  if (!wasHeard && attempt > 1) {
-    return { ...said, code: UNHEARD, message: 'No worker reported in: it was frozen or had exited before the attempt began.' }
+  const hasReported = report?.attempt === attempt
+  if (!hasReported && attempt > 1) {
+    return { ...said, code: UNREPORTED, message: 'No worker reported in: it was frozen or had exited before the attempt began.' }
   }
-  return { ...said, message: 'The worker stopped sending heartbeats.', ...(wasHeard && { worker: heard.worker, ...lostCost(heard) }) }
+  return { ...said, message: 'The worker stopped sending heartbeats.', ...(hasReported && { worker: report.worker, ...lostCost(report) }) }
 }
 
 /** The cost of an attempt that did not report back: what was seen of it, or else everything that was set aside for it. */
@@ -37,9 +37,9 @@ export function lostCost({ reserved, spent = reserved && assumedCost(reserved) }
 }
 
 /** Whether the attempt died with its worker, threw, never began, or was the `neighbour` of a call for which its worker was killed. */
-export function fateOf(attempt: FailedAttempt): 'death' | 'failure' | 'unheard' | 'neighbour' {
+export function fateOf(attempt: FailedAttempt): 'death' | 'failure' | 'unreported' | 'neighbour' {
   if (attempt.class !== 'WorkerDied' && attempt.class !== 'HeartbeatTimeout') return 'failure'
-  if (attempt.code === UNHEARD) return 'unheard'
+  if (attempt.code === UNREPORTED) return 'unreported'
   return attempt.code === 'neighbour' ? 'neighbour' : 'death'
 }
 

@@ -47,11 +47,11 @@ function soundCost({ tokens, usd, assumed }: Cost): Cost | undefined {
 }
 
 function soundAmount(given: unknown): number {
-  return typeof given === 'number' && given > 0 && given <= MOST ? given : 0
+  return typeof given === 'number' && given > 0 && given <= MAX_COST ? given : 0
 }
 
 /** More tokens, and more dollars, than any call can cost. */
-const MOST = 1e12
+const MAX_COST = 1e12
 
 /** Counts what an event spent, in the session and in its run. */
 export function countSpend(state: SessionState, event: SessionEvent): void {

@@ -6,7 +6,7 @@ import { cutText } from './texts.ts'
 import type { Compaction } from './transcript.ts'
 
 /** The list of effects has at most this share of the window, and at most this many bytes. */
-const LIST = { share: 0.05, most: 16_000 } as const
+const LIST = { share: 0.05, maxBytes: 16_000 } as const
 const ARGS_BYTES = 160
 const RESULT_BYTES = 120
 /** Maximum number of tools in the counts of effects that are not listed. */
@@ -20,7 +20,7 @@ export function compactionNote(
 ): string {
   return [
     '[Note from the system, not from the user: the conversation before this point was too long and is summarised here. What the user said at its beginning is above, word for word.]',
-    ...effectLines(effects, results, Math.min(LIST.most, window * LIST.share * BYTES_PER_TOKEN)),
+    ...effectLines(effects, results, Math.min(LIST.maxBytes, window * LIST.share * BYTES_PER_TOKEN)),
     'Summary of the conversation so far:',
     summary,
   ].join('\n')

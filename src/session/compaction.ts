@@ -2,7 +2,7 @@
 import type { Message } from './content.ts'
 import { bytesOfContent, bytesOfMessages, bytesOfText, BYTES_PER_TOKEN } from './measure.ts'
 import { headBytes, messagesBetween, messagesFor, sentFrom } from './model-messages.ts'
-import { isSaid, type Transcript } from './transcript.ts'
+import { isFromUser, type Transcript } from './transcript.ts'
 
 /** When an agent's conversations are compacted, and what stays. */
 export interface CompactionPolicy {
@@ -17,15 +17,15 @@ const WORTH = 0.1
 /** The share of the window by which a request must have grown before pawl retries a failed compaction. */
 const RETRY_AFTER = 0.05
 /** How much of the window a summary may fill, in tokens. */
-const SUMMARY = { share: 0.05, least: 200, most: 8_000 } as const
+const SUMMARY = { share: 0.05, min: 200, max: 8_000 } as const
 const SUMMARY_BYTES_PER_TOKEN = 4
 /** Limits for results that the model still sees, in bytes: the first with which the request fits is used. */
 const RESULT_LIMITS = [64_000, 32_000, 16_000, 8_000, 4_000, 2_000, 1_000] as const
-const LEAST_RESULT = 500
+const MIN_RESULT_BYTES = 500
 
 /** Tokens that a summary may have. */
 export function summaryTokens(window: number): number {
-  return Math.min(SUMMARY.most, Math.max(SUMMARY.least, Math.round(window * SUMMARY.share)))
+  return Math.min(SUMMARY.max, Math.max(SUMMARY.min, Math.round(window * SUMMARY.share)))
 }
 
 /** Bytes that a summary may have: the rest is cut off. */
@@ -100,7 +100,7 @@ export function chooseCut(transcript: Transcript, keepTurns: number, fit?: Fitti
   const results = resultSizes(messagesBetween(transcript, to))
   const others = bytesAfter(to) - results.reduce((sum, bytes) => sum + bytes, 0)
   const fits = (limit: number): boolean => results.reduce((sum, bytes) => sum + Math.min(bytes, limit), others) <= fit.bytes
-  const resultBytes = RESULT_LIMITS.find(fits) ?? LEAST_RESULT
+  const resultBytes = RESULT_LIMITS.find(fits) ?? MIN_RESULT_BYTES
   const isShorter = results.some((bytes) => bytes > resultBytes)
   if (to === from && !isShorter) return undefined
   return { to, ...(isShorter && { resultBytes }) }
@@ -134,7 +134,7 @@ function isTurnStart({ messages, seqs }: Transcript, index: number): boolean {
 }
 
 function isResults(message: Message): boolean {
-  return message.role === 'user' && !isSaid(message)
+  return message.role === 'user' && !isFromUser(message)
 }
 
 function hasCalls({ content }: Message): boolean {

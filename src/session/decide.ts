@@ -30,7 +30,7 @@ export type Decision =
   | { do: 'recover'; strategy: RecoveryStrategy }
 
 /** How many reads of a turn run in parallel. */
-export const READS_AT_ONCE = 20
+export const MAX_PARALLEL_READS = 20
 
 /** Which due times have passed. */
 export interface Due {
@@ -52,7 +52,7 @@ export function dueAt(now: number): Due {
 }
 
 /** Whether a run is in progress. It still is while it waits, and while the session is in an error that it leaves by itself. */
-export function isGoingOn({ status, error, current }: SessionState): boolean {
+export function isRunInProgress({ status, error, current }: SessionState): boolean {
   if (current === null) return false
   return status === 'running' || status === 'waiting' || (status === 'error' && error !== null && leavesByItself(error))
 }
@@ -79,7 +79,7 @@ export function decide(state: SessionState, due: Due): Decision {
       return { do: 'call_model', run: run.run, turn: run.turn }
     }
     case 'tools':
-      return goOnWithCalls(state, run, due)
+      return continueCalls(state, run, due)
     case 'answered': {
       const { run: number, turn: turns, stopReason = 'end_turn', usage, outputCall } = run
       return { do: 'complete_run', run: number, turns, stopReason, usage, ...defined({ outputCall }) }
@@ -138,7 +138,7 @@ function nextRun(state: SessionState): Decision {
   return message ? { do: 'start_run', run: state.run + 1, message } : { do: 'wait' }
 }
 
-function goOnWithCalls(state: SessionState, run: RunState, due: Due): Decision {
+function continueCalls(state: SessionState, run: RunState, due: Due): Decision {
   const open = run.calls.filter((call) => !hasEnded(call))
   const toAsk = open.flatMap((call) => {
     const need = needOf(state, call)
@@ -178,7 +178,7 @@ function nextCalls(open: readonly CallState[]): CallState[] {
       isHeldUp ||= effect !== 'read' && !client
     } else if (effect === 'read' && !builtIn) {
       reads.push(call)
-      if (reads.length === READS_AT_ONCE) return reads
+      if (reads.length === MAX_PARALLEL_READS) return reads
     } else if (!isHeldUp) {
       return reads.length > 0 ? reads : [call]
     }

@@ -16,16 +16,13 @@ const UNIT_MS: Record<string, number> = {
 /** Timers use 32 bits: 24.8 days. */
 export const LONGEST_MS = 2 ** 31 - 1
 
-/** The milliseconds of a duration; undefined if the value is not a duration, or is out of bounds. Zero is valid only if `least` is 0. */
-export function milliseconds(
-  duration: unknown,
-  { least = 1, most = LONGEST_MS }: { least?: number; most?: number } = {},
-): number | undefined {
+/** The milliseconds of a duration; undefined if the value is not a duration, or is out of bounds. Zero is valid only if `min` is 0. */
+export function milliseconds(duration: unknown, { min = 1, max = LONGEST_MS }: { min?: number; max?: number } = {}): number | undefined {
   const text = typeof duration === 'number' ? `${duration}ms` : duration
   const match = typeof text === 'string' ? /^(\d+(?:\.\d+)?(?:e[+-]?\d+)?)(ms|s|m|h|d|w|y)$/.exec(text) : null
   if (!match) return undefined
   const ms = Math.round(Number(match[1]) * (UNIT_MS[match[2] ?? ''] ?? Number.NaN))
-  return ms >= least && ms <= most ? ms : undefined
+  return ms >= min && ms <= max ? ms : undefined
 }
 
 const SHOWN: readonly [ms: number, name: string][] = [

@@ -52,9 +52,9 @@ export function reopenTurn(state: SessionState, run: RunState, event: EventOf<'r
   const again = new Map(redo.map(({ callId, as }) => [callId, as]))
   for (const call of run.calls) {
     const as = again.get(call.callId) ?? call.callId
-    const isMadeAgain = as !== call.callId
-    if (isMadeAgain) delete state.unknown[call.callId]
-    if (isMadeAgain || (call.status === 'failed' && skip.includes(call.callId))) withdraw(call)
+    const isRepeated = as !== call.callId
+    if (isRepeated) delete state.unknown[call.callId]
+    if (isRepeated || (call.status === 'failed' && skip.includes(call.callId))) withdraw(call)
     call.callId = as
   }
   endTurn(state, run)
@@ -81,11 +81,11 @@ export function settleStatus(state: SessionState): void {
   if (state.status !== 'running' && state.status !== 'waiting') return
   const calls = state.current?.phase === 'tools' ? state.current.calls : []
   const steps = calls.map(({ status, resolution: { effect, client } }) => ({ status, effect, isClient: client !== undefined }))
-  state.status = waitForSomebody(steps) ? 'waiting' : 'running'
+  state.status = needsInput(steps) ? 'waiting' : 'running'
 }
 
 /** Whether none of the turn's calls, in the order in which `decide` runs them, can continue without a person or a client. */
-export function waitForSomebody(calls: readonly (Pick<CallState, 'status'> & { effect: Effect; isClient: boolean })[]): boolean {
+export function needsInput(calls: readonly (Pick<CallState, 'status'> & { effect: Effect; isClient: boolean })[]): boolean {
   let isHeldUp = false
   let someWait = false
   for (const call of calls) {

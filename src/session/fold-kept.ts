@@ -1,7 +1,7 @@
 // The fold of the plan and the memory: their changes, what going back restores, and what checkpoints cover.
 import type { EventOf } from './events.ts'
-import { MEMORY_BYTES, memoryAfterChange, memoryAfterGoingBack } from './memory.ts'
-import { afterChange, afterGoingBack, PLAN_BYTES } from './plan.ts'
+import { MEMORY_BYTES, memoryAfterChange, memoryAfterRollback } from './memory.ts'
+import { afterChange, afterRollback, PLAN_BYTES } from './plan.ts'
 import { keepTakenWithinBounds, roomBeside } from './queue.ts'
 import type { SessionState } from './state.ts'
 
@@ -21,8 +21,8 @@ export function changeMemory(state: SessionState, { version, change, turn }: Eve
 
 /** Restores the plan and the memory that an event carries when it takes the session back. */
 export function restore(state: SessionState, { restored }: EventOf<'rolled_back' | 'recovery_started'>): void {
-  if (restored?.plan !== undefined) state.plan = afterGoingBack(state.plan, restored.plan)
-  if (restored?.memory !== undefined) state.memory = memoryAfterGoingBack(state.memory, restored.memory)
+  if (restored?.plan !== undefined) state.plan = afterRollback(state.plan, restored.plan)
+  if (restored?.memory !== undefined) state.memory = memoryAfterRollback(state.memory, restored.memory)
 }
 
 /** Within a turn, a checkpoint marks the point before the turn's answer, so it does not cover the turn's changes. */

@@ -53,12 +53,12 @@ export function initialState(event: EventOf<'session_started'>): SessionState {
     unknown: {},
     turns: 0,
     usage: NO_USAGE,
-    ...(event.after && goingOn(event, event.after)),
+    ...(event.after && numbersAfter(event, event.after)),
   }
 }
 
 /** Numbers only grow, even after a past that can no longer be read. */
-function goingOn(
+function numbersAfter(
   { seq, at }: EventOf<'session_started'>,
   { run, checkpoint, origin }: NonNullable<EventOf<'session_started'>['after']>,
 ): Pick<SessionState, 'run' | 'checkpoint' | 'origin'> {
@@ -338,12 +338,12 @@ function forRestart({ error }: SessionState, run: RunState, { automatic }: Event
     const { deadlineAt, since: _, budget: __, ...message } = taken
     if (message.messageId === run.messageId)
       Object.assign(message, { intent: run.intent, ...(automatic && { since: countsFrom(run) }), ...defined({ budget }) })
-    return { ...message, ...(!isOfDeadline(error) && defined({ deadlineAt })) }
+    return { ...message, ...(!isDeadlineExceeded(error) && defined({ deadlineAt })) }
   })
 }
 
 /** Whether the run failed at a deadline: recovered under the same one, it would fail again at once. */
-function isOfDeadline(error: SessionError | null): boolean {
+function isDeadlineExceeded(error: SessionError | null): boolean {
   return error?.code === 'deadline_exceeded'
 }
 
@@ -381,7 +381,7 @@ function startRecovery(state: SessionState, event: EventOf<'recovery_started'>):
       endAt(state, run.taken.at(-1)?.messageId ?? run.before)
       return
     case 'restart_from_last_effect':
-      goToLastEffect(state, run)
+      rewindToLastEffect(state, run)
       return
     case 'selective':
       reopenTurn(state, run, event)
@@ -395,7 +395,7 @@ function renewLimits({ error }: SessionState, run: RunState, { at }: EventOf<'re
   delete run.limits
   run.since = at
   delete run.pausedMs
-  if (isOfDeadline(error)) delete run.deadline
+  if (isDeadlineExceeded(error)) delete run.deadline
 }
 
 /** The failed run is over, and the transcript ends with this message. */
@@ -406,7 +406,7 @@ function endAt(state: SessionState, lastMessageId: string | undefined): void {
 }
 
 /** The run's next turn follows the one of its newest effect. */
-function goToLastEffect(state: SessionState, run: RunState): void {
+function rewindToLastEffect(state: SessionState, run: RunState): void {
   run.phase = 'turn_due'
   run.calls = []
   delete run.leftOut

@@ -113,7 +113,7 @@ export function addToHookPast(past: HookPast, event: SessionEvent): void {
       recover(past, event)
       return
     case 'rolled_back':
-      goBack(past, event.toSeq)
+      rewind(past, event.toSeq)
       return
     default:
   }
@@ -173,11 +173,11 @@ function noteRun({ noted, calls }: HookPast, { seq, ...run }: EventOf<'hook_answ
 
 function recover(past: HookPast, { strategy, toSeq, skip = [], redo = [] }: EventOf<'recovery_started'>): void {
   if (strategy === 'selective') past.noted = withoutCalls(past.noted, [...skip, ...redo.map(({ callId }) => callId)])
-  else if (strategy === 'restart_from_last_effect' && toSeq !== undefined) goBack(past, toSeq)
+  else if (strategy === 'restart_from_last_effect' && toSeq !== undefined) rewind(past, toSeq)
   else if (strategy === 'restart_run' || strategy === 'abandon') past.noted = []
 }
 
-function goBack(past: HookPast, toSeq: number): void {
+function rewind(past: HookPast, toSeq: number): void {
   past.noted = past.noted.filter(({ seq }) => seq <= toSeq)
 }
 

@@ -105,7 +105,7 @@ export function saidBy({ answer, overruled }: HookRun, kind: AnswerKind): string
 }
 
 /** The texts that these hooks add to the transcript of all later model calls, and those for the next model call only. */
-export function toldBy(runs: readonly HookRun[]): { contexts: string[]; systemMessages: string[] } {
+export function textsOf(runs: readonly HookRun[]): { contexts: string[]; systemMessages: string[] } {
   return {
     contexts: runs.flatMap((run) => saidBy(run, 'appendContext') ?? []),
     systemMessages: runs.flatMap((run) => saidBy(run, 'systemMessage') ?? []),

@@ -36,7 +36,7 @@ export interface MemoryBounds {
 }
 
 /** The shortest end of a block that counts as the beginning of a text: a shorter one may be there by chance. */
-const LEAST_OVERLAP = 20
+const MIN_OVERLAP = 20
 
 /** The answer to a call of a memory tool. */
 export function answerOnMemory(tool: string, input: Json, state: MemoryState | undefined, bounds: MemoryBounds): MemoryAnswer {
@@ -67,7 +67,7 @@ function append(block: string, { content }: JsonObject, before: string): Step {
   if (text === '') throw invalid('`content` must be a string that is not blank.')
   if (before.endsWith(text)) return ALREADY
   const overlap = overlapOf(before, text)
-  if (overlap >= LEAST_OVERLAP) {
+  if (overlap >= MIN_OVERLAP) {
     const skippedBytes = utf8ToBytes(text.slice(0, overlap)).length
     return { change: { do: 'append', block, text: text.slice(overlap) }, said: { status: 'resumed_partial', skippedBytes } }
   }

@@ -91,7 +91,7 @@ export function memoryAfterChange(before: MemoryState | undefined, version: numb
 }
 
 /** The state of the memory after going back. */
-export function memoryAfterGoingBack(before: MemoryState | undefined, memory: Memory | null): MemoryState {
+export function memoryAfterRollback(before: MemoryState | undefined, memory: Memory | null): MemoryState {
   const { version = 0, largest = 0 } = before ?? {}
   return {
     current: memory,

@@ -2,7 +2,7 @@
 import type { ContentBlock, Message, ToolResultBlock } from './content.ts'
 import { compactionNote } from './compaction-note.ts'
 import { bytesOfMessages, cutMiddle } from './measure.ts'
-import { type Compaction, fromSystem, isSaid, type Note, type Transcript } from './transcript.ts'
+import { type Compaction, fromSystem, isFromUser, type Note, type Transcript } from './transcript.ts'
 
 /** The messages for the model. */
 export function messagesFor(transcript: Transcript): Message[] {
@@ -63,7 +63,7 @@ export function headBytes(transcript: Transcript, to: number): number {
 
 /** The message that opened the session and the one that opened its newest run, if they come before the index. */
 function openingMessages({ messages, newestRun: { from, took, opener } }: Transcript, to: number): Message[] {
-  const first = messages.findIndex(isSaid)
+  const first = messages.findIndex(isFromUser)
   const content = took.get(opener)?.content
   const ofRun = content === undefined ? -1 : messages.findIndex((message, index) => index >= from && message.content === content)
   return [...new Set([first, ofRun])].filter((index) => index >= 0 && index < to).flatMap((index) => messages[index] ?? [])

@@ -14,7 +14,7 @@ export interface ModelPrice {
 }
 
 /** More than any model costs: a higher price was meant in another unit. */
-const MOST_USD = 1_000_000
+const MAX_USD = 1_000_000
 
 /** The value as a price, without other members; undefined if it is not a valid price. */
 export function modelPrice(given: unknown): ModelPrice | undefined {
@@ -27,7 +27,7 @@ export function modelPrice(given: unknown): ModelPrice | undefined {
 }
 
 function isRate(value: unknown): value is number {
-  return typeof value === 'number' && value >= 0 && value <= MOST_USD
+  return typeof value === 'number' && value >= 0 && value <= MAX_USD
 }
 
 /** The cost of a call, in US dollars. */

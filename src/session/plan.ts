@@ -93,7 +93,7 @@ export function afterChange(before: PlanState | undefined, version: number, chan
 }
 
 /** The state of the plan after going back. */
-export function afterGoingBack(before: PlanState | undefined, plan: Plan | null): PlanState {
+export function afterRollback(before: PlanState | undefined, plan: Plan | null): PlanState {
   const { version = 0, largest = 0 } = before ?? {}
   return {
     current: plan,

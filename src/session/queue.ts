@@ -57,11 +57,11 @@ function fits(bytes: number, { context, tags, plan, memory }: SessionState): boo
 }
 
 /** Bytes that are always left for waiting messages, however large plan and memory are. */
-const LEAST_INBOX_BYTES = 8_000
+const MIN_INBOX_BYTES = 8_000
 
 /** The bytes of the share that context, tags and waiting messages leave for plan and memory. */
 export function roomBeside({ context, tags, inboxBytes }: SessionState): number {
-  return SNAPSHOT_BYTES.messages - jsonBytes(context) - jsonBytes(tags) - Math.max(inboxBytes, LEAST_INBOX_BYTES)
+  return SNAPSHOT_BYTES.messages - jsonBytes(context) - jsonBytes(tags) - Math.max(inboxBytes, MIN_INBOX_BYTES)
 }
 
 function sumOf(messages: readonly QueuedMessage[]): number {

@@ -149,7 +149,7 @@ function problemWithTurn(state: SessionState, run: RunState): { code: string; re
 }
 
 /** Whether a recovery takes turns of the failed run out of the transcript, and with them the calls of the newest one. */
-export function leavesTurns({ strategy }: EventOf<'recovery_started'>): boolean {
+export function removesTurns({ strategy }: EventOf<'recovery_started'>): boolean {
   return strategy === 'restart_run' || strategy === 'restart_from_last_effect' || strategy === 'abandon'
 }
 

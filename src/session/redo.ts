@@ -86,12 +86,12 @@ function whenRedone(call: Pick<CallState, 'status' | 'resolution'>): Resolution 
 }
 
 /** Another resolution of the same call. It keeps the generation, and also the key if it resolves to the same effect. */
-export function inPlaceOf(before: Resolution, anew: Resolution): Resolution {
+export function inPlaceOf(before: Resolution, newResolution: Resolution): Resolution {
   const { index, generation, key, firstKey, ownDigest } = before
   // What hooks said about a call applies to all its generations and builds.
   const own = { ...defined({ ownDigest }), ...(before.invalid?.code === 'denied' && { invalid: before.invalid }) }
-  if (generation === undefined) return { ...anew, ...own, index }
-  if (firstKey === undefined || anew.key !== firstKey || key === undefined) return { ...anew, ...own, index, generation }
-  const { replayOf: _, ...same } = anew
+  if (generation === undefined) return { ...newResolution, ...own, index }
+  if (firstKey === undefined || newResolution.key !== firstKey || key === undefined) return { ...newResolution, ...own, index, generation }
+  const { replayOf: _, ...same } = newResolution
   return { ...same, ...own, index, generation, key, firstKey }
 }

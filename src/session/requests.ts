@@ -30,7 +30,7 @@ export function requestOf<T extends object>(raw: unknown): T {
 }
 
 /** The message for an invalid target. */
-export const SAY_WHERE_TO = 'Name one target: { checkpoint: version }, { message: messageId } or { run: number }.'
+export const TARGET_REQUIRED = 'Name one target: { checkpoint: version }, { message: messageId } or { run: number }.'
 
 /** The target that a value names; undefined if it names none, or several. */
 export function targetIn(raw: unknown): Target | undefined {

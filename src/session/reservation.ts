@@ -19,9 +19,9 @@ export interface CallSize {
   /** The most input tokens that it can have. */
   inputTokens: number
   /** The `max_tokens` that the call would have without a budget. */
-  mostOutput: number
+  maxOutput: number
   /** The `max_tokens` below which pawl does not make the call. */
-  leastOutput: number
+  minOutput: number
   /** The highest rate of its input, in US dollars per million tokens: cached or not. */
   inputRate: number
   /** The highest rate of its output, in US dollars per million tokens. */
@@ -50,27 +50,27 @@ export function reservationFor({ inputTokens, inputRate, outputRate }: CallSize,
 
 /** Sets aside what the budget affords; undefined if that is less than the call needs. */
 export function reserve(call: CallSize, left: Left): Reservation | undefined {
-  const { inputTokens, mostOutput, outputRate } = call
-  const least = Math.min(call.leastOutput, mostOutput)
-  if (!fits(reservationFor(call, least), left)) return undefined
-  let outputTokens = Math.min(mostOutput, Math.floor((left.tokens ?? Number.POSITIVE_INFINITY) - inputTokens))
+  const { inputTokens, maxOutput, outputRate } = call
+  const minTokens = Math.min(call.minOutput, maxOutput)
+  if (!fits(reservationFor(call, minTokens), left)) return undefined
+  let outputTokens = Math.min(maxOutput, Math.floor((left.tokens ?? Number.POSITIVE_INFINITY) - inputTokens))
   if (left.usd !== undefined && outputRate > 0) {
     const forOutput = left.usd - usdAt(call.inputRate, inputTokens)
     outputTokens = Math.min(outputTokens, Math.floor((forOutput * 1_000_000) / outputRate))
   }
   // Sums of dollars are rounded, so the budget may afford a token or two less.
-  while (outputTokens > least && !fits(reservationFor(call, outputTokens), left)) outputTokens -= 1
-  return reservationFor(call, Math.max(least, outputTokens))
+  while (outputTokens > minTokens && !fits(reservationFor(call, outputTokens), left)) outputTokens -= 1
+  return reservationFor(call, Math.max(minTokens, outputTokens))
 }
 
 /** Whether the budget affords it. */
 export function fits(reservation: Reservation, { tokens = Number.POSITIVE_INFINITY, usd = Number.POSITIVE_INFINITY }: Left): boolean {
-  const cost = wholeCost(reservation)
+  const cost = maxCost(reservation)
   return cost.tokens <= tokens && cost.usd <= usd
 }
 
 /** The most that the call can cost. */
-export function wholeCost({ inputTokens, outputTokens, inputUsd, outputUsd }: Reservation): Cost {
+export function maxCost({ inputTokens, outputTokens, inputUsd, outputUsd }: Reservation): Cost {
   return { tokens: inputTokens + outputTokens, usd: exactUsd(inputUsd + outputUsd) }
 }
 
@@ -84,7 +84,7 @@ export function brokenCost(reservation: Reservation, streamed: number): Cost {
 
 /** The assumed cost of a call if all reports of it were lost: the whole reservation. */
 export function assumedCost(reservation: Reservation): Cost {
-  return { ...wholeCost(reservation), assumed: true }
+  return { ...maxCost(reservation), assumed: true }
 }
 
 /** The cost in US dollars, rounded up so that a reservation is never too small. */

@@ -23,7 +23,7 @@ interface PastEntry {
 
 type Outcome = EventOf<'milestone_reached' | 'emitted' | 'tool_completed' | 'tool_resolved'>
 type Replay = EventOf<'tool_completed'>
-type Stays = (event: SessionEvent) => boolean
+type IsKept = (event: SessionEvent) => boolean
 
 /** The past before any event. */
 export function emptyPast(reads: ReadonlySet<EventType>): Past {
@@ -35,8 +35,7 @@ export function emptyPast(reads: ReadonlySet<EventType>): Past {
 export function addToPast(past: Past, event: SessionEvent): SessionEvent[] | undefined {
   const isFirst = event.type === 'session_started'
   if (isFirst) Object.assign(past, emptyPast(past.reads))
-  const isMoved =
-    event.type === 'rolled_back' && !event.keepsRun ? goBack(past, event) : takeOut(past, event.seq, stayingAfter(past, event))
+  const isMoved = event.type === 'rolled_back' && !event.keepsRun ? rewind(past, event) : exclude(past, event.seq, keptAfter(past, event))
   if (event.type === 'run_started') past.run = { run: event.run, seq: event.seq }
   const added = event.type === 'tool_completed' ? asCounted(past, event) : [{ event }]
   past.entries.push(...added.filter((one) => past.reads.has(one.event.type)))
@@ -49,7 +48,7 @@ export function countedIn({ entries }: Past): SessionEvent[] {
 }
 
 /** Which events stay; undefined: all of them. */
-function stayingAfter({ run }: Past, event: SessionEvent): Stays | undefined {
+function keptAfter({ run }: Past, event: SessionEvent): IsKept | undefined {
   if (event.type === 'rolled_back') return withoutRun(run.run, event.toSeq)
   if (event.type !== 'recovery_started') return undefined
   switch (event.strategy) {
@@ -60,45 +59,45 @@ function stayingAfter({ run }: Past, event: SessionEvent): Stays | undefined {
     case 'restart_from_last_effect':
       return event.toSeq === undefined ? undefined : withoutRun(run.run, event.toSeq)
     case 'selective':
-      return stayingAfterChoice(event)
+      return keptAfterChoice(event)
     default:
       return undefined
   }
 }
 
 /** Keeps all but what the run said and did after `seq`. What users said stays. */
-function withoutRun(run: number, seq: number): Stays {
+function withoutRun(run: number, seq: number): IsKept {
   return (one) => one.seq <= seq || !('run' in one) || one.run !== run
 }
 
 /** Calls that are made again and failures of skipped calls leave, each with what hooks said about the outcome. */
-function stayingAfterChoice({ redo = [], skip = [] }: EventOf<'recovery_started'>): Stays {
+function keptAfterChoice({ redo = [], skip = [] }: EventOf<'recovery_started'>): IsKept {
   const again = new Set(redo.flatMap(({ callId, as }) => (as === callId ? [] : [callId])))
   const skipped = new Set(skip.map(requestIdOf))
   return (one) => {
     const callId = 'callId' in one ? one.callId : undefined
     // Hooks are not asked about the request again.
     if (callId === undefined || ('on' in one && one.on === 'preToolUse')) return true
-    const isOfOutcome = one.type === 'tool_failed' || ('hook' in one && one.hook !== undefined)
-    return !(again.has(callId) || (isOfOutcome && skipped.has(requestIdOf(callId))))
+    const isAboutOutcome = one.type === 'tool_failed' || ('hook' in one && one.hook !== undefined)
+    return !(again.has(callId) || (isAboutOutcome && skipped.has(requestIdOf(callId))))
   }
 }
 
 /** Takes out the events that do not stay; returns whether there were any. */
-function takeOut({ entries }: Past, seq: number, stays: Stays | undefined): boolean {
-  if (!stays) return false
-  const gone = entries.filter(({ event, outAt }) => outAt === undefined && !stays(event))
+function exclude({ entries }: Past, seq: number, isKept: IsKept | undefined): boolean {
+  if (!isKept) return false
+  const gone = entries.filter(({ event, outAt }) => outAt === undefined && !isKept(event))
   for (const entry of gone) entry.outAt = seq
   return gone.length > 0
 }
 
 /** Makes what counted then count again, with messages still to be answered; returns whether that changes anything. */
-function goBack(past: Past, { seq, toSeq, upToSeq, again }: EventOf<'rolled_back'>): boolean {
+function rewind(past: Past, { seq, toSeq, upToSeq, again }: EventOf<'rolled_back'>): boolean {
   const returning = past.entries.filter(({ event, outAt }) => event.seq <= toSeq && outAt !== undefined && outAt > toSeq)
   for (const entry of returning) delete entry.outAt
   const waiting = new Set(again?.messages.map((message) => message.seq))
   const isWaiting = (one: SessionEvent): boolean => one.type === 'message_received' && (one.seq > upToSeq || waiting.has(one.seq))
-  const isCut = takeOut(past, seq, (one) => one.seq <= toSeq || isWaiting(one))
+  const isCut = exclude(past, seq, (one) => one.seq <= toSeq || isWaiting(one))
   return isCut || returning.length > 0
 }
 

@@ -50,11 +50,11 @@ export interface RunBudget {
 export const LIMIT_NAMES = { tokens: 'maxTotalTokens', usd: 'maxUsd' } as const satisfies Record<BudgetUnit, keyof Budget>
 
 /** More dollars than any run is worth: a higher limit was meant in another unit. */
-const MOST_USD = 1_000_000
+const MAX_USD = 1_000_000
 
 /** Whether a value can be a limit in US dollars. */
 export function isUsdLimit(value: unknown): value is number {
-  return typeof value === 'number' && value > 0 && value <= MOST_USD
+  return typeof value === 'number' && value > 0 && value <= MAX_USD
 }
 
 /** Whether the budget has any limit. */

@@ -15,7 +15,7 @@ import { defined } from './defined.ts'
 /** The longest timer that is useful. */
 const TEN_YEARS_MS = 10 * 365 * 24 * 3_600_000
 
-const LEAST_HISTORY: HistorySize = { events: 100, bytes: 1_000_000 }
+const MIN_HISTORY: HistorySize = { events: 100, bytes: 1_000_000 }
 
 /** A start argument after the checks. */
 export interface Start extends Omit<SessionStart, 'sessionId'> {
@@ -69,8 +69,8 @@ function settingsIn(settings: unknown): SessionSettings {
 /** An execution must have room for more than continue-as-new carries into it, or it would continue as new at once. */
 function historyIn({ events, bytes }: Partial<HistorySize>): Partial<HistorySize> {
   return {
-    ...(isOrdinal(events) && { events: Math.max(events, LEAST_HISTORY.events) }),
-    ...(isOrdinal(bytes) && { bytes: Math.max(bytes, LEAST_HISTORY.bytes) }),
+    ...(isOrdinal(events) && { events: Math.max(events, MIN_HISTORY.events) }),
+    ...(isOrdinal(bytes) && { bytes: Math.max(bytes, MIN_HISTORY.bytes) }),
   }
 }
 

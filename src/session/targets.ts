@@ -2,9 +2,9 @@
 import { effectsAbove, noEffects, noteEffect } from './effects.ts'
 import { PawlError } from './errors.ts'
 import { answerIdOf, type EffectReport, type EventOf, resultsIdOf, type SessionEvent, type Target } from './events.ts'
-import { leavesTurns } from './recovery.ts'
-import { SAY_WHERE_TO, targetIn } from './requests.ts'
-import { addToTranscript, emptyTranscript, isSaid } from './transcript.ts'
+import { removesTurns } from './recovery.ts'
+import { TARGET_REQUIRED, targetIn } from './requests.ts'
+import { addToTranscript, emptyTranscript, isFromUser } from './transcript.ts'
 import { defined } from './defined.ts'
 
 /** A target that was found. */
@@ -30,7 +30,7 @@ const EFFECTS_REPORTED = 100
 /** Checks that an outside value is a target. @throws TargetRefused. */
 export function checkTarget(raw: unknown): Target {
   const target = targetIn(raw)
-  if (!target) throw new TargetRefused('invalid_target', SAY_WHERE_TO)
+  if (!target) throw new TargetRefused('invalid_target', TARGET_REQUIRED)
   return target
 }
 
@@ -50,7 +50,7 @@ export function locate(
   let results: string | undefined
   let runFrom = 0
   let found: { seq: number; live: boolean } | undefined
-  const leftBehind = (from: number): void => {
+  const archiveAfter = (from: number): void => {
     if (found && found.seq > from) found = { ...found, live: false }
   }
   for (const { event, digest } of entries) {
@@ -58,13 +58,13 @@ export function locate(
     addToTranscript(transcript, event)
     if (event.type === 'session_started') [boundaries, found] = [[], undefined]
     if (event.type === 'run_started') runFrom = event.seq
-    if (event.type === 'rolled_back') leftBehind(event.toSeq)
-    if (event.type === 'recovery_started' && leavesTurns(event)) leftBehind(event.toSeq ?? runFrom)
+    if (event.type === 'rolled_back') archiveAfter(event.toSeq)
+    if (event.type === 'recovery_started' && removesTurns(event)) archiveAfter(event.toSeq ?? runFrom)
     if (event.type === 'model_completed') results = resultsIdOf(event)
     const closed = wasOpen && transcript.open === null && event.type !== 'rolled_back'
     // Results of a reopened turn are not the last message if a later turn has taken messages.
     const last = transcript.messages.at(-1)
-    const closedLast = closed && !(last && isSaid(last)) ? results : lastMessageId
+    const closedLast = closed && !(last && isFromUser(last)) ? results : lastMessageId
     lastMessageId = event.type === 'rolled_back' ? event.lastMessageId : lastMessageOf(event, closedLast)
     const at = target ? seqOf(event, target) : event.seq
     if (at !== undefined) found = { seq: at, live: true }
@@ -106,7 +106,7 @@ export function messagesAfter(events: Iterable<SessionEvent>, seq: number, upToS
     if (event.type === 'recovery_started' && event.strategy === 'restart_run') {
       for (const [messageId, { receivedAt, run }] of live) if (run === event.run) live.set(messageId, { receivedAt })
     }
-    if (event.type === 'rolled_back' && !event.keepsRun) leave(live, event)
+    if (event.type === 'rolled_back' && !event.keepsRun) removeRolledBack(live, event)
   }
   return [...live].flatMap(([messageId, { receivedAt, takenAt }]) => {
     const isAfter = takenAt === undefined ? receivedAt <= upToSeq : takenAt > seq
@@ -114,10 +114,13 @@ export function messagesAfter(events: Iterable<SessionEvent>, seq: number, upToS
   })
 }
 
-function leave(live: Map<string, { receivedAt: number; takenAt?: number }>, { toSeq, upToSeq, again }: EventOf<'rolled_back'>): void {
+function removeRolledBack(
+  live: Map<string, { receivedAt: number; takenAt?: number }>,
+  { toSeq, upToSeq, again }: EventOf<'rolled_back'>,
+): void {
   for (const [messageId, { receivedAt, takenAt }] of live) {
-    const isLeft = takenAt === undefined ? receivedAt <= upToSeq : takenAt > toSeq
-    if (!isLeft) continue
+    const isRemoved = takenAt === undefined ? receivedAt <= upToSeq : takenAt > toSeq
+    if (!isRemoved) continue
     // Set without deleting it first, so that it keeps its place before the messages that were waiting.
     if (again?.messages.some((one) => one.messageId === messageId)) live.set(messageId, { receivedAt })
     else live.delete(messageId)

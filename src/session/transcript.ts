@@ -12,7 +12,7 @@ import { defined } from './defined.ts'
 import { placeholderOf } from './blobs.ts'
 import { type Effects, effectsAbove, forgetEffects, noEffects, noteEffect } from './effects.ts'
 import { noteOn } from './recovery-note.ts'
-import { type HookRun, toldBy } from './hooks.ts'
+import { type HookRun, textsOf } from './hooks.ts'
 import type { EventOf, Resolution, ResultContent, SessionEvent } from './events.ts'
 import { callIdOf, requestIdOf } from './events.ts'
 import type { Json, JsonObject } from './json.ts'
@@ -20,7 +20,7 @@ import type { Json, JsonObject } from './json.ts'
 /** The result that the model sees for a call that had not begun when its run was stopped. */
 const NEVER_RAN = 'This call was not run: the run was stopped first.'
 /** The result that the model sees for a call whose outcome was still unknown when its run was stopped. */
-const NEVER_KNOWN =
+const OUTCOME_UNKNOWN =
   'The outcome of this call is unknown: it may or may not have taken effect, and this was not resolved when the run was stopped. ' +
   'Do not request it again; tell the user, or check with a read.'
 
@@ -220,8 +220,8 @@ export function addToTranscript(transcript: Transcript, event: SessionEvent): vo
       if (event.strategy === 'restart_run') restartNewestRun(transcript, event.seq)
       else if (event.strategy === 'selective') reopenTurn(transcript, event)
       else {
-        const keptSeq = answersLeftAfter(transcript, event)
-        if (keptSeq !== undefined) leaveAnswers(transcript, keptSeq, event.seq)
+        const keptSeq = answersRemovedAfter(transcript, event)
+        if (keptSeq !== undefined) removeAnswers(transcript, keptSeq, event.seq)
       }
       return
     case 'rolled_back':
@@ -385,7 +385,7 @@ function closeCalls(transcript: Transcript, seq: number): void {
   transcript.messages.splice(at, 0, {
     role: 'user',
     content: open.callIds.map((callId) => {
-      const none = { content: open.asked.has(callId) ? NEVER_KNOWN : NEVER_RAN, isError: true }
+      const none = { content: open.asked.has(callId) ? OUTCOME_UNKNOWN : NEVER_RAN, isError: true }
       return resultBlock(callId, open.results.get(callId) ?? none)
     }),
   })
@@ -429,7 +429,7 @@ function noteOutcome({ open, closed }: Transcript, event: EventOf<'tool_resolved
 function reopenTurn(transcript: Transcript, { toSeq, seq, skip = [], redo = [] }: EventOf<'recovery_started'>): void {
   const turn = transcript.open ?? transcript.closed
   if (!turn || turn.seq !== toSeq) return
-  if (!transcript.open) takeResultsOut(transcript, turn)
+  if (!transcript.open) removeResults(transcript, turn)
   transcript.open = turn
   transcript.closed = null
   for (const { callId, as } of redo) {
@@ -452,7 +452,7 @@ function reopenTurn(transcript: Transcript, { toSeq, seq, skip = [], redo = [] }
   if (turn.results.size === turn.callIds.length) closeCalls(transcript, seq)
 }
 
-function takeResultsOut(transcript: Transcript, turn: TurnCalls): void {
+function removeResults(transcript: Transcript, turn: TurnCalls): void {
   transcript.notes = transcript.notes.filter(({ answerSeq }) => answerSeq !== turn.seq)
   const at = resultsIndex(transcript, turn)
   if (at === undefined) return
@@ -476,18 +476,18 @@ function restartNewestRun(transcript: Transcript, seq: number): void {
 }
 
 /** The event after which a recovery takes answers and results out of the transcript; undefined if it takes none. */
-export function answersLeftAfter({ newestRun }: Transcript, { strategy, toSeq }: EventOf<'recovery_started'>): number | undefined {
+export function answersRemovedAfter({ newestRun }: Transcript, { strategy, toSeq }: EventOf<'recovery_started'>): number | undefined {
   if (strategy === 'abandon') return newestRun.seq
   return strategy === 'restart_from_last_effect' ? toSeq : undefined
 }
 
 /** Answers and results after `keptSeq` leave the transcript; what users said stays. Open calls of an answer that stays are closed. */
-function leaveAnswers(transcript: Transcript, keptSeq: number, seq: number): void {
+function removeAnswers(transcript: Transcript, keptSeq: number, seq: number): void {
   const { messages, seqs } = transcript
   if ((seqs.at(-1) ?? 0) <= keptSeq) closeCalls(transcript, seq)
   const first = seqs.findIndex((at) => at > keptSeq)
   const from = first < 0 ? messages.length : first
-  const isKept = (message: Message, index: number): boolean => isSaid(message) || seqs[index] === seq
+  const isKept = (message: Message, index: number): boolean => isFromUser(message) || seqs[index] === seq
   const kept = messages
     .slice(from)
     .flatMap((message, index) => (isKept(message, from + index) ? [{ message, seq: seqs[from + index] ?? seq }] : []))
@@ -497,7 +497,7 @@ function leaveAnswers(transcript: Transcript, keptSeq: number, seq: number): voi
 }
 
 /** Whether a user said it: messages with results of calls have the user's role, too. */
-export function isSaid({ role, content }: Message): boolean {
+export function isFromUser({ role, content }: Message): boolean {
   return role === 'user' && (typeof content === 'string' || content.every((block) => block.type !== 'tool_result'))
 }
 
@@ -516,7 +516,7 @@ function cut(transcript: Transcript, seq: number, keptSeq: number): void {
 
 /** The transcript with the answers of hooks. It shares the messages, and `seq` is that of the answers' events. */
 export function withAnswers(transcript: Transcript, runs: readonly HookRun[], seq = Infinity): Transcript {
-  const { contexts, systemMessages } = toldBy(runs)
+  const { contexts, systemMessages } = textsOf(runs)
   if (contexts.length === 0 && systemMessages.length === 0) return transcript
   const after = transcript.messages.length
   return {
@@ -546,11 +546,11 @@ function rollBack(transcript: Transcript, { toSeq, upToSeq, keepsRun, keys, agai
   dropCompactions(transcript, ({ seq }) => seq <= toSeq)
   for (const [messageId, { seq }] of transcript.waiting) if (seq <= upToSeq) transcript.waiting.delete(messageId)
   const { took } = transcript.newestRun
-  const saidAgain = (again?.messages ?? []).flatMap(({ messageId }): [string, WaitingMessage][] => {
+  const requeued = (again?.messages ?? []).flatMap(({ messageId }): [string, WaitingMessage][] => {
     const message = took.get(messageId)
     return message ? [[messageId, message]] : []
   })
-  transcript.waiting = new Map([...saidAgain, ...transcript.waiting])
+  transcript.waiting = new Map([...requeued, ...transcript.waiting])
 }
 
 /** The effects with an outcome after `seq` were undone outside of pawl, so no call replays them. */

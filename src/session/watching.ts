@@ -41,7 +41,7 @@ export interface Watching {
   /** Accepts parts, in order of their streams and positions; parts that arrive before the events they follow are left for later. */
   parts(parts: readonly DeltaPart[]): WatchItem[]
   /** Accepts the session's status after these events. */
-  stands(status: SessionStatus): WatchItem[]
+  setStatus(status: SessionStatus): WatchItem[]
 }
 
 /** A watcher that has seen the events up to `after`. `endedAt`: the newest of those events that ended a model call. */
@@ -95,7 +95,7 @@ export function startWatching(after: number, endedAt: number): Watching {
     get status() {
       return status
     },
-    stands(now) {
+    setStatus(now) {
       if (now === status) return []
       status = now
       return [{ type: 'status', status }]

@@ -137,7 +137,7 @@ export function openStore(options: StoreOptions): Store {
     apiKeys: storedKeysOf(database, schema, prepared, reading),
     upkeep: upkeepOf(database, schema, prepared),
     watch: (sessionId, wake, which) => listener.watch(safeKey(sessionId), wake, which),
-    tellOfStop: (sessionId) => stops.notifier.ring(safeKey(sessionId), false),
+    notifyStop: (sessionId) => stops.notifier.ring(safeKey(sessionId), false),
     watchStops: (sessionId, wake) => stops.listener.watch(safeKey(sessionId), wake),
     async shutGate(key, forMs, by) {
       await prepared(() => shutGate(database, schema, { key, forMs, by }))

@@ -98,8 +98,8 @@ export interface Store {
 
   /** Stores parts of the answers that models are streaming, and wakes their watchers. Leaves parts unchanged that are already stored. */
   saveDeltas(parts: readonly SessionDeltaPart[]): Promise<void>
-  /** Deletes each of the `ended` streams whose end the events record; reports which of the `going` ones have lost their beginning. */
-  tidyDeltas(streams: { ended: readonly SessionStream[]; going: readonly SessionStream[] }): Promise<TidiedDeltas>
+  /** Deletes each of the `ended` streams whose end the events record; reports which of the `unfinished` ones have lost their beginning. */
+  tidyDeltas(streams: { ended: readonly SessionStream[]; unfinished: readonly SessionStream[] }): Promise<TidiedDeltas>
   /** Deletes the parts of ended streams that dead processes left in the store; returns their number. */
   sweepDeltas(): Promise<number>
   /** How far the session's events are stored, and what its model has said after `cursor`, both at the same moment. */
@@ -121,7 +121,7 @@ export interface Store {
   /** Whether a notification for any session arrived in the last `ms` milliseconds: workers write to the store, and notifications work. */
   hasHeardWithin(ms: number): boolean
   /** Tells other workers that calls of the session may have been asked to stop. Best effort: their next heartbeats tell them, too. */
-  tellOfStop(sessionId: string): void
+  notifyStop(sessionId: string): void
   /** Calls back when a worker has reported a stop, or may have. */
   watchStops(sessionId: string, wake: () => void): () => void
   /** Tells other workers that a provider wants no calls from this account for `forMs` milliseconds. */

@@ -96,7 +96,7 @@ export function project(
   options: ProjectOptions,
 ): { tracked: Tracked | undefined; spans: Span[] } {
   if (event.type === 'session_started') {
-    const spans = tracked ? leave(tracked, event, options) : []
+    const spans = tracked ? endStretch(tracked, event, options) : []
     return { tracked: track(initialState(event), new Map()), spans }
   }
   if (!tracked) return { tracked, spans: [] }
@@ -116,14 +116,14 @@ function next(tracked: Tracked, event: Exclude<SessionEvent, { type: 'session_st
   const spans: Span[] = []
   const { open } = tracked
   if (open && !(current && current.run === open.run && current.stretch === open.stretch))
-    spans.push(...leave(tracked, event, options, before))
+    spans.push(...endStretch(tracked, event, options, before))
   if (current && !tracked.open && !rests(state)) begin(tracked, current, event)
   spans.push(...spansOf(tracked, event, options))
   const turn = tracked.open?.turn
   if (turn && current && !(current.turn === turn.turn && (current.phase === 'model' || current.phase === 'tools'))) {
-    spans.push(...leaveTurn(tracked, event, options, before))
+    spans.push(...endTurn(tracked, event, options, before))
   }
-  if (tracked.open && rests(state)) spans.push(...leave(tracked, event, options, before))
+  if (tracked.open && rests(state)) spans.push(...endStretch(tracked, event, options, before))
   keepMessages(tracked, event)
   return spans
 }
@@ -157,8 +157,8 @@ function begin(tracked: Tracked, current: RunState, event: SessionEvent): void {
   }
   for (const call of tracked.calls.values()) Object.assign(call, { nextAt: event.at, attempts: 0 })
   tracked.open = { run, stretch, startedAt: event.at, links, usage: NO_USAGE, usd: undefined }
-  const isOfTurn = 'turn' in event && event.turn === current.turn
-  if (current.turn > 0 && (current.phase === 'model' || current.phase === 'tools' || isOfTurn)) {
+  const isInTurn = 'turn' in event && event.turn === current.turn
+  if (current.turn > 0 && (current.phase === 'model' || current.phase === 'tools' || isInTurn)) {
     beginTurn(tracked.open, current.turn, event.at, [])
     if (tracked.open.turn) tracked.open.turn.attempts = current.modelAttempts ?? 0
   }
@@ -392,10 +392,10 @@ function errorOf(event: OfTool): Span['error'] {
 }
 
 /** Ends the stretch: its own span, and those of steps that were abandoned with it. */
-function leave(tracked: Tracked, event: SessionEvent, options: ProjectOptions, before: Steps = stepsIn(tracked.state)): Span[] {
+function endStretch(tracked: Tracked, event: SessionEvent, options: ProjectOptions, before: Steps = stepsIn(tracked.state)): Span[] {
   const { open, state } = tracked
   if (!open) return []
-  const spans = leaveTurn(tracked, event, options, before)
+  const spans = endTurn(tracked, event, options, before)
   const { run, stretch, startedAt, links, usage, usd } = open
   const about: Record<string, AttributeValue | undefined> = {
     'gen_ai.operation.name': 'invoke_agent',
@@ -436,7 +436,7 @@ function stretchSpan(
 }
 
 /** Ends the turn. A step abandoned in progress also has a span, because that span is the parent of what user code did in the step. */
-function leaveTurn(tracked: Tracked, event: SessionEvent, { contents }: ProjectOptions, { isAsking, issued }: Steps): Span[] {
+function endTurn(tracked: Tracked, event: SessionEvent, { contents }: ProjectOptions, { isAsking, issued }: Steps): Span[] {
   const { open, state, messages, calls } = tracked
   const turn = open?.turn
   if (!open || !turn) return []
@@ -444,7 +444,7 @@ function leaveTurn(tracked: Tracked, event: SessionEvent, { contents }: ProjectO
   const spans: Span[] = []
   const place = { sessionId: state.sessionId, run: open.run, stretch: open.stretch }
   const parent = spanOf(place, { kind: 'turn', turn: turn.turn })
-  const givenUp = (about: About, rest: Pick<Span, 'name' | 'kind' | 'startedAt' | 'attributes'>): Span => ({
+  const abandonedSpan = (about: About, rest: Pick<Span, 'name' | 'kind' | 'startedAt' | 'attributes'>): Span => ({
     ...spanOf(place, about),
     parentSpanId: parent.spanId,
     ...rest,
@@ -455,24 +455,24 @@ function leaveTurn(tracked: Tracked, event: SessionEvent, { contents }: ProjectO
     links: [],
     events: [],
   })
-  const givesUp = GIVES_UP.has(event.type) || (event.type === 'error_entered' && event.code === 'deadline_exceeded')
-  if (isAsking && givesUp) {
+  const isAbandoned = ABANDONS_STEPS.has(event.type) || (event.type === 'error_entered' && event.code === 'deadline_exceeded')
+  if (isAsking && isAbandoned) {
     const attempt = turn.attempts + 1
     spans.push(
-      givenUp(
+      abandonedSpan(
         { kind: 'model', turn: turn.turn, attempt },
         { name: 'chat', kind: 'client', startedAt: turn.nextAt, attributes: { 'gen_ai.operation.name': 'chat', 'pawl.attempt': attempt } },
       ),
     )
   }
-  for (const callId of givesUp ? issued : []) {
+  for (const callId of isAbandoned ? issued : []) {
     const call = calls.get(callId)
     if (!call) continue
     const { tool } = call
     call.attempts += 1
     const attributes = toolAttributes(callId, tool, call.attempts)
     const about = { kind: 'tool', callId, attempt: call.attempts } as const
-    spans.push(givenUp(about, { name: `execute_tool ${tool}`, kind: 'internal', startedAt: call.nextAt, attributes }))
+    spans.push(abandonedSpan(about, { name: `execute_tool ${tool}`, kind: 'internal', startedAt: call.nextAt, attributes }))
   }
   const said: (string | UserBlock[])[] = turn.takes.flatMap((messageId) => {
     const message = messages.get(messageId)
@@ -499,7 +499,7 @@ function leaveTurn(tracked: Tracked, event: SessionEvent, { contents }: ProjectO
 }
 
 /** Events that end a turn while a step may be in progress. */
-const GIVES_UP: ReadonlySet<SessionEvent['type']> = new Set(['run_interrupted', 'rolled_back', 'session_started'])
+const ABANDONS_STEPS: ReadonlySet<SessionEvent['type']> = new Set(['run_interrupted', 'rolled_back', 'session_started'])
 
 /** A span of the stretch that the event belongs to. */
 function span(

@@ -57,7 +57,7 @@ interface Stretch {
 }
 
 const NEVER_RAN = 'This call was not run: the run ended first.'
-const NEVER_KNOWN = 'Whether this call took effect is unknown.'
+const OUTCOME_UNKNOWN = 'Whether this call took effect is unknown.'
 
 /** What a mapping depends on besides the session. */
 export interface MappingOptions {
@@ -119,7 +119,7 @@ export function startMapping({ show, isSettled = () => false }: MappingOptions):
     const open = [...ending.calls].filter(([, call]) => !call.settled)
     const unsettled = open.map(([toolCallId, call]): UiChunk => {
       call.settled = true
-      return { type: 'tool-output-error', toolCallId, errorText: call.asked ? NEVER_KNOWN : NEVER_RAN }
+      return { type: 'tool-output-error', toolCallId, errorText: call.asked ? OUTCOME_UNKNOWN : NEVER_RAN }
     })
     if (!ending.inStep) return unsettled
     ending.inStep = false

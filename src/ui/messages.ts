@@ -11,7 +11,7 @@ export function uiMessagesOf(events: readonly SessionEvent[]): UiMessage[] {
   const messages: UiMessage[] = []
   const waiting = new Map<string, EventOf<'message_received'>>()
   const mapping = startMapping({ show: 'pieces' })
-  for (const { event, isLeft } of surviving(events)) {
+  for (const { event, isArchived } of surviving(events)) {
     if (event.type === 'message_received') waiting.set(event.messageId, event)
     if (event.type === 'turn_started') {
       for (const id of event.takes) {
@@ -20,7 +20,7 @@ export function uiMessagesOf(events: readonly SessionEvent[]): UiMessage[] {
         waiting.delete(id)
       }
     }
-    if (isLeft) continue
+    if (isArchived) continue
     for (const { chunk } of mapping.event(event)) {
       if (chunk.type === 'start') messages.push({ id: chunk.messageId, role: 'assistant', parts: [] })
       const newest = messages.findLast(({ role }) => role === 'assistant')

@@ -59,12 +59,12 @@ export interface UiStreamOptions {
 export function resumePoint(past: readonly SessionEvent[], loadedAfter = Number.POSITIVE_INFINITY): UiCursor | undefined {
   const state = fold(undefined, past)
   if (!state) return undefined
-  const isStill = standstill(state, new Set())
+  const atRest = isAtRest(state, new Set())
   const answers = answersIn(past)
   const newest = answers.at(-1)
-  const first = answers.find((answer) => answer.at >= loadedAfter || (answer === newest && !isStill && answer.isOpen))
+  const first = answers.find((answer) => answer.at >= loadedAfter || (answer === newest && !atRest && answer.isOpen))
   if (first) return { after: first.seq - 1 }
-  return isStill ? undefined : { after: state.seq }
+  return atRest ? undefined : { after: state.seq }
 }
 
 /** An answer: the event that it begins with, when something was last added to it, and whether more may be added. */
@@ -78,8 +78,8 @@ interface Answer {
 function answersIn(past: readonly SessionEvent[]): Answer[] {
   const mapping = startMapping({ show: 'steps' })
   const answers: Answer[] = []
-  for (const { event, isLeft } of surviving(past)) {
-    if (isLeft) continue
+  for (const { event, isArchived } of surviving(past)) {
+    if (isArchived) continue
     for (const { chunk } of mapping.event(event)) {
       if (chunk.type === 'start') answers.push({ seq: event.seq, at: event.at, isOpen: true })
       const newest = answers.at(-1)
@@ -116,7 +116,7 @@ export function startStreaming({ from, show, past, isFresh, decided = new Set() 
     if ('message' in cursor) {
       if (event.type === 'message_received' && event.messageId === cursor.message) isReceived = true
       if (event.type === 'message_rejected' && event.messageId === cursor.message) problem = event
-    } else if (event.seq > cursor.after && isRetraction(event)) problem = GONE_BACK
+    } else if (event.seq > cursor.after && isRetraction(event)) problem = HISTORY_CHANGED
   }
 
   function shownOf(event: SessionEvent): UiSent[] {
@@ -147,12 +147,12 @@ export function startStreaming({ from, show, past, isFresh, decided = new Set() 
     if (isOver || problem) return 'ended'
     if (!state) return 'open'
     if ('message' in cursor && !isReceived) return 'open'
-    if (isOfEndedRun(state)) return 'ended'
-    if (!standstill(state, decided)) return 'open'
+    if (isFromEndedRun(state)) return 'ended'
+    if (!isAtRest(state, decided)) return 'open'
     return 'after' in cursor && state.status === 'idle' ? 'ended' : 'soon'
   }
 
-  function isOfEndedRun({ current: run }: SessionState): boolean {
+  function isFromEndedRun({ current: run }: SessionState): boolean {
     return 'after' in cursor && cursor.answer !== undefined && cursor.answer === current?.id && run?.run !== current.run
   }
 
@@ -162,7 +162,7 @@ export function startStreaming({ from, show, past, isFresh, decided = new Set() 
     return { type: 'finish', finishReason: state?.status === 'waiting' ? 'tool-calls' : 'stop' }
   }
 
-  const shownPast = surviving(past).flatMap(({ event, isLeft }) => (isLeft ? [] : [event]))
+  const shownPast = surviving(past).flatMap(({ event, isArchived }) => (isArchived ? [] : [event]))
   for (const event of past) follow(event)
   if (isFresh) problem = undefined
   const all = shownPast.flatMap(shownOf)
@@ -186,10 +186,10 @@ export function startStreaming({ from, show, past, isFresh, decided = new Set() 
   }
 }
 
-const GONE_BACK = { code: 'history_changed', reason: 'The history of the session changed. Load its messages again.' }
+const HISTORY_CHANGED = { code: 'history_changed', reason: 'The history of the session changed. Load its messages again.' }
 
 /** Whether nothing more happens until a user sends a message or makes a decision. */
-function standstill({ status, inbox, error, current }: SessionState, decided: ReadonlySet<string>): boolean {
+function isAtRest({ status, inbox, error, current }: SessionState, decided: ReadonlySet<string>): boolean {
   switch (status) {
     case 'idle':
       return inbox.length === 0

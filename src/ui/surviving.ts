@@ -5,7 +5,7 @@ import type { EventOf, SessionEvent } from '../session/events.ts'
 export interface Surviving {
   event: SessionEvent
   /** The answers and calls of this part are archived; only what users said in it remains. */
-  isLeft: boolean
+  isArchived: boolean
 }
 
 /** The events that remain after the newest one, in order. */
@@ -18,26 +18,26 @@ export function surviving(events: readonly SessionEvent[]): Surviving[] {
     if (event.type === 'forked') kept = withoutWaiting(kept, () => true)
     if (event.type === 'recovery_started') {
       const { strategy, toSeq } = event
-      if (strategy === 'restart_run') kept = kept.filter((one) => one.event.seq < runSeq || isSaid(one))
-      if (strategy === 'abandon') kept = leave(kept, runSeq)
-      if (strategy === 'restart_from_last_effect' && toSeq !== undefined) kept = leave(kept, toSeq)
+      if (strategy === 'restart_run') kept = kept.filter((one) => one.event.seq < runSeq || isUserMessage(one))
+      if (strategy === 'abandon') kept = archiveAfter(kept, runSeq)
+      if (strategy === 'restart_from_last_effect' && toSeq !== undefined) kept = archiveAfter(kept, toSeq)
     }
     if (event.type === 'run_started') runSeq = event.seq
-    kept.push({ event, isLeft: false })
+    kept.push({ event, isArchived: false })
   }
   return kept
 }
 
-const isSaid = ({ event }: Surviving): boolean => event.type === 'message_received'
+const isUserMessage = ({ event }: Surviving): boolean => event.type === 'message_received'
 
 /** Marks answers and results after the event as archived; what users said stays in place. */
-function leave(kept: readonly Surviving[], keptSeq: number): Surviving[] {
-  return kept.map((one) => (one.event.seq > keptSeq ? { ...one, isLeft: true } : one))
+function archiveAfter(kept: readonly Surviving[], keptSeq: number): Surviving[] {
+  return kept.map((one) => (one.event.seq > keptSeq ? { ...one, isArchived: true } : one))
 }
 
 function rolledBack(kept: readonly Surviving[], { toSeq, upToSeq, keepsRun, again }: EventOf<'rolled_back'>): Surviving[] {
   const waits = new Set((again?.messages ?? []).map(({ messageId }) => messageId))
-  const before = kept.filter((one) => one.event.seq <= toSeq || isSaid(one))
+  const before = kept.filter((one) => one.event.seq <= toSeq || isUserMessage(one))
   if (keepsRun) return before
   return withoutWaiting(before, ({ seq, messageId }) => seq <= upToSeq && !waits.has(messageId))
 }

@@ -14,7 +14,7 @@ export const DEFAULT_STUCK_LOOP_MS = 60_000
  * The workflow counts an attempt as lost two minutes after its timeout. A stuck executor must be dead by then, so the limit leaves time for
  * a grace period and a few checks of the watch.
  */
-const STUCK_LOOP_AT_MOST_MS = 110_000
+const MAX_STUCK_LOOP_MS = 110_000
 
 /** `openLogger` checks the names. */
 const REDACT = where<readonly string[]>(
@@ -42,7 +42,7 @@ const SUPERVISE = options({
   dataConverter: text('the path of a module that exports a dataConverter').optional(),
   interceptors: text('the path of a module that exports interceptors').optional(),
   stuckLoop: duration({
-    most: STUCK_LOOP_AT_MOST_MS,
+    max: MAX_STUCK_LOOP_MS,
     limits:
       "above 0 and at most '110s': a stuck executor must be killed before its sessions give up on its calls and verify or repeat them, " +
       'two minutes after their timeouts',
@@ -92,7 +92,7 @@ export function checkCreate(given: CreateWorkerOptions): void {
 
 /** A history can be as large as 50 MB. */
 const REPLAYS_AT_ONCE = 4
-const MOST_REPLAYS_AT_ONCE = 32
+const MAX_CONCURRENT_REPLAYS = 32
 
 const PREFLIGHT = options({
   module: text('the path of the module that exports your agents').optional(),
@@ -103,7 +103,7 @@ const PREFLIGHT = options({
   dataConverter: z.unknown().optional(),
   interceptors: z.unknown().optional(),
   sample: integer(1).optional(),
-  concurrency: integer(1, MOST_REPLAYS_AT_ONCE).optional(),
+  concurrency: integer(1, MAX_CONCURRENT_REPLAYS).optional(),
   loadTimeout: duration({ example: '60s' }).optional(),
   onSession: fn<(session: CheckedSession) => void>().optional(),
   signal: where<AbortSignal>((value) => value instanceof AbortSignal, 'an AbortSignal').optional(),

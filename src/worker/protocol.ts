@@ -211,7 +211,7 @@ export type ExecutorToParent =
 // ── preflight ↔ the process that loads its module ──
 
 /** An open session, as far as its agent's code is concerned. */
-export interface StandingSession {
+export interface ReplayedSession {
   agent: string
   context: Json
   calls: OpenCall[]
@@ -228,7 +228,7 @@ export interface OpenCall extends Pick<CallState, 'callId' | 'status'> {
 export interface ToChecker {
   pawl: 'check'
   request: number
-  session: StandingSession
+  session: ReplayedSession
 }
 
 /** Messages from the process. User code can send messages, too: only these count. */

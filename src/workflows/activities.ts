@@ -10,14 +10,14 @@ import {
   workflowInfo,
 } from '@temporalio/workflow'
 import type { OwnActivity, PawlActivities } from '../activities/contract.ts'
-import { type DeathReport, MAX_DEATHS, MAX_UNHEARD, readReport, type Thrown } from '../session/attempts.ts'
+import { type DeathReport, MAX_DEATHS, MAX_UNREPORTED, readReport, type Thrown } from '../session/attempts.ts'
 import type { Resolution } from '../session/events.ts'
 import { ownTaskQueue } from '../session/protocol.ts'
 import { Undecodable } from '../session/undecodable.ts'
 import { cutText, TEXT_BYTES } from '../session/texts.ts'
 
 /** How much longer than its timeout an attempt may last: a process with a blocked event loop is killed only after a minute. */
-const STANDSTILL_MS = 120_000
+const FREEZE_ALLOWANCE_MS = 120_000
 /**
  * How long after its last heartbeat an attempt counts as lost. A supervisor reports the death of an executor at once, so this matters only
  * for unreported deaths, such as a lost machine. Long enough to survive a server outage of a few seconds, and to need few heartbeats.
@@ -47,14 +47,14 @@ export function toolCalls(resolution: Resolution, how: 'first' | 'again' | 'unti
   const external = resolution.effect === 'external'
   return proxyActivities<Pick<PawlActivities, 'executeTool'>>({
     ...COMMON,
-    startToCloseTimeout: resolution.timeoutMs + STANDSTILL_MS,
+    startToCloseTimeout: resolution.timeoutMs + FREEZE_ALLOWANCE_MS,
     heartbeatTimeout: HEARTBEAT_TIMEOUT_MS,
     retry:
       how === 'until_served'
         ? RETRIED
         : external
           ? { maximumAttempts: 1 }
-          : { ...RETRIED, maximumAttempts: resolution.retry.maxRetries + MAX_DEATHS + MAX_UNHEARD + 1 },
+          : { ...RETRIED, maximumAttempts: resolution.retry.maxRetries + MAX_DEATHS + MAX_UNREPORTED + 1 },
     ...(how !== 'first' && { allowEagerDispatch: false }),
   })
 }
@@ -63,7 +63,7 @@ export function toolCalls(resolution: Resolution, how: 'first' | 'again' | 'unti
 export function verifications(resolution: Resolution, how: 'first' | 'again'): Pick<PawlActivities, 'verifyTool'> {
   return proxyActivities<Pick<PawlActivities, 'verifyTool'>>({
     ...COMMON,
-    startToCloseTimeout: (resolution.verifyTimeoutMs ?? resolution.timeoutMs) + STANDSTILL_MS,
+    startToCloseTimeout: (resolution.verifyTimeoutMs ?? resolution.timeoutMs) + FREEZE_ALLOWANCE_MS,
     heartbeatTimeout: HEARTBEAT_TIMEOUT_MS,
     retry: { ...RETRIED, maximumAttempts: (resolution.verifyRetries ?? 3) + 1 },
     ...(how === 'again' && { allowEagerDispatch: false }),

@@ -3,7 +3,7 @@
 import { CancellationScope, sleep } from '@temporalio/workflow'
 import { checkpointAt } from '../session/checkpointing.ts'
 import { deadlinesInInbox, deadlinesOf } from '../session/deadlines.ts'
-import { type Due, expiryOf, isGoingOn } from '../session/decide.ts'
+import { type Due, expiryOf, isRunInProgress } from '../session/decide.ts'
 import { isWaiting } from '../session/fold-calls.ts'
 import type { CallState, SessionState } from '../session/state.ts'
 import type { Journal } from './journal.ts'
@@ -27,7 +27,7 @@ export interface Alarms {
 /** A moment that a state waits for: in milliseconds since 1970, or as a duration from when it is first waited for. */
 type Moment = ({ at: number } | { forMs: number }) & {
   /** Called when the moment comes. */
-  come?: () => void
+  onDue?: () => void
 }
 
 interface Alarm {
@@ -64,7 +64,7 @@ export function startAlarms(journal: Journal, stopping: Stopping): Alarms {
         () => {
           alarm.hasGoneOff = true
           // The task that fires the timer may have removed its alarm, and a run may meanwhile have accepted the message.
-          momentsOf(journal.state).get(name)?.come?.()
+          momentsOf(journal.state).get(name)?.onDue?.()
         },
         () => undefined,
       )
@@ -78,12 +78,12 @@ export function startAlarms(journal: Journal, stopping: Stopping): Alarms {
       if (aliveForMs !== undefined) moments.set(life(callId), { forMs: aliveForMs })
     }
     for (const { name, at } of deadlinesInInbox(state)) moments.set(name, { at })
-    const run = isGoingOn(state) ? state.current : null
+    const run = isRunInProgress(state) ? state.current : null
     if (!run) return moments
     const next = state.error?.nextAttemptAt
     if (next !== undefined) moments.set(recovery(state), { at: next })
     for (const { name, at, reason } of state.paused ? [] : deadlinesOf(state, run)) {
-      moments.set(name, { at, come: () => stopping.request({ why: 'deadline', reason }) })
+      moments.set(name, { at, onDue: () => stopping.request({ why: 'deadline', reason }) })
     }
     for (const call of run.calls.filter((one) => isWaiting(one) && one.asked?.expiresAt !== undefined)) {
       moments.set(expiry(call), { at: expiryOf(call) })
@@ -91,7 +91,7 @@ export function startAlarms(journal: Journal, stopping: Stopping): Alarms {
     const at = checkpointAt(state)
     if (at !== undefined) {
       const version = state.checkpoint?.version ?? 0
-      moments.set(`checkpoint ${version}`, { at, come: () => journal.checkpointTime(version) })
+      moments.set(`checkpoint ${version}`, { at, onDue: () => journal.checkpointTime(version) })
     }
     return moments
   }

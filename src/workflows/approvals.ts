@@ -111,8 +111,8 @@ function heedHooks({ journal, flushing }: Session, { run, call }: Waiting, { res
   if (input === undefined) return
   const ownDigest = call.resolution.ownDigest ?? call.resolution.inputDigest
   const { approval = call.resolution.approval } = resolution
-  const anew = { ...resolution, ownDigest, ...defined({ approval }) }
-  issue(journal, { ...whereOf(run, call), input, resolution: anew }, anew)
+  const newResolution = { ...resolution, ownDigest, ...defined({ approval }) }
+  issue(journal, { ...whereOf(run, call), input, resolution: newResolution }, newResolution)
   refuse(
     'changed_by_hook',
     `A hook has changed these arguments, and approval of ${call.callId} is requested again: read them, then decide.`,

@@ -23,7 +23,7 @@ export type Unanswered =
 type Result = { failed?: FailedAttempt[]; facts?: AgentFacts; spent?: Cost } & { kind: string }
 
 /** The events of these results carry their cost. */
-const TELL_COST: readonly string[] = ['completed', 'compacted']
+const WITH_COST: readonly string[] = ['completed', 'compacted']
 
 /** One kind of step. */
 export interface Asking<R extends Result, E> {
@@ -77,7 +77,7 @@ export async function askUntilAnswered<R extends Result, E>(
     if (result.facts) journal.append({ type: 'agent_declared', ...result.facts })
     attempts.failed(result.failed)
     note?.(result)
-    if (result.spent && !TELL_COST.includes(result.kind)) {
+    if (result.spent && !WITH_COST.includes(result.kind)) {
       journal.append({ type: 'spent', run: number, turn, attempt: attempts.used.attempts + 1, ...result.spent })
     }
     // The compiler cannot distinguish the kinds of a generic result.

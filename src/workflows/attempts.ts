@@ -1,6 +1,6 @@
 // The budget that the attempts of one call have used, over all its activities.
 import type { Fallback, Prior } from '../activities/contract.ts'
-import { fateOf, lostAttempt, lostCost, MAX_DEATHS, MAX_UNHEARD } from '../session/attempts.ts'
+import { fateOf, lostAttempt, lostCost, MAX_DEATHS, MAX_UNREPORTED } from '../session/attempts.ts'
 import type { FailedAttempt } from '../session/events.ts'
 import type { Lost } from './activities.ts'
 
@@ -20,7 +20,7 @@ export interface Attempts {
 /** Starts counting after `before` attempts; `record` is called once for each failed attempt. */
 export function countAttempts(record: (attempt: FailedAttempt) => void, before = 0): Attempts {
   const used: Prior = { attempts: before, failures: 0, deaths: 0 }
-  let unheard = 0
+  let unreported = 0
 
   function add(attempt: FailedAttempt): void {
     if (attempt.attempt <= used.attempts) return
@@ -32,14 +32,14 @@ export function countAttempts(record: (attempt: FailedAttempt) => void, before =
   function count(fate: ReturnType<typeof fateOf>): void {
     if (fate === 'death') used.deaths += 1
     else if (fate === 'failure') used.failures += 1
-    else if (fate === 'unheard') unheard += 1
+    else if (fate === 'unreported') unreported += 1
   }
 
   return {
     used,
     givenUp() {
       if (used.deaths >= MAX_DEATHS) return `took ${used.deaths} worker processes with it`
-      return unheard >= MAX_UNHEARD ? `was assigned ${unheard} times to workers that never reported in` : undefined
+      return unreported >= MAX_UNREPORTED ? `was assigned ${unreported} times to workers that never reported in` : undefined
     },
     failed: (attempts) => {
       for (const attempt of attempts ?? []) add(attempt)

@@ -18,9 +18,9 @@ const PATIENCE_MS = 2_000
 /** The next try comes when the history has grown by this share of the size at which it is due. */
 const BETWEEN_TRIES = 0.5
 /** At this many times the size, the session waits for the store without a time limit. The server's limits are 51,200 events and 50 MB. */
-const AT_MOST = { events: 40, bytes: 10 }
+const HARD_LIMIT_FACTOR = { events: 40, bytes: 10 }
 /** Events that arrive during the last flush are carried beside the snapshot, up to this many bytes of JSON. */
-const TAIL_AT_MOST = 256_000
+const MAX_TAIL_BYTES = 256_000
 
 /** The continuing of one execution. */
 export interface Continuing {
@@ -64,21 +64,21 @@ export function startContinuing({ start, journal, flushing, stopping, closing }:
     },
     async attempt() {
       triedAt = workflowInfo().historyLength
-      if ((await leave(PATIENCE_MS)) || !mustWait()) return
+      if ((await continueIfStored(PATIENCE_MS)) || !mustWait()) return
       const recovered = enterError()
       await stored()
       recovered()
-      await leave()
+      await continueIfStored()
     },
   }
 
   function mustWait(): boolean {
     const { historyLength, historySize } = workflowInfo()
-    return historyLength >= AT_MOST.events * dueEvents || historySize >= AT_MOST.bytes * dueBytes
+    return historyLength >= HARD_LIMIT_FACTOR.events * dueEvents || historySize >= HARD_LIMIT_FACTOR.bytes * dueBytes
   }
 
   /** Continues as new once the store has the present events. If it does not, returns whether the store has them. */
-  async function leave(patienceMs?: number): Promise<boolean> {
+  async function continueIfStored(patienceMs?: number): Promise<boolean> {
     const snapshot = { state: JSON.parse(JSON.stringify(snapshotOf(journal.state))) as SessionState, at: journal.watermark() }
     const held = flushing.hold()
     if (patienceMs === undefined) await condition(held.isStored)
@@ -111,7 +111,7 @@ export function startContinuing({ start, journal, flushing, stopping, closing }:
   function continueIfClean({ state, at }: Snapshot): Promise<never> | undefined {
     if (!allHandlersFinished() || stopping.isRequested()) return undefined
     const tail = journal.since(at.seq)
-    if (jsonBytes(tail) > TAIL_AT_MOST) return undefined
+    if (jsonBytes(tail) > MAX_TAIL_BYTES) return undefined
     const { settings } = start
     const { workflowId, runId } = workflowInfo()
     const wanted = closing()

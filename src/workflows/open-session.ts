@@ -1,6 +1,6 @@
 // The state and the operations that the parts of an open session share.
 import { ApplicationFailure } from '@temporalio/workflow'
-import { decide, type Decision, isGoingOn as isRunGoingOn } from '../session/decide.ts'
+import { decide, type Decision, isRunInProgress } from '../session/decide.ts'
 import { chooseRecovery, nextAttemptAt, progressOf } from '../session/recovery.ts'
 import type { Closing, StopSignal } from '../session/protocol.ts'
 import { boundedText, cutText, TEXT_BYTES } from '../session/texts.ts'
@@ -36,8 +36,8 @@ export function nextStep({ journal, alarms }: Session): Decision['do'] {
 }
 
 /** Whether a run is in progress. This includes a run that waits, and a session in an error that it leaves by itself. */
-export function isGoingOn({ journal: { state } }: Session): boolean {
-  return isRunGoingOn(state)
+export function hasRunInProgress({ journal: { state } }: Session): boolean {
+  return isRunInProgress(state)
 }
 
 /** Why a run cannot continue. */

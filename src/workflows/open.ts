@@ -50,14 +50,14 @@ export async function openSession(start: Start, early: readonly unknown[], openi
 }
 
 async function openCarried({ state, digest, tail, previous }: Carried, coreVersion: number, opening: Opening): Promise<Opened> {
-  const isWhole = await bringCalls({ state, digest }, opening)
+  const isWhole = await fetchCalls({ state, digest }, opening)
   const journal = openJournal({ seq: state.seq, digest }, state, coreVersion, tail)
-  if (!isWhole) giveUpCalls(journal)
+  if (!isWhole) reportLostCalls(journal)
   return { journal, previous }
 }
 
 /** Loads the calls that a bounded state could not hold. Returns false if the store no longer has them: their run cannot resume. */
-async function bringCalls({ state, digest }: { state: SessionState; digest: string }, opening: Opening): Promise<boolean> {
+async function fetchCalls({ state, digest }: { state: SessionState; digest: string }, opening: Opening): Promise<boolean> {
   const calls: CallState[] = []
   for (let more = lacksCalls(state); more; ) {
     const place = { answerSeq: state.current?.answerSeq ?? 0, upTo: { seq: state.seq, digest }, from: calls.length }
@@ -70,7 +70,7 @@ async function bringCalls({ state, digest }: { state: SessionState; digest: stri
   return true
 }
 
-function giveUpCalls(journal: Journal): void {
+function reportLostCalls(journal: Journal): void {
   const { current } = journal.state
   if (!current) return
   const reason = `The events of run ${current.run} are no longer in the side store, so the arguments of its open calls are lost. Send a message to start a new run.`
@@ -115,8 +115,8 @@ async function journalOf(
   opening: Opening,
   by: Maker = { executionId: workflowInfo().originalExecutionRunId },
 ): Promise<Journal> {
-  if (loaded.lost) return beginAfresh(start, loaded, coreVersion, by)
-  const isWhole = await bringCalls(loaded, opening)
+  if (loaded.lost) return startOver(start, loaded, coreVersion, by)
+  const isWhole = await fetchCalls(loaded, opening)
   return resumeFrom(loaded, coreVersion, by, isWhole)
 }
 
@@ -163,7 +163,7 @@ function started(
 }
 
 /** A session whose events can no longer be read: only its numbers continue. */
-function beginAfresh(start: Start, lost: Extract<LoadSessionResult, { lost: true }>, coreVersion: number, { executionId }: Maker): Journal {
+function startOver(start: Start, lost: Extract<LoadSessionResult, { lost: true }>, coreVersion: number, { executionId }: Maker): Journal {
   const { seq, digest, run, checkpoint } = lost
   const { agent = lost.agent, context, tags } = start
   const named = lost.erased ? { agent, context, tags } : lost
@@ -185,17 +185,17 @@ function resumeFrom(
   const { current } = journal.state
   if (!current) return journal
   if (!isWhole) {
-    giveUpCalls(journal)
+    reportLostCalls(journal)
     return journal
   }
   const failed = error !== null && error.strategy !== 'automatic'
   if (failed) return journal
-  if (current.phase === 'tools' && current.calls.some((call) => call.status === 'issued')) leaveTurn(journal, current)
+  if (current.phase === 'tools' && current.calls.some((call) => call.status === 'issued')) abandonTurn(journal, current)
   return journal
 }
 
 /** Abandons the turn whose calls were in flight when the workflow ended; effects that may have happened stay recorded. */
-function leaveTurn(journal: Journal, run: RunState): void {
+function abandonTurn(journal: Journal, run: RunState): void {
   const { run: number, turn, lastTurn, answerSeq, beforeAnswer, calls } = run
   if (answerSeq === undefined) {
     journal.append({ type: 'run_interrupted', run: number, reason: 'its workflow had ended' })

@@ -12,12 +12,12 @@ import type { Journal } from './journal.ts'
 import { refuse, textOf } from './open-session.ts'
 import { defined } from '../session/defined.ts'
 
-const SAY_STRATEGY = `The strategy must be one of ${RECOVERIES.join(', ')}.`
+const STRATEGY_REQUIRED = `The strategy must be one of ${RECOVERIES.join(', ')}.`
 
 /** Reads the update's argument. An empty object asks for the default strategy; an unreadable argument is refused. */
 export function recoverRequestOf(raw: unknown): RecoverRequest {
   const request = plainOf(raw)
-  return isObject(request) ? (request as RecoverRequest) : refuse('unknown_strategy', SAY_STRATEGY)
+  return isObject(request) ? (request as RecoverRequest) : refuse('unknown_strategy', STRATEGY_REQUIRED)
 }
 
 /** The update's validator: refuses a request if there is nothing to recover. */
@@ -63,7 +63,7 @@ function checkStrategy(state: SessionState, request: RecoverRequest): void {
   if (strategy === 'manual') {
     return refuse('choose_strategy', `No strategy is a good default after ${error.code}: name one of ${optionsOf(state)}.`)
   }
-  if (!isRecovery(strategy)) return refuse('unknown_strategy', SAY_STRATEGY)
+  if (!isRecovery(strategy)) return refuse('unknown_strategy', STRATEGY_REQUIRED)
   if (strategy !== 'selective' && (namesCalls(request) || request.force)) {
     return refuse('invalid_calls', `\`keep\`, \`skip\`, \`redo\` and \`force\` belong to the strategy selective, not to ${strategy}.`)
   }
@@ -126,7 +126,7 @@ function carryOut(
 ): void {
   const { current } = journal.state
   const of = { strategy, ...defined({ run: current?.run }) }
-  const toSeq = strategy === 'restart_from_last_effect' ? turnsLeftAfter(journal) : undefined
+  const toSeq = strategy === 'restart_from_last_effect' ? turnsRemovedAfter(journal) : undefined
   journal.append({ type: 'recovery_started', ...of, ...defined({ toSeq }), ...about })
   journal.append({ type: 'recovery_ended', ...of })
 }
@@ -135,6 +135,6 @@ function carryOut(
  * The event after which `restart_from_last_effect` archives turns: the one that ended the newest effect's turn, or the newest event if
  * calls of that turn have no result yet.
  */
-export function turnsLeftAfter({ state, watermark }: Journal): number {
+export function turnsRemovedAfter({ state, watermark }: Journal): number {
   return state.current?.lastEffect?.seq ?? watermark().seq
 }

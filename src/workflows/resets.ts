@@ -7,11 +7,11 @@ export interface Resets {
   maker(): string
   /** From now on, this execution makes the events: one of its activities has confirmed that. */
   madeBy(executionId: string): void
-  /** Runs `work`, and cancels it if the workflow was reset. Calls `leave` first, before any part of `work` resumes. */
-  unlessReset(work: () => Promise<void>, leave: () => void): Promise<'done' | 'reset'>
+  /** Runs `work`, and cancels it if the workflow was reset. Calls `abandon` first, before any part of `work` resumes. */
+  unlessReset(work: () => Promise<void>, abandon: () => void): Promise<'done' | 'reset'>
 }
 
-const nothingToLeave = (): void => undefined
+const ignore = (): void => undefined
 
 // Each workflow has its own instance of this module.
 let look = (): void => undefined
@@ -21,7 +21,7 @@ export function watchResets(): Resets {
   let maker = workflowInfo().originalExecutionRunId
   let noticed = 0
   let isCutOff = false
-  let leaving = nothingToLeave
+  let onCutOff = ignore
 
   // History shows where the reset cut it off: a patch is unknown while earlier events are replayed, and known from the first task after
   // the reset. If an execution that a reset created is reset itself, it has another patch.
@@ -29,7 +29,7 @@ export function watchResets(): Resets {
     if (isCutOff || maker === workflowInfo().runId || !patched(`reset-${noticed + 1}`)) return
     noticed += 1
     isCutOff = true
-    leaving()
+    onCutOff()
   }
   look()
 
@@ -38,15 +38,15 @@ export function watchResets(): Resets {
     madeBy(executionId) {
       maker = executionId
       isCutOff = false
-      leaving = nothingToLeave
+      onCutOff = ignore
       // That execution may have been reset itself at this point: this task's signals and results are not its own.
       look()
     },
-    async unlessReset(work, leave) {
+    async unlessReset(work, abandon) {
       if (isCutOff) return 'reset'
       const scope = new CancellationScope()
-      leaving = () => {
-        leave()
+      onCutOff = () => {
+        abandon()
         scope.cancel()
       }
       const done = scope.run(work).then(

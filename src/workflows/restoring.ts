@@ -9,7 +9,7 @@ import { answerIn, findKept, findKeptUntilStored, whyLost } from './activities.t
 import { eventsOf, type Journal } from './journal.ts'
 import { held, nextStep, type Session } from './open-session.ts'
 import { readFor } from './reading.ts'
-import { checkRecovery, recover, recoverByPolicy, strategyOf, turnsLeftAfter } from './recovery.ts'
+import { checkRecovery, recover, recoverByPolicy, strategyOf, turnsRemovedAfter } from './recovery.ts'
 
 type Point = Pick<FindKeptInput, 'beforeRun' | 'upToSeq'>
 
@@ -18,7 +18,7 @@ function pointOf(journal: Journal, strategy: string): Point | undefined {
   const { current } = journal.state
   if (!current || (current.planTurn === undefined && current.memoryTurn === undefined)) return undefined
   if (strategy === 'abandon' || strategy === 'restart_run') return { beforeRun: current.run }
-  return strategy === 'restart_from_last_effect' ? { upToSeq: turnsLeftAfter(journal) } : undefined
+  return strategy === 'restart_from_last_effect' ? { upToSeq: turnsRemovedAfter(journal) } : undefined
 }
 
 /** Whether the recovery must look up what it restores. */

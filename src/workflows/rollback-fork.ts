@@ -11,10 +11,10 @@ import type {
   RegenerateRequest,
   RollbackRequest,
 } from '../session/protocol.ts'
-import { SAY_WHERE_TO, targetIn } from '../session/requests.ts'
+import { TARGET_REQUIRED, targetIn } from '../session/requests.ts'
 import { findPlace } from './activities.ts'
 import { eventsOf } from './journal.ts'
-import { endRun, held, isGoingOn, refuse, type Session, stopDetails, textOf } from './open-session.ts'
+import { endRun, hasRunInProgress, held, refuse, type Session, stopDetails, textOf } from './open-session.ts'
 import { readFor } from './reading.ts'
 import { defined } from '../session/defined.ts'
 
@@ -34,7 +34,7 @@ export function makeCheckpoint({ journal, flushing }: Session, request: Checkpoi
 /** Rolls the session back. A run in progress is interrupted once the target is known to exist. */
 export async function rollBack(session: Session, request: RollbackRequest): Promise<Moved> {
   const { journal } = session
-  const target = targetIn(request.target) ?? refuse('invalid_target', SAY_WHERE_TO)
+  const target = targetIn(request.target) ?? refuse('invalid_target', TARGET_REQUIRED)
   const { keys = 'kept' } = request
   if (keys !== 'kept' && keys !== 'forgotten') refuse('invalid_keys', "`keys` must be 'kept' or 'forgotten'.")
   // Messages that are sent during the rollback are kept.
@@ -43,7 +43,7 @@ export async function rollBack(session: Session, request: RollbackRequest): Prom
     await placeOf(session, { target })
     await interruptRun(session, { reason: 'rolled back', ...stopDetails(request) })
     const place = await placeOf(session, { target, upToSeq })
-    await goBack(session, place, { upToSeq, target, ...(keys === 'forgotten' && { keys }), ...stopDetails(request) })
+    await rewindTo(session, place, { upToSeq, target, ...(keys === 'forgotten' && { keys }), ...stopDetails(request) })
     return { toSeq: place.seq, effects: place.effects, moreEffects: place.more }
   })
 }
@@ -65,7 +65,7 @@ export async function regenerate(session: Session, request: RegenerateRequest): 
         `It is unknown whether ${open.join(', ')} took effect, so a repetition might repeat it. Resolve the call first.`,
       )
     }
-    const seq = await goBack(session, place, { upToSeq: 0, ...(place.again && { again: place.again }), ...stopDetails(request) })
+    const seq = await rewindTo(session, place, { upToSeq: 0, ...(place.again && { again: place.again }), ...stopDetails(request) })
     return { toSeq: place.seq, effects: place.effects, moreEffects: place.more, messageId: opener.messageId, seq }
   })
 }
@@ -76,7 +76,7 @@ type Place = Awaited<ReturnType<typeof placeOf>>
 const STORED_WITHIN_MS = 2_000
 
 /** Rolls back; returns the `seq` of the event. */
-async function goBack(
+async function rewindTo(
   session: Session,
   { seq: toSeq, lastMessageId, effects, more, removed, restored }: Place,
   about: Pick<EventOf<'rolled_back'>, 'upToSeq' | 'target' | 'keys' | 'again' | 'by' | 'reason'>,
@@ -103,7 +103,7 @@ async function goBack(
 /** Finds where a fork begins: at a target, even in a past that a rollback has archived, or at the session's head. */
 export async function forkPoint(session: Session, request: ForkRequest): Promise<ForkPoint> {
   const { interrupt } = request
-  const target = request.target === undefined ? undefined : (targetIn(request.target) ?? refuse('invalid_target', SAY_WHERE_TO))
+  const target = request.target === undefined ? undefined : (targetIn(request.target) ?? refuse('invalid_target', TARGET_REQUIRED))
   return held(session, async () => {
     if (target !== undefined) await placeOf(session, { target, archived: true })
     if (interrupt !== false) await interruptRun(session, { reason: 'forked', ...stopDetails(request) })
@@ -116,10 +116,10 @@ export async function forkPoint(session: Session, request: ForkRequest): Promise
 
 async function interruptRun(session: Session, details: { reason?: string; by?: string }): Promise<void> {
   const { journal, stopping } = session
-  while (isGoingOn(session)) {
+  while (hasRunInProgress(session)) {
     stopping.request({ why: 'interrupt', ...details })
     const run = journal.state.current?.run
-    await condition(() => !isGoingOn(session) || journal.state.current?.run !== run || journal.hasEnded)
+    await condition(() => !hasRunInProgress(session) || journal.state.current?.run !== run || journal.hasEnded)
     if (journal.hasEnded) refuse('workflow_reset', 'The workflow was reset meanwhile: check the session, then send the request again.')
   }
 }

@@ -1,6 +1,6 @@
 // Waits for a worker that serves the agent or tool. During a rolling deploy, a build that lacks it causes neither an attempt nor a death.
 import { cutText, TEXT_BYTES } from '../session/texts.ts'
-import { startAskingAgain } from './asking-again.ts'
+import { startRetryWaits } from './retry-waits.ts'
 import type { Flushing } from './flushing.ts'
 import { startGrace } from './grace.ts'
 import type { Journal } from './journal.ts'
@@ -31,7 +31,7 @@ export interface Serving {
 /** The serving of one session. */
 export function startServing(journal: Journal, flushing: Flushing, graceMs: number): Serving {
   const grace = startGrace(graceMs)
-  const askingAgain = startAskingAgain()
+  const retryWaits = startRetryWaits()
 
   function enter(code: (typeof LEFT_WHEN_SERVED)[number], reason: string): void {
     if (journal.state.status === 'error') return
@@ -48,7 +48,7 @@ export function startServing(journal: Journal, flushing: Flushing, graceMs: numb
   return {
     async notServed(what) {
       if (grace.isOver()) enterError(what)
-      await askingAgain.wait()
+      await retryWaits.wait()
     },
     isGraceOver: grace.isOver,
     inGrace: grace.until,
@@ -56,7 +56,7 @@ export function startServing(journal: Journal, flushing: Flushing, graceMs: numb
     archiveUnavailable: (reason) => enter('archive_unavailable', reason),
     served() {
       grace.reset()
-      askingAgain.served()
+      retryWaits.served()
       const { status, error, current } = journal.state
       if (status !== 'error' || !LEFT_WHEN_SERVED.some((code) => code === error?.code)) return
       journal.append({ type: 'recovery_ended', strategy: 'automatic', ...(current && { run: current.run }) })

@@ -7,7 +7,7 @@ import type { Start } from '../session/start.ts'
 import type { RunState } from '../session/state.ts'
 import { startContinuing } from './continuing.ts'
 import { callModel } from './model-call.ts'
-import { endRun, failRun, isGoingOn, nextStep, type Session } from './open-session.ts'
+import { endRun, failRun, hasRunInProgress, nextStep, type Session } from './open-session.ts'
 import { askFor, expire } from './approvals.ts'
 import { pauseForBudget } from './raising.ts'
 import { recoverAutomatically } from './restoring.ts'
@@ -24,7 +24,7 @@ export async function serve(open: Session, start: Start): Promise<void> {
   const continuing = startContinuing({ start, journal, flushing, stopping, closing: () => closing.wanted })
   const idleTimeoutMs = start.settings?.idleTimeoutMs ?? IDLE_TIMEOUT_MS
   /** A paused session, or one in an error, waits for a person without a time limit. */
-  const spokenTo = async (wakes: () => boolean): Promise<boolean> => {
+  const waitWhileIdle = async (wakes: () => boolean): Promise<boolean> => {
     if (journal.state.status !== 'error' && !journal.state.paused) return condition(wakes, idleTimeoutMs)
     await condition(wakes)
     return true
@@ -43,15 +43,15 @@ export async function serve(open: Session, start: Start): Promise<void> {
       await continuing.attempt()
     } else if ((decision.do === 'start_run' || decision.do === 'end_hooks') && open.holds > 0) {
       await condition(() => open.holds === 0)
-    } else if (decision.do === 'wait' && isGoingOn(open)) {
-      await waitForSomebody(open, () => continuing.isDue())
+    } else if (decision.do === 'wait' && hasRunInProgress(open)) {
+      await waitForInput(open, () => continuing.isDue())
     } else if (decision.do === 'wait' || (decision.do === 'start_run' && closing.wanted?.when === 'now')) {
       flushing.nudge()
       const pauseChanges = watchPause(open)
       // After a recovery, a run may continue and then wait: for a person, or until the session is unpaused.
-      const wakes = () => mayClose() || nextStep(open) !== 'wait' || isGoingOn(open) || pauseChanges() || continuing.isDue()
-      const spoken = !mayClose() && (await spokenTo(wakes))
-      if (!spoken && (await close(open))) return
+      const wakes = () => mayClose() || nextStep(open) !== 'wait' || hasRunInProgress(open) || pauseChanges() || continuing.isDue()
+      const isWoken = !mayClose() && (await waitWhileIdle(wakes))
+      if (!isWoken && (await close(open))) return
     } else {
       await carryOut(open, decision)
     }
@@ -87,7 +87,7 @@ function watchPause({ journal }: Session): () => boolean {
 }
 
 /** Waits for the decision, answer or expiry that the run needs to continue. */
-async function waitForSomebody(session: Session, isDue: () => boolean): Promise<void> {
+async function waitForInput(session: Session, isDue: () => boolean): Promise<void> {
   const { stopping, flushing } = session
   // A stop finds no step to end here.
   if (stopping.isRequested()) return inRun(session, async () => undefined)
@@ -164,7 +164,7 @@ async function inRun(session: Session, step: (run: RunState) => Promise<void>): 
   const run = session.journal.state.current
   if (!run) return
   const stopped = await session.stopping.step(() => step(run))
-  if (!stopped || !isGoingOn(session)) return
+  if (!stopped || !hasRunInProgress(session)) return
   if (stopped.why === 'deadline') {
     failRun(session, run.run, { code: 'deadline_exceeded', reason: stopped.reason })
     return

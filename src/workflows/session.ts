@@ -50,7 +50,7 @@ import { forkPoint, makeCheckpoint, regenerate, rollBack } from './rollback-fork
 import { openSession, reopenSession } from './open.ts'
 import { startOpening } from './opening.ts'
 import { startPacing } from './pacing.ts'
-import { isGoingOn, nextStep, refuse, type Session, stopDetails } from './open-session.ts'
+import { hasRunInProgress, nextStep, refuse, type Session, stopDetails } from './open-session.ts'
 import { answer, approve, checkAnswerRequest, checkDecision, checkResolution, deny, resolve } from './approvals.ts'
 import { pause, unpause } from './pausing.ts'
 import { raise } from './raising.ts'
@@ -227,7 +227,8 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
     const { journal, stopping, alarms, flushing } = session
     const message = receive(journal, raw)
     // A run that has not begun is not interrupted: it will see this message, too.
-    if (message?.interrupt && isGoingOn(session)) stopping.request({ why: 'interrupt', reason: REPLACED, ...defined({ by: message.by }) })
+    if (message?.interrupt && hasRunInProgress(session))
+      stopping.request({ why: 'interrupt', reason: REPLACED, ...defined({ by: message.by }) })
     // A step in progress must not delay the deadline.
     if (message?.deadlineMs !== undefined) alarms.follow()
     // No model call is about to store the message: one is in progress and may take long, or the message was rejected.
@@ -243,7 +244,7 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
   function interrupt(details: StopSignal): void {
     if (!session) onceOpen.push(() => interrupt(details))
     // An accepted message counts as having a run, even just before that run starts.
-    else if (isGoingOn(session) || nextStep(session) === 'start_run') session.stopping.request({ why: 'interrupt', ...details })
+    else if (hasRunInProgress(session) || nextStep(session) === 'start_run') session.stopping.request({ why: 'interrupt', ...details })
   }
 
   async function recoverSession(open: Session, request: RecoverRequest): Promise<SessionSummary> {

@@ -29,22 +29,22 @@ export async function runToolCall(turn: Turn, requested: CallState): Promise<voi
   if (requested.status === 'requested') issue(journal, call)
   while (await admitted(turn, requested, call)) {
     if (resolution.builtIn) return answerBuiltIn(journal, call)
-    const anew = await execute(turn, call, attempts, startProgress(journal, where, requested.progress))
-    if (!anew) return
+    const newResolution = await execute(turn, call, attempts, startProgress(journal, where, requested.progress))
+    if (!newResolution) return
     const { effect } = call.resolution
-    call = { ...call, resolution: inPlaceOf(resolution, anew) }
+    call = { ...call, resolution: inPlaceOf(resolution, newResolution) }
     issue(journal, call, call.resolution)
     // Another build requires an approval or a client's answer first.
-    if ((anew.approval && !requested.approved) || anew.client) return
+    if ((newResolution.approval && !requested.approved) || newResolution.client) return
     // The call used to be safe to repeat with its key. Now it is not, and it may have taken effect in a failed attempt.
-    if (effect === 'idempotent' && anew.effect === 'external' && attempts.used.attempts > 0) {
+    if (effect === 'idempotent' && newResolution.effect === 'external' && attempts.used.attempts > 0) {
       if ((await settleUnknown(turn, call, attempts.used.attempts)) === 'settled') return
     }
   }
 }
 
 /** Records that the call is about to be dispatched, or answered without being run. */
-export function issue(journal: Journal, call: Call, anew?: Resolution): void {
+export function issue(journal: Journal, call: Call, newResolution?: Resolution): void {
   const { tool, effect, inputDigest, index, key } = call.resolution
   const { input } = call
   journal.append({
@@ -56,7 +56,7 @@ export function issue(journal: Journal, call: Call, anew?: Resolution): void {
     index,
     ...(key && { key }),
     input,
-    ...(anew && { resolution: anew }),
+    ...(newResolution && { resolution: newResolution }),
   })
 }
 

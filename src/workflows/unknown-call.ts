@@ -33,9 +33,8 @@ export async function settleUnknown(turn: Turn, call: Call, attempt: number, los
   const where = whereOf(call)
   // Even an interrupted run records the outcome of the calls that it had begun.
   return CancellationScope.nonCancellable(async () => {
-    const isSurelyDead = !lost || (lost.how === 'died' && lost.confirmed)
-    const verdict =
-      (await lateVerdict(turn, call, isSurelyDead ? 0 : mayLiveForMs(call.resolution))) ?? (await settled(turn, call, attempt))
+    const isKnownDead = !lost || (lost.how === 'died' && lost.confirmed)
+    const verdict = (await lateVerdict(turn, call, isKnownDead ? 0 : mayLiveForMs(call.resolution))) ?? (await settled(turn, call, attempt))
     if (verdict.kind === 'not_happened') {
       journal.append({ type: 'tool_resolved', ...where, by: 'verify', happened: false })
       return 'did_not_happen'

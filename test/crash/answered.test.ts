@@ -1,7 +1,7 @@
 // An executor is killed after the model's answer has reached the orchestrator, but before its calls are resolved: the answer is used.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { eventsOf, ofType } from '../support/events.ts'
-import { type Plan, peacefulAnswer } from './support/plan.ts'
+import { type Plan, finalAnswer } from './support/plan.ts'
 import { type Rig, startRig, type Supervised, until } from './support/rig.ts'
 
 const plan: Plan = [[{ tool: 'weigh', input: { name: 'gold' } }]]
@@ -22,7 +22,7 @@ async function killedWhileResolving(meanwhile: () => Promise<void> = async () =>
   const { pid } = await checked
   await meanwhile()
   process.kill(pid, 'SIGKILL')
-  expect((await run.result()).text).toBe(peacefulAnswer(plan))
+  expect((await run.result()).text).toBe(finalAnswer(plan))
   return run.sessionId
 }
 

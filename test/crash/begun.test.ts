@@ -5,7 +5,7 @@ import { randomUUID } from 'node:crypto'
 import type { RunHandle } from 'pawl/client'
 import { afterAll, beforeAll, expect, inject, it } from 'vitest'
 import { type Partition, startPartition } from '../support/partition.ts'
-import { type Plan, peacefulAnswer } from './support/plan.ts'
+import { type Plan, finalAnswer } from './support/plan.ts'
 import { type Rig, startRig, type Supervised, until } from './support/rig.ts'
 
 /** Less than an RPC's deadline. */
@@ -52,9 +52,9 @@ async function asking(): Promise<Asking> {
 const entered = ({ run }: Asking): number => rig.ledger.marks({ session: run.sessionId, stage: 'entered' }).length
 
 /** The body is entered once, in the first attempt; nothing fails, and nothing is verified. */
-async function inPeace(call: Asking): Promise<void> {
+async function expectNoTrouble(call: Asking): Promise<void> {
   const { plan, run } = call
-  expect((await run.result()).text).toBe(peacefulAnswer(plan))
+  expect((await run.result()).text).toBe(finalAnswer(plan))
   const stages = rig.ledger.marks({ session: run.sessionId, what: 'weigh' }).map(({ stage, attempt }) => `${stage} ${attempt}`)
   expect(stages).toEqual(['entered 1', 'applied 1', 'left 1'])
   expect(await rig.errors(run.sessionId, 0)).toEqual([])
@@ -67,7 +67,7 @@ it('an external body waits for a slow heartbeat', async () => {
   await sleep(SLOW_MS)
   expect(entered(call)).toBe(0)
   network.release()
-  await inPeace(call)
+  await expectNoTrouble(call)
 })
 
 it('an external body whose heartbeat is lost is not entered; the call is made again and counts as the first attempt', async () => {
@@ -77,7 +77,7 @@ it('an external body whose heartbeat is lost is not entered; the call is made ag
   await sleep(LOST_MS)
   expect(entered(call)).toBe(0)
   network.end()
-  await inPeace(call)
+  await expectNoTrouble(call)
 })
 
 it('an external body whose heartbeat is under way when the orchestrator dies waits for confirmation from the next one', async () => {
@@ -90,5 +90,5 @@ it('an external body whose heartbeat is under way when the orchestrator dies wai
   await until(() => workers.events.slice(from).some(({ event }) => event === 'orchestrator_died'))
   expect(entered(call)).toBe(0)
   network.release()
-  await inPeace(call)
+  await expectNoTrouble(call)
 })

@@ -191,10 +191,10 @@ it(`${SESSIONS} sessions never exceed 1 USD while processes are killed at random
       while (begun++ < SESSIONS) outcomes.push(await spendAll())
     }),
   )
-  const most = Math.max(...outcomes.map(({ left }) => left))
+  const largest = Math.max(...outcomes.map(({ left }) => left))
   const assumed = outcomes.filter((one) => one.assumed > 0).length
   console.log(
-    `budgets: ${SESSIONS} sessions, ${killed} kills, ${assumed} with assumed costs, at most ${most.toFixed(3)} USD left, seed ${seed}`,
+    `budgets: ${SESSIONS} sessions, ${killed} kills, ${assumed} with assumed costs, at most ${largest.toFixed(3)} USD left, seed ${seed}`,
   )
   expect(killed).toBeGreaterThan(0)
 })

@@ -61,9 +61,9 @@ describe('when a process dies while a conversation is summarised', () => {
   it.each(['executor', 'orchestrator'] as const)(
     'the %s is replaced: the summary is recorded once, and nothing else differs',
     async (which) => {
-      const peace = await open()
-      expect((await (await peace.session.send('go')).result({ timeout: '60s' })).text).toBe('done')
-      const expected = await outcomeOf(peace.session)
+      const undisturbed = await open()
+      expect((await (await undisturbed.session.send('go')).result({ timeout: '60s' })).text).toBe('done')
+      const expected = await outcomeOf(undisturbed.session)
       expect(expected.summaries.length).toBeGreaterThan(1)
       expect(expected.replays.at(-1)).toEqual(['t_1_7_0', 't_1_1_0'])
 

@@ -36,7 +36,7 @@ const MISTAKES: Mistake[] = [
       expect(result.table).toContain('transfer repeated an effect')
     },
   },
-  { mistake: 'a key that is another one at each attempt', agent: 'random-inside', message: 'charge:alice', isFound: repeats('charge') },
+  { mistake: 'a different key at each attempt', agent: 'random-inside', message: 'charge:alice', isFound: repeats('charge') },
   {
     mistake: 'an idempotency function that does not answer the same twice, before anything goes wrong',
     agent: 'random-key',

@@ -2,7 +2,7 @@
 // after an effect, processes are asked to stop, are paused or hold a body past its timeout, and a dead attempt leaves its progress.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { HeldMark, Mark } from './support/ledger.ts'
-import { type Plan, peacefulAnswer } from './support/plan.ts'
+import { type Plan, finalAnswer } from './support/plan.ts'
 import { isAlive, type Rig, type ServingProcess, startRig, type Supervised, until } from './support/rig.ts'
 
 const call = (tool: string, ms?: number): Plan => [[{ tool, input: { name: 'a', ...(ms !== undefined && { ms }) } }]]
@@ -33,7 +33,7 @@ async function hold(rig: Rig, what: string, stage: Mark['stage']): Promise<Held>
 const stagesOf = (rig: Rig, { session, what }: Held): string[] =>
   rig.ledger.marks({ session, what }).map(({ stage, attempt }) => `${stage} ${attempt}`)
 
-const IN_PEACE = ['entered 1', 'applied 1', 'left 1']
+const ONCE = ['entered 1', 'applied 1', 'left 1']
 
 describe('a supervisor', () => {
   let rig: Rig
@@ -68,13 +68,13 @@ describe('a supervisor', () => {
   }
 
   /** Releases the calls and checks that each is made without trouble; another group continues their sessions. */
-  async function finishedInPeace(calls: Held[]): Promise<void> {
+  async function finishWithoutTrouble(calls: Held[]): Promise<void> {
     for (const { mark } of calls) mark.release()
     for (const { session, what } of calls) await rig.ledger.reached({ session, what, stage: 'left' })
     const other = await startGroup()
     for (const one of calls) {
-      expect(await one.answer).toBe(peacefulAnswer(one.plan))
-      expect(stagesOf(rig, one)).toEqual(IN_PEACE)
+      expect(await one.answer).toBe(finalAnswer(one.plan))
+      expect(stagesOf(rig, one)).toEqual(ONCE)
       expect(await rig.errors(one.session, 0)).toEqual([])
     }
     await end(other)
@@ -84,10 +84,10 @@ describe('a supervisor', () => {
     const { group, calls } = await holdAll('left')
     for (const pid of pidsOf(group)) process.kill(pid, 'SIGKILL')
     const other = await startGroup()
-    const again = [...IN_PEACE, 'entered 2', 'applied 2', 'left 2']
-    const expected: Record<string, string[]> = { look: again, put: again, charge: [...IN_PEACE, 'verify 1'] }
+    const again = [...ONCE, 'entered 2', 'applied 2', 'left 2']
+    const expected: Record<string, string[]> = { look: again, put: again, charge: [...ONCE, 'verify 1'] }
     for (const one of calls) {
-      expect(await one.answer).toBe(peacefulAnswer(one.plan))
+      expect(await one.answer).toBe(finalAnswer(one.plan))
       expect(stagesOf(rig, one)).toEqual(expected[one.what])
       expect(new Set(rig.ledger.marks({ session: one.session, what: one.what }).map(({ key }) => key)).size).toBe(1)
       expect(await rig.errors(one.session, 1)).toMatchObject([{ context: `tool:${one.what}`, attempt: 1, class: 'HeartbeatTimeout' }])
@@ -99,7 +99,7 @@ describe('a supervisor', () => {
   it('that is asked to stop lets a call of each effect finish and be recorded, and exits cleanly', async () => {
     const { group, calls } = await holdAll('entered')
     const ended = end(group)
-    await finishedInPeace(calls)
+    await finishWithoutTrouble(calls)
     await ended
   })
 })
@@ -122,7 +122,7 @@ describe('a process without a supervisor', () => {
       for (const { mark } of calls) mark.release()
       second = await rig.serve('run-worker')
       for (const one of calls) {
-        expect(await one.answer).toBe(peacefulAnswer(one.plan))
+        expect(await one.answer).toBe(finalAnswer(one.plan))
         // While the paused one still polls the server's queue, it may be handed attempts that it never sees; each counts as lost.
         const [before, ...after] = rig.ledger.marks({ session: one.session, what: one.what })
         const number = after[0]?.attempt ?? 0
@@ -151,7 +151,7 @@ describe('a process without a supervisor', () => {
     const { mark, answer, session, plan } = await hold(rig, 'climb', 'entered')
     process.kill(mark.pid, 'SIGKILL')
     const second = await rig.serve('run-worker')
-    expect(await answer).toBe(peacefulAnswer(plan))
+    expect(await answer).toBe(finalAnswer(plan))
     const entered = rig.ledger.marks({ session, stage: 'entered' })
     expect(entered.map(({ attempt, pid, note }) => [attempt, pid, note])).toEqual([
       [1, mark.pid, { from: 0 }],
@@ -168,8 +168,8 @@ describe('a process without a supervisor', () => {
     expect(await first.ended).toEqual([0, null])
     await rig.serve('run-worker')
     for (const one of calls) {
-      expect(await one.answer).toBe(peacefulAnswer(one.plan))
-      expect(stagesOf(rig, one)).toEqual(IN_PEACE)
+      expect(await one.answer).toBe(finalAnswer(one.plan))
+      expect(stagesOf(rig, one)).toEqual(ONCE)
       expect(rig.ledger.marks({ session: one.session, what: one.what }).every(({ pid }) => pid === first.pid)).toBe(true)
       expect(await rig.errors(one.session, 0)).toEqual([])
     }
@@ -193,7 +193,7 @@ describe('a supervised process', () => {
       const one = await hold(rig, what, 'entered')
       process.kill(one.mark.pid, 'SIGSTOP')
       one.mark.release()
-      expect(await one.answer).toBe(peacefulAnswer(one.plan))
+      expect(await one.answer).toBe(finalAnswer(one.plan))
       expect(stagesOf(rig, one)).toEqual(['entered 1', 'entered 2', 'applied 2', 'left 2'])
       expect(await rig.errors(one.session, 1)).toMatchObject([{ attempt: 1, class: 'WorkerDied', code: 'stuck_loop' }])
       await until(() => !isAlive(one.mark.pid))
@@ -205,7 +205,7 @@ describe('a supervised process', () => {
     async (what) => {
       await workers.serving()
       const run = await rig.start(call(what, 60_000))
-      expect((await run.result()).text).toBe(peacefulAnswer(call(what)))
+      expect((await run.result()).text).toBe(finalAnswer(call(what)))
       const marks = rig.ledger.marks({ session: run.sessionId, what })
       expect(marks.map(({ stage, attempt }) => `${stage} ${attempt}`)).toEqual(['entered 1', 'entered 2', 'applied 2'])
       expect(new Set(marks.map(({ key }) => key)).size).toBe(1)
@@ -220,7 +220,7 @@ describe('a supervised process', () => {
     process.kill(one.mark.pid, 'SIGKILL')
     await workers.serving()
     process.kill((await second).pid, 'SIGKILL')
-    expect(await one.answer).toBe(peacefulAnswer(one.plan))
+    expect(await one.answer).toBe(finalAnswer(one.plan))
     const entered = rig.ledger.marks({ session: one.session, stage: 'entered' })
     expect(entered.map(({ attempt, note }) => [attempt, note])).toEqual([
       [1, { from: 0 }],

@@ -55,10 +55,10 @@ const ONE_BY_ONE: Step[] = [
   { model: ['die', 'die'], calls: [{ tool: 'look', course: [] }] },
 ]
 
-type During = (go: () => Promise<RunHandle>) => Promise<RunHandle>
+type During = (work: () => Promise<RunHandle>) => Promise<RunHandle>
 
 /** Plays the steps and expects a row for each failed attempt of each call, of the class that its course implies, and no others. */
-async function eachIsARow(crew: Crew, lost: string, during: During, steps = ONE_BY_ONE): Promise<void> {
+async function expectRowPerFailure(crew: Crew, lost: string, during: During, steps = ONE_BY_ONE): Promise<void> {
   const run = await during(async () => {
     const started = await start(crew, steps)
     expect(await started.result({ timeout: RESULT_MS })).toMatchObject({ text: 'done' })
@@ -91,11 +91,11 @@ async function eachIsARow(crew: Crew, lost: string, during: During, steps = ONE_
   expect(finals.toSorted()).toEqual(steps.map((_, turn) => [`t_1_${turn + 1}_0`, lasts.get(`t_1_${turn + 1}_0`), 'completed']))
 }
 
-const inPeace = (go: () => Promise<RunHandle>): Promise<RunHandle> => go()
+const undisturbed = (work: () => Promise<RunHandle>): Promise<RunHandle> => work()
 
-async function withoutPostgres(go: () => Promise<RunHandle>): Promise<RunHandle> {
+async function withoutPostgres(work: () => Promise<RunHandle>): Promise<RunHandle> {
   await yard.postgres.stop()
-  return go().finally(() => yard.postgres.start())
+  return work().finally(() => yard.postgres.start())
 }
 
 describe('under a supervisor', () => {
@@ -105,9 +105,9 @@ describe('under a supervisor', () => {
   })
   afterAll(() => crew?.close())
 
-  it('each failed attempt has a row, whether it threw or died', () => eachIsARow(crew, 'WorkerDied', inPeace))
+  it('each failed attempt has a row, whether it threw or died', () => expectRowPerFailure(crew, 'WorkerDied', undisturbed))
 
-  it('each failed attempt has a row even if Postgres was down', () => eachIsARow(crew, 'WorkerDied', withoutPostgres))
+  it('each failed attempt has a row even if Postgres was down', () => expectRowPerFailure(crew, 'WorkerDied', withoutPostgres))
 
   it('a tool call that fails permanently has a row for each attempt, including the last', async () => {
     const run = await start(crew, [{ model: [], calls: [{ tool: 'look', course: ['throw', 'throw', 'throw', 'throw', 'throw'] }] }])
@@ -163,8 +163,8 @@ describe('without a supervisor', () => {
   afterAll(() => crew?.close())
 
   it('each failed attempt has a row, whether it threw or was never heard from again', () =>
-    eachIsARow(crew, 'HeartbeatTimeout', inPeace, size(ONE_BY_ONE.slice(2), ONE_BY_ONE)))
+    expectRowPerFailure(crew, 'HeartbeatTimeout', undisturbed, size(ONE_BY_ONE.slice(2), ONE_BY_ONE)))
 
   it('each failed attempt has a row even if Postgres was down', () =>
-    eachIsARow(crew, 'HeartbeatTimeout', withoutPostgres, ONE_BY_ONE.slice(size(1, 0), 2)))
+    expectRowPerFailure(crew, 'HeartbeatTimeout', withoutPostgres, ONE_BY_ONE.slice(size(1, 0), 2)))
 })

@@ -2,7 +2,7 @@
 import type { HeldCall } from 'pawl/worker'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { HeldMark, MarkFilter } from './support/ledger.ts'
-import { type Plan, peacefulAnswer } from './support/plan.ts'
+import { type Plan, finalAnswer } from './support/plan.ts'
 import { type Rig, startRig, type Supervised, until } from './support/rig.ts'
 
 const call = (tool: string, input: { tells?: boolean } = {}): Plan => [[{ tool, input: { name: 'a', ...input } }]]
@@ -41,7 +41,7 @@ describe('when a process is killed', () => {
   it('during a model call, the model is asked again', async () => {
     const plan = call('look')
     const { text, errors, marks } = await killedAt(plan, { stage: 'model' })
-    expect(text).toBe(peacefulAnswer(plan))
+    expect(text).toBe(finalAnswer(plan))
     expect(marks('model').map(({ callId, attempt }) => [callId, attempt])).toEqual([
       ['model:1:1', 1],
       ['model:1:1', 2],
@@ -55,7 +55,7 @@ describe('when a process is killed', () => {
     const held = rig.ledger.holdNext({ stage: 'model', what: 'model' })
     const run = await rig.start([], 'guarded')
     process.kill((await held).pid, 'SIGKILL')
-    expect((await run.result()).text).toBe(peacefulAnswer([]))
+    expect((await run.result()).text).toBe(finalAnswer([]))
     const asked = rig.ledger.marks({ session: run.sessionId, stage: 'model' })
     expect(asked.map(({ what, attempt }) => [what, attempt])).toEqual([
       ['denied', 1],
@@ -83,7 +83,7 @@ describe('when a process is killed', () => {
   it('during a read, the read is repeated', async () => {
     const plan = call('look')
     const { text, errors, marks } = await killedAt(plan, { stage: 'entered', what: 'look' })
-    expect(text).toBe(peacefulAnswer(plan))
+    expect(text).toBe(finalAnswer(plan))
     expect(marks('entered').map(({ attempt }) => attempt)).toEqual([1, 2])
     expect(errors).toEqual([died('tool:look', 't_1_1_0')])
   })
@@ -91,7 +91,7 @@ describe('when a process is killed', () => {
   it.each(['entered', 'left'] as const)('during an idempotent call (%s), the call is repeated with the same key', async (stage) => {
     const plan = call('put')
     const { text, errors, marks } = await killedAt(plan, { stage, what: 'put' })
-    expect(text).toBe(peacefulAnswer(plan))
+    expect(text).toBe(finalAnswer(plan))
     const [first, second, ...more] = marks('entered')
     expect([first?.attempt, second?.attempt, more]).toEqual([1, 2, []])
     expect(first?.key).not.toBe('')
@@ -102,7 +102,7 @@ describe('when a process is killed', () => {
   it('during an external call that did not happen, verify is asked, and the body is entered once more', async () => {
     const plan = call('charge')
     const { text, errors, marks, tooEarly } = await killedAt(plan, { stage: 'entered', what: 'charge' })
-    expect(text).toBe(peacefulAnswer(plan))
+    expect(text).toBe(finalAnswer(plan))
     expect(marks('entered').map(({ attempt }) => attempt)).toEqual([1, 2])
     expect(new Set(marks('entered').map(({ key }) => key)).size).toBe(1)
     expect(marks('applied')).toHaveLength(1)
@@ -114,7 +114,7 @@ describe('when a process is killed', () => {
   it('during an external call that happened, verify is asked, and the body is never entered again', async () => {
     const plan = call('charge')
     const { text, errors, marks, tooEarly } = await killedAt(plan, { stage: 'left', what: 'charge' })
-    expect(text).toBe(peacefulAnswer(plan))
+    expect(text).toBe(finalAnswer(plan))
     expect(marks('entered')).toHaveLength(1)
     expect(marks('applied')).toHaveLength(1)
     expect(marks('verify')).toHaveLength(1)
@@ -146,7 +146,7 @@ describe('when a process is killed', () => {
     process.kill((await entered).pid, 'SIGKILL')
     process.kill((await verifying).pid, 'SIGKILL')
     const { text } = await run.result()
-    expect(text).toBe(peacefulAnswer(plan))
+    expect(text).toBe(finalAnswer(plan))
     expect(rig.ledger.marks({ session: run.sessionId, stage: 'entered' }).map(({ attempt }) => attempt)).toEqual([1, 2])
     expect(rig.ledger.marks({ session: run.sessionId, stage: 'applied' })).toHaveLength(1)
   })

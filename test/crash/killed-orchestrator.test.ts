@@ -1,6 +1,6 @@
 // The orchestrator is killed or paused: executors keep their jobs and answers, and the next orchestrator takes both over.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type Plan, peacefulAnswer } from './support/plan.ts'
+import { type Plan, finalAnswer } from './support/plan.ts'
 import { type Rig, startRig, type Supervised, until } from './support/rig.ts'
 
 const call = (tool: string, ms?: number): Plan => [[{ tool, input: { name: 'a', ...(ms !== undefined && { ms }) } }]]
@@ -26,7 +26,7 @@ describe('an orchestrator', () => {
   }
 
   /** Whether the server has received a heartbeat of the session's call since then, or the call has ended. */
-  async function hasSpoken(sessionId: string, since: number): Promise<boolean> {
+  async function hasReported(sessionId: string, since: number): Promise<boolean> {
     return (await rig.lastHeartbeat(sessionId)) > since || (await rig.pendingActivities(sessionId)).length === 0
   }
 
@@ -40,7 +40,7 @@ describe('an orchestrator', () => {
     await replaced()
     for (const { mark } of held) mark.release()
     for (const { what, run } of held) {
-      expect((await run.result()).text).toBe(peacefulAnswer(call(what)))
+      expect((await run.result()).text).toBe(finalAnswer(call(what)))
       const { sessionId: session } = run
       expect(rig.ledger.marks({ session, stage: 'entered' })).toHaveLength(1)
       expect(rig.ledger.marks({ session, stage: 'verify' })).toEqual([])
@@ -58,7 +58,7 @@ describe('an orchestrator', () => {
     process.kill(orchestrator(), 'SIGKILL')
     await until(() => workers.events.slice(from).some(({ event }) => event === 'orchestrator_died'))
     held.release()
-    expect((await run.result()).text).toBe(peacefulAnswer(call('charge')))
+    expect((await run.result()).text).toBe(finalAnswer(call('charge')))
     expect(rig.ledger.marks({ session: run.sessionId, stage: 'applied' })).toHaveLength(1)
     expect(rig.ledger.marks({ session: run.sessionId, stage: 'verify' })).toEqual([])
     expect(await rig.errors(run.sessionId, 0)).toEqual([])
@@ -71,7 +71,7 @@ describe('an orchestrator', () => {
     const { pid } = await mark
     process.kill(pid, 'SIGKILL')
     process.kill(orchestrator(), 'SIGKILL')
-    expect((await run.result()).text).toBe(peacefulAnswer(call('charge')))
+    expect((await run.result()).text).toBe(finalAnswer(call('charge')))
     expect(await rig.errors(run.sessionId, 1)).toMatchObject([{ context: 'tool:charge', attempt: 1, class: 'WorkerDied' }])
     expect(rig.ledger.marks({ session: run.sessionId, stage: 'verify' })).toHaveLength(1)
     expect(rig.ledger.marks({ session: run.sessionId, stage: 'applied' })).toHaveLength(1)
@@ -83,7 +83,7 @@ describe('an orchestrator', () => {
     const held = await mark
     await replaced()
     held.release()
-    expect((await run.result()).text).toBe(peacefulAnswer(call('look')))
+    expect((await run.result()).text).toBe(finalAnswer(call('look')))
     expect(rig.ledger.marks({ session: run.sessionId, stage: 'model' }).map(({ attempt }) => attempt)).toEqual([1, 1])
     expect(await rig.errors(run.sessionId, 0)).toEqual([])
   })
@@ -95,7 +95,7 @@ describe('an orchestrator', () => {
     const run = await rig.start(plan)
     await entered
     await replaced()
-    expect((await run.result()).text).toBe(peacefulAnswer(plan))
+    expect((await run.result()).text).toBe(finalAnswer(plan))
     expect(rig.ledger.marks({ session: run.sessionId, stage: 'entered' })).toHaveLength(1)
     expect(await rig.errors(run.sessionId, 0)).toEqual([])
   })
@@ -113,11 +113,11 @@ describe('an orchestrator', () => {
       await replaced()
       await Promise.all([
         new Promise((resolve) => setTimeout(resolve, 500)),
-        ...runs.map(({ sessionId }) => until(() => hasSpoken(sessionId, killedAt))),
+        ...runs.map(({ sessionId }) => until(() => hasReported(sessionId, killedAt))),
       ])
     }
     for (const [index, run] of runs.entries()) {
-      expect((await run.result()).text).toBe(peacefulAnswer(plans[index] ?? []))
+      expect((await run.result()).text).toBe(finalAnswer(plans[index] ?? []))
       expect(rig.ledger.marks({ session: run.sessionId, stage: 'entered' })).toHaveLength(1)
       expect(await rig.errors(run.sessionId, 0)).toEqual([])
     }
@@ -131,9 +131,9 @@ describe('an orchestrator', () => {
     const killedAt = Date.now()
     await replaced()
     // The next orchestrator is ready before executors have listed their jobs to it. Its first heartbeat shows that it has adopted this one.
-    await until(() => hasSpoken(run.sessionId, killedAt))
+    await until(() => hasReported(run.sessionId, killedAt))
     process.kill(pid, 'SIGKILL')
-    expect((await run.result()).text).toBe(peacefulAnswer(call('put')))
+    expect((await run.result()).text).toBe(finalAnswer(call('put')))
     expect(rig.ledger.marks({ session: run.sessionId, stage: 'entered' }).map(({ attempt }) => attempt)).toEqual([1, 2])
     expect(await rig.errors(run.sessionId, 1)).toMatchObject([{ context: 'tool:put', attempt: 1, class: 'WorkerDied' }])
   })
@@ -174,7 +174,7 @@ describe('an orchestrator', () => {
     await rig.ledger.reached({ session: run.sessionId, stage: 'applied' })
     await new Promise((resolve) => setTimeout(resolve, 3_000))
     process.kill(pid, 'SIGCONT')
-    expect((await run.result()).text).toBe(peacefulAnswer(call('charge')))
+    expect((await run.result()).text).toBe(finalAnswer(call('charge')))
     expect(rig.ledger.marks({ session: run.sessionId, stage: 'entered' })).toHaveLength(1)
     expect(rig.ledger.marks({ session: run.sessionId, stage: 'applied' })).toHaveLength(1)
     expect(await rig.errors(run.sessionId, 0)).toEqual([])

@@ -1,13 +1,13 @@
 // The supervisor is killed, alone or with all processes it started: what was running resumes elsewhere, and no process is left.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type Plan, peacefulAnswer } from './support/plan.ts'
+import { type Plan, finalAnswer } from './support/plan.ts'
 import { isAlive, type Rig, type ServingProcess, startRig, until } from './support/rig.ts'
 
 const call = (tool: string, ms?: number): Plan => [[{ tool, input: { name: 'a', ...(ms !== undefined && { ms }) } }]]
 /** What heartbeats and the sticky timeout may take when no supervisor reports a death. */
 const NOTICED_MS = 15_000
 /** The tool's timeout plus the grace after it; then no body can be alive. */
-const SURELY_DEAD_MS = 4_000 + 5_000
+const DEAD_AFTER_MS = 4_000 + 5_000
 
 /** The process of a supervisor and the processes that it started. */
 interface Group {
@@ -64,7 +64,7 @@ describe('when a supervisor is killed', () => {
     for (const pid of pids) process.kill(pid, 'SIGKILL')
     const at = Date.now()
     for (const { what, stage, plan, run } of calls) {
-      expect((await run.result({ timeout: 60_000 })).text).toBe(peacefulAnswer(plan))
+      expect((await run.result({ timeout: 60_000 })).text).toBe(finalAnswer(plan))
       const again = await rig.ledger.reached({ session: run.sessionId, what, stage, attempt: 2 })
       console.log(`all killed within ${what}: running again after ${again.at - at} ms`)
       expect(again.at - at).toBeLessThan(NOTICED_MS)
@@ -81,7 +81,7 @@ describe('when a supervisor is killed', () => {
     const { supervisor, pids } = doomed(mark.pid)
     process.kill(supervisor.pid, 'SIGKILL')
     await until(() => !pids().some(isAlive))
-    expect((await run.result()).text).toBe(peacefulAnswer(call('put')))
+    expect((await run.result()).text).toBe(finalAnswer(call('put')))
     expect(rig.ledger.marks({ session: run.sessionId, stage: 'entered' }).map(({ attempt }) => attempt)).toEqual([1, 2])
     expect(await rig.errors(run.sessionId, 1)).toMatchObject([{ context: 'tool:put', attempt: 1, class: 'HeartbeatTimeout' }])
   })
@@ -101,13 +101,13 @@ describe('when a supervisor is killed', () => {
     const { sessionId: session } = run
     const { pid } = await held
     for (const one of doomed(pid).pids()) process.kill(one, 'SIGKILL')
-    expect((await run.result()).text).toBe(peacefulAnswer(call('charge')))
+    expect((await run.result()).text).toBe(finalAnswer(call('charge')))
     const entered = rig.ledger.marks({ session, stage: 'entered' })
     const [verified] = rig.ledger.marks({ session, stage: 'verify' })
     expect(entered.map(({ attempt }) => attempt)).toEqual([1, 2])
     expect(rig.ledger.marks({ session, stage: 'applied' })).toHaveLength(1)
     expect(rig.ledger.marks({ session, stage: 'verified_too_early' })).toEqual([])
-    expect((verified?.at ?? 0) - (entered[0]?.at ?? 0)).toBeGreaterThan(SURELY_DEAD_MS - 500)
+    expect((verified?.at ?? 0) - (entered[0]?.at ?? 0)).toBeGreaterThan(DEAD_AFTER_MS - 500)
     const [error] = await rig.errors(session, 1)
     expect(error).toMatchObject({ context: 'tool:charge', attempt: 1, class: 'HeartbeatTimeout' })
   })
@@ -124,7 +124,7 @@ describe('when a supervisor is killed', () => {
     mark.release()
     expect(await supervisor.ended).toEqual([0, null])
     expect(pids().filter(isAlive)).toEqual([])
-    expect((await run.result()).text).toBe(peacefulAnswer(call('put')))
+    expect((await run.result()).text).toBe(finalAnswer(call('put')))
     expect(rig.ledger.marks({ session: run.sessionId, what: 'put' }).map(({ stage, pid }) => [stage, pid])).toEqual(
       ['entered', 'applied', 'left'].map((stage) => [stage, mark.pid]),
     )

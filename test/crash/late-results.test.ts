@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, inject, it } from 'vitest'
 import { eventsOf, ofType } from '../support/events.ts'
 import { type Partition, startPartition } from '../support/partition.ts'
 import type { HeldMark } from './support/ledger.ts'
-import { type Plan, peacefulAnswer } from './support/plan.ts'
+import { type Plan, finalAnswer } from './support/plan.ts'
 import { type Rig, startRig, type Supervised, until } from './support/rig.ts'
 
 /** The first has no `verify`; the second has one. */
@@ -44,8 +44,8 @@ async function held(tool: Tool): Promise<Held> {
 }
 
 /** The body was entered once and had its effect once; neither verify nor a person was asked. */
-async function inOneGo({ tool, run }: Held): Promise<void> {
-  expect((await run.result()).text).toBe(peacefulAnswer(call(tool)))
+async function expectOneEntry({ tool, run }: Held): Promise<void> {
+  expect((await run.result()).text).toBe(finalAnswer(call(tool)))
   const marks = rig.ledger.marks({ session: run.sessionId, what: tool })
   expect(marks.filter(({ stage }) => stage === 'entered')).toHaveLength(1)
   expect(marks.filter(({ stage }) => stage === 'applied')).toHaveLength(1)
@@ -66,7 +66,7 @@ it('when the server is unreachable for 3 s during external calls, neither a pers
   network.release()
   after.mark.release()
   for (const one of [during, after]) {
-    await inOneGo(one)
+    await expectOneEntry(one)
     expect(await rig.errors(one.run.sessionId, 0)).toEqual([])
   }
 })
@@ -84,7 +84,7 @@ it('a server that has timed attempts out still accepts their results, whether th
   network.release()
   for (const { mark } of after) mark.release()
   for (const one of [...during, ...after]) {
-    await inOneGo(one)
+    await expectOneEntry(one)
     const events = await eventsOf(rig.pawl.session(one.run.sessionId))
     expect(ofType(events, 'tool_resolved')).toMatchObject([{ by: 'worker', happened: true }])
     expect(await rig.errors(one.run.sessionId, 1)).toMatchObject([{ context: `tool:${one.tool}`, attempt: 1, class: 'HeartbeatTimeout' }])

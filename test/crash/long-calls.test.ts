@@ -1,6 +1,6 @@
 // Long calls, whether or not they block the event loop: no process dies, no call is repeated, and the neighbours continue undisturbed.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type Plan, type PlannedCall, peacefulAnswer } from './support/plan.ts'
+import { type Plan, type PlannedCall, finalAnswer } from './support/plan.ts'
 import { type Rig, startRig, type Supervised } from './support/rig.ts'
 
 const BLOCKED_MS = 30_000
@@ -23,12 +23,12 @@ describe.each(['supervised', 'unsupervised'] as const)('in a worker that is %s, 
   afterAll(() => rig.close())
 
   /** Runs the plan and expects no trouble: every body is entered once, nothing is verified, and nothing fails. */
-  async function inPeace(plan: Plan): Promise<string> {
+  async function runWithoutTrouble(plan: Plan): Promise<string> {
     const run = await rig.start(plan)
     const { text } = await run.result()
     const { sessionId: session } = run
     expect(await rig.errors(session, 0)).toEqual([])
-    expect(text).toBe(peacefulAnswer(plan))
+    expect(text).toBe(finalAnswer(plan))
     const marks = rig.ledger.marks({ session })
     expect(marks.filter(({ attempt }) => attempt !== 1)).toEqual([])
     expect(marks.filter(({ stage }) => stage === 'entered')).toHaveLength(plan.length)
@@ -37,10 +37,10 @@ describe.each(['supervised', 'unsupervised'] as const)('in a worker that is %s, 
   }
 
   /** Runs the plan and expects its first call to be made twice, because its first attempt throws. */
-  async function triedAgain(plan: Plan): Promise<void> {
+  async function runWithRetry(plan: Plan): Promise<void> {
     const run = await rig.start(plan)
     const { text } = await run.result()
-    expect(text).toBe(peacefulAnswer(plan))
+    expect(text).toBe(finalAnswer(plan))
     const entered = rig.ledger.marks({ session: run.sessionId, stage: 'entered' }).filter(({ callId }) => callId === 't_1_1_0')
     expect(entered.map(({ attempt }) => attempt)).toEqual([1, 2])
     expect(await rig.errors(run.sessionId, 1)).toMatchObject([{ call_id: 't_1_1_0', attempt: 1, class: 'Error' }])
@@ -49,13 +49,13 @@ describe.each(['supervised', 'unsupervised'] as const)('in a worker that is %s, 
   it('is executed once and its answer is used, even if it blocks the event loop beside healthy neighbours', async () => {
     // Neighbours: one that lasts for most of the block, and one whose timeout is far shorter than the block.
     const dawdling = rig.ledger.reached({ stage: 'entered', what: 'dawdle' })
-    const neighbour = inPeace(long('dawdle', BLOCKED_MS - 5_000))
+    const neighbour = runWithoutTrouble(long('dawdle', BLOCKED_MS - 5_000))
     await dawdling
     const held = rig.ledger.holdNext({ stage: 'entered', what: 'charge' })
-    const short = inPeace([[call('look', 'a')], [call('charge', 'b')], [call('look', 'c')]])
+    const short = runWithoutTrouble([[call('look', 'a')], [call('charge', 'b')], [call('look', 'c')]])
     const mark = await held
     const blocking = rig.ledger.reached({ stage: 'entered', what: 'block' })
-    const blocked = inPeace(long('block', BLOCKED_MS))
+    const blocked = runWithoutTrouble(long('block', BLOCKED_MS))
     await blocking
     mark.release()
     await Promise.all([neighbour, short, blocked])
@@ -64,12 +64,12 @@ describe.each(['supervised', 'unsupervised'] as const)('in a worker that is %s, 
 
   it('is executed once and its answer is used at once, whether it calls a tool or the model, and is retried if it throws', async () => {
     const slowModel = rig.ledger.holdNext({ stage: 'model' })
-    const asking = inPeace([[call('look', 'a')]])
+    const asking = runWithoutTrouble([[call('look', 'a')]])
     const model = await slowModel
-    const stumbling = triedAgain(long('stumble', LONG_MS))
-    const session = await inPeace(long('dawdle', LONG_MS))
+    const retried = runWithRetry(long('stumble', LONG_MS))
+    const session = await runWithoutTrouble(long('dawdle', LONG_MS))
     model.release()
-    await Promise.all([asking, stumbling])
+    await Promise.all([asking, retried])
     const [applied] = rig.ledger.marks({ session, stage: 'applied', what: 'dawdle' })
     const next = rig.ledger.marks({ session, what: 'model' }).find(({ callId }) => callId === 'model:1:2')
     console.log(`${kind}: ${(next?.at ?? 0) - (applied?.at ?? 0)} ms from the end of a call of ${LONG_MS} ms to the next model call`)

@@ -1,6 +1,6 @@
 // Processes that the supervisor kills: those that are frozen for too long, and those that hold a body past its timeout.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type Plan, peacefulAnswer } from './support/plan.ts'
+import { type Plan, finalAnswer } from './support/plan.ts'
 import { type Rig, startRig, type Supervised } from './support/rig.ts'
 
 const plan = (tool: string, ms?: number): Plan => [[{ tool, input: { name: 'a', ...(ms !== undefined && { ms }) } }]]
@@ -22,7 +22,7 @@ describe('a supervised process', () => {
     const before = deaths().length
     const run = await rig.start(plan('block', 60_000))
     const { text } = await run.result()
-    expect(text).toBe(peacefulAnswer(plan('block')))
+    expect(text).toBe(finalAnswer(plan('block')))
     const { sessionId: session } = run
     const marks = rig.ledger.marks({ session }).filter(({ what }) => what === 'block')
     expect(marks.map(({ stage }) => stage)).toEqual(['entered', 'verify', 'entered', 'applied'])
@@ -35,9 +35,9 @@ describe('a supervised process', () => {
     const { neighbour, overrun } = await sameProcess()
     const { sessionId: session } = overrun
     // It is never released: it moves to the other executor when the overdue body's grace is over.
-    expect((await neighbour.result()).text).toBe(peacefulAnswer(plan('look')))
+    expect((await neighbour.result()).text).toBe(finalAnswer(plan('look')))
     const { text } = await overrun.result()
-    expect(text).toBe(peacefulAnswer(plan('overrun', 60_000)))
+    expect(text).toBe(finalAnswer(plan('overrun', 60_000)))
     const marks = rig.ledger.marks({ session })
     expect(marks.filter(({ stage }) => stage === 'entered').map(({ attempt }) => attempt)).toEqual([1, 2])
     expect(marks.filter(({ stage }) => stage === 'applied')).toHaveLength(1)
@@ -57,11 +57,11 @@ describe('a supervised process', () => {
     const before = deaths().length
     const overrun = await rig.start(plan('overrun', 60_000))
     for (const run of [one, other]) {
-      expect((await run.result()).text).toBe(peacefulAnswer(plan('dawdle')))
+      expect((await run.result()).text).toBe(finalAnswer(plan('dawdle')))
       expect(rig.ledger.marks({ session: run.sessionId, stage: 'entered' })).toHaveLength(1)
       expect(await rig.errors(run.sessionId, 0)).toEqual([])
     }
-    expect((await overrun.result()).text).toBe(peacefulAnswer(plan('overrun')))
+    expect((await overrun.result()).text).toBe(finalAnswer(plan('overrun')))
     expect(deaths().slice(before)).toHaveLength(1)
   })
 
@@ -71,7 +71,7 @@ describe('a supervised process', () => {
     const runs = await Promise.all(['overlook', 'overput'].map((tool) => rig.start(plan(tool, 20_000))))
     for (const [index, tool] of ['overlook', 'overput'].entries()) {
       const run = runs[index] ?? expect.fail('no run')
-      expect((await run.result()).text).toBe(peacefulAnswer(plan(tool)))
+      expect((await run.result()).text).toBe(finalAnswer(plan(tool)))
       expect(await rig.errors(run.sessionId, 1)).toMatchObject([{ context: `tool:${tool}`, attempt: 1, class: 'Timeout', code: 'timeout' }])
     }
     expect(deaths().slice(before)).toEqual([])
@@ -84,7 +84,7 @@ describe('a supervised process', () => {
     const mark = await entered
     process.kill(mark.pid, 'SIGSTOP')
     mark.release()
-    expect((await run.result()).text).toBe(peacefulAnswer(plan('charge')))
+    expect((await run.result()).text).toBe(finalAnswer(plan('charge')))
     const { sessionId: session } = run
     expect(rig.ledger.marks({ session, stage: 'applied' })).toHaveLength(1)
     expect(rig.ledger.marks({ session, stage: 'verified_too_early' })).toEqual([])

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { dataConverter as encrypting } from '../support/own/encrypting.ts'
 import { dataConverter as reversing } from '../support/own/reversing.ts'
-import { type Plan, peacefulAnswer } from './support/plan.ts'
+import { type Plan, finalAnswer } from './support/plan.ts'
 import { type Rig, startRig, type Supervised } from './support/rig.ts'
 
 const call = (tool: string): Plan => [[{ tool, input: { name: 'a' } }]]
@@ -38,7 +38,7 @@ describe.each([
     const held = rig.ledger.holdNext({ stage: 'left', what: 'charge' })
     const run = await rig.start(call('charge'))
     await kill(whom, (await held).pid)
-    expect((await run.result()).text).toBe(peacefulAnswer(call('charge')))
+    expect((await run.result()).text).toBe(finalAnswer(call('charge')))
     const marks = rig.ledger.marks({ session: run.sessionId, what: 'charge' })
     expect(marks.map(({ stage }) => stage)).toEqual(['entered', 'applied', 'left', 'verify'])
     expect(await rig.errors(run.sessionId, 1)).toMatchObject([{ context: 'tool:charge', attempt: 1, class: loss }])
@@ -49,7 +49,7 @@ describe.each([
     const held = rig.ledger.holdNext({ stage: 'entered', what: 'climb' })
     const run = await rig.start(call('climb'))
     await kill(whom, (await held).pid)
-    expect((await run.result()).text).toBe(peacefulAnswer(call('climb')))
+    expect((await run.result()).text).toBe(finalAnswer(call('climb')))
     const entered = rig.ledger.marks({ session: run.sessionId, stage: 'entered' })
     expect(entered.map(({ attempt, note }) => [attempt, note])).toEqual([
       [1, { from: 0 }],

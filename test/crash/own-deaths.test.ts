@@ -1,7 +1,7 @@
 // Executors that their own code ends, or that die at a moment no tool can observe: each call resumes as its effect allows.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type Plan, peacefulAnswer } from './support/plan.ts'
+import { type Plan, finalAnswer } from './support/plan.ts'
 import { isAlive, type Rig, startRig, type Supervised, until } from './support/rig.ts'
 
 const HEAP_MB = 96
@@ -24,7 +24,7 @@ const attempts = (session: string, stage: 'entered' | 'applied' | 'verify' | 'mo
   rig.ledger.marks({ session, stage, ...(what !== undefined && { what }) }).map(({ attempt }) => attempt)
 
 /** The calls that the executor held when it died. */
-async function heldByTheDead(pid: number): Promise<string[]> {
+async function heldAtDeath(pid: number): Promise<string[]> {
   const died = await until(() => workers.events.find((event) => event.event === 'worker_died' && event.pid === pid))
   return died.event === 'worker_died' ? died.calls.map(({ call: id }) => id) : []
 }
@@ -45,8 +45,8 @@ describe('when an executor dies between being given a job and accepting it', () 
     // A moment later, it has been sent to the executor.
     await sleep(1_000)
     process.kill(pid, 'SIGKILL')
-    expect(await heldByTheDead(pid)).toEqual(['t_1_1_0'])
-    expect((await run.result()).text).toBe(peacefulAnswer(call('permit')))
+    expect(await heldAtDeath(pid)).toEqual(['t_1_1_0'])
+    expect((await run.result()).text).toBe(finalAnswer(call('permit')))
     expect(attempts(run.sessionId, 'entered')).toEqual([1])
     expect(await rig.errors(run.sessionId, 0)).toEqual([])
   })
@@ -59,8 +59,8 @@ describe('when an executor dies between being given a job and accepting it', () 
     await until(async () => (await rig.startedActivities(run.sessionId)).includes('callModel'))
     await sleep(1_000)
     process.kill(pid, 'SIGKILL')
-    expect(await heldByTheDead(pid)).toEqual(['model:1:1'])
-    expect((await run.result()).text).toBe(peacefulAnswer(call('look')))
+    expect(await heldAtDeath(pid)).toEqual(['model:1:1'])
+    expect((await run.result()).text).toBe(finalAnswer(call('look')))
     expect(attempts(run.sessionId, 'model')).toEqual([1, 1])
     expect(await rig.errors(run.sessionId, 0)).toEqual([])
   })
@@ -70,7 +70,7 @@ describe('when an executor dies between the end of a body and its result', () =>
   it('verify is asked about an external call, and its body is not entered again', async () => {
     await workers.serving()
     const run = await rig.start(call('vanish'))
-    expect((await run.result()).text).toBe(peacefulAnswer(call('vanish')))
+    expect((await run.result()).text).toBe(finalAnswer(call('vanish')))
     expect(attempts(run.sessionId, 'entered')).toEqual([1])
     expect(attempts(run.sessionId, 'verify')).toHaveLength(1)
     expect(await rig.errors(run.sessionId, 1)).toMatchObject([{ context: 'tool:vanish', attempt: 1, class: 'WorkerDied' }])
@@ -79,7 +79,7 @@ describe('when an executor dies between the end of a body and its result', () =>
   it('an idempotent call is repeated with the same key', async () => {
     await workers.serving()
     const run = await rig.start(call('vanput'))
-    expect((await run.result()).text).toBe(peacefulAnswer(call('vanput')))
+    expect((await run.result()).text).toBe(finalAnswer(call('vanput')))
     expect(attempts(run.sessionId, 'entered')).toEqual([1, 2])
     expect(new Set(rig.ledger.marks({ session: run.sessionId, what: 'vanput' }).map(({ key }) => key)).size).toBe(1)
     expect(await rig.errors(run.sessionId, 1)).toMatchObject([{ context: 'tool:vanput', attempt: 1, class: 'WorkerDied' }])
@@ -100,11 +100,11 @@ describe.each([
     }
     const [external, idempotent] = [call('perish', how), call('perput', how)]
     const once = await rig.start(external)
-    expect((await once.result()).text).toBe(peacefulAnswer(external))
+    expect((await once.result()).text).toBe(finalAnswer(external))
     expect(attempts(once.sessionId, 'entered')).toEqual([1])
     expect(attempts(once.sessionId, 'verify')).toHaveLength(1)
     for (const { what, run } of neighbours) {
-      expect((await run.result()).text).toBe(peacefulAnswer(call(what)))
+      expect((await run.result()).text).toBe(finalAnswer(call(what)))
       expect(attempts(run.sessionId, 'entered')).toEqual([1, 2])
       expect(attempts(run.sessionId, 'applied')).toEqual([2])
       expect(rig.ledger.marks({ session: run.sessionId, stage: 'verified_too_early' })).toEqual([])
@@ -112,7 +112,7 @@ describe.each([
     }
     await workers.serving()
     const repeated = await rig.start(idempotent)
-    expect((await repeated.result()).text).toBe(peacefulAnswer(idempotent))
+    expect((await repeated.result()).text).toBe(finalAnswer(idempotent))
     expect(attempts(repeated.sessionId, 'entered')).toEqual([1, 2])
     for (const [run, what] of [
       [once, 'perish'],
@@ -136,7 +136,7 @@ describe('a detached process that a tool started', () => {
       const second = await rig.ledger.reached({ session: run.sessionId, stage: 'entered', attempt: 2 })
       process.kill((second.note as { child: number }).child, 'SIGKILL')
       expect(isAlive(child)).toBe(true)
-      expect((await run.result()).text).toBe(peacefulAnswer(call('beget')))
+      expect((await run.result()).text).toBe(finalAnswer(call('beget')))
       expect(rig.ledger.marks({ session: run.sessionId, stage: 'verified_too_early' })).toEqual([])
       expect(await rig.errors(run.sessionId, 1)).toMatchObject([{ context: 'tool:beget', attempt: 1, class: 'WorkerDied' }])
     } finally {

@@ -5,7 +5,7 @@ import type { RunHandle } from 'pawl/client'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { eventsOf, ofType } from '../support/events.ts'
 import type { HeldMark, MarkFilter } from './support/ledger.ts'
-import { type Plan, peacefulAnswer } from './support/plan.ts'
+import { type Plan, finalAnswer } from './support/plan.ts'
 import { type Rig, startRig, until } from './support/rig.ts'
 
 /** Longer than a heartbeat timeout. */
@@ -40,7 +40,7 @@ const signal = (pids: readonly number[], name: 'SIGSTOP' | 'SIGCONT'): void => p
 
 /** The body was entered once and had its effect once; neither verify nor a person was asked. */
 async function onceOnly({ tool, run }: Held): Promise<void> {
-  expect((await run.result()).text).toBe(peacefulAnswer(call(tool)))
+  expect((await run.result()).text).toBe(finalAnswer(call(tool)))
   const marks = rig.ledger.marks({ session: run.sessionId, what: tool })
   const count = (stage: string): number => marks.filter((mark) => mark.stage === stage).length
   expect([count('entered'), count('applied'), count('verify')], tool).toEqual([1, 1, 0])
@@ -108,7 +108,7 @@ describe('a worker whose processes are all paused for longer than the heartbeat 
       expect(ofType(await eventsOf(rig.pawl.session(one.run.sessionId)), 'tool_resolved')).toMatchObject([{ by: 'worker', happened: true }])
       expect(await rig.errors(one.run.sessionId, 1)).toMatchObject([{ attempt: 1, class: 'HeartbeatTimeout' }])
     }
-    expect((await put.run.result()).text).toBe(peacefulAnswer(call('put')))
+    expect((await put.run.result()).text).toBe(finalAnswer(call('put')))
     expect(new Set(rig.ledger.marks({ session: put.run.sessionId, what: 'put' }).map(({ key }) => key)).size).toBe(1)
     expect(pids()).toEqual(frozen)
   })

@@ -4,7 +4,7 @@ import type { SessionHandle } from 'pawl/client'
 import { expect, it } from 'vitest'
 import { eventsOf } from '../support/events.ts'
 import { until } from '../support/until.ts'
-import { sameMindWhereverKilled } from './support/mind.ts'
+import { sameMindAfterKills } from './support/mind.ts'
 
 /** What became of the plan, without what differs between sessions. */
 async function outcome(session: SessionHandle): Promise<Json> {
@@ -29,7 +29,7 @@ async function outcome(session: SessionHandle): Promise<Json> {
 }
 
 it('a plan has each step and its checkpoint once, wherever a process is killed', { timeout: 900_000 }, async () => {
-  const mind = await sameMindWhereverKilled('planners', /^(model:1:[23]|tool:t_1_3_1|flush:2|checkpoint:1)\//, outcome)
+  const mind = await sameMindAfterKills('planners', /^(model:1:[23]|tool:t_1_3_1|flush:2|checkpoint:1)\//, outcome)
   expect(mind).toEqual({
     plan: {
       version: 3,

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { seededRandom } from '../retail/random.ts'
 import { seed, size } from '../support/sizes.ts'
-import { type Plan, peacefulAnswer } from './support/plan.ts'
+import { type Plan, finalAnswer } from './support/plan.ts'
 import { type Rig, startRig, type Supervised } from './support/rig.ts'
 
 const SESSIONS = size(16, 48)
@@ -59,7 +59,7 @@ it(`${SESSIONS} sessions with ${KILLS} random kills end as they would without th
     if (pids.length > 0) process.kill(pick(pids), 'SIGKILL')
   }
   for (const { plan, session, text } of await ended) {
-    expect(text).toBe(peacefulAnswer(plan))
+    expect(text).toBe(finalAnswer(plan))
     const calls = plan.flatMap((step, turn) =>
       step === 'crash' ? [] : step.map(({ tool }, at) => ({ tool, callId: `t_1_${turn + 1}_${at}` })),
     )

@@ -33,7 +33,7 @@ const say = (session: SessionHandle, random: () => number, options?: SendOptions
   session.send(JSON.stringify(someSteps(random, 1 + Math.floor(random() * 2))), options)
 
 /** Actions that may be rejected, as the session may be in any state when they are requested. */
-const MAY_BE: readonly Act[] = [
+const MAYBE_REJECTED: readonly Act[] = [
   (session) => session.interrupt({ by: 'chance' }),
   (session, random) => say(session, random, { interrupt: true }),
   async (session, random) => {
@@ -60,7 +60,7 @@ async function live(id: string, random: () => number): Promise<string[]> {
   await session.send(JSON.stringify(someSteps(random, 2)), { isNew: true })
   for (let acted = 0; acted < ACTIONS; acted++) {
     const chance = random()
-    const act = MAY_BE[Math.floor(random() * MAY_BE.length)] ?? say
+    const act = MAYBE_REJECTED[Math.floor(random() * MAYBE_REJECTED.length)] ?? say
     if (chance < 0.6) {
       const run = await say(session, random)
       // Half of the time, the next action comes in the middle of the run.

@@ -5,7 +5,7 @@ import { resultHash } from '../retail/database.ts'
 import { retailCrashWorld } from '../retail/crash-world.ts'
 import { effectOf } from '../retail/effects.ts'
 import { requestFor } from '../retail/script.ts'
-import { readExpected, readTasks, sharedFolder, type Task, workloadIsThere } from '../retail/workload.ts'
+import { hasWorkload, readExpected, readTasks, sharedFolder, type Task } from '../retail/workload.ts'
 import { seed, size } from '../support/sizes.ts'
 import { type Compiled, compile } from './support/build.ts'
 import { someBoundaries } from './support/some-boundaries.ts'
@@ -17,7 +17,7 @@ function sample(): Task {
   return both.toSorted((a, b) => a.actions.length - b.actions.length)[0] ?? expect.fail('no task makes both kinds of writes')
 }
 
-describe.skipIf(!workloadIsThere)('a task of the retail workload', () => {
+describe.skipIf(!hasWorkload)('a task of the retail workload', () => {
   let compiled: Compiled
   beforeAll(async () => {
     compiled = await compile(['test/retail/agent.ts'])

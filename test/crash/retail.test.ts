@@ -13,15 +13,15 @@ import type { Execution, WorldReport } from '../retail/ledger.ts'
 import { type RetailProcess, startRetail } from '../retail/process.ts'
 import { type RetailProvider, startRetailProvider } from '../retail/provider.ts'
 import { seededRandom } from '../retail/random.ts'
-import { type Action, type Task, readExpected, readTasks, readToolSpecs, sharedFolder, workloadIsThere } from '../retail/workload.ts'
+import { type Action, type Task, readExpected, readTasks, readToolSpecs, sharedFolder, hasWorkload } from '../retail/workload.ts'
 import { seed, size } from '../support/sizes.ts'
 import { type Compiled, compile } from './support/build.ts'
 
 const TASK_QUEUE = 'retail'
 /** A killed process holds some of them up for seconds; the others use the time. */
-const SESSIONS_AT_A_TIME = 12
+const CONCURRENT_SESSIONS = 12
 
-const writers = new Set(workloadIsThere ? readToolSpecs().flatMap((spec) => (spec.effect === 'write' ? [spec.name] : [])) : [])
+const writers = new Set(hasWorkload ? readToolSpecs().flatMap((spec) => (spec.effect === 'write' ? [spec.name] : [])) : [])
 const writesOf = (task: Task) => task.actions.filter((action) => writers.has(action.name))
 
 function chosenTasks(usual: string): Task[] {
@@ -40,7 +40,7 @@ const MODELS: { model: string; module: string; usual: string; everyCalls: readon
   { model: 'an AI SDK model over HTTP', module: 'agent-over-http', usual: '6', everyCalls: [5, 12] },
 ]
 
-describe.skipIf(!workloadIsThere).each(MODELS)(
+describe.skipIf(!hasWorkload).each(MODELS)(
   'the retail workload with $model, while worker processes are killed',
   ({ module, usual, everyCalls }) => {
     const deaths: Extract<SupervisorEvent, { event: 'worker_died' }>[] = []
@@ -88,7 +88,7 @@ describe.skipIf(!workloadIsThere).each(MODELS)(
     it('ends every task as it would without kills, with every write executed once', async () => {
       const tasks = chosenTasks(usual)
       const expected = readExpected()
-      const outcomes = await carryOutTasks(tasks, SESSIONS_AT_A_TIME, (task) =>
+      const outcomes = await carryOutTasks(tasks, CONCURRENT_SESSIONS, (task) =>
         pawl.session(`retail-${module}-${seed}-${task.id}`, { agent: 'retail', context: { world: task.id } }),
       )
       killer.stop()
@@ -105,7 +105,7 @@ describe.skipIf(!workloadIsThere).each(MODELS)(
           neverRead: [],
         })
       }
-      tellOfKills(outcomes.length)
+      printKills(outcomes.length)
       expect(killer.killed().length).toBeGreaterThanOrEqual(Math.floor(tasks.flatMap((task) => task.actions).length / 40))
       if (tasks.length >= 16) expect(deaths.flatMap((death) => death.calls).length, 'calls that died with their process').toBeGreaterThan(0)
       if (module === 'agent-over-http') expect(provider.answered()).toBeGreaterThan(tasks.flatMap((task) => task.actions).length)
@@ -123,7 +123,7 @@ describe.skipIf(!workloadIsThere).each(MODELS)(
       }
     }
 
-    function tellOfKills(tasks: number) {
+    function printKills(tasks: number) {
       const lost = deaths.flatMap((death) => death.calls)
       const tools = lost.filter((call) => call.tool !== undefined).length
       console.log(

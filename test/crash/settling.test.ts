@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { eventsOf, ofType } from '../support/events.ts'
-import { type Plan, peacefulAnswer } from './support/plan.ts'
+import { type Plan, finalAnswer } from './support/plan.ts'
 import { type Rig, startRig } from './support/rig.ts'
 
 /** After the first verdict, and well before the default `settleAfter` is over. */
@@ -26,7 +26,7 @@ it.each(['dies', 'throws'] as const)('a payment whose body %s and that comes 2 s
   await rig.ledger.reached({ session, stage: 'verify' })
   await sleep(LATE_MS)
   rig.ledger.apply(mark)
-  expect((await run.result()).text).toBe(peacefulAnswer(plan))
+  expect((await run.result()).text).toBe(finalAnswer(plan))
   expect(rig.ledger.marks({ session, stage: 'entered' })).toHaveLength(1)
   expect(rig.ledger.marks({ session, stage: 'applied' })).toHaveLength(1)
   expect(rig.ledger.marks({ session, stage: 'verify' })).toHaveLength(2)

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { seededRandom } from '../retail/random.ts'
 import { eventsOf, ofType } from '../support/events.ts'
 import { seed, size } from '../support/sizes.ts'
-import { type Plan, type PlannedCall, peacefulAnswer } from './support/plan.ts'
+import { type Plan, type PlannedCall, finalAnswer } from './support/plan.ts'
 import { type Rig, startRig, type Supervised, until } from './support/rig.ts'
 
 const SECONDS = size(12, 60)
@@ -15,7 +15,7 @@ const again = `seed ${seed}, again with PAWL_SEED`
 /** How often an executor is killed. */
 const EVERY_MS = 1_000
 /** How long an orchestrator serves before it is killed. */
-const SERVES_MS = 1_000
+const UPTIME_MS = 1_000
 const CALLS_IN_RUN = 5
 const SHORT_MS = 100
 /** Longer than an orchestrator serves, so that most bodies outlive one. */
@@ -45,7 +45,7 @@ async function work(untilMs: number, planOf: () => Plan): Promise<{ plan: Plan; 
     const plan = planOf()
     const startedAt = performance.now()
     const run = await rig.start(plan)
-    expect((await run.result({ timeout: 240_000 })).text).toBe(peacefulAnswer(plan))
+    expect((await run.result({ timeout: 240_000 })).text).toBe(finalAnswer(plan))
     runs.push({ plan, run, ms: performance.now() - startedAt })
   }
   return runs
@@ -72,7 +72,7 @@ function effects(session: string): Map<string, { entered: number; applied: numbe
 const middleOf = (figures: readonly number[]): number => figures.toSorted((a, b) => a - b)[Math.floor(figures.length / 2)] ?? 0
 
 it(`${SESSIONS} sessions (${again}) finish while an executor is killed every second, and no death awaits a missed heartbeat`, async () => {
-  const peace = middleOf((await sessionsAtWork(Date.now() + 1, () => turns(['dawdle'], SHORT_MS))).map(({ ms }) => ms))
+  const undisturbedMs = middleOf((await sessionsAtWork(Date.now() + 1, () => turns(['dawdle'], SHORT_MS))).map(({ ms }) => ms))
   const endAt = Date.now() + SECONDS * 1_000
   let kills = 0
   const killing = (async () => {
@@ -101,13 +101,13 @@ it(`${SESSIONS} sessions (${again}) finish while an executor is killed every sec
     // Each death was reported at once: a call that waited for a missed heartbeat would have another class.
     for (const one of errors) expect(one).toMatchObject({ class: 'WorkerDied' })
     const hits = errors.length
-    overMs.push({ hits, ms: ms - peace })
+    overMs.push({ hits, ms: ms - undisturbedMs })
   }
   const resumed = workers.events.flatMap((event) => (event.event === 'call_resumed' ? [event.ms] : []))
   const hit = overMs.filter(({ hits }) => hits > 0)
   const worst = Math.max(...overMs.map(({ ms, hits }) => ms - hits * 1_000))
   console.log(
-    `steady kills: ${kills} kills, ${runs.length} runs of ${Math.round(peace)} ms in peace, ${hit.length} of them hit, ` +
+    `steady kills: ${kills} kills, ${runs.length} runs of ${Math.round(undisturbedMs)} ms without kills, ${hit.length} of them hit, ` +
       `half of those by less than ${Math.round(middleOf(hit.map(({ ms }) => ms)))} ms; the slowest took ${Math.round(worst)} ms more than ` +
       `its calls and a second for each kill; resumed within ${Math.max(...resumed)} ms, half within ${middleOf(resumed)} ms; ${again}`,
   )
@@ -121,7 +121,7 @@ it(`each body of ${SESSIONS} sessions (${again}) finishes and is reported once w
   const killing = (async () => {
     for (let kills = 0; Date.now() < endAt; kills++) {
       await until(() => since('orchestrator_ready') === kills)
-      await sleep(SERVES_MS)
+      await sleep(UPTIME_MS)
       process.kill(workers.supervisor.orchestratorPid() ?? expect.fail('no orchestrator'), 'SIGKILL')
     }
   })()

@@ -3,11 +3,11 @@ import pg from 'pg'
 import { afterAll, beforeAll, expect, inject, it } from 'vitest'
 import { attribute, type OtlpReceiver, otlpReceiver } from '../support/otlp-receiver.ts'
 import { until } from '../support/until.ts'
-import { type Plan, peacefulAnswer } from './support/plan.ts'
+import { type Plan, finalAnswer } from './support/plan.ts'
 import { type Rig, startRig, type Supervised } from './support/rig.ts'
 
 /** The lease of the killed orchestrator, and the time until the next one checks for it. */
-const TAKES_OVER_MS = 40_000
+const TAKEOVER_MS = 40_000
 
 let receiver: OtlpReceiver
 let rig: Rig
@@ -44,10 +44,10 @@ it('a run with three kills is exported without a gap, and with the same bytes wh
   const held = await putting
   process.kill(workers.supervisor.orchestratorPid() ?? expect.fail('no orchestrator'), 'SIGKILL')
   held.release()
-  expect((await run.result()).text).toBe(peacefulAnswer(plan))
+  expect((await run.result()).text).toBe(finalAnswer(plan))
 
   const complete = () => receiver.spansOf(sessionId).some(({ name }) => name.startsWith('invoke_agent'))
-  await until('the run is exported', complete, TAKES_OVER_MS)
+  await until('the run is exported', complete, TAKEOVER_MS)
   const spans = receiver.spansOf(sessionId)
   const ids = new Set(spans.map(({ traceId, spanId }) => `${traceId} ${spanId}`))
   for (const { traceId, parentSpanId } of spans) if (parentSpanId) expect(ids).toContain(`${traceId} ${parentSpanId}`)
@@ -68,10 +68,6 @@ it('a run with three kills is exported without a gap, and with the same bytes wh
   expect(spans.filter(({ name }) => name.startsWith('turn'))).toHaveLength(3)
 
   await database.query(`update pawl.consumers set place = '["0", "", 0]'`)
-  await until(
-    'every span has come twice',
-    () => [...receiver.textsOf(sessionId).values()].every((texts) => texts.length >= 2),
-    TAKES_OVER_MS,
-  )
+  await until('every span has come twice', () => [...receiver.textsOf(sessionId).values()].every((texts) => texts.length >= 2), TAKEOVER_MS)
   for (const texts of receiver.textsOf(sessionId).values()) expect(new Set(texts).size).toBe(1)
 }, 150_000)

@@ -134,7 +134,7 @@ describe('the chat page', () => {
     await say(page, JSON.stringify(order))
     await until('it speaks', async () => (await shownIn(page)).at(-1)?.text.startsWith('stop.1.0'), 30_000)
     await page.reload()
-    await until('it speaks on', async () => (await shownIn(page)).at(-1)?.text.includes('stop.1.5 '), 30_000)
+    await until('it continues', async () => (await shownIn(page)).at(-1)?.text.includes('stop.1.5 '), 30_000)
     expect((await rig.pawl.session(session).state()).status).toBe('running')
     await page.getByRole('button', { name: 'Stop' }).click()
     await until('the run is stopped', async () => (await rig.pawl.session(session).state()).status === 'idle', 30_000)

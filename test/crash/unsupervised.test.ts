@@ -1,6 +1,6 @@
 // Bare worker processes, as on a machine that dies: no supervisor notices their death; missed heartbeats and timeouts do.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { type Plan, peacefulAnswer } from './support/plan.ts'
+import { type Plan, finalAnswer } from './support/plan.ts'
 import { isAlive, type Rig, type ServingProcess, startRig, until } from './support/rig.ts'
 
 const call = (tool: string): Plan => [[{ tool, input: { name: 'a' } }]]
@@ -30,7 +30,7 @@ describe('a worker without a supervisor', () => {
     const { pid } = await held
     process.kill(pid, 'SIGKILL')
     const at = Date.now()
-    expect((await run.result()).text).toBe(peacefulAnswer(plan))
+    expect((await run.result()).text).toBe(finalAnswer(plan))
     const [, again] = rig.ledger.marks({ session: run.sessionId, stage: 'entered' })
     const ms = (again?.at ?? Number.POSITIVE_INFINITY) - at
     console.log(`bare worker killed within look: running again after ${ms} ms`)
@@ -48,7 +48,7 @@ describe('a worker without a supervisor', () => {
     mark.release()
     await until(async () => (await rig.pendingActivities(session)).length === 0)
     process.kill(mark.pid, 'SIGCONT')
-    expect((await run.result()).text).toBe(peacefulAnswer(plan))
+    expect((await run.result()).text).toBe(finalAnswer(plan))
     // The effect came after the attempt had timed out. The worker reports it before the call's time is over, so verify is not asked.
     expect(rig.ledger.marks({ session }).filter(({ what }) => what === 'charge')).toMatchObject([
       { stage: 'entered', pid: mark.pid },
@@ -66,7 +66,7 @@ describe('a worker without a supervisor', () => {
     process.kill(mark.pid, 'SIGTERM')
     mark.release()
     expect(await workers.find(({ pid }) => pid === mark.pid)?.ended).toEqual([0, null])
-    expect((await run.result()).text).toBe(peacefulAnswer(plan))
+    expect((await run.result()).text).toBe(finalAnswer(plan))
     expect(rig.ledger.marks({ session: run.sessionId, stage: 'entered' }).map(({ pid }) => pid)).toEqual([mark.pid])
     expect(await rig.errors(run.sessionId, 0)).toEqual([])
   })

@@ -1,8 +1,8 @@
-// All worker processes are killed while a session waits for people, and then the one that carries out their answer.
+// All worker processes are killed while a session waits for a person, and then the one that carries out their answer.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Rig, startRig, type Supervised } from './support/rig.ts'
 
-describe('a session that waits for people', () => {
+describe('a session that waits for a person', () => {
   let rig: Rig
   let workers: Supervised
 

@@ -4,7 +4,7 @@ import { ModelError } from '../../src/agent/errors.ts'
 import type { ModelCallContext, ModelRequest, ModelResponse } from '../../src/agent/model.ts'
 import type { ModelDelta } from '../../src/session/deltas.ts'
 import { type AiSdkOptions, aiSdk, type LanguageModel } from '../../src/models/index.ts'
-import { readableBy, thoughtBy } from '../../src/jobs/thinking.ts'
+import { readableBy, withProvider } from '../../src/jobs/thinking.ts'
 import type { AssistantBlock, Message } from '../../src/session/content.ts'
 import { refused, streamed, type Wire, type WireAnswerSpec, WIRES } from '../support/provider-wires.ts'
 import { type WireServer, wireServer } from '../support/wire-server.ts'
@@ -53,7 +53,7 @@ const callTo = (id: string) => ({ type: 'tool_use', id: 'id', name: 'find_order'
 /** The answer as pawl records it before the next request: calls have pawl's own ids, and blocks name their provider. */
 function recorded({ content }: ModelResponse, provider: string): AssistantBlock[] {
   let index = 0
-  return thoughtBy(provider, content).map((block) => (block.type === 'tool_use' ? { ...block, id: `t_1_1_${index++}` } : block))
+  return withProvider(provider, content).map((block) => (block.type === 'tool_use' ? { ...block, id: `t_1_1_${index++}` } : block))
 }
 
 describe.each(WIRES)('$name', (wire: Wire) => {

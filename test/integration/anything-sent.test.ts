@@ -9,7 +9,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { openStore, type Store } from '../../src/store/index.ts'
 import { argumentOf, PROTOCOL, putIn, type Request, type Sent } from '../support/anything.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
-import { type PeopleStage, peopleStage } from '../support/people.ts'
+import { type ApprovalStage, approvalStage } from '../support/approvals.ts'
 import { saidIn, use } from '../support/scenes.ts'
 import { seed, size } from '../support/sizes.ts'
 import { until } from '../support/until.ts'
@@ -19,7 +19,7 @@ const RUNS = Number(PAWL_PROPERTY_RUNS ?? size(40, 600))
 const BYTES = Number(PAWL_PROPERTY_BYTES ?? 400_000)
 /** The number of sessions at a time, and of requests that each receives. */
 const LANES = 8
-const REQUESTS_A_SESSION = 12
+const REQUESTS_PER_SESSION = 12
 const WAITED = { timeout: 30_000 }
 
 /** What a session is doing when the request arrives. */
@@ -39,14 +39,14 @@ const cases: fc.Arbitrary<Case> = fc
   )
 
 let here: Deployment
-let people: PeopleStage
+let asker: ApprovalStage
 let store: Store
 
 beforeAll(async () => {
   here = await deploy()
-  people = peopleStage({ retry: { maxRetries: 0 } })
+  asker = approvalStage({ retry: { maxRetries: 0 } })
   store = openStore({ postgres: here.stack.databaseUrl })
-  await here.startWorker({ agents: [people.agent as Agent] })
+  await here.startWorker({ agents: [asker.agent as Agent] })
 })
 afterAll(async () => {
   await store?.close()
@@ -60,7 +60,7 @@ const CALLS: Partial<Record<string, Parameters<typeof use>>> = {
 }
 
 function newSession(id?: string): SessionHandle {
-  const { session } = people.play(
+  const { session } = asker.play(
     here.pawl,
     {
       model(request) {
@@ -81,7 +81,7 @@ function newSession(id?: string): SessionHandle {
 }
 
 /** Brings the session to the moment. Returns the call that it waits for. */
-async function bring(session: SessionHandle, moment: Moment): Promise<{ call: string; digest: string }> {
+async function reach(session: SessionHandle, moment: Moment): Promise<{ call: string; digest: string }> {
   const none = { call: 't_1_1_0', digest: '' }
   if (moment === 'idle') return none
   if (moment === 'closed') {
@@ -145,7 +145,7 @@ async function expectSound(session: SessionHandle): Promise<void> {
   expect((await store.messages(session.id)).map((message) => message.messageId)).toContain(messageId)
 }
 
-async function bear(one: Case, session: SessionHandle): Promise<void> {
+async function survive(one: Case, session: SessionHandle): Promise<void> {
   const { request, sent, moment } = one
   const values = { new: randomUUID(), session: session.id }
   if (request.kind === 'start') {
@@ -153,7 +153,7 @@ async function bear(one: Case, session: SessionHandle): Promise<void> {
     await send(one, fresh.id, putIn(sent, values))
     return expectSound(fresh)
   }
-  await send(one, session.id, putIn(sent, { ...values, ...(await bring(session, moment)) }))
+  await send(one, session.id, putIn(sent, { ...values, ...(await reach(session, moment)) }))
   return expectSound(session)
 }
 
@@ -163,17 +163,17 @@ it(`after any of ${RUNS} odd requests (seed ${seed}, again with PAWL_SEED) a ses
   const all = fc.sample(cases, { numRuns: RUNS, seed })
   const failed: string[] = []
   async function lane(): Promise<void> {
-    for (let one = all.shift(), borne = 0, session = newSession(); one; one = all.shift(), borne++) {
-      if (borne % REQUESTS_A_SESSION === 0) session = newSession()
-      if (borne % REQUESTS_A_SESSION === 0) await expectSound(session)
+    for (let one = all.shift(), survived = 0, session = newSession(); one; one = all.shift(), survived++) {
+      if (survived % REQUESTS_PER_SESSION === 0) session = newSession()
+      if (survived % REQUESTS_PER_SESSION === 0) await expectSound(session)
       const { request, sent, moment } = one
-      await bear(one, session).catch((error: unknown) => {
+      await survive(one, session).catch((error: unknown) => {
         const told = error instanceof Error ? error.message : String(error)
         failed.push(
           `${request.kind} ${JSON.stringify(request.name)} while ${moment}, with ${sent.what.slice(0, 300)}: ${told.slice(0, 300)}`,
         )
         session = newSession()
-        borne = -1
+        survived = -1
       })
     }
   }

@@ -6,7 +6,7 @@ import { scripted } from 'pawl/testing'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { address, answer, courier, decide, deny, edit, inbox, look, refund, resolve } from '../guides/approvals.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
-import { pendingOf } from '../support/people.ts'
+import { pendingOf } from '../support/approvals.ts'
 import { answersIn, resultsIn } from '../support/scenes.ts'
 import { until } from '../support/until.ts'
 

@@ -5,17 +5,17 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { codeOf } from '../support/codes.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
-import { digestOf, pendingOf, type PeopleStage, peopleStage, once } from '../support/people.ts'
+import { digestOf, pendingOf, type ApprovalStage, approvalStage, once } from '../support/approvals.ts'
 import { inOrder, resultsIn, use } from '../support/scenes.ts'
 import { until } from '../support/until.ts'
 
 let here: Deployment
-let people: PeopleStage
+let asker: ApprovalStage
 
 beforeAll(async () => {
   here = await deploy()
-  people = peopleStage()
-  await here.startWorker({ agents: [people.agent] })
+  asker = approvalStage()
+  await here.startWorker({ agents: [asker.agent] })
 })
 afterAll(() => here?.stop())
 
@@ -31,7 +31,7 @@ async function addedBy(session: SessionHandle, work: () => Promise<unknown>): Pr
 
 describe('a call that needs approval', () => {
   it('waits until exactly its arguments are approved, and is executed once', async () => {
-    const { session, entered } = people.play(here.pawl, { model: once(['pay', 'rent', 500]) })
+    const { session, entered } = asker.play(here.pawl, { model: once(['pay', 'rent', 500]) })
     const run = await session.send('go')
     const pending = await pendingOf(run)
     expect(pending).toEqual([
@@ -62,7 +62,7 @@ describe('a call that needs approval', () => {
   })
 
   it('is one whose tool says so, and carries the tool’s reason', async () => {
-    const { session, entered } = people.play(here.pawl, {
+    const { session, entered } = asker.play(here.pawl, {
       model: once(['pay', 'tip', 5], ['pay', 'house', 900]),
       approval: ({ n = 0 }, { callId, agent }) => n > 100 && `${agent} wants ${n} (${callId})`,
     })
@@ -75,7 +75,7 @@ describe('a call that needs approval', () => {
   })
 
   it('is also one whose tool cannot say whether it needs approval', async () => {
-    const { session, entered } = people.play(here.pawl, {
+    const { session, entered } = asker.play(here.pawl, {
       model: once(['pay', 'rent']),
       approval: () => Promise.reject(new Error('the rules are lost')),
     })
@@ -87,7 +87,7 @@ describe('a call that needs approval', () => {
   })
 
   it('is not executed if it is denied, and the model learns why', async () => {
-    const { session, requests, entered } = people.play(here.pawl, { model: once(['pay', 'rent']) })
+    const { session, requests, entered } = asker.play(here.pawl, { model: once(['pay', 'rent']) })
     const run = await session.send('go')
     await session.deny('t_1_1_0', { digest: await digestOf(run, 't_1_1_0'), by: 'bob', reason: 'no money left' })
     await run.result(TIMEOUT)
@@ -103,7 +103,7 @@ describe('a call that needs approval', () => {
   })
 
   it('requests no approval if its arguments are invalid, or if it was done before', async () => {
-    const { session, entered } = people.play(here.pawl, {
+    const { session, entered } = asker.play(here.pawl, {
       model: inOrder([use('pay', 'rent')], [use('pay', 'rent'), { type: 'tool_use', id: 'x', name: 'pay', input: { wat: 1 } }]),
     })
     const run = await session.send('go')
@@ -119,13 +119,13 @@ describe('a call that needs approval', () => {
 
 describe('the other calls of the turn', () => {
   it('request their approvals all at once, run meanwhile if they need none, and keep the order of effects', async () => {
-    const { session, entered } = people.play(here.pawl, {
+    const { session, entered } = asker.play(here.pawl, {
       model: once(['put', 'first'], ['pay', 'a'], ['look', 'around'], ['put', 'after a'], ['peek', 'inside'], ['pay', 'b']),
     })
     const run = await session.send('go')
     const pending = await pendingOf(run)
     expect(pending.map(({ callId }) => callId)).toEqual(['t_1_1_1', 't_1_1_4', 't_1_1_5'])
-    await until('what needs nobody is done', () => entered().length === 2)
+    await until('what needs no approval is done', () => entered().length === 2)
     expect(entered()).toEqual(['put first', 'look around'])
     const digest = (callId: string) => pending.find((call) => call.callId === callId)!.digest!
     // Approvals may come in any order: a read is executed at once, an effect when its turn comes.
@@ -141,7 +141,7 @@ describe('the other calls of the turn', () => {
   })
 
   it('keep their results when one is denied', async () => {
-    const { session, requests } = people.play(here.pawl, { model: once(['look', 'x'], ['pay', 'a'], ['put', 'y']) })
+    const { session, requests } = asker.play(here.pawl, { model: once(['look', 'x'], ['pay', 'a'], ['put', 'y']) })
     const run = await session.send('go')
     await session.deny('t_1_1_1', { digest: await digestOf(run, 't_1_1_1') })
     await run.result(TIMEOUT)
@@ -155,7 +155,7 @@ describe('the other calls of the turn', () => {
 
 describe('a decision', () => {
   it('is refused with another digest, for another call, a second time or with nonsense, and the refusal leaves no trace', async () => {
-    const { session, entered } = people.play(here.pawl, { model: once(['pay', 'a'], ['look', 'x']) })
+    const { session, entered } = asker.play(here.pawl, { model: once(['pay', 'a'], ['look', 'x']) })
     const run = await session.send('go')
     const digest = await digestOf(run, 't_1_1_0')
     await until('the look is done', () => entered().length === 1)
@@ -192,7 +192,7 @@ describe('a decision', () => {
   })
 
   it('made by several people at once counts once', async () => {
-    const { session, entered } = people.play(here.pawl, { model: once(['pay', 'a']) })
+    const { session, entered } = asker.play(here.pawl, { model: once(['pay', 'a']) })
     const run = await session.send('go')
     const digest = await digestOf(run, 't_1_1_0')
     const input = { what: 'b' }
@@ -208,7 +208,7 @@ describe('a decision', () => {
   })
 
   it('may change the arguments: the new ones are recorded with their own digest and key, and count as done, not the old', async () => {
-    const { session, entries, entered, requests } = people.play(here.pawl, {
+    const { session, entries, entered, requests } = asker.play(here.pawl, {
       model: inOrder([use('pay', 'a', 900)], [use('pay', 'a', 900)], [use('pay', 'a', 90)]),
     })
     const run = await session.send('go')
@@ -237,7 +237,7 @@ describe('a decision', () => {
   })
 
   it('is refused if its new arguments are invalid, or were done before', async () => {
-    const { session, entered } = people.play(here.pawl, { model: inOrder([use('pay', 'a')], [use('pay', 'b')]) })
+    const { session, entered } = asker.play(here.pawl, { model: inOrder([use('pay', 'a')], [use('pay', 'b')]) })
     const run = await session.send('go')
     const digest = await digestOf(run, 't_1_1_0')
     const refused = () => session.approve('t_1_1_0', { digest, input: { wat: 1 } })
@@ -258,7 +258,7 @@ describe('a decision', () => {
 
 describe('a request that is not decided in time', () => {
   it('is denied, and the model is told', async () => {
-    const { session, requests, entered } = people.play(here.pawl, { model: once(['hurry', 'a'], ['look', 'x']) })
+    const { session, requests, entered } = asker.play(here.pawl, { model: once(['hurry', 'a'], ['look', 'x']) })
     const run = await session.send('go')
     expect(await run.result(TIMEOUT)).toMatchObject({ run: 1 })
     expect(entered()).toEqual(['look x'])
@@ -275,7 +275,7 @@ describe('a request that is not decided in time', () => {
   })
 
   it('fails the run if the tool says so; the other calls of the run stay as they are until it is continued', async () => {
-    const { session, entered } = people.play(here.pawl, { model: once(['strict', 'a'], ['pay', 'b']) })
+    const { session, entered } = asker.play(here.pawl, { model: once(['strict', 'a'], ['pay', 'b']) })
     const run = await session.send('go')
     await expect(run.result(TIMEOUT)).rejects.toBeInstanceOf(RunFailed)
     expect(await run.settled(TIMEOUT)).toMatchObject({ status: 'failed', code: 'approval_expired' })
@@ -295,7 +295,7 @@ describe('a request that is not decided in time', () => {
   })
 
   it('cannot be decided after it expires, even while the turn is busy with something else', async () => {
-    const { session, entered } = people.play(here.pawl, {
+    const { session, entered } = asker.play(here.pawl, {
       model: once(['put', 'slow'], ['hurry', 'a']),
       body: async (tool) => {
         if (tool !== 'put') return undefined
@@ -313,10 +313,10 @@ describe('a request that is not decided in time', () => {
   })
 
   it('cannot be decided after it expires, even if the workflow was terminated: the session resumes, and the model is told', async () => {
-    const { session, entered, requests } = people.play(here.pawl, { model: once(['linger', 'a']) })
+    const { session, entered, requests } = asker.play(here.pawl, { model: once(['linger', 'a']) })
     const run = await session.send('go')
     const [{ digest, expiresAt } = {}] = await pendingOf(run)
-    await here.temporal.workflow.getHandle(`pawl:${session.id}`).terminate('nobody is to see it expire')
+    await here.temporal.workflow.getHandle(`pawl:${session.id}`).terminate('so that no execution sees it expire')
     await until('the request has expired', () => Date.now() > (expiresAt ?? Number.POSITIVE_INFINITY))
     expect(await codeOf(session.approve('t_1_1_0', { digest: digest! }))).toMatch(/^(approval_expired|not_waiting|call_not_found)$/)
     expect(await run.result(TIMEOUT)).toMatchObject({ run: 1 })

@@ -210,13 +210,13 @@ describe('the query commands', () => {
   })
 
   it.each<[string, string[], string]>([
-    ['a session that nobody knows', ['show', 'nobody-to-show'], 'session_not_found'],
-    ['messages of none', ['messages', 'nobody-to-show'], 'session_not_found'],
-    ['a checkpoint that is not there', ['messages', 'talked', '--checkpoint', '99'], 'checkpoint_not_found'],
+    ['an unknown session', ['show', 'nobody-to-show'], 'session_not_found'],
+    ['messages of an unknown session', ['messages', 'nobody-to-show'], 'session_not_found'],
+    ['a checkpoint that does not exist', ['messages', 'talked', '--checkpoint', '99'], 'checkpoint_not_found'],
     ['an unknown status', ['sessions', '--status', 'bored'], 'invalid_option'],
-    ['a cursor that is none', ['errors', '--cursor', 'x'], 'invalid_cursor'],
-    ['a limit that is none', ['tools', '--limit', 'many'], 'invalid_usage'],
-    ['a time that is none', ['usage', '--since', 'yesterday'], "Use an age such as '2h'"],
+    ['an invalid cursor', ['errors', '--cursor', 'x'], 'invalid_cursor'],
+    ['an invalid limit', ['tools', '--limit', 'many'], 'invalid_usage'],
+    ['an invalid time', ['usage', '--since', 'yesterday'], "Use an age such as '2h'"],
     ['no store', ['sessions'], 'no_store'],
     ['a folder in which nothing runs', ['sessions', '--data', 'elsewhere'], 'dev_not_running'],
   ])('%s: say so on standard error, with exit code 1', async (_, args, says) => {
@@ -316,14 +316,14 @@ describe('the commands that act on a session', () => {
   })
 
   it.each<[string, string[], string]>([
-    ['a chat with nobody', ['chat'], 'invalid_usage: No agent was named'],
+    ['a chat without an agent', ['chat'], 'invalid_usage: No agent was named'],
     ['nowhere to go', ['rollback', 'talked'], 'invalid_usage'],
     ['two ways at once', ['rollback', 'talked', '--run', '1', '--checkpoint', '1'], 'cannot be used with'],
-    ['a checkpoint that is not there', ['rollback', 'talked', '--checkpoint', '99'], 'checkpoint_not_found'],
+    ['a checkpoint that does not exist', ['rollback', 'talked', '--checkpoint', '99'], 'checkpoint_not_found'],
     ['an id that is taken', ['fork', 'talked', '--id', 'talked'], 'session_exists'],
-    ['a session that nobody knows', ['resume', 'nobody-to-show'], 'session_not_found'],
-    ['nobody to interrupt', ['interrupt', 'nobody-to-show'], 'session_not_found'],
-    ['nobody to speak to', ['send', 'nobody-to-show', 'hello'], 'no_agent'],
+    ['an unknown session', ['resume', 'nobody-to-show'], 'session_not_found'],
+    ['an interrupt of an unknown session', ['interrupt', 'nobody-to-show'], 'session_not_found'],
+    ['a message to an unknown session that names no agent', ['send', 'nobody-to-show', 'hello'], 'no_agent'],
   ])('%s: refused with exit code 1', async (_, args, says) => {
     expect(await run([...args, '--task-queue', here.taskQueue])).toMatchObject({
       code: 1,

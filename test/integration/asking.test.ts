@@ -126,7 +126,7 @@ describe('an invalid query', () => {
     ['a limit that is text', () => asking.errors({ limit: '5' as never })],
     ['an unknown status', () => asking.sessions.list({ status: 'bored' as never })],
     ['no status at all', () => asking.toolCalls({ status: [] })],
-    ['a moment that is none', () => asking.errors({ since: 'yesterday' })],
+    ['an invalid moment', () => asking.errors({ since: 'yesterday' })],
     ['a misspelt option', () => asking.sessions.list({ agnet: 'x' } as never)],
     ['no session', () => asking.messages({} as never)],
     ['an unknown sum', () => asking.usage({ by: 'hour' as never })],
@@ -422,7 +422,7 @@ describe('usage', () => {
 describe('the sessions of one id prefix', () => {
   /** The tenants' ids differ by one character around the delimiter, and contain characters that are special in patterns. */
   const TENANTS = ['t_1:', 't_1', 'tx1:', 'T_1:', 't_1:%', 'u_1:']
-  const hers = (id: string): boolean => id.startsWith('t_1:')
+  const isFirstTenant = (id: string): boolean => id.startsWith('t_1:')
   const since = NOON - HOUR
 
   beforeAll(async () => {
@@ -463,7 +463,7 @@ describe('the sessions of one id prefix', () => {
       errors: ids(await all(asking.errors({ idPrefix }))),
       toolCalls: ids(await all(asking.toolCalls({ idPrefix }))),
       usage: (await all(asking.usage({ by: 'session', idPrefix }))).map(({ key }) => key),
-      usageOfADay: (await all(asking.usage({ by: 'session', idPrefix, ...day }))).map(({ key }) => key),
+      dailyUsage: (await all(asking.usage({ by: 'session', idPrefix, ...day }))).map(({ key }) => key),
       overview: ids((await asking.overview({ agent, idPrefix })).items),
       repeated: ids((await asking.failures({ agent, idPrefix, since })).repeated),
       feed: ids(await eventsOfFeed(idPrefix)),
@@ -475,7 +475,7 @@ describe('the sessions of one id prefix', () => {
 
   it('are the only ones that its totals count', async () => {
     const idPrefix = 't_1:'
-    expect(TENANTS.filter(hers)).toHaveLength(2)
+    expect(TENANTS.filter(isFirstTenant)).toHaveLength(2)
     expect((await asking.overview({ agent: 'tenancy', idPrefix })).sessions).toMatchObject({ error: 2 })
     expect(await all(asking.usage({ by: 'agent', idPrefix }))).toMatchObject([{ key: 'tenancy', calls: 2 }])
     expect(await all(asking.usage({ by: 'day', idPrefix }))).toMatchObject([{ calls: 2 }])

@@ -142,16 +142,16 @@ describe('a run whose provider is overloaded for longer than the retries last', 
 
 describe('a run that needs a person', () => {
   it('is followed by a new run for the next message, which is in the audit with its outcome', async () => {
-    let isMended = false
+    let isFixed = false
     const { session, id } = player.play(here.pawl, {
       model: () => {
-        if (isMended) return 'fine'
+        if (isFixed) return 'fine'
         throw new ModelError('broken', 'it is broken', { retryable: false })
       },
     })
     const run = await session.send('go')
     expect(await run.settled({ timeout: 20_000 })).toMatchObject({ status: 'failed', code: 'broken' })
-    isMended = true
+    isFixed = true
     const next = await session.send('again', { messageId: 'm2' })
     expect(await next.result({ timeout: 20_000 })).toMatchObject({ run: 2 })
     const { rows } = await rowsMatchEvents(here.stack, id)

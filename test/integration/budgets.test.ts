@@ -101,7 +101,7 @@ describe.concurrent('a budget in US dollars', () => {
     expect(ofType(await eventsOf(session), 'budget_warning')).toMatchObject([{ scope: 'run', unit: 'usd', run: 1, limit: 1, spent: 0.8 }])
   })
 
-  it('starts afresh for the next run; a call that the provider refuses costs nothing', async () => {
+  it('starts again for the next run; a call that the provider refuses costs nothing', async () => {
     const { session } = dollars.play(here.pawl, {
       model(request) {
         if (saidIn(request).at(-1) === 'more') return using(100, 'cheap')

@@ -101,7 +101,7 @@ describe('a chat at a terminal', () => {
     gates[0]?.open()
     await until('the last ones are there', () => spoken(talk.screen()).includes('spoke for it.'))
     gates[1]?.open()
-    await until('it can be spoken to again', async () => (await here.pawl.session(talk.id).state()).status === 'idle')
+    await until('the session is idle', async () => (await here.pawl.session(talk.id).state()).status === 'idle')
     const rows = await talk.leave()
     expect(spoken(rows)).toContain(words)
     expect(rows.filter((row) => row.includes('once upon'))).toHaveLength(1)

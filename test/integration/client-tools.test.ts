@@ -3,17 +3,17 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { codeOf } from '../support/codes.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
-import { digestOf, pendingOf, type PeopleStage, peopleStage, once } from '../support/people.ts'
+import { digestOf, pendingOf, type ApprovalStage, approvalStage, once } from '../support/approvals.ts'
 import { inOrder, resultsIn, use } from '../support/scenes.ts'
 import { until } from '../support/until.ts'
 
 let here: Deployment
-let people: PeopleStage
+let asker: ApprovalStage
 
 beforeAll(async () => {
   here = await deploy()
-  people = peopleStage()
-  await here.startWorker({ agents: [people.agent] })
+  asker = approvalStage()
+  await here.startWorker({ agents: [asker.agent] })
 })
 afterAll(() => here?.stop())
 
@@ -21,7 +21,7 @@ const TIMEOUT = { timeout: 30_000 }
 
 describe('a call to a client tool', () => {
   it('waits for its answer, which the model then receives', async () => {
-    const { session, requests, entered } = people.play(here.pawl, { model: once(['form', 'terms']) })
+    const { session, requests, entered } = asker.play(here.pawl, { model: once(['form', 'terms']) })
     const run = await session.send('go')
     const [call] = await pendingOf(run)
     expect(call).toEqual({ kind: 'client', callId: 't_1_1_0', turn: 1, tool: 'form', input: { what: 'terms' } })
@@ -40,7 +40,7 @@ describe('a call to a client tool', () => {
   })
 
   it('refuses an answer of the wrong shape, and nothing changes', async () => {
-    const { session } = people.play(here.pawl, { model: once(['form', 'terms']) })
+    const { session } = asker.play(here.pawl, { model: once(['form', 'terms']) })
     const run = await session.send('go')
     await pendingOf(run)
     const { seq } = await session.state()
@@ -56,7 +56,7 @@ describe('a call to a client tool', () => {
   })
 
   it('is answered only once', async () => {
-    const { session, requests } = people.play(here.pawl, { model: once(['form', 'terms'], ['ask', 'x']) })
+    const { session, requests } = asker.play(here.pawl, { model: once(['form', 'terms'], ['ask', 'x']) })
     const run = await session.send('go')
     await pendingOf(run)
     const outcomes = await Promise.all([
@@ -73,7 +73,7 @@ describe('a call to a client tool', () => {
   })
 
   it('that is not answered in time returns an error to the model', async () => {
-    const { session, requests } = people.play(here.pawl, { model: once(['quick', 'x'], ['look', 'y']) })
+    const { session, requests } = asker.play(here.pawl, { model: once(['quick', 'x'], ['look', 'y']) })
     const run = await session.send('go')
     await run.result(TIMEOUT)
     expect(resultsIn(requests.at(-1)!)).toMatchObject([
@@ -85,7 +85,7 @@ describe('a call to a client tool', () => {
   })
 
   it('does not hold up other calls, and several can be answered in any order', async () => {
-    const { session, requests, entered } = people.play(here.pawl, {
+    const { session, requests, entered } = asker.play(here.pawl, {
       model: once(['form', 'a'], ['put', 'b'], ['ask', 'c'], ['look', 'd'], ['form', 'e']),
     })
     const run = await session.send('go')
@@ -106,7 +106,7 @@ describe('a call to a client tool', () => {
   })
 
   it('may need approval first; its tool decides how the model sees the answer, and the effect id', async () => {
-    const { session, requests } = people.play(here.pawl, { model: once(['sign', 'contract']) })
+    const { session, requests } = asker.play(here.pawl, { model: once(['sign', 'contract']) })
     const run = await session.send('go')
     expect(await pendingOf(run)).toMatchObject([{ kind: 'approval' }])
     expect(await codeOf(session.answer('t_1_1_0', 'me'))).toBe('not_waiting')
@@ -119,7 +119,7 @@ describe('a call to a client tool', () => {
   })
 
   it('is not asked again if it has the key of a call that was answered', async () => {
-    const { session, requests } = people.play(here.pawl, { model: inOrder([use('form', 'a')], [use('form', 'a')]) })
+    const { session, requests } = asker.play(here.pawl, { model: inOrder([use('form', 'a')], [use('form', 'a')]) })
     const run = await session.send('go')
     await pendingOf(run)
     await session.answer('t_1_1_0', { agreed: true })

@@ -169,14 +169,14 @@ describe(`a session of ${TURNS} turns`, () => {
 
   it('adds as many bytes of history per turn at the end as at the beginning', () => {
     const [first = [], last = []] = [executions[0], executions.at(-1)]
-    const bytesATurn = (events: Execution): number => {
+    const bytesPerTurn = (events: Execution): number => {
       const turns = events.filter(
         ({ activityTaskScheduledEventAttributes: scheduled }) => scheduled?.activityType?.name === 'callModel',
       ).length
       const bytes = events.slice(1).reduce((sum, event) => sum + textIn(event).length, 0)
       return bytes / turns
     }
-    expect(bytesATurn(last) / bytesATurn(first)).toBeLessThan(1.05)
+    expect(bytesPerTurn(last) / bytesPerTurn(first)).toBeLessThan(1.05)
   })
 })
 

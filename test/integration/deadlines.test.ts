@@ -4,14 +4,14 @@ import { scripted } from 'pawl/testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
-import { type PeopleStage, peopleStage } from '../support/people.ts'
+import { type ApprovalStage, approvalStage } from '../support/approvals.ts'
 import { inOrder, saidIn, type Stage, stage, use } from '../support/scenes.ts'
 import { gate, until } from '../support/until.ts'
 
 let here: Deployment
 let player: Stage
 let aging: Stage
-let people: PeopleStage
+let asker: ApprovalStage
 let hasty: Stage
 let doubled: Stage
 /** For each session, whether its second model hangs. */
@@ -22,10 +22,10 @@ beforeAll(async () => {
   player = stage({ retry: { maxRetries: 0 }, recovery: { automatic: ['continue_run', 'restart_run'], baseDelay: '1h', maxDelay: '1h' } })
   aging = stage({ name: 'aging', sessionLimits: { deadline: '3s' } })
   hasty = stage({ name: 'hasty', limits: { deadline: '6s' } })
-  people = peopleStage()
+  asker = approvalStage()
   const fallback = scripted(({ sessionId }) => (hanging.get(sessionId)?.() ? never() : 'the second answers'), { name: 'second' })
   doubled = stage({ name: 'doubled', retry: { maxRetries: 0 }, recovery: { automatic: [] }, fallback })
-  await here.startWorker({ agents: [player.agent, aging.agent, people.agent, doubled.agent] })
+  await here.startWorker({ agents: [player.agent, aging.agent, asker.agent, doubled.agent] })
 })
 afterAll(() => here?.stop())
 
@@ -92,7 +92,7 @@ describe.concurrent('a message’s deadline', () => {
   })
 
   it('ends a run that waits for an approval', async () => {
-    const { session } = people.play(here.pawl, { model: inOrder([use('pay', 'a')]) })
+    const { session } = asker.play(here.pawl, { model: inOrder([use('pay', 'a')]) })
     const run = await session.send('go', { deadline: '6s' })
     expect(await run.settled(TIMEOUT)).toMatchObject({ status: 'waiting' })
     await expect(run.result(TIMEOUT)).rejects.toMatchObject({ code: 'deadline_exceeded', run: 1 })

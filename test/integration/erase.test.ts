@@ -69,7 +69,7 @@ async function executionIds(id: string): Promise<string[]> {
 }
 
 /** Waits until the server has deleted the execution: it does so only half a minute after the execution has closed. */
-async function historyIsGone(id: string, executionId: string): Promise<void> {
+async function waitUntilDeleted(id: string, executionId: string): Promise<void> {
   const execution = { workflowId: `pawl:${id}`, runId: executionId }
   const isGone = async (): Promise<boolean> => {
     try {
@@ -122,7 +122,7 @@ describe('a closed session', () => {
         details: expect.objectContaining({ reason: 'request 4711', rows: report.rows, executions: expect.arrayContaining(executions) }),
       },
     ])
-    for (const executionId of executions) await historyIsGone(id, executionId)
+    for (const executionId of executions) await waitUntilDeleted(id, executionId)
   })
 
   it('may be erased twice: the audit records each time', async () => {
@@ -142,7 +142,7 @@ describe('a closed session', () => {
     expect(await schema.holding(SECRET)).toEqual([])
   })
 
-  it('starts afresh at the next message: its numbers continue, and its content does not come back', async () => {
+  it('starts over at the next message: its numbers continue, and its content does not come back', async () => {
     const { id } = await closed()
     await here.pawl.erase(id, { by: 'ops' })
     const [tombstone] = await schema.query('select run, flushed_seq from {schema}.sessions where session_id = $1', [id])

@@ -336,12 +336,12 @@ describe('5 MB of text', () => {
 })
 
 describe('JSON nested deeper than 500 levels', () => {
-  let bottomless: Json = 1
-  for (let level = 0; level < 20_000; level++) bottomless = [bottomless]
+  let tooDeep: Json = 1
+  for (let level = 0; level < 20_000; level++) tooDeep = [tooDeep]
 
   it.each<[string, { context?: Json; metadata?: JsonObject }, string]>([
-    ['context', { context: bottomless }, 'invalid_context'],
-    ['metadata', { metadata: { a: bottomless } }, 'undecodable'],
+    ['context', { context: tooDeep }, 'invalid_context'],
+    ['metadata', { metadata: { a: tooDeep } }, 'undecodable'],
   ])('as %s is refused before anything is recorded', async (_, { context, metadata }, code) => {
     const session = here.pawl.session(`mirror-${randomUUID()}`, { agent: 'mirror', ...(context !== undefined && { context }) })
     await expect(session.send('hello', { ...(metadata && { metadata }) })).rejects.toMatchObject({ name: 'InvalidMessage', code })

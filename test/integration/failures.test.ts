@@ -130,12 +130,12 @@ describe('failures', () => {
     }
     await put('r5', 'patient', [...begun(1), failed(1, 'x'), refused])
     const none = { completed: 0, failed: 0, unfinished: 0, refused: 0 }
-    const ofPeople = { agent: 'patient', automatic: false, ...none }
+    const manual = { agent: 'patient', automatic: false, ...none }
     expect((await asking.failures({ since: NOON, agent: 'patient' })).recoveries).toEqual([
-      { ...ofPeople, strategy: 'continue_run', recoveries: 2, completed: 1, failed: 1 },
-      { ...ofPeople, strategy: 'abandon', recoveries: 1 },
-      { ...ofPeople, automatic: true, strategy: 'continue_run', recoveries: 1, completed: 1 },
-      { ...ofPeople, strategy: 'restart_run', recoveries: 1, unfinished: 1, refused: 1 },
+      { ...manual, strategy: 'continue_run', recoveries: 2, completed: 1, failed: 1 },
+      { ...manual, strategy: 'abandon', recoveries: 1 },
+      { ...manual, automatic: true, strategy: 'continue_run', recoveries: 1, completed: 1 },
+      { ...manual, strategy: 'restart_run', recoveries: 1, unfinished: 1, refused: 1 },
     ])
   })
 

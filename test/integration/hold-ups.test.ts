@@ -9,12 +9,12 @@ import { startSlowProxy } from '../support/slow-proxy.ts'
 import { until } from '../support/until.ts'
 
 const AWAY = 'postgres://pawl:secret@127.0.0.1:1/x'
-const POSTGRES_IS_AWAY = expect.stringMatching(
+const POSTGRES_UNAVAILABLE = expect.stringMatching(
   /waits for Postgres, which holds its past \(Postgres at 127\.0\.0\.1:1\/x is unavailable: .*\)\./,
 )
 
 /** Resolves once a worker has picked up the session and has tried Postgres. */
-const knowsItsCause = (session: SessionHandle) =>
+const untilPostgresTried = (session: SessionHandle) =>
   until('the session says that it waits for Postgres', async () => {
     const why = await session.state().catch((error: Error) => error)
     return why instanceof Error && why.message.includes('(Postgres at ')
@@ -35,9 +35,9 @@ describe('a session with the caller’s own id, whose worker cannot reach Postgr
   it('says so when its state, messages or events are requested, and says how to do without Postgres', async () => {
     const { session } = player.play(here.pawl, {})
     const run = await session.send('hello', { isNew: false })
-    await knowsItsCause(session)
+    await untilPostgresTried(session)
     for (const asked of [() => session.state(), () => session.messages(), async () => session.events()[Symbol.asyncIterator]().next()]) {
-      await expect(asked()).rejects.toMatchObject(unavailable(POSTGRES_IS_AWAY))
+      await expect(asked()).rejects.toMatchObject(unavailable(POSTGRES_UNAVAILABLE))
     }
     await expect(session.state()).rejects.toThrow(/isNew: true/)
     await expect(run.result({ timeout: 100 })).rejects.toThrow(/session\.state\(\) says what the session waits for/)
@@ -47,7 +47,7 @@ describe('a session with the caller’s own id, whose worker cannot reach Postgr
     const pawl = await here.connect({ onWait: (wait) => waits.push(wait.for) })
     const { session } = player.play(pawl, {})
     await session.send('hello', { isNew: false })
-    await knowsItsCause(session)
+    await untilPostgresTried(session)
     const asked = [session.resolve('t_1_1_0', 'skip'), session.checkpoint('now'), session.resume()]
     for (const outcome of await Promise.allSettled(asked)) {
       const message = expect.stringMatching(/Postgres at 127\.0\.0\.1:1\/x is unavailable/)

@@ -52,7 +52,7 @@ beforeAll(async () => {
 afterAll(() => here?.stop())
 
 /** A worker whose workflows give the hooks at the end of a run little time. */
-const serveInHaste = (one: Agent, on = here): Promise<RunningWorker> =>
+const serveHurried = (one: Agent, on = here): Promise<RunningWorker> =>
   on.startWorker({
     agents: [one],
     interceptors: { workflowModules: [fileURLToPath(new URL('../support/own/hurried-end-hooks.js', import.meta.url))] },
@@ -70,7 +70,7 @@ const endOf = (session: SessionHandle) => until('they have ended', async () => o
 
 describe.concurrent('hooks at the end of a run', () => {
   it('that take too long are told to stop and given up: the next run does not run them again', async () => {
-    await serveInHaste(agent)
+    await serveHurried(agent)
     const session = await waiting(here)
     const stopped = gate()
     waits.set(session.id, async (signal) => {
@@ -97,7 +97,7 @@ describe.concurrent('hooks at the end of a run', () => {
       const session = await waiting(there)
       await worker.stop()
       await session.interrupt()
-      const without = await serveInHaste(other, there)
+      const without = await serveHurried(other, there)
       const error = { code: 'agent_not_served', message: 'No worker served the agent for two minutes.' }
       expect(await endOf(session)).toMatchObject({ run: 1, turn: 1, error })
       expect(await asks(there, session)).toBe(12)

@@ -8,7 +8,7 @@ import { connectRetail, type RetailClient, RetailError } from '../retail/client.
 import { resultHash } from '../retail/database.ts'
 import { carryOutTasks } from '../retail/drive.ts'
 import { startRetail } from '../retail/process.ts'
-import { readExpected, readTasks, readToolSpecs, workloadIsThere } from '../retail/workload.ts'
+import { hasWorkload, readExpected, readTasks, readToolSpecs } from '../retail/workload.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { ofType } from '../support/events.ts'
 import { outage } from '../support/outage.ts'
@@ -23,7 +23,7 @@ const AWAY_MS = size(4_000, 600_000)
 /** The default policy at full size; otherwise the same with shorter waits. */
 const RECOVERY = { baseDelay: Math.ceil((5_000 * AWAY_MS) / 600_000), maxDelay: AWAY_MS }
 /** Five minutes at full size. */
-const BACKEND_AWAY_MS = size(1_500, 300_000)
+const BACKEND_DOWN_MS = size(1_500, 300_000)
 
 let here: Deployment
 let player: Stage
@@ -80,8 +80,8 @@ describe('every run ends by itself, and every effect happens once,', () => {
         let done = 0
         return {
           async put() {
-            await sleep(BACKEND_AWAY_MS / 100)
-            if (Date.now() - since < BACKEND_AWAY_MS) throw new ToolError('the backend is down', { code: 'backend_down' })
+            await sleep(BACKEND_DOWN_MS / 100)
+            if (Date.now() - since < BACKEND_DOWN_MS) throw new ToolError('the backend is down', { code: 'backend_down' })
             done += 1
             return `done ${done}`
           },
@@ -94,7 +94,7 @@ describe('every run ends by itself, and every effect happens once,', () => {
       })
       for (const { end } of played) expect(end).toMatchObject({ status: 'completed', text: 'the answer is: done 1' })
     },
-    BACKEND_AWAY_MS + 60_000,
+    BACKEND_DOWN_MS + 60_000,
   )
 
   it('when Temporal and Postgres crash while sessions are in error, and again during the automatic recovery', async () => {
@@ -145,7 +145,7 @@ describe('every run ends by itself, and every effect happens once,', () => {
   }, 180_000)
 })
 
-describe.skipIf(!workloadIsThere)('the retail workload', () => {
+describe.skipIf(!hasWorkload)('the retail workload', () => {
   it(
     'ends as it does without failures, and executes every write once, while the provider is overloaded and the backend is down',
     async () => {

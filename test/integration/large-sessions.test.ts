@@ -9,7 +9,7 @@ import type { SessionStart } from '../../src/session/protocol.ts'
 import { codeOf } from '../support/codes.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
-import { digestOf, once, pendingOf, type PeopleStage, peopleStage } from '../support/people.ts'
+import { type ApprovalStage, approvalStage, digestOf, once, pendingOf } from '../support/approvals.ts'
 import { answersIn, inOrder, resultsIn, saidIn, type Stage, stage, use } from '../support/scenes.ts'
 import { gate, until } from '../support/until.ts'
 import { size } from '../support/sizes.ts'
@@ -24,14 +24,14 @@ const DUE = size(250, 1_000)
 
 let here: Deployment
 let player: Stage
-let people: PeopleStage
+let asker: ApprovalStage
 const seen = new Map<string, ToolContext['metadata'][]>()
 
 beforeAll(async () => {
   here = await deploy({ history: { events: DUE } })
   player = stage({ limits: { maxTurns: 1_000 } })
-  people = peopleStage()
-  await here.startWorker({ agents: [player.agent as Agent, people.agent] })
+  asker = approvalStage()
+  await here.startWorker({ agents: [player.agent as Agent, asker.agent] })
 })
 afterAll(() => here?.stop())
 
@@ -121,12 +121,12 @@ it('a session that cannot hold more messages refuses the next one, and accepts i
 }, async () => {
   // What the session itself carries leaves the messages as little room as possible.
   const large = { context: { c: 'c'.repeat(99_000) }, tags: ['t'.repeat(15_900)] }
-  const { session, id, requests } = people.play(here.pawl, { model: once(['pay', 'it']) }, large)
+  const { session, id, requests } = asker.play(here.pawl, { model: once(['pay', 'it']) }, large)
   const run = await session.send('go')
   const digest = await digestOf(run, 't_1_1_0')
   const ids = Array.from({ length: 160 }, (_, index) => `${index}-`.padEnd(200, 'i'))
   for (const messageId of ids) await workflowOf(id).signal('message', { messageId, content: messageId, metadata: METADATA })
-  const rejected = await until('all have come', async () => {
+  const rejected = await until('all have arrived', async () => {
     const events = await eventsOf(session)
     const full = ofType(events, 'message_rejected')
     return full.length + ofType(events, 'message_received').length === ids.length + 1 && full
@@ -188,7 +188,7 @@ describe.concurrent('texts of two megabytes', () => {
   })
 
   it('in any request of another client are refused or truncated', async () => {
-    const { session, id } = people.play(here.pawl, { model: inOrder([use('pay', 'it')], 'one', 'two', 'three') })
+    const { session, id } = asker.play(here.pawl, { model: inOrder([use('pay', 'it')], 'one', 'two', 'three') })
     const run = await session.send('go')
     const digest = await digestOf(run, 't_1_1_0')
     const half = HUGE.slice(0, 1_000_000)
@@ -243,7 +243,7 @@ describe('calls that wait with large arguments', () => {
   const LARGE = 'a'.repeat(250_000)
 
   it('are carried through continue-as-new and a termination, and run with all of their arguments', { timeout: 180_000 }, async () => {
-    const { session, id, entries } = people.play(here.pawl, {
+    const { session, id, entries } = asker.play(here.pawl, {
       model: once(['pay', `1 ${LARGE}`], ['pay', `2 ${LARGE}`], ['pay', `3 ${LARGE}`], ['pay', 'small']),
       body: () => 'paid',
     })
@@ -274,7 +274,7 @@ describe('calls that wait with large arguments', () => {
       const { runId, historyLength } = await described()
       if (runId !== first) return
       await Promise.all(Array.from({ length: 20 }, () => workflowOf(id).signal('nonsense', 1)))
-      await until('they have come', async () => {
+      await until('they have arrived', async () => {
         const now = await described()
         return now.runId !== first || now.historyLength > historyLength + 20
       })
@@ -294,7 +294,7 @@ describe('calls that wait with large arguments', () => {
 
   it('may all be approved at once with replacement arguments, as large as these may be', async () => {
     const count = 6
-    const { session, entries } = people.play(here.pawl, {
+    const { session, entries } = asker.play(here.pawl, {
       model: once(...texts(count, 'p').map((what): ['peek', string] => ['peek', what])),
       body: () => 'seen',
     })

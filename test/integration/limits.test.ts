@@ -192,7 +192,7 @@ describe.concurrent('a model that fails', () => {
     ['not a number', Number.NaN],
     ['negative', -1e18],
     ['a text', 'soon'],
-    ['longer than a man lives', 1e18],
+    ['longer than a lifetime', 1e18],
   ])('and asks for a wait that is %s is called again after one that is not', async (_, retryAfter) => {
     const handmade = Object.assign(new Error('slow down'), {
       name: 'ModelError',

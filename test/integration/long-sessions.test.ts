@@ -14,8 +14,8 @@ import { answersIn, resultsIn, type Stage, stage, use } from '../support/scenes.
 const TURNS = Number(process.env.PAWL_TURNS ?? size(100, 1_500))
 const BESIDE = { sessions: size(2, Math.max(0, Math.ceil((5_000 - TURNS) / 500))), turns: size(50, 500) }
 /** A message is sent at these turns, under an id that is sent again many turns later. */
-const SPOKEN_EVERY = size(10, 100)
-const SAID_AGAIN_AFTER = size(40, 400)
+const MESSAGE_EVERY = size(10, 100)
+const REPEATED_AFTER = size(40, 400)
 
 /** Events of history at which sessions continue as new. */
 const DUE = size(250, 1_000)
@@ -36,7 +36,7 @@ interface LongSession {
   wrong: string[]
   /** The thing that a turn puts; the last turn puts the first one's again. */
   thingOf(turn: number): number
-  speaksAt(turn: number): boolean
+  hasMessageAt(turn: number): boolean
   check(request: ModelRequest): void
 }
 
@@ -47,7 +47,7 @@ function longSession(id: string, turns: number): LongSession {
   let first: string | undefined
   const wrong: string[] = []
   const thingOf = (turn: number): number => (turn === turns ? 1 : turn)
-  const speaksAt = (turn: number): boolean => turn % SPOKEN_EVERY === 0 && turn < turns
+  const hasMessageAt = (turn: number): boolean => turn % MESSAGE_EVERY === 0 && turn < turns
 
   function addedBy(turn: number): Message[] {
     const callId = `t_1_${turn}_0`
@@ -55,7 +55,7 @@ function longSession(id: string, turns: number): LongSession {
     return [
       { role: 'assistant', content: [{ type: 'tool_use', id: callId, name: 'put', input: { thing: thingOf(turn) } }] },
       { role: 'user', content: [{ type: 'tool_result', tool_use_id: callId, content }] },
-      ...(speaksAt(turn) ? [said(`m${turn}`)] : []),
+      ...(hasMessageAt(turn) ? [said(`m${turn}`)] : []),
     ]
   }
 
@@ -65,7 +65,7 @@ function longSession(id: string, turns: number): LongSession {
     put: [],
     wrong,
     thingOf,
-    speaksAt,
+    hasMessageAt,
     check({ messages, ...rest }) {
       const { turn } = rest
       for (; upTo < turn; upTo++) for (const message of addedBy(upTo)) expected += `,${JSON.stringify(message)}`
@@ -113,7 +113,7 @@ describe(`${TURNS} turns in one run, and ${BESIDE.sessions} sessions of ${BESIDE
         const { turn } = request
         one.check(request)
         if (turn > one.turns) return 'done'
-        await speak(one, turn)
+        await sendMessages(one, turn)
         return [{ type: 'tool_use', id: 'toolu_put', name: 'put', input: { thing: one.thingOf(turn) } }]
       }),
       tools: [put],
@@ -121,11 +121,11 @@ describe(`${TURNS} turns in one run, and ${BESIDE.sessions} sessions of ${BESIDE
   }
 
   /** Sends a message, and again one from long before and the very first one: their ids are known, whichever execution saw them. */
-  async function speak(one: LongSession, turn: number): Promise<void> {
-    if (!one.speaksAt(turn)) return
+  async function sendMessages(one: LongSession, turn: number): Promise<void> {
+    if (!one.hasMessageAt(turn)) return
     const session = here.pawl.session(one.id, { agent: 'long' })
     await session.send(`m${turn}`, { messageId: `m${turn}` })
-    if (turn > SAID_AGAIN_AFTER) await session.send('said again', { messageId: `m${turn - SAID_AGAIN_AFTER}` })
+    if (turn > REPEATED_AFTER) await session.send('said again', { messageId: `m${turn - REPEATED_AFTER}` })
     await session.send('said again', { messageId: 'start' })
   }
 
@@ -151,7 +151,7 @@ describe(`${TURNS} turns in one run, and ${BESIDE.sessions} sessions of ${BESIDE
       const { rows } = await rowsMatchEvents(here.stack, id, { after: (await session.state()).seq - 50 })
       expect(rows.tool_calls).toHaveLength(own)
       expect(rows.tool_calls.filter(({ status }) => status === 'replayed')).toMatchObject([{ replay_of: 't_1_1_0' }])
-      expect(rows.messages.filter(({ kind }) => kind === 'user')).toHaveLength(Math.ceil(own / SPOKEN_EVERY))
+      expect(rows.messages.filter(({ kind }) => kind === 'user')).toHaveLength(Math.ceil(own / MESSAGE_EVERY))
     }
   })
 })
@@ -168,26 +168,26 @@ describe(`${READS} reads in each turn`, () => {
   afterAll(() => here?.stop())
 
   it('run side by side up to a limit, are answered in order, and the run continues as new between turns', async () => {
-    let going = 0
-    let most = 0
+    let inProgress = 0
+    let highest = 0
     const { session, id, requests, count } = player.play(here.pawl, {
       model(request) {
         const turn = answersIn(request)
         return turn < READING_TURNS ? Array.from({ length: READS }, (_, n) => use('look', `${turn}`, n)) : 'done'
       },
       async look({ what, n }) {
-        going += 1
-        most = Math.max(most, going)
+        inProgress += 1
+        highest = Math.max(highest, inProgress)
         await new Promise((resolve) => setTimeout(resolve, 1 + ((n ?? 0) % 7)))
-        going -= 1
+        inProgress -= 1
         return `${what}.${n}`
       },
     })
     const run = await session.send('read')
     expect(await run.result({ timeout: 110_000 })).toMatchObject({ text: 'done' })
     expect(count('look')).toBe(READS * READING_TURNS)
-    expect(most).toBeGreaterThan(1)
-    expect(most).toBeLessThanOrEqual(20)
+    expect(highest).toBeGreaterThan(1)
+    expect(highest).toBeLessThanOrEqual(20)
     for (const [turn, request] of requests.slice(1).entries()) {
       expect(resultsIn(request)).toEqual(
         Array.from({ length: READS }, (_, n) => ({ id: `t_1_${turn + 1}_${n}`, content: `${turn}.${n}`, isError: false })),

@@ -189,7 +189,7 @@ function nested(depth: number): unknown {
 const UNSERIALISABLE: Record<string, unknown> = {
   circular,
   'a BigInt': { id: 12n },
-  'nested without end': nested(20_000),
+  'nested far too deep': nested(20_000),
   'something that throws when it is serialised': {
     toJSON() {
       throw new Error('not me')
@@ -247,7 +247,7 @@ const THROWN: Record<string, { thrown: unknown; class: string; message: string }
     message: 'A value that is not an Error was thrown: it has no text',
   },
   'an Error that cannot be looked at': { thrown: unreadable, class: 'Error', message: 'Error was thrown without a message.' },
-  'an Error that is no Error inside': {
+  'an Error without the members of one': {
     thrown: Object.assign(new Error('x'), { message: 7, name: null, code: {} }),
     class: 'Error',
     message: '7',

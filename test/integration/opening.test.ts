@@ -15,7 +15,7 @@ import { until } from '../support/until.ts'
 
 const TIMEOUT = { timeout: 90_000 }
 /** The workflow learns after ten seconds what it is waiting for. */
-const TOLD_WITHIN_MS = 60_000
+const REPORTED_WITHIN_MS = 60_000
 
 let here: Deployment
 let player: Stage
@@ -36,12 +36,12 @@ afterAll(async () => {
   await store?.close()
 })
 
-const takeStoreAway = (): Promise<void> => store.close()
+const stopStore = (): Promise<void> => store.close()
 /** Requests to the store get no answer. */
-const silenceStore = (): void => {
+const stallStore = (): void => {
   store.delayMs = 600_000
 }
-async function bringStoreBack(): Promise<void> {
+async function restartStore(): Promise<void> {
   await store.close()
   store = await startSlowProxy(inject('stack').databaseUrl, port)
 }
@@ -62,9 +62,9 @@ async function stored({ id, session }: Played): Promise<void> {
 }
 
 /** Sends the text, and waits until the session says why it cannot be opened. */
-async function sayInVain({ id, session }: Pick<Played, 'id' | 'session'>, text: string, code: string): Promise<void> {
+async function sendUnanswered({ id, session }: Pick<Played, 'id' | 'session'>, text: string, code: string): Promise<void> {
   await session.send(text, { messageId: text })
-  await until(`it says ${code}`, async () => (await errorOf(id))?.code === code, TOLD_WITHIN_MS)
+  await until(`it says ${code}`, async () => (await errorOf(id))?.code === code, REPORTED_WITHIN_MS)
 }
 
 const said = ({ requests }: Played): string[] => saidIn(requests.at(-1) ?? expect.fail('no model was asked'))
@@ -75,8 +75,8 @@ describe('a session that has to open while the store is unavailable', () => {
     const { session, id } = played
     await stored(played)
     await terminate(id)
-    await takeStoreAway()
-    await sayInVain(played, 'two', 'archive_unavailable')
+    await stopStore()
+    await sendUnanswered(played, 'two', 'archive_unavailable')
     expect(await errorOf(id)).toMatchObject({ strategy: 'automatic', reason: expect.stringContaining('side store') })
     expect(await codeOf(session.resume())).toBe('archive_unavailable')
     expect(await codeOf(session.recover({ strategy: 'abandon' }))).toBe('recovers_by_itself')
@@ -85,7 +85,7 @@ describe('a session that has to open while the store is unavailable', () => {
       message: expect.stringContaining('Postgres, which holds its past'),
     })
     await session.send('three', { messageId: 'three' })
-    await bringStoreBack()
+    await restartStore()
     await session.run('three').result(TIMEOUT)
     expect(said(played)).toEqual(['one', 'two', 'three'])
   })
@@ -95,11 +95,11 @@ describe('a session that has to open while the store is unavailable', () => {
     const { session, id } = played
     await stored(played)
     await terminate(id)
-    await takeStoreAway()
-    await sayInVain(played, 'two', 'archive_unavailable')
+    await stopStore()
+    await sendUnanswered(played, 'two', 'archive_unavailable')
     await terminate(id)
     await workflowOf(id).describe()
-    await bringStoreBack()
+    await restartStore()
     await session.send('three', { messageId: 'three' })
     await session.run('two').result(TIMEOUT)
     await session.run('three').result(TIMEOUT)
@@ -114,11 +114,11 @@ describe('a session that has to open while the store is unavailable', () => {
     const { session, id } = played
     await stored(played)
     await terminate(id)
-    silenceStore()
-    await sayInVain(played, 'two', 'archive_unavailable')
+    stallStore()
+    await sendUnanswered(played, 'two', 'archive_unavailable')
     await failPendingActivity(id)
     await until('it says so', async () => (await errorOf(id))?.code === 'session_not_loaded')
-    await bringStoreBack()
+    await restartStore()
     await session.recover({ strategy: 'restart_run' })
     await session.run('two').result(TIMEOUT)
     expect(said(played)).toEqual(['one', 'two'])
@@ -131,18 +131,18 @@ describe('a session that has to open while the store is unavailable', () => {
       args: [{}],
     })
     const id = `fork-${randomUUID()}`
-    silenceStore()
+    stallStore()
     await here.temporal.workflow.start('pawlSession', {
       workflowId: `pawl:${id}`,
       taskQueue: here.taskQueue,
       args: [{ sessionId: id, fork: { from: played.id, seq, digest, keys: 'carried' } }],
     })
-    await until('it says so', async () => (await errorOf(id))?.code === 'archive_unavailable', TOLD_WITHIN_MS)
+    await until('it says so', async () => (await errorOf(id))?.code === 'archive_unavailable', REPORTED_WITHIN_MS)
     await failPendingActivity(id)
     await until('it says so', async () => (await errorOf(id))?.code === 'session_not_loaded')
     const fork = player.play(here.pawl, { model: () => 'hello' }, { id })
     await fork.session.send('two', { messageId: 'two' })
-    await bringStoreBack()
+    await restartStore()
     // No one tells the fork to try again: it does so by itself after a while.
     await fork.session.run('two').result(TIMEOUT)
     expect(said(fork)).toEqual(['one', 'two'])
@@ -163,15 +163,15 @@ async function failPendingActivity(id: string): Promise<void> {
 describe('a session that was terminated before its events were stored', () => {
   /** Terminated while the store was unavailable. After that, its task queue has no worker left that could say what it held. */
   async function unreadable(): Promise<Played & { elsewhere: SessionHandle }> {
-    await takeStoreAway()
+    await stopStore()
     const played = await answered()
     await terminate(played.id)
     await worker.stop()
-    await bringStoreBack()
+    await restartStore()
     const taskQueue = `${here.taskQueue}-other`
     await here.startWorker({ agents: [player.agent as Agent], taskQueue })
     const elsewhere = here.pawl.session(played.id, { agent: player.agent.name, taskQueue }) as SessionHandle
-    await sayInVain({ id: played.id, session: elsewhere }, 'two', 'execution_unreadable')
+    await sendUnanswered({ id: played.id, session: elsewhere }, 'two', 'execution_unreadable')
     return { ...played, elsewhere }
   }
 

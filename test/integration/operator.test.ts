@@ -109,7 +109,7 @@ describe('a session that has failed', () => {
       /restart_from_last_effect \(suggested\)\n +keeps +put \(t_1_1_0\), look \(t_1_1_1\)\n +archives +look \(t_1_2_0\)/,
     )
     const asked = requests.length
-    scene.model = () => 'mended'
+    scene.model = () => 'fixed'
     await session.recover()
     await until('the run has completed', async () => (await session.runReport(1)).status === 'completed')
     const resultsIn = JSON.stringify(requests[asked]?.messages)

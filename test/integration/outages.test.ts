@@ -16,7 +16,7 @@ describe('a worker', () => {
     try {
       const player = stage()
       await here.startWorker({ agents: [player.agent], logger: log })
-      await until('it is said', () => log.about('127.0.0.1:1/x').length > 0)
+      await until('it is logged', () => log.about('127.0.0.1:1/x').length > 0)
       const { session } = player.play(here.pawl, { model: () => 'still here' })
       const run = await session.send('hello', { isNew: true })
       expect(await run.result({ timeout: 20_000 })).toMatchObject({ text: 'still here' })
@@ -62,9 +62,9 @@ describe('a Postgres that goes down under a running worker', () => {
   it('is logged once when it is lost and once when it is back, even if nothing is being stored', async () => {
     for (let outage = 1; outage <= 2; outage++) {
       await stack.postgres.stop('crash')
-      await until('its loss is said', () => lines().length === outage * 2 - 1, 40_000)
+      await until('its loss is logged', () => lines().length === outage * 2 - 1, 40_000)
       await stack.postgres.start()
-      await until('its return is said', () => lines().length === outage * 2, 40_000)
+      await until('its return is logged', () => lines().length === outage * 2, 40_000)
     }
     const outage = [
       ['warn', expect.stringContaining('does not answer')],

@@ -8,7 +8,7 @@ import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { eventsOf } from '../support/events.ts'
-import { digestOf, pendingOf, type PeopleScene, type PeopleStage, peopleStage, SHORT_MS, once } from '../support/people.ts'
+import { digestOf, pendingOf, type ApprovalScene, type ApprovalStage, approvalStage, SHORT_MS, once } from '../support/approvals.ts'
 import { until } from '../support/until.ts'
 import { type Ended, runPawl } from './cli/processes.ts'
 
@@ -17,17 +17,17 @@ const TIMEOUT = { timeout: 60_000 }
 const WILD = 'one\u001b[2Jtwo\u0000'
 
 let here: Deployment
-let people: PeopleStage
-let others: PeopleStage
+let asker: ApprovalStage
+let others: ApprovalStage
 let database: pg.Client
 let folder: string
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'pawl-pending-'))
   here = await deploy({ schema })
-  people = peopleStage()
-  others = peopleStage({ name: 'other' })
-  await here.startWorker({ agents: [people.agent, others.agent] })
+  asker = approvalStage()
+  others = approvalStage({ name: 'other' })
+  await here.startWorker({ agents: [asker.agent, others.agent] })
   database = new pg.Client(inject('stack').databaseUrl)
   await database.connect()
 })
@@ -38,7 +38,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true })
 })
 
-const lost: NonNullable<PeopleScene['body']> = (tool, _input, { attempt }) => {
+const lost: NonNullable<ApprovalScene['body']> = (tool, _input, { attempt }) => {
   if (attempt === 1 && /^(post|mail)$/.test(tool)) throw new Error('the line broke')
 }
 
@@ -49,8 +49,8 @@ async function pending(options: PendingListOptions = {}): Promise<ListedPending[
 }
 
 /** A session that waits and is in the inbox. */
-async function waiting(id: string, scene: PeopleScene, options: { tags?: string[]; stage?: PeopleStage } = {}) {
-  const { tags = [], stage = people } = options
+async function waiting(id: string, scene: ApprovalScene, options: { tags?: string[]; stage?: ApprovalStage } = {}) {
+  const { tags = [], stage = asker } = options
   const { session } = stage.play(here.pawl, scene, { id, tags })
   const run = await session.send('go')
   // A short request may expire meanwhile.
@@ -182,7 +182,7 @@ describe('the inbox', () => {
   })
 })
 
-describe('what people decided', () => {
+describe('a decision', () => {
   it('is recorded in SQL: who decided, when, on which call, and why', async () => {
     const { session, run } = await waiting('said', {
       model: once(['pay', 'a', 9], ['pay', 'b'], ['hurry', 'c'], ['post', 'd']),
@@ -298,7 +298,7 @@ describe('the command line', () => {
     await allStored(session)
     expect(await rowsOf('approvals', 'cli-say')).toMatchObject([{ decided_by: 'ann', note: 'fine' }, { decided_by: 'bob' }])
     expect(await rowsOf('recoveries', 'cli-say')).toMatchObject([{ by: 'cid', note: 'asked them' }])
-    const nobody = await cli('approve', 'nobody-at-all', 't_1_1_0')
-    expect([nobody.code, nobody.stderr]).toEqual([1, expect.stringMatching(/^session_not_found: /)])
+    const refused = await cli('approve', 'nobody-at-all', 't_1_1_0')
+    expect([refused.code, refused.stderr]).toEqual([1, expect.stringMatching(/^session_not_found: /)])
   })
 })

@@ -211,7 +211,7 @@ describe('batches', () => {
       await holder.query('begin')
       await holder.query(`select 1 from "${schema.name}".messages where session_id = $1 for update`, [old.id])
       pruning = here.pawl.prune({ olderThan: '90d' })
-      await until('the batch stands in its transaction', async () => {
+      await until('the batch is in its transaction', async () => {
         const rows = await schema.query(
           `select 1 from pg_stat_activity where wait_event_type = 'Lock' and strpos(query, $1) > 0 and strpos(query, 'archived_messages') > 0`,
           [schema.name],

@@ -80,7 +80,7 @@ async function continueAsNew(id: string): Promise<void> {
   while ((await handleOf(id).describe()).runId === before) {
     const seq = await seqNow()
     await Promise.all(Array.from({ length: BATCH }, () => handleOf(id).signal('nonsense', 1)))
-    await until('they are taken in', async () => (await seqNow()) >= seq + BATCH, 40_000)
+    await until('they are accepted', async () => (await seqNow()) >= seq + BATCH, 40_000)
   }
   await stored(id)
 }

@@ -21,12 +21,12 @@ beforeAll(async () => {
 })
 afterAll(() => here?.stop())
 
-/** A model that makes these turns and then fails, until `mended` is set. */
-function failsAfter(turns: ScriptedAnswer[]): Scene & { mended?: boolean } {
+/** A model that makes these turns and then fails, until `fixed` is set. */
+function failsAfter(turns: ScriptedAnswer[]): Scene & { fixed?: boolean } {
   const script = inOrder(...turns)
-  const scene: Scene & { mended?: boolean } = {
+  const scene: Scene & { fixed?: boolean } = {
     model(request) {
-      if (scene.mended) return `mended: ${saidIn(request).join(', ')}`
+      if (scene.fixed) return `fixed: ${saidIn(request).join(', ')}`
       if (answersIn(request) < turns.length) return script(request)
       throw new ModelError('broken', 'it is broken', { retryable: false })
     },
@@ -37,7 +37,7 @@ function failsAfter(turns: ScriptedAnswer[]): Scene & { mended?: boolean } {
 describe('restart_run', () => {
   it('answers the run’s messages in a new run, and the model sees nothing of the failed one', async () => {
     const door = gate()
-    const scene: Scene & { mended?: boolean } = failsAfter([[use('look', 'at it')]])
+    const scene: Scene & { fixed?: boolean } = failsAfter([[use('look', 'at it')]])
     scene.look = (_input, ctx) => door.pass(ctx.signal)
     const { session, requests } = player.play(here.pawl, scene)
     const first = await session.send('one')
@@ -45,12 +45,12 @@ describe('restart_run', () => {
     const second = await session.send('two')
     door.open()
     expect(await first.settled({ timeout: 20_000 })).toMatchObject({ status: 'failed', code: 'broken', strategy: 'restart_run' })
-    scene.mended = true
+    scene.fixed = true
     await session.recover({ strategy: 'restart_run', by: 'me' })
     for (const run of [first, second]) {
       expect(await until('the new run has completed', () => run.result({ timeout: 2_000 }))).toMatchObject({
         run: 2,
-        text: 'mended: one, two',
+        text: 'fixed: one, two',
       })
     }
     expect(requests.at(-1)!.messages).toEqual([
@@ -72,7 +72,7 @@ describe('restart_run', () => {
     await (await session.send('one')).result({ timeout: 20_000 })
     const run = await session.send('two')
     await run.settled({ timeout: 20_000 })
-    scene.mended = true
+    scene.fixed = true
     await session.recover({ strategy: 'restart_run' })
     await until('the new run has completed', () => run.result({ timeout: 2_000 }))
     expect(requests.at(-1)!.messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'user'])
@@ -96,7 +96,7 @@ describe('restart_run', () => {
 
   it('is refused while it is unknown whether a call happened, and allowed once that is resolved', async () => {
     const failing = failsAfter([[use('wire', 'it')]])
-    const lost: Scene & { mended?: boolean } = Object.assign(failing, {
+    const lost: Scene & { fixed?: boolean } = Object.assign(failing, {
       wire(): never {
         throw new Error('lost')
       },
@@ -113,7 +113,7 @@ describe('restart_run', () => {
     await expect(session.recover()).rejects.toMatchObject({ code: 'choose_strategy', message: expect.stringContaining('abandon') })
     expect((await session.state()).status).toBe('error')
     await session.resolve('t_1_1_0', { happened: false })
-    failing.mended = true
+    failing.fixed = true
     // Now there is a default strategy.
     await session.recover()
     expect(await until('the new run has completed', () => run.result({ timeout: 2_000 }))).toMatchObject({ run: 2 })
@@ -125,7 +125,7 @@ describe('restart_run', () => {
     const { session } = player.play(here.pawl, scene)
     const run = await session.send('go')
     await run.settled({ timeout: 20_000 })
-    scene.mended = true
+    scene.fixed = true
     await session.recover({ strategy: 'restart_run' })
     await until('the new run has completed', () => run.result({ timeout: 2_000 }))
   })
@@ -138,9 +138,9 @@ describe('continue_run', () => {
     const run = await session.send('go')
     await run.settled({ timeout: 20_000 })
     const asked = requests.length
-    scene.mended = true
+    scene.fixed = true
     await session.recover({ strategy: 'continue_run', by: 'me', reason: 'it works again' })
-    expect(await until('the run has completed', () => run.result({ timeout: 2_000 }))).toMatchObject({ run: 1, text: 'mended: go' })
+    expect(await until('the run has completed', () => run.result({ timeout: 2_000 }))).toMatchObject({ run: 1, text: 'fixed: go' })
     expect(requests).toHaveLength(asked + 1)
     expect(requests.at(-1)!.messages).toEqual(requests.at(-2)!.messages)
     expect(count('put')).toBe(1)
@@ -176,9 +176,9 @@ it('restart_from_last_effect goes back to just after the newest effect: later tu
   const { session, id, requests, count } = player.play(here.pawl, scene)
   const run = await session.send('go')
   await run.settled({ timeout: 20_000 })
-  scene.mended = true
+  scene.fixed = true
   await session.recover()
-  expect(await until('the run has completed', () => run.result({ timeout: 2_000 }))).toMatchObject({ run: 1, text: 'mended: go' })
+  expect(await until('the run has completed', () => run.result({ timeout: 2_000 }))).toMatchObject({ run: 1, text: 'fixed: go' })
   expect(requests.at(-1)!.messages).toEqual(requests[1]!.messages)
   expect(count('pay')).toBe(1)
   expect(ofType(await eventsOf(session), 'recovery_started')).toMatchObject([
@@ -193,8 +193,8 @@ it('abandon archives what the run said; what users said stays, and the next run 
   await (await session.send('one')).settled({ timeout: 20_000 })
   await session.recover({ strategy: 'abandon' })
   expect(await session.state()).toMatchObject({ status: 'idle', error: null, current: null })
-  scene.mended = true
-  expect(await (await session.send('two')).result({ timeout: 20_000 })).toMatchObject({ run: 2, text: 'mended: one, two' })
+  scene.fixed = true
+  expect(await (await session.send('two')).result({ timeout: 20_000 })).toMatchObject({ run: 2, text: 'fixed: one, two' })
   expect(requests.at(-1)!.messages).toEqual([
     { role: 'user', content: 'one' },
     { role: 'user', content: expect.stringMatching(/^\[Note from the system.*\n.*\n- put \(t_1_1_0/) },
@@ -222,7 +222,7 @@ it('a session in error whose workflow has ended is still in error, and can be re
   await session.resume()
   expect(await session.state()).toMatchObject({ status: 'error', error: { code: 'broken' } })
   await here.temporal.workflow.getHandle(`pawl:${id}`).terminate('by an operator')
-  scene.mended = true
+  scene.fixed = true
   await session.recover()
   expect(await until('the new run has completed', () => run.result({ timeout: 2_000 }))).toMatchObject({ run: 2 })
 })

@@ -3,9 +3,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type RetailClient, RetailError, connectRetail } from '../retail/client.ts'
 import { databaseHash, resultHash } from '../retail/database.ts'
 import { type RetailProcess, startRetail } from '../retail/process.ts'
-import { readDatabase, readExpected, readTasks, workloadIsThere } from '../retail/workload.ts'
+import { hasWorkload, readDatabase, readExpected, readTasks } from '../retail/workload.ts'
 
-describe.skipIf(!workloadIsThere)('the retail server', () => {
+describe.skipIf(!hasWorkload)('the retail server', () => {
   let server: RetailProcess
   let client: RetailClient
 
@@ -16,7 +16,7 @@ describe.skipIf(!workloadIsThere)('the retail server', () => {
   afterAll(() => server?.stop())
 
   const firstCall = (tool: string) => {
-    for (const task of workloadIsThere ? readTasks() : []) {
+    for (const task of hasWorkload ? readTasks() : []) {
       const [only, ...more] = task.actions
       if (only?.name === tool && more.length === 0) return { ...only, expected: readExpected().get(task.id) }
     }

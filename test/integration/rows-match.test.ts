@@ -3,21 +3,21 @@ import { ModelError } from 'pawl'
 import pg from 'pg'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { type Deployment, deploy } from '../support/deployment.ts'
-import { pendingOf, type PeopleStage, peopleStage } from '../support/people.ts'
+import { type ApprovalStage, approvalStage, pendingOf } from '../support/approvals.ts'
 import { rowsMatchEvents } from '../support/rows-match.ts'
 import { answersIn, inOrder, type Played, type Scene, type Stage, stage, use } from '../support/scenes.ts'
 import { gate, until } from '../support/until.ts'
 
 let here: Deployment
 let player: Stage
-let people: PeopleStage
+let asker: ApprovalStage
 let client: pg.Client
 
 beforeAll(async () => {
   here = await deploy()
   player = stage()
-  people = peopleStage()
-  await here.startWorker({ agents: [player.agent, people.agent] })
+  asker = approvalStage()
+  await here.startWorker({ agents: [player.agent, asker.agent] })
   client = new pg.Client(here.stack.databaseUrl)
   await client.connect()
 })
@@ -114,8 +114,8 @@ it('a session that continues after its workflow was closed, or terminated in the
   expect(rows.recoveries.map(({ kind }) => kind)).toContain('session_resumed')
 })
 
-it('a session that asks people matches while it waits, and after they have decided', async () => {
-  const { session, id } = people.play(here.pawl, {
+it('a session that waits for a person matches, and still does after the decision', async () => {
+  const { session, id } = asker.play(here.pawl, {
     model: inOrder([use('pay', 'rent', 5), use('pay', 'tax', 6), use('wire', 'it'), use('look', 'here')], 'done'),
     body: (tool) => {
       if (tool === 'wire') throw new Error('no answer')
@@ -126,7 +126,7 @@ it('a session that asks people matches while it waits, and after they have decid
   await rowsMatchEvents(here.stack, id)
   await session.approve(rent!.callId, { digest: rent!.digest!, by: 'ann', note: 'seen' })
   await session.deny(tax!.callId, { digest: tax!.digest!, by: 'bob', reason: 'never' })
-  await until('somebody is to say what became of the wire', async () =>
+  await until('a person is asked what became of the wire', async () =>
     (await session.state()).current?.calls.some(({ status }) => status === 'awaiting_resolution'),
   )
   await rowsMatchEvents(here.stack, id)
@@ -140,14 +140,14 @@ it.each([
   ['an error that is missing', 'delete from pawl.errors where session_id = $1'],
   ['a message that is missing', "delete from pawl.messages where session_id = $1 and kind = 'tool_results'"],
   [
-    'a message that is there twice',
+    'a duplicate message',
     `insert into pawl.messages (session_id, seq, message_id, agent, role, kind, content, at)
      select session_id, seq + 1000, message_id, agent, role, kind, content, at from pawl.messages where session_id = $1 and kind = 'user' limit 1`,
   ],
-  ['a result that is another', `update pawl.tool_calls set result = '"other"' where session_id = $1 and result is not null`],
+  ['a different result', `update pawl.tool_calls set result = '"other"' where session_id = $1 and result is not null`],
   ['a call that is still open', "update pawl.tool_calls set status = 'running' where session_id = $1 and status = 'completed'"],
   ['usage that is missing', 'delete from pawl.token_usage where session_id = $1 and turn = 1'],
-  ['a sum of usage that is another', 'update pawl.usage_by_day set calls = calls + 1 where session_id = $1'],
+  ['a different sum of usage', 'update pawl.usage_by_day set calls = calls + 1 where session_id = $1'],
   ['a checkpoint of another state', `update pawl.checkpoints set state = replace(state, '"idle"', '"running"') where session_id = $1`],
   ['a session that counts another turn', 'update pawl.sessions set turns = turns + 1 where session_id = $1'],
   ['an event of another text', `update pawl.events set json = replace(json, '"once more"', '"once less"') where session_id = $1`],

@@ -106,7 +106,7 @@ async function settle({ session }: Played, text = 'Refund order A7.', metadata: 
 }
 
 /** What the model was told last, whether as the result of a call or as text. */
-function toldIn(request: ModelRequest | undefined): string {
+function lastContentOf(request: ModelRequest | undefined): string {
   return JSON.stringify(request?.messages.at(-1)?.content)
 }
 
@@ -151,7 +151,7 @@ describe.concurrent('an output that matches', () => {
   ])('may be checked by %s', async (_, by) => {
     const played = by.play(here.pawl, says(submit({ n: 10 }), submit({ n: 9 })))
     expect(await settle(played)).toMatchObject({ status: 'completed', output: { n: 9 } })
-    expect(toldIn(played.requests[1])).toMatch(/→ at n/)
+    expect(lastContentOf(played.requests[1])).toMatch(/→ at n/)
   })
 })
 
@@ -171,7 +171,7 @@ describe.concurrent('an answer that is not a valid output', () => {
   it('may be text without the call: the model is told to make the call', async () => {
     const played = player.play(here.pawl, says('I refunded order A7.', submit(GOOD)))
     expect(await settle(played)).toMatchObject({ status: 'completed', output: OUTPUT })
-    expect(toldIn(played.requests[1])).toMatch(/From the system.*call submit_output/)
+    expect(lastContentOf(played.requests[1])).toMatch(/From the system.*call submit_output/)
   })
 
   it('may be one that was cut off: the model is told to be shorter', async () => {
@@ -179,7 +179,7 @@ describe.concurrent('an answer that is not a valid output', () => {
     const text = { content: [{ type: 'text' as const, text: 'I' }], stopReason: 'max_tokens' as const }
     const played = player.play(here.pawl, says(cut, text, submit(GOOD)))
     expect(await settle(played)).toMatchObject({ status: 'completed', output: OUTPUT })
-    for (const request of played.requests.slice(1)) expect(toldIn(request)).toContain('cut off')
+    for (const request of played.requests.slice(1)) expect(lastContentOf(request)).toContain('cut off')
   })
 
   it('may be a call among others: those are made, and the model has their results before it tries again', async () => {
@@ -195,13 +195,16 @@ describe.concurrent('an answer that is not a valid output', () => {
   it('may be one of more than 250,000 bytes', async () => {
     const played = player.play(here.pawl, says(submit({ ...GOOD, currency: 'x'.repeat(260_000) }), submit(GOOD)))
     expect(await settle(played)).toMatchObject({ status: 'completed', output: OUTPUT })
-    expect(toldIn(played.requests[1])).toContain('the limit is 250000')
+    expect(lastContentOf(played.requests[1])).toContain('the limit is 250000')
   })
 
   it('is also found by asynchronous checks, and by checks that throw', async () => {
     const played = asynchronous.play(here.pawl, says(submit({ n: 9 }), submit({ n: 13 }), submit({ n: 8 })))
     expect(await settle(played)).toMatchObject({ status: 'completed', output: { n: 8 } })
-    expect(played.requests.slice(1).map(toldIn)).toEqual([expect.stringContaining('too many'), expect.stringContaining('the check broke')])
+    expect(played.requests.slice(1).map(lastContentOf)).toEqual([
+      expect.stringContaining('too many'),
+      expect.stringContaining('the check broke'),
+    ])
   })
 })
 
@@ -263,7 +266,7 @@ describe.concurrent('hooks', () => {
   it('of agentStop can make the run continue, and then the next output counts', async () => {
     const played = hooked.play(here.pawl, says(submit(GOOD), submit({ ...GOOD, cents: 400 })))
     expect(await settle(played, 'Refund.', { checkTwice: true })).toMatchObject({ status: 'completed', output: { cents: 400 } })
-    expect(toldIn(played.requests[1])).toContain('Look at the amount again.')
+    expect(lastContentOf(played.requests[1])).toContain('Look at the amount again.')
     expectValid(played.requests[1]!)
   })
 
@@ -272,7 +275,7 @@ describe.concurrent('hooks', () => {
     expect(await settle(halved, 'Refund.', { halve: true })).toMatchObject({ status: 'completed', output: { cents: 250 } })
     const denied = hooked.play(here.pawl, says(submit(GOOD), submit(GOOD)))
     expect(await settle(denied, 'Refund.', { deny: true })).toMatchObject({ status: 'completed', output: OUTPUT })
-    expect(toldIn(denied.requests[1])).toContain('not yet')
+    expect(lastContentOf(denied.requests[1])).toContain('not yet')
   })
 })
 

@@ -24,7 +24,7 @@ async function deployed(work: (own: Deployment) => Promise<void>): Promise<void>
 }
 
 /** The number of events in the history once it stays the same while others retry, which they do every second. */
-function restingLength(own: Deployment, id: string): Promise<number> {
+function settledLength(own: Deployment, id: string): Promise<number> {
   const length = async (): Promise<number> => (await own.temporal.workflow.getHandle(`pawl:${id}`).describe()).historyLength
   return until('it only waits', async () => {
     const before = await length()
@@ -65,7 +65,7 @@ describe.concurrent('an agent that no worker serves', () => {
       const { session, id } = player.play(own.pawl, {}, { notServedAfter: '200ms' })
       const run = await session.send('hello')
       await until('the session is in error', async () => (await session.state()).status === 'error')
-      expect(await restingLength(own, id)).toBeLessThan(60)
+      expect(await settledLength(own, id)).toBeLessThan(60)
       await session.recover({ strategy: 'abandon', by: 'me' })
       expect(await run.settled({ timeout: 20_000 })).toMatchObject({ status: 'interrupted', run: 1 })
       expect((await session.state()).status).toBe('idle')
@@ -98,7 +98,7 @@ describe.concurrent('a tool that no worker has any longer', () => {
       await first.stop()
       const without = await own.startWorker({ agents: [build(name, script, [])] })
       await until('the session is in error', async () => (await session.state()).error?.code === 'agent_not_served')
-      await restingLength(own, session.id)
+      await settledLength(own, session.id)
       await without.stop()
       await own.startWorker({ agents: [build(name, script, [put(() => 'there')])] })
       expect(await run.result({ timeout: 30_000 })).toMatchObject({ text: 'told: there' })

@@ -28,7 +28,7 @@ afterAll(async () => {
 })
 
 /** Waits until the store has the workflow's own events, each once and nothing else. */
-async function everythingIsStored(id: string): Promise<void> {
+async function expectAllStored(id: string): Promise<void> {
   const live = await here.connect({ postgres: false })
   const events = await eventsOf(live.session(id))
   await until('the store has caught up', async () => (await store.events(id)).length >= events.length, 40_000)
@@ -53,7 +53,7 @@ it('a Postgres that is down when the worker starts stops no run; the rows are wr
   expect(await run.result({ timeout: 30_000 })).toMatchObject({ text: 'done' })
   expect((await session.state()).status).toBe('idle')
   await stack.postgres.start()
-  await everythingIsStored(id)
+  await expectAllStored(id)
 })
 
 it('a session that may already exist waits for the store before it answers, and loses nothing', async () => {
@@ -94,7 +94,7 @@ it('a run finishes while Postgres is stopped in the middle of it, and every row 
   expect(rows.at(-1)).toMatchObject({ role: 'assistant', run: 2 })
 
   await stack.postgres.start()
-  await everythingIsStored(id)
+  await expectAllStored(id)
   expect(count('put')).toBe(6)
   const errors = await errorsOf(store, id)
   expect(errors.filter(({ context }) => context !== 'checkpoint').map(({ attempt, message }) => [attempt, message])).toEqual([

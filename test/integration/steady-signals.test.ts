@@ -109,7 +109,7 @@ async function executionsOf(id: string): Promise<Execution[]> {
 }
 
 /** Sends messages until an execution of the session starts with events that are not yet stored. Returns the ids of the messages. */
-async function speakUntilCarried(id: string): Promise<string[]> {
+async function sendUntilCarried(id: string): Promise<string[]> {
   const handle = here.temporal.workflow.getHandle(`pawl:${id}`)
   const speaking = stream(handle)
   proxy.delayMs = FLUSH_STEP_MS
@@ -173,7 +173,7 @@ describe('a session that receives messages all the time', () => {
     })
     const { session, id, requests } = played
     const run = await session.send('start', { messageId: 'start' })
-    const sent = await speakUntilCarried(id)
+    const sent = await sendUntilCarried(id)
     // Another process, which has none of the events, continues the session.
     await worker.stop()
     worker = await here.startWorker({ agents: [player.agent, signer] })
@@ -195,7 +195,7 @@ describe('a session that receives messages all the time', () => {
     const session = here.pawl.session(id, { agent: 'signer' })
     const run = await session.send('start', { messageId: 'start' })
     await until('it waits', async () => (await session.state()).status === 'waiting')
-    const sent = await speakUntilCarried(id)
+    const sent = await sendUntilCarried(id)
     for (const { events } of (await executionsOf(id)).slice(0, -1)) expect(events).toBeLessThan(EVENTS_SOON)
     const [call] = (await session.state()).current?.calls ?? []
     await session.approve(call?.callId ?? '', { digest: call?.asked?.digest ?? '' })

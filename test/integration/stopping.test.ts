@@ -18,7 +18,7 @@ beforeAll(async () => {
 afterAll(() => here?.stop())
 
 /** Follows the script, and answers `go on` once a second message was sent. */
-const onceTold =
+const untilSecondMessage =
   (script: ReturnType<typeof inOrder>): ReturnType<typeof inOrder> =>
   (request) =>
     saidIn(request).length > 1 ? 'go on' : script(request)
@@ -42,7 +42,7 @@ describe.concurrent('an interrupt', () => {
   it('stops a read; the next run sees that the call was not answered', async () => {
     const door = gate()
     const { session, requests } = player.play(here.pawl, {
-      model: onceTold(inOrder([use('look', 'a'), use('put', 'b')])),
+      model: untilSecondMessage(inOrder([use('look', 'a'), use('put', 'b')])),
       look: (_input, ctx) => door.pass(ctx.signal),
     })
     const run = await session.send('one')
@@ -63,7 +63,7 @@ describe.concurrent('an interrupt', () => {
     it(`stops an external call, asks verify, and records that it ${says}`, async () => {
       const door = gate()
       const { session, requests, entries } = player.play(here.pawl, {
-        model: onceTold(inOrder([use('pay', 'the bill')])),
+        model: untilSecondMessage(inOrder([use('pay', 'the bill')])),
         pay: (_input, ctx) => door.pass(ctx.signal),
         verify: () => (happened ? { happened, result: 'paid after all' } : { happened }),
       })
@@ -97,7 +97,7 @@ describe.concurrent('an interrupt', () => {
   it('ends a tool call that waits for its next attempt, and every failed attempt is recorded', async () => {
     const { ToolError } = await import('pawl')
     const { session, entries } = player.play(here.pawl, {
-      model: onceTold(inOrder([use('put', 'it')])),
+      model: untilSecondMessage(inOrder([use('put', 'it')])),
       put() {
         throw new ToolError('busy', { retryAfter: 600_000 })
       },
@@ -246,9 +246,9 @@ describe.concurrent('close', () => {
     expect(await later.state()).toMatchObject({ status: 'closed', run: 1 })
     expect((await eventsOf(later)).at(-1)?.type).toBe('session_closed')
     expect(await later.messages()).toHaveLength(2)
-    const nobody = (await here.connect({ namespace, postgres: false })).session(id)
-    await expect(nobody.messages()).rejects.toMatchObject({ code: 'session_not_found' })
-    await expect(eventsOf(nobody)).rejects.toMatchObject({ code: 'session_not_found' })
+    const forgotten = (await here.connect({ namespace, postgres: false })).session(id)
+    await expect(forgotten.messages()).rejects.toMatchObject({ code: 'session_not_found' })
+    await expect(eventsOf(forgotten)).rejects.toMatchObject({ code: 'session_not_found' })
   })
 
   it('ends an iteration that follows the events, unless the session was resumed since', async () => {

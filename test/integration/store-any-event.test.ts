@@ -9,7 +9,7 @@ import { fold } from '../../src/session/fold.ts'
 import type { Store } from '../../src/store/index.ts'
 import { ownDatabases } from '../support/databases.ts'
 import { damaged, damages } from '../support/damage.ts'
-import { movedSessions } from '../unit/session/sound-session.ts'
+import { eventfulSessions } from '../unit/session/sound-session.ts'
 import { answered, completed, EPOCH, eventsOf, issued, logOf, oneRun, received, started } from './store/sessions.ts'
 import { size } from '../support/sizes.ts'
 
@@ -71,7 +71,7 @@ async function expectStored(log: readonly LogEntry[], cut: number): Promise<void
 describe('any event of any session', () => {
   it('is stored, whatever one of its members contains, and so is what follows', async () => {
     await fc.assert(
-      fc.asyncProperty(movedSessions, damages, fc.nat(), async ({ events }, damage, cut) => {
+      fc.asyncProperty(eventfulSessions, damages, fc.nat(), async ({ events }, damage, cut) => {
         await expectStored(logWith(damaged(events, damage)), cut)
       }),
       { numRuns: size(50, 200), endOnFailure: true },
@@ -80,7 +80,7 @@ describe('any event of any session', () => {
 
   it('is stored when many of its members are wrong at once', async () => {
     await fc.assert(
-      fc.asyncProperty(movedSessions, fc.array(damages, { minLength: 5, maxLength: 40 }), fc.nat(), async ({ events }, all, cut) => {
+      fc.asyncProperty(eventfulSessions, fc.array(damages, { minLength: 5, maxLength: 40 }), fc.nat(), async ({ events }, all, cut) => {
         const wrong = all.reduce<readonly SessionEvent[]>((sofar, damage) => damaged(sofar, damage), events)
         await expectStored(logWith(wrong), cut)
       }),

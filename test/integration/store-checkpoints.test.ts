@@ -78,7 +78,7 @@ describe('a checkpoint', () => {
       'alter table pawl.elsewhere rename to checkpoints',
       'schema_behind',
     ],
-  ])('that cannot be written because %s causes an error and a warning, and the next one covers it', async (_, breakIt, mendIt, code) => {
+  ])('that cannot be written because %s causes an error and a warning, and the next one covers it', async (_, breakIt, repairIt, code) => {
     const store = open()
     await store.flush('s', EPOCH, upTo(1))
     await sql(breakIt)
@@ -96,7 +96,7 @@ describe('a checkpoint', () => {
     ])
     expect(warnings).toEqual(['a checkpoint was not written; the next one covers it'])
     expect(await store.entries('s')).toEqual(upTo(2))
-    await sql(mendIt)
+    await sql(repairIt)
     await open().flush('s', EPOCH, upTo(3))
     expect(await versions()).toEqual([1, 3])
     expect(await store.resume('s')).toMatchObject({ state: stateOf(upTo(3)), warnings: [] })

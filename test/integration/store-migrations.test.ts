@@ -91,7 +91,7 @@ describe('an app role', () => {
   })
 
   it('that does not exist is refused, and a role that owns nothing cannot migrate', async () => {
-    expect(await codeOf(migrateStore({ postgres: db.url, appRole: 'nobody_there' }))).toBe('role_not_found')
+    expect(await codeOf(migrateStore({ postgres: db.url, appRole: 'missing_role' }))).toBe('role_not_found')
     await sql(`create role ${role} login password 'app'`)
     expect(await codeOf(migrateStore({ postgres: asRole(), schema: 'other' }))).toBe('permission_denied')
   })
@@ -119,8 +119,8 @@ describe('pawl migrate', () => {
   })
 
   it('refuses what it cannot do, with a code', async () => {
-    const unknown = await command('--app-role', 'nobody there')
-    expect([unknown.code, unknown.stderr]).toEqual([1, expect.stringContaining('role_not_found: Postgres has no role "nobody there"')])
+    const unknown = await command('--app-role', 'missing role')
+    expect([unknown.code, unknown.stderr]).toEqual([1, expect.stringContaining('role_not_found: Postgres has no role "missing role"')])
     const both = await command('--check', '--app-role', 'x')
     expect([both.code, both.stderr]).toEqual([1, expect.stringContaining('invalid_usage: ')])
     const nowhere = await runPawl(['migrate'], { cwd: tmpdir() })

@@ -8,7 +8,7 @@ import { addToTranscript, emptyTranscript } from '../../src/session/transcript.t
 import type { Store } from '../../src/store/index.ts'
 import { ownDatabases } from '../support/databases.ts'
 import { size } from '../support/sizes.ts'
-import { movedSessions } from '../unit/session/sound-session.ts'
+import { eventfulSessions } from '../unit/session/sound-session.ts'
 import { answered, completed, EPOCH, eventsOf, issued, logOf, oneRun, received, started } from './store/sessions.ts'
 
 const { open: openOptions, sql } = ownDatabases()
@@ -92,7 +92,7 @@ describe('any session', () => {
     await Promise.all([whole.head('s'), pieced.head('s')])
     const plan = fc.array(fc.nat(40), { minLength: 1, maxLength: 8 })
     await fc.assert(
-      fc.asyncProperty(movedSessions, plan, async ({ events, entries, state }, cuts) => {
+      fc.asyncProperty(eventfulSessions, plan, async ({ events, entries, state }, cuts) => {
         const id = state.sessionId
         await Promise.all([empty('whole'), empty('pieced')])
         await flushPieces([whole], id, entries, [])
@@ -139,8 +139,8 @@ describe('any session', () => {
         expect(['unknown', 'skipped']).toContain(calls.get(callId)?.status)
     const live = state.current?.calls ?? []
     const liveIn = (...statuses: string[]) => live.flatMap(({ callId, status }) => (statuses.includes(status) ? [callId] : [])).sort()
-    const going = [...calls.values()].filter((call) => ['issued', 'running', 'awaiting_approval', 'awaiting_answer'].includes(call.status))
-    expect(going.map(({ callId }) => callId).sort()).toEqual(liveIn('issued', 'awaiting_approval', 'awaiting_answer'))
+    const open = [...calls.values()].filter((call) => ['issued', 'running', 'awaiting_approval', 'awaiting_answer'].includes(call.status))
+    expect(open.map(({ callId }) => callId).sort()).toEqual(liveIn('issued', 'awaiting_approval', 'awaiting_answer'))
     const { items } = await store.lists.pending({ session: id }, { limit: 100 })
     expect(items.map(({ callId }) => callId).sort()).toEqual(liveIn('awaiting_approval', 'awaiting_answer', 'awaiting_resolution'))
     const requested = await sql(`select call_id from whole.approvals where status = 'requested' order by 1`)
@@ -160,13 +160,13 @@ describe('any session', () => {
     expect(await count('token_usage')).toBe(paidCalls.length)
     expect(await count('errors')).toBe(ofType('model_attempt_failed', 'tool_attempt_failed', 'error_entered', 'compaction_failed'))
     expect(await count('approvals')).toBe(ofType('approval_requested'))
-    if (begunAfresh(own)) return
+    if (hasStartedOver(own)) return
     const [sums] = await sql('select sum(input_tokens)::int as tokens, sum(usd) as usd from whole.token_usage')
     expect(sums?.tokens ?? 0).toBe(state.usage.input_tokens)
     expect(Number(sums?.usd ?? 0)).toBe(Number(session?.usd ?? 0))
   }
 
-  const begunAfresh = (events: readonly SessionEvent[]) => events.some((event) => event.type === 'session_started' && event.after)
+  const hasStartedOver = (events: readonly SessionEvent[]) => events.some((event) => event.type === 'session_started' && event.after)
 
   const ROW_STATUS: Record<string, string[]> = {
     issued: ['issued', 'running'],
@@ -385,7 +385,7 @@ describe('a fork', () => {
   })
 })
 
-describe('a session that begins afresh', () => {
+describe('a session that starts over', () => {
   const lost = logOf([started(), ...oneRun(1, 'u1')])
   const origin = { seq: lost.length, digest: lost.at(-1)?.digest ?? '' }
   const afresh = started({ executionId: 'execution-9', after: { run: 1, checkpoint: 3, origin } })

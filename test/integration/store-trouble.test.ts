@@ -98,7 +98,7 @@ async function runThrough(ground: Ground): Promise<Played[]> {
   return all
 }
 
-async function everyRowIsThereOnce({ direct }: Ground, all: readonly Played[]): Promise<void> {
+async function expectEachRowOnce({ direct }: Ground, all: readonly Played[]): Promise<void> {
   for (const { id, count } of all) {
     const { events, rows } = await rowsMatchEvents(direct, id, { timeoutMs: 60_000 })
     expect(count('put')).toBe(TURNS - 1)
@@ -135,7 +135,7 @@ describe('runs finish, and every row is there once afterwards, with Postgres', (
   beforeAll(async () => {
     dataDir = await realpath(await mkdtemp(join(tmpdir(), 'pawl-trouble-')))
     ground = await layGround(dataDir)
-    await everyRowIsThereOnce(ground, await runThrough(ground))
+    await expectEachRowOnce(ground, await runThrough(ground))
   })
   afterAll(async () => {
     await ground?.close()
@@ -146,7 +146,7 @@ describe('runs finish, and every row is there once afterwards, with Postgres', (
     const { postgres } = ground.stack
     await postgres.stop()
     const all = await runThrough(ground).finally(() => postgres.start())
-    await everyRowIsThereOnce(ground, all)
+    await expectEachRowOnce(ground, all)
   })
 
   it('crashing and restarting every other second', async () => {
@@ -163,7 +163,7 @@ describe('runs finish, and every row is there once afterwards, with Postgres', (
       restarts += 1
       await Promise.race([sleep(2_000), running.catch(() => undefined)])
     }
-    await everyRowIsThereOnce(ground, (await running).flat())
+    await expectEachRowOnce(ground, (await running).flat())
     expect(restarts).toBeGreaterThan(0)
   })
 
@@ -173,7 +173,7 @@ describe('runs finish, and every row is there once afterwards, with Postgres', (
     const all = await runThrough(ground).finally(() =>
       sql(ground, 'alter system reset default_transaction_read_only', 'select pg_reload_conf()'),
     )
-    await everyRowIsThereOnce(ground, all)
+    await expectEachRowOnce(ground, all)
   })
 
   it('read-only permanently, like a standby', async () => {
@@ -188,7 +188,7 @@ describe('runs finish, and every row is there once afterwards, with Postgres', (
       await rm(signal)
       await postgres.start()
     })
-    await everyRowIsThereOnce(ground, all)
+    await expectEachRowOnce(ground, all)
   })
 
   it('refusing every write of its role for a while', async () => {
@@ -203,10 +203,10 @@ describe('runs finish, and every row is there once afterwards, with Postgres', (
     Object.assign(asApp, { username: 'app', password: 'app' })
     const app = await deployOn(ground.stack, asApp.href, { migrate: 'off' }, async () => undefined)
     try {
-      await everyRowIsThereOnce(app, await runThrough(app))
+      await expectEachRowOnce(app, await runThrough(app))
       await sql(ground, 'revoke insert, update, delete on all tables in schema pawl from app')
       const all = await runThrough(app).finally(() => sql(ground, 'grant all on all tables in schema pawl to app'))
-      await everyRowIsThereOnce(app, all)
+      await expectEachRowOnce(app, all)
     } finally {
       await app.close()
     }
@@ -217,7 +217,7 @@ describe('runs finish, and every row is there once afterwards, with Postgres', (
     const all = await runThrough(ground).finally(() => {
       ground.proxy.delayMs = 0
     })
-    await everyRowIsThereOnce(ground, all)
+    await expectEachRowOnce(ground, all)
   })
 
   it('down until thousands of events wait, which are then flushed in parts', async () => {
@@ -238,7 +238,7 @@ describe('runs finish, and every row is there once afterwards, with Postgres', (
       await postgres.start()
     }
     expect(await (await played.session.send('again')).result({ timeout: UNTIL_DONE_MS })).toMatchObject({ run: 2, text: 'done again' })
-    await everyRowIsThereOnce(ground, [played])
+    await expectEachRowOnce(ground, [played])
     const client = new pg.Client(ground.direct.databaseUrl)
     await client.connect()
     const { rows } = await client.query<{ events: string }>(
@@ -262,7 +262,7 @@ describe('runs finish, and every row is there once afterwards, with Postgres', (
       )
       await Promise.race([sleep(50), running.catch(() => undefined)])
     }
-    await everyRowIsThereOnce(ground, await running)
+    await expectEachRowOnce(ground, await running)
   })
 })
 
@@ -283,7 +283,7 @@ describe('runs finish, and every row is there once afterwards, with a full disk'
 
   it('that has free space again later', async ({ skip }) => {
     if (!ground || mounted === undefined) return skip('a disk of its own can be mounted as root on Linux only')
-    await everyRowIsThereOnce(ground, await runThrough(ground))
+    await expectEachRowOnce(ground, await runThrough(ground))
     const ballast = join(mounted, 'ballast')
     await fill(ballast, mounted)
     await until('Postgres finds no room', () => hasNoRoom(ground!), 60_000)
@@ -291,7 +291,7 @@ describe('runs finish, and every row is there once afterwards, with a full disk'
     await rm(ballast)
     // A Postgres that cannot write its log exits.
     await ground.stack.postgres.start()
-    await everyRowIsThereOnce(ground, all)
+    await expectEachRowOnce(ground, all)
   })
 })
 

@@ -361,7 +361,7 @@ describe('any session', () => {
       { type: 'tool_completed', ...call, attempt: 1, value: 'DEEP', effectId: name, worker: name },
     ])
     // Built as text, because JSON.stringify cannot nest that deep.
-    const log = redigested(bodies.map((entry) => ({ ...entry, json: entry.json.replace('"DEEP"', () => deep) })))
+    const log = withNewDigests(bodies.map((entry) => ({ ...entry, json: entry.json.replace('"DEEP"', () => deep) })))
     await store.flush('s', EPOCH, log)
     expect(await store.entries('s', { limit: 2 })).toEqual(log.slice(0, 1 + 1))
     expect((await store.entries('s', { after: 5 })).map((entry) => entry.json)).toEqual(log.slice(5).map((entry) => entry.json))
@@ -376,7 +376,7 @@ describe('any session', () => {
     expect(await sql(`select input from pawl.tool_calls`)).toEqual([{ input: '[nested deeper than 2000 levels]' }])
   })
 
-  function redigested(log: LogEntry[]): LogEntry[] {
+  function withNewDigests(log: LogEntry[]): LogEntry[] {
     let prev = ''
     return log.map((entry) => {
       const made = { ...entry, prev, digest: nextDigest(prev, entry.json) }
@@ -522,11 +522,11 @@ describe('a watcher', () => {
     await expect.poll(() => wakes).toEqual({ s: 1, t: 1 })
     const other = open()
     await other.flush('t', EPOCH, logOf([started(), ...oneRun(1, 'u1')]))
-    other.tellOfStop('s')
+    other.notifyStop('s')
     await expect.poll(() => wakes).toEqual({ s: 2, t: 1 })
     leave()
-    other.tellOfStop('s')
-    other.tellOfStop('t')
+    other.notifyStop('s')
+    other.notifyStop('t')
     await expect.poll(() => wakes).toEqual({ s: 2, t: 2 })
   })
 

@@ -25,7 +25,7 @@ describe('user code, if telemetry is on,', () => {
     context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable())
     deployment = await deploy({ schema: `context_${randomUUID().slice(0, 8)}` })
     await deployment.startWorker({ agents: [agent] })
-    await receiverHears()
+    await waitForReceiver()
   })
 
   afterAll(async () => {
@@ -39,7 +39,7 @@ describe('user code, if telemetry is on,', () => {
   })
 
   /** Waits until spans arrive: a new consumer begins with the events of that moment. */
-  async function receiverHears(): Promise<void> {
+  async function waitForReceiver(): Promise<void> {
     const { id, session } = play(deployment.pawl, { model: inOrder('hello') })
     await (await session.send('Go')).result()
     await receiver.came(id, 'turn 1')

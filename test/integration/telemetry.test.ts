@@ -50,7 +50,7 @@ afterAll(async () => {
 const start = (telemetry?: { contents?: boolean } | false): Promise<RunningWorker> =>
   deployment.startWorker({ agents: [agent], ...(telemetry !== undefined && { telemetry }) })
 /** A worker that does not hold the lease tries to acquire it every few seconds. */
-const TAKES_OVER_MS = 30_000
+const TAKEOVER_MS = 30_000
 const SLOW = 90_000
 
 const held = () => database.query(`select holder from ${schema}.consumers where held_until > now()`).then(({ rows }) => rows.length > 0)
@@ -180,7 +180,7 @@ describe('two workers', () => {
       await first.stop()
       const later = play(deployment.pawl, { model: twoSteps() })
       await (await later.session.send('Go')).result()
-      await until('the second worker exports', () => receiver.spansOf(later.id).length === 6, TAKES_OVER_MS)
+      await until('the second worker exports', () => receiver.spansOf(later.id).length === 6, TAKEOVER_MS)
       expect([...receiver.textsOf(here.id).values()].every((texts) => texts.length === 1)).toBe(true)
       await second.stop()
     },
@@ -195,7 +195,7 @@ describe('two workers', () => {
       await database.query(`update ${schema}.consumers set holder = 'a dead one', held_until = now() + interval '6 seconds'`)
       const { id, session } = play(deployment.pawl, { model: twoSteps() })
       await (await session.send('Go')).result()
-      await until('the worker exports again', () => receiver.spansOf(id).length === 6, TAKES_OVER_MS)
+      await until('the worker exports again', () => receiver.spansOf(id).length === 6, TAKEOVER_MS)
       await worker.stop()
     },
     SLOW,
@@ -213,7 +213,7 @@ describe('the settings', () => {
       const { session } = play(deployment.pawl, { model: inOrder(said) })
       await (await session.send(said)).result()
       const isOfRun = ({ type, body }: { type: string; body: Buffer }) => type === 'application/x-protobuf' && body.includes(said)
-      await until('the spans have come', () => receiver.requests.some(isOfRun), TAKES_OVER_MS)
+      await until('the spans have arrived', () => receiver.requests.some(isOfRun), TAKEOVER_MS)
       await worker.stop()
     },
     SLOW,

@@ -264,7 +264,7 @@ describe('a chat', () => {
     expect(toolOf(chat)).toMatchObject({ state: 'approval-requested', input: { what: `order${approved}` } })
     const { approval } = toolOf(chat) as { approval: { id: string } }
     await chat.addToolApprovalResponse({ id: approval.id, approved, reason: 'I looked.' })
-    await until('the answer goes on', () => texts(chat).at(-1)?.includes('1: pay') && chat.status === 'ready')
+    await until('the answer continues', () => texts(chat).at(-1)?.includes('1: pay') && chat.status === 'ready')
     expect(toolOf(chat)).toMatchObject({ state, approval: { approved } })
     const [mine, theirs] = [shown(chat), await recorded(id)]
     if (approved) for (const { parts } of [...mine, ...theirs]) for (const part of parts) delete (part as { approval?: object }).approval
@@ -283,7 +283,7 @@ describe('a chat', () => {
     }
     const chat = await open(id, options)
     await chat.sendMessage({ text: 'ask color' })
-    await until('the answer goes on', () => texts(chat).at(-1)?.includes('1: ask') && chat.status === 'ready')
+    await until('the answer continues', () => texts(chat).at(-1)?.includes('1: ask') && chat.status === 'ready')
     expect(asked).toBe(1)
     expect(toolOf(chat)).toMatchObject({ state: 'output-available', output: { color: 'red' } })
     expect(shown(chat)).toEqual(await recorded(id))

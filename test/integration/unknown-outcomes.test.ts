@@ -4,30 +4,30 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { codeOf } from '../support/codes.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
-import { pendingOf, type PeopleScene, type PeopleStage, peopleStage, once } from '../support/people.ts'
+import { pendingOf, type ApprovalScene, type ApprovalStage, approvalStage, once } from '../support/approvals.ts'
 import { inOrder, resultsIn, stage, use } from '../support/scenes.ts'
 import { gate, until } from '../support/until.ts'
 
 let here: Deployment
-let people: PeopleStage
+let asker: ApprovalStage
 
 beforeAll(async () => {
   here = await deploy()
-  people = peopleStage()
-  await here.startWorker({ agents: [people.agent] })
+  asker = approvalStage()
+  await here.startWorker({ agents: [asker.agent] })
 })
 afterAll(() => here?.stop())
 
 const TIMEOUT = { timeout: 30_000 }
 
 /** Loses the reply to the first attempt. */
-const lostOnce: NonNullable<PeopleScene['body']> = (tool, _input, { attempt }) => {
+const lostOnce: NonNullable<ApprovalScene['body']> = (tool, _input, { attempt }) => {
   if (attempt === 1 && /^(wire|post|mail)$/.test(tool)) throw new Error('the line broke')
   return undefined
 }
 
-async function left(scene: Partial<PeopleScene> & Pick<PeopleScene, 'model'>) {
-  const played = people.play(here.pawl, { body: lostOnce, ...scene })
+async function left(scene: Partial<ApprovalScene> & Pick<ApprovalScene, 'model'>) {
+  const played = asker.play(here.pawl, { body: lostOnce, ...scene })
   const run = await played.session.send('go')
   return { ...played, run }
 }
@@ -60,7 +60,7 @@ describe('verify', () => {
   it('runs on another worker if the one that has the session does not serve the tool', { timeout: 120_000 }, async () => {
     const own = await deploy()
     try {
-      const [mine, others] = [peopleStage(), stage({ name: 'other' })]
+      const [mine, others] = [approvalStage(), stage({ name: 'other' })]
       // It is the only worker when the session begins, so it keeps the workflow and would receive all that may run in its process.
       await own.startWorker({ agents: [others.agent] })
       const { session, entered } = mine.play(own.pawl, {

@@ -4,25 +4,25 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { codeOf } from '../support/codes.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
-import { digestOf, pendingOf, type PeopleStage, peopleStage, once } from '../support/people.ts'
+import { digestOf, pendingOf, type ApprovalStage, approvalStage, once } from '../support/approvals.ts'
 import { inOrder, resultsIn, saidIn, use } from '../support/scenes.ts'
 import { until } from '../support/until.ts'
 import { size } from '../support/sizes.ts'
 
 /** The events of history at which sessions continue as new, and a little less than that. */
 const DUE = size(200, 1_000)
-const NEARLY = 0.8 * DUE
+const ALMOST_DUE = 0.8 * DUE
 const DEADLINE_MS = 15_000
 
 let here: Deployment
-let people: PeopleStage
-let hurried: PeopleStage
+let asker: ApprovalStage
+let hurried: ApprovalStage
 
 beforeAll(async () => {
   here = await deploy({ history: { events: DUE } })
-  people = peopleStage()
-  hurried = peopleStage({ name: 'hurried', limits: { deadline: DEADLINE_MS } })
-  await here.startWorker({ agents: [people.agent, hurried.agent] })
+  asker = approvalStage()
+  hurried = approvalStage({ name: 'hurried', limits: { deadline: DEADLINE_MS } })
+  await here.startWorker({ agents: [asker.agent, hurried.agent] })
 })
 afterAll(() => here?.stop())
 
@@ -33,10 +33,10 @@ const workflowOf = (id: string) => here.temporal.workflow.getHandle(`pawl:${id}`
 async function nearlyFull(session: SessionHandle): Promise<void> {
   await (await session.send('hello')).result(TIMEOUT)
   const lengthOf = async () => (await workflowOf(session.id).describe()).historyLength
-  for (let length = await lengthOf(); length < NEARLY; ) {
+  for (let length = await lengthOf(); length < ALMOST_DUE; ) {
     const before = length
     await Promise.all(Array.from({ length: 25 }, () => workflowOf(session.id).signal('nonsense', 1)))
-    length = await until('they have come', async () => {
+    length = await until('they have arrived', async () => {
       const now = await lengthOf()
       return now > before && now
     })
@@ -56,7 +56,7 @@ async function untilContinued(session: SessionHandle, again: () => Promise<unkno
 
 describe('while a session waits', () => {
   it('its run reports so, even when asked again, until a person has decided', async () => {
-    const { session } = people.play(here.pawl, { model: inOrder([use('pay', 'a')], [use('pay', 'b')]) })
+    const { session } = asker.play(here.pawl, { model: inOrder([use('pay', 'a')], [use('pay', 'b')]) })
     const run = await session.send('go')
     const [first] = await pendingOf(run)
     expect(await pendingOf(session.run(run.messageId))).toEqual([first])
@@ -69,15 +69,15 @@ describe('while a session waits', () => {
   })
 
   it('the list of sessions reports so too', async () => {
-    const { session, id } = people.play(here.pawl, { model: once(['pay', 'a'], ['form', 'b']) })
+    const { session, id } = asker.play(here.pawl, { model: once(['pay', 'a'], ['form', 'b']) })
     await pendingOf(await session.send('go'))
     expect(await here.pawl.sessions.get(id)).toMatchObject({ status: 'waiting', waiting: 2 })
     await session.interrupt()
-    await until('nobody is waited for', async () => (await here.pawl.sessions.get(id)).waiting === 0)
+    await until('no call waits', async () => (await here.pawl.sessions.get(id)).waiting === 0)
   })
 
   it('messages join the run once it continues', async () => {
-    const { session, requests } = people.play(here.pawl, { model: once(['pay', 'a']) })
+    const { session, requests } = asker.play(here.pawl, { model: once(['pay', 'a']) })
     const run = await session.send('go')
     const digest = await digestOf(run, 't_1_1_0')
     const steered = await session.send('and hurry')
@@ -87,7 +87,7 @@ describe('while a session waits', () => {
   })
 
   it('it continues as new with its requests, their expiry times, and the messages that were sent', async () => {
-    const { session, requests, entered } = people.play(here.pawl, {
+    const { session, requests, entered } = asker.play(here.pawl, {
       model: inOrder('hi', [use('pay', 'a'), use('hurry', 'b'), use('form', 'c'), use('post', 'd')]),
     })
     await nearlyFull(session)
@@ -98,7 +98,7 @@ describe('while a session waits', () => {
     await untilContinued(session, async () => {
       const batch = Array.from({ length: 10 }, () => `m${sent++}`)
       await Promise.all(batch.map((messageId) => workflowOf(session.id).signal('message', { messageId, content: messageId })))
-      await until('they have come', async () => (await session.state()).inbox.length === sent)
+      await until('they have arrived', async () => (await session.state()).inbox.length === sent)
     })
     const after = await until('the short request has expired', async () => {
       const pending = await pendingOf(run)
@@ -131,7 +131,7 @@ describe('while a session waits', () => {
   })
 
   it('its workflow may end, and a decision opens it again', async () => {
-    const { session, id, requests, entered } = people.play(here.pawl, { model: once(['pay', 'a'], ['form', 'b'], ['look', 'c']) })
+    const { session, id, requests, entered } = asker.play(here.pawl, { model: once(['pay', 'a'], ['form', 'b'], ['look', 'c']) })
     const run = await session.send('go')
     const digest = (await pendingOf(run)).find(({ tool }) => tool === 'pay')!.digest!
     const isStored = async () => (await session.toolCalls()).filter(({ status }) => /^(awaiting|completed)/.test(status)).length === 3
@@ -152,7 +152,7 @@ describe('while a session waits', () => {
   })
 
   it('a call with an unknown outcome survives the end of its workflow', async () => {
-    const { session, id, entries } = people.play(here.pawl, {
+    const { session, id, entries } = asker.play(here.pawl, {
       model: once(['post', 'a']),
       body: (_tool, _input, { attempt }) => {
         if (attempt === 1) throw new Error('lost')
@@ -168,7 +168,7 @@ describe('while a session waits', () => {
   })
 
   it('an interrupt ends the run, and its requests can no longer be decided', async () => {
-    const { session, requests, entered } = people.play(here.pawl, { model: inOrder([use('pay', 'a'), use('form', 'b')], 'ok') })
+    const { session, requests, entered } = asker.play(here.pawl, { model: inOrder([use('pay', 'a'), use('form', 'b')], 'ok') })
     const run = await session.send('go')
     const pending = await pendingOf(run)
     await session.interrupt({ by: 'ann' })
@@ -186,7 +186,7 @@ describe('while a session waits', () => {
   })
 
   it('a close waits for the run; a cancellation does not, and the session can be continued', async () => {
-    const { session } = people.play(here.pawl, { model: once(['pay', 'a']) })
+    const { session } = asker.play(here.pawl, { model: once(['pay', 'a']) })
     const run = await session.send('go')
     const digest = await digestOf(run, 't_1_1_0')
     await session.close({ by: 'ann' })
@@ -195,7 +195,7 @@ describe('while a session waits', () => {
     await run.result(TIMEOUT)
     await until('it is closed', async () => (await session.state()).status === 'closed')
 
-    const cancelled = people.play(here.pawl, { model: inOrder([use('pay', 'a')], 'fine') })
+    const cancelled = asker.play(here.pawl, { model: inOrder([use('pay', 'a')], 'fine') })
     const second = await cancelled.session.send('go')
     await pendingOf(second)
     await workflowOf(cancelled.id).cancel()
@@ -205,7 +205,7 @@ describe('while a session waits', () => {
   })
 
   it('a rollback drops the requests that it waited for', async () => {
-    const { session, requests, entered } = people.play(here.pawl, {
+    const { session, requests, entered } = asker.play(here.pawl, {
       model: (request) => (saidIn(request).at(-1) === 'pay' ? [use('pay', 'a')] : `heard ${saidIn(request).at(-1)}`),
     })
     await (await session.send('one', { messageId: 'one' })).result(TIMEOUT)
@@ -220,15 +220,15 @@ describe('while a session waits', () => {
   })
 
   it('it can be forked; the fork does not wait, and the session still does', async () => {
-    const { session, entered } = people.play(here.pawl, { model: once(['pay', 'a']) })
+    const { session, entered } = asker.play(here.pawl, { model: once(['pay', 'a']) })
     const run = await session.send('go')
     const digest = await digestOf(run, 't_1_1_0')
-    const laid = people.play(here.pawl, { model: () => 'free' })
+    const free = asker.play(here.pawl, { model: () => 'free' })
     // The fork begins where the waiting turn began.
-    const copy = await session.fork({ id: laid.id, interrupt: false })
+    const copy = await session.fork({ id: free.id, interrupt: false })
     expect(await copy.state()).toMatchObject({ status: 'idle', current: null })
     expect((await (await copy.send('on')).result(TIMEOUT)).text).toBe('free')
-    expect(saidIn(laid.requests.at(-1)!)).toEqual(['go', 'on'])
+    expect(saidIn(free.requests.at(-1)!)).toEqual(['go', 'on'])
     expect(await codeOf(copy.approve('t_1_1_0', { digest }))).toBe('call_not_found')
     await session.approve('t_1_1_0', { digest })
     await run.result(TIMEOUT)

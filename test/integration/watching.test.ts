@@ -127,7 +127,7 @@ describe('a watcher', () => {
     await until('the late one sees the end', () => types(late.seen).includes('run_completed'))
     expect(seqs(await late.end())[0]).toBe(seq + 1)
     const after = watch(session, (await session.state()).seq)
-    await until('it stands still', () => after.seen.length > 0)
+    await until('it has caught up', () => after.seen.length > 0)
     expect(await after.end()).toEqual([{ type: 'status', status: 'idle' }])
     await early.end()
   })
@@ -148,7 +148,7 @@ describe('a watcher', () => {
     })
     const watcher = watch(session)
     const run = await session.send('go on')
-    await until('the first attempt is heard', () => watcher.said() === 'I was about to')
+    await until('the first attempt is seen', () => watcher.said() === 'I was about to')
     heard.open()
     expect((await run.result(TIMEOUT)).text).toBe('here it is')
     await until('the end is seen', () => types(watcher.seen).includes('run_completed'))
@@ -273,7 +273,7 @@ describe('a watcher', () => {
   })
 
   it('leaves no deltas in the store', async () => {
-    await until('what was said is deleted', async () => {
+    await until('the deltas are deleted', async () => {
       const { rows } = await store.query('select 1 from pawl.deltas where session_id = any($1)', [[...watched]])
       return rows.length === 0
     })

@@ -105,13 +105,13 @@ beforeAll(async () => {
       const response = await handler(request)
       answered += 1
       const { pathname } = new URL(request.url)
-      const isOthers = decodeURIComponent(pathname).startsWith(`/v1/sessions/${OTHER}:`)
-      if (isOthers && ![401, 404, 405].includes(response.status))
+      const isForeign = decodeURIComponent(pathname).startsWith(`/v1/sessions/${OTHER}:`)
+      if (isForeign && ![401, 404, 405].includes(response.status))
         wrong.push(`${request.method} ${pathname} was answered with ${response.status}`)
       const isKnown = request.headers.get('authorization') === 'Bearer valid'
       const isProbe = pathname === '/health' || pathname === '/ready'
       if (!isKnown && !isProbe && response.status !== 401) wrong.push(`${request.method} ${pathname} needed no credentials`)
-      return lookedThrough(response, (text) => {
+      return inspected(response, (text) => {
         const isBusy = response.status === 503 && text.includes('"code":"session_unavailable"')
         if (response.status >= 500 && !isBusy) wrong.push(`${request.method} ${pathname} failed: ${text}`)
         if (text.includes(SECRET)) wrong.push(`${request.method} ${pathname} showed another tenant's data`)
@@ -121,7 +121,7 @@ beforeAll(async () => {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   const ids = [...(await sessionsOf(TENANT, {})), ...(await sessionsOf(OTHER, { SECRET })), `${TENANT}:none`]
-  const document = knowing(handler.openApi, ids)
+  const document = withKnownIds(handler.openApi, ids)
   operations = Object.values(document.paths).flatMap((methods) => Object.keys(methods)).length
   await writeFile(join(folder, 'openapi.json'), JSON.stringify(document))
   // On a machine that is too busy, a worker may not answer in time, and the caller is told to retry. Any other 503 is recorded above.
@@ -145,14 +145,14 @@ function impatient(request: Request): Request {
 }
 
 /** The response. Whatever is read from it is shown to `look` first. An event of a stream is never split. */
-function lookedThrough(response: Response, look: (text: string) => void): Response {
-  const looking = new TransformStream<Uint8Array, Uint8Array>({
+function inspected(response: Response, inspect: (text: string) => void): Response {
+  const inspection = new TransformStream<Uint8Array, Uint8Array>({
     transform(chunk, controller) {
-      look(new TextDecoder().decode(chunk))
+      inspect(new TextDecoder().decode(chunk))
       controller.enqueue(chunk)
     },
   })
-  return new Response(response.body?.pipeThrough(looking) ?? null, response)
+  return new Response(response.body?.pipeThrough(inspection) ?? null, response)
 }
 
 interface Document {
@@ -160,7 +160,7 @@ interface Document {
 }
 
 /** The document, with ids of existing sessions and calls. Otherwise, nearly all responses would only say that there are none. */
-function knowing(document: object, ids: readonly string[]): Document {
+function withKnownIds(document: object, ids: readonly string[]): Document {
   const copy = structuredClone(document) as Document
   const known: Record<string, object> = {
     session: { schema: { enum: ids } },

@@ -307,9 +307,9 @@ describe('an operator', () => {
 
 describe('nothing is answered', () => {
   it('without credentials, except the probes', async () => {
-    const nobody = webClient(handler, 'stranger')
+    const stranger = webClient(handler, 'stranger')
     for (const { method, path, operation } of operations('s')) {
-      const { status, body } = method === 'GET' ? await nobody.get(path) : await nobody.post(path, {})
+      const { status, body } = method === 'GET' ? await stranger.get(path) : await stranger.post(path, {})
       if (PROBES.includes(operation)) expect(status, operation).toBe(200)
       else expect({ status, code: body.code }, operation).toEqual({ status: 401, code: 'unauthorized' })
     }

@@ -22,7 +22,7 @@ beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'pawl-loaded-'))
   const taskQueue = `loaded-${randomUUID()}`
   const parent = fork(fileURLToPath(here('supervise.mjs')), [], {
-    execArgv: ['--import', here('telling.mjs').href],
+    execArgv: ['--import', here('record-modules.mjs').href],
     env: { ...process.env, LOADED_MODULES: folder, TASK_QUEUE: taskQueue },
   })
   const [{ executors, orchestrator }] = (await once(parent, 'message')) as [{ executors: number[]; orchestrator: number }]

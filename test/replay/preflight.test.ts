@@ -10,9 +10,9 @@ import { problemOf } from '../../src/worker/preflight/differences.ts'
 import type { OpenExecution } from '../../src/worker/preflight/open-sessions.ts'
 import { readRecorded } from '../../src/worker/preflight/recorded.ts'
 import { quietReplays, replayEach } from '../../src/worker/preflight/replaying.ts'
-import { openCallsOf, standingOf } from '../../src/worker/preflight/standing.ts'
+import { openCallsOf, replayedSessionOf } from '../../src/worker/preflight/replayed-session.ts'
 import type { PreflightProblem } from '../../src/worker/preflight-report.ts'
-import type { StandingSession } from '../../src/worker/protocol.ts'
+import type { ReplayedSession } from '../../src/worker/protocol.ts'
 import { type KeptExecution, keptSessions } from './recording/kept.ts'
 import { BUILT } from './replay.ts'
 
@@ -45,7 +45,7 @@ const converter: LoadedDataConverter = {
 
 interface Found {
   problem: PreflightProblem | undefined
-  standing: StandingSession | undefined
+  session: ReplayedSession | undefined
 }
 
 beforeAll(quietReplays)
@@ -56,7 +56,7 @@ async function check(opened: readonly OpenExecution[]): Promise<Found[]> {
   const next = async (): Promise<OpenExecution | undefined> => queue.next().value as OpenExecution | undefined
   await replayEach(BUILT, 'default', next, async ({ history }, replayed) => {
     const recorded = await readRecorded(history, converter)
-    found.push({ problem: problemOf(history, recorded, replayed), standing: standingOf(recorded, replayed.entries) })
+    found.push({ problem: problemOf(history, recorded, replayed), session: replayedSessionOf(recorded, replayed.entries) })
   })
   return found
 }
@@ -87,7 +87,7 @@ describe('the kept histories', () => {
       const state = fold(undefined, events) ?? expect.fail('no state')
       const expected = openCallsOf(state)
       calls += expected.length
-      expect(found[index]?.standing, name).toEqual({ agent: state.agent, context: state.context, calls: expected })
+      expect(found[index]?.session, name).toEqual({ agent: state.agent, context: state.context, calls: expected })
     }
     expect(calls).toBeGreaterThan(0)
   })

@@ -56,7 +56,7 @@ export function credit(database: Database, order: Order, methodId: string, amoun
 export const isGiftCardId = (methodId: string) => methodId.includes('gift_card')
 
 /** The first id that is listed more often than the order contains it. */
-export function overlisted(order: Order, itemIds: string[]): string | undefined {
+export function listedTooOften(order: Order, itemIds: string[]): string | undefined {
   const count = (ids: string[], id: string) => ids.filter((one) => one === id).length
   const held = order.items.map((item) => item.item_id)
   return itemIds.find((id) => count(itemIds, id) > count(held, id))

@@ -23,11 +23,11 @@ export interface Killer {
 }
 
 /** Kills one random process each time the planned number of calls was made. It counts calls, so a slow machine gets as many kills. */
-export function killByProgress({ random, pids, everyCalls: [least, most], withinMs }: KillPlan): Killer {
+export function killByProgress({ random, pids, everyCalls: [min, max], withinMs }: KillPlan): Killer {
   const between = (low: number, high: number) => low + Math.floor(random() * (high - low + 1))
   const killed: number[] = []
   const stopped = new AbortController()
-  let callsLeft = between(least, most)
+  let callsLeft = between(min, max)
 
   const killOne = async (afterMs: number, choice: number) => {
     await sleep(afterMs, undefined, { signal: stopped.signal })
@@ -41,7 +41,7 @@ export function killByProgress({ random, pids, everyCalls: [least, most], within
   return {
     onCall() {
       if (stopped.signal.aborted || --callsLeft > 0) return
-      callsLeft = between(least, most)
+      callsLeft = between(min, max)
       // Rejects when stopped, and with ESRCH for a process that ended by itself in the meantime: neither is a kill.
       killOne(between(0, withinMs), random()).catch(() => {})
     },

@@ -46,15 +46,15 @@ export const sharedFolder = fileURLToPath(shared)
 const folder = new URL('workloads/retail/', shared)
 
 /** Whether the workload's folder is there. */
-export const workloadIsThere = existsSync(new URL('tasks.jsonl', folder))
+export const hasWorkload = existsSync(new URL('tasks.jsonl', folder))
 
 const MISSING = `The retail workload is not at ${fileURLToPath(folder)}: set PAWL_SHARED to the folder that holds workloads/.`
 // Optional for developers. CI must not pass because its largest tests were skipped.
-if (!workloadIsThere && process.env.CI === 'true') throw new Error(MISSING)
-if (!workloadIsThere) console.warn(`${MISSING} Tests that need it are skipped.`)
+if (!hasWorkload && process.env.CI === 'true') throw new Error(MISSING)
+if (!hasWorkload) console.warn(`${MISSING} Tests that need it are skipped.`)
 
 function text(name: string): string {
-  if (!workloadIsThere) throw new Error(MISSING)
+  if (!hasWorkload) throw new Error(MISSING)
   return readFileSync(new URL(name, folder), 'utf8')
 }
 

@@ -1,5 +1,5 @@
 // The retail tools that write: all checks in order, then the change.
-import { credit, isGiftCardId, methodOf, orderOf, overlisted, ownOf, refuse, requireBalance, requireStatus, userOf } from './checks.ts'
+import { credit, isGiftCardId, listedTooOften, methodOf, orderOf, ownOf, refuse, requireBalance, requireStatus, userOf } from './checks.ts'
 import {
   type Address,
   type Database,
@@ -27,7 +27,7 @@ interface SwapArgs {
 
 /** The checks that exchanges and modifications share, up to the variants and the unrounded price difference. */
 function planSwap(database: Database, order: Order, { item_ids, new_item_ids }: SwapArgs): { variants: Variant[]; difference: number } {
-  const missing = overlisted(order, item_ids)
+  const missing = listedTooOften(order, item_ids)
   if (missing !== undefined) refuse(`${missing} not found`)
   if (item_ids.length !== new_item_ids.length) refuse('the number of items to be exchanged should match')
   let difference = 0
@@ -157,7 +157,7 @@ export const returnDelivered: Writing<{ order_id: string; item_ids: string[]; pa
   if (!isGiftCardId(payment_method_id) && payment_method_id !== order.payment_history[0]?.payment_method_id) {
     refuse('payment method should be either the original payment method or a gift card')
   }
-  if (overlisted(order, item_ids) !== undefined) refuse('some item not found')
+  if (listedTooOften(order, item_ids) !== undefined) refuse('some item not found')
   const show: Order = {
     ...order,
     status: 'return requested',

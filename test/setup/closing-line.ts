@@ -43,8 +43,8 @@ const seconds = (ms: number): string => `${Math.round(ms / 1_000)} s`
 
 function slowest(modules: readonly TestModule[]): string {
   const times = modules.map((module) => ({ file: relative(process.cwd(), module.moduleId), ms: module.diagnostic().duration }))
-  const most = times.toSorted((one, other) => other.ms - one.ms).slice(0, SLOWEST)
-  return most.map(({ file, ms }) => `  ${seconds(ms).padStart(6)}  ${file}`).join('\n')
+  const longest = times.toSorted((one, other) => other.ms - one.ms).slice(0, SLOWEST)
+  return longest.map(({ file, ms }) => `  ${seconds(ms).padStart(6)}  ${file}`).join('\n')
 }
 
 function count(modules: readonly TestModule[]): Counts {

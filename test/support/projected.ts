@@ -2,12 +2,12 @@
 import { createHash } from 'node:crypto'
 import type { SessionEvent } from '../../src/session/events.ts'
 import { fold } from '../../src/session/fold.ts'
-import { leavesTurns } from '../../src/session/recovery.ts'
+import { removesTurns } from '../../src/session/recovery.ts'
 import type { Json } from '../../src/session/json.ts'
 import { STATE_VERSION } from '../../src/session/state-versions.ts'
 import type { SessionState } from '../../src/session/state.ts'
-import { approvalLeftBehind } from '../../src/store/project/approvals.ts'
-import { LEFT_BEHIND, NEVER_SAID } from '../../src/store/project/left-behind.ts'
+import { abandonedApproval } from '../../src/store/project/approvals.ts'
+import { ABANDONED, NEVER_RESOLVED } from '../../src/store/project/abandoned-calls.ts'
 import { type Move, newProjection, project, type Projection, type Rows, segmentsOf } from '../../src/store/project/projections.ts'
 import { WITH_OUTCOME } from '../../src/store/project/recoveries.ts'
 import { newSessionColumns, waitingCalls } from '../../src/store/project/session-columns.ts'
@@ -239,21 +239,24 @@ function move(kept: Kept, { event, run }: Move, epochs: ReadonlyMap<number, stri
         archive('recovered', (row) => row.kind === 'tool_results' && row.position === event.toSeq && Number(row.seq) < event.seq)
         return
       }
-      archive(WHY_LEFT[event.strategy] ?? '', (row) => row.run === run && row.kind !== 'user' && Number(row.position) > (event.toSeq ?? 0))
-      if (event.strategy === 'restart_run') waitAgain(kept.messages.filter((row) => row.run === run))
+      archive(
+        ARCHIVED_AS[event.strategy] ?? '',
+        (row) => row.run === run && row.kind !== 'user' && Number(row.position) > (event.toSeq ?? 0),
+      )
+      if (event.strategy === 'restart_run') requeueMessages(kept.messages.filter((row) => row.run === run))
       return
     case 'rolled_back': {
       const { toSeq, upToSeq, keepsRun, again } = event
-      const saidAgain = new Set((again?.messages ?? []).map(({ seq }) => seq))
-      const isLeft = ({ position, seq }: PlainRow): boolean =>
+      const requeued = new Set((again?.messages ?? []).map(({ seq }) => seq))
+      const isRemoved = ({ position, seq }: PlainRow): boolean =>
         position === null ? !keepsRun && Number(seq) <= upToSeq : Number(position) > toSeq
-      archive('rolled_back', (row) => isLeft(row) && !saidAgain.has(Number(row.seq)))
-      waitAgain(kept.messages.filter((row) => saidAgain.has(Number(row.seq))))
+      archive('rolled_back', (row) => isRemoved(row) && !requeued.has(Number(row.seq)))
+      requeueMessages(kept.messages.filter((row) => requeued.has(Number(row.seq))))
       return
     }
     case 'session_started':
       archive('begun_afresh', (row) => Number(row.seq) < event.seq)
-      leaveCalls(kept, event)
+      abandonCalls(kept, event)
       return
     case 'forked':
       archive('forked', (row) => row.position === null && Number(row.seq) < event.seq)
@@ -261,25 +264,25 @@ function move(kept: Kept, { event, run }: Move, epochs: ReadonlyMap<number, stri
   }
 }
 
-const WHY_LEFT: Record<string, string> = { restart_run: 'restarted', abandon: 'abandoned', restart_from_last_effect: 'recovered' }
+const ARCHIVED_AS: Record<string, string> = { restart_run: 'restarted', abandon: 'abandoned', restart_from_last_effect: 'recovered' }
 
 /** Makes these messages wait for a run again. */
-function waitAgain(rows: readonly PlainRow[]): void {
+function requeueMessages(rows: readonly PlainRow[]): void {
   for (const row of rows) Object.assign(row, { run: null, turn: null, position: null, ordinal: 0 })
 }
 
 /** Ends the calls that were in progress: their outcomes cannot be read. */
-function leaveCalls({ calls, approvals }: Kept, { seq, at }: { seq: number; at: number }): void {
-  const left = { outcome_seq: seq, completed_at: at, waiting_until: null, raw_outcome: null, error: LEFT_BEHIND }
+function abandonCalls({ calls, approvals }: Kept, { seq, at }: { seq: number; at: number }): void {
+  const left = { outcome_seq: seq, completed_at: at, waiting_until: null, raw_outcome: null, error: ABANDONED }
   for (const row of calls.values()) {
     if (row.status === 'awaiting_approval' || row.status === 'awaiting_answer') Object.assign(row, left, { status: 'skipped' })
     else if (row.status === 'issued' || row.status === 'running') Object.assign(row, left, { status: CUT_OFF[String(row.effect)] })
-    else if (row.status === 'unknown' && (row.error as { asked?: true } | null)?.asked) Object.assign(row, left, { error: NEVER_SAID })
+    else if (row.status === 'unknown' && (row.error as { asked?: true } | null)?.asked) Object.assign(row, left, { error: NEVER_RESOLVED })
   }
   for (const row of approvals.filter(({ status }) => status === 'requested')) {
-    Object.assign(row, { status: LEFT_BEHIND.code, decided_at: at })
+    Object.assign(row, { status: ABANDONED.code, decided_at: at })
     const call = calls.get(String(row.call_id))
-    Object.assign(call ?? {}, { approval: { ...(call?.approval as object | null), ...approvalLeftBehind(at) } })
+    Object.assign(call ?? {}, { approval: { ...(call?.approval as object | null), ...abandonedApproval(at) } })
   }
 }
 
@@ -310,8 +313,8 @@ function checkpointRows(events: readonly SessionEvent[]): PlainRow[] {
     state = fold(state, [event])
     if (event.type === 'session_started') runStarts = new Map()
     if (event.type === 'run_started') runStarts.set(event.run, event.seq)
-    const leftAbove = leftBy(event, state, runStarts)
-    for (const row of rows) if (row.archived_seq === null && Number(row.up_to_seq) > leftAbove) row.archived_seq = event.seq
+    const above = archivedAbove(event, state, runStarts)
+    for (const row of rows) if (row.archived_seq === null && Number(row.up_to_seq) > above) row.archived_seq = event.seq
     if (event.type !== 'checkpoint_made' || !state) continue
     const { accepted: _, ...slim } = structuredClone(state)
     const { version, run, turn, seq, reason, by, lastMessageId: last_message_id, at: created_at } = event
@@ -322,10 +325,10 @@ function checkpointRows(events: readonly SessionEvent[]): PlainRow[] {
 }
 
 /** The event archives the checkpoints above this position. */
-function leftBy(event: SessionEvent, state: SessionState | undefined, runStarts: ReadonlyMap<number, number>): number {
+function archivedAbove(event: SessionEvent, state: SessionState | undefined, runStarts: ReadonlyMap<number, number>): number {
   if (event.type === 'rolled_back') return event.toSeq
   if (event.type === 'session_started') return 0
-  if (event.type === 'recovery_started' && leavesTurns(event)) return event.toSeq ?? runStarts.get(state?.run ?? 0) ?? event.seq
+  if (event.type === 'recovery_started' && removesTurns(event)) return event.toSeq ?? runStarts.get(state?.run ?? 0) ?? event.seq
   return event.seq
 }
 

@@ -74,10 +74,10 @@ const RETRY = { maxRetries: 2, baseDelay: 10 }
 
 /** A stage; `options` are the agent's, except for model and tools, and `ofModel` what the model says about itself. */
 export function stage(options: Partial<AgentOptions> = {}, ofModel: Partial<Model> = {}): Stage {
-  type Laid = Pick<Played, 'requests' | 'summaries' | 'entries'> & { scene: Scene }
-  const scenes = new Map<string, Laid>()
+  type SceneRecord = Pick<Played, 'requests' | 'summaries' | 'entries'> & { scene: Scene }
+  const scenes = new Map<string, SceneRecord>()
 
-  function played(sessionId: string): Laid {
+  function played(sessionId: string): SceneRecord {
     const found = scenes.get(sessionId)
     if (!found) throw new Error(`no scene for session ${sessionId}`)
     return found
@@ -132,15 +132,15 @@ export function stage(options: Partial<AgentOptions> = {}, ofModel: Partial<Mode
   return {
     agent: agent as Agent,
     play(pawl, scene, { id = `s-${randomUUID()}`, ...more } = {}) {
-      const laid = { scene, requests: [], summaries: [], entries: [] as Entry[] }
-      scenes.set(id, laid)
+      const record = { scene, requests: [], summaries: [], entries: [] as Entry[] }
+      scenes.set(id, record)
       return {
         id,
         session: pawl.session(id, { agent: agent.name, ...more }) as SessionHandle,
-        requests: laid.requests,
-        summaries: laid.summaries,
-        entries: laid.entries,
-        count: (name) => laid.entries.filter((entry) => entry.tool === name).length,
+        requests: record.requests,
+        summaries: record.summaries,
+        entries: record.entries,
+        count: (name) => record.entries.filter((entry) => entry.tool === name).length,
       }
     },
   }

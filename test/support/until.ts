@@ -3,13 +3,13 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 /** The pause between two looks grows, because many of them query a workflow, which costs as much CPU as a turn. */
 const FIRST_MS = 25
-const AT_MOST_MS = 150
+const MAX_PAUSE_MS = 150
 
 /** Resolves with the first truthy result of `look`; what `look` throws counts as "not yet". Rejects after `timeoutMs` (default 20,000). */
 export async function until<T>(what: string, look: () => T | Promise<T>, timeoutMs = 20_000): Promise<Exclude<NonNullable<T>, false>> {
   const giveUpAt = Date.now() + timeoutMs
   let last: unknown
-  for (let pauseMs = FIRST_MS; ; pauseMs = Math.min(pauseMs * 1.3, AT_MOST_MS)) {
+  for (let pauseMs = FIRST_MS; ; pauseMs = Math.min(pauseMs * 1.3, MAX_PAUSE_MS)) {
     try {
       last = await look()
       if (last) return last as Exclude<NonNullable<T>, false>

@@ -212,7 +212,7 @@ describe('the stream of a model of the AI SDK', () => {
     ['parts', { inputTokens: { total: 99, noCache: 10, cacheRead: 4 }, outputTokens: { total: 3 } }, [10, 3, 0, 4]],
     ['no numbers', { inputTokens: { total: Number.NaN, cacheRead: 4 }, outputTokens: { total: '3' } }, [0, 0, 0, 4]],
     ['negative numbers', { inputTokens: { total: 2, cacheRead: 4 }, outputTokens: { total: -3 } }, [0, 0, 0, 4]],
-    ['endless numbers', { inputTokens: { total: Number.POSITIVE_INFINITY }, outputTokens: { total: 1e300 } }, [0, 0, 0, 0]],
+    ['infinite numbers', { inputTokens: { total: Number.POSITIVE_INFINITY }, outputTokens: { total: 1e300 } }, [0, 0, 0, 0]],
     ['another form', { inputTokens: 3, promptTokens: 4 }, [0, 0, 0, 0]],
   ])('that reports a usage of %s is recorded with a valid one', async (_, usage, expected) => {
     const response = await ask(saying([...text('0', 'ok'), finish('stop', 'stop', usage)]))
@@ -288,7 +288,7 @@ describe('a model of the AI SDK', () => {
       { settings: { reasoning: 'low' } },
       'specification v4',
     ],
-    ['an option that there is not', saying([]), { maxToken: 5 }, 'did you mean maxTokens?'],
+    ['an unknown option', saying([]), { maxToken: 5 }, 'did you mean maxTokens?'],
   ])('is refused when it is declared with %s', (_, model, options, says) => {
     expect(() => aiSdk(model as LanguageModel, options)).toThrow(
       expect.objectContaining({ code: 'invalid_model', message: expect.stringContaining(says) }),

@@ -270,7 +270,7 @@ describe('the options of a crash test', () => {
   })
 
   it.each<[string, Partial<Record<keyof CrashTestOptions, unknown>>, string]>([
-    ['a module that is not there', { module: './nowhere.ts' }, 'module_not_found'],
+    ['a module that does not exist', { module: './nowhere.ts' }, 'module_not_found'],
     ['no module', { module: undefined }, 'invalid_option'],
     ['a module that is not on this machine', { module: new URL('https://example.com/agents.js') }, 'invalid_option'],
     ['no script', { script: [] }, 'invalid_option'],
@@ -278,7 +278,7 @@ describe('the options of a crash test', () => {
     ['no world', { world: undefined }, 'invalid_option'],
     ['half a process', { processes: 0.5 }, 'invalid_option'],
     ['a negative number of rounds', { random: { rounds: -1 } }, 'invalid_option'],
-    ['a trouble that there is not', { random: { kinds: ['earthquake'] } }, 'invalid_option'],
+    ['an unknown kind of trouble', { random: { kinds: ['earthquake'] } }, 'invalid_option'],
   ])('are refused with %s', (_, wrong, code) => {
     expect(() => checkCrashTest({ ...good, ...wrong } as CrashTestOptions)).toThrow(expect.objectContaining({ code }))
   })
@@ -291,8 +291,8 @@ describe('a world', () => {
     ['throws', { snapshot: () => expect.fail('the shop is down') }, 'snapshot', '`snapshot` threw: the shop is down'],
     ['does not come up', { start: () => Promise.reject(new Error('no port')) }, 'start', '`start` threw: no port'],
     ['answers no list of effects', { effects: () => undefined }, 'effects', '`effects` returned undefined: return an array'],
-    ['answers what JSON would make nothing of', { snapshot: () => ({ paid: new Map([['A17', 1]]) }) }, 'snapshot', 'is not JSON'],
-    ['answers what is no JSON', { effects: () => [{ cents: 1n }] }, 'effects', 'is not JSON'],
+    ['answers with a value that JSON drops', { snapshot: () => ({ paid: new Map([['A17', 1]]) }) }, 'snapshot', 'is not JSON'],
+    ['answers with invalid JSON', { effects: () => [{ cents: 1n }] }, 'effects', 'is not JSON'],
     ['answers nothing', { snapshot: () => undefined }, 'snapshot', 'is not JSON'],
   ])('that %s is reported to be at fault', async (_, wrong, part, text) => {
     const held = heldTo({ ...world, ...wrong })

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { type Database, canonicalText, databaseHash, haveSameContent, resultHash } from '../retail/database.ts'
 import { EvaluationError, evaluate, printFloat, round2 } from '../retail/numbers.ts'
-import { type Task, readDatabase, readExpected, readTasks, readToolSpecs, workloadIsThere } from '../retail/workload.ts'
+import { type Task, readDatabase, readExpected, readTasks, readToolSpecs, hasWorkload } from '../retail/workload.ts'
 import { WORLD_TOOLS, runTool } from '../retail/world.ts'
 
 /** Carries out a task, noting what each call returned, whether it wrote, and whether an immediate repeat would write again. */
@@ -25,12 +25,12 @@ function carryOut(task: Task, fresh: Database) {
 }
 
 /** Hashing a database takes time, so each test covers only some of the tasks. */
-const TASKS_A_TEST = 40
+const TASKS_PER_TEST = 40
 
-describe.skipIf(!workloadIsThere)('the retail world', () => {
-  const fresh = workloadIsThere ? readDatabase() : ({} as Database)
-  const tasks = workloadIsThere ? readTasks() : []
-  const expected = workloadIsThere ? readExpected() : new Map<string, never>()
+describe.skipIf(!hasWorkload)('the retail world', () => {
+  const fresh = hasWorkload ? readDatabase() : ({} as Database)
+  const tasks = hasWorkload ? readTasks() : []
+  const expected = hasWorkload ? readExpected() : new Map<string, never>()
 
   it('starts from the database that the workload was made with', () => {
     expect(databaseHash(fresh)).toBe('d991536bad97041c473ace12f4934d7bef3ce26b3ec29995b6dc9c8c0280157a')
@@ -48,10 +48,10 @@ describe.skipIf(!workloadIsThere)('the retail world', () => {
     expect(tasks).toHaveLength(635)
   })
 
-  it.each(tasks.flatMap((_, first) => (first % TASKS_A_TEST === 0 ? [first] : [])))(
-    `reproduces every result, every change and every final database of the ${TASKS_A_TEST} tasks from the %dth`,
+  it.each(tasks.flatMap((_, first) => (first % TASKS_PER_TEST === 0 ? [first] : [])))(
+    `reproduces every result, every change and every final database of the ${TASKS_PER_TEST} tasks from the %dth`,
     (first) => {
-      for (const task of tasks.slice(first, first + TASKS_A_TEST)) {
+      for (const task of tasks.slice(first, first + TASKS_PER_TEST)) {
         const { results_canonical, write_log, repeat_log, final_hash } =
           expected.get(task.id) ?? expect.fail(`nothing expected of ${task.id}`)
         expect({ id: task.id, ...carryOut(task, fresh) }).toEqual({

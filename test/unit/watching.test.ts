@@ -3,7 +3,7 @@ import { appendFileSync, mkdirSync, mkdtempSync, renameSync, rmSync, utimesSync,
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { type Announcer, announceToPeople } from '../../src/cli/serving/announce.ts'
+import { announceAsText, type Announcer } from '../../src/cli/serving/announce.ts'
 import { type FileWatch, type SavedFile, watchFiles } from '../../src/cli/serving/file-watch.ts'
 import { type ReloadOnSave, reloadOnSave } from '../../src/cli/serving/reload-on-save.ts'
 import { WorkerError } from '../../src/worker/errors.ts'
@@ -156,7 +156,7 @@ describe('what a person is told', () => {
   it('about a reload is one line, not one for each process that starts and ends with it', () => {
     const written: string[] = []
     vi.spyOn(process.stdout, 'write').mockImplementation((chunk) => written.push(String(chunk)) > 0)
-    const announcer = announceToPeople(() => [])
+    const announcer = announceAsText(() => [])
     const died = (pid: number, code: number | null, calls: { sessionId: string; call: string }[] = []) =>
       announcer.worker({ event: 'worker_died', pid, code, signal: code === null ? 'SIGKILL' : null, at: 0, calls })
     announcer.worker({ event: 'worker_started', pid: 1 })

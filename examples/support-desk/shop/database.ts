@@ -23,7 +23,7 @@ create table pickups (id bigserial primary key, order_id text not null reference
   reference text not null, at timestamptz not null default now());
 create table emails (id bigserial primary key, order_id text not null references orders, template text not null,
   note text, at timestamptz not null default now());
--- The first answer to each idempotency key, given again to whoever repeats it.
+-- The first answer to each idempotency key, which every repetition of the request gets again.
 create table idempotency_keys (key text primary key, request_digest text not null, status int not null, body jsonb not null,
   at timestamptz not null default now());
 -- Every request that reached the shop, also those whose sender was dead before the answer.

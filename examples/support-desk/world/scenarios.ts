@@ -51,7 +51,7 @@ export const SCENARIOS: Readonly<Record<string, (world: WorldBuilder) => Made>> 
       turns: 2,
     })),
 
-  broken_of_somebody_else: (world) => {
+  broken_of_another_customer: (world) => {
     const order = world.order(world.customer(), { status: 'delivered' })
     return { customer: world.customer(), bodies: [complaint(world, order)], expected: [], turns: 2 }
   },

@@ -178,7 +178,7 @@ function enter(talk: Talk, session: SessionHandle, agent: string, shownUpTo: num
       screen.print(answer.complete(textOf(event.content)) ?? linesOfEvent(event, speakers))
     },
     ...(screen.interactive && { onLive: (item) => showLive(screen, answer, item) }),
-    onSilence: (isSilent) => void saySilence(talk, session, isSilent),
+    onSilence: (isSilent) => void printWait(talk, session, isSilent),
     onError: (error) => fail(talk, error),
   })
   talk.current = { session, agent, follower, own, shown: Promise.resolve() }
@@ -198,7 +198,7 @@ function showLive(screen: Screen, answer: LiveAnswer, item: Parameters<NonNullab
 }
 
 /** Prints what the session waits for, unless an event has followed the message meanwhile. */
-async function saySilence({ screen }: Talk, session: SessionHandle, isSilent: () => boolean): Promise<void> {
+async function printWait({ screen }: Talk, session: SessionHandle, isSilent: () => boolean): Promise<void> {
   const why = await session.state().then(
     () => SILENCE,
     (error: unknown) => (error instanceof PawlError && error.code === 'session_unavailable' ? error.message : SILENCE),

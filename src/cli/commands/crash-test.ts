@@ -44,7 +44,7 @@ async function crashTestModule(given: string, options: CrashTestCommandOptions):
   void listenForStop().stop.then(() => process.exit(INTERRUPTED))
   const [{ crashTest }, { loadCrashTest }] = await Promise.all([import('../../testing/crash.ts'), import('../../testing/crash/load.ts')])
   const test = await loadCrashTest(path)
-  const result = await crashTest({ ...asAsked(test, options), log: sayProgress })
+  const result = await crashTest({ ...asAsked(test, options), log: printProgress })
   process.stdout.write(options.json ? `${JSON.stringify(result)}\n` : `${result.table}\n`)
   if (!result.ok) process.exitCode = 1
 }
@@ -62,7 +62,7 @@ function asAsked(test: CrashTestOptions, { only, seed, rounds, kinds, processes 
 }
 
 /** Prints progress to standard error. The table goes to standard output, so it is replaced by a blank line here. */
-function sayProgress(line: string): void {
+function printProgress(line: string): void {
   process.stderr.write(line.startsWith('\n') ? '\n' : `${line}\n`)
 }
 

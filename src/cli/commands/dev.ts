@@ -2,7 +2,7 @@
 import { resolve } from 'node:path'
 import { Command } from 'commander'
 import { noteRunning, type ServedStack } from '../../connect/dev-stack.ts'
-import { announceAsJson, announceToPeople } from '../serving/announce.ts'
+import { announceAsJson, announceAsText } from '../serving/announce.ts'
 import { findModule } from '../serving/module.ts'
 import { dataOption, jsonOption, LOG_HELP, processesOption, taskQueueOption } from '../options.ts'
 import { listenForStop } from '../serving/stop.ts'
@@ -36,7 +36,7 @@ async function dev(given: string, options: DevOptions): Promise<void> {
   // Loaded on demand, so that `pawl --help` and a wrong path do not wait for Temporal's native library.
   const [{ startStack }, { serve }] = await Promise.all([import('../../local/index.ts'), import('../serving/serve.ts')])
   const requests = listenForStop()
-  const announcer = options.json ? announceAsJson() : announceToPeople((served) => hints(served, options))
+  const announcer = options.json ? announceAsJson() : announceAsText((served) => hints(served, options))
   const dataDir = resolve(options.data)
   const stack = await startStack({ dataDir, onDeath: 'restart', onProgress: announcer.progress })
   let forget = async () => {}

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Command } from 'commander'
 import type { SessionHandle } from '../../client/types.ts'
-import { isGoingOn } from '../../session/decide.ts'
+import { isRunInProgress } from '../../session/decide.ts'
 import { defined } from '../../session/defined.ts'
 import type { SessionState } from '../../session/state.ts'
 import { linesOfState } from '../chat/lines.ts'
@@ -52,7 +52,7 @@ async function stateAfter(handle: SessionHandle): Promise<{ state: SessionState;
   for (const until = Date.now() + ENDS_WITHIN_MS; ; await sleep(LOOK_EVERY_MS)) {
     const state = await handle.state()
     run ??= state.current?.run
-    const isOver = !isGoingOn(state) || state.current?.run !== run
+    const isOver = !isRunInProgress(state) || state.current?.run !== run
     if (isOver || Date.now() > until) return { state, isOver }
   }
 }

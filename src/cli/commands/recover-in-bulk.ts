@@ -116,13 +116,13 @@ const STYLES: Record<BulkRecoverySession['outcome'], Style> = {
 function lineOf({ sessionId, agent, error, outcome, problem }: BulkRecoverySession): string {
   const since = `since ${timeOf(new Date(error.at))}`
   const what = [sessionId, agent, error.code, since].map((part) => oneLine(part)).join('  ')
-  if (outcome === 'found') return `${what}  ${howLeft(error)}`
+  if (outcome === 'found') return `${what}  ${wayOut(error)}`
   const why = problem ? `  ${oneLine(`${problem.code}: ${problem.message}`)}` : ''
   return `${paint(STYLES[outcome], outcome.padEnd('not_in_error'.length))}  ${what}${why}`
 }
 
 /** How a session would leave its error. */
-function howLeft({ strategy, nextAttemptAt }: BulkRecoverySession['error']): string {
+function wayOut({ strategy, nextAttemptAt }: BulkRecoverySession['error']): string {
   if (strategy === 'automatic') return 'continues by itself once the cause is resolved'
   const next = nextAttemptAt === undefined ? '' : `; by itself at ${timeOf(new Date(nextAttemptAt))}`
   return `suggested: ${strategy}${next}`

@@ -74,11 +74,11 @@ function say(json: true | undefined, event: object, line: string): void {
   process.stdout.write(`${json ? JSON.stringify(event) : line}\n`)
 }
 
-function numberOf(least: number, most: number): (text: string) => number {
+function numberOf(min: number, max: number): (text: string) => number {
   return (text) => {
     const number = Number(text)
-    if (text.trim() !== '' && Number.isInteger(number) && number >= least && number <= most) return number
-    throw new InvalidArgumentError(`Use a whole number from ${least} to ${most}.`)
+    if (text.trim() !== '' && Number.isInteger(number) && number >= min && number <= max) return number
+    throw new InvalidArgumentError(`Use a whole number from ${min} to ${max}.`)
   }
 }
 

@@ -2,7 +2,7 @@
 import { Command, Option } from 'commander'
 import type { SuperviseOptions } from '../../worker/options.ts'
 import type { ServedStack } from '../../connect/dev-stack.ts'
-import { announceAsJson, announceToPeople } from '../serving/announce.ts'
+import { announceAsJson, announceAsText } from '../serving/announce.ts'
 import { findModule } from '../serving/module.ts'
 import { executorMemoryOption, jsonOption, LOG_HELP, processesOption, taskQueueOption } from '../options.ts'
 import { listenForStop } from '../serving/stop.ts'
@@ -38,7 +38,7 @@ export function workerCommand(): Command {
 
 async function work(given: string, options: WorkerCommandOptions): Promise<void> {
   const module = await findModule(given)
-  const announcer = options.json ? announceAsJson() : announceToPeople(() => [])
+  const announcer = options.json ? announceAsJson() : announceAsText(() => [])
   const { processes, executorMemory, taskQueue, schema, migrate } = options
   const requests = listenForStop()
   // Loaded on demand, as in `pawl dev`.

@@ -1,12 +1,12 @@
 // What `pawl dev` and `pawl worker` print while they run: lines for people, or JSON lines for programs.
 import type { SupervisorEvent } from '../../worker/options.ts'
 import type { ServedStack } from '../../connect/dev-stack.ts'
-import { sayOn } from '../../local/progress.ts'
+import { printTo } from '../../local/progress.ts'
 import { oneLine, paint } from '../terminal.ts'
 import { defined } from '../../session/defined.ts'
 
 /** Characters of a load error that are printed: it names files and may quote code. */
-const MOST_OF_A_REASON = 600
+const MAX_REASON_CHARS = 600
 
 /** Reports what happens. */
 export interface Announcer {
@@ -33,7 +33,7 @@ export interface Reload {
 export function announceAsJson(): Announcer {
   const tell = (event: object) => process.stdout.write(`${JSON.stringify(event)}\n`)
   return {
-    progress: sayOn(process.stderr),
+    progress: printTo(process.stderr),
     worker(event) {
       switch (event.event) {
         case 'worker_started':
@@ -56,12 +56,12 @@ export function announceAsJson(): Announcer {
 }
 
 /** Lines for a person. `hints` are printed below the addresses. */
-export function announceToPeople(hints: (stack: ServedStack) => string[]): Announcer {
+export function announceAsText(hints: (stack: ServedStack) => string[]): Announcer {
   const say = (text: string) => process.stdout.write(`${text}\n`)
   const reloads = processesOfReloads()
   let isStopping = false
   return {
-    progress: sayOn(process.stdout, (text) => paint('dim', text)),
+    progress: printTo(process.stdout, (text) => paint('dim', text)),
     worker(event) {
       // A reload prints one line of its own instead of one for each process that starts and ends.
       if (isStopping || !reloads.explain(event)) workerLine(event).forEach(say)
@@ -74,7 +74,7 @@ export function announceToPeople(hints: (stack: ServedStack) => string[]): Annou
     },
     reloadFailed({ module, message }) {
       reloads.end()
-      say(paint('red', oneLine(`${module} was not reloaded: ${message} The previous code stays in use.`, MOST_OF_A_REASON)))
+      say(paint('red', oneLine(`${module} was not reloaded: ${message} The previous code stays in use.`, MAX_REASON_CHARS)))
     },
     stopping() {
       isStopping = true

@@ -39,7 +39,7 @@ export function watchFiles(onSaved: (files: SavedFile[]) => void): FileWatch {
   const files = new Map<string, Seen>()
   const folders = new Map<string, FSWatcher>()
   /** Digests of files before saves that are not reported yet. */
-  const unsaid = new Map<string, string>()
+  const unreported = new Map<string, string>()
   let timer: NodeJS.Timeout | undefined
   const sweep = setInterval(() => lookIn(0), SWEEP_MS)
   sweep.unref()
@@ -54,16 +54,16 @@ export function watchFiles(onSaved: (files: SavedFile[]) => void): FileWatch {
     watchFolders()
     const written = [...files].filter(([path, { stamp }]) => stampOf(path) !== stamp)
     for (const [path, { digest }] of written) {
-      if (!unsaid.has(path)) unsaid.set(path, digest)
+      if (!unreported.has(path)) unreported.set(path, digest)
       files.set(path, seen(path))
     }
     if (written.length > 0) lookIn(QUIET_MS)
-    else if (unsaid.size > 0) tell()
+    else if (unreported.size > 0) report()
   }
 
-  function tell(): void {
-    const saved = [...unsaid].map(([path, before]) => ({ path, isNew: files.get(path)?.digest !== before }))
-    unsaid.clear()
+  function report(): void {
+    const saved = [...unreported].map(([path, before]) => ({ path, isNew: files.get(path)?.digest !== before }))
+    unreported.clear()
     onSaved(saved)
   }
 
@@ -101,14 +101,14 @@ export function watchFiles(onSaved: (files: SavedFile[]) => void): FileWatch {
       // Whole milliseconds, as `Date.now()` returns: a file written within this one is neither from the future nor newer than `since`.
       const savedAt = Math.floor(statOf(path)?.mtimeMs ?? 0)
       if (savedAt <= since || savedAt > Date.now()) return
-      unsaid.set(path, 'unknown')
+      unreported.set(path, 'unknown')
       lookIn(QUIET_MS)
     },
     keepOnly(paths) {
       for (const path of files.keys()) {
         if (paths.has(path)) continue
         files.delete(path)
-        unsaid.delete(path)
+        unreported.delete(path)
       }
     },
     close() {

@@ -13,8 +13,8 @@ export async function findModule(given: string, exporting = 'your agents'): Prom
   const path = resolve(given)
   const kind = await kindOf(path)
   if (kind === 'file') return path
-  const meant = await withExtension(given)
-  const advice = meant ? `did you mean ${meant}?` : `pass the path of the TypeScript or JavaScript file that exports ${exporting}.`
+  const candidate = await withExtension(given)
+  const advice = candidate ? `did you mean ${candidate}?` : `pass the path of the TypeScript or JavaScript file that exports ${exporting}.`
   throw new WorkerError('module_not_found', `${path} ${kind === 'none' ? 'does not exist' : 'is not a file'}: ${advice}`)
 }
 

@@ -20,7 +20,7 @@ export async function erase(client: Client, store: Store, id: string, options: E
     )
   }
   if (running) await terminate(client, running, by)
-  const unknown = await strangerOf(client, executions)
+  const unknown = await unstoredSessionOf(client, executions)
   // The rows first: from then on the store rejects late flushes.
   const erased = await store.upkeep.erase({
     sessionId,
@@ -40,7 +40,7 @@ async function terminate(client: Client, { sessionId, executionId }: Execution, 
 }
 
 /** The session's agent and epoch according to its newest execution, for a session without a row in the store. */
-async function strangerOf(client: Client, [newest]: readonly Execution[]): Promise<{ agent: string; epoch: string } | undefined> {
+async function unstoredSessionOf(client: Client, [newest]: readonly Execution[]): Promise<{ agent: string; epoch: string } | undefined> {
   if (!newest) return undefined
   const { sessionId, executionId } = newest
   const { agent, carried } = (await beginningOf(client, sessionId, executionId))?.start ?? {}

@@ -80,7 +80,7 @@ export function rebuilder(client: Client, store: Store, executionsOf: (sessionId
   async function restoreNow(sessionId: string): Promise<RebuiltSession | undefined> {
     const done: RebuiltSession = { sessionId, outcome: 'complete', events: 0, upTo: 0, missing: [], missingValues: [] }
     try {
-      await bringRows(done, await executionsOf(sessionId))
+      await restoreRows(done, await executionsOf(sessionId))
       if (done.upTo === 0) return undefined
       const origin = await store.upkeep.origin(sessionId)
       if (origin > 0) done.missing.push({ fromSeq: 1, toSeq: origin })
@@ -95,7 +95,7 @@ export function rebuilder(client: Client, store: Store, executionsOf: (sessionId
     return done
   }
 
-  async function bringRows(done: RebuiltSession, executions: Executions): Promise<void> {
+  async function restoreRows(done: RebuiltSession, executions: Executions): Promise<void> {
     const { sessionId } = done
     let head = await store.head(sessionId)
     const stored = head?.seq ?? 0
@@ -103,7 +103,7 @@ export function rebuilder(client: Client, store: Store, executionsOf: (sessionId
     const [oldest] = links
     if (oldest && oldest.base.seq > stored) head = await beginInTheMiddle(done, oldest, head)
     const values: { seq: number; blob: BlobRef }[] = []
-    for (const link of links) head = await bringLink(done, link, head, values)
+    for (const link of links) head = await restoreLink(done, link, head, values)
     done.upTo = head?.seq ?? 0
     done.missingValues = await missingOf(sessionId, values)
   }
@@ -122,7 +122,7 @@ export function rebuilder(client: Client, store: Store, executionsOf: (sessionId
     return links
   }
 
-  async function bringLink(
+  async function restoreLink(
     done: RebuiltSession,
     { execution, base, upTo }: Link,
     from: StoredHead | null,

@@ -6,7 +6,7 @@ import { pagingAt } from '../queries/list-options.ts'
 import type { RecoverOptions } from '../types.ts'
 import { type Clock, pacer, REAL_CLOCK } from './pacing.ts'
 import { type BulkRecoveryOptions, type BulkRecoveryReport, type BulkRecoverySession, checkBulkRecovery } from './recovery-options.ts'
-import { sideBySide } from './side-by-side.ts'
+import { concurrently } from './concurrently.ts'
 import { defined } from '../../session/defined.ts'
 
 /** What a bulk recovery works with. */
@@ -40,7 +40,7 @@ export async function recoverInBulk(parts: RecoveryParts, options: BulkRecoveryO
     }
   }
 
-  await sideBySide(inTime(), AT_ONCE, async (session) => {
+  await concurrently(inTime(), AT_ONCE, async (session) => {
     const done: BulkRecoverySession = { ...session, ...(dryRun ? { outcome: 'found' } : await outcomeOf(parts, filter, session, how)) }
     count(report, done)
     onSession?.(done)

@@ -112,7 +112,7 @@ const name = where<string>(
 export const signal = where<AbortSignal>((value) => value instanceof AbortSignal, 'an AbortSignal')
 /** A boolean option. */
 export const flag = where<boolean>((value) => typeof value === 'boolean', 'true or false')
-const age = duration({ most: OLDEST_MS, example: '90d', limits: 'above 0' })
+const age = duration({ max: OLDEST_MS, example: '90d', limits: 'above 0' })
 
 const REBUILD = options({
   session: z.unknown().optional(),

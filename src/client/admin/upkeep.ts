@@ -10,7 +10,7 @@ import { prune } from './pruning.ts'
 import { type RebuiltSession, rebuilder } from './rebuild.ts'
 import { recoverInBulk } from './recovering.ts'
 import type { BulkRecoveryOptions, BulkRecoveryReport } from './recovery-options.ts'
-import { sideBySide } from './side-by-side.ts'
+import { concurrently } from './concurrently.ts'
 import {
   checkedId,
   checkRebuild,
@@ -74,7 +74,7 @@ async function rebuild(
   const known = session === undefined ? bySession(await listExecutions(client, { taskQueue })) : await alone(client, session)
   const { restore } = rebuilder(client, store, async (id) => known.get(id) ?? allExecutions(client, id))
   const report: RebuildReport = { sessions: 0, complete: 0, restored: 0, partial: 0, failed: 0, events: 0, incomplete: [], stopped: false }
-  await sideBySide(known.keys(), AT_ONCE, async (id) => {
+  await concurrently(known.keys(), AT_ONCE, async (id) => {
     if (signal?.aborted) {
       report.stopped = true
       return

@@ -7,7 +7,7 @@ import { sessionIdOf, WORKFLOW_TYPE } from '../../session/protocol.ts'
 import { reasonOf } from '../../store/errors.ts'
 import type { ConnectOptions } from '../connect-options.ts'
 import { temporalClient } from '../connecting.ts'
-import { lastingHoldUp, standingOf } from '../session/hold-ups.ts'
+import { executionStateOf, lastingHoldUp } from '../session/hold-ups.ts'
 import { type ClockReading, judgeBacklog, judgeTemporal, judgeWorkers, judgeWorkflows } from './judgements.ts'
 import { fail, type HealthCheck } from './report.ts'
 import { queueFacts, temporalClock, temporalFacts } from './temporal-facts.ts'
@@ -82,11 +82,11 @@ async function openSessions(client: Client, taskQueue: string): Promise<{ open: 
 }
 
 async function heldUpAmong(client: Client, ids: readonly string[]): Promise<{ sessionId: string; waitsFor: string }[]> {
-  const looked = await Promise.all(
-    ids.map(async (sessionId) => ({ sessionId, standing: await standingOf(client, sessionId).catch(() => undefined) })),
+  const examined = await Promise.all(
+    ids.map(async (sessionId) => ({ sessionId, execution: await executionStateOf(client, sessionId).catch(() => undefined) })),
   )
-  return looked.flatMap(({ sessionId, standing }) => {
-    const holdUp = standing?.open ? lastingHoldUp(standing) : undefined
+  return examined.flatMap(({ sessionId, execution }) => {
+    const holdUp = execution?.open ? lastingHoldUp(execution) : undefined
     return holdUp ? [{ sessionId, waitsFor: holdUp.waitsFor }] : []
   })
 }

@@ -7,7 +7,7 @@ import type { SessionEvent } from '../../session/events.ts'
 import { fold } from '../../session/fold.ts'
 import { exactUsd } from '../../session/model-price.ts'
 import { workflowIdOf } from '../../session/protocol.ts'
-import { wholeCost } from '../../session/reservation.ts'
+import { maxCost } from '../../session/reservation.ts'
 import type { SessionState } from '../../session/state.ts'
 import { SessionNotFound } from '../errors.ts'
 import type { EventSource } from './events.ts'
@@ -70,7 +70,7 @@ async function readReserved({ client, sessionId }: EventSource): Promise<Reserve
       const [details] = heartbeatDetails?.payloads ?? []
       if (!MODEL_ACTIVITIES.has(activityType?.name ?? '') || !details) continue
       const { reserved } = readReport(await decoded(client, details)).report ?? {}
-      if (reserved) return wholeCost(reserved)
+      if (reserved) return maxCost(reserved)
     }
     return none
   } catch {

@@ -31,7 +31,7 @@ const POLL_WORKFLOW_MS = 250
 const DOUBT_STORE_AFTER_MS = 2_000
 /** Notifications of other sessions show that workers write to the store: this session may simply have no new events. */
 const DOUBT_TALKING_STORE_AFTER_MS = 10_000
-const DOUBT_AT_MOST_MS = 30_000
+const MAX_DOUBT_MS = 30_000
 
 /**
  * The events above `after` that are available now.
@@ -76,7 +76,7 @@ export async function* allEvents(source: EventSource, after = 0): AsyncGenerator
 }
 
 /** The result of a look at the store: the events above `after`, and whatever else a follower wants. */
-export interface Looked {
+export interface LookResult {
   events: SessionEvent[]
   /** There is more to read immediately. */
   more?: boolean
@@ -153,12 +153,12 @@ export async function* followBatches(
   which?: Watched,
 ): AsyncGenerator<SessionEvent[]> {
   const { sessionId } = source
-  const look = async (store: Store, cursor: number): Promise<Looked> => ({ events: await store.events(sessionId, { after: cursor }) })
+  const look = async (store: Store, cursor: number): Promise<LookResult> => ({ events: await store.events(sessionId, { after: cursor }) })
   for await (const { events } of follow(source, { after, signal, bells: [which ?? 'everything'], look })) yield events
 }
 
 /** What a follower reads, and which notifications make it look at once. */
-export interface Following<L extends Looked> {
+export interface Following<L extends LookResult> {
   after: number
   signal: AbortSignal
   bells: readonly Watched[]
@@ -168,7 +168,7 @@ export interface Following<L extends Looked> {
 }
 
 /** Looks at the store, or at the workflow if the store is unreachable or behind, whenever there may be something new. */
-export async function* follow<L extends Looked>(
+export async function* follow<L extends LookResult>(
   source: EventSource,
   { after, signal, bells, look, hasMore }: Following<L>,
 ): AsyncGenerator<{ events: SessionEvent[]; looked: L | undefined }> {
@@ -196,7 +196,7 @@ export async function* follow<L extends Looked>(
       } else if (looked === undefined || isDoubtful()) {
         events = await queryLive(source, cursor).catch(() => [])
         heardAt = performance.now()
-        doubtAfter = events.length > 0 ? DOUBT_STORE_AFTER_MS : Math.min(doubtAfter * 2, DOUBT_AT_MOST_MS)
+        doubtAfter = events.length > 0 ? DOUBT_STORE_AFTER_MS : Math.min(doubtAfter * 2, MAX_DOUBT_MS)
       }
       const batch = events.filter((event) => event.seq > cursor)
       cursor = batch.at(-1)?.seq ?? cursor

@@ -5,7 +5,7 @@ import { nextDigest } from '../../session/digest.ts'
 import type { SessionEvent, Target } from '../../session/events.ts'
 import { type ForkPoint, type ForkRequest, isSessionId, type SessionStart, UPDATES, workflowIdOf } from '../../session/protocol.ts'
 import { checkTarget, effectsAfter, locate, TargetRefused } from '../../session/targets.ts'
-import { type Asked, refusable, startFor, takenIn } from './updates.ts'
+import { type Asked, refusable, sendUpdate, startFor } from './updates.ts'
 import { InvalidMessage, RequestRefused, SessionNotFound } from '../errors.ts'
 import type { ForkOptions } from '../types.ts'
 import { defined } from '../../session/defined.ts'
@@ -59,7 +59,7 @@ async function forkPoint(
   try {
     const workflow = client.workflow.getHandle(workflowIdOf(sessionId))
     return await refusable(sessionId, () =>
-      takenIn(asked, () => workflow.startUpdate<ForkPoint, [ForkRequest]>(UPDATES.fork, { args: [request], waitForStage: 'ACCEPTED' })),
+      sendUpdate(asked, () => workflow.startUpdate<ForkPoint, [ForkRequest]>(UPDATES.fork, { args: [request], waitForStage: 'ACCEPTED' })),
     )
   } catch (error) {
     if (!(error instanceof WorkflowNotFoundError)) throw error

@@ -20,17 +20,17 @@ export interface HoldUp {
 }
 
 /** An open session, what holds it up, if anything does, and its pending steps; a closed one is not open. */
-export type Standing = { open: false } | { open: true; taskQueue: string; holdUp?: HoldUp; steps: PendingStep[] }
+export type ExecutionState = { open: false } | { open: true; taskQueue: string; holdUp?: HoldUp; steps: PendingStep[] }
 
 /** A worker usually picks up a step within milliseconds. */
-const TAKEN_UP_WITHIN_MS = 2_000
+const PICKED_UP_WITHIN_MS = 2_000
 /** The server's state for a workflow task that no worker has picked up. */
 const SCHEDULED = 1
 /** How long a request waits for a session that is held up by something that may last. */
 const HELD_UP_MS = 30_000
 
 /** The state of a session's newest execution. @throws WorkflowNotFoundError, ConnectError. */
-export async function standingOf(client: Client, sessionId: string): Promise<Standing> {
+export async function executionStateOf(client: Client, sessionId: string): Promise<ExecutionState> {
   const description = await onTemporal(client, () => client.workflow.getHandle(workflowIdOf(sessionId)).describe())
   const { status, taskQueue } = description
   if (status.name !== 'RUNNING') return { open: false }
@@ -41,7 +41,7 @@ export async function standingOf(client: Client, sessionId: string): Promise<Sta
 /** What holds it up, unless that has just begun or a worker is working on it. */
 export function lastingHoldUp({ holdUp }: { holdUp?: HoldUp }): HoldUp | undefined {
   const { since = 0, passing } = holdUp ?? {}
-  return passing || Date.now() - since < TAKEN_UP_WITHIN_MS ? undefined : holdUp
+  return passing || Date.now() - since < PICKED_UP_WITHIN_MS ? undefined : holdUp
 }
 
 /** No worker picked it up, or none could carry it out. */
@@ -80,8 +80,8 @@ export function watchHoldUps(client: Client, sessionId: string): HoldUps {
   return {
     tooLong,
     async look() {
-      const standing = await standingOf(client, sessionId)
-      const holdUp = standing.open ? standing.holdUp : undefined
+      const execution = await executionStateOf(client, sessionId)
+      const holdUp = execution.open ? execution.holdUp : undefined
       since = holdUp && !holdUp.passing ? (since ?? Date.now()) : undefined
       if (holdUp && since !== undefined && Date.now() - since >= HELD_UP_MS) giveUp(heldUp(sessionId, holdUp))
       return holdUp
@@ -97,16 +97,16 @@ export async function whyUnavailable(
   { client, sessionId }: { client: Client; sessionId: string },
   { failed, storeError }: { failed?: unknown; storeError?: unknown },
 ): Promise<SessionNotFound | SessionUnavailable> {
-  const standing = await standingOf(client, sessionId).catch((error: unknown) => ({ error }))
-  if ('open' in standing && standing.open) {
-    const holdUp = becauseOf(storeError, standing.holdUp) ?? (failed === undefined ? undefined : noWorkerOn(standing.taskQueue))
+  const execution = await executionStateOf(client, sessionId).catch((error: unknown) => ({ error }))
+  if ('open' in execution && execution.open) {
+    const holdUp = becauseOf(storeError, execution.holdUp) ?? (failed === undefined ? undefined : noWorkerOn(execution.taskQueue))
     return heldUp(sessionId, holdUp, failed ?? storeError)
   }
-  const unknown = 'error' in standing ? standing.error : failed
+  const unknown = 'error' in execution ? execution.error : failed
   if (storeError !== undefined) return unreadable(sessionId, storeError)
   // A workflow that closed before it opened the session was started for a request, and found that no such session exists.
   if (unknown === undefined || unknown instanceof WorkflowNotFoundError) return new SessionNotFound(sessionId, { cause: unknown })
-  if ('error' in standing) return unreadable(sessionId, unknown)
+  if ('error' in execution) return unreadable(sessionId, unknown)
   return new SessionUnavailable(sessionId, { what: 'has closed, and no worker read its history in time', cause: unknown })
 }
 

@@ -1,6 +1,6 @@
 // The rows of `messages`, built from events, for when the store that keeps them is unreachable.
 import { answerIdOf, resultsIdOf, type SessionEvent } from '../../session/events.ts'
-import { addToTranscript, answersLeftAfter, emptyTranscript } from '../../session/transcript.ts'
+import { addToTranscript, answersRemovedAfter, emptyTranscript } from '../../session/transcript.ts'
 import type { MessageRow } from '../../store/rows.ts'
 
 /** The messages of a session, as the store would return them; messages that no turn has taken come last. */
@@ -12,11 +12,11 @@ export function messageRowsOf(events: Iterable<SessionEvent>): MessageRow[] {
   let place = { run: 0, turn: 0 }
 
   for (const event of events) {
-    const leftAfter = event.type === 'recovery_started' ? answersLeftAfter(transcript, event) : undefined
-    const seqs = leftAfter === undefined ? [] : [...transcript.seqs]
+    const removedAfter = event.type === 'recovery_started' ? answersRemovedAfter(transcript, event) : undefined
+    const seqs = removedAfter === undefined ? [] : [...transcript.seqs]
     addToTranscript(transcript, event)
-    if (leftAfter !== undefined) {
-      rows = rows.filter(({ kind }, index) => kind === 'user' || (seqs[index] ?? 0) <= leftAfter)
+    if (removedAfter !== undefined) {
+      rows = rows.filter(({ kind }, index) => kind === 'user' || (seqs[index] ?? 0) <= removedAfter)
     }
     if (event.type === 'recovery_started' && event.strategy === 'selective') {
       const { run, turn } = event

@@ -6,7 +6,7 @@ import type { Json } from '../../session/json.ts'
 import { isAgentName, type SessionStart } from '../../session/protocol.ts'
 import { isTraceparent } from '../../session/traceparent.ts'
 import type { SendOptions } from '../types.ts'
-import { checkSaid } from './said.ts'
+import { checkTexts } from './request-checks.ts'
 
 /** The checked options for opening a session. */
 export interface Opening {
@@ -65,7 +65,7 @@ const SEND = options({
 
 /** Checks the options of a message. @throws InvalidOption. */
 export function checkSend(given: unknown = {}): Omit<SendOptions, 'deadline'> & { deadlineMs?: number } {
-  const { deadline: deadlineMs, ...sent } = checkSaid(checkOptions(SEND, given))
+  const { deadline: deadlineMs, ...sent } = checkTexts(checkOptions(SEND, given))
   return { ...(sent as SendOptions), ...defined({ deadlineMs }) }
 }
 

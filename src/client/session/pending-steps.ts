@@ -4,7 +4,7 @@ import type { PendingStep } from '../../session/waits.ts'
 import { defined } from '../../session/defined.ts'
 
 /** A worker usually picks up a step within milliseconds. */
-const TAKEN_UP_WITHIN_MS = 2_000
+const PICKED_UP_WITHIN_MS = 2_000
 /** The server's state for a step that a worker has. */
 const STARTED = 2
 /** Summaries are model calls, too. */
@@ -31,7 +31,7 @@ type PendingActivity = NonNullable<WorkflowExecutionDescription['raw']['pendingA
 
 /** Why no worker has a step. A step that was just scheduled is not held up. */
 function heldUpStep({ lastFailure, nextAttemptScheduleTime }: PendingActivity, since: number | undefined): Pick<PendingStep, 'heldUp'> {
-  if (!lastFailure) return since !== undefined && Date.now() - since < TAKEN_UP_WITHIN_MS ? {} : { heldUp: { for: 'worker' } }
+  if (!lastFailure) return since !== undefined && Date.now() - since < PICKED_UP_WITHIN_MS ? {} : { heldUp: { for: 'worker' } }
   const isServed = lastFailure.applicationFailureInfo?.type !== 'NotServed'
   const [reason, until] = [lastFailure.message || undefined, msOf(nextAttemptScheduleTime)]
   return { heldUp: { for: isServed ? 'next_attempt' : 'worker', ...defined({ reason, until }) } }

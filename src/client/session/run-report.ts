@@ -179,10 +179,10 @@ function reportedCall(
   }
 }
 
-function attemptsIn(failures: readonly ListedError[], isMeant: (failure: ListedError) => boolean): ReportedAttempt[] {
+function attemptsIn(failures: readonly ListedError[], matches: (failure: ListedError) => boolean): ReportedAttempt[] {
   return failures.flatMap((failure) => {
     const { attempt, code, class: kind, message, at } = failure
-    return attempt !== null && isMeant(failure) ? [{ attempt, code: code ?? kind, message, at: at.getTime() }] : []
+    return attempt !== null && matches(failure) ? [{ attempt, code: code ?? kind, message, at: at.getTime() }] : []
   })
 }
 

@@ -23,7 +23,7 @@ export interface RunWatch {
   /** The run's number; undefined: no run has taken the message yet. */
   run(): number | undefined
   /** Where the run is, by the events so far: a sentence. */
-  standing(): string
+  progress(): string
 }
 
 /** Replaces what came before the first watched event, which does not matter here. */
@@ -72,23 +72,23 @@ export function watchRun(messageId: string): RunWatch {
           if (event.strategy === 'restart_run') run = undefined
         }
         // The message is answered again, or was sent again after it had been archived.
-        else if (isSaidAgain(event)) end = run = undefined
+        else if (isRepeated(event)) end = run = undefined
       }
       return end
     },
     waiting: (state) => waitingRun(state ? withCallsOf(watched, state) : watched, run),
     run: () => run,
-    standing,
+    progress,
   }
 
-  function isSaidAgain(event: SessionEvent): boolean {
+  function isRepeated(event: SessionEvent): boolean {
     if (event.type === 'rolled_back') return event.again?.messages.some((message) => message.messageId === messageId) ?? false
     if (event.type !== 'message_received' || event.messageId !== messageId || receivedAt === undefined) return false
     receivedAt = event.seq
     return true
   }
 
-  function standing(): string {
+  function progress(): string {
     const { status, error, current, paused } = watched
     if (run === undefined && receivedAt === undefined) {
       return 'No event for the message has arrived yet: session.state() says what the session waits for.'

@@ -64,7 +64,7 @@ export function runHandle(source: EventSource, messageId: string, after?: number
     const watch = watchRun(messageId)
     const stop = new AbortController()
     const timer =
-      timeoutMs === undefined ? undefined : setTimeout(() => stop.abort(new ResultTimeout(timeoutMs, watch.standing())), timeoutMs)
+      timeoutMs === undefined ? undefined : setTimeout(() => stop.abort(new ResultTimeout(timeoutMs, watch.progress())), timeoutMs)
     const signal = stopped ? AbortSignal.any([stop.signal, stopped]) : stop.signal
     async function follow(): Promise<RunEnd | T> {
       for await (const batch of followBatches(source, await begin(), signal, which)) {

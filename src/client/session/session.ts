@@ -17,14 +17,14 @@ import {
   workflowIdOf,
   type Regenerated,
 } from '../../session/protocol.ts'
-import { SAY_WHERE_TO } from '../../session/requests.ts'
+import { TARGET_REQUIRED } from '../../session/requests.ts'
 import type { Store } from '../../store/store.ts'
 import { sessionAskingOf, transcriptOf } from '../queries/asking.ts'
 import { type Asked, ask } from './updates.ts'
 import { InvalidMessage, RecoveryRefused, RequestRefused, SessionNotFound } from '../errors.ts'
 import { fork, targetOf } from './forking.ts'
 import { readBudgets } from './budget.ts'
-import { checkRaise, checkSaid } from './said.ts'
+import { checkRaise, checkTexts } from './request-checks.ts'
 import { checkStart, readBlob, signalOf } from './large-content.ts'
 import { inTurn } from './large-requests.ts'
 import { activeTraceparent } from './active-span.ts'
@@ -105,7 +105,7 @@ export function sessionHandle(parts: SessionParts, id: string, options: Opening,
 
   /** Sends an update whose details say who requests it, and why. */
   async function request<R>(update: string, details: object): Promise<R> {
-    checkSaid(details)
+    checkTexts(details)
     return inTurn(client, id, details, () => ask(asked, update, details))
   }
 
@@ -177,15 +177,15 @@ export function sessionHandle(parts: SessionParts, id: string, options: Opening,
     checkpoint: (reason, { by } = {}) => request(UPDATES.checkpoint, { reason, ...defined({ by }) }),
     async rollback({ by, reason, keys, ...target }) {
       const checked = targetOf(target)
-      if (!checked) throw new RequestRefused('invalid_target', SAY_WHERE_TO)
+      if (!checked) throw new RequestRefused('invalid_target', TARGET_REQUIRED)
       return request(UPDATES.rollback, { target: checked, ...defined({ keys, by, reason }) })
     },
     async regenerate(details = {}) {
-      const { messageId, seq } = await request<Regenerated>(UPDATES.regenerate, { ...checkSaid(details) })
+      const { messageId, seq } = await request<Regenerated>(UPDATES.regenerate, { ...checkTexts(details) })
       return runHandle(source, messageId, seq)
     },
     async fork(forkOptions = {}) {
-      const copy = await fork(asked, checkSaid(forkOptions), () => allEvents(source))
+      const copy = await fork(asked, checkTexts(forkOptions), () => allEvents(source))
       return sessionHandle(parts, copy, options, { isNew: false })
     },
     approve: (callId, decision) => request(UPDATES.approve, { callId, ...decision }),
@@ -195,14 +195,14 @@ export function sessionHandle(parts: SessionParts, id: string, options: Opening,
     pause: ({ by, reason } = {}) => request(UPDATES.pause, defined({ by, reason })),
     unpause: ({ by, reason } = {}) => request(UPDATES.unpause, defined({ by, reason })),
     async raise(limits) {
-      const { scope, maxUsd, maxTotalTokens, by, reason } = checkRaise(checkSaid(limits))
+      const { scope, maxUsd, maxTotalTokens, by, reason } = checkRaise(checkTexts(limits))
       return request(UPDATES.raise, defined({ scope, maxUsd, maxTotalTokens, by, reason }))
     },
     budgets: () => readBudgets(source),
-    interrupt: async (details = {}) => stop(SIGNALS.interrupt, checkSaid(details)),
-    close: async (details = {}) => close(checkSaid(details)),
+    interrupt: async (details = {}) => stop(SIGNALS.interrupt, checkTexts(details)),
+    close: async (details = {}) => close(checkTexts(details)),
     async recover(recovery = {}) {
-      const { strategy, keep, skip, redo, force, by, reason } = checkSaid(recovery)
+      const { strategy, keep, skip, redo, force, by, reason } = checkTexts(recovery)
       try {
         await request(UPDATES.recover, defined({ strategy, keep, skip, redo, force, by, reason }))
       } catch (cause) {

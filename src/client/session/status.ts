@@ -9,7 +9,7 @@ import { reasonOf } from '../../store/errors.ts'
 import type { ListedPending, ListedSession } from '../../store/rows.ts'
 import type { Store } from '../../store/store.ts'
 import { SessionNotFound } from '../errors.ts'
-import { lastingHoldUp, type Standing, standingOf, whyUnavailable } from './hold-ups.ts'
+import { type ExecutionState, executionStateOf, lastingHoldUp, whyUnavailable } from './hold-ups.ts'
 import { type Live, queryState } from './state.ts'
 
 /** The status of a session. Times are milliseconds since 1970. */
@@ -62,34 +62,34 @@ type Asked<T> = { found: T } | { error: unknown }
 /** See `SessionHandle.status`. @throws SessionNotFound, SessionUnavailable. */
 export async function readReport(source: ReportSource): Promise<SessionReport> {
   const { sessionId, client, store } = source
-  const [live, standing, stored] = await Promise.all([
+  const [live, execution, stored] = await Promise.all([
     client ? queryState({ sessionId, client }) : undefined,
-    client ? asked(standingOf(client, sessionId)) : undefined,
+    client ? asked(executionStateOf(client, sessionId)) : undefined,
     asked(store ? readStored(store, sessionId) : Promise.resolve(null)),
   ])
-  const about = { ...source, live, standing: standing && 'found' in standing ? standing.found : undefined, stored }
+  const about = { ...source, live, execution: execution && 'found' in execution ? execution.found : undefined, stored }
   if (live?.state) return reportOf(about, live.state, 'workflow')
   const past = await asked(store && 'found' in stored && stored.found ? store.state(sessionId) : Promise.resolve(null))
   const state = 'found' in past ? past.found : null
   if (state) return reportOf(about, live?.error ? { ...state, status: 'error', error: live.error } : state, 'store')
   if ('found' in stored && stored.found) return reportOfRow(about, stored.found)
-  if (about.standing?.open) return unopened(about, about.standing)
+  if (about.execution?.open) return unopened(about, about.execution)
   if (client) throw await whyUnavailable({ sessionId, client }, { ...live, ...('error' in stored && { storeError: stored.error }) })
   throw 'error' in stored ? stored.error : new SessionNotFound(sessionId, { where: 'store' })
 }
 
 interface About extends ReportSource {
   live: Live | undefined
-  standing: Standing | undefined
+  execution: ExecutionState | undefined
   stored: Asked<StoredSession | null>
 }
 
 function reportOf(about: About, state: SessionState, from: 'workflow' | 'store'): SessionReport {
-  const { sessionId, standing, live } = about
+  const { sessionId, execution, live } = about
   const { agent, status, current, error, inbox } = state
   const stored = 'found' in about.stored ? about.stored.found : null
-  const isOpen = standing?.open === true
-  const seen = { steps: isOpen ? standing.steps : [], ...defined({ retryAt: stored?.retryAt }) }
+  const isOpen = execution?.open === true
+  const seen = { steps: isOpen ? execution.steps : [], ...defined({ retryAt: stored?.retryAt }) }
   const waits = withTimes(waitsOf(state, from === 'workflow' || isOpen ? seen : undefined), stored?.pending ?? [])
   return {
     sessionId,
@@ -100,7 +100,7 @@ function reportOf(about: About, state: SessionState, from: 'workflow' | 'store')
     ...unansweredOf(about, from),
     run: current && { run: current.run, turn: current.turn, startedAt: current.startedAt },
     error,
-    waitsFor: [...heldUpBy(standing, live, state), ...waits],
+    waitsFor: [...heldUpBy(execution, live, state), ...waits],
     queued: inbox.length,
     ...storedPart(about.stored),
     ...(stored && from === 'workflow' && { behind: Math.max(0, state.seq - stored.row.flushedSeq) }),
@@ -126,7 +126,7 @@ function reportOfRow(about: About, { row }: StoredSession): SessionReport {
 }
 
 /** A session that neither its workflow nor the store can report on yet. */
-function unopened(about: About, standing: Standing & { open: true }): SessionReport {
+function unopened(about: About, execution: ExecutionState & { open: true }): SessionReport {
   const error = about.live?.error ?? null
   return {
     sessionId: about.sessionId,
@@ -137,7 +137,7 @@ function unopened(about: About, standing: Standing & { open: true }): SessionRep
     ...unansweredOf(about, error ? 'workflow' : 'server'),
     run: null,
     error,
-    waitsFor: [waitForHoldUp(standing)],
+    waitsFor: [waitForHoldUp(execution)],
     queued: 0,
     ...storedPart(about.stored),
   }
@@ -150,21 +150,21 @@ function storedPart(stored: About['stored']): Pick<SessionReport, 'stored' | 'st
 }
 
 /** Why the workflow did not answer; empty for a session that has closed. */
-function unansweredOf({ client, live, standing }: About, from: SessionReport['from']): Pick<SessionReport, 'unanswered'> {
-  if (from === 'workflow' || standing?.open === false) return {}
+function unansweredOf({ client, live, execution }: About, from: SessionReport['from']): Pick<SessionReport, 'unanswered'> {
+  if (from === 'workflow' || execution?.open === false) return {}
   if (!client) return { unanswered: 'Temporal was not asked.' }
   if (!live?.failed || live.failed instanceof WorkflowNotFoundError) return {}
-  return { unanswered: standing ? 'No worker answered for its workflow.' : reasonOf(live.failed) }
+  return { unanswered: execution ? 'No worker answered for its workflow.' : reasonOf(live.failed) }
 }
 
 /** What keeps the workflow itself from its next step. */
-function heldUpBy(standing: Standing | undefined, live: Live | undefined, { status }: SessionState): SessionWait[] {
-  if (!standing) return []
-  if (!standing.open) return status === 'running' || status === 'waiting' ? [{ for: 'person', to: 'resume' }] : []
-  return lastingHoldUp(standing) || live?.failed ? [waitForHoldUp(standing)] : []
+function heldUpBy(execution: ExecutionState | undefined, live: Live | undefined, { status }: SessionState): SessionWait[] {
+  if (!execution) return []
+  if (!execution.open) return status === 'running' || status === 'waiting' ? [{ for: 'person', to: 'resume' }] : []
+  return lastingHoldUp(execution) || live?.failed ? [waitForHoldUp(execution)] : []
 }
 
-function waitForHoldUp({ holdUp, taskQueue }: Standing & { open: true }): SessionWait {
+function waitForHoldUp({ holdUp, taskQueue }: ExecutionState & { open: true }): SessionWait {
   const { waitsFor = `a worker on task queue "${taskQueue}"`, since } = holdUp ?? {}
   return { for: waitsFor.startsWith('Postgres') ? 'postgres' : 'worker', reason: waitsFor, ...defined({ since }) }
 }

@@ -13,7 +13,7 @@ import {
 } from '@temporalio/client'
 import { ApplicationFailure } from '@temporalio/common'
 import { onTemporal } from '../../connect/deadline.ts'
-import { type TellWait, tellIfSlow } from '../../connect/waits.ts'
+import { type TellWait, reportIfSlow } from '../../connect/waits.ts'
 import { type SessionStart, WORKFLOW_TASK_TIMEOUT_MS, WORKFLOW_TYPE, workflowIdOf } from '../../session/protocol.ts'
 import { RequestRefused, SessionNotFound, SessionUnavailable } from '../errors.ts'
 import { type HoldUps, watchHoldUps } from './hold-ups.ts'
@@ -42,7 +42,7 @@ export async function ask<R>(asked: Asked, update: string, request?: object): Pr
   const updateId = randomUUID()
   return refusable(asked.sessionId, async () => {
     try {
-      return await takenIn(asked, () =>
+      return await sendUpdate(asked, () =>
         request === undefined
           ? workflow.startUpdate<R, []>(update, { updateId, waitForStage: 'ACCEPTED' })
           : workflow.startUpdate<R, [object]>(update, { updateId, args: [request], waitForStage: 'ACCEPTED' }),
@@ -79,7 +79,7 @@ export function startFor<R>(
   })
   // The update rejects with the same error.
   startWorkflowOperation.workflowHandle().catch(() => undefined)
-  return takenIn({ ...asked, sessionId: start.sessionId }, () =>
+  return sendUpdate({ ...asked, sessionId: start.sessionId }, () =>
     client.workflow.startUpdateWithStart(update, { args, startWorkflowOperation, waitForStage: 'ACCEPTED' }),
   )
 }
@@ -88,7 +88,7 @@ export function startFor<R>(
  * Sends an update and waits for its answer while the session works on it, but not for a worker or a Postgres that may never be available.
  * @throws SessionUnavailable, ConnectError.
  */
-export async function takenIn<R>(asked: Asked, start: () => Promise<WorkflowUpdateHandle<R>>): Promise<R> {
+export async function sendUpdate<R>(asked: Asked, start: () => Promise<WorkflowUpdateHandle<R>>): Promise<R> {
   const { client, sessionId, tell = () => undefined } = asked
   const holdUps = watchHoldUps(client, sessionId)
   const answer = onTemporal(client, async () => (await accepted(asked, holdUps, start)).result(), CARRIED_OUT_MS).catch(
@@ -102,7 +102,7 @@ export async function takenIn<R>(asked: Asked, start: () => Promise<WorkflowUpda
     const holdUp = await holdUps.look()
     return holdUp ? `session "${sessionId}", which waits for ${holdUp.waitsFor}` : `session "${sessionId}" to carry it out`
   }
-  return tellIfSlow(tell, waitsFor, Promise.race([answer, holdUps.tooLong]))
+  return reportIfSlow(tell, waitsFor, Promise.race([answer, holdUps.tooLong]))
 }
 
 /** Only a live worker can accept an update: without one, the server would hold the request indefinitely. */

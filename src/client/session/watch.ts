@@ -3,13 +3,13 @@ import type { SessionStatus } from '../../session/events.ts'
 import { startWatching, type WatchItem } from '../../session/watching.ts'
 import type { DeltaPart } from '../../session/deltas.ts'
 import type { Store } from '../../store/store.ts'
-import { type EventSource, follow, type Looked, STORE_PATIENCE_MS, TALKS_WITHIN_MS } from './events.ts'
+import { type EventSource, follow, type LookResult, STORE_PATIENCE_MS, TALKS_WITHIN_MS } from './events.ts'
 import { inTime } from './in-time.ts'
 
 /** How often a running session is read if its notifications do not arrive, as behind a pooler. */
 const POLL_RUNNING_MS = 100
 
-interface LookedLive extends Looked {
+interface LiveLookResult extends LookResult {
   parts: DeltaPart[]
   /** The status at the moment of the parts; absent while the events are behind it. */
   status?: SessionStatus
@@ -20,7 +20,7 @@ export async function* watchBatches(source: EventSource, after: number, signal: 
   const { sessionId, store } = source
   const watching = startWatching(after, await lastCallEnd(source, after))
 
-  async function look(from: Store, cursor: number): Promise<LookedLive> {
+  async function look(from: Store, cursor: number): Promise<LiveLookResult> {
     const live = await from.live(sessionId, watching.cursor)
     const stored = live.head > cursor ? await from.events(sessionId, { after: cursor }) : []
     // Events that were stored since belong to the next moment, with the status that they led to.
@@ -37,11 +37,11 @@ export async function* watchBatches(source: EventSource, after: number, signal: 
     }
   }
 
-  const hasMore = ({ parts, status }: LookedLive): boolean => parts.length > 0 || (status !== undefined && status !== watching.status)
+  const hasMore = ({ parts, status }: LiveLookResult): boolean => parts.length > 0 || (status !== undefined && status !== watching.status)
   for await (const { events, looked } of follow(source, { after, signal, bells: ['everything', 'live'], look, hasMore })) {
     const items = watching.events(events)
     if (looked) items.push(...watching.parts(looked.parts))
-    if (looked?.status !== undefined) items.push(...watching.stands(looked.status))
+    if (looked?.status !== undefined) items.push(...watching.setStatus(looked.status))
     if (items.length > 0) yield items
   }
 }

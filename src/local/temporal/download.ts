@@ -8,7 +8,7 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { promisify } from 'node:util'
 import { inScratch } from '../cache.ts'
-import { sayIfSlow } from '../progress.ts'
+import { printIfSlow } from '../progress.ts'
 import type { CliSource } from './cli-source.ts'
 import { CLI_RELEASE } from './release.ts'
 
@@ -26,7 +26,7 @@ export async function downloadCli(target: string, { keeper, say }: CliSource): P
   await inScratch(dirname(target), async (scratch) => {
     await keeper.discard(scratch)
     const archive = join(scratch, 'archive')
-    await sayIfSlow(say, 'downloading the Temporal server', pipeline(Readable.fromWeb(body), createWriteStream(archive)))
+    await printIfSlow(say, 'downloading the Temporal server', pipeline(Readable.fromWeb(body), createWriteStream(archive)))
     const unpacked = join(scratch, 'unpacked')
     await mkdir(unpacked)
     await run('tar', ['-xf', archive, '-C', unpacked])

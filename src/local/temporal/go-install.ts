@@ -3,7 +3,7 @@ import { mkdir, rename } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { inScratch } from '../cache.ts'
 import { logTail } from '../log-tail.ts'
-import { sayIfSlow } from '../progress.ts'
+import { printIfSlow } from '../progress.ts'
 import type { CliSource } from './cli-source.ts'
 import { CLI_RELEASE } from './release.ts'
 
@@ -35,7 +35,7 @@ export async function buildCli(target: string, { env, keeper, say, logFile }: Cl
         'To skip it, put `temporal` on PATH or set TEMPORAL_ADDRESS.',
     )
     const timer = setTimeout(() => void keeper.stop('go install', 'SIGTERM'), BUILD_MS)
-    const { code } = await sayIfSlow(say, 'building the Temporal server', build.exited)
+    const { code } = await printIfSlow(say, 'building the Temporal server', build.exited)
     clearTimeout(timer)
     if (code !== 0) throw new Error(`go install failed: ${await logTail(logFile)}`)
     await rename(join(bin, basename(target)), target)

@@ -62,7 +62,7 @@ function open(call: Call<unknown, Show, unknown>, opening: Omit<UiOpening, 'show
   })
 }
 
-function mistaken(at: string, detail: string): ServiceError {
+function invalid(at: string, detail: string): ServiceError {
   return new ServiceError('invalid_input', 400, `${at}: ${detail}.`, { parts: [{ at, detail }] })
 }
 
@@ -93,7 +93,7 @@ const isSame = (one: unknown, other: unknown): boolean => JSON.stringify(one) ==
 function contentOf({ parts }: Message): string | UserBlock[] {
   const blocks = parts.flatMap((part, n) => blockOf(part, `body.messages.parts.${n}`))
   const texts = blocks.flatMap((block) => (block.type === 'text' ? [block.text] : []))
-  if (blocks.length === 0) throw mistaken('body.messages', 'the message has no text and no image')
+  if (blocks.length === 0) throw invalid('body.messages', 'the message has no text and no image')
   return texts.length === 1 && blocks.length === 1 ? (texts[0] ?? '') : blocks
 }
 
@@ -105,7 +105,7 @@ function blockOf(part: z.output<typeof PART>, at: string): UserBlock[] {
   if (media_type && data) return [{ type: 'image', source: { type: 'base64', media_type: media_type as 'image/png', data } }]
   if (/^https?:\/\/\S+$/.test(part.url) && String(part.mediaType).startsWith('image/'))
     return [{ type: 'image', source: { type: 'url', url: part.url } }]
-  throw mistaken(at, 'a file must be an image: JPEG, PNG, GIF or WebP inline, or an http address')
+  throw invalid(at, 'a file must be an image: JPEG, PNG, GIF or WebP inline, or an http address')
 }
 
 /** Has the newest run's messages answered again. */
@@ -134,7 +134,7 @@ async function decide(call: Asked, message: Message): Promise<Response> {
   const handle = session(body.id)
   const after = standingIn(message.metadata)?.seq
   if (typeof after !== 'number' || !Number.isSafeInteger(after)) {
-    throw mistaken('body.messages', 'the answer lacks metadata.pawl.seq: load the messages again')
+    throw invalid('body.messages', 'the answer lacks metadata.pawl.seq: load the messages again')
   }
   const decisions = decisionsOf(message, await pastOf(handle), call)
   if (decisions.some(({ scope }) => scope === 'approve')) requireScope(access, 'approve')
@@ -197,7 +197,7 @@ export const UI_ROUTES = [
       const message = named ?? messages.at(-1)
       if (message?.role === 'user') return say(call, message)
       if (message?.role === 'assistant') return decide(call, message)
-      throw mistaken('body.messages', 'the last message must be a user’s, or an answer whose calls were decided on')
+      throw invalid('body.messages', 'the last message must be a user’s, or an answer whose calls were decided on')
     },
   }),
   route({

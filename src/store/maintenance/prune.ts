@@ -32,7 +32,17 @@ export interface Prunable {
 /** A batch of large sessions may take this long; it locks only these sessions. */
 const BATCH_MS = 60_000
 /** Tables whose rows are all deleted. `messages` are moved; `blobs` stay as long as an archived message refers to them. */
-const GOES = ['events', 'tool_calls', 'errors', 'token_usage', 'checkpoints', 'approvals', 'custom_events', 'slices', 'commits'] as const
+const DELETED_TABLES = [
+  'events',
+  'tool_calls',
+  'errors',
+  'token_usage',
+  'checkpoints',
+  'approvals',
+  'custom_events',
+  'slices',
+  'commits',
+] as const
 
 /**
  * The sessions that may be pruned: closed, not changed since `$1`, not pruned or erased since they changed. A session whose row was
@@ -57,7 +67,7 @@ export async function pruneBatch(
       const sessions = found.map((row) => row.session_id ?? '')
       if (sessions.length === 0) return { sessions, rows: {} }
       const rows: RowCounts = { archived_messages: await archiveMessages(tx, schema, sessions) }
-      for (const table of GOES) rows[table] = await deleteRows(tx, schema, table, sessions)
+      for (const table of DELETED_TABLES) rows[table] = await deleteRows(tx, schema, table, sessions)
       rows.blobs = await deleteUnusedBlobs(tx, schema, sessions)
       await tx.query(
         `update ${schema.table('sessions')} set pruned_at = now(), open_seq = null, current_run = null where session_id = any($1::text[])`,

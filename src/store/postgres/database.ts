@@ -2,7 +2,7 @@
 import pg from 'pg'
 import type { Client, ClientConfig, Pool, PoolClient, PoolConfig } from 'pg'
 import type { Logger } from '../../agent/tool.ts'
-import { type TellWait, tellIfSlow } from '../../connect/waits.ts'
+import { type TellWait, reportIfSlow } from '../../connect/waits.ts'
 import { addressOf, checkPostgresUrl } from './address.ts'
 import { asStoreError, StoreError } from '../errors.ts'
 import { type WatchWhen, watchOutages } from './outages.ts'
@@ -89,7 +89,7 @@ export function databaseAt(postgres: string | Pool, { logger, watch = 'in_use', 
 
   async function asStored<T>(work: Promise<T>): Promise<T> {
     try {
-      const result = await tellIfSlow(onWait, `Postgres at ${address}`, work)
+      const result = await reportIfSlow(onWait, `Postgres at ${address}`, work)
       outages?.answered()
       return result
     } catch (cause) {

@@ -1,7 +1,7 @@
 // The projection of `approvals`: requests for approval and their decisions.
 import type { EventOf, SessionEvent } from '../../session/events.ts'
 import type { JsonObject } from '../../session/json.ts'
-import { callsLeftBehind, LEFT_BEHIND } from './left-behind.ts'
+import { ABANDONED, abandonedCalls } from './abandoned-calls.ts'
 import type { OpenCall } from './session-columns.ts'
 import type { APPROVALS, DECISIONS, RowOf } from '../write/tables.ts'
 import { sanitiser } from '../postgres/sanitise.ts'
@@ -23,8 +23,8 @@ export function projectApproval(rows: ApprovalRows, event: SessionEvent, open: R
   }
   if (event.type === 'approval_requested') rows.requests.push(requestRow(event))
   if (event.type === 'approval_decided') decide(rows, decisionRow(event, verdictOf(event)))
-  for (const [callId, { status }] of callsLeftBehind(event, open)) {
-    if (status === 'awaiting_approval') decide(rows, decisionRow({ callId, at: event.at }, LEFT_BEHIND.code))
+  for (const [callId, { status }] of abandonedCalls(event, open)) {
+    if (status === 'awaiting_approval') decide(rows, decisionRow({ callId, at: event.at }, ABANDONED.code))
   }
 }
 
@@ -48,8 +48,8 @@ export function approvalPatch(event: EventOf<'approval_requested'> | Decided): J
 }
 
 /** How that column changes if the run ends before a decision. */
-export function approvalLeftBehind(at: number): JsonObject {
-  return { decision: LEFT_BEHIND.code, decidedAt: isoOf(at) }
+export function abandonedApproval(at: number): JsonObject {
+  return { decision: ABANDONED.code, decidedAt: isoOf(at) }
 }
 
 function verdictOf({ approved, expired }: Decided): string {

@@ -1,8 +1,8 @@
 // The projection of `tool_calls`: makes a tool call's row from its events.
 import { type EventOf, requestIdOf, type SessionEvent, type ToolCallStatus } from '../../session/events.ts'
 import type { Json, JsonObject } from '../../session/json.ts'
-import { approvalLeftBehind, approvalPatch } from './approvals.ts'
-import { callsLeftBehind, LEFT_BEHIND, MADE_AGAIN, NEVER_SAID } from './left-behind.ts'
+import { abandonedApproval, approvalPatch } from './approvals.ts'
+import { ABANDONED, abandonedCalls, NEVER_RESOLVED, REPEATED } from './abandoned-calls.ts'
 import type { OpenCall } from './session-columns.ts'
 import type { RowOf, TOOL_CALLS } from '../write/tables.ts'
 import { safeKey, sanitiser } from '../postgres/sanitise.ts'
@@ -66,7 +66,7 @@ export function projectCall(
       wait(recordOf(records, event), 'awaiting_answer', event.expiresAt)
       return
     default:
-      for (const [callId, call] of callsLeftBehind(event, open)) leaveBehind(records, event, callId, call)
+      for (const [callId, call] of abandonedCalls(event, open)) abandonCall(records, event, callId, call)
   }
 }
 
@@ -201,21 +201,21 @@ function reopen(record: ToolCallRecord, event: EventOf<'tool_resolved'>): void {
   record.completed_at = null
 }
 
-const ASKED_NO_LONGER: Outcome = { status: 'unknown', error: MADE_AGAIN }
+const REPEATED_CALL: Outcome = { status: 'unknown', error: REPEATED }
 
-function leaveBehind(records: Map<string, ToolCallRecord>, event: SessionEvent, callId: string, call: OpenCall): void {
+function abandonCall(records: Map<string, ToolCallRecord>, event: SessionEvent, callId: string, call: OpenCall): void {
   const { at, seq } = event
   const [, run = 0, turn = 0] = callId.split('_').map(Number)
   const record = recordOf(records, { callId, run, turn, tool: call.tool, at })
-  if (call.status === 'awaiting_approval') patchApproval(record, approvalLeftBehind(at))
-  end(record, { at, seq }, event.type === 'recovery_started' && event.strategy === 'selective' ? ASKED_NO_LONGER : outcomeLeftBehind(call))
+  if (call.status === 'awaiting_approval') patchApproval(record, abandonedApproval(at))
+  end(record, { at, seq }, event.type === 'recovery_started' && event.strategy === 'selective' ? REPEATED_CALL : abandonedOutcome(call))
 }
 
 /** It is unknown whether the call was executed. An idempotent call counts as failed, because it can be repeated with its key. */
-function outcomeLeftBehind({ status, effect, mayHaveBegun }: OpenCall): Outcome {
-  if (status === 'awaiting_resolution') return { status: 'unknown', error: NEVER_SAID }
-  if (!mayHaveBegun || effect === 'read') return { status: 'skipped', error: LEFT_BEHIND }
-  return { status: effect === 'external' ? 'unknown' : 'failed', error: LEFT_BEHIND }
+function abandonedOutcome({ status, effect, mayHaveBegun }: OpenCall): Outcome {
+  if (status === 'awaiting_resolution') return { status: 'unknown', error: NEVER_RESOLVED }
+  if (!mayHaveBegun || effect === 'read') return { status: 'skipped', error: ABANDONED }
+  return { status: effect === 'external' ? 'unknown' : 'failed', error: ABANDONED }
 }
 
 /** Another attempt may reach the milestone again. */

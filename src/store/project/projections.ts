@@ -1,7 +1,7 @@
 // The projections: make the store's rows from a session's events. Pure, so that flushes and rebuilds share them.
 import { type EventOf, requestIdOf, type SessionEvent } from '../../session/events.ts'
 import { type PaidCall, paidCallIn } from '../../session/paid-call.ts'
-import { leavesTurns } from '../../session/recovery.ts'
+import { removesTurns } from '../../session/recovery.ts'
 import { newestOf } from '../../session/transcript.ts'
 import { costOf, providerOf } from '../../session/prices.ts'
 import { type ApprovalRows, projectApproval } from './approvals.ts'
@@ -31,11 +31,11 @@ export interface Rows extends MessageRows, ApprovalRows, RecoveryRows {
 
 /** An event that archives rows of earlier events, and the newest run at that point. */
 export interface Move {
-  event: MovingEvent
+  event: ArchivingEvent
   run: number
 }
 
-type MovingEvent = EventOf<'recovery_started' | 'rolled_back' | 'session_started' | 'forked'>
+type ArchivingEvent = EventOf<'recovery_started' | 'rolled_back' | 'session_started' | 'forked'>
 
 /** A projection of only the events that `session` was folded from. */
 export function newProjection(session: SessionColumns): Projection {
@@ -71,7 +71,7 @@ export function segmentsOf<E extends { event: SessionEvent; json: string }>(entr
   for (const entry of entries) {
     segment.push(entry)
     bytes += entry.json.length
-    if (bytes >= maxBytes || moves(entry.event)) {
+    if (bytes >= maxBytes || archives(entry.event)) {
       segments.push(segment)
       segment = []
       bytes = 0
@@ -85,7 +85,7 @@ export function segmentsOf<E extends { event: SessionEvent; json: string }>(entr
 export function project(projection: Projection, events: Iterable<SessionEvent>, inherited: boolean): Rows {
   const rows = noRows()
   for (const event of events) {
-    if (moves(event)) rows.move = { event, run: projection.session.run }
+    if (archives(event)) rows.move = { event, run: projection.session.run }
     if (!inherited) projectCounted(projection, rows, event)
     projectMessages(projection, rows, event)
     applyToSession(projection.session, event)
@@ -130,8 +130,8 @@ export function replayedCalls(events: Iterable<SessionEvent>): string[] {
 }
 
 /** Whether the event archives messages. */
-function moves(event: SessionEvent): event is MovingEvent {
-  if (event.type === 'recovery_started') return leavesTurns(event) || event.strategy === 'selective'
+function archives(event: SessionEvent): event is ArchivingEvent {
+  if (event.type === 'recovery_started') return removesTurns(event) || event.strategy === 'selective'
   if (event.type === 'session_started') return event.after !== undefined
   return event.type === 'rolled_back' || event.type === 'forked'
 }

@@ -2,11 +2,11 @@
 import { addUsage, NO_USAGE, type Usage } from '../../session/content.ts'
 import { spentBy } from '../../session/budget.ts'
 import { callIdOf, type Effect, type EventOf, type Resolution, type SessionEvent, type SessionStatus } from '../../session/events.ts'
-import { isWaiting, waitForSomebody } from '../../session/fold-calls.ts'
+import { isWaiting, needsInput } from '../../session/fold-calls.ts'
 import { stayOpen } from '../../session/pause.ts'
 import { saidBy } from '../../session/hooks.ts'
 import type { Json } from '../../session/json.ts'
-import { leavesTurns } from '../../session/recovery.ts'
+import { removesTurns } from '../../session/recovery.ts'
 import type { CallState } from '../../session/state.ts'
 import { sanitiser } from '../postgres/sanitise.ts'
 import { exactUsd } from '../../session/model-price.ts'
@@ -59,7 +59,7 @@ export interface OpenCall {
 /** The columns before any event of the session was applied. */
 export function newSessionColumns(): SessionColumns {
   return {
-    ...nothingSaid(),
+    ...idleStatus(),
     ...nothingSpent(),
     spent: { tokens: 0, usd: 0 },
     model: null,
@@ -71,7 +71,7 @@ export function newSessionColumns(): SessionColumns {
   }
 }
 
-const nothingSaid = (): Pick<SessionColumns, 'status' | 'currentRun' | 'error' | 'paused' | 'calls'> => ({
+const idleStatus = (): Pick<SessionColumns, 'status' | 'currentRun' | 'error' | 'paused' | 'calls'> => ({
   status: 'idle',
   currentRun: null,
   error: null,
@@ -83,7 +83,7 @@ const nothingSpent = (): Pick<SessionColumns, 'turns' | 'usage' | 'usd'> => ({ t
 
 /** Resets what does not apply to an inherited past: it does not count in sums, and is idle. */
 export function asInherited(session: SessionColumns): void {
-  Object.assign(session, nothingSaid(), nothingSpent())
+  Object.assign(session, idleStatus(), nothingSpent())
 }
 
 /** The columns of a pause. */
@@ -103,11 +103,11 @@ export function applyToSession(session: SessionColumns, event: SessionEvent): vo
   const cost = spentBy(event)
   if (cost) session.spent = { tokens: session.spent.tokens + cost.tokens, usd: exactUsd(session.spent.usd + cost.usd) }
   // A resolution of an attempt whose call continues changes nothing.
-  const goesOn = event.type === 'tool_resolved' && session.calls.get(event.callId)?.status === 'issued'
+  const isStillOpen = event.type === 'tool_resolved' && session.calls.get(event.callId)?.status === 'issued'
   trackCalls(session, event)
   switch (event.type) {
     case 'session_started':
-      Object.assign(session, nothingSaid(), nothingSpent(), { forkedFrom: null, spent: { tokens: 0, usd: 0 } })
+      Object.assign(session, idleStatus(), nothingSpent(), { forkedFrom: null, spent: { tokens: 0, usd: 0 } })
       session.run = event.after?.run ?? 0
       session.checkpoint = event.after?.checkpoint ?? 0
       return
@@ -147,7 +147,7 @@ export function applyToSession(session: SessionColumns, event: SessionEvent): vo
       settleStatus(session)
       return
     case 'tool_resolved':
-      if (!event.happened && event.decision !== 'skip' && !goesOn) settleStatus(session)
+      if (!event.happened && event.decision !== 'skip' && !isStillOpen) settleStatus(session)
       return
     case 'checkpoint_made':
       session.checkpoint = event.version
@@ -226,7 +226,7 @@ export function trackCalls({ calls }: SessionColumns, event: SessionEvent): void
     }
     case 'tool_issued':
       setStatus(calls, event, 'issued')
-      resolveAnew(calls, event)
+      replaceResolution(calls, event)
       return
     case 'approval_requested':
       setStatus(calls, event, 'awaiting_approval')
@@ -237,7 +237,7 @@ export function trackCalls({ calls }: SessionColumns, event: SessionEvent): void
     case 'approval_decided':
       if (!event.approved) return
       setStatus(calls, event, 'issued')
-      resolveAnew(calls, event)
+      replaceResolution(calls, event)
       return
     case 'tool_completed':
       setStatus(calls, event, 'completed')
@@ -269,7 +269,7 @@ export function trackCalls({ calls }: SessionColumns, event: SessionEvent): void
       calls.clear()
       return
     case 'recovery_started':
-      if (leavesTurns(event)) calls.clear()
+      if (removesTurns(event)) calls.clear()
       if (event.strategy === 'selective') redoCalls(calls, event)
       return
     default:
@@ -305,7 +305,7 @@ function setStatus(calls: SessionColumns['calls'], { callId }: { callId: string 
 }
 
 /** Another build has resolved the call again, or it was approved with other arguments. */
-function resolveAnew(calls: SessionColumns['calls'], { callId, resolution }: { callId: string; resolution?: Resolution }): void {
+function replaceResolution(calls: SessionColumns['calls'], { callId, resolution }: { callId: string; resolution?: Resolution }): void {
   const call = calls.get(callId)
   if (call && resolution) Object.assign(call, { effect: resolution.effect, isClient: resolution.client !== undefined })
 }
@@ -317,5 +317,5 @@ function markBegun(call: OpenCall | undefined): void {
 /** A run waits if none of its calls can continue without a person or a client. */
 function settleStatus(session: SessionColumns): void {
   if (session.status !== 'running' && session.status !== 'waiting') return
-  session.status = waitForSomebody([...session.calls.values()]) ? 'waiting' : 'running'
+  session.status = needsInput([...session.calls.values()]) ? 'waiting' : 'running'
 }

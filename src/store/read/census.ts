@@ -26,7 +26,7 @@ export interface Census {
 }
 
 /** Limits the count, so that it stays cheap even if a collector is away for days. */
-const MOST_COUNTED = 10_000
+const MAX_COUNTED = 10_000
 
 /** See `Store.census`. */
 export async function readCensus(database: Queryable, schema: Schema): Promise<Census> {
@@ -45,7 +45,7 @@ export async function readCensus(database: Queryable, schema: Schema): Promise<C
      union all
      select 'unexported', '', '', (select count(*) from (
          select 1 from ${table('commits')} commits where commits.txid >= (place ->> 0)::xid8
-           and (commits.txid > (place ->> 0)::xid8 or (session_id, last_seq) > (place ->> 1, (place ->> 2)::bigint)) limit ${MOST_COUNTED}
+           and (commits.txid > (place ->> 0)::xid8 or (session_id, last_seq) > (place ->> 1, (place ->> 2)::bigint)) limit ${MAX_COUNTED}
        ) as later) from ${table('consumers')} where name = 'traces'`,
     [],
   )

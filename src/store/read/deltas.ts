@@ -20,7 +20,7 @@ export interface LiveSession {
 }
 
 /** Maximum parts per look: the next look returns more. */
-const MOST_PARTS = 500
+const MAX_PARTS = 500
 
 interface Look {
   sessionId: string
@@ -68,7 +68,7 @@ async function readLive(database: Queryable, schema: Schema, looks: readonly Loo
      left join lateral (
        select seq, attempt, begun_at, until, from_position, run, turn, pieces from ${schema.table('deltas')} as d
        where d.session_id = look.session_id and (d.seq, d.attempt, d.begun_at, d.until) > (look.seq, look.attempt, look.begun_at, look.until)
-       order by seq, attempt, begun_at, until limit ${MOST_PARTS}
+       order by seq, attempt, begun_at, until limit ${MAX_PARTS}
      ) as part on true
      order by look.n, part.seq, part.attempt, part.begun_at, part.until`,
     [
@@ -88,7 +88,7 @@ async function readLive(database: Queryable, schema: Schema, looks: readonly Loo
       parts: [],
       more: false,
     })
-    if (row.seq != null) live.more = live.parts.push(partOf(row)) === MOST_PARTS
+    if (row.seq != null) live.more = live.parts.push(partOf(row)) === MAX_PARTS
   }
   return found
 }

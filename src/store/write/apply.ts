@@ -9,7 +9,7 @@ import { type ParsedEntry, parsed } from './entries.ts'
 import { reviveErased } from '../maintenance/erase.ts'
 import { StoreError } from '../errors.ts'
 import { createSession, type LockedSession, lockSession } from './head.ts'
-import { applyMove, leaveCheckpoints } from './moves.ts'
+import { applyMove, archiveCheckpoints } from './moves.ts'
 import { type CheckpointFailure, checkpointErrorRow, lateCheckpointRow } from '../project/errors.ts'
 import { newProjection, passOver, project, recall, segmentsOf } from '../project/projections.ts'
 import type { Notifier } from '../postgres/notifier.ts'
@@ -114,9 +114,9 @@ async function lockOrCreate(
   const [first] = entries
   if (stored || !first) return stored
   const { event } = parsed(first)
-  const isAfresh = event.type === 'session_started' && event.after !== undefined
+  const startsOver = event.type === 'session_started' && event.after !== undefined
   // A session that started over has no earlier events.
-  const before = isAfresh ? { seq: first.seq - 1, digest: first.prev } : { seq: 0, digest: '' }
+  const before = startsOver ? { seq: first.seq - 1, digest: first.prev } : { seq: 0, digest: '' }
   if (first.seq !== before.seq + 1) throw gap(0, first.seq)
   if (event.type !== 'session_started') {
     throw new StoreError('invalid_events', `A session begins with session_started, not with ${event.type}: flush its events from seq 1.`)
@@ -138,7 +138,7 @@ async function strayEntries(
 ): Promise<readonly LogEntry[]> {
   if (epoch === head.epoch) return []
   const next = entries.find((entry) => entry.seq === head.seq + 1)
-  if (next && next.prev === head.digest && goesOn(parsed(next).event)) return []
+  if (next && next.prev === head.digest && continuesStoredPast(parsed(next).event)) return []
   const stored = await tx.query(`select digest from ${schema.table('events')} where session_id = $1 and seq = any($2::bigint[])`, [
     key,
     entries.map((entry) => entry.seq),
@@ -148,7 +148,7 @@ async function strayEntries(
   return entries.filter((entry) => !known.has(entry.digest))
 }
 
-function goesOn(event: SessionEvent): boolean {
+function continuesStoredPast(event: SessionEvent): boolean {
   return event.type === 'session_resumed' || (event.type === 'session_started' && event.after !== undefined)
 }
 
@@ -219,9 +219,9 @@ async function append(
     const { move } = rows
     if (!move) continue
     await applyMove(tx, schema, key, move)
-    const leave = () => leaveCheckpoints(tx, schema, key, move)
-    if (guarded) await underSavepoint(tx, leave)
-    else await leave()
+    const archive = () => archiveCheckpoints(tx, schema, key, move)
+    if (guarded) await underSavepoint(tx, archive)
+    else await archive()
   }
   return { head: last, strays: [], folding, failures: all, entries, agent: session.agent }
 }

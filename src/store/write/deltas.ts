@@ -18,7 +18,7 @@ export type SessionDeltaPart = SessionStream & DeltaPart
 export interface TidiedDeltas {
   /** Indexes of `ended` streams whose end the events record: their parts are deleted. */
   deleted: Set<number>
-  /** Indexes of `going` streams whose beginning was lost, because Postgres crashed. */
+  /** Indexes of `unfinished` streams whose beginning was lost, because Postgres crashed. */
   emptied: Set<number>
 }
 
@@ -54,7 +54,7 @@ export async function saveDeltas(database: Queryable, schema: Schema, parts: rea
 export async function tidyDeltas(
   database: Queryable,
   schema: Schema,
-  { ended, going }: { ended: readonly SessionStream[]; going: readonly SessionStream[] },
+  { ended, unfinished }: { ended: readonly SessionStream[]; unfinished: readonly SessionStream[] },
 ): Promise<TidiedDeltas> {
   const stream = 'session_id, seq, attempt, begun_at'
   const rows = await database.query(
@@ -73,7 +73,7 @@ export async function tidyDeltas(
        where (first.session_id, first.seq, first.attempt, first.begun_at) = (going.session_id, going.seq, going.attempt, going.begun_at)
          and first.from_position = 0
      )`,
-    [...streamColumns(ended), ...streamColumns(going)],
+    [...streamColumns(ended), ...streamColumns(unfinished)],
   )
   const indexes = (what: string): Set<number> =>
     new Set(rows.filter((row) => row.what === what).map((row) => (numberIn(row, 'n') ?? 0) - 1))

@@ -2,29 +2,29 @@
 import type { EventOf, SessionEvent } from '../../session/events.ts'
 import type { Json } from '../../session/json.ts'
 import type { Queryable } from '../postgres/database.ts'
-import { approvalLeftBehind } from '../project/approvals.ts'
-import { LEFT_BEHIND, NEVER_SAID } from '../project/left-behind.ts'
+import { abandonedApproval } from '../project/approvals.ts'
+import { ABANDONED, NEVER_RESOLVED } from '../project/abandoned-calls.ts'
 import type { Move } from '../project/projections.ts'
 import type { Schema } from '../postgres/schema.ts'
 import { sanitiser } from '../postgres/sanitise.ts'
 
-/** Carries out a move after the rows up to it are written. `leaveCheckpoints` handles checkpoints. */
+/** Carries out a move after the rows up to it are written. `archiveCheckpoints` handles checkpoints. */
 export async function applyMove(tx: Queryable, schema: Schema, key: string, { event, run }: Move): Promise<void> {
   switch (event.type) {
     case 'recovery_started':
-      if (event.strategy === 'selective') return takeResultsOut(tx, schema, key, event)
-      return leaveTurns(tx, schema, key, run, event)
+      if (event.strategy === 'selective') return archiveResults(tx, schema, key, event)
+      return archiveTurns(tx, schema, key, run, event)
     case 'rolled_back':
       return rollBack(tx, schema, key, event)
     case 'session_started':
-      return beginAfresh(tx, schema, key, event)
+      return startOver(tx, schema, key, event)
     case 'forked':
       return becomeFork(tx, schema, key, event)
   }
 }
 
 /** Marks the checkpoints after the point that the session went back to. */
-export async function leaveCheckpoints(tx: Queryable, schema: Schema, key: string, { event, run }: Move): Promise<void> {
+export async function archiveCheckpoints(tx: Queryable, schema: Schema, key: string, { event, run }: Move): Promise<void> {
   if (event.type === 'forked' || (event.type === 'recovery_started' && event.strategy === 'selective')) return
   const toSeq = event.type === 'session_started' ? 0 : event.toSeq
   const runStart = `(select max(seq) from ${schema.table('events')} where session_id = $1 and type = 'run_started' and run = $3::int)`
@@ -36,18 +36,18 @@ export async function leaveCheckpoints(tx: Queryable, schema: Schema, key: strin
   )
 }
 
-const WHY_LEFT = { restart_run: 'restarted', abandon: 'abandoned', restart_from_last_effect: 'recovered' } as const
+const ARCHIVED_AS = { restart_run: 'restarted', abandon: 'abandoned', restart_from_last_effect: 'recovered' } as const
 
 /** Removes turns of a failed run from the transcript. Users' messages stay; in a restarted run, they wait again. */
-async function leaveTurns(tx: Queryable, schema: Schema, key: string, run: number, event: EventOf<'recovery_started'>): Promise<void> {
+async function archiveTurns(tx: Queryable, schema: Schema, key: string, run: number, event: EventOf<'recovery_started'>): Promise<void> {
   const { seq, strategy, toSeq = 0 } = event
-  const why = WHY_LEFT[strategy as keyof typeof WHY_LEFT] ?? strategy
+  const why = ARCHIVED_AS[strategy as keyof typeof ARCHIVED_AS] ?? strategy
   await archive(tx, schema, { key, seq, why, which: `run = $4 and kind <> 'user' and position > $5`, values: [run, toSeq] })
-  if (strategy === 'restart_run') await waitAgain(tx, schema, key, 'run = $2', run)
+  if (strategy === 'restart_run') await requeueMessages(tx, schema, key, 'run = $2', run)
 }
 
 /** Archives the turn's results, because the turn whose calls are chosen anew gets another message with results. */
-async function takeResultsOut(tx: Queryable, schema: Schema, key: string, event: EventOf<'recovery_started'>): Promise<void> {
+async function archiveResults(tx: Queryable, schema: Schema, key: string, event: EventOf<'recovery_started'>): Promise<void> {
   const { seq, toSeq = 0 } = event
   await archive(tx, schema, { key, seq, why: 'recovered', which: `kind = 'tool_results' and position = $4 and seq < $2`, values: [toSeq] })
 }
@@ -55,14 +55,14 @@ async function takeResultsOut(tx: Queryable, schema: Schema, key: string, event:
 async function rollBack(tx: Queryable, schema: Schema, key: string, event: EventOf<'rolled_back'>): Promise<void> {
   const { seq, toSeq, upToSeq, keepsRun, again } = event
   const untaken = keepsRun ? '' : ' or (position is null and seq <= $6)'
-  const saidAgain = (again?.messages ?? []).map((message) => message.seq)
-  const values = [toSeq, saidAgain, ...(keepsRun ? [] : [upToSeq])]
+  const requeued = (again?.messages ?? []).map((message) => message.seq)
+  const values = [toSeq, requeued, ...(keepsRun ? [] : [upToSeq])]
   await archive(tx, schema, { key, seq, why: 'rolled_back', which: `(position > $4${untaken}) and seq <> all($5::bigint[])`, values })
-  if (saidAgain.length > 0) await waitAgain(tx, schema, key, 'seq = any($2::bigint[])', saidAgain)
+  if (requeued.length > 0) await requeueMessages(tx, schema, key, 'seq = any($2::bigint[])', requeued)
 }
 
 /** Puts users' messages back, for a run to take again. */
-async function waitAgain(tx: Queryable, schema: Schema, key: string, which: string, value: unknown): Promise<void> {
+async function requeueMessages(tx: Queryable, schema: Schema, key: string, which: string, value: unknown): Promise<void> {
   await tx.query(
     `update ${schema.table('messages')} set run = null, turn = null, position = null, ordinal = 0
      where session_id = $1 and kind = 'user' and ${which}`,
@@ -71,16 +71,16 @@ async function waitAgain(tx: Queryable, schema: Schema, key: string, which: stri
 }
 
 /** The earlier events can no longer be read: their remaining rows leave the transcript. */
-async function beginAfresh(tx: Queryable, schema: Schema, key: string, event: EventOf<'session_started'>): Promise<void> {
+async function startOver(tx: Queryable, schema: Schema, key: string, event: EventOf<'session_started'>): Promise<void> {
   const { seq, agent, context, tags } = event
   await archive(tx, schema, { key, seq, why: 'begun_afresh', which: 'seq < $4', values: [seq] })
-  await leaveCalls(tx, schema, key, event)
+  await abandonCalls(tx, schema, key, event)
   await identify(tx, schema, key, { agent, context, tags }, event.at)
 }
 
 /** Abandons calls and requests of any run, like `projectCall` and `projectApproval`. */
-async function leaveCalls(tx: Queryable, schema: Schema, key: string, { seq, at }: SessionEvent): Promise<void> {
-  const values = [approvalLeftBehind(at), NEVER_SAID, LEFT_BEHIND].map((value) => JSON.stringify(value))
+async function abandonCalls(tx: Queryable, schema: Schema, key: string, { seq, at }: SessionEvent): Promise<void> {
+  const values = [abandonedApproval(at), NEVER_RESOLVED, ABANDONED].map((value) => JSON.stringify(value))
   const moment = new Date(at).toISOString()
   await tx.query(
     `update ${schema.table('tool_calls')} set waiting_until = null, outcome_seq = $2, completed_at = $3, raw_outcome = null,
@@ -94,7 +94,7 @@ async function leaveCalls(tx: Queryable, schema: Schema, key: string, { seq, at 
   )
   await tx.query(`update ${schema.table('approvals')} set status = $2, decided_at = $3 where session_id = $1 and status = 'requested'`, [
     key,
-    LEFT_BEHIND.code,
+    ABANDONED.code,
     moment,
   ])
 }

@@ -85,15 +85,15 @@ export function insertCheckpoints(
 /** A call keeps its stored status if the events set none. Two inserts, because the two kinds are merged differently. */
 function mergeCalls(statement: Statement, schema: Schema, fixed: Record<string, string>, rows: readonly ToolCallRecord[]): void {
   const insert = { table: 'tool_calls', columns: TOOL_CALLS, fixed }
-  const told = rows.filter((row) => row.status !== null)
-  const untold = rows.filter((row) => row.status === null).map((row) => ({ ...row, status: 'issued' }))
+  const withStatus = rows.filter((row) => row.status !== null)
+  const withoutStatus = rows.filter((row) => row.status === null).map((row) => ({ ...row, status: 'issued' }))
   const onConflict = `on conflict (session_id, call_id) do update set ${MERGE_CALL}`
   insertRows(statement, schema, {
     ...insert,
-    rows: told,
+    rows: withStatus,
     onConflict: `${onConflict}, status = excluded.status, waiting_until = excluded.waiting_until`,
   })
-  insertRows(statement, schema, { ...insert, rows: untold, onConflict })
+  insertRows(statement, schema, { ...insert, rows: withoutStatus, onConflict })
 }
 
 const FILLED_IN = [

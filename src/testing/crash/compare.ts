@@ -33,20 +33,20 @@ export interface Difference {
 export type Verdict = 'ok' | 'unknown' | 'differs'
 
 /** Compares a run with the run without kills. */
-export function compare(peace: Outcome, other: Outcome): { verdict: Verdict; differences: Difference[] } {
-  const texts = [...other.problems, ...other.unstable.filter((text) => !peace.unstable.includes(text))]
+export function compare(baseline: Outcome, other: Outcome): { verdict: Verdict; differences: Difference[] } {
+  const texts = [...other.problems, ...other.unstable.filter((text) => !baseline.unstable.includes(text))]
   const problems = texts.map((text) => ({ where: 'problem' as const, text }))
   if (other.unknown.length > 0 && problems.length === 0) {
-    const repeated = surplus(other.effects, peace.effects)
+    const repeated = surplus(other.effects, baseline.effects)
     const text = `it is not known whether ${[...new Set(other.unknown)].join(', ')} happened: a \`verify\` could find out`
     if (repeated.length === 0) return { verdict: 'unknown', differences: [{ where: 'conversation', text }] }
   }
   const differences = [
     ...problems,
-    ...effectDifferences(peace.effects, other.effects),
-    ...differenceIn('world', peace.world, other.world),
-    ...differenceIn('conversation', peace.ends, other.ends),
-    ...differenceIn('transcript', peace.transcript, other.transcript),
+    ...effectDifferences(baseline.effects, other.effects),
+    ...differenceIn('world', baseline.world, other.world),
+    ...differenceIn('conversation', baseline.ends, other.ends),
+    ...differenceIn('transcript', baseline.transcript, other.transcript),
   ]
   return { verdict: differences.length === 0 ? 'ok' : 'differs', differences }
 }
@@ -74,16 +74,16 @@ export function withoutNames<T extends Json>(value: T, names: ReadonlyMap<string
   return JSON.parse(text) as T
 }
 
-function effectDifferences(peace: readonly Json[], other: readonly Json[]): Difference[] {
-  const more = counted(surplus(other, peace)).map(
+function effectDifferences(baseline: readonly Json[], other: readonly Json[]): Difference[] {
+  const more = counted(surplus(other, baseline)).map(
     ([text, times]) =>
-      `${text} ${times === 1 ? 'once' : `${times} times`} more than without kills${timesIn(peace, text) > 0 ? ' (repeated)' : ''}`,
+      `${text} ${times === 1 ? 'once' : `${times} times`} more than without kills${timesIn(baseline, text) > 0 ? ' (repeated)' : ''}`,
   )
-  const less = counted(surplus(peace, other)).map(
+  const less = counted(surplus(baseline, other)).map(
     ([text, times]) => `${text} is missing${timesIn(other, text) > 0 || times > 1 ? ` (${times} of them)` : ''}`,
   )
   const texts = [...more, ...less]
-  if (texts.length === 0 && firstDifference([...peace], [...other]) !== undefined) texts.push('the same effects in another order')
+  if (texts.length === 0 && firstDifference([...baseline], [...other]) !== undefined) texts.push('the same effects in another order')
   return texts.map((text) => ({ where: 'effects', text }))
 }
 

@@ -12,7 +12,7 @@ import { InvalidOption } from '../../options/errors.ts'
 import { checkCrashTest, type CrashTestSettings } from './options.ts'
 import { type Random, randomFrom } from './random.ts'
 import { tableOf } from './table.ts'
-import { drawTroubles, makeTroubles, takesSupervisor, type Trouble } from './troubles.ts'
+import { drawTroubles, hitsSupervisor, makeTroubles, type Trouble } from './troubles.ts'
 import type { BoundaryResult, CrashTestOptions, CrashTestResult, RoundResult, TroubleKind } from './types.ts'
 import { type CrashWorkers, startWorkers } from './workers.ts'
 import { type HeldWorld, heldTo } from './world.ts'
@@ -70,7 +70,7 @@ async function endAll(ends: readonly (() => unknown)[]): Promise<void> {
 }
 
 /** What the conversations run on. */
-interface Ground {
+interface Setup {
   world: HeldWorld
   stack: Stack
   workers: CrashWorkers
@@ -88,39 +88,40 @@ interface Carried {
   troubles: string[]
 }
 
-async function carryOut(settings: CrashTestSettings, ground: Ground): Promise<CrashTestResult> {
+async function carryOut(settings: CrashTestSettings, setup: Setup): Promise<CrashTestResult> {
   const { log, seed, rounds } = settings
-  const run = conversations(settings, ground)
-  const peace = await inPeace(run)
-  const problems = peace.outcome.unstable
-  const all = boundariesOf(peace.marks)
+  const run = conversations(settings, setup)
+  const baseline = await runBaseline(run)
+  const problems = baseline.outcome.unstable
+  const all = boundariesOf(baseline.marks)
   const boundaries = chosen(all, settings.only)
   log(
-    `crash test: ${all.length} boundaries in ${peace.ms} ms without kills; ${boundaries.length} to kill at, ${rounds} random rounds, seed ${seed}`,
+    `crash test: ${all.length} boundaries in ${baseline.ms} ms without kills; ${boundaries.length} to kill at, ${rounds} random rounds, seed ${seed}`,
   )
 
-  const killed = await atBoundaries(run, { peace, boundaries, only: settings.only, log })
+  const killed = await atBoundaries(run, { baseline, boundaries, only: settings.only, log })
 
-  const kinds = settings.kinds.filter((kind) => (kind !== 'postgres' && kind !== 'temporal') || ground.stack[kind].origin === 'embedded')
-  const stormy: RoundResult[] = []
-  const draw = drawing(randomFrom(seed), kinds, peace)
-  while (kinds.length > 0 && stormy.length < rounds) {
-    const result = await inTrouble(run, peace.outcome, stormy.length + 1, draw)
-    stormy.push(result)
+  const kinds = settings.kinds.filter((kind) => (kind !== 'postgres' && kind !== 'temporal') || setup.stack[kind].origin === 'embedded')
+  const randomRounds: RoundResult[] = []
+  const draw = drawing(randomFrom(seed), kinds, baseline)
+  while (kinds.length > 0 && randomRounds.length < rounds) {
+    const result = await inTrouble(run, baseline.outcome, randomRounds.length + 1, draw)
+    randomRounds.push(result)
     log(
       `random round ${result.round}/${rounds}: ${result.verdict} (${result.ms} ms): ${result.troubles.join('; ')}${firstOf(result.differences)}`,
     )
   }
 
-  const table = tableOf({ boundaries: killed, rounds: stormy, problems, notes: peace.outcome.notes, seed })
+  const table = tableOf({ boundaries: killed, rounds: randomRounds, problems, notes: baseline.outcome.notes, seed })
   log(`\n${table}`)
-  const { effects, world, transcript, notes } = peace.outcome
+  const { effects, world, transcript, notes } = baseline.outcome
+  const peace = { effects, world, transcript, notes, ms: baseline.ms }
   return {
-    ok: problems.length === 0 && [...killed, ...stormy].every(passes),
-    peace: { effects, world, transcript, notes, ms: peace.ms },
+    ok: problems.length === 0 && [...killed, ...randomRounds].every(passes),
+    peace,
     problems,
     boundaries: killed,
-    rounds: stormy,
+    rounds: randomRounds,
     seed,
     table,
   }
@@ -132,10 +133,10 @@ function passes(result: BoundaryResult | RoundResult): boolean {
   return result.verdict !== 'differs'
 }
 
-type RunConversation = (disturb?: { killAt?: readonly string[]; troubles?: readonly Trouble[] }) => Promise<Carried>
+type RunConversation = (faults?: { killAt?: readonly string[]; troubles?: readonly Trouble[] }) => Promise<Carried>
 
 /** Carries out one conversation after another, each in its own session and a reset world. Each begins with all processes running. */
-function conversations(settings: CrashTestSettings, { world, stack, workers, pawl, agent }: Ground): RunConversation {
+function conversations(settings: CrashTestSettings, { world, stack, workers, pawl, agent }: Setup): RunConversation {
   const { script, context, tags, timeoutMs } = settings
   const name = randomUUID().slice(0, 8)
   let conversation = 0
@@ -152,7 +153,7 @@ function conversations(settings: CrashTestSettings, { world, stack, workers, paw
       sessionId,
       agent: agent.name,
       script,
-      timeoutMs: timeoutMs + troubles.filter(takesSupervisor).length * agent.slowestMs,
+      timeoutMs: timeoutMs + troubles.filter(hitsSupervisor).length * agent.slowestMs,
       ...defined({ context }),
       ...(tags && { tags }),
     })
@@ -168,7 +169,7 @@ function conversations(settings: CrashTestSettings, { world, stack, workers, paw
 }
 
 /** The run without kills. It runs twice, because any difference between the two would show up at every boundary. */
-async function inPeace(run: RunConversation): Promise<Carried> {
+async function runBaseline(run: RunConversation): Promise<Carried> {
   const [first, second] = [await run(), await run()]
   const [problem] = [first, second].flatMap(({ outcome }) => [...outcome.problems, ...outcome.failed])
   if (problem !== undefined) {
@@ -190,25 +191,25 @@ async function inPeace(run: RunConversation): Promise<Carried> {
 async function atBoundaries(
   run: RunConversation,
   {
-    peace,
+    baseline,
     boundaries,
     only,
     log,
-  }: { peace: Carried; boundaries: readonly Boundary[]; only: CrashTestOptions['only'] | undefined; log: (line: string) => void },
+  }: { baseline: Carried; boundaries: readonly Boundary[]; only: CrashTestOptions['only'] | undefined; log: (line: string) => void },
 ): Promise<BoundaryResult[]> {
   const results: BoundaryResult[] = []
   const marksAt = new Map<string, Mark[]>()
   const killAtAll = async (these: readonly Boundary[]): Promise<void> => {
     const all = results.length + these.length
     for (const boundary of these) {
-      const { result, marks } = await atBoundary(run, peace.outcome, boundary)
+      const { result, marks } = await atBoundary(run, baseline.outcome, boundary)
       results.push(result)
       marksAt.set(boundary.id, marks)
       log(`${results.length}/${all} ${boundary.name}: ${result.verdict} (${result.ms} ms)${firstOf(result.differences)}`)
     }
   }
   await killAtAll(boundaries)
-  const leads = leadsToVerify(peace.marks).filter((lead) => chosen(verifyBoundaries(lead), only).length > 0)
+  const leads = leadsToVerify(baseline.marks).filter((lead) => chosen(verifyBoundaries(lead), only).length > 0)
   const within: Boundary[] = []
   for (const lead of leads) {
     const marks = marksAt.get(lead.id) ?? (await run({ killAt: [lead.id] })).marks
@@ -219,10 +220,10 @@ async function atBoundaries(
   return results
 }
 
-async function atBoundary(run: RunConversation, peace: Outcome, boundary: Boundary): Promise<{ result: BoundaryResult; marks: Mark[] }> {
+async function atBoundary(run: RunConversation, baseline: Outcome, boundary: Boundary): Promise<{ result: BoundaryResult; marks: Mark[] }> {
   for (let tries = 1; ; tries++) {
     const { outcome, ms, killed, marks } = await run({ killAt: killsOf(boundary.id) })
-    if (killed) return { result: { boundary, ms, ...compare(peace, outcome) }, marks }
+    if (killed) return { result: { boundary, ms, ...compare(baseline, outcome) }, marks }
     if (tries >= TRIES || boundary.what !== 'flush') return { result: { boundary, ms, verdict: 'not_reached', differences: [] }, marks }
   }
 }
@@ -235,10 +236,10 @@ function drawing(random: Random, kinds: readonly TroubleKind[], { marks, ms }: C
 }
 
 /** A round that ended before any fault occurred shows nothing, and is repeated. */
-async function inTrouble(run: RunConversation, peace: Outcome, round: number, draw: () => Trouble[]): Promise<RoundResult> {
+async function inTrouble(run: RunConversation, baseline: Outcome, round: number, draw: () => Trouble[]): Promise<RoundResult> {
   for (let tries = 1; ; tries++) {
     const { outcome, ms, troubles } = await run({ troubles: draw() })
-    const compared = compare(peace, outcome)
+    const compared = compare(baseline, outcome)
     if (troubles.length > 0 || compared.verdict === 'differs') return { round, troubles, ms, ...compared }
     if (tries >= TRIES) return { round, troubles, ms, verdict: 'not_reached', differences: [] }
   }

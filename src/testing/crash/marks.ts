@@ -60,7 +60,7 @@ export function markReader(folder: string): MarkReader {
 
 /** A worker process's side. Synchronous: nothing else may happen between reaching a place and dying there. */
 export interface MarkWriter {
-  tellAgents(agents: readonly ServedAgent[]): void
+  writeAgents(agents: readonly ServedAgent[]): void
   /** The session of the current conversation. */
   session(): string | undefined
   /** Records that the session reached a place. Does not return if the process must die there. */
@@ -90,7 +90,7 @@ export function markWriter(folder: string): MarkWriter {
     }
   }
   return {
-    tellAgents: (agents) => writeFileSync(join(folder, AGENTS), JSON.stringify(agents)),
+    writeAgents: (agents) => writeFileSync(join(folder, AGENTS), JSON.stringify(agents)),
     session: () => plan()?.sessionId,
     reach(sessionId, mark) {
       const current = plan()

@@ -44,7 +44,7 @@ const OPTIONS = options({
   processes: integer(1, 64).default(2),
   timeout: duration({ example: '60s' }).default(DEFAULT_TIMEOUT_MS),
   stack: where<Stack>((value) => typeof value === 'object' && value !== null, 'a stack that startStack returned').optional(),
-  log: fn<(line: string) => void>().default(() => sayOnStderr),
+  log: fn<(line: string) => void>().default(() => printToStderr),
 })
 
 const RANDOM = options({
@@ -77,6 +77,6 @@ function pathOf(module: unknown): string | undefined {
   return typeof module === 'string' && module !== '' ? resolve(module) : undefined
 }
 
-function sayOnStderr(line: string): void {
+function printToStderr(line: string): void {
   process.stderr.write(`${line}\n`)
 }

@@ -19,13 +19,13 @@ export interface Trouble {
 }
 
 /** pawl gives up on a call at its fifth death: bad luck must not look like a broken agent. */
-const MOST_TROUBLES = 3
+const MAX_TROUBLES = 3
 /** Longer than any heartbeat timeout and the timeout of a workflow task. */
 const PAUSE_MS = [4_000, 7_000] as const
-const AWAY_MS = [300, 2_500] as const
+const DOWN_MS = [300, 2_500] as const
 const LOOK_MS = 5
 /** How long a supervisor may take to run again with a worker process that is starting. */
-const THERE_MS = 60_000
+const RESTART_MS = 60_000
 
 /** The length of a run without kills. */
 export interface Pace {
@@ -38,16 +38,16 @@ export interface Pace {
 export function drawTroubles(random: Random, kinds: readonly TroubleKind[], first: TroubleKind, { marks, ms }: Pace): Trouble[] {
   const between = Math.ceil(ms / Math.max(1, marks))
   const draw = (kind: TroubleKind, latest: number): Trouble => {
-    const [least, most] = kind.startsWith('pause') ? PAUSE_MS : AWAY_MS
+    const [min, max] = kind.startsWith('pause') ? PAUSE_MS : DOWN_MS
     return {
       kind,
       afterMarks: random.integer(0, Math.max(0, latest)),
       delayMs: random.integer(0, between),
-      lastsMs: random.integer(least, most),
+      lastsMs: random.integer(min, max),
       choice: random.fraction(),
     }
   }
-  const more = Array.from({ length: random.integer(0, MOST_TROUBLES - 1) }, () => draw(random.pick(kinds), marks - 1))
+  const more = Array.from({ length: random.integer(0, MAX_TROUBLES - 1) }, () => draw(random.pick(kinds), marks - 1))
   return [draw(first, Math.floor(marks / 2)), ...more].toSorted((a, b) => a.afterMarks - b.afterMarks)
 }
 
@@ -68,7 +68,7 @@ export function makeTroubles(
   /** Only one fault at a time stops and starts a server. */
   const servers = new Map<TroubleKind, Promise<void>>()
 
-  const strike = (kind: 'kill' | 'supervisor' | 'both', choice: number): string | undefined => {
+  const kill = (kind: 'kill' | 'supervisor' | 'both', choice: number): string | undefined => {
     const { supervisor, workers } = on.group()
     if (kind === 'kill') {
       const worker = workers[Math.floor(choice * workers.length)]
@@ -107,14 +107,14 @@ export function makeTroubles(
     const { kind, choice, lastsMs } = trouble
     const at = `after boundary ${reached}`
     // After a supervisor dies, there may be no process for a moment.
-    if (kind !== 'postgres' && kind !== 'temporal') await until(() => over.signal.aborted || isThere(on.group()), THERE_MS)
+    if (kind !== 'postgres' && kind !== 'temporal') await until(() => over.signal.aborted || isRunning(on.group()), RESTART_MS)
     if (over.signal.aborted) return
     switch (kind) {
       case 'kill':
       case 'supervisor':
       case 'both': {
-        const struck = strike(kind, choice)
-        if (struck !== undefined) done.push(`${struck}, ${at}`)
+        const killed = kill(kind, choice)
+        if (killed !== undefined) done.push(`${killed}, ${at}`)
         return
       }
       case 'pause':
@@ -154,11 +154,11 @@ export function makeTroubles(
 }
 
 /** Whether the death of a call may stay unconfirmed until its timeout after this fault. */
-export function takesSupervisor({ kind }: Trouble): boolean {
+export function hitsSupervisor({ kind }: Trouble): boolean {
   return kind === 'supervisor' || kind === 'pause_supervisor' || kind === 'both'
 }
 
-function isThere({ supervisor, workers }: ReturnType<CrashWorkers['group']>): boolean {
+function isRunning({ supervisor, workers }: ReturnType<CrashWorkers['group']>): boolean {
   return supervisor !== undefined && workers.length > 0
 }
 

@@ -15,7 +15,7 @@ export interface AnswerStream {
 /** Pause between two messages. With the pause of the orchestrator's writer, it is the most that a piece waits to reach a watcher. */
 const BETWEEN_MS = 8
 /** A longer answer is not streamed to its end: watchers see it in full when it is recorded. */
-const MOST_CHARACTERS = 4_000_000
+const MAX_CHARACTERS = 4_000_000
 
 /** The streams of an executor. */
 export function answerStreams(post: (parts: { job: string; part: AnswerPart }[]) => void): (job: string) => AnswerStream {
@@ -50,7 +50,7 @@ export function answerStreams(post: (parts: { job: string; part: AnswerPart }[])
 
     return {
       add(piece) {
-        hasEnded ||= until + sizeOf(piece) > MOST_CHARACTERS
+        hasEnded ||= until + sizeOf(piece) > MAX_CHARACTERS
         if (hasEnded) return
         addDelta(all, piece)
         addDelta(unsent, piece)

@@ -6,12 +6,12 @@ import { contextProblem } from '../../jobs/context-check.ts'
 import { isStricter } from '../../jobs/execute-tool.ts'
 import { parseInput } from '../../jobs/resolve.ts'
 import type { PreflightWarning } from '../preflight-report.ts'
-import type { OpenCall, StandingSession } from '../protocol.ts'
+import type { OpenCall, ReplayedSession } from '../protocol.ts'
 
 type Found = Pick<PreflightWarning, 'code' | 'message'>
 
 /** The warnings for a session; none if nothing changes for it. */
-export async function checkSession(agents: ReadonlyMap<string, Agent>, session: StandingSession): Promise<PreflightWarning[]> {
+export async function checkSession(agents: ReadonlyMap<string, Agent>, session: ReplayedSession): Promise<PreflightWarning[]> {
   const { agent: name, calls } = session
   const agent = agents.get(name)
   if (!agent) return [{ ...agentNotServed(name), agent: name }]

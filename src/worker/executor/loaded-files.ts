@@ -30,11 +30,11 @@ export function initialize(port: MessagePort): void {
 
 /** Reports each file once, from now on; the returned function reports all files known so far. */
 export function reportLoadedFiles(onFile: (path: string) => void): () => void {
-  const told = new Set<string>()
+  const reported = new Set<string>()
   const note = (urlOrPath: string): void => {
     const path = ownFile(urlOrPath)
-    if (path === undefined || told.has(path)) return
-    told.add(path)
+    if (path === undefined || reported.has(path)) return
+    reported.add(path)
     onFile(path)
   }
   const drain = startHooks(note)

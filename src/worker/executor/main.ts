@@ -38,7 +38,7 @@ async function main(id: number, module: string): Promise<void> {
     if (path !== undefined) serveAt(path, () => path, executor.connect)
   }
   reconnect()
-  tellLoaded()
+  reportLoaded()
   void post({ pawl: 'loaded' })
   await shutdown
   await dispose().catch((err: unknown) => logger.error({ err }, 'the services could not be disposed of'))
@@ -60,10 +60,10 @@ function serveAt(path: string, newest: () => string | undefined, onConnect: (cha
 }
 
 /** The parent also watches for missing files. */
-function tellMissing(error: unknown): void {
-  tellLoaded()
+function reportMissing(error: unknown): void {
+  reportLoaded()
   const folder = folderOfMissing(error instanceof Error ? error.cause : undefined)
-  if (folder !== undefined) tellFile(folder)
+  if (folder !== undefined) reportFile(folder)
 }
 
 const channelOver = (socket: ReturnType<typeof connect>) => socketChannel<ToExecutor, FromExecutor>(socket)
@@ -87,13 +87,13 @@ let lastLine = Promise.resolve()
 const sendLine = (line: SentLine): void => {
   lastLine = post({ pawl: 'log', ...line })
 }
-const tellFile = (path: string): void => void post({ pawl: 'files', files: [path] })
-const tellLoaded = reportsFiles ? reportLoadedFiles(tellFile) : () => undefined
+const reportFile = (path: string): void => void post({ pawl: 'files', files: [path] })
+const reportLoaded = reportsFiles ? reportLoadedFiles(reportFile) : () => undefined
 try {
   await main(Number(id), module)
   process.exit(0)
 } catch (error) {
-  if (reportsFiles) tellMissing(error)
+  if (reportsFiles) reportMissing(error)
   await post({ pawl: 'start_failed', error: crossing(error) })
   process.exit(1)
 }

@@ -4,7 +4,7 @@ import { ActivityNotFoundError, type Client } from '@temporalio/client'
 import { CancelledFailure } from '@temporalio/common'
 import type { Logger } from '../../agent/tool.ts'
 import type { Holding } from '../protocol.ts'
-import { tellLateResult } from './late-results.ts'
+import { signalLateResult } from './late-results.ts'
 import { resetStickiness } from './stickiness.ts'
 
 /** How long an answer is retried while the server cannot be reached; after the heartbeat timeout, the server no longer expects it. */
@@ -23,7 +23,7 @@ export function adoptionBy(client: Client, logger: Logger): (held: Holding, runn
           if (!done) return
           const { result } = done
           const taken = await offer(() => client.activity.complete(ticket.taskToken, result))
-          if (taken === 'given_up') await tellLateResult(client, { activity: kind, workflowId: ticket.workflowId, input, result }, logger)
+          if (taken === 'given_up') await signalLateResult(client, { activity: kind, workflowId: ticket.workflowId, input, result }, logger)
         },
         async (error: unknown) => {
           await reset

@@ -102,12 +102,12 @@ export function deltaWriter(store: Pick<Store, 'saveDeltas' | 'tidyDeltas' | 'sw
     tidying = undefined
     const stored = [...streams].filter(([, { isStored }]) => isStored)
     const ended = stored.filter(([, { endedAt }]) => endedAt !== undefined)
-    const going = stored.filter(([, stream]) => stream.endedAt === undefined && !due.has(stream))
+    const unfinished = stored.filter(([, stream]) => stream.endedAt === undefined && !due.has(stream))
     if (stored.length > 0) {
       try {
-        const { deleted, emptied } = await store.tidyDeltas({ ended: streamsOf(ended), going: streamsOf(going) })
+        const { deleted, emptied } = await store.tidyDeltas({ ended: streamsOf(ended), unfinished: streamsOf(unfinished) })
         for (const [at, [job]] of ended.entries()) if (deleted.has(at)) streams.delete(job)
-        for (const [at, [, stream]] of going.entries()) if (emptied.has(at)) rewrite(stream)
+        for (const [at, [, stream]] of unfinished.entries()) if (emptied.has(at)) rewrite(stream)
         if (due.size > 0) wake()
       } catch (err) {
         logger.debug({ err }, 'streamed answers could not be deleted; pawl retries it')

@@ -6,14 +6,14 @@ import type { JobOrder } from '../../jobs/contract.ts'
 import type { Holding } from '../protocol.ts'
 import type { AssignmentEnd, Executor } from './executors.ts'
 import { afterDeath, afterMove, answerIn, costSeen, withAnswer } from './answered.ts'
-import { failureOf, givenUpMoving, stoppedUnbegun, workerDied } from './failures.ts'
+import { failureOf, noExecutorAccepted, stoppedBeforeStart, workerDied } from './failures.ts'
 import type { Lease, Leases } from './leases.ts'
 import type { Given, Placed, Pool } from './pool.ts'
 import type { AttemptReport } from '../../session/attempts.ts'
 import { defined } from '../../session/defined.ts'
 
 /** How many times a job is assigned to executors that die or freeze before they accept it. */
-const MOST_PLACINGS = 5
+const MAX_PLACEMENTS = 5
 /** How long a model's answer is kept while no executor accepts jobs. Executors may take this long to start. */
 const KEEP_ANSWER_MS = 30_000
 
@@ -81,9 +81,9 @@ export function dispatcherTo(pool: Pool, leases: Leases): Dispatcher {
   }
 
   async function carry(job: Underway): Promise<Answer> {
-    for (let placings = 0; placings < MOST_PLACINGS; placings++) {
-      await someone(job)
-      if (job.isStopped) throw job.died ?? (job.mayHaveBegun ? workerDied(job.order, reportOn(job), 'neighbour') : stoppedUnbegun())
+    for (let placements = 0; placements < MAX_PLACEMENTS; placements++) {
+      await waitForExecutor(job)
+      if (job.isStopped) throw job.died ?? (job.mayHaveBegun ? workerDied(job.order, reportOn(job), 'neighbour') : stoppedBeforeStart())
       const placed = pool.give(job)
       if (!placed) {
         if (job.died) throw job.died
@@ -93,13 +93,13 @@ export function dispatcherTo(pool: Pool, leases: Leases): Dispatcher {
       const answer = await resultOf(await placed.ended, job)
       if (answer !== 'again') return answer
     }
-    throw job.died ?? givenUpMoving(job.order)
+    throw job.died ?? noExecutorAccepted(job.order)
   }
 
-  async function someone(job: Underway): Promise<void> {
+  async function waitForExecutor(job: Underway): Promise<void> {
     const until = Date.now() + (job.order.answer ? KEEP_ANSWER_MS : 0)
-    let isThere = await pool.someone(job.order)
-    while (!isThere && !job.isStopped && Date.now() < until) isThere = await pool.someone(job.order)
+    let hasExecutor = await pool.waitForExecutor(job.order)
+    while (!hasExecutor && !job.isStopped && Date.now() < until) hasExecutor = await pool.waitForExecutor(job.order)
   }
 
   return { dispatch, adopt }
@@ -131,7 +131,7 @@ async function resultOf(how: AssignmentEnd, job: Underway): Promise<{ result: un
       return 'again'
     }
     case 'stopped':
-      throw stoppedUnbegun()
+      throw stoppedBeforeStart()
   }
 }
 

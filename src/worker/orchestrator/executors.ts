@@ -9,7 +9,7 @@ import type { FromExecutor, ToExecutor } from '../protocol.ts'
 import type { Lease } from './leases.ts'
 
 /** An executor that is silent for this long counts as frozen: none of its bodies can end then. */
-export const STANDS_STILL_MS = 3_000
+export const FROZEN_MS = 3_000
 /** How many sessions in an executor's cache are remembered: as many as it caches. */
 const VIEWS_REMEMBERED = 200
 
@@ -56,7 +56,7 @@ export interface Executor {
   views: LRUCache<string, Watermark>
   /** When its last message came, and since when its event loop has not been blocked. */
   aliveAt: number
-  turningSince: number
+  unblockedSince: number
   /** Whether it has left a job unacknowledged since its last message. */
   isSilent: boolean
   /** Set if it gets no new jobs, because it must end for these assignments or its code is being replaced. */
@@ -72,13 +72,13 @@ export function newExecutor(
 ): Executor {
   const now = Date.now()
   const views = new LRUCache<string, Watermark>({ max: VIEWS_REMEMBERED })
-  return { id, pid, worker, models, hasSlices, channel, assignments: new Map(), views, aliveAt: now, turningSince: now, isSilent: false }
+  return { id, pid, worker, models, hasSlices, channel, assignments: new Map(), views, aliveAt: now, unblockedSince: now, isSilent: false }
 }
 
 /** Notes that a message arrived. */
-export function heardOf(executor: Executor): void {
+export function noteMessage(executor: Executor): void {
   const now = Date.now()
-  if (now - executor.aliveAt > STANDS_STILL_MS) executor.turningSince = now
+  if (now - executor.aliveAt > FROZEN_MS) executor.unblockedSince = now
   executor.aliveAt = now
   executor.isSilent = false
 }

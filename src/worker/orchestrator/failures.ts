@@ -67,7 +67,7 @@ function deathIn({ call }: Ticket, worker: string, cause: DeathReport['cause']):
  * The orchestrator that received the attempt died before it dispatched it. The workflow gets the failure of an activity that no worker has
  * started: nothing was begun, and it does not count as an attempt.
  */
-export function neverGiven(kind: JobKind): ApplicationFailure {
+export function neverDispatched(kind: JobKind): ApplicationFailure {
   return ApplicationFailure.create({
     type: 'NotFoundError',
     nonRetryable: !isQuestion(kind),
@@ -79,7 +79,7 @@ export function neverGiven(kind: JobKind): ApplicationFailure {
 const isQuestion = (kind: JobKind): boolean => kind === 'resolveTool' || kind === 'checkAnswer' || kind === 'endHooks'
 
 /** Each executor died or froze before it accepted the job. */
-export function givenUpMoving({ ticket }: JobOrder): ApplicationFailure {
+export function noExecutorAccepted({ ticket }: JobOrder): ApplicationFailure {
   return ApplicationFailure.create({
     type: 'NotServed',
     nonRetryable: false,
@@ -89,6 +89,6 @@ export function givenUpMoving({ ticket }: JobOrder): ApplicationFailure {
 }
 
 /** The attempt was stopped before its executor had accepted it. */
-export function stoppedUnbegun(): CancelledFailure {
+export function stoppedBeforeStart(): CancelledFailure {
   return new CancelledFailure('The attempt was stopped before it began.')
 }

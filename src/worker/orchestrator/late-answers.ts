@@ -8,7 +8,7 @@ import type { ActivityInterceptorsFactory, NativeConnection } from '@temporalio/
 import type { Logger } from '../../agent/tool.ts'
 import { sessionIdOf } from '../../session/protocol.ts'
 import { offer } from './adoption.ts'
-import { effectIn, tellLateResult } from './late-results.ts'
+import { effectIn, signalLateResult } from './late-results.ts'
 
 /** Dependencies. */
 export interface LateAnswersOptions {
@@ -22,7 +22,11 @@ export function lateAnswers({ connection, client, logger }: LateAnswersOptions):
   const { activity } = client
 
   /** Sends the answer even if core's timer has aborted the attempt's RPCs on the worker's connection. */
-  async function tell(about: object, send: () => Promise<void>, whenGivenUp: () => Promise<void> = async () => undefined): Promise<never> {
+  async function sendLate(
+    about: object,
+    send: () => Promise<void>,
+    whenGivenUp: () => Promise<void> = async () => undefined,
+  ): Promise<never> {
     try {
       await connection.withAbortSignal(new AbortController().signal, async () => {
         if ((await offer(send)) === 'given_up') await whenGivenUp()
@@ -47,16 +51,16 @@ export function lateAnswers({ connection, client, logger }: LateAnswersOptions):
           result = await next(input)
         } catch (error) {
           if (!isLate()) throw error
-          return tell(about, () =>
+          return sendLate(about, () =>
             error instanceof CancelledFailure ? activity.reportCancellation(taskToken) : activity.fail(taskToken, error),
           )
         }
         const givenUp = { activity: activityType, workflowId, input: input.args[0], result }
         if (!isLate() && !effectIn(givenUp)) return result
-        return tell(
+        return sendLate(
           about,
           () => activity.complete(taskToken, result),
-          () => tellLateResult(client, givenUp, logger),
+          () => signalLateResult(client, givenUp, logger),
         )
       },
     },

@@ -31,7 +31,7 @@ export function effectIn({ activity, input, result }: GivenUp): LateResultSignal
 }
 
 /** Signals the workflow if there is such a result. Never rejects: without the signal, `verify` or a person resolves the call. */
-export async function tellLateResult(client: Client, givenUp: GivenUp, logger: Logger): Promise<void> {
+export async function signalLateResult(client: Client, givenUp: GivenUp, logger: Logger): Promise<void> {
   const effect = effectIn(givenUp)
   if (!effect) return
   const { workflowId } = givenUp

@@ -61,7 +61,7 @@ async function main(options: OrchestratorOptions): Promise<void> {
   const exits = new Map<number, Exit>()
   /** Pids of dead executors, by executor number. */
   const gone = new Map(options.exited.map(({ executor, pid }) => [executor, pid]))
-  const tellOfDeath = (id: number, calls: HeldCall[]): void => {
+  const reportDeath = (id: number, calls: HeldCall[]): void => {
     const exit = exits.get(id)
     if (exit && exits.delete(id)) post({ type: 'event', event: { event: 'worker_died', ...exit, calls } })
   }
@@ -82,7 +82,7 @@ async function main(options: OrchestratorOptions): Promise<void> {
     onDeath: ({ id }, held) => {
       const calls = held.map(({ ticket: { sessionId, call, tool } }) => ({ sessionId, call, ...defined({ tool }) }))
       clock.died(calls, exits.get(id)?.at ?? Date.now())
-      tellOfDeath(id, calls)
+      reportDeath(id, calls)
     },
     onExecution: cachedReporter((executions) => post({ type: 'cached', executions })),
   })
@@ -93,7 +93,7 @@ async function main(options: OrchestratorOptions): Promise<void> {
       case 'executor_exited':
         gone.set(message.executor, message.pid)
         exits.set(message.executor, { pid: message.pid, code: message.code, signal: message.signal, at: Date.now() })
-        if (!orchestrator.pool.exited(message.executor)) tellOfDeath(message.executor, [])
+        if (!orchestrator.pool.exited(message.executor)) reportDeath(message.executor, [])
         return
       case 'exited':
         for (const { executor, pid } of message.exited) gone.set(executor, pid)

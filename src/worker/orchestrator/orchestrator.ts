@@ -104,7 +104,7 @@ export async function createOrchestrator(parts: OrchestratorParts): Promise<Orch
   /** Any worker of the queue may have the session's attempts. */
   const stopRequested = (sessionId: string): void => {
     leases.askForStops(sessionId)
-    store.tellOfStop(sessionId)
+    store.notifyStop(sessionId)
   }
   const { kill, onDrained, onReady, onJob, onDeath } = parts
   const gates = keepGates({ store, executors: () => pool.executors(), logger, worker })

@@ -9,7 +9,7 @@ import type { JobKind } from '../../jobs/contract.ts'
 import { readReport } from '../../session/attempts.ts'
 import { sessionIdOf } from '../../session/protocol.ts'
 import type { CachedExecution } from '../protocol.ts'
-import { diedUnseen, neverGiven } from './failures.ts'
+import { diedUnseen, neverDispatched } from './failures.ts'
 
 const JOBS: Readonly<Record<JobKind, true>> = {
   callModel: true,
@@ -56,7 +56,11 @@ export async function releaseOrphans(
       if (!dead.has(lastWorkerIdentity ?? '') || !isJob(kind)) continue
       if (isHeld({ workflowId, executionId, activityId })) continue
       const [details] = heartbeatDetails?.payloads ?? []
-      const failure = details ? deathIn(kind, await decoded(client, details), deadExecutors) : attempt === 1 ? neverGiven(kind) : undefined
+      const failure = details
+        ? deathIn(kind, await decoded(client, details), deadExecutors)
+        : attempt === 1
+          ? neverDispatched(kind)
+          : undefined
       if (failure) await client.activity.fail({ workflowId, runId: executionId, activityId }, failure)
     }
   } catch (err) {

@@ -6,7 +6,16 @@ import { defined } from '../../session/defined.ts'
 import type { SliceSnapshot } from '../../session/slices.ts'
 import type { Channel } from '../channel.ts'
 import type { FromExecutor, Holding, KillReason, ToExecutor } from '../protocol.ts'
-import { type Assignment, type AssignmentEnd, causeOfDeath, type Executor, heardOf, newExecutor, takesJobs, viewKey } from './executors.ts'
+import {
+  type Assignment,
+  type AssignmentEnd,
+  causeOfDeath,
+  type Executor,
+  newExecutor,
+  noteMessage,
+  takesJobs,
+  viewKey,
+} from './executors.ts'
 import type { DeltaWriter } from './delta-writer.ts'
 import type { EventsFor } from './events-along.ts'
 import type { MeasuredJobs } from './telemetry/measure-jobs.ts'
@@ -59,7 +68,7 @@ export interface Pool {
   /** Connects an executor: its first message is a hello. `takeOver` is called for each job that it holds from an earlier orchestrator. */
   connect(channel: Channel<FromExecutor, ToExecutor>, takeOver: (executor: Executor, held: Holding) => void): void
   /** Resolves to true once an executor may get the job, or to false if there is none after a while. */
-  someone(order: JobOrder): Promise<boolean>
+  waitForExecutor(order: JobOrder): Promise<boolean>
   /** Assigns the job to an executor; undefined if none accepts jobs. */
   give(job: Given): Placed | undefined
   /** Assigns a job to the executor that got it from an earlier orchestrator. */
@@ -140,7 +149,7 @@ export function startPool(needs: PoolNeeds): Pool {
   }
 
   function receive(executor: Executor, message: Exclude<FromExecutor, { type: 'hello' }>): void {
-    heardOf(executor)
+    noteMessage(executor)
     if (message.type === 'alive') return
     if (message.type === 'request') return void needs.answerRequest(executor, message)
     if (message.type === 'refused') return needs.onRefused?.(message.key, message.forMs)
@@ -281,19 +290,19 @@ export function startPool(needs: PoolNeeds): Pool {
     return candidates.toSorted((a, b) => cost(a) - cost(b))[0]
   }
 
-  async function someone(order: JobOrder): Promise<boolean> {
+  async function waitForExecutor(order: JobOrder): Promise<boolean> {
     await quarantine.turn(order)
-    return anyone()
+    return anyExecutor()
   }
 
-  function anyone(): Promise<boolean> {
-    const isThere = (): boolean => [...executors.values()].some(takesJobs)
-    if (isThere()) return Promise.resolve(true)
+  function anyExecutor(): Promise<boolean> {
+    const hasExecutor = (): boolean => [...executors.values()].some(takesJobs)
+    if (hasExecutor()) return Promise.resolve(true)
     return new Promise((resolve) => {
       const wake = (): void => {
         clearTimeout(timer)
         arrivals.delete(wake)
-        resolve(isThere())
+        resolve(hasExecutor())
       }
       const timer = setTimeout(wake, NO_EXECUTOR_MS)
       arrivals.add(wake)
@@ -302,7 +311,7 @@ export function startPool(needs: PoolNeeds): Pool {
 
   return {
     connect,
-    someone,
+    waitForExecutor,
     give,
     keep,
     stop,

@@ -16,7 +16,7 @@ const PAUSE_MS = 125
 const LONGEST_PAUSE_MS = 15_000
 /** Deaths of suspects that are further apart are not in a row. */
 const IN_A_ROW_MS = 60_000
-/** How long a suspect waits for its turn. The wait counts towards its activity's limit, which has room for a standstill of the worker. */
+/** How long a suspect waits for its turn. The wait counts towards its activity's limit, which has room for a frozen worker. */
 const LONGEST_WAIT_MS = 10_000
 /** How long the successor of the executor for suspects may take to start before they run beside other work. */
 const SUCCESSOR_WITHIN_MS = 10_000

@@ -4,7 +4,7 @@ import { LRUCache } from 'lru-cache'
 
 /** How many calls per second go through when a gate opens, before anything is known. */
 const FIRST_RATE = 5
-const LEAST_RATE = 0.5
+const MIN_RATE = 0.5
 /** How long the rate takes to double. */
 const DOUBLES_EVERY_MS = 5_000
 /** At this rate in calls per second, the gate counts as open and is forgotten. */
@@ -56,7 +56,7 @@ export function rateGates(now: () => number = () => performance.now(), random: (
       return true
     }
     const isOpening = gate.closedUntil <= now()
-    if (slower && isOpening) gate.rate = Math.max(LEAST_RATE, Math.min(FIRST_RATE, rateAt(gate, now()) / 2))
+    if (slower && isOpening) gate.rate = Math.max(MIN_RATE, Math.min(FIRST_RATE, rateAt(gate, now()) / 2))
     if (until <= gate.closedUntil) return false
     const isNews = until - gate.closedUntil > SLACK_MS
     gate.closedUntil = until

@@ -31,7 +31,7 @@ export function sdkLine(entry: LogEntry, sessionOf: (executionId: string) => str
     (typeof workflowId === 'string' ? sessionIn(workflowId) : undefined) ??
     (typeof execution === 'string' ? sessionOf(execution) : undefined)
   return {
-    ...toldAs(entry, meta),
+    ...loggedAs(entry, meta),
     fields: {
       ...defined({ session, execution, ...saidIn(error ?? failure) }),
       sdk: sdkComponent,
@@ -52,7 +52,7 @@ const OWN_ACTIVITIES: Record<OwnActivity, true> = {
   loadFork: true,
 }
 
-function toldAs({ level, message }: LogEntry, { activityType, error }: Record<string, unknown>): { level: Level; message: string } {
+function loggedAs({ level, message }: LogEntry, { activityType, error }: Record<string, unknown>): { level: Level; message: string } {
   // The session makes no progress until its workflow task succeeds.
   if (message === 'Failing workflow task') return { level: 'error', message: 'a workflow task failed: Temporal retries it' }
   if (message === 'Activity failed') {

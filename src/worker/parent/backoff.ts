@@ -1,11 +1,11 @@
 // Delays of restarts: short at first, longer each time a process dies before it is ready.
 
-const AT_MOST_MS = 5_000
+const DEFAULT_MAX_MS = 5_000
 
 /** Delays of one process's restarts. */
 export interface Backoff {
   /** Milliseconds until the next start. Default maximum: five seconds. */
-  next(atMostMs?: number): number
+  next(maxMs?: number): number
   /** The process is ready: the next restart is quick again. */
   served(): void
 }
@@ -14,7 +14,7 @@ export interface Backoff {
 export function startBackoff(firstMs: number): Backoff {
   let failures = 0
   return {
-    next: (atMostMs = AT_MOST_MS) => Math.min(firstMs * 2 ** failures++, atMostMs),
+    next: (maxMs = DEFAULT_MAX_MS) => Math.min(firstMs * 2 ** failures++, maxMs),
     served() {
       failures = 0
     },

@@ -2,7 +2,7 @@
 import type { CachedExecution } from '../protocol.ts'
 
 /** How many are remembered. For any other session, the next message waits two seconds, once. */
-const MOST_CACHED = 200
+const MAX_CACHED = 200
 
 /** An execution that produced events, and their last `seq`. */
 export type HeardExecution = CachedExecution & { seq: number }
@@ -28,7 +28,7 @@ export function cachedExecutions(): CachedExecutions {
       heard.delete(workflowId)
       heard.set(workflowId, { workflowId, executionId, seq: Math.max(seq, known?.seq ?? 0) })
       const [oldest] = heard.keys()
-      if (heard.size > MOST_CACHED && oldest !== undefined) heard.delete(oldest)
+      if (heard.size > MAX_CACHED && oldest !== undefined) heard.delete(oldest)
     },
     newest: () => [...heard.values()].toReversed().map(({ workflowId, executionId }) => ({ workflowId, executionId })),
   }

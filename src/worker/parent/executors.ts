@@ -10,7 +10,7 @@ import { type ExecutorProcess, type ProcessExit, startExecutorProcess } from './
 /** Pause before a restart: a booting process takes CPU from the resumption of the dead one's calls. */
 const RESPAWN_MS = 150
 /** The longest pause between attempts to load a module that fails. */
-const FAILING_AT_MOST_MS = 30_000
+const MAX_FAILING_PAUSE_MS = 30_000
 /** How many in a row may be killed while they load before that counts as a failure to load. */
 const DEATHS_WHILE_LOADING = 3
 /** How long a drained executor keeps its results, in case the orchestrator dies before the server has the last one. */
@@ -94,7 +94,7 @@ export function keepExecutors(options: ExecutorsOptions): Executors {
   const running = new Map<number, Executor>()
   let serving = newTeam()
   /** The team that is loading. It connects to the orchestrator once all its members have loaded; until then it can be dropped. */
-  let coming: (Waiting & { team: Team }) | undefined
+  let loadingTeam: (Waiting & { team: Team }) | undefined
   /** Callers that wait for the newest code. */
   let switching: Waiting[] = []
   let lastId = 0
@@ -102,7 +102,7 @@ export function keepExecutors(options: ExecutorsOptions): Executors {
   let isStopping = false
 
   const membersOf = (team: Team): Executor[] => [...running.values()].filter((one) => one.team === team && !one.isReleased)
-  const isCurrent = (team: Team): boolean => team === serving || team === coming?.team
+  const isCurrent = (team: Team): boolean => team === serving || team === loadingTeam?.team
   const isWanted = (team: Team): boolean => !isStopping && isCurrent(team)
 
   function spawn(team: Team): void {
@@ -128,9 +128,9 @@ export function keepExecutors(options: ExecutorsOptions): Executors {
     if (!isWanted(team)) return
     const members = membersOf(team)
     const isTrying = members.some((one) => !one.process.isLoaded())
-    const most = team.failures > 0 ? Number(!isTrying) : options.count
+    const max = team.failures > 0 ? Number(!isTrying) : options.count
     try {
-      for (let lacking = Math.min(options.count - members.length, most); lacking > 0; lacking--) spawn(team)
+      for (let lacking = Math.min(options.count - members.length, max); lacking > 0; lacking--) spawn(team)
     } catch (error) {
       failed(team, startError(error))
       fillLater(team)
@@ -138,18 +138,18 @@ export function keepExecutors(options: ExecutorsOptions): Executors {
   }
 
   function fillLater(team: Team): void {
-    setTimeout(() => fill(team), team.backoff.next(team.failures > 0 ? FAILING_AT_MOST_MS : undefined))
+    setTimeout(() => fill(team), team.backoff.next(team.failures > 0 ? MAX_FAILING_PAUSE_MS : undefined))
   }
 
   function loaded(team: Team): void {
     team.failures = 0
     team.deathsWhileLoading = 0
     fill(team)
-    if (coming?.team === team && membersOf(team).filter((one) => one.process.isLoaded()).length >= options.count) switchTo(coming)
+    if (loadingTeam?.team === team && membersOf(team).filter((one) => one.process.isLoaded()).length >= options.count) switchTo(loadingTeam)
   }
 
-  function switchTo({ team, resolve, reject }: NonNullable<typeof coming>): void {
-    coming = undefined
+  function switchTo({ team, resolve, reject }: NonNullable<typeof loadingTeam>): void {
+    loadingTeam = undefined
     serving = team
     switching.push({ resolve, reject })
     if (path === undefined) return
@@ -157,15 +157,15 @@ export function keepExecutors(options: ExecutorsOptions): Executors {
   }
 
   function failed(team: Team, error: PawlError): void {
-    if (team === coming?.team) return drop(coming, error)
+    if (team === loadingTeam?.team) return drop(loadingTeam, error)
     team.failures += 1
     team.deathsWhileLoading = 0
     options.onFailed(error)
   }
 
   /** Ends new executors that cannot be used; they have no jobs yet. */
-  function drop({ team, reject }: NonNullable<typeof coming>, error: PawlError): void {
-    coming = undefined
+  function drop({ team, reject }: NonNullable<typeof loadingTeam>, error: PawlError): void {
+    loadingTeam = undefined
     for (const one of membersOf(team)) end(one)
     reject(error)
   }
@@ -194,7 +194,7 @@ export function keepExecutors(options: ExecutorsOptions): Executors {
 
   function stopStarting(): void {
     isStopping = true
-    if (coming) drop(coming, stopping())
+    if (loadingTeam) drop(loadingTeam, stopping())
     for (const { reject } of switching.splice(0)) reject(stopping())
   }
 
@@ -204,7 +204,7 @@ export function keepExecutors(options: ExecutorsOptions): Executors {
     },
     connectTo(newest) {
       path = newest
-      for (const { team, process } of running.values()) if (team !== coming?.team) process.tell({ pawl: 'connect', path: newest })
+      for (const { team, process } of running.values()) if (team !== loadingTeam?.team) process.tell({ pawl: 'connect', path: newest })
     },
     kill: (id) => running.get(id)?.process.kill(),
     ready(id) {
@@ -218,10 +218,10 @@ export function keepExecutors(options: ExecutorsOptions): Executors {
     },
     replace() {
       if (isStopping) return Promise.reject(stopping())
-      if (coming) drop(coming, new WorkerError('reload_superseded', 'Another reload began before this one finished.'))
+      if (loadingTeam) drop(loadingTeam, new WorkerError('reload_superseded', 'Another reload began before this one finished.'))
       return new Promise((resolve, reject) => {
         const team = newTeam()
-        coming = { team, resolve, reject }
+        loadingTeam = { team, resolve, reject }
         fill(team)
       })
     },

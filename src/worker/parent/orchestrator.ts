@@ -2,7 +2,7 @@
 import type { ChildProcess } from 'node:child_process'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { startLooking } from '../looking.ts'
+import { startPeriodicCheck } from '../periodic-check.ts'
 import type { FromOrchestrator, OrchestratorOptions, ToOrchestrator } from '../protocol.ts'
 import { startBackoff } from './backoff.ts'
 import { cachedExecutions } from './cached-executions.ts'
@@ -11,9 +11,9 @@ import { forkOrchestrator, tell } from './processes.ts'
 const RESPAWN_MS = 20
 /** An orchestrator that is silent for this long counts as frozen: its event loop has no long tasks. */
 const STUCK_MS = 60_000
-const LOOK_EVERY_MS = 1_000
+const CHECK_EVERY_MS = 1_000
 /** How many dead orchestrators are remembered. The attempts of older ones have exceeded their heartbeat timeout. */
-const MOST_PREDECESSORS = 20
+const MAX_PREDECESSORS = 20
 
 /** Options. */
 export interface OrchestratorKeeping {
@@ -48,12 +48,12 @@ export function keepOrchestrator({ options, folder, onStarted, onMessage, onList
   let aliveAt = Date.now()
   let starts = 0
   let isStopping = false
-  const endWatch = startLooking({
-    everyMs: LOOK_EVERY_MS,
-    look(now) {
+  const endWatch = startPeriodicCheck({
+    everyMs: CHECK_EVERY_MS,
+    check(now) {
       if (now - aliveAt > STUCK_MS) current?.process.kill('SIGKILL')
     },
-    afterStandstill(ms) {
+    afterFreeze(ms) {
       aliveAt += ms
     },
   })
@@ -90,7 +90,7 @@ export function keepOrchestrator({ options, folder, onStarted, onMessage, onList
   function exited(mine: NonNullable<typeof current>, code: number | null, signal: string | null): void {
     if (current === mine) current = undefined
     if (mine.process.pid !== undefined) predecessors.push(mine.process.pid)
-    if (predecessors.length > MOST_PREDECESSORS) predecessors.shift()
+    if (predecessors.length > MAX_PREDECESSORS) predecessors.shift()
     void rm(mine.path, { force: true })
     onExit({ pid: mine.process.pid ?? 0, code, signal, at: Date.now() })
     if (isStopping) endWatch()

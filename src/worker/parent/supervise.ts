@@ -21,7 +21,7 @@ import { defined } from '../../session/defined.ts'
 /** How long draining may take before all processes are killed; their calls are resumed elsewhere. */
 const DRAIN_MS = 60_000
 /** How many dead executors are remembered. */
-const MOST_EXITED = 100
+const MAX_EXITED = 100
 
 /**
  * Starts an orchestrator and executors for a module and keeps them running: a process that dies is replaced, and its calls resume at once.
@@ -56,7 +56,7 @@ interface Supervision {
 
 function startSupervision(given: Supervision): Supervisor & { connected: Promise<void> } {
   const { options, log, telemetry, folder } = given
-  const { onEvent: tellOf = () => undefined } = options
+  const { onEvent: notify = () => undefined } = options
   const logOptions: LogOptions = { toParent: options.logger !== undefined, redact: options.redact ?? [] }
   const connected = withResolvers<void>()
   const ready = withResolvers<void>()
@@ -83,12 +83,12 @@ function startSupervision(given: Supervision): Supervisor & { connected: Promise
     traces: telemetry?.traces,
     onLine: writeLine,
     onFile: options.onFile,
-    onStarted: (pid) => tellOf({ event: 'worker_started', pid }),
+    onStarted: (pid) => notify({ event: 'worker_started', pid }),
     onExit({ id, pid, code, signal }) {
       exited.push({ executor: id, pid })
-      if (exited.length > MOST_EXITED) exited.shift()
+      if (exited.length > MAX_EXITED) exited.shift()
       if (orchestrator.isListening()) orchestrator.tell({ type: 'executor_exited', executor: id, pid, code, signal })
-      if (isStopping || !orchestrator.isListening()) tellOf({ event: 'worker_died', pid, code, signal, at: Date.now(), calls: [] })
+      if (isStopping || !orchestrator.isListening()) notify({ event: 'worker_died', pid, code, signal, at: Date.now(), calls: [] })
       finishIfDone()
     },
     onFailed(error) {
@@ -114,7 +114,7 @@ function startSupervision(given: Supervision): Supervisor & { connected: Promise
       ...defined({ taskQueue: options.taskQueue, dataConverter: options.dataConverter, interceptors: options.interceptors, telemetry }),
     }),
     onStarted(pid) {
-      tellOf({ event: 'orchestrator_started', pid })
+      notify({ event: 'orchestrator_started', pid })
       retire()
     },
     onMessage: receive,
@@ -124,7 +124,7 @@ function startSupervision(given: Supervision): Supervisor & { connected: Promise
     },
     onExit({ pid, code, signal, at }) {
       isServing = false
-      tellOf({ event: 'orchestrator_died', pid, code, signal, at })
+      notify({ event: 'orchestrator_died', pid, code, signal, at })
       if (isStopping) executors.shutdown('released')
       finishIfDone()
     },
@@ -138,7 +138,7 @@ function startSupervision(given: Supervision): Supervisor & { connected: Promise
       case 'serving':
         isServing = true
         notStartedFor = undefined
-        tellOf({ event: 'orchestrator_ready', pid })
+        notify({ event: 'orchestrator_ready', pid })
         resolveIfReady()
         return
       case 'failed': {
@@ -152,7 +152,7 @@ function startSupervision(given: Supervision): Supervisor & { connected: Promise
       }
       case 'executor_ready': {
         const newPid = executors.ready(message.executor)
-        if (newPid !== undefined) tellOf({ event: 'worker_ready', pid: newPid })
+        if (newPid !== undefined) notify({ event: 'worker_ready', pid: newPid })
         hasReady = true
         resolveIfReady()
         return
@@ -162,7 +162,7 @@ function startSupervision(given: Supervision): Supervisor & { connected: Promise
       case 'drained':
         return executors.release(message.executor)
       case 'event':
-        return tellOf(message.event)
+        return notify(message.event)
       case 'log':
         return writeLine(message)
       default:

@@ -8,7 +8,7 @@ import { problemOf } from './differences.ts'
 import { fetchOpen, type ListedExecution, type OpenExecution } from './open-sessions.ts'
 import { readRecorded, type Recorded } from './recorded.ts'
 import { type Replayed, replayEach } from './replaying.ts'
-import { standingOf } from './standing.ts'
+import { replayedSessionOf } from './replayed-session.ts'
 import type { StoredSide } from './stored.ts'
 import type { Tally } from './tally.ts'
 
@@ -132,8 +132,8 @@ async function judge({ checker, stored, tally }: Checking, session: Readable, re
     const narrowed = (await stored?.narrow(place.sessionId, problem, replayed.entries)) ?? problem
     return tally.add({ ...place, outcome, problem: narrowed, warnings: [] })
   }
-  const standing = checker && standingOf(session.recorded, replayed.entries)
-  tally.add({ ...place, outcome: 'replays', warnings: standing ? await checker.check(standing) : [] })
+  const replayedSession = checker && replayedSessionOf(session.recorded, replayed.entries)
+  tally.add({ ...place, outcome: 'replays', warnings: replayedSession ? await checker.check(replayedSession) : [] })
 }
 
 type Found = ListedExecution & Partial<OpenExecution>

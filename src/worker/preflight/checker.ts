@@ -4,12 +4,12 @@ import { crossed } from '../crossed.ts'
 import { moduleExited, moduleHangs } from '../parent/executor-process.ts'
 import { forkChecker, tell } from '../parent/processes.ts'
 import type { PreflightWarning } from '../preflight-report.ts'
-import type { FromChecker, StandingSession } from '../protocol.ts'
+import type { FromChecker, ReplayedSession } from '../protocol.ts'
 
 /** Compares sessions with a module. */
 export interface Checker {
   /** @throws WorkerError `module_exited` if the process has ended. */
-  check(session: StandingSession): Promise<PreflightWarning[]>
+  check(session: ReplayedSession): Promise<PreflightWarning[]>
   end(): void
 }
 

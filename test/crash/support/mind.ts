@@ -8,11 +8,7 @@ import { compile } from './build.ts'
 import { someBoundaries } from './some-boundaries.ts'
 
 /** Kills around some of the boundaries that match `only` (in the soak, around all), and returns the outcome of the run without kills. */
-export async function sameMindWhereverKilled(
-  fixture: string,
-  only: RegExp,
-  outcome: (session: SessionHandle) => Promise<Json>,
-): Promise<Json> {
+export async function sameMindAfterKills(fixture: string, only: RegExp, outcome: (session: SessionHandle) => Promise<Json>): Promise<Json> {
   const isChosen = someBoundaries(seed)
   const compiled = await compile([`test/crash/fixtures/${fixture}.ts`])
   try {

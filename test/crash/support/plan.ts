@@ -14,7 +14,7 @@ export type Plan = (PlannedCall[] | 'crash')[]
 export const planText = (plan: Plan): string => JSON.stringify(plan)
 
 /** The final answer of a run in which everything went as it would without kills. */
-export function peacefulAnswer(plan: Plan): string {
+export function finalAnswer(plan: Plan): string {
   return answerOf(plan.flatMap((calls) => (calls === 'crash' ? [] : calls.map(({ tool, input }) => `${tool} ${input.name}`))))
 }
 

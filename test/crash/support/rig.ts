@@ -155,14 +155,14 @@ function noTableYet(error: { code?: string }): ErrorRow[] {
 }
 
 /** Longer than anything that a test waits for may take. */
-const IN_VAIN_MS = size(120_000, 1_200_000)
+const GIVE_UP_AFTER_MS = size(120_000, 1_200_000)
 
 /** Waits until `found` returns something. */
 export async function until<T>(found: () => T | undefined | false | Promise<T | undefined | false>): Promise<T> {
-  for (const giveUpAt = Date.now() + IN_VAIN_MS; ; ) {
+  for (const giveUpAt = Date.now() + GIVE_UP_AFTER_MS; ; ) {
     const result = await found()
     if (result !== undefined && result !== false) return result
-    if (Date.now() > giveUpAt) throw new Error(`waited ${IN_VAIN_MS} ms in vain until ${found}`)
+    if (Date.now() > giveUpAt) throw new Error(`waited ${GIVE_UP_AFTER_MS} ms in vain until ${found}`)
     await new Promise((resolve) => setTimeout(resolve, 25))
   }
 }

@@ -41,21 +41,21 @@ describe('a tool', () => {
   })
 
   it.each<[string, object]>([
-    ['a name that no model takes', { name: 'look it up' }],
+    ['a name that models reject', { name: 'look it up' }],
     ['a name of 65 characters', { name: 'x'.repeat(65) }],
     ['no name', { name: undefined }],
     ['no effect', { effect: undefined }],
-    ['an effect that there is not', { effect: 'write' }],
+    ['an unknown effect', { effect: 'write' }],
     ['no description', { description: ' ' }],
     ['no execute', { execute: undefined }],
     ['a verify where nothing is ever unknown', { effect: 'idempotent', verify: () => ({ happened: false }) }],
     ['a key for a read', { idempotency: 'session' }],
-    ['a timeout of nothing', { timeout: 0 }],
-    ['an endless timeout', { timeout: Number.POSITIVE_INFINITY }],
+    ['a timeout of zero', { timeout: 0 }],
+    ['an infinite timeout', { timeout: Number.POSITIVE_INFINITY }],
     ['half a retry', { retry: { maxRetries: 0.5 } }],
     ['retries in the past', { retry: { baseDelay: -1 } }],
-    ['an option that there is not', { timeOut: 5 }],
-    ['a retry option that there is not', { retry: { delay: 5 } }],
+    ['an unknown option', { timeOut: 5 }],
+    ['an unknown retry option', { retry: { delay: 5 } }],
   ])('is refused with %s', (_, change) => {
     const { code, message } = refusalOf(toolWith(change))
     expect(code).toBe('invalid_tool')
@@ -116,21 +116,21 @@ describe('an agent', () => {
     ['a list of fallbacks with nothing in it', { fallback: ['claude', ''] }],
     ['no turns', { limits: { maxTurns: 0 } }],
     ['half a turn', { limits: { maxTurns: 1.5 } }],
-    ['a deadline of nothing', { limits: { deadline: 0 } }],
+    ['a deadline of zero', { limits: { deadline: 0 } }],
     ['a session’s deadline of two years', { sessionLimits: { deadline: '2y' } }],
     ['retries without number', { retry: { maxRetries: Number.NaN } }],
-    ['retries at the end of time', { retry: { baseDelay: Number.POSITIVE_INFINITY } }],
+    ['an infinite delay between retries', { retry: { baseDelay: Number.POSITIVE_INFINITY } }],
     ['a tool that defineTool has not seen', { tools: [TOOL] }],
     ['no tool where one should be', { tools: [undefined] }],
-    ['an option that there is not', { maxTurns: 5 }],
-    ['a limit that there is not', { limits: { maxEuros: 5 } }],
+    ['an unknown option', { maxTurns: 5 }],
+    ['an unknown limit', { limits: { maxEuros: 5 } }],
     ['a negative budget', { limits: { maxUsd: -1 } }],
-    ['a budget of nothing', { sessionLimits: { maxUsd: 0 } }],
-    ['a budget that is no number', { limits: { maxUsd: Number.NaN } }],
-    ['a budget without end', { limits: { maxUsd: Number.POSITIVE_INFINITY } }],
+    ['a budget of zero', { sessionLimits: { maxUsd: 0 } }],
+    ['a budget that is not a number', { limits: { maxUsd: Number.NaN } }],
+    ['an infinite budget', { limits: { maxUsd: Number.POSITIVE_INFINITY } }],
     ['half a token', { limits: { maxTotalTokens: 0.5 } }],
     ['a negative number of tokens', { sessionLimits: { maxTotalTokens: -1 } }],
-    ['a checkpoint of nothing', { checkpoint: { every: 0 } }],
+    ['a checkpoint every zero turns', { checkpoint: { every: 0 } }],
     ['a checkpoint with a unit in its name', { checkpoint: { everyMs: 60_000 } }],
   ])('is refused with %s', (_, change) => {
     const { code, message } = refusalOf(agentWith(change))
@@ -142,7 +142,7 @@ describe('an agent', () => {
   it.each<[string, object]>([
     ['a model', { model: 'my-own', limits: { maxUsd: 1 } }],
     ['a Model', { model: { ...priced, price: undefined }, sessionLimits: { maxUsd: 1 } }],
-    ['a Model whose price is none', { model: { ...priced, price: { input: -1, output: 2 } }, limits: { maxUsd: 1 } }],
+    ['a Model with an invalid price', { model: { ...priced, price: { input: -1, output: 2 } }, limits: { maxUsd: 1 } }],
     ['a fallback', { model: priced, fallback: ['claude-opus-4-1', 'my-own'], limits: { maxUsd: 1 } }],
   ])('is refused with a budget in US dollars and %s without a price', (_, change) => {
     const { code, message } = refusalOf(agentWith(change))
@@ -191,7 +191,7 @@ describe('a worker', () => {
   it.each<[string, unknown, string]>([
     ['without agents', { agents: [] }, 'no_agents'],
     ['with nothing in it', {}, 'no_agents'],
-    ['with an option that there is not', { agents: [defineAgent(AGENT)], service: {} }, 'invalid_worker'],
+    ['with an unknown option', { agents: [defineAgent(AGENT)], service: {} }, 'invalid_worker'],
     ['with two agents of one name', { agents: [defineAgent(AGENT), defineAgent(AGENT)] }, 'duplicate_agent'],
   ])('is refused %s', (_, definition, code) => {
     expect(refusalOf(() => defineWorker(definition as WorkerDefinition)).code).toBe(code)
@@ -211,17 +211,17 @@ describe('a slice', () => {
     ],
     ['half a version', { version: 1.5 }, 'Slice "order": version is 1.5: give an integer from 1.'],
     [
-      'a schema that is none',
+      'an invalid schema',
       { schema: {} },
       'Slice "order": schema is {}: give a schema of zod, or of another library that implements Standard Schema.',
     ],
     [
-      'an event that there is not',
+      'an unknown event',
       { on: { tool_complete: () => null } },
       'Slice "order": There is no option on.tool_complete: did you mean on.tool_completed?',
     ],
     [
-      'a reducer that is none',
+      'an invalid reducer',
       { on: { emitted: 5 } },
       'Slice "order": on.emitted is 5: give a function of the value and the event that returns the next value.',
     ],

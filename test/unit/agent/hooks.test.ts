@@ -35,7 +35,7 @@ describe('a hook is refused when it is declared', () => {
     ['tools of a turn', { on: 'turnStart', tools: 'look', run }, "tools is for hooks of calls, and this one is for 'turnStart'"],
     ['onError of another event', { on: 'postToolUse', onError: 'ask', run }, "onError is for 'preToolUse'"],
     ['a long timeout', { on: 'turnStart', timeout: '1h', run }, 'at most 10 minutes'],
-    ['an option that there is not', { on: 'turnStart', tool: 'look', run }, 'did you mean tools?'],
+    ['an unknown option', { on: 'turnStart', tool: 'look', run }, 'did you mean tools?'],
   ])('with %s', (_what, options, problem) => {
     const [code, message] = refused(() => hook(options))
     expect(code).toBe('invalid_hook')

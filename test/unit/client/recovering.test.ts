@@ -116,10 +116,10 @@ describe('the rate of recoveries', () => {
 
   it('is limited by sessions that do not answer: never more than twenty at a time', async () => {
     const sessions = fleet(idsFrom(1, 45))
-    let [open, most] = [0, 0]
+    let [open, highest] = [0, 0]
     const waiting: (() => void)[] = []
     const recover = async () => {
-      most = Math.max(most, ++open)
+      highest = Math.max(highest, ++open)
       await new Promise<void>((resolve) => waiting.push(resolve))
       open -= 1
     }
@@ -132,7 +132,7 @@ describe('the rate of recoveries', () => {
       }
     }
     expect(await done).toMatchObject({ recovered: 45 })
-    expect(most).toBe(20)
+    expect(highest).toBe(20)
   })
 })
 
@@ -196,9 +196,9 @@ it.each<[string, object, string]>([
   ['a reason that is too long', { ...ME, reason: 'x'.repeat(3_000) }, 'text of at most 3,000 bytes'],
   ['no code', { by: 'ann', code: [] }, 'code is []: give a code such as overloaded_error, or a list of codes.'],
   ['a strategy that needs a person', { ...ME, strategy: 'manual' }, 'strategy is "manual"'],
-  ['a rate of nothing', { ...ME, perSecond: 0 }, 'perSecond is 0: give a number from 0.01 to 1,000.'],
-  ['a time that is none', { by: 'ann', since: 'yesterday' }, 'since is "yesterday": give a Date'],
-  ['a limit of nothing', { ...ME, limit: 0 }, 'limit is 0: give an integer from 1.'],
+  ['a rate of zero', { ...ME, perSecond: 0 }, 'perSecond is 0: give a number from 0.01 to 1,000.'],
+  ['an invalid time', { by: 'ann', since: 'yesterday' }, 'since is "yesterday": give a Date'],
+  ['a limit of zero', { ...ME, limit: 0 }, 'limit is 0: give an integer from 1.'],
   ['a misspelt name', { ...ME, dryrun: true }, 'There is no option dryrun: did you mean dryRun?'],
 ])('a bulk recovery is refused with %s', async (_, options, message) => {
   const sessions = fleet(['s1'])

@@ -12,12 +12,12 @@ import { jsonBytes } from '../../../src/session/json.ts'
 type Options = ToolOptions<z.ZodType, unknown>
 
 /** The warnings that were logged. */
-interface Told {
+interface Logged {
   warnings: string[]
 }
 
-function contextTelling(told: Told): ToolContext {
-  const log = { debug() {}, info() {}, warn: (_: object, message = '') => void told.warnings.push(message), error() {} }
+function contextWith(seen: Logged): ToolContext {
+  const log = { debug() {}, info() {}, warn: (_: object, message = '') => void seen.warnings.push(message), error() {} }
   return {
     sessionId: 's',
     agent: 'a',
@@ -71,9 +71,9 @@ function there(): LargeValues & { kept: Blob[] } {
 
 const WAIT_MS = 12_345
 
-function record(result: unknown, more: Partial<Options> = {}, told: Told = { warnings: [] }, values: LargeValues = away()) {
+function record(result: unknown, more: Partial<Options> = {}, seen: Logged = { warnings: [] }, values: LargeValues = away()) {
   const tool = defineTool({ name: 't', description: 'T.', input: z.object({}), effect: 'idempotent', execute: () => null, ...more })
-  return recordResult(tool, result, contextTelling(told), { values, waitMs: WAIT_MS, signal: new AbortController().signal })
+  return recordResult(tool, result, contextWith(seen), { values, waitMs: WAIT_MS, signal: new AbortController().signal })
 }
 
 const circular: { self?: object } = {}
@@ -202,11 +202,11 @@ describe('the record', () => {
   })
 
   it('leaves out what the tool fails to say about its result, with a warning', async () => {
-    const told: Told = { warnings: [] }
+    const seen: Logged = { warnings: [] }
     const broken = (): never => {
       throw new Error('broken')
     }
-    expect(await record({ id: 7 }, { effectId: broken, toModel: broken }, told)).toEqual({ value: { id: 7 } })
-    expect(told.warnings).toHaveLength(2)
+    expect(await record({ id: 7 }, { effectId: broken, toModel: broken }, seen)).toEqual({ value: { id: 7 } })
+    expect(seen.warnings).toHaveLength(2)
   })
 })

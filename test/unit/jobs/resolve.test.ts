@@ -88,7 +88,7 @@ describe('the resolution of a call', () => {
     expect(effect).toBe('read')
   })
 
-  it('of a tool with an endless name has a bounded one', async () => {
+  it('of a tool with a very long name has a bounded one', async () => {
     const { tool, invalid } = await resolve('x'.repeat(100_000), {})
     expect(tool.length).toBeLessThanOrEqual(200)
     expect(invalid?.message.length).toBeLessThan(1_000)
@@ -99,7 +99,7 @@ describe('the resolution of a call', () => {
     ['a field missing', { order: 'o' }, 'cents'],
     ['a list', [], 'expected object'],
     ['null', null, 'expected object'],
-    ['text that is no JSON', '{"order": "o", "ce', 'not a JSON object: {"order"'],
+    ['text that is not JSON', '{"order": "o", "ce', 'not a JSON object: {"order"'],
   ])('of arguments with %s tells the model what is wrong with them', async (_, input, says) => {
     const { invalid, key, effect } = await resolve('pay', input)
     expect(invalid).toEqual({ code: 'invalid_arguments', message: expect.stringContaining(says) })
@@ -107,7 +107,7 @@ describe('the resolution of a call', () => {
     expect([key, effect]).toEqual([undefined, 'external'])
   })
 
-  it('bounds what it says about endless arguments', async () => {
+  it('bounds what it says about very long arguments', async () => {
     const { invalid } = await resolve('pay', 'x'.repeat(1_000_000))
     expect(invalid?.message.length).toBeLessThan(4_100)
     const many = Object.fromEntries(Array.from({ length: 20_000 }, (_, n) => [`k${n}`, 'x']))

@@ -1,6 +1,6 @@
 // Which thinking and metadata a model is sent: only those of its own provider.
 import { describe, expect, it } from 'vitest'
-import { readableBy, thoughtBy } from '../../../src/jobs/thinking.ts'
+import { readableBy, withProvider } from '../../../src/jobs/thinking.ts'
 import type { AssistantBlock, Message } from '../../../src/session/content.ts'
 
 const metadata = { providerMetadata: { openai: { itemId: 'x' } } }
@@ -18,17 +18,17 @@ const said = (content: AssistantBlock[]): Message[] => [
 
 describe('the blocks of an answer', () => {
   it('name the provider that can read them, if no other provider can', () => {
-    expect(thoughtBy('one', ANSWER).map(({ provider }) => provider)).toEqual(['one', 'one', undefined, 'one', 'one'])
-    expect(thoughtBy('one', [{ type: 'thinking', thinking: '', signature: '', provider: 'two' }])).toMatchObject([{ provider: 'two' }])
+    expect(withProvider('one', ANSWER).map(({ provider }) => provider)).toEqual(['one', 'one', undefined, 'one', 'one'])
+    expect(withProvider('one', [{ type: 'thinking', thinking: '', signature: '', provider: 'two' }])).toMatchObject([{ provider: 'two' }])
   })
 
   it('are sent back to that provider as they are', () => {
-    const messages = said(thoughtBy('one', ANSWER))
+    const messages = said(withProvider('one', ANSWER))
     expect(readableBy('one', messages)).toEqual(messages)
   })
 
   it('are sent to another provider without thinking and metadata', () => {
-    expect(readableBy('two', said(thoughtBy('one', ANSWER)))).toEqual(
+    expect(readableBy('two', said(withProvider('one', ANSWER)))).toEqual(
       said([
         { type: 'text', text: 'plain' },
         { type: 'text', text: 'signed' },
@@ -38,7 +38,7 @@ describe('the blocks of an answer', () => {
   })
 
   it('that are only thinking are not sent to another provider at all', () => {
-    const thinking = thoughtBy('one', ANSWER.slice(0, 2))
+    const thinking = withProvider('one', ANSWER.slice(0, 2))
     expect(readableBy('two', said(thinking))).toEqual([{ role: 'user', content: 'hi' }])
   })
 })

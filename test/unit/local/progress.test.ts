@@ -1,6 +1,6 @@
 // What a person sees of slow work: one line on a terminal, separate lines elsewhere.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { sayIfSlow, sayOn } from '../../../src/local/progress.ts'
+import { printIfSlow, printTo } from '../../../src/local/progress.ts'
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
@@ -26,8 +26,8 @@ function takes<T>(ms: number, end: () => T): Promise<T> {
 describe('work in progress', () => {
   it('is one line on a terminal, overwritten until it is done', async () => {
     const terminal = stream(true)
-    const work = sayIfSlow(
-      sayOn(terminal),
+    const work = printIfSlow(
+      printTo(terminal),
       'building',
       takes(8_000, () => 7),
     )
@@ -39,8 +39,8 @@ describe('work in progress', () => {
 
   it('is a new line each time elsewhere, and also ends when it fails', async () => {
     const file = stream(false)
-    const work = sayIfSlow(
-      sayOn(file, (line) => `pawl: ${line}`),
+    const work = printIfSlow(
+      printTo(file, (line) => `pawl: ${line}`),
       'building',
       takes(3_000, () => {
         throw new Error('no compiler')
@@ -54,8 +54,8 @@ describe('work in progress', () => {
 
   it('is not mentioned if it takes less than two seconds', async () => {
     const terminal = stream(true)
-    const work = sayIfSlow(
-      sayOn(terminal),
+    const work = printIfSlow(
+      printTo(terminal),
       'starting',
       takes(1_900, () => 1),
     )

@@ -1,6 +1,6 @@
 // Lost attempts: which of them count against the call, and when the call is given up.
 import { describe, expect, it } from 'vitest'
-import { fateOf, lostAttempt, MAX_UNHEARD } from '../../../src/session/attempts.ts'
+import { fateOf, lostAttempt, MAX_UNREPORTED } from '../../../src/session/attempts.ts'
 import type { FailedAttempt } from '../../../src/session/events.ts'
 import { countAttempts } from '../../../src/workflows/attempts.ts'
 
@@ -24,7 +24,7 @@ describe('a lost attempt', () => {
   it('that sent no heartbeat never began, unless it is the first one, which begins without a heartbeat', () => {
     expect(fateOf(lostAttempt(1, undefined))).toBe('death')
     expect(lostAttempt(3, heard(2))).toMatchObject({ attempt: 3, code: 'not_begun' })
-    expect(fateOf(lostAttempt(3, heard(2)))).toBe('unheard')
+    expect(fateOf(lostAttempt(3, heard(2)))).toBe('unreported')
   })
 
   it('that died because of another call counts as neither a death nor a failure', () => {
@@ -45,12 +45,12 @@ describe('a call whose attempts are assigned to workers that never report', () =
     const recorded: FailedAttempt[] = []
     const attempts = countAttempts((attempt) => recorded.push(attempt))
     attempts.lost(silent)
-    for (let unheard = 1; unheard < MAX_UNHEARD; unheard++) attempts.lost(silent)
-    expect(attempts.used).toMatchObject({ attempts: MAX_UNHEARD, deaths: 1, failures: 0 })
+    for (let lost = 1; lost < MAX_UNREPORTED; lost++) attempts.lost(silent)
+    expect(attempts.used).toMatchObject({ attempts: MAX_UNREPORTED, deaths: 1, failures: 0 })
     expect(attempts.givenUp()).toBeUndefined()
     attempts.lost(silent)
-    expect(attempts.givenUp()).toBe(`was assigned ${MAX_UNHEARD} times to workers that never reported in`)
-    expect(recorded.map(({ code }) => code)).toEqual([undefined, ...Array<string>(MAX_UNHEARD).fill('not_begun')])
+    expect(attempts.givenUp()).toBe(`was assigned ${MAX_UNREPORTED} times to workers that never reported in`)
+    expect(recorded.map(({ code }) => code)).toEqual([undefined, ...Array<string>(MAX_UNREPORTED).fill('not_begun')])
   })
 
   it('counts those that an activity reports in the same way', () => {

@@ -8,10 +8,10 @@ import type { EventBody, SessionEvent } from '../../../src/session/events.ts'
 import { apply, fold, initialState } from '../../../src/session/fold.ts'
 import { usdOf } from '../../../src/session/model-price.ts'
 import { chooseRecovery } from '../../../src/session/recovery.ts'
-import { assumedCost, brokenCost, type CallSize, fits, reserve, wholeCost, worstRates } from '../../../src/session/reservation.ts'
+import { assumedCost, brokenCost, type CallSize, fits, maxCost, reserve, worstRates } from '../../../src/session/reservation.ts'
 import { isSpendNote } from '../../../src/session/spend-notes.ts'
 import type { SessionState } from '../../../src/session/state.ts'
-import { movedSessions } from './sound-session.ts'
+import { eventfulSessions } from './sound-session.ts'
 
 const PRICE = { input: 3, output: 15 }
 const LIMITS = { maxTurns: 50, maxUsd: 1, maxTotalTokens: 1_000_000 }
@@ -112,7 +112,7 @@ describe('what is counted', () => {
 
   it('never decreases, whatever happens to a session', () => {
     fc.assert(
-      fc.property(movedSessions, ({ events }) => {
+      fc.property(eventfulSessions, ({ events }) => {
         let state: SessionState | undefined
         let spent = { tokens: 0, usd: 0 }
         for (const one of events) {
@@ -225,12 +225,12 @@ describe('a warning', () => {
 describe('a reservation', () => {
   const sizes: fc.Arbitrary<CallSize> = fc.record({
     inputTokens: fc.integer({ min: 0, max: 1_000_000 }),
-    mostOutput: fc.integer({ min: 1, max: 128_000 }),
-    leastOutput: fc.integer({ min: 1, max: 40_000 }),
+    maxOutput: fc.integer({ min: 1, max: 128_000 }),
+    minOutput: fc.integer({ min: 1, max: 40_000 }),
     inputRate: fc.constantFrom(0, 0.1, 0.25, 3, 18.75),
     outputRate: fc.constantFrom(0, 0.4, 15, 75),
   })
-  const lefts = fc.record(
+  const budgets = fc.record(
     { tokens: fc.integer({ min: -10, max: 2_000_000 }), usd: fc.double({ min: -1, max: 20, noNaN: true }) },
     { requiredKeys: [] },
   )
@@ -238,20 +238,20 @@ describe('a reservation', () => {
   it('is never more than what is left, never less than the call needs, and as large as possible', () => {
     let made = 0
     fc.assert(
-      fc.property(sizes, lefts, (size, left) => {
-        const least = Math.min(size.leastOutput, size.mostOutput)
+      fc.property(sizes, budgets, (size, left) => {
+        const minOutput = Math.min(size.minOutput, size.maxOutput)
         const reservation = reserve(size, left)
         if (!reservation) {
           // Not even the smallest reservation would have fitted.
-          expect(reserve({ ...size, mostOutput: least, leastOutput: least }, left)).toBeUndefined()
+          expect(reserve({ ...size, maxOutput: minOutput, minOutput }, left)).toBeUndefined()
           return
         }
         made += 1
         expect(fits(reservation, left)).toBe(true)
-        expect(reservation.outputTokens).toBeGreaterThanOrEqual(least)
-        expect(reservation.outputTokens).toBeLessThanOrEqual(size.mostOutput)
+        expect(reservation.outputTokens).toBeGreaterThanOrEqual(minOutput)
+        expect(reservation.outputTokens).toBeLessThanOrEqual(size.maxOutput)
         const more = reservation.outputTokens + 2
-        if (more <= size.mostOutput) expect(reserve({ ...size, mostOutput: more, leastOutput: more }, left)).toBeUndefined()
+        if (more <= size.maxOutput) expect(reserve({ ...size, maxOutput: more, minOutput: more }, left)).toBeUndefined()
       }),
       { numRuns: 2_000, seed: 1 },
     )
@@ -275,7 +275,7 @@ describe('a reservation', () => {
         }
         expect(worstRates([price])).toEqual({ inputRate: size.inputRate, outputRate: size.outputRate })
         const cost = costOfUsage(usage, price)
-        const whole = wholeCost(reservation)
+        const whole = maxCost(reservation)
         expect(cost.tokens).toBeLessThanOrEqual(whole.tokens)
         expect(cost.usd).toBeLessThanOrEqual(whole.usd + 1e-9)
       }),
@@ -287,7 +287,7 @@ describe('a reservation', () => {
     const reservation = { inputTokens: 100, outputTokens: 1_000, inputUsd: 0.1, outputUsd: 1 }
     expect(brokenCost(reservation, 0)).toEqual({ tokens: 356, usd: 0.356 })
     expect(brokenCost(reservation, 144)).toEqual({ tokens: 500, usd: 0.5 })
-    expect(brokenCost(reservation, 5_000)).toEqual(wholeCost(reservation))
+    expect(brokenCost(reservation, 5_000)).toEqual(maxCost(reservation))
     expect(assumedCost(reservation)).toEqual({ tokens: 1_100, usd: 1.1, assumed: true })
   })
 })

@@ -391,7 +391,7 @@ describe('any session that is compacted', () => {
       for (const [index, { type, seq }] of events.entries()) {
         if (type !== 'compacted') continue
         const later = events.slice(index)
-        const end = later.findIndex((event) => GOES_ELSEWHERE.includes(event.type))
+        const end = later.findIndex((event) => OTHER_CHANGES.includes(event.type))
         const played = events.slice(0, end < 0 ? undefined : index + end)
         const last = played.at(-1)?.seq ?? 0
         const back = fold([...played, { v: 1, seq: last + 1, at: 1, type: 'rolled_back', toSeq: seq - 1, upToSeq: last, effects: [] }])
@@ -407,7 +407,7 @@ describe('any session that is compacted', () => {
 })
 
 /** These change the transcript for reasons other than a compaction. */
-const GOES_ELSEWHERE = ['recovery_started', 'rolled_back', 'session_started', 'forked', 'tool_resolved']
+const OTHER_CHANGES = ['recovery_started', 'rolled_back', 'session_started', 'forked', 'tool_resolved']
 
 /** Without the notes of rollbacks, which list the effects that they do not undo. */
 const withoutNotes = (messages: readonly Message[]): Message[] =>

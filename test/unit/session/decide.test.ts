@@ -1,7 +1,7 @@
 // What a session does next, and how a call is admitted.
 import { describe, expect, it } from 'vitest'
 import { NO_USAGE } from '../../../src/session/content.ts'
-import { admit, decide, dueAt, READS_AT_ONCE } from '../../../src/session/decide.ts'
+import { admit, decide, dueAt, MAX_PARALLEL_READS } from '../../../src/session/decide.ts'
 import { shortHash } from '../../../src/session/digest.ts'
 import type { Effect, EventOf, Resolution } from '../../../src/session/events.ts'
 import { initialState } from '../../../src/session/fold.ts'
@@ -121,7 +121,7 @@ describe('a session', () => {
 describe('the calls of a turn', () => {
   it('that are reads run concurrently, up to a maximum', () => {
     expect(callsNext(...reads(3))).toEqual([0, 1, 2])
-    expect(callsNext(...reads(READS_AT_ONCE + 5))).toHaveLength(READS_AT_ONCE)
+    expect(callsNext(...reads(MAX_PARALLEL_READS + 5))).toHaveLength(MAX_PARALLEL_READS)
   })
 
   it('that are not reads run alone, in the model’s order, after all reads before them', () => {

@@ -37,6 +37,6 @@ it.each([
 })
 
 it('a duration may be zero, or longer than usual, if the caller allows it', () => {
-  expect(milliseconds(0, { least: 0 })).toBe(0)
-  expect(milliseconds('1y', { most: Number.MAX_SAFE_INTEGER })).toBe(31_536_000_000)
+  expect(milliseconds(0, { min: 0 })).toBe(0)
+  expect(milliseconds('1y', { max: Number.MAX_SAFE_INTEGER })).toBe(31_536_000_000)
 })

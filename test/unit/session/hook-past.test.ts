@@ -121,8 +121,8 @@ describe('after going back', () => {
   it('by a selective recovery, hooks run again for a call that is made again, and for no other', () => {
     const again = { callId: PAY.callId, generation: 2 }
     const recovered = { type: 'recovery_started', run: 1, strategy: 'selective', redo: [again], by: 'ann' } as unknown as EventBody
-    const saidOfBoth = [ran('postToolUse', PAY.callId), ran('postToolUse', LOOK.callId)]
-    const past = pastOf(...ENDED, ...saidOfBoth, recovered, { type: 'tool_completed', ...PAY, attempt: 1, value: 'paid again' })
+    const answersToBoth = [ran('postToolUse', PAY.callId), ran('postToolUse', LOOK.callId)]
+    const past = pastOf(...ENDED, ...answersToBoth, recovered, { type: 'tool_completed', ...PAY, attempt: 1, value: 'paid again' })
     const [outcomes = []] = placesAfter(past)
     expect(outcomes.map(({ outcome }) => outcome?.callId)).toEqual([LOOK.callId, PAY.callId])
     const place = outcomes.find(({ outcome }) => outcome?.callId === PAY.callId)

@@ -23,14 +23,14 @@ describe('a message', () => {
   it.each<[string, unknown]>([
     ['text', { content: 'hello' }],
     ['text with an id', { messageId: 'm', content: 'hello' }],
-    ['a wish to interrupt', { content: 'hello', interrupt: true }],
-    ['who sends it', { content: 'hello', by: 'ann' }],
+    ['a request to interrupt', { content: 'hello', interrupt: true }],
+    ['a sender', { content: 'hello', by: 'ann' }],
     ['an id of 200 characters', { messageId: 'm'.repeat(200), content: 'hello' }],
     ['blocks', { content: [{ type: 'text', text: 'look' }, PIXEL] }],
     ['an image alone', { content: [PIXEL] }],
     ['an image by URL', { content: [{ type: 'image', source: { type: 'url', url: 'https://example.com/a.png' } }] }],
     ['NUL and half a character', { content: 'a\u0000b\ud800' }],
-    ['as much as there may be', { content: 'x'.repeat(MAX_MESSAGE_BYTES - 2) }],
+    ['the maximum size', { content: 'x'.repeat(MAX_MESSAGE_BYTES - 2) }],
   ])('with %s is accepted unchanged', (_, raw) => {
     expect(checkMessage(raw)).toEqual({ message: raw })
   })
@@ -62,7 +62,7 @@ describe('a message', () => {
     ['blank blocks', { content: [{ type: 'text', text: ' ' }] }, 'empty_message'],
     ['a block of another kind', { content: [{ type: 'tool_result', tool_use_id: 't', content: 'x' }] }, 'invalid_message'],
     ['null among the blocks', { content: [null] }, 'invalid_message'],
-    ['text that is none', { content: [{ type: 'text', text: 7 }] }, 'invalid_message'],
+    ['a text block without text', { content: [{ type: 'text', text: 7 }] }, 'invalid_message'],
     ['an image without source', { content: [{ type: 'image' }] }, 'invalid_message'],
     ['an image with an empty source', { content: [{ type: 'image', source: {} }] }, 'invalid_message'],
     [
@@ -71,7 +71,7 @@ describe('a message', () => {
       'invalid_message',
     ],
     [
-      'an image that is no base64',
+      'an image that is not base64',
       { content: [{ type: 'image', source: { ...PIXEL.source, data: 'data:image/png;base64,iVBO' } }] },
       'invalid_message',
     ],
@@ -83,7 +83,7 @@ describe('a message', () => {
     ['a long id', { messageId: 'm'.repeat(201), content: 'hi' }, 'invalid_message_id'],
     ['a list as metadata', { content: 'hi', metadata: [] }, 'invalid_metadata'],
     ['a deadline as text', { content: 'hi', deadlineMs: '5m' }, 'invalid_deadline'],
-    ['a deadline of nothing', { content: 'hi', deadlineMs: 0 }, 'invalid_deadline'],
+    ['a deadline of zero', { content: 'hi', deadlineMs: 0 }, 'invalid_deadline'],
     ['a deadline of half a millisecond', { content: 'hi', deadlineMs: 0.5 }, 'invalid_deadline'],
     ['a deadline beyond any timer', { content: 'hi', deadlineMs: 2 ** 31 }, 'invalid_deadline'],
     ['large metadata', { content: 'hi', metadata: { text: 'x'.repeat(16_000) } }, 'invalid_metadata'],

@@ -21,7 +21,7 @@ import { answerOnMemory, MEMORY_TOOLS } from '../../../src/session/memory-tools.
 import { keptBeforeRun } from '../../../src/session/kept.ts'
 import type { SessionState } from '../../../src/session/state.ts'
 import { addToTranscript, emptyTranscript } from '../../../src/session/transcript.ts'
-import { BLOCKS, FIXED_SESSIONS, metInSessions, movedSessions } from './sound-session.ts'
+import { BLOCKS, eventfulSessions, FIXED_SESSIONS, metInSessions } from './sound-session.ts'
 
 const LIMITS: readonly MemoryLimit[] = [
   { block: 'customer', maxChars: 100 },
@@ -265,7 +265,7 @@ describe('in any session, the memory', () => {
 
   it('has versions that only increase, and the newest one that is not archived is the current one', () => {
     fc.assert(
-      fc.property(movedSessions, ({ events, state }) => {
+      fc.property(eventfulSessions, ({ events, state }) => {
         const from = events.findLastIndex(({ type }) => type === 'session_started')
         const versions = memoryVersions(events.slice(from))
         expect(versions.map(({ version }) => version)).toEqual(versions.map((_, index) => index + 1))

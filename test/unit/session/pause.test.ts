@@ -61,7 +61,7 @@ describe('a paused session', () => {
     ['starts no turn', RUN.slice(0, 3), 'start_turn'],
     ['makes no model call', RUN, 'call_model'],
     ['runs no calls', [...RUN, answered([READ])], 'run_calls'],
-    ['asks nobody for approval', [...RUN, answered([CALL])], 'ask'],
+    ['requests no approval', [...RUN, answered([CALL])], 'ask'],
     ['completes no run', [...RUN, answered()], 'complete_run'],
   ])('%s, but does so once it is unpaused', (_, events, next) => {
     expect(step(...events)).toBe(next)

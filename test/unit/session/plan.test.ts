@@ -11,7 +11,7 @@ import { answerOnPlan, PLAN_LIMITS, PLAN_TOOLS, STEP_STATUSES } from '../../../s
 import { keptBeforeRun } from '../../../src/session/kept.ts'
 import type { SessionState } from '../../../src/session/state.ts'
 import { addToTranscript, emptyTranscript } from '../../../src/session/transcript.ts'
-import { FIXED_SESSIONS, metInSessions, movedSessions } from './sound-session.ts'
+import { eventfulSessions, FIXED_SESSIONS, metInSessions } from './sound-session.ts'
 
 const STEPS = [
   { id: 'book', title: 'Book the flight', postconditions: 'There is a booking code.' },
@@ -245,7 +245,7 @@ describe('in any session, the plan', () => {
 
   it('has versions that only increase, and the newest one that is not archived is the current one', () => {
     fc.assert(
-      fc.property(movedSessions, ({ events, state }) => {
+      fc.property(eventfulSessions, ({ events, state }) => {
         const from = events.findLastIndex(({ type }) => type === 'session_started')
         const versions = planVersions(events.slice(from))
         expect(versions.map(({ version }) => version)).toEqual(versions.map((_, index) => index + 1))
@@ -266,8 +266,8 @@ describe('in any session, the plan', () => {
       for (const [index, event] of events.entries()) {
         state = fold(state, [event])
         addToTranscript(transcript, event)
-        const wasDone = event.type === 'tool_completed' && state?.current?.phase === 'turn_due' && madeDone(events.slice(0, index))
-        if (!wasDone) continue
+        const isStepDone = event.type === 'tool_completed' && state?.current?.phase === 'turn_due' && completesStep(events.slice(0, index))
+        if (!isStepDone) continue
         // It covers the step: nothing of the turn is open, and the plan is saved.
         expect(events[index + 1]).toMatchObject({ type: 'checkpoint_made', reason: 'step_done' })
         expect(transcript.open).toBeNull()
@@ -281,7 +281,7 @@ describe('in any session, the plan', () => {
 })
 
 /** Whether the events end in a turn in which a step became done. */
-function madeDone(events: readonly SessionEvent[]): boolean {
+function completesStep(events: readonly SessionEvent[]): boolean {
   const answer = events.findLastIndex(({ type }) => type === 'model_completed')
   return events
     .slice(answer)

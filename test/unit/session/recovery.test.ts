@@ -1,7 +1,7 @@
 // Which recovery a failed run is offered, depending on what failed and what the run has done, and when pawl carries it out by itself.
 import { describe, expect, it } from 'vitest'
 import { NO_USAGE } from '../../../src/session/content.ts'
-import { decide, dueAt, isGoingOn } from '../../../src/session/decide.ts'
+import { decide, dueAt, isRunInProgress } from '../../../src/session/decide.ts'
 import type { AutomaticStrategy, EventBody, EventOf, RecoveryPolicy, Resolution, SessionEvent } from '../../../src/session/events.ts'
 import { fold } from '../../../src/session/fold.ts'
 import { chooseRecovery, DEFAULT_RECOVERY, nextAttemptAt, problemWith, progressOf } from '../../../src/session/recovery.ts'
@@ -145,10 +145,10 @@ describe('the recovery of a run without a person', () => {
   it.each<[string, { code: string; transient?: boolean }, EventBody[]]>([
     ['a limit, which another attempt would reach again', { code: 'max_turns' }, NOTHING],
     ['an output that does not match, after the model has had its tries', { code: 'invalid_output' }, NOTHING],
-    ['a fault, which somebody has to correct', { code: 'invalid_request_error' }, NOTHING],
+    ['a fault, which a person has to correct', { code: 'invalid_request_error' }, NOTHING],
     ['a fault after an effect', { code: 'invalid_request_error' }, EFFECT],
     ['a failure while it is unknown whether a call took effect', OVERLOADED, UNKNOWN],
-    ['an agent that wants none', OVERLOADED, [...OPENED, declared({ automatic: [] })]],
+    ['an agent that allows none', OVERLOADED, [...OPENED, declared({ automatic: [] })]],
   ])('does not happen after %s', (_, error, events) => {
     expect(waitAfter(events, error)).toBeUndefined()
   })
@@ -199,7 +199,7 @@ describe('the recovery of a run without a person', () => {
     const state = stateOf([...OPENED, failed, { type: 'message_received', messageId: 'n', content: 'still there?' }])
     expect(decide(state, dueAt(499))).toEqual({ do: 'wait' })
     expect(decide(state, dueAt(500))).toEqual({ do: 'recover', strategy: 'continue_run' })
-    expect(isGoingOn(state)).toBe(true)
+    expect(isRunInProgress(state)).toBe(true)
   })
 
   it('does not apply to an error that needs a person: a message then starts a new run, unless a person must resolve a call', () => {

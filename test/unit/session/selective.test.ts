@@ -97,7 +97,7 @@ describe('a choice among calls', () => {
     ['without a call whose outcome is unknown', { redo: [idOf(2)] }, 'ann', 'outcome_unknown'],
     ['that skips a completed call', { skip: [idOf(1), idOf(3)] }, 'ann', 'already_completed'],
     ['that repeats a completed effect', { redo: [idOf(0)], skip: [idOf(3)] }, 'ann', 'would_repeat_effect'],
-    ['that repeats it with force, by nobody', { redo: [idOf(0)], skip: [idOf(3)], force: true }, undefined, 'would_repeat_effect'],
+    ['that repeats it with force but without a name', { redo: [idOf(0)], skip: [idOf(3)], force: true }, undefined, 'would_repeat_effect'],
     ['that repeats it with force and a blank name', { redo: [idOf(0)], skip: [idOf(3)], force: true }, ' ', 'would_repeat_effect'],
     ['that repeats it with force and a name', { redo: [idOf(0)], skip: [idOf(3)], force: true }, 'ann', undefined],
     ['that repeats a read', { redo: [idOf(1)], keep: [idOf(3)] }, undefined, undefined],

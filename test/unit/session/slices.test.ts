@@ -5,7 +5,7 @@ import { z } from 'zod'
 import { defineSlice } from '../../../src/agent/define-slice.ts'
 import type { EventBody, EventOf, SessionEvent } from '../../../src/session/events.ts'
 import { addToSlices, emptySlices, type SkippedEvent, type SliceRules } from '../../../src/session/slices.ts'
-import { movedSessions } from './sound-session.ts'
+import { eventfulSessions } from './sound-session.ts'
 
 const numbered = (...bodies: EventBody[]): SessionEvent[] =>
   bodies.map((body, index) => ({ v: 1, seq: index + 1, at: index, ...body }) as SessionEvent)
@@ -159,7 +159,7 @@ describe('a slice', () => {
 
   it('has, after going back, the value that it has in a session that never went further', () => {
     fc.assert(
-      fc.property(movedSessions, fc.nat(), ({ events }, nth) => {
+      fc.property(eventfulSessions, fc.nat(), ({ events }, nth) => {
         const toSeq = 1 + (nth % events.length)
         const then = foldOf([journal], events.slice(0, toSeq))
         const last = events.length
@@ -172,7 +172,7 @@ describe('a slice', () => {
 
   it('counts each completed effect at most once, however a session was recovered', () => {
     fc.assert(
-      fc.property(movedSessions, ({ events }) => {
+      fc.property(eventfulSessions, ({ events }) => {
         const calls = foldOf([effects], events).values.effects as string[]
         const forced = events.some((event) => event.type === 'recovery_started' && event.force)
         if (!forced) expect(new Set(calls).size).toBe(calls.length)

@@ -23,8 +23,8 @@ function textOfBytes(bytes: number, character: string): string {
 
 const characters = fc.constantFrom('x', '"', 'ü', '€', '\u0001', '\ud800', '😀')
 /** Any amount up to the limit, and often all of it. */
-const upTo = (most: number) => fc.oneof(fc.constant(most), fc.integer({ min: 1, max: most }))
-const sized = (most: number) => fc.tuple(upTo(most), characters).map(([bytes, character]) => textOfBytes(bytes, character))
+const upTo = (max: number) => fc.oneof(fc.constant(max), fc.integer({ min: 1, max }))
+const sized = (max: number) => fc.tuple(upTo(max), characters).map(([bytes, character]) => textOfBytes(bytes, character))
 const idOf = (n: number, character: string): string => `${n}${character.repeat(200)}`.slice(0, 200)
 
 /** One call, as a model may request it and a worker may resolve it. */
@@ -307,10 +307,10 @@ describe('a text', () => {
 
   it('is cut to a number of bytes of JSON, between two characters', () => {
     fc.assert(
-      fc.property(fc.oneof(fc.string({ unit: 'binary' }), sized(3_000)), fc.integer({ min: 10, max: 2_000 }), (text, most) => {
-        const cut = cutText(text, most)
-        expect(jsonBytes(cut)).toBeLessThanOrEqual(most)
-        if (jsonBytes(text) <= most) expect(cut).toBe(text)
+      fc.property(fc.oneof(fc.string({ unit: 'binary' }), sized(3_000)), fc.integer({ min: 10, max: 2_000 }), (text, max) => {
+        const cut = cutText(text, max)
+        expect(jsonBytes(cut)).toBeLessThanOrEqual(max)
+        if (jsonBytes(text) <= max) expect(cut).toBe(text)
         else expect(text.startsWith(cut.slice(0, -1))).toBe(true)
         // Cutting a text without lone surrogates leaves none.
         if (!LONE_SURROGATE.test(text)) expect(cut).not.toMatch(LONE_SURROGATE)

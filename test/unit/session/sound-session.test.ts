@@ -12,7 +12,7 @@ import type { SessionState } from '../../../src/session/state.ts'
 import { messagesFor } from '../../../src/session/model-messages.ts'
 import { addToTranscript, emptyTranscript, type Transcript } from '../../../src/session/transcript.ts'
 import { callsOfTurn } from '../../../src/session/turn-calls.ts'
-import { type Entered, FIXED_SESSIONS, metInSessions, movedSessions, type SoundSession, soundSessions } from './sound-session.ts'
+import { type Entered, eventfulSessions, FIXED_SESSIONS, metInSessions, type SoundSession, soundSessions } from './sound-session.ts'
 
 const RUNS = { numRuns: 150 }
 
@@ -20,12 +20,12 @@ const RUNS = { numRuns: 150 }
 function always(what: string, holds: (session: SoundSession) => void): void {
   it(what, () => {
     fc.assert(fc.property(soundSessions, holds), RUNS)
-    fc.assert(fc.property(movedSessions, holds), RUNS)
+    fc.assert(fc.property(eventfulSessions, holds), RUNS)
   })
 }
 
 /** A property of every sound session that never goes back, because going back archives messages. */
-function alwaysUnlessMoved(what: string, holds: (session: SoundSession) => void): void {
+function alwaysUnlessRewound(what: string, holds: (session: SoundSession) => void): void {
   it(what, () => {
     fc.assert(fc.property(soundSessions, holds), RUNS)
   })
@@ -158,7 +158,7 @@ describe('the random sessions that go back, are forked, and ask people and clien
   }
 
   it('have events of every type', () => {
-    const seen = new Set(fc.sample(movedSessions, { numRuns: 400, seed: 1 }).flatMap(({ events }) => events.map(({ type }) => type)))
+    const seen = new Set(fc.sample(eventfulSessions, { numRuns: 400, seed: 1 }).flatMap(({ events }) => events.map(({ type }) => type)))
     expect(Object.keys(TYPES).filter((type) => !seen.has(type as SessionEvent['type']))).toEqual([])
   })
 })
@@ -239,7 +239,7 @@ describe('the transcript', () => {
     })
   })
 
-  alwaysUnlessMoved('has every accepted message once: among its messages, or waiting', ({ events, accepted }) => {
+  alwaysUnlessRewound('has every accepted message once: among its messages, or waiting', ({ events, accepted }) => {
     const transcript = transcriptOf(events)
     const texts = transcript.messages.flatMap(({ role, content }) => (role === 'user' && typeof content === 'string' ? [content] : []))
     expect([...texts, ...waitingIn(transcript)].sort()).toEqual(accepted.map((id) => `text of ${id}`).sort())
@@ -269,7 +269,7 @@ describe('the transcript', () => {
 describe('the metadata of a run', () => {
   it('is that of the message that opened it, in the transcript at once and in the state from the first answer on', () => {
     fc.assert(
-      fc.property(movedSessions, ({ events }) => {
+      fc.property(eventfulSessions, ({ events }) => {
         const said = new Map<string, JsonObject | undefined>()
         let state: SessionState | undefined
         let opener: string | undefined

@@ -69,7 +69,7 @@ const CHOICES = fc.array(fc.nat(9_999), { minLength: 1, maxLength: 400, size: 'm
 export const soundSessions: fc.Arbitrary<SoundSession> = CHOICES.map((choices) => played(choices, false))
 
 /** Random sound sessions with people, checkpoints, rollbacks, forks and losses. */
-export const movedSessions: fc.Arbitrary<SoundSession> = CHOICES.map((choices) => played(choices, true))
+export const eventfulSessions: fc.Arbitrary<SoundSession> = CHOICES.map((choices) => played(choices, true))
 
 const RANDOM_SESSIONS = 150
 /** The number of sessions in which `metInSessions` counts. */
@@ -81,10 +81,10 @@ export const FIXED_SESSIONS = 400
  */
 export function metInSessions(holds: (session: SoundSession) => number): number {
   fc.assert(
-    fc.property(movedSessions, (session) => void holds(session)),
+    fc.property(eventfulSessions, (session) => void holds(session)),
     { numRuns: RANDOM_SESSIONS },
   )
-  return fc.sample(movedSessions, { numRuns: FIXED_SESSIONS, seed: 1 }).reduce((met, session) => met + holds(session), 0)
+  return fc.sample(eventfulSessions, { numRuns: FIXED_SESSIONS, seed: 1 }).reduce((met, session) => met + holds(session), 0)
 }
 
 const POLICIES: (CheckpointPolicy | undefined)[] = [
@@ -153,13 +153,13 @@ const INPUTS: Json[] = [{ id: 1 }, { id: 2 }, { note: 'ü', id: 1 }]
 const shared = globalThis as { pawlPlayedSessions?: Map<string, SoundSession> }
 const known = (shared.pawlPlayedSessions ??= new Map<string, SoundSession>())
 /** Some 60 KB each. */
-const MOST_KNOWN = 2_000
+const MAX_KNOWN = 2_000
 
 /** The session that `choices` encode, frozen. */
-function played(choices: readonly number[], moving: boolean): SoundSession {
-  const key = `${moving} ${choices.join()}`
-  const session = known.get(key) ?? frozen(play(choices, moving))
-  if (known.size < MOST_KNOWN) known.set(key, session)
+function played(choices: readonly number[], isEventful: boolean): SoundSession {
+  const key = `${isEventful} ${choices.join()}`
+  const session = known.get(key) ?? frozen(play(choices, isEventful))
+  if (known.size < MAX_KNOWN) known.set(key, session)
   return session
 }
 
@@ -170,7 +170,7 @@ function frozen<T>(value: T): T {
 }
 
 /** Plays the session that `choices` encode. Once they are used up, everything succeeds and the session comes to rest. */
-function play(choices: readonly number[], moving: boolean): SoundSession {
+function play(choices: readonly number[], isEventful: boolean): SoundSession {
   const left = [...choices]
   const events: SessionEvent[] = []
   const entries: LogEntry[] = []
@@ -196,9 +196,9 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
     entries.push({ seq: event.seq, prev: last.digest, digest, json })
     last = { seq: event.seq, digest }
     if (event.type === 'message_received') accepted.push(event.messageId)
-    const due = moving ? checkpointDue(now(), event, clock >= (checkpointAt(now()) ?? Number.POSITIVE_INFINITY)) : undefined
+    const due = isEventful ? checkpointDue(now(), event, clock >= (checkpointAt(now()) ?? Number.POSITIVE_INFINITY)) : undefined
     if (due !== undefined) checkpoint(due)
-    if (moving && spentBy(event)) for (const warning of warningsDue(now())) append(warning)
+    if (isEventful && spentBy(event)) for (const warning of warningsDue(now())) append(warning)
     if (event.type === 'budget_warning' && event.seq % 2 === 0) raiseLimit(event)
   }
 
@@ -232,7 +232,7 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
       content: `text of ${id}`,
       ...(chance(3) && { metadata: { nth: accepted.length } }),
       ...(accepted.length % 3 === 1 && { by: `person-${accepted.length}` }),
-      ...(moving && chance(8) && { deadlineMs: 1 + pick(60) }),
+      ...(isEventful && chance(8) && { deadlineMs: 1 + pick(60) }),
     })
   }
 
@@ -245,10 +245,10 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
       case 3:
         return append({ type: 'message_rejected', code: 'empty_message', reason: 'empty' })
       case 4:
-        interrupted = now().current !== null && isGoingOn(now())
+        interrupted = now().current !== null && isRunInProgress(now())
         return
       case 5:
-        if (moving && !now().paused) append({ type: 'session_paused', by: 'ann', ...(chance(2) && { reason: 'too fast' }) })
+        if (isEventful && !now().paused) append({ type: 'session_paused', by: 'ann', ...(chance(2) && { reason: 'too fast' }) })
         return
       default:
         return
@@ -342,7 +342,7 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
   }
 
   /** A person or a client decides on a waiting call. */
-  function sayOf(call: CallState): void {
+  function decideOn(call: CallState): void {
     const where = whereOf(call)
     const by = chance(2) ? { by: 'ann' } : {}
     switch (call.status) {
@@ -360,11 +360,11 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
         append({ type: 'answer_received', ...where, ...by })
         return append({ type: 'tool_completed', ...where, attempt: 0, value: { answer: call.callId } })
       default:
-        return sayOfUnknown(call)
+        return resolveUnknown(call)
     }
   }
 
-  function sayOfUnknown(call: CallState): void {
+  function resolveUnknown(call: CallState): void {
     const where = whereOf(call)
     const attempt = call.attempts ?? 1
     const said = { by: 'person' as const, decidedBy: 'ann', note: 'looked it up' }
@@ -407,7 +407,7 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
     }
   }
 
-  function goBack(): void {
+  function rollBack(): void {
     if (chance(3)) return regenerate()
     const place = findTarget(false)
     if (!place) return
@@ -476,7 +476,7 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
     })
   }
 
-  function beginAfresh(): void {
+  function startOver(): void {
     const { sessionId, agent, context, tags, run, checkpoint: made } = now()
     const after = { run, checkpoint: made?.version ?? 0, origin: { ...last } }
     append({ type: 'session_started', sessionId, agent, context, tags, executionId: `execution-${last.seq}`, coreVersion: 2, after })
@@ -503,7 +503,7 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
   }
 
   /** What people and mishaps do to a session. */
-  function move(): boolean {
+  function intervene(): boolean {
     const waiting = now().current?.calls.filter(isWaiting) ?? []
     const call = waiting[pick(waiting.length || 1)]
     switch (pick(8)) {
@@ -511,7 +511,7 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
       case 1:
       case 2:
         if (!call) return false
-        sayOf(call)
+        decideOn(call)
         return true
       case 3:
         // Time passes, so a decision may come too late.
@@ -519,7 +519,7 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
         return call !== undefined
       case 4:
         if (now().current && !now().error) append({ type: 'run_interrupted', run: now().run, reason: 'rolled back' })
-        goBack()
+        rollBack()
         return true
       case 5:
         if (!chance(3)) return false
@@ -527,7 +527,7 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
         return true
       case 6:
         if (!chance(6)) return false
-        beginAfresh()
+        startOver()
         return true
       default:
         checkpoint('asked for')
@@ -538,7 +538,7 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
 
   function stoppable(run: number, body: () => void): void {
     if (!interrupted) body()
-    if (!interrupted || !isGoingOn(now())) return
+    if (!interrupted || !isRunInProgress(now())) return
     interrupted = false
     append({ type: 'run_interrupted', run })
   }
@@ -565,7 +565,7 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
 
   /** Nothing to do: the session is recovered, closes and is resumed, or receives a message. */
   function atRest(): void {
-    if (moving && chance(2) && move()) return
+    if (isEventful && chance(2) && intervene()) return
     if (now().paused) return paused()
     const { status, error, run } = now()
     if (status === 'waiting') return receive()
@@ -578,7 +578,7 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
       case 1:
       case 2:
         if (status !== 'error') return receive()
-        if (moving && chance(4)) return append({ type: 'recovery_refused', run, code: 'no_effect', message: 'none', by: 'somebody' })
+        if (isEventful && chance(4)) return append({ type: 'recovery_refused', run, code: 'no_effect', message: 'none', by: 'somebody' })
         return recover(
           chance(2) && error && error.strategy !== 'automatic' && error.strategy !== 'manual' ? error.strategy : someOption(error?.options),
           run,
@@ -586,7 +586,7 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
       case 3: {
         append({ type: 'session_closed', reason: 'idle' })
         // A request may arrive just then, and the session stays open.
-        if (moving && chance(4)) return append({ type: 'session_paused' })
+        if (isEventful && chance(4)) return append({ type: 'session_paused' })
         const fromEpoch = now().epoch
         const executionId = `execution-${last.seq}`
         state = { ...(JSON.parse(JSON.stringify(now())) as SessionState), epoch: executionId }
@@ -606,7 +606,7 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
         return receive()
       case 2:
         interrupted = false
-        if (isGoingOn(now())) append({ type: 'run_interrupted', run: now().run })
+        if (isRunInProgress(now())) append({ type: 'run_interrupted', run: now().run })
         // A session with nothing left to do may close, unless something arrives just then.
         if (!isHeldUp(now(), dueAt(clock)) && chance(2)) append({ type: 'session_closed', reason: 'requested' })
         return
@@ -661,7 +661,7 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
 
   /** A summary replaces some past turns, in pieces or at once. Sometimes that fails. */
   function compact(run: number, turn: number): void {
-    if (!moving || pick(4) > 0) return
+    if (!isEventful || pick(4) > 0) return
     const about = { run, turn, tokens: 900, window: 1_000, ...(chance(3) && { forced: true as const }) }
     if (chance(5)) return append({ type: 'compaction_failed', ...about, code: 'overloaded_error', reason: 'busy' })
     const transcript = emptyTranscript()
@@ -692,7 +692,7 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
         case 0:
           return answer(run, turn, attempt, [{ type: 'text', text: `answer of ${run}.${turn}` }])
         case 1:
-          return answer(run, turn, attempt, moving && chance(2) ? outputUses() : [])
+          return answer(run, turn, attempt, isEventful && chance(2) ? outputUses() : [])
         case 2:
           return answer(run, turn, attempt, [{ type: 'text', text: 'and then' }], 'pause_turn')
         case 3:
@@ -700,7 +700,7 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
             type: 'model_attempt_failed',
             run,
             turn,
-            error: { attempt, class: 'ModelError', message: 'overloaded', retryable: true, ...(moving && costOf(attempt)) },
+            error: { attempt, class: 'ModelError', message: 'overloaded', retryable: true, ...(isEventful && costOf(attempt)) },
           })
           continue
         case 4:
@@ -755,8 +755,8 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
   }
 
   function toolUse(): AssistantBlock {
-    if (moving && chance(4)) return memoryUse()
-    if (moving && pick(3) > 0 && pick(3) > 0) return planUse()
+    if (isEventful && chance(4)) return memoryUse()
+    if (isEventful && pick(3) > 0 && pick(3) > 0) return planUse()
     const name = ['look', 'set', 'put', 'pay', 'mail', 'there_is_no_such_tool'][pick(6)] ?? 'look'
     // Models repeat the ids of their calls.
     return { type: 'tool_use', id: `toolu_${pick(2)}`, name, input: INPUTS[pick(INPUTS.length)] ?? null }
@@ -771,11 +771,11 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
   ): void {
     const uses = content.flatMap((block) => (block.type === 'tool_use' ? [block] : []))
     const calls = uses.map((use, index) => resolve(use.name, use.input, { run, turn, index }, uses.length === 1))
-    const isMissing = moving && uses.length === 0 && stop === 'end_turn' && chance(4)
+    const isMissing = isEventful && uses.length === 0 && stop === 'end_turn' && chance(4)
     const stopReason = calls.length > 0 ? 'tool_use' : stop
     const usage = { ...NO_USAGE, input_tokens: pick(100), output_tokens: 1 }
     declare()
-    const model = moving && chance(2) ? 'claude-sonnet-4-5-20250929' : 'scripted'
+    const model = isEventful && chance(2) ? 'claude-sonnet-4-5-20250929' : 'scripted'
     append({
       type: 'model_completed',
       run,
@@ -787,10 +787,10 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
       usage,
       ...(model === 'scripted' && run % 2 === 0 && { price: { input: 3, output: 15, cacheRead: 0.3 } }),
       calls,
-      ...metadataFirstSaid(),
+      ...metadataOfOpener(),
       ...(isMissing && { outputProblem: 'There is no output.' }),
     })
-    if (moving) hooksOfAnswer(run, turn)
+    if (isEventful) hooksOfAnswer(run, turn)
   }
 
   function ranHook(ran: Omit<EventOf<'hook_answered'>, 'v' | 'seq' | 'at' | 'type' | 'attempt'>): void {
@@ -801,7 +801,7 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
 
   /** What hooks say before the request; it is recorded even if the model call fails. */
   function hooksBefore(run: number, turn: number): void {
-    if (!moving || pick(4) > 0) return
+    if (!isEventful || pick(4) > 0) return
     const answer = [{ systemMessage: 'be brief' }, { appendContext: 'it is late' }][pick(2)]
     ranHook({ on: 'turnStart', hook: 'turn', run, turn, ...(answer && { answer }), ...(chance(3) && { overruled: true as const }) })
   }
@@ -820,11 +820,11 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
   /** Another build may serve the session at any time. */
   function declare(): void {
     if (now().facts && !chance(5)) return
-    const budget = moving && { maxTotalTokens: 60, maxUsd: 0.05 }
+    const budget = isEventful && { maxTotalTokens: 60, maxUsd: 0.05 }
     const limits = { maxTurns: MAX_TURNS, ...(chance(10) && { deadlineMs: 1 + pick(60) }), ...budget }
-    const checkpoint = (moving ? POLICIES[pick(POLICIES.length)] : undefined) ?? 'turn'
-    const sessionLimits = moving && chance(10) && { sessionLimits: { deadlineMs: 300 + pick(400), maxTotalTokens: 500 } }
-    const builtIn = moving && { plan: true as const, memory: BLOCKS, ...(chance(2) && { endHooks: true as const }) }
+    const checkpoint = (isEventful ? POLICIES[pick(POLICIES.length)] : undefined) ?? 'turn'
+    const sessionLimits = isEventful && chance(10) && { sessionLimits: { deadlineMs: 300 + pick(400), maxTotalTokens: 500 } }
+    const builtIn = isEventful && { plan: true as const, memory: BLOCKS, ...(chance(2) && { endHooks: true as const }) }
     append({
       type: 'agent_declared',
       digest: `d${pick(1_000)}`,
@@ -837,7 +837,7 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
   }
 
   /** As a model call reports it: from the events, if the state lacks it. */
-  function metadataFirstSaid(): { metadata?: JsonObject } {
+  function metadataOfOpener(): { metadata?: JsonObject } {
     const { messageId, metadata: known = {} } = now().current ?? {}
     const opener = events.find((event) => event.type === 'message_received' && event.messageId === messageId)
     const said = opener?.type === 'message_received' ? opener.metadata : undefined
@@ -877,7 +877,7 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
       verify: tool.verify !== undefined,
       ...(key !== undefined && { key }),
     }
-    if (!moving) return resolution
+    if (!isEventful) return resolution
     return {
       ...resolution,
       ...(chance(4) && { approval: { expiresMs: 5, onExpiry: 'deny' as const } }),
@@ -949,10 +949,11 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
     for (let attempt = 1; ; attempt++) {
       if (interrupted) return append({ type: 'tool_failed', ...where, attempt: attempt - 1, code: 'interrupted', message: 'interrupted' })
       entered.push({ callId: call.callId, effect, key, inputDigest, afterSeq: last.seq })
-      if (moving && chance(3)) append({ type: 'tool_progress', ...where, attempt, value: { done: attempt } })
-      if (moving && chance(3)) append({ type: 'milestone_reached', ...where, name: `m${attempt}` })
-      if (moving && chance(3)) append({ type: 'emitted', ...where, attempt, name: `e${attempt}`, ...(chance(2) && { data: { attempt } }) })
-      if (moving && last.seq % 3 === 0) append({ type: 'spent', ...where, attempt, usd: 0.02, tokens: 5, note: 'a search' })
+      if (isEventful && chance(3)) append({ type: 'tool_progress', ...where, attempt, value: { done: attempt } })
+      if (isEventful && chance(3)) append({ type: 'milestone_reached', ...where, name: `m${attempt}` })
+      if (isEventful && chance(3))
+        append({ type: 'emitted', ...where, attempt, name: `e${attempt}`, ...(chance(2) && { data: { attempt } }) })
+      if (isEventful && last.seq % 3 === 0) append({ type: 'spent', ...where, attempt, usd: 0.02, tokens: 5, note: 'a search' })
       const ends = pick(5)
       if (ends <= 1) {
         append({
@@ -988,6 +989,6 @@ function play(choices: readonly number[], moving: boolean): SoundSession {
   }
 }
 
-function isGoingOn(state: SessionState): boolean {
+function isRunInProgress(state: SessionState): boolean {
   return state.current !== null && (state.status === 'running' || state.status === 'waiting' || state.error?.strategy === 'automatic')
 }

@@ -99,8 +99,8 @@ describe('a watcher', () => {
 
   it('receives the status of the session once, and whenever it changes', () => {
     const watching = startWatching(0, 0)
-    expect(watching.stands('running')).toEqual([{ type: 'status', status: 'running' }])
-    expect(watching.stands('running')).toEqual([])
-    expect(watching.stands('idle')).toEqual([{ type: 'status', status: 'idle' }])
+    expect(watching.setStatus('running')).toEqual([{ type: 'status', status: 'running' }])
+    expect(watching.setStatus('running')).toEqual([])
+    expect(watching.setStatus('idle')).toEqual([{ type: 'status', status: 'idle' }])
   })
 })

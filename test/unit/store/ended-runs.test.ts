@@ -6,9 +6,9 @@ import { fold } from '../../../src/session/fold.ts'
 import type { CallState, SessionState } from '../../../src/session/state.ts'
 import { type PlainRow, type PlainTables, projectedTables } from '../../support/projected.ts'
 import { answered, eventsOf, issued, logOf, received, started } from '../../integration/store/sessions.ts'
-import { movedSessions } from '../session/sound-session.ts'
+import { eventfulSessions } from '../session/sound-session.ts'
 
-const GOING_ON = ['issued', 'running', 'awaiting_approval', 'awaiting_answer']
+const OPEN = ['issued', 'running', 'awaiting_approval', 'awaiting_answer']
 
 /** Rows of the session whose whole past is `events`. */
 function tablesOf(events: readonly SessionEvent[]): PlainTables {
@@ -30,26 +30,26 @@ const idsWhere = (calls: readonly CallState[], ...statuses: CallState['status'][
 const idsOf = (rows: readonly PlainRow[]): string[] => rows.map(({ call_id }) => String(call_id)).toSorted()
 
 /** Whether the event that follows at once ends its call. */
-const isHalfSaid = ({ type }: SessionEvent): boolean => type === 'approval_decided' || type === 'tool_resolved'
+const isFollowedAtOnce = ({ type }: SessionEvent): boolean => type === 'approval_decided' || type === 'tool_resolved'
 
 /** The events up to one of them, and those that follow it at once. */
 function pastOf(events: readonly SessionEvent[], cut: number): SessionEvent[] {
   let end = 1 + (cut % events.length)
   const newest = () => events.slice(0, end).findLast(({ type }) => type !== 'checkpoint_made')
-  for (let last = newest(); end < events.length && last && isHalfSaid(last); last = newest()) end += 1
+  for (let last = newest(); end < events.length && last && isFollowedAtOnce(last); last = newest()) end += 1
   return events.slice(0, end)
 }
 
 describe('after any event of any session', () => {
   it('the rows that say that something is in progress or waits are exactly those of the live run', () => {
     fc.assert(
-      fc.property(movedSessions, fc.nat(), ({ events }, cut) => {
+      fc.property(eventfulSessions, fc.nat(), ({ events }, cut) => {
         const past = pastOf(events, cut)
         const state = fold(undefined, past) ?? expect.fail()
         const { tool_calls, approvals } = tablesOf(past)
         const live = liveCalls(state)
-        const going = tool_calls.filter(({ status }) => GOING_ON.includes(String(status)))
-        expect(idsOf(going)).toEqual(idsWhere(live, 'issued', 'awaiting_approval', 'awaiting_answer').toSorted())
+        const open = tool_calls.filter(({ status }) => OPEN.includes(String(status)))
+        expect(idsOf(open)).toEqual(idsWhere(live, 'issued', 'awaiting_approval', 'awaiting_answer').toSorted())
         expect(idsOf(tool_calls.filter(isAsked))).toEqual(idsWhere(live, 'awaiting_resolution').toSorted())
         expect(idsOf(approvals.filter(({ status }) => status === 'requested'))).toEqual(idsWhere(live, 'awaiting_approval').toSorted())
         if (!past.some((event) => event.type === 'session_started' && event.after)) {
@@ -59,7 +59,7 @@ describe('after any event of any session', () => {
           expect(unknown.filter((callId) => !Object.hasOwn(state.unknown, callId) && !again.includes(callId))).toEqual([])
         }
         for (const row of tool_calls) {
-          const isOver = !GOING_ON.includes(String(row.status))
+          const isOver = !OPEN.includes(String(row.status))
           expect({ ...row, isOver: row.completed_at !== null && row.outcome_seq !== null }).toEqual({ ...row, isOver })
         }
       }),
@@ -93,8 +93,8 @@ const after = (...bodies: EventBody[]): PlainTables => tablesOf(eventsOf(logOf([
 describe('a run that is stopped', () => {
   it.each<[string, EventBody]>([
     ['an interrupt', INTERRUPTED],
-    ['a way back', { type: 'rolled_back', toSeq: 2, upToSeq: 9, effects: [] }],
-    ['an abandonment', { type: 'recovery_started', run: 1, strategy: 'abandon' }],
+    ['a rollback', { type: 'rolled_back', toSeq: 2, upToSeq: 9, effects: [] }],
+    ['an abandoned run', { type: 'recovery_started', run: 1, strategy: 'abandon' }],
   ])('by %s abandons its approval requests, and says so on request and call', (_, stop) => {
     const { approvals, tool_calls } = after({ ...ASKED, ...WHERE }, { ...APPROVED, ...WHERE }, { ...ASKED, ...OTHER }, stop)
     expect(approvals).toMatchObject([

@@ -7,7 +7,7 @@ import { isWaiting } from '../../../src/session/fold-calls.ts'
 import type { SessionState } from '../../../src/session/state.ts'
 import { newProjection, project, type Projection, recall } from '../../../src/store/project/projections.ts'
 import { newSessionColumns, type SessionColumns, waitingCalls } from '../../../src/store/project/session-columns.ts'
-import { movedSessions } from '../session/sound-session.ts'
+import { eventfulSessions } from '../session/sound-session.ts'
 
 /** The columns according to the state. */
 function columnsOf({ status, run, current, turns, error, paused, usage, spend, checkpoint, forkedFrom, updatedAt }: SessionState) {
@@ -33,7 +33,7 @@ function said(session: SessionColumns) {
 }
 
 /** What the next flush knows of the projection: the row, and the events of the open turn or of one that the next events reopen. */
-function flushedAnew({ session, openTurn }: Projection, events: readonly SessionEvent[], next: readonly SessionEvent[]): Projection {
+function flushedAgain({ session, openTurn }: Projection, events: readonly SessionEvent[], next: readonly SessionEvent[]): Projection {
   const projection = newProjection({ ...session, calls: new Map() })
   const reopens = next.find((event) => event.type === 'recovery_started' && event.strategy === 'selective')
   const answerSeq = reopens?.type === 'recovery_started' ? reopens.toSeq : undefined
@@ -45,12 +45,12 @@ function flushedAnew({ session, openTurn }: Projection, events: readonly Session
 describe("a session's columns", () => {
   it('match the state that the core folds, after every event, however the events are split into flushes', () => {
     fc.assert(
-      fc.property(movedSessions, fc.integer({ min: 1, max: 5 }), ({ events }, every) => {
+      fc.property(eventfulSessions, fc.integer({ min: 1, max: 5 }), ({ events }, every) => {
         let state: SessionState | undefined
         let projection = newProjection(newSessionColumns())
         for (const [index, event] of events.entries()) {
           state = fold(state, [event])
-          if (index % every === 0) projection = flushedAnew(projection, events.slice(0, index), events.slice(index, index + every))
+          if (index % every === 0) projection = flushedAgain(projection, events.slice(0, index), events.slice(index, index + every))
           project(projection, [event], false)
           expect(said(projection.session)).toEqual(columnsOf(state ?? expect.fail()))
         }
@@ -61,8 +61,8 @@ describe("a session's columns", () => {
 
   it('are tested with sessions in which everything happens', () => {
     const seen = new Set<string>()
-    for (const { events } of fc.sample(movedSessions, { numRuns: 400, seed: 1 })) {
-      for (const event of events) seen.add(event.type === 'session_started' && event.after ? 'begun afresh' : event.type)
+    for (const { events } of fc.sample(eventfulSessions, { numRuns: 400, seed: 1 })) {
+      for (const event of events) seen.add(event.type === 'session_started' && event.after ? 'started over' : event.type)
     }
     for (const type of [
       'approval_requested',
@@ -74,7 +74,7 @@ describe("a session's columns", () => {
       'checkpoint_made',
       'rolled_back',
       'forked',
-      'begun afresh',
+      'started over',
       'session_resumed',
       'tool_resolved',
     ]) {

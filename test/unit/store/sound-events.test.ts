@@ -7,14 +7,14 @@ import { newSessionColumns } from '../../../src/store/project/session-columns.ts
 import { soundEvent } from '../../../src/store/project/sound-events.ts'
 import { damaged, damages } from '../../support/damage.ts'
 import { size } from '../../support/sizes.ts'
-import { movedSessions } from '../session/sound-session.ts'
+import { eventfulSessions } from '../session/sound-session.ts'
 
 const of = (event: object) => soundEvent({ v: 1, seq: 1, at: 1_000, ...event } as SessionEvent)
 
 describe('a sound event', () => {
   it('of any session is left as it is', () => {
     fc.assert(
-      fc.property(movedSessions, ({ events }) => {
+      fc.property(eventfulSessions, ({ events }) => {
         for (const event of events) {
           const { event: sound, adjusted } = soundEvent(event)
           expect(adjusted).toEqual([])
@@ -57,7 +57,7 @@ describe('an event that is not sound', () => {
 
   it('of any type is turned into one that rows can be made from', () => {
     fc.assert(
-      fc.property(movedSessions, fc.array(damages, { minLength: 1, maxLength: 40 }), ({ events }, all) => {
+      fc.property(eventfulSessions, fc.array(damages, { minLength: 1, maxLength: 40 }), ({ events }, all) => {
         const wrong = all.reduce<readonly SessionEvent[]>((sofar, damage) => damaged(sofar, damage), events)
         const read = JSON.parse(JSON.stringify(wrong)) as SessionEvent[]
         const sound = read.map((event) => soundEvent(event).event)

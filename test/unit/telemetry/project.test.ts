@@ -7,7 +7,7 @@ import { spanOf, traceIdOf } from '../../../src/telemetry/ids.ts'
 import { project, type Tracked } from '../../../src/telemetry/project.ts'
 import type { Span } from '../../../src/telemetry/span.ts'
 import { type Past, trackSessions } from '../../../src/telemetry/tracking.ts'
-import { metInSessions, movedSessions } from '../session/sound-session.ts'
+import { eventfulSessions, metInSessions } from '../session/sound-session.ts'
 
 /** The spans of the events, which are projected one by one. */
 function spansIn(events: readonly SessionEvent[]): Span[] {
@@ -360,7 +360,7 @@ describe('what spans say', () => {
 describe('in every session', () => {
   const always = (holds: (events: SessionEvent[], spans: Span[]) => void) =>
     fc.assert(
-      fc.property(movedSessions, ({ events }) => {
+      fc.property(eventfulSessions, ({ events }) => {
         holds(events, spansIn(events))
       }),
       { numRuns: 150 },
@@ -432,7 +432,7 @@ describe('in every session', () => {
   it('the spans are the same however many events arrive at once, and however often an exporter starts again', async () => {
     const sizes = fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 6 })
     await fc.assert(
-      fc.asyncProperty(movedSessions, sizes, async ({ events }, batches) => {
+      fc.asyncProperty(eventfulSessions, sizes, async ({ events }, batches) => {
         const spans = await spansInBatches(events, [1_000], 'nothing')
         expect(await spansInBatches(events, batches, 'nothing')).toEqual(spans)
         expect(await spansInBatches(events, batches, 'all')).toEqual(spans)

@@ -4,13 +4,13 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { ModelDelta } from '../../../src/session/deltas.ts'
 import type { EventOf, SessionEvent } from '../../../src/session/events.ts'
-import { addToTranscript, emptyTranscript, isSaid } from '../../../src/session/transcript.ts'
+import { addToTranscript, emptyTranscript, isFromUser } from '../../../src/session/transcript.ts'
 import { textOf } from '../../../src/session/content.ts'
 import { uiMessagesOf } from '../../../src/ui/messages.ts'
 import type { UiChunk, UiMessage, UiShow } from '../../../src/ui/protocol.ts'
 import { resumePoint, startStreaming, type UiSent, type UiStreaming } from '../../../src/ui/streaming.ts'
 import { seededRandom } from '../../retail/random.ts'
-import { movedSessions, type SoundSession, soundSessions } from '../session/sound-session.ts'
+import { eventfulSessions, type SoundSession, soundSessions } from '../session/sound-session.ts'
 
 const RUNS = { numRuns: 15, endOnFailure: true }
 
@@ -47,7 +47,7 @@ async function shownWith(messages: readonly UiMessage[], chunks: readonly UiChun
 }
 
 /** What the model streams before the event, in a stream that shows pieces. */
-function heardBefore(event: SessionEvent, stream: UiStreaming, random: () => number): UiSent[] {
+function piecesBefore(event: SessionEvent, stream: UiStreaming, random: () => number): UiSent[] {
   const sent: UiSent[] = []
   const at = 'run' in event && 'turn' in event ? { run: event.run ?? 0, turn: event.turn ?? 0 } : undefined
   if (!at) return sent
@@ -115,7 +115,7 @@ async function browse({ events }: SoundSession, random: () => number, show: UiSh
         const event = events[at]
         going = stream.end() === 'open' && event !== undefined
         if (!going || !event || random() < 0.05) break
-        take(heardBefore(event, stream, random))
+        take(piecesBefore(event, stream, random))
         at += 1
         take(stream.event(event))
       }
@@ -150,7 +150,7 @@ describe('a page', () => {
   it.each(['pieces', 'steps'] as const)(
     'that shows %s has each answer once and as it is recorded, whenever it is loaded or cut off',
     async (show) => {
-      for (const sessions of [soundSessions, movedSessions]) {
+      for (const sessions of [soundSessions, eventfulSessions]) {
         await fc.assert(
           fc.asyncProperty(
             sessions,
@@ -166,14 +166,14 @@ describe('a page', () => {
 
 describe('the history', () => {
   it('has what users and models have said, in the order of the transcript', () => {
-    for (const sessions of [soundSessions, movedSessions]) {
+    for (const sessions of [soundSessions, eventfulSessions]) {
       fc.assert(
         fc.property(sessions, ({ events }) => {
           const transcript = emptyTranscript()
           for (const event of events) addToTranscript(transcript, event)
           const said = transcript.messages.flatMap((message) => {
             if (message.role === 'assistant') return [`assistant: ${textOf(message.content)}`]
-            return isSaid(message) ? [`user: ${textOf(message.content)}`] : []
+            return isFromUser(message) ? [`user: ${textOf(message.content)}`] : []
           })
           const waiting = [...transcript.waiting.values()].map(({ content }) => `user: ${textOf(content)}`)
           const shown = uiMessagesOf(events).flatMap(({ role, parts }) => {

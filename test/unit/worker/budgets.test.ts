@@ -77,7 +77,7 @@ describe('an executor that dies', () => {
   })
 })
 
-it('a call that is taken from its executor has a cost: a failed attempt records it, and the next attempt sets aside anew', async () => {
+it('a call that is taken from its executor has a cost: a failed attempt records it, and the next attempt makes a new reservation', async () => {
   const { pool, executor, leases } = startCrew()
   const one = await executor(1)
   void pool.dispatch(order('overdue', { once: true })).catch(() => undefined)

@@ -54,8 +54,8 @@ describe('messages over a socket', () => {
   })
 
   it.each([
-    ['bytes that are no structured clone', Buffer.from([0, 0, 0, 3, 1, 2, 3])],
-    ['a length that no frame of ours has', Buffer.from([255, 255, 255, 255, 0])],
+    ['bytes that are not a structured clone', Buffer.from([0, 0, 0, 3, 1, 2, 3])],
+    ['an impossible length', Buffer.from([255, 255, 255, 255, 0])],
   ])('end with %s: nothing after them is received, and the close says why', async (_, junk) => {
     const { received, closed, arrive } = receiving()
     arrive(Buffer.concat([frameOf('before'), junk, frameOf('in the same chunk')]))

@@ -27,21 +27,21 @@ describe('a supervisor', () => {
     ['more processes than a machine has', { processes: 65 }, 'processes is 65'],
     ['no module', { module: undefined }, 'module is missing: give the path of the module'],
     [
-      'a patience that outlasts its sessions',
+      'a limit for a stuck loop that outlasts its sessions',
       { stuckLoop: 110_001 },
       "stuckLoop is 110001: give milliseconds, or text such as '30s', above 0 and at most '110s'",
     ],
-    ['a patience that is not one', { stuckLoop: Number.NaN }, 'stuckLoop is NaN'],
+    ['an invalid limit for a stuck loop', { stuckLoop: Number.NaN }, 'stuckLoop is NaN'],
     ['a number as text', { stuckLoop: '60000' }, 'stuckLoop is "60000"'],
     ['a misspelt name', { stukLoop: 60_000 }, 'There is no option stukLoop: did you mean stuckLoop?'],
     ['a name with two letters exchanged', { procesess: 2 }, 'There is no option procesess: did you mean processes?'],
-    ['a name that nothing is like', { workforce: 2 }, 'There is no option workforce: the options are module, processes, '],
+    ['a name that resembles no option', { workforce: 2 }, 'There is no option workforce: the options are module, processes, '],
     [
       'an address with a name that is not its own',
       { temporal: { adress: 'x:1' } },
       'There is no option temporal.adress: did you mean temporal.address?',
     ],
-    ['a migration mode that there is not', { migrate: 'always' }, "migrate is \"always\": give 'auto' or 'check' or 'off'."],
+    ['an unknown migration mode', { migrate: 'always' }, "migrate is \"always\": give 'auto' or 'check' or 'off'."],
     ['what is not a logger', { logger: console.log }, 'logger is a function: give a logger'],
   ])('is refused with %s', (_, options, message) => {
     expect(() => checkSupervise({ module: './agents.ts', ...options } as SuperviseOptions)).toThrow(refusal(message))
@@ -56,7 +56,7 @@ describe('a worker in one process', () => {
   it.each<[string, object, string]>([
     ['a misspelt option', { servicse: {} }, 'There is no option servicse: did you mean services?'],
     ['an empty task queue', { taskQueue: '' }, 'taskQueue is ""'],
-    ['a Postgres that is not one', { postgres: 5432 }, 'postgres is 5432: give a URL'],
+    ['an invalid Postgres address', { postgres: 5432 }, 'postgres is 5432: give a URL'],
   ])('is refused with %s', (_, options, message) => {
     expect(() => checkCreate({ agents: [], ...options } as CreateWorkerOptions)).toThrow(refusal(message))
   })
@@ -70,8 +70,8 @@ describe('a preflight', () => {
 
   it.each<[string, object, string]>([
     ['an empty sample', { sample: 0 }, 'sample is 0: give an integer from 1.'],
-    ['no lane', { concurrency: 0 }, 'concurrency is 0: give an integer from 1 to 32.'],
-    ['a signal that is none', { signal: true }, 'signal is true: give an AbortSignal.'],
+    ['no concurrency', { concurrency: 0 }, 'concurrency is 0: give an integer from 1 to 32.'],
+    ['an invalid signal', { signal: true }, 'signal is true: give an AbortSignal.'],
     ['a misspelt name', { taskQeue: 'a' }, 'did you mean taskQueue?'],
   ])('is refused: %s', async (_, given, message) => {
     await expect(preflight(given)).rejects.toEqual(refusal(message))

@@ -7,7 +7,7 @@ import { defineTool } from '../../../src/agent/define-tool.ts'
 import type { ToolOptions } from '../../../src/agent/tool.ts'
 import { scripted } from '../../../src/testing/scripted.ts'
 import { checkSession } from '../../../src/worker/executor/check-session.ts'
-import type { OpenCall, StandingSession } from '../../../src/worker/protocol.ts'
+import type { OpenCall, ReplayedSession } from '../../../src/worker/protocol.ts'
 
 const happened = (): { happened: false } => ({ happened: false })
 
@@ -36,7 +36,7 @@ function call(status: OpenCall['status'], more: Partial<OpenCall['resolution']> 
   return { callId: 't_1_1_0', status, input: { cents: 5 }, resolution: { tool: 'pay', effect, schemaDigest, verify: false, ...more } }
 }
 
-async function codesFor(now: Agent, session: Partial<StandingSession>): Promise<string[]> {
+async function codesFor(now: Agent, session: Partial<ReplayedSession>): Promise<string[]> {
   const warnings = await checkSession(new Map([[now.name, now]]), { agent: 'clerk', context: null, calls: [], ...session })
   return warnings.map(({ code }) => code)
 }
@@ -97,7 +97,7 @@ describe('a call that is executed, or will be', () => {
     ['its effect is stricter', { effect: 'external' }, {}, ['effect_stricter']],
     ['its effect is less strict', { effect: 'read' }, {}, []],
     ['it still has a verify', verify, { effect: 'external', verify: true }, []],
-    ['it has no verify any more', { effect: 'external' }, { effect: 'external', verify: true }, ['verify_removed']],
+    ['it no longer has a verify', { effect: 'external' }, { effect: 'external', verify: true }, ['verify_removed']],
   ] as [string, Partial<ToolOptions> | undefined, Partial<OpenCall['resolution']>, string[]][])('%s', async (_, now, resolution, codes) => {
     for (const status of ['requested', 'issued', 'awaiting_approval'] as const) {
       expect(await codesFor(agent(now), { calls: [call(status, resolution)] })).toEqual(codes)

@@ -25,9 +25,9 @@ function writerOver() {
       if (state.isAway) throw new Error('away')
       statements.push([...parts])
     },
-    async tidyDeltas({ ended, going }) {
+    async tidyDeltas({ ended, unfinished }) {
       const all = (some: readonly unknown[], yes: boolean): Set<number> => new Set(yes ? some.keys() : [])
-      const emptied = all(going, state.isEmpty)
+      const emptied = all(unfinished, state.isEmpty)
       state.isEmpty = false
       return { deleted: all(ended, state.recorded), emptied }
     },

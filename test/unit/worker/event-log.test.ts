@@ -82,11 +82,11 @@ describe('the event log', () => {
     const main = entries(['a', 'b', 'c', 'd', 'e'])
     const chains = [main, branch(main.slice(0, 1), 'x'), branch(main.slice(0, 3), 'y'), branch([], 'z')]
     const marks = [START, ...chains.flat().map(markOf)]
-    const told = fc.array(fc.tuple(fc.nat(3), fc.nat(5), fc.nat(5)), { maxLength: 8 })
+    const appends = fc.array(fc.tuple(fc.nat(3), fc.nat(5), fc.nat(5)), { maxLength: 8 })
     fc.assert(
-      fc.property(told, fc.integer({ min: 150, max: 4_000 }), (tellings, maxBytes) => {
+      fc.property(appends, fc.integer({ min: 150, max: 4_000 }), (all, maxBytes) => {
         const log = memoryLog(maxBytes)
-        for (const [chain, from, length] of tellings) log.append(KEY, (chains[chain] ?? main).slice(from, from + length))
+        for (const [chain, from, length] of all) log.append(KEY, (chains[chain] ?? main).slice(from, from + length))
         for (const from of marks) {
           for (const to of marks) {
             if (to.seq <= from.seq) continue

@@ -48,7 +48,7 @@ describe('an attempt that a dead orchestrator was handed', () => {
     ['a heartbeat is unreadable', { heartbeatDetails: { payloads: [{}] } }, {}],
     ['an executor has it, although another one that it names is dead', { heartbeatDetails: heartbeat({ executor: DEAD }) }, { held: true }],
     ['earlier attempts of it were lost', { attempt: 2 }, {}],
-    ['nobody has been handed it yet', { state: 1 }, {}],
+    ['no orchestrator has been handed it yet', { state: 1 }, {}],
     ['it is not the work of executors', { activityType: { name: 'flush' } }, {}],
   ])('is left alone if %s', async (_, activity, more) => {
     expect(await answers(activity, more)).toEqual([])

@@ -39,9 +39,9 @@ describe('a job', () => {
 
   it('waits a second for an executor, and is not begun if none comes', async () => {
     const { pool, executor, leases } = startCrew()
-    const nobody = watched(pool.dispatch(order('a')))
+    const unplaced = watched(pool.dispatch(order('a')))
     await vi.advanceTimersByTimeAsync(1_000)
-    expect(nobody).toEqual({ outcome: 'no executor' })
+    expect(unplaced).toEqual({ outcome: 'no executor' })
     expect(leases.get('a')?.released).toBe(true)
     const soon = watched(pool.dispatch(order('b')))
     await vi.advanceTimersByTimeAsync(900)

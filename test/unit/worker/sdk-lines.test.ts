@@ -10,7 +10,7 @@ const entry = (level: LogEntry['level'], message: string, meta: object = {}): Lo
   meta: meta as Record<string, string>,
   timestampNanos: 0n,
 })
-const nobody = () => undefined
+const noSession = () => undefined
 
 describe("a line of Temporal's SDK", () => {
   it('about a workflow task that failed is an error with its reason and the session of its execution', () => {
@@ -27,7 +27,7 @@ describe("a line of Temporal's SDK", () => {
 
   it('that names a workflow names its session', () => {
     const meta = { sdkComponent: 'worker', workflowId: 'pawl:s2', runId: 'e2', taskQueue: 'pawl', error: new Error('broken') }
-    expect(sdkLine(entry('ERROR', 'External sink function threw an error', meta), nobody)).toMatchObject({
+    expect(sdkLine(entry('ERROR', 'External sink function threw an error', meta), noSession)).toMatchObject({
       level: 'error',
       fields: { session: 's2', execution: 'e2', taskQueue: 'pawl', err: { message: 'broken' } },
     })
@@ -38,16 +38,16 @@ describe("a line of Temporal's SDK", () => {
     ['Error when recording heartbeat: Status { code: Unavailable, message: "tcp connect error" }', {}],
     ['Network error while responding', { error: 'Status { code: Unavailable }' }],
   ])('about a call that failed may mean that the server is away: %s', (message, meta) => {
-    expect(sdkLine(entry('WARN', message, meta), nobody)).toMatchObject({ level: 'warn', mayBeOutage: true })
+    expect(sdkLine(entry('WARN', message, meta), noSession)).toMatchObject({ level: 'warn', mayBeOutage: true })
   })
 
   it('that repeats what pawl says itself is for debugging, or left out', () => {
     const failed = (activityType: string, error: Error) =>
-      sdkLine(entry('WARN', 'Activity failed', { workflowId: 'pawl:s1', activityType, error }), nobody)
+      sdkLine(entry('WARN', 'Activity failed', { workflowId: 'pawl:s1', activityType, error }), noSession)
     expect(failed('callModel', new Error('busy'))).toMatchObject({ level: 'debug', fields: { session: 's1', activityType: 'callModel' } })
     expect(failed('flush', new StoreError('store_unavailable', 'away'))).toMatchObject({ level: 'debug' })
     expect(failed('flush', new TypeError('a bug'))).toMatchObject({ level: 'warn' })
     expect(failed('findKept', new TypeError('a bug'))).toMatchObject({ level: 'warn' })
-    expect(sdkLine(entry('WARN', 'No workflows registered, not polling for workflow tasks'), nobody)).toBeUndefined()
+    expect(sdkLine(entry('WARN', 'No workflows registered, not polling for workflow tasks'), noSession)).toBeUndefined()
   })
 })

@@ -24,7 +24,7 @@ describe.each(['silent', 'dead'] as const)('a worker that is %s', (how) => {
     ['that the body was not entered', report(false), false],
     ['that it was', report(true), true],
     ['what cannot be decoded', new Undecodable('encrypted'), true],
-    ['what is no report', { begun: false }, true],
+    ['something other than a report', { begun: false }, true],
     ['a text', 'begun', true],
     ['something else in place of whether it was', report('no'), true],
   ])('and has reported %s', (_, details, begun) => {

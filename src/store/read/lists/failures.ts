@@ -10,7 +10,7 @@ import type { AgentFailures, FailureFilter, FailureReport, RecoveryOutcomes, Rep
 const ROWS = 100
 
 /** Types of events by which a session leaves an error or enters another. A new chain also ends an error that ends by itself. */
-const LEAVES = `('recovery_ended', 'run_started', 'run_completed', 'run_interrupted', 'rolled_back', 'error_entered', 'session_started', 'forked',
+const ERROR_EXITS = `('recovery_ended', 'run_started', 'run_completed', 'run_interrupted', 'rolled_back', 'error_entered', 'session_started', 'forked',
   'session_closed')`
 /**
  * See `Lists.failures`; `database` must be a snapshot, or the parts would contradict each other. docs/queries.md has the same statements
@@ -40,27 +40,27 @@ function statement({ since, until, agent, idPrefix }: FailureFilter) {
     agent === undefined ? undefined : value(safeKey(agent)),
   ]
   const begin = idPrefix === undefined ? undefined : value(safeKey(idPrefix))
-  const isMeant = (row: string): string =>
+  const matches = (row: string): string =>
     [
       `${row}.at >= ${from}::timestamptz`,
       ...(to ? [`${row}.at < ${to}::timestamptz`] : []),
       ...(name ? [`${row}.agent = ${name}`] : []),
       ...(begin ? [`starts_with(${row}.session_id, ${begin}::text)`] : []),
     ].join(' and ')
-  return { isMeant, values }
+  return { matches, values }
 }
 
 async function failuresByAgent({ database, schema, filter }: Parts): Promise<AgentFailures[]> {
-  const { isMeant, values } = statement(filter)
+  const { matches, values } = statement(filter)
   const [errors, usage] = [schema.table('errors'), schema.table('token_usage')]
   const rows = await database.query(
     `with failed as (
        select e.session_id, e.run, e.agent, bool_or(not e.retryable) as failed from ${errors} e
-       where e.context = 'run' and e.run is not null and ${isMeant('e')} group by 1, 2, 3
+       where e.context = 'run' and e.run is not null and ${matches('e')} group by 1, 2, 3
      ), attempts as (
-       select e.agent, count(*) as attempts from ${errors} e where e.attempt is not null and ${isMeant('e')} group by 1
+       select e.agent, count(*) as attempts from ${errors} e where e.attempt is not null and ${matches('e')} group by 1
      ), runs as (
-       select u.session_id, u.run, u.agent from ${usage} u where ${isMeant('u')} union select session_id, run, agent from failed
+       select u.session_id, u.run, u.agent from ${usage} u where ${matches('u')} union select session_id, run, agent from failed
      )
      select agent, count(runs.run) as runs, count(*) filter (where failed.failed) as failed, count(*) filter (where not failed.failed) as held_up,
        coalesce(max(attempts), 0) as attempts
@@ -78,12 +78,12 @@ async function failuresByAgent({ database, schema, filter }: Parts): Promise<Age
 }
 
 async function repeatedFailures({ database, schema, filter }: Parts): Promise<RepeatedFailure[]> {
-  const { isMeant, values } = statement(filter)
+  const { matches, values } = statement(filter)
   const rows = await database.query(
     `select *, ${ms('first')}, ${ms('newest')} from (
        select e.session_id, e.agent, coalesce(e.code, e.class) as code, count(*) as times, count(distinct e.run) as runs,
          min(e.at) as first, max(e.at) as newest
-       from ${schema.table('errors')} e where e.context = 'run' and ${isMeant('e')}
+       from ${schema.table('errors')} e where e.context = 'run' and ${matches('e')}
        group by 1, 2, 3 having count(*) > 1 order by times desc, newest desc limit ${ROWS}
      ) repeated`,
     values,
@@ -100,7 +100,7 @@ async function repeatedFailures({ database, schema, filter }: Parts): Promise<Re
 }
 
 async function recoveryOutcomes({ database, schema, filter }: Parts): Promise<RecoveryOutcomes[]> {
-  const { isMeant, values } = statement(filter)
+  const { matches, values } = statement(filter)
   const rows = await database.query(
     `select agent, strategy, coalesce(details ->> 'automatic' = 'true', false)::text as automatic,
        count(*) filter (where kind = 'recovery_started') as recoveries,
@@ -109,7 +109,7 @@ async function recoveryOutcomes({ database, schema, filter }: Parts): Promise<Re
        count(*) filter (where kind = 'recovery_started' and outcome is null) as unfinished,
        count(*) filter (where kind = 'recovery_refused') as refused
      from ${schema.table('recoveries')} r
-     where r.kind in ('recovery_started', 'recovery_refused') and ${isMeant('r')}
+     where r.kind in ('recovery_started', 'recovery_refused') and ${matches('r')}
      group by 1, 2, 3 order by 4 desc, 1, 2, 3 limit ${ROWS}`,
     values,
   )
@@ -126,7 +126,7 @@ async function recoveryOutcomes({ database, schema, filter }: Parts): Promise<Re
 }
 
 async function timeInErrors({ database, schema, filter }: Parts): Promise<TimeInError[]> {
-  const { isMeant, values } = statement(filter)
+  const { matches, values } = statement(filter)
   const rows = await database.query(
     `select agent, code, count(*) as times, count(*) filter (where ended is null) as open, round(sum(lasted)) as total,
        round(percentile_cont(0.5) within group (order by lasted)) as median, round(max(lasted)) as longest
@@ -136,10 +136,10 @@ async function timeInErrors({ database, schema, filter }: Parts): Promise<TimeIn
        from ${schema.table('errors')} e left join lateral (
          select n.at as ended from ${schema.table('events')} n
          where n.session_id = e.session_id and n.seq > e.seq
-           and (n.type in ${LEAVES} or (n.type = 'session_resumed' and e.retryable))
+           and (n.type in ${ERROR_EXITS} or (n.type = 'session_resumed' and e.retryable))
          order by n.seq limit 1
        ) l on true
-       where e.context = 'run' and ${isMeant('e')}
+       where e.context = 'run' and ${matches('e')}
      ) spans
      group by 1, 2 order by total desc, agent, code limit ${ROWS}`,
     values,

@@ -42,9 +42,9 @@ export async function readOverview(database: Queryable, schema: Schema, filter: 
     ...(filter.agent === undefined ? [] : [`agent = ${value(safeKey(filter.agent))}`]),
     ...begins(value, 'session_id', filter.idPrefix),
   ]
-  const areMeant = conditions.map((condition) => ` and ${condition}`).join('')
+  const matching = conditions.map((condition) => ` and ${condition}`).join('')
   const counts = await database.query(
-    `select status, count(*) as sessions from ${schema.table('sessions')} where status = any('{${OPEN.join(',')}}')${areMeant} group by 1`,
+    `select status, count(*) as sessions from ${schema.table('sessions')} where status = any('{${OPEN.join(',')}}')${matching} group by 1`,
     [...values],
   )
   const rows = await database.query(
@@ -52,7 +52,7 @@ export async function readOverview(database: Queryable, schema: Schema, filter: 
        select ${SESSION_COLUMNS}, ${NEED} as need, tools,
          coalesce(calls.since, to_timestamp((coalesce(error, paused) ->> 'at')::double precision / 1000), updated_at) as since
        from ${schema.table('sessions')} sessions left join lateral (${WAITING_CALLS(schema.table('tool_calls'))}) calls on sessions.waiting > 0
-       where (status in ('error', 'waiting', 'running') or paused is not null)${areMeant}
+       where (status in ('error', 'waiting', 'running') or paused is not null)${matching}
      ), counted as (select need, count(*) as sessions from open group by 1)
      select open.*, (extract(epoch from open.since) * 1000)::bigint as since_ms, (select json_object_agg(counted.need, counted.sessions) from counted) as needs
      from open order by array_position('{${NEEDS.join(',')}}'::text[], need), open.since, session_id limit ${value(filter.limit)}`,

@@ -32,7 +32,7 @@ export function sumUsage(database: Queryable, schema: Schema, filter: UsageFilte
     order: byDay ? 'group_key desc' : 'usd desc, group_key',
   }
   const key = keyIn(paging, byDay ? ['text'] : ['text', 'text'])
-  if (key) query.where.push(byDay ? `group_key < to_date(${query.value(key[0])}, 'YYYY-MM-DD')` : afterDearest(query.value, key))
+  if (key) query.where.push(byDay ? `group_key < to_date(${query.value(key[0])}, 'YYYY-MM-DD')` : afterHighest(query.value, key))
   return pageOf(database, query, paging.limit, sumOf, (row) => (byDay ? [textIn(row, 'key')] : [textIn(row, 'usd'), textIn(row, 'key')]))
 }
 
@@ -91,7 +91,7 @@ function conditionsOf(query: ListQuery, { since, until }: Span): { calls: string
 }
 
 /** Keeps dollars as text, because a rounded number could fall between two rows. */
-function afterDearest(value: (value: unknown) => string, [usd, key]: Key): string {
+function afterHighest(value: (value: unknown) => string, [usd, key]: Key): string {
   const than = `${value(usd)}::numeric`
   return `usd <= ${than} and (usd < ${than} or group_key > ${value(key)})`
 }

@@ -1,7 +1,7 @@
 // Loaded by every process of a crash test's workers before its own code: watches the orchestrator.
 import { markWriter } from '../marks.ts'
 import { listenForAnswers } from './answers.ts'
-import { leaveWith } from './leaving.ts'
+import { exitWith } from './exit-with-test.ts'
 import { watchPostgres } from './postgres.ts'
 import { watchRecords } from './recorded.ts'
 
@@ -13,7 +13,7 @@ interface Surroundings {
 
 if (/orchestrator.main\.[jt]s$/.test(process.argv[1] ?? '')) {
   const { folder, test } = JSON.parse(process.env.PAWL_CRASH_SUPERVISOR ?? '{}') as Surroundings
-  leaveWith({ test, folder })
+  exitWith({ test, folder })
   const marks = markWriter(folder)
   watchPostgres(marks, listenForAnswers())
   watchRecords(marks)

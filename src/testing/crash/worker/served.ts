@@ -5,18 +5,18 @@ import type { Agent } from '../../../agent/agent.ts'
 import type { WorkerDefinition } from '../../../worker/definition.ts'
 import { type ServedAgent, markWriter } from '../marks.ts'
 import { listenForAnswers } from './answers.ts'
-import { leaveWith } from './leaving.ts'
+import { exitWith } from './exit-with-test.ts'
 import { observedAgent } from './observed.ts'
 import { watchPostgres } from './postgres.ts'
 
 /** The definition of the user's module, watched. `folder` is where marks go; `test` is the pid of the process that runs the test. */
 export async function served({ module, folder, test }: { module: string; folder: string; test: number }): Promise<WorkerDefinition> {
-  leaveWith({ test, folder })
+  exitWith({ test, folder })
   const marks = markWriter(folder)
   const answers = listenForAnswers()
   watchPostgres(marks, answers)
   const definition = await loadWorkerModule(module)
-  marks.tellAgents(definition.agents.map(about))
+  marks.writeAgents(definition.agents.map(about))
   return { ...definition, agents: definition.agents.map((agent) => observedAgent(agent, marks, answers)) }
 }
 

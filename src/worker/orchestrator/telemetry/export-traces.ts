@@ -37,7 +37,7 @@ const GOODBYE_MS = 2_000
 /** The largest request: collectors refuse requests of several megabytes. */
 const BATCH = { spans: 512, bytes: 1_000_000 }
 /** How many times a page's refused requests are divided, so that only the refused spans are left out. */
-const MOST_DIVISIONS = 32
+const MAX_DIVISIONS = 32
 const EVENTS_PAGE = 1_000
 
 /** Starts the export; the returned function ends it and lets another orchestrator continue at once. */
@@ -109,7 +109,7 @@ export function exportTraces({ store, sender, settings, logger, holder }: Export
         await sender.send(batch)
       } catch (err) {
         if (!isRefusal(err)) throw err
-        if (batch.length > 1 && divisions++ < MOST_DIVISIONS) {
+        if (batch.length > 1 && divisions++ < MAX_DIVISIONS) {
           const half = Math.ceil(batch.length / 2)
           batches.unshift(batch.slice(0, half), batch.slice(half))
         } else refused = { spans: (refused?.spans ?? 0) + batch.length, err }

@@ -1,4 +1,5 @@
-// An agent whose tools need people: approvals, answers from outside, outcomes that only a person can know. Each session plays its scene.
+// An agent whose tools need a person or a client: approvals, answers from outside, outcomes that only a person can know. Each session plays
+// its scene.
 import { randomUUID } from 'node:crypto'
 import {
   type Agent,
@@ -17,7 +18,7 @@ import { z } from 'zod'
 import { inOrder, type Input, use } from './scenes.ts'
 
 /** What one session's model and tools do. */
-export interface PeopleScene {
+export interface ApprovalScene {
   model: (request: ModelRequest) => ScriptedAnswer | Promise<ScriptedAnswer>
   /** Of `pay`. */
   approval?: (input: Input, ctx: ApprovalContext) => ApprovalNeed | Promise<ApprovalNeed>
@@ -36,8 +37,8 @@ export interface Entered {
   callId: string
 }
 
-/** A session with people in it. */
-export interface Peopled {
+/** A session, and what its model and tools were called with. */
+export interface ApprovalSession {
   readonly id: string
   readonly session: SessionHandle
   readonly requests: ModelRequest[]
@@ -47,9 +48,9 @@ export interface Peopled {
 }
 
 /** Plays such scenes with one agent. */
-export interface PeopleStage {
+export interface ApprovalStage {
   readonly agent: Agent
-  play(pawl: Pawl, scene: PeopleScene, options?: SessionOptions & { id?: string }): Peopled
+  play(pawl: Pawl, scene: ApprovalScene, options?: SessionOptions & { id?: string }): ApprovalSession
 }
 
 /** A model that asks for these calls in one answer, and then has nothing more to say. */
@@ -77,16 +78,16 @@ export async function digestOf(run: RunHandle, callId: string): Promise<string> 
 }
 
 /** A stage; `options` are the agent's, except for model and tools. */
-export function peopleStage(options: Partial<AgentOptions> = {}): PeopleStage {
-  const scenes = new Map<string, { scene: PeopleScene; requests: ModelRequest[]; entries: Entered[] }>()
+export function approvalStage(options: Partial<AgentOptions> = {}): ApprovalStage {
+  const scenes = new Map<string, { scene: ApprovalScene; requests: ModelRequest[]; entries: Entered[] }>()
 
-  function played(sessionId: string): { scene: PeopleScene; requests: ModelRequest[]; entries: Entered[] } {
+  function played(sessionId: string): { scene: ApprovalScene; requests: ModelRequest[]; entries: Entered[] } {
     const found = scenes.get(sessionId)
     if (!found) throw new Error(`no scene for session ${sessionId}`)
     return found
   }
 
-  function note(tool: string, input: Input, ctx: ToolContext): PeopleScene {
+  function note(tool: string, input: Input, ctx: ToolContext): ApprovalScene {
     const { scene, entries } = played(ctx.sessionId)
     entries.push({ tool, input, attempt: ctx.attempt, key: ctx.idempotencyKey, callId: ctx.callId })
     return scene
@@ -149,14 +150,14 @@ export function peopleStage(options: Partial<AgentOptions> = {}): PeopleStage {
   return {
     agent,
     play(pawl, scene, { id = `p-${randomUUID()}`, ...more } = {}) {
-      const laid = { scene, requests: [], entries: [] as Entered[] }
-      scenes.set(id, laid)
+      const record = { scene, requests: [], entries: [] as Entered[] }
+      scenes.set(id, record)
       return {
         id,
         session: pawl.session(id, { agent: agent.name, ...more }) as SessionHandle,
-        requests: laid.requests,
-        entries: laid.entries,
-        entered: () => laid.entries.map(({ tool, input: { what } }) => `${tool} ${what}`),
+        requests: record.requests,
+        entries: record.entries,
+        entered: () => record.entries.map(({ tool, input: { what } }) => `${tool} ${what}`),
       }
     },
   }

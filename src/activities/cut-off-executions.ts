@@ -30,7 +30,7 @@ interface Needs {
  * Returns the executions that never opened.
  * @throws CannotLoad `execution_unreadable`; StoreError.
  */
-export async function storeLeftBehind(sessionId: string, own: string, needs: Needs, wasReset?: string): Promise<string[]> {
+export async function storeCutOffExecutions(sessionId: string, own: string, needs: Needs, wasReset?: string): Promise<string[]> {
   if (wasReset !== undefined) await storeEventsOf(sessionId, wasReset, needs)
   const last = await needs.store.lastExecution(sessionId)
   const unopened: string[] = []
@@ -91,7 +91,7 @@ function endOf(sessionId: string, executionId: string, client: Client): Promise<
 }
 
 /** Resends messages that were sent to executions that never opened. Messages that the session already accepted change nothing. */
-export async function repeatMessages(sessionId: string, executionIds: readonly string[], client: Client): Promise<void> {
+export async function resendMessages(sessionId: string, executionIds: readonly string[], client: Client): Promise<void> {
   const session = client.workflow.getHandle(workflowIdOf(sessionId))
   for (const executionId of executionIds) {
     const { events } = await client.workflow.getHandle(workflowIdOf(sessionId), executionId).fetchHistory()

@@ -1,12 +1,12 @@
 // Processes several items concurrently.
 
 /**
- * Processes the items as they arrive, at most `atOnce` at a time. After a failure it starts no further item, and rejects once those in
+ * Processes the items as they arrive, at most `limit` at a time. After a failure it starts no further item, and rejects once those in
  * progress have ended.
  */
-export async function sideBySide<T>(
+export async function concurrently<T>(
   items: Iterable<T> | AsyncIterable<T>,
-  atOnce: number,
+  limit: number,
   work: (item: T) => Promise<void>,
 ): Promise<void> {
   const queue = queueOf(items)
@@ -14,7 +14,7 @@ export async function sideBySide<T>(
     // A lane that fails ends the queue for all lanes.
     for await (const item of queue) await work(item)
   }
-  const lanes = await Promise.allSettled(Array.from({ length: atOnce }, lane))
+  const lanes = await Promise.allSettled(Array.from({ length: limit }, lane))
   const failed = lanes.find(({ status }) => status === 'rejected')
   if (failed?.status === 'rejected') throw failed.reason
 }

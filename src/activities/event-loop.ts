@@ -3,20 +3,20 @@
 const TICK_MS = 250
 
 /** Starts watching the event loop. */
-export function watchLoop(): { stoodStillMs(): number; stop(): void } {
+export function watchLoop(): { blockedMs(): number; stop(): void } {
   let ticked = performance.now()
   let longest = 0
-  const look = (): number => {
+  const measure = (): number => {
     const now = performance.now()
     longest = Math.max(longest, now - ticked - TICK_MS)
     ticked = now
     return longest
   }
-  const timer = setInterval(look, TICK_MS)
+  const timer = setInterval(measure, TICK_MS)
   timer.unref()
   return {
     // The caller may run before the overdue tick, so count the time until now, too.
-    stoodStillMs: look,
+    blockedMs: measure,
     stop: () => clearInterval(timer),
   }
 }

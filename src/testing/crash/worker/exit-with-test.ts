@@ -4,7 +4,7 @@ import { existsSync, rmSync } from 'node:fs'
 const LOOK_MS = 1_000
 
 /** From now on, this process dies when the test exits or its folder is removed. If the test has exited, it first kills its supervisor. */
-export function leaveWith({ test, folder }: { test: number; folder: string }): void {
+export function exitWith({ test, folder }: { test: number; folder: string }): void {
   const supervisor = process.ppid
   const look = (): void => {
     if (isAlive(test) && existsSync(folder)) return

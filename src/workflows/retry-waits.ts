@@ -3,12 +3,12 @@ import { CancellationScope, condition, sleep } from '@temporalio/workflow'
 import { backoffMs } from '../session/backoff.ts'
 
 /** With two builds on one queue, the other one probably gets the next retry; a server timer may take a second. */
-const ASKED_AT_ONCE = 2
+const IMMEDIATE_RETRIES = 2
 const FIRST_WAIT_MS = 50
 const LONGEST_WAIT_MS = 5_000
 
 /** Growing waits. */
-export interface AskingAgain {
+export interface RetryWaits {
   /** Waits until the next retry: together with a step that already waits, otherwise as long as the number of retries requires. */
   wait(): Promise<void>
   /** A worker served the request: the next waits are short again. */
@@ -16,13 +16,13 @@ export interface AskingAgain {
 }
 
 /** The waits of one session. */
-export function startAskingAgain(): AskingAgain {
+export function startRetryWaits(): RetryWaits {
   // Not in the scope of the step that waits first: when that step is stopped, others may still be waiting.
   const parent = CancellationScope.current()
   let asked = 0
   let round: { isOver: boolean } | undefined
 
-  const waitMs = (): number => Math.min(backoffMs(FIRST_WAIT_MS, asked - ASKED_AT_ONCE), LONGEST_WAIT_MS)
+  const waitMs = (): number => Math.min(backoffMs(FIRST_WAIT_MS, asked - IMMEDIATE_RETRIES), LONGEST_WAIT_MS)
 
   function begin(): { isOver: boolean } {
     const mine = { isOver: false }
@@ -38,7 +38,7 @@ export function startAskingAgain(): AskingAgain {
     async wait() {
       if (!round) {
         asked += 1
-        if (asked <= ASKED_AT_ONCE) return
+        if (asked <= IMMEDIATE_RETRIES) return
         round = begin()
       }
       const mine = round

@@ -4,7 +4,7 @@ import { textProblem } from '../../session/texts.ts'
 import { RequestRefused } from '../errors.ts'
 
 /** Returns the request unchanged. @throws RequestRefused `invalid_request` for a `by`, `reason` or `note` that is too long. */
-export function checkSaid<R extends { by?: unknown; reason?: unknown; note?: unknown }>(request: R): R {
+export function checkTexts<R extends { by?: unknown; reason?: unknown; note?: unknown }>(request: R): R {
   for (const kind of ['by', 'reason', 'note'] as const) {
     const problem = textProblem(request[kind], kind)
     if (problem !== undefined) throw new RequestRefused('invalid_request', problem)

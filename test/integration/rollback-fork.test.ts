@@ -1,4 +1,4 @@
-// Moving a session: checkpoints, going back, forks, and resuming after its workflow has ended.
+// Checkpoints, rollbacks and forks of a session, and resuming after its workflow has ended.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { ModelRequest } from 'pawl'
 import type { SessionHandle } from 'pawl/client'
@@ -50,7 +50,7 @@ describe('checkpoints', () => {
   })
 })
 
-describe('going back', () => {
+describe('a rollback', () => {
   it('to a checkpoint shows the model only what was said by then, and reports the effects that stay', async () => {
     const scene: Scene = { model: echo }
     const { session, requests } = player.play(here.pawl, scene)
@@ -201,9 +201,9 @@ describe('a session whose workflow has ended', () => {
     await terminate(id)
     const state = await session.resume()
     expect(state).toMatchObject({ status: 'idle', run: 1 })
-    const unheardOf = here.pawl.session('unheard-of')
-    await expect(unheardOf.resume()).rejects.toMatchObject({ code: 'session_not_found' })
-    await expect(unheardOf.state(), 'also when it has been asked for').rejects.toMatchObject({ code: 'session_not_found' })
+    const unknown = here.pawl.session('unheard-of')
+    await expect(unknown.resume()).rejects.toMatchObject({ code: 'session_not_found' })
+    await expect(unknown.state(), 'also when it has been asked for').rejects.toMatchObject({ code: 'session_not_found' })
   })
 
   it('is unavailable, and its sender does not wait forever, if no worker accepts the request', { timeout: 90_000 }, async () => {

@@ -4,12 +4,12 @@ import { fold } from '../../session/fold.ts'
 import { hasEnded } from '../../session/fold-calls.ts'
 import { lacksCalls, putCallsBack } from '../../session/snapshot.ts'
 import type { CallState, SessionState } from '../../session/state.ts'
-import type { OpenCall, StandingSession } from '../protocol.ts'
+import type { OpenCall, ReplayedSession } from '../protocol.ts'
 import type { Recorded } from './recorded.ts'
 import { defined } from '../../session/defined.ts'
 
 /** The session with its open calls; undefined: its agent is not known. */
-export function standingOf(recorded: Recorded, entries: readonly LogEntry[]): StandingSession | undefined {
+export function replayedSessionOf(recorded: Recorded, entries: readonly LogEntry[]): ReplayedSession | undefined {
   const state = stateAfter(recorded, entries)
   if (state) return { agent: state.agent, context: state.context, calls: openCallsOf(state) }
   const { agent, context = null } = recorded.start
