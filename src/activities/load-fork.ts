@@ -28,7 +28,7 @@ async function load(store: Store, client: Client, sessionId: string, epoch: stri
   const refuse = (code: string, reason: string): LoadForkResult => ({ kind: 'refused', code, reason })
   const own = await store.head(sessionId)
   if (own && own.epoch !== epoch)
-    return refuse('session_exists', `A session "${sessionId}" exists already: choose another id for the fork.`)
+    return refuse('session_exists', `A session "${sessionId}" already exists: choose another id for the fork.`)
   const stored = (await store.head(from))?.seq ?? 0
   if (from === sessionId) return refuse('session_not_found', `The session "${from}" cannot be a fork of itself: name another.`)
   if (stored < seq) {

@@ -6,6 +6,7 @@ import { StoreError } from '../store/errors.ts'
 import { heartbeating } from './heartbeating.ts'
 import type { Loading, NotYet } from './contract.ts'
 import { unlessAborted } from '../jobs/unless-aborted.ts'
+import { numberText } from '../session/number-text.ts'
 
 /** How long to wait before reporting the cause to the workflow: a flush in progress is not worth a report. */
 const REPORT_AFTER_MS = 10_000
@@ -43,7 +44,7 @@ async function loadOnce<R>(waitsFor: string, load: () => Promise<R>): Promise<R 
 
 async function loadSoon<R>(load: () => Promise<R>): Promise<R | NotYet> {
   const isLate = AbortSignal.timeout(REPORT_AFTER_MS)
-  let newest: unknown = new Error(`loading has taken more than ${REPORT_AFTER_MS} ms`)
+  let newest: unknown = new Error(`loading has taken more than ${numberText(REPORT_AFTER_MS)} ms`)
   while (!isLate.aborted) {
     try {
       return await unlessAborted(isLate, load())

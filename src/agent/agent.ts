@@ -22,13 +22,13 @@ export interface AgentLimits {
   /** How long a run may take from its first message, at most 24 days. After that it fails with `deadline_exceeded`. Default: none. */
   deadline?: Duration
   /**
-   * Tokens that a run may use: input and output of all its model calls, cached or not, failed attempts included. An integer from 1. The run
+   * Maximum tokens of a run: input (cached or not) and output of all model calls, including failed attempts. An integer from 1. The run
    * fails with `budget_exhausted` before a call that could exceed it. Default: none.
    */
   maxTotalTokens?: number
   /**
-   * US dollars that a run may cost: its model calls, failed attempts included, and what tools and hooks report with `ctx.spend`. Above 0,
-   * at most 1,000,000. Every model must have a price. The run fails with `budget_exhausted` before a call that could exceed it. Default:
+   * Maximum cost of a run in US dollars: its model calls, including failed attempts, and what tools and hooks report with `ctx.spend`.
+   * Above 0, at most 1,000,000. Every model must have a price. The run fails with `budget_exhausted` before a call that could exceed it. Default:
    * none.
    */
   maxUsd?: number
@@ -40,9 +40,9 @@ export interface AgentSessionLimits {
    * How long a session may take from its creation, at most a year; every run fails with `deadline_exceeded` from then on. Default: none.
    */
   deadline?: Duration
-  /** Tokens that all runs of a session may use together, counted as those of a run. An integer from 1. Default: none. */
+  /** Maximum tokens of all runs of a session together, counted as those of a run. An integer from 1. Default: none. */
   maxTotalTokens?: number
-  /** US dollars that all runs of a session may cost together, counted as those of a run. Above 0, at most 1,000,000. Default: none. */
+  /** Maximum cost of all runs of a session together in US dollars, counted as that of a run. Above 0, at most 1,000,000. Default: none. */
   maxUsd?: number
 }
 

@@ -99,7 +99,7 @@ function declare(given: unknown): Tool {
     description: tool.description,
     effect: tool.effect,
     input: tool.input as StandardSchemaV1,
-    ...inputSchemaOf(tool.input, `the input of tool "${tool.name}"`),
+    ...inputSchemaOf(tool.input, `The input of tool "${tool.name}"`),
     timeoutMs,
     retry,
     idempotency: tool.idempotency ?? 'run',

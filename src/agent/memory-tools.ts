@@ -2,13 +2,14 @@
 import type { JsonObject } from '../session/json.ts'
 import type { MemoryLimit } from '../session/memory.ts'
 import type { MemoryTool } from '../session/memory-tools.ts'
+import { numberText } from '../session/number-text.ts'
 import type { ToolDefinition } from './model.ts'
 
 /** Maximum blocks of an agent, and maximum characters of all of them together. */
 const MEMORY_LIMITS = { blocks: 20, chars: 30_000 } as const
 
 /** What the option accepts, for error messages. */
-export const MEMORY_EXPECTED = `a list of { block, maxChars } with at most ${MEMORY_LIMITS.blocks} blocks: block is 1 to 64 of [A-Za-z0-9_-], maxChars an integer from 1, and all of them together allow at most ${MEMORY_LIMITS.chars} characters`
+export const MEMORY_EXPECTED = `a list of { block, maxChars } with at most ${MEMORY_LIMITS.blocks} blocks: block is 1 to 64 of [A-Za-z0-9_-], maxChars an integer from 1, and all of them together allow at most ${numberText(MEMORY_LIMITS.chars)} characters`
 
 const BLOCK = /^[A-Za-z0-9_-]{1,64}$/
 

@@ -18,6 +18,6 @@ const DESCRIPTION =
 
 /** The policy for a schema. @throws DeclarationError `no_json_schema`. */
 export function outputPolicy(agent: string, schema: StandardSchemaV1): OutputPolicy {
-  const { inputSchema } = inputSchemaOf(schema, `the output of agent "${agent}"`)
+  const { inputSchema } = inputSchemaOf(schema, `The output of agent "${agent}"`)
   return { schema, definition: { name: OUTPUT_TOOL, description: DESCRIPTION, input_schema: inputSchema } }
 }

@@ -41,7 +41,7 @@ export async function decide(
   process.stdout.write(`${options.json ? JSON.stringify({ ...told, sessionId }) : printable(text)}\n`)
 }
 
-/** The given digest, otherwise that of the call's present arguments. */
+/** The given digest, otherwise that of the call's current arguments. */
 export async function digestOf(session: SessionHandle, callId: string, given: string | undefined): Promise<string> {
   if (given !== undefined) return given
   const { current } = await session.state()

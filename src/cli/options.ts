@@ -52,7 +52,7 @@ export function limitOption(what: string): Option {
 
 function limitOf(text: string): number {
   const limit = Number(text)
-  if (!Number.isInteger(limit)) throw new InvalidArgumentError('Use a number from 1 to 1000.')
+  if (!Number.isInteger(limit)) throw new InvalidArgumentError('Use a whole number from 1 to 1,000.')
   return limit
 }
 

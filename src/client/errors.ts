@@ -1,6 +1,7 @@
 // Errors that a backend may have to catch.
 import type { RecoveryStrategy } from '../session/events.ts'
 import { PawlError } from '../session/errors.ts'
+import { numberText } from '../session/number-text.ts'
 
 /** A message that cannot be sent; nothing was recorded. Codes: those of `message_rejected`, `invalid_session_id`, `no_agent`. */
 export class InvalidMessage extends PawlError {
@@ -62,7 +63,7 @@ export class ResultTimeout extends PawlError {
   constructor(timeoutMs: number, progress: string) {
     super(
       'result_timeout',
-      `The run has not settled within ${timeoutMs} ms. ${progress} Wait for it again with session.run(messageId).result().`,
+      `The run has not settled within ${numberText(timeoutMs)} ms. ${progress} Wait for it again with session.run(messageId).result().`,
     )
   }
 }

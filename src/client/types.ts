@@ -58,7 +58,7 @@ export type SessionOptions<A extends Agent = Agent<Json>> = OpeningOptions & Age
 
 /** Options of `session.send`. */
 export interface SendOptions {
-  /** Identifies the message: the same id is accepted once. 1 to 200 characters. Default: a new UUID. */
+  /** Identifies the message: pawl accepts each id once. 1 to 200 characters. Default: a new UUID. */
   messageId?: string
   /** Passed to the run's tools as `ctx.metadata`: at most 16,000 bytes of JSON. Default `{}`. */
   metadata?: JsonObject
@@ -347,7 +347,7 @@ export interface SessionHandle<O = unknown> extends SessionAsking {
    * What happens in the session after the event `after` (default 0: from its beginning), until the session closes or `signal` aborts: every
    * event once and in order, and between them the pieces of the model's answer, from the first piece of the answer in progress, and the
    * session's status. It reads as fast as you iterate: a watcher that pauses costs nothing and misses no event, but may miss pieces of an
-   * answer that is recorded meanwhile. Without Postgres, events still arrive; pieces do not.
+   * answer that is recorded in the meantime. Without Postgres, events still arrive; pieces do not.
    */
   watch(options?: { after?: number; signal?: AbortSignal }): AsyncIterable<WatchItem>
   /**
@@ -373,7 +373,7 @@ export interface SessionHandle<O = unknown> extends SessionAsking {
   regenerate(options?: By): Promise<RunHandle<O>>
   /**
    * Pauses the session: the step in progress (a model call, or the running calls) finishes, including its retries, and no other step begins
-   * until `unpause`. Messages, decisions and answers are accepted meanwhile and take effect after `unpause`. A session whose workflow has
+   * until `unpause`. Messages, decisions and answers are accepted in the meantime and take effect after `unpause`. A session whose workflow has
    * closed is reopened for this. `already`: it was paused before, and nothing has changed.
    * @throws RequestRefused `invalid_request`; SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable`.
    */

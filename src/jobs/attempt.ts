@@ -2,6 +2,7 @@
 import { type CustomEvent, isEventName } from '../session/custom-events.ts'
 import type { FailedAttempt } from '../session/events.ts'
 import { type Json, jsonBytes } from '../session/json.ts'
+import { numberText } from '../session/number-text.ts'
 import type { SpendNote } from '../session/spend-notes.ts'
 import type { AttemptSoFar, JobLink } from './contract.ts'
 import { EVENT_NAME, reporter } from './custom-events.ts'
@@ -66,7 +67,7 @@ function checkedProgress(value: Json): Json {
     throw new TypeError(`ctx.progress accepts JSON only: ${error instanceof Error ? error.message : String(error)}`)
   }
   if (jsonBytes(plain) > MAX_PROGRESS_BYTES)
-    throw new TypeError(`ctx.progress accepts at most ${MAX_PROGRESS_BYTES} bytes of JSON: report a position, not the data.`)
+    throw new TypeError(`ctx.progress accepts at most ${numberText(MAX_PROGRESS_BYTES)} bytes of JSON: report a position, not the data.`)
   return plain
 }
 

@@ -1,4 +1,5 @@
 // Runs a tool's body under its timeout. Code that ignores its signal cannot be stopped from inside a process, only abandoned.
+import { numberText } from '../session/number-text.ts'
 
 /** Grace period after a timeout or an interrupt before a repeatable body is abandoned. */
 export const ABANDON_AFTER_MS = 1_000
@@ -14,7 +15,7 @@ export class TimedOut extends Error {
   readonly code = 'timeout'
 
   constructor(timeoutMs: number) {
-    super(`The tool took longer than its timeout of ${timeoutMs} ms.`)
+    super(`The tool took longer than its timeout of ${numberText(timeoutMs)} ms.`)
   }
 }
 

@@ -6,6 +6,7 @@ import { type ModelPrice, modelPrice } from '../session/model-price.ts'
 import { defined } from '../session/defined.ts'
 import { type AssistantBlock, NO_USAGE, type StopReason, type Usage } from '../session/content.ts'
 import { jsonBytes } from '../session/json.ts'
+import { numberText } from '../session/number-text.ts'
 import { MAX_CALLS } from '../session/snapshot.ts'
 import { plainJson } from './json.ts'
 
@@ -59,7 +60,7 @@ export function checkResponse(response: ModelResponse, { name, price }: Pick<Mod
   const content = stopReason === 'refusal' ? given.filter(({ type }) => type !== 'tool_use') : given
   if (stopReason === 'model_context_window_exceeded' && !content.some(saysSomething)) throw noRoom()
   const bytes = jsonBytes(content)
-  if (bytes > MAX_ANSWER_BYTES) throw unusable(`it has ${bytes} bytes, and the limit is ${MAX_ANSWER_BYTES}`)
+  if (bytes > MAX_ANSWER_BYTES) throw unusable(`it has ${numberText(bytes)} bytes, and the limit is ${numberText(MAX_ANSWER_BYTES)}`)
   const calls = content.filter(({ type }) => type === 'tool_use').length
   if (calls > MAX_CALLS) throw unusable(`it requests ${calls} calls, and the limit is ${MAX_CALLS}`)
   const notes: string[] = []

@@ -2,6 +2,7 @@
 import { ToolError } from '../agent/errors.ts'
 import { CUSTOM_EVENT_LIMITS, type CustomEvent, isEventName } from '../session/custom-events.ts'
 import { type Json, jsonBytes } from '../session/json.ts'
+import { numberText } from '../session/number-text.ts'
 import { plainJson } from './json.ts'
 
 /** Bytes of JSON that are left for custom events in one activity's result. */
@@ -39,7 +40,7 @@ export function reporter(whose: keyof typeof WHO, room: EventRoom = eventRoom())
         throw new ToolError(`${limit}: put several into one.`, { code: 'too_many_events', ...FOR_GOOD })
       }
       if (bytesOf(event) > room.bytes) {
-        const limit = `The custom events of ${together} have at most ${CUSTOM_EVENT_LIMITS.allBytes} bytes of JSON in all`
+        const limit = `The custom events of ${together} have at limit ${numberText(CUSTOM_EVENT_LIMITS.allBytes)} bytes of JSON in all`
         throw new ToolError(`${limit}: ${REPORT_LESS}`, { code: 'event_too_large', ...FOR_GOOD })
       }
       room.bytes -= bytesOf(event)
@@ -68,10 +69,16 @@ function checkedEvent(name: string, data: Json | undefined): CustomEvent {
     plain = plainJson(data)
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error)
-    throw new ToolError(`The data of a custom event must be JSON: ${why}`, { code: 'invalid_event', ...FOR_GOOD })
+    throw new ToolError(`The data of a custom event must be JSON (${why}). Pass plain JSON to \`ctx.emit\`.`, {
+      code: 'invalid_event',
+      ...FOR_GOOD,
+    })
   }
   const bytes = jsonBytes(plain)
   if (bytes <= CUSTOM_EVENT_LIMITS.dataBytes) return { name, data: plain }
-  const has = `The data of the custom event "${name}" has ${bytes} bytes of JSON`
-  throw new ToolError(`${has}, and the limit is ${CUSTOM_EVENT_LIMITS.dataBytes}: ${REPORT_LESS}`, { code: 'event_too_large', ...FOR_GOOD })
+  const has = `The data of the custom event "${name}" has ${numberText(bytes)} bytes of JSON`
+  throw new ToolError(`${has}, and the limit is ${numberText(CUSTOM_EVENT_LIMITS.dataBytes)}: ${REPORT_LESS}`, {
+    code: 'event_too_large',
+    ...FOR_GOOD,
+  })
 }

@@ -9,6 +9,7 @@ import { type ApprovalTerms, callIdOf, type Resolution, SETTLE_AFTER_MS } from '
 import { type Json, jsonBytes } from '../session/json.ts'
 import { cutText, TEXT_BYTES } from '../session/texts.ts'
 import { defined } from '../session/defined.ts'
+import { numberText } from '../session/number-text.ts'
 import { inTime } from './in-time.ts'
 import { resolveOutput } from './run-output.ts'
 
@@ -106,7 +107,7 @@ export async function resolveCall(agent: Agent, call: RequestedCall, options: Re
   try {
     key = idempotencyKeyOf(tool, { ...call, rawInput, input: parsed.input })
     if (jsonBytes(key) > MAX_TEXT_BYTES)
-      throw new RangeError(`The key has ${jsonBytes(key)} bytes of JSON, and the limit is ${MAX_TEXT_BYTES}.`)
+      throw new RangeError(`The key has ${numberText(jsonBytes(key))} bytes of JSON, and the limit is ${numberText(MAX_TEXT_BYTES)}.`)
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error)
     return {

@@ -6,6 +6,7 @@ import { withFields } from '../log/logger.ts'
 import { defined } from '../session/defined.ts'
 import { ANSWERS, type AnswerKind, type HookAnswer, type HookEvent, type HookOutcome, type HookRun, ranked } from '../session/hooks.ts'
 import { type Json, jsonBytes } from '../session/json.ts'
+import { numberText } from '../session/number-text.ts'
 import type { SpendNote } from '../session/spend-notes.ts'
 import { cutText, TEXT_BYTES } from '../session/texts.ts'
 import { failedAttempt } from './attempt.ts'
@@ -117,7 +118,8 @@ async function runHook(runner: HookRunner, hook: NamedHook, calling: HookCalling
 
 function recorded(error: unknown, { timeoutMs }: NamedHook): NonNullable<HookRun['error']> {
   const { class: name, code, message } = failedAttempt(1, error, { retryable: false })
-  if (error instanceof TimedOut) return { class: name, code: 'timeout', message: `It took longer than its timeout of ${timeoutMs} ms.` }
+  if (error instanceof TimedOut)
+    return { class: name, code: 'timeout', message: `It took longer than its timeout of ${numberText(timeoutMs)} ms.` }
   return { class: name, ...defined({ code }), message: cutText(message, TEXT_BYTES.reason) }
 }
 
@@ -128,10 +130,13 @@ async function checked({ on, problemWith }: HookCalling, given: unknown, maxByte
   const answer = plainJson(given)
   const [[kind, value] = [], ...others] = Object.entries(answer ?? {})
   if (typeof answer !== 'object' || others.length > 0 || !ANSWERS[on].includes(kind as AnswerKind) || !isValid(kind, value)) {
-    throw new InvalidAnswer(`A hook of '${on}' answers nothing or one of ${allowed}.`)
+    throw new InvalidAnswer(`A hook on '${on}' must return nothing or one of ${allowed}.`)
   }
   const bytes = jsonBytes(answer)
-  if (bytes > maxBytes) throw new InvalidAnswer(`Its answer has ${bytes} bytes of JSON, and the limit is ${maxBytes} here.`)
+  if (bytes > maxBytes)
+    throw new InvalidAnswer(
+      `Its answer has ${numberText(bytes)} bytes of JSON; the remaining limit is ${numberText(maxBytes)}. Shorten it.`,
+    )
   const problem = await problemWith?.(answer as unknown as HookAnswer)
   if (problem !== undefined) throw new InvalidAnswer(problem)
   return answer as unknown as HookAnswer

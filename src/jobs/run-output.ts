@@ -4,6 +4,7 @@ import { check } from '../agent/schema.ts'
 import type { StopReason } from '../session/content.ts'
 import type { Resolution } from '../session/events.ts'
 import { type Json, jsonBytes } from '../session/json.ts'
+import { numberText } from '../session/number-text.ts'
 import { OUTPUT_BYTES, OUTPUT_TOOL } from '../session/output.ts'
 import { inTime } from './in-time.ts'
 import { plainJson } from './json.ts'
@@ -41,7 +42,10 @@ export async function resolveOutput(
     if ('problem' in checked) return invalid(`The output does not match its schema.\n${checked.problem}`)
     const value = plainJson(checked.value)
     const bytes = jsonBytes(value)
-    if (bytes > OUTPUT_BYTES) return invalid(`The output has ${bytes} bytes of JSON, and the limit is ${OUTPUT_BYTES}. Give a shorter one.`)
+    if (bytes > OUTPUT_BYTES)
+      return invalid(
+        `The output has ${numberText(bytes)} bytes of JSON, and the limit is ${numberText(OUTPUT_BYTES)}. Submit a shorter one.`,
+      )
     return !isChanged && JSON.stringify(value) === JSON.stringify(input) ? {} : { output: value }
   } catch (error) {
     return invalid(`The output could not be checked: ${error instanceof Error ? error.message : String(error)}`)

@@ -1,6 +1,7 @@
 // What user code reports through `ctx.spend`. It is checked at once, so that the error reaches the code that caused it.
 import { ToolError } from '../agent/errors.ts'
 import { defined } from '../session/defined.ts'
+import { numberText } from '../session/number-text.ts'
 import { isSpendNote, SPEND_LIMITS, type SpendNote } from '../session/spend-notes.ts'
 
 /** The reports of one attempt or hook. */
@@ -18,7 +19,7 @@ export function spendReporter(whose: 'attempt' | 'hook'): SpendReporter {
     notes,
     spend(spent) {
       if (!isSpendNote(spent)) {
-        const message = `ctx.spend accepts { usd, tokens, note }: numbers from 0 to ${SPEND_LIMITS.amount}, tokens without a fraction, at least one of them, and a note of at most ${SPEND_LIMITS.noteChars} characters.`
+        const message = `ctx.spend accepts { usd, tokens, note }: numbers from 0 to ${numberText(SPEND_LIMITS.amount)}, tokens without a fraction, at least one of them, and a note of at most ${SPEND_LIMITS.noteChars} characters.`
         throw new ToolError(message, { code: 'invalid_spend', retryable: false })
       }
       if (notes.length === SPEND_LIMITS.notes) {

@@ -31,7 +31,7 @@ export function foundServer(what: string): WatchedServer {
   const refuse = async () => {
     throw new StackError(
       'not_embedded',
-      `${what} was not started by this stack, so the stack cannot stop or start it: do that where it runs.`,
+      `${what} was not started by this stack, so the stack cannot stop or start it. Stop or start it yourself.`,
     )
   }
   return { origin: 'yours', pid: undefined, stop: refuse, start: refuse, onDeath() {} }

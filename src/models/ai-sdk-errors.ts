@@ -1,5 +1,6 @@
 // Converts errors of the AI SDK and its providers to a ModelError that says whether and when to retry.
 import { ModelError } from '../agent/errors.ts'
+import { numberText } from '../session/number-text.ts'
 import { type CallPhase, isSocketTimeout, retryAfterMsOf, streamOf, withCauses } from './call-errors.ts'
 
 /** A kind of failure. All providers share the code, and it matches Anthropic's for the same failure. */
@@ -129,7 +130,7 @@ export function answerCut(model: string): ModelError {
 
 /** No data arrived for `ms` milliseconds. */
 export function answerTimedOut(model: string, ms: number, phase: CallPhase): ModelError {
-  return new ModelError('timeout', sentence(`${model}: no data arrived for ${ms} ms.`, 'timeout', true), {
+  return new ModelError('timeout', sentence(`${model}: no data arrived for ${numberText(ms)} ms.`, 'timeout', true), {
     retryable: true,
     phase: streamOf(phase),
   })

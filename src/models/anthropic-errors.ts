@@ -1,5 +1,6 @@
 // Converts errors of Anthropic's API to a ModelError that says whether and when to retry.
 import { ModelError } from '../agent/errors.ts'
+import { numberText } from '../session/number-text.ts'
 import { type CallPhase, isSocketTimeout, retryAfterMsOf, streamOf, withCauses } from './call-errors.ts'
 
 /** Retryable HTTP statuses, besides every 5xx (529: overloaded). */
@@ -72,7 +73,7 @@ export function streamCut(model: string): ModelError {
 
 /** No data arrived for `ms` milliseconds. */
 export function callTimedOut(model: string, ms: number, phase: CallPhase): ModelError {
-  return new ModelError('timeout', sentence(`${model}: no data arrived for ${ms} ms.`, 'timeout', true), {
+  return new ModelError('timeout', sentence(`${model}: no data arrived for ${numberText(ms)} ms.`, 'timeout', true), {
     retryable: true,
     phase: streamOf(phase),
   })

@@ -1,6 +1,7 @@
 // A request's path, query, headers and body as a route's schemas read them.
 import { z } from 'zod'
 import { isTooDeep, MAX_DEPTH } from '../session/json.ts'
+import { numberText } from '../session/number-text.ts'
 import { ServiceError, type RefusedPart } from './errors.ts'
 import type { Members } from './route.ts'
 
@@ -116,6 +117,6 @@ function tooLarge(maxBytes: number): ServiceError {
   return new ServiceError(
     'body_too_large',
     413,
-    `The body has more than ${maxBytes} bytes: send a smaller one, or store large values elsewhere and send references.`,
+    `The body has more than ${numberText(maxBytes)} bytes: send a smaller one, or store large values elsewhere and send references.`,
   )
 }

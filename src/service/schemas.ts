@@ -19,7 +19,7 @@ export const messageId = z
   .string()
   .min(1)
   .max(200)
-  .describe('Identifies the message: the same id is accepted once. Default: the Idempotency-Key, else a new UUID.')
+  .describe('Identifies the message: pawl accepts each id once. Default: the Idempotency-Key, else a new UUID.')
 /** A call's id. */
 export const callId = z.string().min(1).max(200).describe("The call's id, such as t_1_2_0.")
 /** A duration. */

@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Hono } from 'hono'
 import { cors } from 'hono/cors'
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible'
+import { numberText } from '../session/number-text.ts'
 import type { Authorize } from './access.ts'
 import { ServiceError } from './errors.ts'
 import { createHandler, type HandlerOptions } from './handler.ts'
@@ -21,7 +22,7 @@ export interface ServerOptions extends HandlerOptions {
   origins: readonly string[]
   /** Requests per minute for each identity in its tenant; 0: no limit. */
   perMinute: number
-  /** How long the server still accepts connections while it drains, so that load balancers notice, in milliseconds. */
+  /** How long the server keeps accepting connections while it drains, so that load balancers can react, in milliseconds. */
   drainDelayMs: number
 }
 
@@ -86,7 +87,7 @@ const UNREADABLE: Readonly<Record<string, ServiceError>> = {
   HPE_HEADER_OVERFLOW: new ServiceError(
     'headers_too_large',
     431,
-    `The address and the headers have more than ${maxHeaderSize} bytes: shorten them, and send long values in a body.`,
+    `The address and the headers have more than ${numberText(maxHeaderSize)} bytes: shorten them, and send long values in a body.`,
   ),
   ERR_HTTP_REQUEST_TIMEOUT: new ServiceError('request_timeout', 408, 'The request did not arrive in time: send it again.'),
 }

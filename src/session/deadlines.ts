@@ -1,5 +1,6 @@
 // The time by which a run must have ended: the agent's limit, a message's deadline, or the session's own.
 import { LONGEST_MS } from './duration.ts'
+import { numberText } from './number-text.ts'
 import type { QueuedMessage, RunState, SessionState } from './state.ts'
 
 /** A moment by which a run must have ended. The name identifies it, because its time may differ on a replay. */
@@ -13,9 +14,9 @@ export interface Deadline {
 
 /** Why a run fails at each kind of deadline. */
 export const TOO_LATE = {
-  run: (limitMs: number): string => `The run took longer than its limit of ${limitMs} ms (limits.deadline).`,
-  message: 'The run was not over at the deadline that its message was sent with.',
-  session: (limitMs: number): string => `The session is older than its limit of ${limitMs} ms (sessionLimits.deadline).`,
+  run: (limitMs: number): string => `The run took longer than its limit of ${numberText(limitMs)} ms (limits.deadline).`,
+  message: "The run did not finish before its message's deadline.",
+  session: (limitMs: number): string => `The session is older than its limit of ${numberText(limitMs)} ms (sessionLimits.deadline).`,
 } as const
 
 /** How many of the waiting messages are watched at a time: each one costs a timer in each execution. */

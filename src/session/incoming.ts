@@ -10,6 +10,7 @@ import { boundedText } from './texts.ts'
 import { isTraceparent } from './traceparent.ts'
 import { Undecodable } from './undecodable.ts'
 import { defined } from './defined.ts'
+import { numberText } from './number-text.ts'
 
 /** Limits of a message's content and metadata, in bytes of JSON. */
 export const MAX_MESSAGE_BYTES = 1_000_000
@@ -42,7 +43,10 @@ export function checkMessage(raw: unknown): { message: MessageSignal } | { refus
   }
   const withId = messageId === undefined ? {} : { messageId }
   if (metadata !== undefined && (!isPlainObject(metadata) || jsonBytes(metadata) > MAX_METADATA_BYTES)) {
-    return { ...refuse('invalid_metadata', `metadata must be a JSON object of at most ${MAX_METADATA_BYTES} bytes.`), ...withId }
+    return {
+      ...refuse('invalid_metadata', `metadata must be a JSON object of at most ${numberText(MAX_METADATA_BYTES)} bytes.`),
+      ...withId,
+    }
   }
   if (blob !== undefined && !isBlobRef(blob)) {
     return { ...refuse('invalid_message', 'blob must be { sha256, bytes, preview }, as the client makes it.'), ...withId }
@@ -109,7 +113,7 @@ function checkContent(content: unknown): Refusal | undefined {
   if (bytes > MAX_MESSAGE_BYTES) {
     return bad(
       'message_too_large',
-      `The message has ${bytes} bytes of JSON, and the limit is ${MAX_MESSAGE_BYTES}: store it elsewhere and send a reference.`,
+      `The message has ${numberText(bytes)} bytes of JSON, and the limit is ${numberText(MAX_MESSAGE_BYTES)}: store it elsewhere and send a reference.`,
     )
   }
   return undefined
@@ -132,7 +136,7 @@ export const MAX_TAGS_BYTES = 16_000
 /** What is wrong with a session's context, if anything is. */
 export function contextProblem(context: unknown): string | undefined {
   if (context === undefined || (!isTooDeep(context) && bytesOf(context) <= MAX_CONTEXT_BYTES)) return undefined
-  return `The session's context must be JSON of at most ${MAX_CONTEXT_BYTES} bytes and ${MAX_DEPTH} levels: include only what identifies the user, and store the rest elsewhere.`
+  return `The session's context must be JSON of at most ${numberText(MAX_CONTEXT_BYTES)} bytes and ${MAX_DEPTH} levels: include only what identifies the user, and store the rest elsewhere.`
 }
 
 /** What is wrong with a session's tags, if anything is. */
@@ -140,7 +144,7 @@ export function tagsProblem(tags: unknown): string | undefined {
   if (tags === undefined) return undefined
   const areTags = Array.isArray(tags) && tags.every((tag) => typeof tag === 'string')
   if (areTags && jsonBytes(tags) <= MAX_TAGS_BYTES) return undefined
-  return `The session's tags must be a list of strings of at most ${MAX_TAGS_BYTES} bytes of JSON: shorten it.`
+  return `The session's tags must be a list of strings of at most ${numberText(MAX_TAGS_BYTES)} bytes of JSON: shorten it.`
 }
 
 /** Bytes of JSON; infinity for a value without a JSON form. */

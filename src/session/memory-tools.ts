@@ -2,6 +2,7 @@
 import { utf8ToBytes } from '@noble/hashes/utils.js'
 import type { Json, JsonObject } from './json.ts'
 import { bytesOfMemory, contentOf, type Memory, type MemoryChange, type MemoryLimit, type MemoryState, remembered } from './memory.ts'
+import { numberText } from './number-text.ts'
 import { argumentsIn, invalid, type Problem, refuse, unlessRefused } from './refused.ts'
 
 /** The names of the memory tools, which no other tool may have. */
@@ -125,14 +126,14 @@ function checkSize({ memory, after, limit: { block, maxChars }, chars, before, r
   if (chars > maxChars && chars > before) {
     refuse(
       'memory_full',
-      `Block "${block}" would have ${chars} characters, and the limit is ${maxChars}: it has ${before} now. Write less, or shorten the block first with memory_replace.`,
+      `Block "${block}" would have ${numberText(chars)} characters, and the limit is ${numberText(maxChars)}: it has ${numberText(before)} now. Write less, or shorten the block first with memory_replace.`,
     )
   }
   const bytes = bytesOfMemory(after)
   if (bytes > room && bytes > (memory ? bytesOfMemory(memory) : 0)) {
     refuse(
       'memory_full',
-      `The memory would have ${bytes} bytes of JSON, and there is room for ${room}: write less, or shorten a block first with memory_replace.`,
+      `The memory would have ${numberText(bytes)} bytes of JSON, and there is room for ${numberText(room)}: write less, or shorten a block first with memory_replace.`,
     )
   }
 }

@@ -1,5 +1,6 @@
 // The plan tools: what a model's call changes in the plan, and what the model is told. The workflow answers these calls by itself.
 import { type Json, type JsonObject, jsonBytes } from './json.ts'
+import { numberText } from './number-text.ts'
 import {
   bytesOfPlan,
   changed,
@@ -38,11 +39,14 @@ export function answerOnPlan(tool: string, input: Json, state: PlanState | undef
   return unlessRefused(() => {
     const plan = state?.current ?? null
     const change = changeFor(tool, argumentsIn(input), plan)
-    if (!change) return { text: `Nothing has changed: the step already stands like that.\n${plan ? summaryOfPlan(plan) : ''}` }
+    if (!change) return { text: `Nothing has changed: the step already has that status.\n${plan ? summaryOfPlan(plan) : ''}` }
     const next = changed(plan, (state?.version ?? 0) + 1, change)
     const bytes = bytesOfPlan(next)
     if (bytes > room && bytes > (plan ? bytesOfPlan(plan) : 0)) {
-      refuse('plan_too_large', `The plan would have ${bytes} bytes of JSON, and there is room for ${room}: shorten its texts.`)
+      refuse(
+        'plan_too_large',
+        `The plan would have ${numberText(bytes)} bytes of JSON, and there is room for ${numberText(room)}: shorten its texts.`,
+      )
     }
     return { text: `${SAID[change.do]}\n${summaryOfPlan(next)}`, change }
   })
@@ -69,7 +73,8 @@ function setup({ objective, steps, replace }: JsonObject, plan: Plan | null): Pl
   const isOpen = plan?.steps.some(({ status }) => status !== 'done') ?? false
   const goal = textIn('objective', objective)
   if (!Array.isArray(steps) || steps.length === 0) throw invalid('`steps` must be a list of at least one step.')
-  if (steps.length > PLAN_LIMITS.steps) throw invalid(`The plan has ${steps.length} steps, and the limit is ${PLAN_LIMITS.steps}.`)
+  if (steps.length > PLAN_LIMITS.steps)
+    throw invalid(`The plan has ${numberText(steps.length)} steps, and the limit is ${PLAN_LIMITS.steps}.`)
   const named = steps.map((step, index) => stepIn(step, `steps[${index}].`))
   const twice = named.find(({ id }, index) => named.findIndex((one) => one.id === id) < index)
   if (twice) throw new Refused('duplicate_step', `Two steps have the id ${quoted(twice.id)}: each step needs an id of its own.`)
@@ -85,10 +90,10 @@ function setup({ objective, steps, replace }: JsonObject, plan: Plan | null): Pl
 function addStep({ after, ...step }: JsonObject, plan: Plan): PlanChange {
   const added = stepIn(step, '')
   if (plan.steps.some(({ id }) => id === added.id)) {
-    throw new Refused('duplicate_step', `The plan has a step ${quoted(added.id)} already: choose another id, or update that step.`)
+    throw new Refused('duplicate_step', `The plan already has a step ${quoted(added.id)}: choose another id, or update that step.`)
   }
   if (plan.steps.length === PLAN_LIMITS.steps)
-    throw new Refused('plan_too_large', `The plan has ${PLAN_LIMITS.steps} steps, and the limit is that.`)
+    throw new Refused('plan_too_large', `The plan already has ${PLAN_LIMITS.steps} steps, which is the limit.`)
   if (after === undefined || after === null) return { do: 'add_step', step: added }
   return { do: 'add_step', step: added, after: stepNamed(plan, textIn('after', after, 'id')).id }
 }
@@ -136,7 +141,7 @@ function textIn(name: Kind | 'after', value: Json | undefined, kind: Kind = name
   if (typeof value !== 'string' || value.trim() === '') throw invalid(`\`${path}${name}\` must be a string that is not empty.`)
   const bytes = jsonBytes(value)
   if (bytes <= PLAN_LIMITS[kind]) return value
-  throw invalid(`\`${path}${name}\` has ${bytes} bytes of JSON, and the limit is ${PLAN_LIMITS[kind]}: shorten it.`)
+  throw invalid(`\`${path}${name}\` has ${numberText(bytes)} bytes of JSON, and the limit is ${numberText(PLAN_LIMITS[kind])}: shorten it.`)
 }
 
 /** Models send null and empty strings for what they leave out. */

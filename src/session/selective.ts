@@ -77,7 +77,7 @@ export function problemWithChoice(
   if (repeated.length > 0 && !(force && by?.trim())) {
     return {
       code: 'would_repeat_effect',
-      reason: `${listOf(repeated)} has completed, so its effect would happen again. If that is wanted, say so with \`force\` and your name (\`by\`); otherwise keep the call.`,
+      reason: `${listOf(repeated)} has completed, so its effect would happen again. To repeat it anyway, set \`force\` and \`by\`; otherwise keep the call.`,
     }
   }
   return undefined

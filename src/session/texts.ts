@@ -1,6 +1,7 @@
 // Limits of short texts such as `by`, `reason`, `note` and codes. They are part of events, and some are part of every snapshot, so each is
 // bounded when it enters.
 import { jsonBytes } from './json.ts'
+import { numberText } from './number-text.ts'
 
 /** Maximum bytes of JSON of a text, by kind. */
 export const TEXT_BYTES = { by: 1_000, reason: 4_000, note: 4_000, code: 200, name: 200 } as const
@@ -19,7 +20,7 @@ export function textProblem(text: unknown, kind: TextKind): string | undefined {
   if (typeof text !== 'string') return `\`${kind}\` must be a string.`
   const bytes = jsonBytes(text)
   if (bytes <= TEXT_BYTES[kind]) return undefined
-  return `\`${kind}\` has ${bytes} bytes of JSON, and the limit is ${TEXT_BYTES[kind]}: shorten it.`
+  return `\`${kind}\` has ${numberText(bytes)} bytes of JSON, and the limit is ${numberText(TEXT_BYTES[kind])}: shorten it.`
 }
 
 const ELLIPSIS = '…'

@@ -23,7 +23,7 @@ export { StackError } from '../local/errors.ts'
  *
  * `stack.createDatabase()` creates a database for a test file. `stack.postgres.stop()` and `.start()` simulate an outage of Postgres
  * during a test, and `stack.temporal` does the same. Ready in about two seconds; on a machine without Temporal, the first start may
- * build it, which takes about three minutes and is reported on stderr.
+ * build it, which takes three to six minutes and is reported on stderr.
  *
  * @throws InvalidOption `invalid_option`; StackError `temporal_not_found` (with the four ways to get one), `postgres_not_found`,
  * `temporal_unreachable`, ….

@@ -16,6 +16,7 @@ import { eventsOf } from './journal.ts'
 import { failRun, refuse, type Session, textOf } from './open-session.ts'
 import { issue } from './tool-call.ts'
 import { defined } from '../session/defined.ts'
+import { numberText } from '../session/number-text.ts'
 
 /** Maximum bytes of an answer or of changed arguments: both go into the session's history. */
 const MAX_INPUT_BYTES = 1_000_000
@@ -47,18 +48,18 @@ export function expire(session: Session, call: CallState): void {
   if (!run) return
   const where = whereOf(run, call)
   if (call.status === 'awaiting_answer') {
-    const message = 'Nobody answered this call in time.'
+    const message = 'The call was not answered in time.'
     journal.append({ type: 'tool_failed', ...where, attempt: 0, code: 'answer_timeout', message })
     return
   }
   const { digest = '', onExpiry } = call.asked ?? {}
-  const message = 'Nobody approved this call in time; it was not executed.'
+  const message = 'The call was not approved in time; it was not executed.'
   journal.append({ type: 'approval_decided', ...where, digest, approved: false, expired: true })
   journal.append({ type: 'tool_failed', ...where, attempt: 0, code: 'approval_expired', message })
   if (onExpiry === 'error')
     failRun(session, run.run, {
       code: 'approval_expired',
-      reason: `Nobody approved the call ${call.callId} of "${call.resolution.tool}" in time.`,
+      reason: `The call ${call.callId} of "${call.resolution.tool}" was not approved in time.`,
     })
 }
 
@@ -318,7 +319,8 @@ function decidedBy(request: { by?: string; note?: string }): { decidedBy?: strin
 function checkJson(value: unknown, name: string): void {
   if (value === undefined) refuse('invalid_request', `\`${name}\` is missing.`)
   if (isTooDeep(value)) refuse('invalid_request', `\`${name}\` is nested too deep: flatten it.`)
-  if (jsonBytes(value) > MAX_INPUT_BYTES) refuse('invalid_request', `\`${name}\` has more than ${MAX_INPUT_BYTES} bytes of JSON.`)
+  if (jsonBytes(value) > MAX_INPUT_BYTES)
+    refuse('invalid_request', `\`${name}\` has more than ${numberText(MAX_INPUT_BYTES)} bytes of JSON.`)
 }
 
 /** A value that a client sent, as shown in a refusal. It may be anything, of any size. */

@@ -92,7 +92,7 @@ export function openJournal(base: Watermark, carried: SessionState | undefined, 
   function write(body: EventBody): SessionEvent {
     if (hasEnded)
       throw ApplicationFailure.nonRetryable(
-        'The workflow was reset meanwhile: check the session, then send the request again.',
+        'The workflow was reset in the meantime. Check the session, then send the request again.',
         'workflow_reset',
       )
     const event = { v: 1, seq: last.seq + 1, at: Date.now(), ...body } as SessionEvent

@@ -2,6 +2,7 @@
 import { type BudgetLine, budgetLines } from '../session/budget.ts'
 import { type Budget, type BudgetScope, type BudgetUnit, isUsdLimit, LIMIT_NAMES } from '../session/spend.ts'
 import { defined } from '../session/defined.ts'
+import { numberText } from '../session/number-text.ts'
 import type { RaiseAnswer, RaiseRequest } from '../session/protocol.ts'
 import { problemWith } from '../session/recovery.ts'
 import { refuse, type Session, stopDetails } from './open-session.ts'
@@ -64,7 +65,11 @@ function higherIn(wanted: Budget, scope: BudgetScope, lines: readonly BudgetLine
     const line = lines.find((one) => one.scope === scope && one.unit === unit)
     const full = `${scope === 'run' ? 'limits' : 'sessionLimits'}.${name}`
     if (!line) return refuse('no_limit', `The agent declares no ${full}, so there is nothing to raise.`)
-    if (limit < line.limit) return refuse('limit_lower', `${full} is ${line.limit}, which ${limit} would lower: give a higher limit.`)
+    if (limit < line.limit)
+      return refuse(
+        'limit_lower',
+        `The new ${full}, ${numberText(limit)}, is below the current one, ${numberText(line.limit)}. Set a higher limit.`,
+      )
     if (limit > line.limit) raised[name] = limit
   }
   return raised

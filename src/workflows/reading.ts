@@ -17,7 +17,7 @@ export async function readFor<R extends { kind: string }>(read: () => Promise<R 
       const lost = whyLost(error)
       return refuse(
         'events_unavailable',
-        lost.how === 'cancelled' ? 'The session was cancelled meanwhile: resume it, then send the request again.' : lost.message,
+        lost.how === 'cancelled' ? 'The session was cancelled in the meantime. Resume it, then send the request again.' : lost.message,
       )
     }
     if (!isUnreadable(answer)) return answer

@@ -17,6 +17,7 @@ import { eventsOf } from './journal.ts'
 import { endRun, hasRunInProgress, held, refuse, type Session, stopDetails, textOf } from './open-session.ts'
 import { readFor } from './reading.ts'
 import { defined } from '../session/defined.ts'
+import { numberText } from '../session/number-text.ts'
 
 const MAX_REASON = 1_000
 
@@ -24,7 +25,7 @@ const MAX_REASON = 1_000
 export function makeCheckpoint({ journal, flushing }: Session, request: CheckpointRequest): { version: number } {
   const { reason } = request
   if (typeof reason !== 'string' || reason === '' || reason.length > MAX_REASON) {
-    refuse('invalid_reason', `Give a reason of 1 to ${MAX_REASON} characters.`)
+    refuse('invalid_reason', `Give a reason of 1 to ${numberText(MAX_REASON)} characters.`)
   }
   journal.checkpoint(reason, textOf(request, 'by').by)
   flushing.nudge()
@@ -120,7 +121,8 @@ async function interruptRun(session: Session, details: { reason?: string; by?: s
     stopping.request({ why: 'interrupt', ...details })
     const run = journal.state.current?.run
     await condition(() => !hasRunInProgress(session) || journal.state.current?.run !== run || journal.hasEnded)
-    if (journal.hasEnded) refuse('workflow_reset', 'The workflow was reset meanwhile: check the session, then send the request again.')
+    if (journal.hasEnded)
+      refuse('workflow_reset', 'The workflow was reset in the meantime. Check the session, then send the request again.')
   }
 }
 

@@ -77,7 +77,7 @@ describe('a call to a client tool', () => {
     const run = await session.send('go')
     await run.result(TIMEOUT)
     expect(resultsIn(requests.at(-1)!)).toMatchObject([
-      { isError: true, content: 'Nobody answered this call in time.' },
+      { isError: true, content: 'The call was not answered in time.' },
       { isError: false },
     ])
     expect(ofType(await eventsOf(session), 'tool_failed')).toMatchObject([{ code: 'answer_timeout' }])

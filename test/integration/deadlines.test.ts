@@ -216,7 +216,7 @@ it('an agent’s own deadline passes between the attempts of a run’s first cal
     await until('an attempt has failed', async () => ofType(await eventsOf(session), 'model_attempt_failed').length === 1)
     await first.stop()
     await alone.startWorker({ agents: [player.agent] })
-    const reason = 'The run took longer than its limit of 6000 ms (limits.deadline).'
+    const reason = 'The run took longer than its limit of 6,000 ms (limits.deadline).'
     expect(await run.settled(TIMEOUT)).toMatchObject({ status: 'failed', code: 'deadline_exceeded', reason })
     expect(requests).toHaveLength(1)
   } finally {
@@ -226,7 +226,7 @@ it('an agent’s own deadline passes between the attempts of a run’s first cal
 
 it('a session’s own deadline ends the run in progress and every later one, even after the session is terminated and resumed', async () => {
   const { session, id, requests } = aging.play(here.pawl, { model: never })
-  const reason = 'The session is older than its limit of 3000 ms (sessionLimits.deadline).'
+  const reason = 'The session is older than its limit of 3,000 ms (sessionLimits.deadline).'
   expect(await (await session.send('go')).settled(TIMEOUT)).toMatchObject({ run: 1, code: 'deadline_exceeded', reason })
   const asked = requests.length
   expect(await (await session.send('still there?')).settled(TIMEOUT)).toMatchObject({ run: 2, code: 'deadline_exceeded', reason })

@@ -401,7 +401,7 @@ describe.concurrent('hooks', () => {
     const played = open({ pre: (_input, ctx) => ctx.emit('all of it', 'x'.repeat(16_000)) }, { model: inOrder([use('pay', 'a')], 'done') })
     const run = await played.session.send('go')
     const reason =
-      'The hook "pre" failed: The data of the custom event "all of it" has 16002 bytes of JSON, and the limit is 16000: ' +
+      'The hook "pre" failed: The data of the custom event "all of it" has 16,002 bytes of JSON, and the limit is 16,000: ' +
       'report what to look up, not the data.'
     expect(await run.settled({ timeout: 60_000 })).toMatchObject({ status: 'waiting', pending: [{ callId: 't_1_1_0', reason }] })
     const events = await eventsOf(played.session)

@@ -269,7 +269,7 @@ describe('pawl preflight', () => {
     expect(await run('same.mjs')).toMatchObject({
       code: 0,
       stderr: expect.stringMatching(/^(\d+ session\(s\) checked so far\n)*$/),
-      stdout: `4 open session(s) on "${here.taskQueue}": 4 replay, 0 break, 0 unread, 0 closed meanwhile\n`,
+      stdout: `4 open session(s) on "${here.taskQueue}": 4 replay, 0 break, 0 unread, 0 closed in the meantime\n`,
     })
   })
 

@@ -232,7 +232,7 @@ describe.concurrent('a tool’s progress', () => {
   const refused: Record<string, { value: unknown; says: RegExp }> = {
     'that is circular': { value: circular, says: /^TypeError: ctx\.progress accepts JSON only: .*circular/s },
     'that is a BigInt': { value: 1n, says: /^TypeError: ctx\.progress accepts JSON only: .*BigInt/s },
-    'of more than 16 KB': { value: 'x'.repeat(16_001), says: /^TypeError: ctx\.progress accepts at most 16000 bytes of JSON/ },
+    'of more than 16 KB': { value: 'x'.repeat(16_001), says: /^TypeError: ctx\.progress accepts at most 16,000 bytes of JSON/ },
   }
   it.each(Object.keys(refused))('%s is refused inside the tool, with an error that says why', async (what) => {
     const { value, says } = refused[what] ?? expect.fail('nothing to say')
@@ -351,7 +351,7 @@ describe.concurrent('a custom event', () => {
   it('that is too large fails the call without another attempt, and says what to do', async () => {
     const { text, events } = await play('idempotent', (ctx) => ctx.emit('rows', 'x'.repeat(16_001)))
     expect(text).toBe(
-      'The data of the custom event "rows" has 16003 bytes of JSON, and the limit is 16000: report what to look up, not the data.',
+      'The data of the custom event "rows" has 16,003 bytes of JSON, and the limit is 16,000: report what to look up, not the data.',
     )
     expect(ofType(events, 'tool_failed')).toMatchObject([{ attempt: 1, code: 'event_too_large' }])
     expect(ofType(events, 'emitted')).toEqual([])

@@ -195,7 +195,7 @@ describe.concurrent('an answer that is not a valid output', () => {
   it('may be one of more than 250,000 bytes', async () => {
     const played = player.play(here.pawl, says(submit({ ...GOOD, currency: 'x'.repeat(260_000) }), submit(GOOD)))
     expect(await settle(played)).toMatchObject({ status: 'completed', output: OUTPUT })
-    expect(lastContentOf(played.requests[1])).toContain('the limit is 250000')
+    expect(lastContentOf(played.requests[1])).toContain('the limit is 250,000')
   })
 
   it('is also found by asynchronous checks, and by checks that throw', async () => {

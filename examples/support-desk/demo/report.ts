@@ -106,7 +106,10 @@ export function reportLines({ report, ledger, verdict, problems, turns, seconds 
     ['effects applied', `${effects.applied}`],
     ['effects applied twice', `${effects.duplicates}`],
     ['final state of the shop', report.finalStateMatches ? 'as expected' : 'NOT as expected'],
-    ['requests the shop received', `${ledger.requests}; ${ledger.replayed} repeats recognised by key, ${ledger.unchanged} changed nothing`],
+    [
+      'requests the shop received',
+      `${ledger.requests}; ${ledger.replayed} ${ledger.replayed === 1 ? 'repeat' : 'repeats'} recognised by key, ${ledger.unchanged} changed nothing`,
+    ],
     ['late effects', `${ledger.appliedUnheard} applied after the worker that requested it had died`],
     [
       'from crash to resume',

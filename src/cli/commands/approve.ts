@@ -13,7 +13,7 @@ interface ApproveOptions extends DecidingOptions {
 /** The command. */
 export function approveCommand(): Command {
   return decidingCommand('approve', 'approve a call, which is then executed')
-    .option('--digest <digest>', 'digest of the arguments that you have read; others are refused (default: the present arguments)')
+    .option('--digest <digest>', 'digest of the arguments that you have read; others are refused (default: the current arguments)')
     .option('--input <json>', "execute it with these arguments instead of the model's", jsonOf)
     .option('--note <text>', 'the reason; recorded')
     .action(approve)

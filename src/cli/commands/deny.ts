@@ -11,7 +11,7 @@ interface DenyOptions extends DecidingOptions {
 /** The command. */
 export function denyCommand(): Command {
   return decidingCommand('deny', 'deny a call, which is then not executed')
-    .option('--digest <digest>', 'digest of the arguments that you have read (default: the present arguments)')
+    .option('--digest <digest>', 'digest of the arguments that you have read (default: the current arguments)')
     .option('--reason <text>', 'the reason, which the model sees')
     .option('--note <text>', 'a note that is only recorded')
     .action(deny)

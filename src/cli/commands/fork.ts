@@ -17,7 +17,7 @@ interface ForkCommandOptions extends DeploymentOptions, TargetOptions {
 /** The command. */
 export function forkCommand(): Command {
   const command = new Command('fork')
-    .description("create a session from a point of another session's past (default: its present state); they share nothing afterwards")
+    .description("create a session from a point of another session's past (default: its current state); they share nothing afterwards")
     .argument('<session>', "the session's id")
   return aboutDeployment(withTarget(command))
     .option('--id <id>', "the new session's id (default: a new id)")

@@ -29,7 +29,7 @@ export function keysCommand(): Command {
 function createCommand(): Command {
   return aboutDeployment(
     new Command('create')
-      .description('make a key and print it; it is shown once')
+      .description('create a key and print it; it is shown only once')
       .argument('<name>', 'who holds the key, such as web-frontend; recorded with each request that uses it')
       .option('--scopes <scopes>', 'some of read, send, approve, operate, separated by commas (default: read,send)', scopesOf)
       .option('--tenant <tenant>', 'the tenant that the key is limited to (default: none; the key sees all sessions)')
@@ -42,7 +42,7 @@ function createCommand(): Command {
       const made = await onKeys(where, (keys) => keys.create(options))
       if (json) return print(JSON.stringify({ event: 'key_created', ...made }))
       print(made.key)
-      process.stderr.write(`Key ${made.id} of ${made.name}: keep it now, it is not shown again.\n`)
+      process.stderr.write(`Key ${made.id} of ${made.name}. Store it now: it is not shown again.\n`)
     })
 }
 
@@ -66,7 +66,7 @@ function listCommand(): Command {
 
 function revokeCommand(): Command {
   return aboutDeployment(
-    new Command('revoke').description('make a key invalid, within seconds').argument('<id>', 'as `pawl keys list` shows it'),
+    new Command('revoke').description('revoke a key; takes effect within seconds').argument('<id>', 'as `pawl keys list` shows it'),
   )
     .addOption(byOption())
     .addOption(jsonOption())

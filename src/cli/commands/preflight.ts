@@ -84,7 +84,7 @@ function lineOfProblem({ sessionId, outcome, problem }: CheckedSession): string 
 
 function linesOfReport(report: PreflightReport, hasModule: boolean): string[] {
   const { taskQueue, sessions, replays, breaks, unread, closed, warnings, store, stopped } = report
-  const sums = `${sessions} open session(s) on "${taskQueue}": ${replays} replay, ${breaks} break, ${unread} unread, ${closed} closed meanwhile`
+  const sums = `${sessions} open session(s) on "${taskQueue}": ${replays} replay, ${breaks} break, ${unread} unread, ${closed} closed in the meantime`
   return [
     ...warnings.map(lineOfWarning),
     ...linesOfStore(store),

@@ -76,7 +76,7 @@ export async function recoverInBulk(options: RecoverCommandOptions): Promise<voi
   if (strategy === 'selective' || options.keep || options.skip || options.redo || options.force) {
     throw new CliError(
       'invalid_usage',
-      'Calls are chosen for one session: name it before --keep, --skip and --redo, which take all words that follow.',
+      '--keep, --skip and --redo need a session. Put its id before them, because they consume all words that follow.',
     )
   }
   if (!bulkOptionsIn(options).some((flag) => FILTERS.includes(flag))) {

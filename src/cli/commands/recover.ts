@@ -21,7 +21,7 @@ export function recoverCommand(): Command {
     .option('--keep <calls...>', 'selective: calls of the failed turn whose results stay', callsOf)
     .option('--skip <calls...>', 'selective: calls that the model is told were skipped', callsOf)
     .option('--redo <calls...>', 'selective: calls that are made again', callsOf)
-    .option('--force', 'selective: make even calls again whose effects have completed; recorded')
+    .option('--force', 'selective: also repeat calls whose effects have completed; recorded')
     .addOption(byOption())
     .option('--reason <text>', 'the reason; recorded')
     .addOption(jsonOption())

@@ -22,7 +22,7 @@ export function sendCommand(): Command {
       .argument('<text>', 'the message'),
   )
     .option('--agent <name>', 'the agent: required to start a session, or to resume one whose workflow has closed')
-    .option('--message-id <id>', 'the same id is accepted once (default: a new id)')
+    .option('--message-id <id>', "the message's id; pawl accepts each id once (default: a new id)")
     .option(
       '--deadline <duration>',
       'how long the answer may take, such as 5m; after that, the run that has the message fails (default: no limit)',

@@ -1,5 +1,5 @@
 // `pawl serve`: the HTTP service of a deployment, for clients with API keys.
-import { Command, InvalidArgumentError } from 'commander'
+import { Command, InvalidArgumentError, Option } from 'commander'
 import { milliseconds } from '../../session/duration.ts'
 import { isAgentName } from '../../session/protocol.ts'
 import { aboutDeployment, connectOptions, type DeploymentOptions } from '../connecting.ts'
@@ -28,7 +28,11 @@ export function serveCommand(): Command {
       .option('--cors-origin <origin...>', "origins whose pages may send requests, such as https://app.example; '*': any (default: none)")
       .option('--rate-limit <n>', 'requests per minute for each key; 0: no limit', numberOf(0, 1_000_000), 600)
       .option('--max-body <bytes>', 'the maximum size of a request body', numberOf(1_000, 100_000_000), 2_000_000)
-      .option('--drain-delay <time>', 'how long it accepts connections after SIGTERM, so that load balancers notice', durationOf, 5_000),
+      .addOption(
+        new Option('--drain-delay <time>', 'how long to keep accepting connections after SIGTERM, so that load balancers can react')
+          .argParser(durationOf)
+          .default(5_000, '5s'),
+      ),
   )
     .addOption(jsonOption())
     .addHelpText('after', LOG_HELP)

@@ -5,6 +5,7 @@ import { checkOptions, options, text, where } from '../../options/check.ts'
 import { InvalidOption } from '../../options/errors.ts'
 import { defined } from '../../session/defined.ts'
 import { isTooDeep, jsonBytes, type JsonObject } from '../../session/json.ts'
+import { numberText } from '../../session/number-text.ts'
 import { openStore, type Store, StoreError, type StoredKey } from '../../store/index.ts'
 import type { AskingOptions } from '../queries/asking.ts'
 
@@ -101,7 +102,7 @@ const OPTIONS = options({
     `a list of one or more of ${SCOPES.join(', ')}`,
   ).optional(),
   tenant: where<string>(isTenant, "a tenant such as 'acme': 1 to 100 of [A-Za-z0-9._@-], or several such parts joined by ':'").optional(),
-  context: where<JsonObject>(isForcedContext, `an object of at most ${MAX_CONTEXT_BYTES} bytes of JSON`).optional(),
+  context: where<JsonObject>(isForcedContext, `an object of at most ${numberText(MAX_CONTEXT_BYTES)} bytes of JSON`).optional(),
   by: text().optional(),
 })
 const REVOKING = options({ id: text('the id of a key'), by: z.string().optional() })

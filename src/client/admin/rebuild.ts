@@ -182,7 +182,8 @@ export function rebuilder(client: Client, store: Store, executionsOf: (sessionId
     let head = stored
     while (head.seq < seq) {
       const entries = (await store.entries(from, { after: head.seq })).filter((entry) => entry.seq <= seq)
-      if (entries.length === 0) throw new Unrestorable('history_gone', `The events of "${from}" were deleted meanwhile. Rebuild again.`)
+      if (entries.length === 0)
+        throw new Unrestorable('history_gone', `The events of "${from}" were deleted in the meantime. Rebuild again.`)
       head = await store.flush(done.sessionId, head.epoch, entries, { inherited: from })
       done.events += entries.length
     }

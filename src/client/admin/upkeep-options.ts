@@ -4,6 +4,7 @@ import type { Duration } from '../../session/duration.ts'
 import { isSessionId } from '../../session/protocol.ts'
 import type { RowCounts } from '../../store/index.ts'
 import { checkOptions, duration, fn, integer, options, text, where } from '../../options/check.ts'
+import { numberText } from '../../session/number-text.ts'
 import { InvalidMessage } from '../errors.ts'
 import type { RebuiltSession } from './rebuild.ts'
 
@@ -134,7 +135,7 @@ const ERASE = options({
   by: name,
   reason: where<string>(
     (value) => typeof value === 'string' && value.length <= MAX_REASON,
-    `text of at most ${MAX_REASON} characters`,
+    `text of at most ${numberText(MAX_REASON)} characters`,
   ).optional(),
   force: flag.optional(),
 })

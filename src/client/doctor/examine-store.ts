@@ -30,7 +30,7 @@ export async function examineStore(postgres: ConnectOptions['postgres'], { schem
     return await examine(health, schema ?? 'pawl')
   } catch (error) {
     const code = error instanceof PawlError ? `${error.code}: ` : ''
-    const advice = `Sessions continue meanwhile, and their events are stored once Postgres is back. ${NOT_EXAMINED}`
+    const advice = `Sessions continue in the meantime, and their events are stored once Postgres is back. ${NOT_EXAMINED}`
     return { checks: [fail('postgres', { measured: `${code}${reasonOf(error)}`, advice })], quiet: [] }
   } finally {
     await health?.close()

@@ -32,7 +32,7 @@ export function judgePostgres({ version, address, roundTripMs, isReadOnly }: Ser
   if (!isReadOnly) return ok('postgres', { measured, details })
   return fail('postgres', {
     measured: `${measured}, and it accepts no writes`,
-    advice: 'Point DATABASE_URL at the primary: workers cannot store events on a replica. Sessions continue meanwhile.',
+    advice: 'Point DATABASE_URL at the primary: workers cannot store events on a replica. Sessions continue in the meantime.',
     details,
   })
 }
@@ -83,7 +83,7 @@ export function judgeWorkers(queues: readonly QueueFacts[], now: number): Health
     const gone = unique(queues.flatMap((queue) => queue.pollers)).map(({ identity, at }) => `${identity} ${durationText(now - at)} ago`)
     return fail('workers', {
       measured: `no worker polls ${unpolled.join(', ')}${gone.length === 0 ? '' : `; the last to poll: ${named(gone)}`}`,
-      advice: "Start one (`pawl worker <module>`), or check the task queue's name. Messages are kept meanwhile.",
+      advice: "Start one (`pawl worker <module>`), or check the task queue's name. Messages are kept in the meantime.",
       details,
     })
   }

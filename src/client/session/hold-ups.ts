@@ -55,7 +55,7 @@ function heldUp(sessionId: string, holdUp: HoldUp | undefined, cause?: unknown):
   const { waitsFor, advice } = holdUp
   return new SessionUnavailable(sessionId, {
     what: `waits for ${waitsFor}`,
-    advice: `${advice} What you sent to it is kept.`,
+    advice: `${advice} Requests that it has received are kept.`,
     waitsFor,
     cause,
   })

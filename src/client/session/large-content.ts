@@ -6,6 +6,7 @@ import { checkMessage, contextProblem, tagsProblem, MAX_MESSAGE_BYTES } from '..
 import { type Json, jsonBytes } from '../../session/json.ts'
 import type { MessageSignal } from '../../session/protocol.ts'
 import { type Blob, blobOfJson } from '../../session/blobs.ts'
+import { numberText } from '../../session/number-text.ts'
 import { sha256Of } from '../../store/blobs.ts'
 import { type Store, StoreError } from '../../store/index.ts'
 import { InvalidMessage } from '../errors.ts'
@@ -29,7 +30,7 @@ export async function signalOf(store: Store | undefined, sessionId: string, mess
   if (bytes > MAX_LARGE_MESSAGE_BYTES) {
     throw new InvalidMessage(
       'message_too_large',
-      `The message has ${bytes} bytes of JSON, the limit is ${MAX_LARGE_MESSAGE_BYTES}: store it elsewhere and send a reference.`,
+      `The message has ${numberText(bytes)} bytes of JSON, and the limit is ${numberText(MAX_LARGE_MESSAGE_BYTES)}: store it elsewhere and send a reference.`,
     )
   }
   if (bytes <= BLOB_THRESHOLD_BYTES) return message
@@ -50,7 +51,7 @@ async function keepLarge(store: Store | undefined, sessionId: string, blob: Blob
   if (!store) {
     throw new InvalidMessage(
       'message_too_large',
-      `The message has ${blob.ref.bytes} bytes of JSON, and without a side store the limit is ${MAX_MESSAGE_BYTES}: pass the workers' \`postgres\` to Pawl.connect.`,
+      `The message has ${numberText(blob.ref.bytes)} bytes of JSON, and without a side store the limit is ${numberText(MAX_MESSAGE_BYTES)}: pass the workers' \`postgres\` to Pawl.connect.`,
     )
   }
   try {
@@ -59,7 +60,7 @@ async function keepLarge(store: Store | undefined, sessionId: string, blob: Blob
     const why = cause instanceof StoreError ? cause.message : String(cause)
     throw new StoreError(
       'store_unavailable',
-      `The message has ${blob.ref.bytes} bytes of JSON; more than ${MAX_MESSAGE_BYTES} must go to the side store first, and that failed. ${why} Nothing was recorded: send it again later.`,
+      `The message has ${numberText(blob.ref.bytes)} bytes of JSON; more than ${numberText(MAX_MESSAGE_BYTES)} must go to the side store first, and that failed. ${why} Nothing was recorded: send it again later.`,
       { cause },
     )
   }

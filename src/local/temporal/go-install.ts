@@ -7,7 +7,7 @@ import { printIfSlow } from '../progress.ts'
 import type { CliSource } from './cli-source.ts'
 import { CLI_RELEASE } from './release.ts'
 
-/** About three minutes on two cores; a slow proxy may need more. */
+/** A build takes three to six minutes on two cores; with a slow proxy, it may take longer. */
 const BUILD_MS = 30 * 60_000
 
 /** Builds the program to `target`, whole or not at all. The build ends if the process that started it ends. */
@@ -31,7 +31,7 @@ export async function buildCli(target: string, { env, keeper, say, logFile }: Cl
         throw cause.message.includes('ENOENT') ? new Error('Go is not on the PATH') : cause
       })
     say(
-      'building the Temporal server from source, once: 3 to 6 minutes on two cores. ' +
+      'building the Temporal server from source, once: three to six minutes on two cores. ' +
         'To skip it, put `temporal` on PATH or set TEMPORAL_ADDRESS.',
     )
     const timer = setTimeout(() => void keeper.stop('go install', 'SIGTERM'), BUILD_MS)

@@ -168,7 +168,7 @@ export const CHANGE_ROUTES = [
     method: 'post',
     path: '/v1/sessions/{session}/fork',
     operation: 'forkSession',
-    summary: 'Make a new session from a point of this one’s past. Without a target, it begins at the session’s present state.',
+    summary: 'Make a new session from a point of this one’s past. Without a target, it begins at the session’s current state.',
     tag: 'operations',
     scope: 'operate',
     params: OF_SESSION,

@@ -7,6 +7,7 @@ import { addressOf, checkPostgresUrl } from './address.ts'
 import { asStoreError, StoreError } from '../errors.ts'
 import { type WatchWhen, watchOutages } from './outages.ts'
 import { defined } from '../../session/defined.ts'
+import { numberText } from '../../session/number-text.ts'
 
 /** A row as text, as Postgres sends it, independent of the user's type parsers for pg. */
 export type TextRow = Record<string, string | null>
@@ -142,7 +143,7 @@ function checkOut(pool: Pool): Promise<PoolClient> {
     let late = false
     const timer = setTimeout(() => {
       late = true
-      reject(new Error(`no connection within ${CONNECT_MS} ms`))
+      reject(new Error(`no connection within ${numberText(CONNECT_MS)} ms`))
     }, CONNECT_MS + DRIVER_GRACE_MS)
     pool.connect().then(
       (client) => {

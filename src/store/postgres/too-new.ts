@@ -12,6 +12,6 @@ export function refuseTooNew(schema: Schema, names: string | null | undefined): 
   if (!names) return
   throw new StoreError(
     'store_too_new',
-    `A newer release of pawl has migrated the Postgres schema "${schema.name}" (${names}), so this release must not write to it: update this worker. Its sessions continue meanwhile, and pending writes resume after the update.`,
+    `A newer release of pawl has migrated the Postgres schema "${schema.name}" (${names}), so this release must not write to it. Update this worker. Its sessions continue in the meantime, and pending writes resume after the update.`,
   )
 }

@@ -4,6 +4,7 @@ import { LRUCache } from 'lru-cache'
 import type { EventOf, SessionEvent } from '../../session/events.ts'
 import { fold } from '../../session/fold.ts'
 import type { Json } from '../../session/json.ts'
+import { numberText } from '../../session/number-text.ts'
 import type { SessionState } from '../../session/state.ts'
 import { STATE_VERSION } from '../../session/state-versions.ts'
 import { newStatement, textOfStatement } from '../postgres/insert-rows.ts'
@@ -128,7 +129,7 @@ function rowOf(event: Made, state: SessionState): CheckpointRow | StoreError {
   if (bytes > MAX_STATE_BYTES) {
     return new StoreError(
       'checkpoint_too_large',
-      `The state at checkpoint ${event.version} has ${bytes} bytes, and the limit is ${MAX_STATE_BYTES}.`,
+      `The state at checkpoint ${event.version} has ${numberText(bytes)} bytes, and the limit is ${numberText(MAX_STATE_BYTES)}.`,
     )
   }
   const { version, run = null, turn = null, seq, reason, by = null, lastMessageId = null } = event

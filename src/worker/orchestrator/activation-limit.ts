@@ -4,6 +4,7 @@ import type { CompiledWorkerOptions } from '@temporalio/worker/lib/worker-option
 import type { Workflow, WorkflowCreator } from '@temporalio/worker/lib/workflow/interface.js'
 import type { WorkflowBundleWithSourceMapAndFilename } from '@temporalio/worker/lib/workflow/workflow-worker-thread/input.js'
 import type { Logger } from '@temporalio/common'
+import { numberText } from '../../session/number-text.ts'
 import { threadCode, workflowThreads } from './workflow-threads.ts'
 
 /**
@@ -42,7 +43,9 @@ export function limitedTo(limitMs: number, creator: WorkflowCreator): WorkflowCr
     const [runId] = pending.values()
     if (runId === undefined) return
     stop = startTimer(limitMs, () => {
-      throw new Error(`An activation of the workflow execution ${runId} has taken longer than ${limitMs} ms: its thread is blocked.`)
+      throw new Error(
+        `An activation of the workflow execution ${runId} has taken longer than ${numberText(limitMs)} ms: its thread is blocked.`,
+      )
     })
   }
 

@@ -149,7 +149,7 @@ describe('an input without a JSON form is refused when the tool is declared', ()
   ])('%s', (_, input, said) => {
     const { code, message } = refusalOf(() => toolOf(input))
     expect(code).toBe('no_json_schema')
-    expect(message).toContain('the input of tool "look"')
+    expect(message).toContain('The input of tool "look"')
     expect(message).toContain(said)
   })
 })

@@ -188,7 +188,7 @@ describe('whether a call needs approval', () => {
     try {
       const silent = asking(() => new Promise(() => undefined))
       await vi.advanceTimersByTimeAsync(30_000)
-      expect((await silent).approval).toMatchObject({ ...terms, reason: expect.stringContaining('within 30000 ms') })
+      expect((await silent).approval).toMatchObject({ ...terms, reason: expect.stringContaining('within 30,000 ms') })
     } finally {
       vi.useRealTimers()
     }

@@ -95,7 +95,7 @@ describe('what a hook reports', () => {
     const runner = runnerOf('turnStart', { one: fills, two: fills })
     const first = await runHooks(runner, TURN_START)
     expect(first.map(({ error }) => error?.code)).toEqual([undefined, 'event_too_large'])
-    expect(first[1]?.error?.message).toContain('The custom events of all hooks of one step have at most 128000 bytes of JSON in all')
+    expect(first[1]?.error?.message).toContain('The custom events of all hooks of one step have at most 128,000 bytes of JSON in all')
     expect(areCustomEvents(first.flatMap(({ emitted = [] }) => emitted))).toBe(true)
     // A later place of the same step, and a process that resumes the step with the hooks that have run.
     for (const room of [runner.room, hookRoom(first)]) {
@@ -113,6 +113,9 @@ describe('the answers of all places of one step', () => {
     const answers = places.flat().flatMap(({ answer }) => answer ?? [])
     expect(answers).toHaveLength(4)
     expect(answers.reduce((sum, answer) => sum + jsonBytes(answer), 0)).toBeLessThanOrEqual(256 * KB)
-    expect(places[2]?.[0]?.error).toMatchObject({ code: 'invalid_answer', message: expect.stringContaining('the limit is') as string })
+    expect(places[2]?.[0]?.error).toMatchObject({
+      code: 'invalid_answer',
+      message: expect.stringContaining('the remaining limit is') as string,
+    })
   })
 })

@@ -59,7 +59,7 @@ describe('the deadline of a message', () => {
     const state = stateOf(said(100, 'm', 50), run(120, 1, 'm'), turn(121, 1, 'm'))
     expect(deadlinesIn(state)).toEqual([150])
     expect(next(state, 149)).toMatchObject({ do: 'call_model' })
-    expect(next(state, 150)).toMatchObject({ ...FAILS, reason: expect.stringContaining('its message was sent with') })
+    expect(next(state, 150)).toMatchObject({ ...FAILS, reason: expect.stringContaining("its message's deadline") })
   })
 
   it('becomes the deadline of a run in progress that takes the message, and replaces that of an earlier message', () => {

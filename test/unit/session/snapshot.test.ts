@@ -323,6 +323,6 @@ describe('a text', () => {
     expect(textProblem(undefined, 'by')).toBeUndefined()
     expect(textProblem('ann', 'by')).toBeUndefined()
     expect(textProblem(7, 'reason')).toBe('`reason` must be a string.')
-    expect(textProblem('x'.repeat(2_000_000), 'by')).toMatch(/^`by` has 2000002 bytes of JSON, and the limit is 1000: /)
+    expect(textProblem('x'.repeat(2_000_000), 'by')).toMatch(/^`by` has 2,000,002 bytes of JSON, and the limit is 1,000: /)
   })
 })

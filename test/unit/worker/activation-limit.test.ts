@@ -36,7 +36,7 @@ it('ends the process with an error that names the execution if an activation doe
   answer()
   await first
   vi.advanceTimersByTime(LIMIT_MS - 1)
-  expect(() => vi.advanceTimersByTime(1)).toThrow(/execution blocked .* 10000 ms/)
+  expect(() => vi.advanceTimersByTime(1)).toThrow(/execution blocked .* 10,000 ms/)
 })
 
 it('leaves an activation that ends in time alone, and each has the whole time', async () => {
