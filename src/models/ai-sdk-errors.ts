@@ -33,7 +33,8 @@ const NOT_ADMITTED = new Set<string>([
   ...['authentication_error', 'billing_error', 'no_api_key', 'not_found_error', 'permission_error', 'unsupported'],
 ])
 
-const RETRIED = 'pawl retries it according to the agent’s `retry`; if it persists, check the provider’s status and the network.'
+/** What a message says about an error that pawl retries. */
+export const RETRIED = 'pawl retries it according to the agent’s `retry`; if it persists, check the provider’s status and the network.'
 
 const WHAT_NEXT: Partial<Record<string, string>> = {
   authentication_error: 'Check the API key in the worker’s environment, or that of the provider passed to aiSdk().',
@@ -116,22 +117,6 @@ export function callErrorOf(error: unknown, model: string, phase: CallPhase): Mo
     phase: streamOf(phase),
     retryAfter: retryable ? said.retryAfterMs : undefined,
     cause: error,
-  })
-}
-
-/** The stream ended before the answer was complete. */
-export function answerCut(model: string): ModelError {
-  return new ModelError('stream_cut', sentence(`${model}: the stream ended before the answer was complete.`, 'stream_cut', true), {
-    retryable: true,
-    phase: 'stream',
-  })
-}
-
-/** No data arrived for `ms` milliseconds. */
-export function answerTimedOut(model: string, ms: number, phase: CallPhase): ModelError {
-  return new ModelError('timeout', sentence(`${model}: no data arrived for ${ms} ms.`, 'timeout', true), {
-    retryable: true,
-    phase: streamOf(phase),
   })
 }
 
