@@ -5,7 +5,7 @@ import type { AgentContext } from '../agent/tool.ts'
 import { withFields } from '../log/logger.ts'
 import { defined } from '../session/defined.ts'
 import { ANSWERS, type AnswerKind, type HookAnswer, type HookEvent, type HookOutcome, type HookRun, ranked } from '../session/hooks.ts'
-import { type Json, jsonBytes } from '../session/json.ts'
+import { isObject, type Json, jsonBytes } from '../session/json.ts'
 import type { SpendNote } from '../session/spend-notes.ts'
 import { cutText, TEXT_BYTES } from '../session/texts.ts'
 import { failedAttempt } from './attempt.ts'
@@ -138,6 +138,6 @@ async function checked({ on, problemWith }: HookCalling, given: unknown, maxByte
 }
 
 function isSaid(kind: string | undefined, said: unknown): boolean {
-  if (kind === 'modify') return typeof said === 'object' && said !== null && !Array.isArray(said)
+  if (kind === 'modify') return isObject(said)
   return typeof said === 'string' && said.trim() !== ''
 }

@@ -7,7 +7,7 @@ import type { MessageRow } from '../../store/rows.ts'
 import type { Store, Watched } from '../../store/store.ts'
 import { startBell } from './bell.ts'
 import { whyUnavailable } from './hold-ups.ts'
-import { inTime } from './in-time.ts'
+import { inTime } from '../../connect/in-time.ts'
 import { messageRowsOf } from './message-rows.ts'
 
 /** Where events are read from. */
