@@ -1,5 +1,6 @@
 // Converts errors of the AI SDK and its providers to a ModelError that says whether and when to retry.
 import { ModelError } from '../agent/errors.ts'
+import { defined } from '../session/defined.ts'
 import { type CallPhase, isSocketTimeout, retryAfterMsOf, streamOf, withCauses } from './call-errors.ts'
 
 /** A kind of failure. All providers share the code, and it matches Anthropic's for the same failure. */
@@ -151,7 +152,7 @@ function saidIn(error: unknown): Said {
   return {
     name: texts('name')[0] ?? '',
     message,
-    ...(status !== undefined && { status }),
+    ...defined({ status }),
     types,
     text: [types, ...texts('message'), message].join(' '),
     retryAfterMs: layers.map(retryAfterIn).find((ms) => ms !== undefined),

@@ -57,7 +57,7 @@ async function callOf(model: LanguageModel, options: AiSdkOptions, request: Mode
     ...settingsOf(model, options),
     prompt: promptOf(request, dialect),
     ...(request.tools.length > 0 && { tools: toolsOf(request.tools), toolChoice: { type: 'auto' } }),
-    ...(maxOutputTokens !== undefined && { maxOutputTokens }),
+    ...defined({ maxOutputTokens }),
   }
 }
 

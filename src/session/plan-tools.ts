@@ -1,4 +1,5 @@
 // The plan tools: what a model's call changes in the plan, and what the model is told. The workflow answers these calls by itself.
+import { defined } from './defined.ts'
 import { isObject, type Json, type JsonObject, jsonBytes } from './json.ts'
 import {
   bytesOfPlan,
@@ -126,7 +127,7 @@ function stepIn(given: Json, path: string): NewPlanStep {
   return {
     id: textIn('id', given.id, 'id', path),
     title: textIn('title', given.title, 'title', path),
-    ...(postconditions !== undefined && { postconditions }),
+    ...defined({ postconditions }),
   }
 }
 
