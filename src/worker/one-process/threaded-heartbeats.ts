@@ -45,6 +45,9 @@ export async function openHeartbeatLine(temporal: HeartbeatsWanted['temporal']):
       if (message.type === 'failed') reject(crossed(message.error))
       else resolve()
     })
+  }).catch((error: unknown) => {
+    line.close()
+    throw error
   })
   line.unref()
   const tell = (message: ToThread): void => line.postMessage(message)
