@@ -6,7 +6,7 @@ import { pagingAt } from '../queries/list-options.ts'
 import type { RecoverOptions } from '../types.ts'
 import { type Clock, pacer, REAL_CLOCK } from './pacing.ts'
 import { type BulkRecoveryOptions, type BulkRecoveryReport, type BulkRecoverySession, checkBulkRecovery } from './recovery-options.ts'
-import { sideBySide } from './side-by-side.ts'
+import { sideBySide } from '../../connect/side-by-side.ts'
 import { defined } from '../../session/defined.ts'
 
 /** What a bulk recovery works with. */

@@ -12,7 +12,7 @@ import { prune } from './pruning.ts'
 import { type RebuiltSession, rebuilder } from './rebuild.ts'
 import { recoverInBulk } from './recovering.ts'
 import type { BulkRecoveryOptions, BulkRecoveryReport } from './recovery-options.ts'
-import { sideBySide } from './side-by-side.ts'
+import { sideBySide } from '../../connect/side-by-side.ts'
 import {
   checkRebuild,
   type EraseOptions,
