@@ -129,8 +129,7 @@ export type NoAnswer =
   | { kind: 'archive_unavailable'; reason: string }
   | { kind: 'interrupted' }
 
-/** One piece of a compaction. */
-/** `spent`: under a budget, the cost of a call that was stopped, or whose provider did not report it. */
+/** The result of one piece of a compaction. `spent`: under a budget, the cost of a call that was stopped, or whose provider did not report it. */
 export type CompactResult = { failed?: FailedAttempt[]; facts?: AgentFacts; spent?: Cost } & (
   | {
       kind: 'compacted'

@@ -31,7 +31,6 @@ export interface JobListener {
 export interface ActivityNeeds {
   client: Client
   store: Store
-  log: EventLog
   /**
    * Runs the job on an executor and meanwhile sends its heartbeats. Rejects with the failure of the activity, such as `WorkerDied` if the
    * executor died with the job. Returns undefined if no executor could accept it.

@@ -3,6 +3,7 @@ import { checkOptions, fn, integer, options, where } from '../options/check.ts'
 import type { CompactionPolicy } from '../session/compaction.ts'
 import type { Message, Usage } from '../session/content.ts'
 import { defined } from '../session/defined.ts'
+import { isObject } from '../session/json.ts'
 import { contextWindowOf, isContextWindow } from './context-windows.ts'
 import { isModelChoice, type ModelChoice } from './model-choice.ts'
 import type { AgentContext } from './tool.ts'
@@ -68,7 +69,7 @@ const OPTIONS = options({
 
 /** The values that `compaction` accepts; `compactionPolicy` checks their members. */
 export const COMPACTION = where<true | CompactionOptions>(
-  (value) => value === true || (typeof value === 'object' && value !== null && !Array.isArray(value)),
+  (value) => value === true || isObject(value),
   'true, or { at, keepTurns, model, summarise }',
 )
 

@@ -4,10 +4,9 @@ import { defined } from '../session/defined.ts'
 import { HOOK_EVENTS, type HookEvent } from '../session/hooks.ts'
 import { DeclarationError } from './errors.ts'
 import type { Hook, HookOptions, NamedHook } from './hook.ts'
+import { isToolName, NAMED } from './names.ts'
 import type { ContextTypes, NeedsOf } from './tool.ts'
 
-const HOOK_NAME = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/
-const TOOL_NAME = /^[A-Za-z0-9_-]{1,64}$/
 const DEFAULT_TIMEOUT_MS = 30_000
 const MAX_TIMEOUT_MS = 600_000
 
@@ -26,7 +25,7 @@ const PATTERNS = 'the name of a tool, a regular expression without the flags g a
 
 const OPTIONS = options({
   on: oneOf(...HOOK_EVENTS),
-  name: where<string>((name) => typeof name === 'string' && HOOK_NAME.test(name), 'a letter, then up to 63 of [A-Za-z0-9_-]').optional(),
+  name: NAMED.optional(),
   tools: where<string | RegExp | readonly (string | RegExp)[]>(
     (given) => (Array.isArray(given) ? given.length > 0 && given.every(isPattern) : isPattern(given)),
     PATTERNS,
@@ -69,7 +68,7 @@ function isCallEvent(on: HookEvent): boolean {
 
 /** An expression that keeps state (`lastIndex`) would match only every other call. */
 function isPattern(given: unknown): given is string | RegExp {
-  return typeof given === 'string' ? TOOL_NAME.test(given) : given instanceof RegExp && !given.global && !given.sticky
+  return isToolName(given) || (given instanceof RegExp && !given.global && !given.sticky)
 }
 
 /** Whether `defineHook` made the value. */

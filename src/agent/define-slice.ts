@@ -4,13 +4,12 @@ import { checkOptions, fn, integer, options, where } from '../options/check.ts'
 import { EVENT_TYPES } from '../session/event-types.ts'
 import { deepFrozen } from '../session/slices.ts'
 import { DeclarationError } from './errors.ts'
+import { NAMED } from './names.ts'
 import { A_SCHEMA, checkNow, isSchema } from './schema.ts'
 import type { Reducers, Slice, SliceOptions } from './slice.ts'
 
-const SLICE_NAME = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/
-
 const OPTIONS = options({
-  name: where<string>((name) => typeof name === 'string' && SLICE_NAME.test(name), 'a letter, then up to 63 of [A-Za-z0-9_-]'),
+  name: NAMED,
   version: integer(1),
   schema: where<StandardSchemaV1>(isSchema, A_SCHEMA),
   initial: where<unknown>((value) => value !== undefined, 'the value before the first event'),

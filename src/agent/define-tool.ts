@@ -4,12 +4,12 @@ import { z } from 'zod'
 import { checkOptions, duration, fn, integer, oneOf, options, text, where } from '../options/check.ts'
 import { defined } from '../session/defined.ts'
 import { DeclarationError } from './errors.ts'
+import { isToolName } from './names.ts'
 import { type RetryPolicy, RETRY, retryPolicy } from './retry.ts'
 import { A_SCHEMA, inputSchemaOf, isSchema } from './schema.ts'
 import type { Effect } from '../session/events.ts'
 import type { ApprovalContext, ApprovalNeed, ContextTypes, Idempotency, NeedsOf, Tool, ToolOptions } from './tool.ts'
 
-const TOOL_NAME = /^[A-Za-z0-9_-]{1,64}$/
 const DEFAULT_TIMEOUT_MS = 60_000
 const DEFAULT_SETTLE_AFTER_MS = 5_000
 /** How long a request for approval waits by default. */
@@ -40,7 +40,7 @@ export interface DefineTool<T extends ContextTypes> {
 }
 
 const OPTIONS = options({
-  name: where<string>((name) => typeof name === 'string' && TOOL_NAME.test(name), '1 to 64 of [A-Za-z0-9_-]'),
+  name: where<string>(isToolName, '1 to 64 of [A-Za-z0-9_-]'),
   description: text('text that says what the tool does'),
   input: z.unknown().optional(),
   effect: where<Effect>(

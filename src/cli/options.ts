@@ -2,6 +2,7 @@
 import { InvalidArgumentError, Option } from 'commander'
 import { DATA_FOLDER } from '../connect/dev-stack.ts'
 import type { Json } from '../session/json.ts'
+import { isOrdinal } from '../session/requests.ts'
 
 const MAX_PROCESSES = 64
 
@@ -61,6 +62,13 @@ function countOf(text: string): number {
   if (!Number.isInteger(count) || count < 1 || count > MAX_PROCESSES)
     throw new InvalidArgumentError(`Use a number from 1 to ${MAX_PROCESSES}.`)
   return count
+}
+
+/** Parses the number of a run or the version of a checkpoint. */
+export function ordinalOf(text: string): number {
+  const number = Number(text)
+  if (!isOrdinal(number)) throw new InvalidArgumentError('Use a positive whole number.')
+  return number
 }
 
 /** Parses an option's JSON value. */

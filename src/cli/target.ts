@@ -1,7 +1,8 @@
 // Options that name a point of a session's past.
-import { type Command, InvalidArgumentError, Option } from 'commander'
+import { type Command, Option } from 'commander'
 import type { Target } from '../session/events.ts'
 import { CliError } from './errors.ts'
+import { ordinalOf } from './options.ts'
 
 /** The options; at most one is set. */
 export interface TargetOptions {
@@ -13,10 +14,10 @@ export interface TargetOptions {
 /** Adds the options. */
 export function withTarget(command: Command): Command {
   return command
-    .addOption(new Option('--checkpoint <version>', 'the point of this checkpoint').argParser(numberOf).conflicts(['message', 'run']))
+    .addOption(new Option('--checkpoint <version>', 'the point of this checkpoint').argParser(ordinalOf).conflicts(['message', 'run']))
     .addOption(new Option('--message <id>', 'the point just before this message was accepted').conflicts(['checkpoint', 'run']))
     .addOption(
-      new Option('--run <number>', 'the point just before this run began').argParser(numberOf).conflicts(['checkpoint', 'message']),
+      new Option('--run <number>', 'the point just before this run began').argParser(ordinalOf).conflicts(['checkpoint', 'message']),
     )
 }
 
@@ -35,10 +36,4 @@ export function neededTarget(options: TargetOptions): Target {
     'invalid_usage',
     'Name a point with --checkpoint <version>, --message <id> or --run <number>; `pawl checkpoints <session>` lists checkpoints.',
   )
-}
-
-function numberOf(text: string): number {
-  const number = Number(text)
-  if (!Number.isSafeInteger(number) || number < 1) throw new InvalidArgumentError('Use a positive whole number.')
-  return number
 }

@@ -5,7 +5,7 @@ import type { Model, ModelResponse } from '../agent/model.ts'
 import { type ModelPrice, modelPrice } from '../session/model-price.ts'
 import { defined } from '../session/defined.ts'
 import { type AssistantBlock, NO_USAGE, type StopReason, type Usage } from '../session/content.ts'
-import { jsonBytes } from '../session/json.ts'
+import { jsonBytes, isObject } from '../session/json.ts'
 import { numberText } from '../session/number-text.ts'
 import { MAX_CALLS } from '../session/snapshot.ts'
 import { plainJson } from './json.ts'
@@ -53,7 +53,7 @@ export function checkResponse(response: ModelResponse, { name, price }: Pick<Mod
   for (const block of given) {
     if (!isSound(block)) throw unusable(`a block of type ${JSON.stringify(block?.type)} is malformed`)
     if (block.type === 'tool_use') block.input ??= {}
-    if (!isMetadata(block.providerMetadata)) delete block.providerMetadata
+    if (!isObject(block.providerMetadata)) delete block.providerMetadata
   }
   const { stopReason } = response
   if (!STOP_REASONS.includes(stopReason)) throw unusable(`the stop reason is ${JSON.stringify(stopReason)}`)
@@ -156,10 +156,6 @@ function priceOf(given: unknown, model: string, notes: string[]): ModelPrice | u
   if (!price)
     notes.push(`The price of the Model "${model}" is ${previewOf(given)}, which is not a price: it is ignored. Fix its \`price\`.`)
   return price
-}
-
-function isMetadata(given: unknown): boolean {
-  return typeof given === 'object' && given !== null && !Array.isArray(given)
 }
 
 function previewOf(value: unknown): string {

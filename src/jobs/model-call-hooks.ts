@@ -86,7 +86,7 @@ export async function runHooksOfCall(
     runs,
     input: changed ?? input,
     verdict: {
-      ...(denied !== undefined && { denied }),
+      ...defined({ denied }),
       ...(changed && { own: input }),
       ...(failed?.error && { ask: `The hook "${failed.hook}" failed: ${failed.error.message}` }),
     },

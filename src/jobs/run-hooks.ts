@@ -5,7 +5,7 @@ import type { AgentContext } from '../agent/tool.ts'
 import { withFields } from '../log/logger.ts'
 import { defined } from '../session/defined.ts'
 import { ANSWERS, type AnswerKind, type HookAnswer, type HookEvent, type HookOutcome, type HookRun, ranked } from '../session/hooks.ts'
-import { type Json, jsonBytes } from '../session/json.ts'
+import { type Json, jsonBytes, isObject } from '../session/json.ts'
 import { numberText } from '../session/number-text.ts'
 import type { SpendNote } from '../session/spend-notes.ts'
 import { cutText, TEXT_BYTES } from '../session/texts.ts'
@@ -143,6 +143,6 @@ async function checked({ on, problemWith }: HookCalling, given: unknown, maxByte
 }
 
 function isValid(kind: string | undefined, value: unknown): boolean {
-  if (kind === 'modify') return typeof value === 'object' && value !== null && !Array.isArray(value)
+  if (kind === 'modify') return isObject(value)
   return typeof value === 'string' && value.trim() !== ''
 }

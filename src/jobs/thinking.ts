@@ -1,5 +1,5 @@
 // Which thinking and metadata are sent back to a model: providers sign or encrypt them, and refuse those that another provider has signed.
-import type { AssistantBlock, Message, RedactedThinkingBlock, ThinkingBlock } from '../session/content.ts'
+import { type AssistantBlock, isThinking, type Message } from '../session/content.ts'
 import { modelName } from './check-response.ts'
 
 /** The answer's blocks. Adds the provider's name to each block that only a provider can read and that does not name one. */
@@ -25,8 +25,4 @@ export function readableBy(provider: string, messages: readonly Message[]): Mess
 
 function isProviderSpecific(block: AssistantBlock): boolean {
   return isThinking(block) || block.providerMetadata !== undefined
-}
-
-function isThinking(block: AssistantBlock): block is ThinkingBlock | RedactedThinkingBlock {
-  return block.type === 'thinking' || block.type === 'redacted_thinking'
 }

@@ -1,5 +1,6 @@
 // The default logger. Writes to stderr: readable lines if it is a terminal, otherwise pino's JSON.
 import { createRequire } from 'node:module'
+import type * as Pino from 'pino'
 import { configuredLevel, isWritten, type Level, type LeveledLogger } from './levels.ts'
 import { readable } from './readable.ts'
 
@@ -34,7 +35,7 @@ function toPino(level: string): Write {
 }
 
 function loadPino(level: string): LeveledLogger {
-  const { pino } = createRequire(import.meta.url)('pino') as typeof import('pino')
+  const { pino } = createRequire(import.meta.url)('pino') as typeof Pino
   // Errors are already plain data.
   return pino({ name: 'pawl', level, serializers: { err: (err: unknown) => err } }, pino.destination(2))
 }

@@ -1,6 +1,6 @@
 // Converts errors of the AI SDK and its providers to a ModelError that says whether and when to retry.
 import { ModelError } from '../agent/errors.ts'
-import { numberText } from '../session/number-text.ts'
+import { defined } from '../session/defined.ts'
 import { type CallPhase, isSocketTimeout, retryAfterMsOf, streamOf, withCauses } from './call-errors.ts'
 
 /** A kind of failure. All providers share the code, and it matches Anthropic's for the same failure. */
@@ -34,7 +34,8 @@ const NOT_ADMITTED = new Set<string>([
   ...['authentication_error', 'billing_error', 'no_api_key', 'not_found_error', 'permission_error', 'unsupported'],
 ])
 
-const RETRIED = 'pawl retries it according to the agent’s `retry`; if it persists, check the provider’s status and the network.'
+/** What a message says about an error that pawl retries. */
+export const RETRIED = 'pawl retries it according to the agent’s `retry`; if it persists, check the provider’s status and the network.'
 
 const WHAT_NEXT: Partial<Record<string, string>> = {
   authentication_error: 'Check the API key in the worker’s environment, or that of the provider passed to aiSdk().',
@@ -120,22 +121,6 @@ export function callErrorOf(error: unknown, model: string, phase: CallPhase): Mo
   })
 }
 
-/** The stream ended before the answer was complete. */
-export function answerCut(model: string): ModelError {
-  return new ModelError('stream_cut', sentence(`${model}: the stream ended before the answer was complete.`, 'stream_cut', true), {
-    retryable: true,
-    phase: 'stream',
-  })
-}
-
-/** No data arrived for `ms` milliseconds. */
-export function answerTimedOut(model: string, ms: number, phase: CallPhase): ModelError {
-  return new ModelError('timeout', sentence(`${model}: no data arrived for ${numberText(ms)} ms.`, 'timeout', true), {
-    retryable: true,
-    phase: streamOf(phase),
-  })
-}
-
 const REFUSED_DATA =
   /thought[ _]?signature|encrypted[ _]content|(?:invalid|corrupted).{0,20}signature|bound to a different|of type 'reasoning'|item with id '[^']+' not found/i
 
@@ -167,7 +152,7 @@ function saidIn(error: unknown): Said {
   return {
     name: texts('name')[0] ?? '',
     message,
-    ...(status !== undefined && { status }),
+    ...defined({ status }),
     types,
     text: [types, ...texts('message'), message].join(' '),
     retryAfterMs: layers.map(retryAfterIn).find((ms) => ms !== undefined),

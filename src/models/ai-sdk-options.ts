@@ -2,6 +2,7 @@
 import { DeclarationError } from '../agent/errors.ts'
 import { checkOptions, duration, integer, oneOf, options, where } from '../options/check.ts'
 import type { Duration } from '../session/duration.ts'
+import { isObject } from '../session/json.ts'
 import type { ModelPrice } from '../session/model-price.ts'
 import type { LanguageModel, LanguageModelSettings } from './ai-sdk-types.ts'
 import { modelPriceOption } from './model-price-option.ts'
@@ -39,7 +40,7 @@ export interface AiSdkOptions {
 const NAME = where<string>((value) => typeof value === 'string' && /^[^\p{Cc}\p{Surrogate}]{1,200}$/u.test(value), '1 to 200 characters')
 
 const number = where<number>((value) => typeof value === 'number' && Number.isFinite(value), 'a number').optional()
-const record = (expected: string) => where<Record<string, never>>(isRecord, expected).optional()
+const record = (expected: string) => where<Record<string, never>>(isObject, expected).optional()
 
 const SETTINGS = options({
   temperature: number,
@@ -74,7 +75,7 @@ const DEFAULT_TIMEOUT_MS = 600_000
 export function checkAiSdk(model: LanguageModel, given: AiSdkOptions): { timeoutMs: number } {
   const bad = (problem: string): DeclarationError =>
     new DeclarationError('invalid_model', `aiSdk(${JSON.stringify(nameOf(model))}): ${problem}`)
-  if (!isRecord(model) || typeof model.doStream !== 'function' || typeof model.modelId !== 'string' || typeof model.provider !== 'string') {
+  if (!isObject(model) || typeof model.doStream !== 'function' || typeof model.modelId !== 'string' || typeof model.provider !== 'string') {
     throw bad("give a language model of the AI SDK, such as openai('gpt-5.5') from @ai-sdk/openai.")
   }
   const version: unknown = model.specificationVersion
@@ -88,10 +89,6 @@ export function checkAiSdk(model: LanguageModel, given: AiSdkOptions): { timeout
   return { timeoutMs }
 }
 
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
 function nameOf(model: unknown): unknown {
-  return isRecord(model) ? model.modelId : typeof model === 'string' ? model : undefined
+  return isObject(model) ? model.modelId : typeof model === 'string' ? model : undefined
 }

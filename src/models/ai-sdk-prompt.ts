@@ -1,6 +1,14 @@
 // Converts a transcript to a prompt of the AI SDK: the same transcript always yields the same prompt, and nothing that providers refuse.
 import type { ModelRequest } from '../agent/model.ts'
-import type { AssistantBlock, ContentBlock, ImageBlock, Message, ToolResultBlock } from '../session/content.ts'
+import {
+  type AssistantBlock,
+  type ContentBlock,
+  type ImageBlock,
+  isBlank,
+  isThinking,
+  type Message,
+  type ToolResultBlock,
+} from '../session/content.ts'
 import type { Json, JsonObject } from '../session/json.ts'
 import type { LanguageModel, SupportedUrls } from './ai-sdk-types.ts'
 import { argumentsObject } from './arguments-object.ts'
@@ -171,12 +179,4 @@ function isReadable(url: string, urls: SupportedUrls): boolean {
   return Object.entries(urls).some(
     ([mediaType, patterns]) => /^(?:\*|\*\/\*|image\/.+)$/.test(mediaType) && patterns.some((pattern) => new RegExp(pattern).test(url)),
   )
-}
-
-function isBlank(block: ContentBlock): boolean {
-  return block.type === 'text' && block.text.trim() === ''
-}
-
-function isThinking(block: { type: string }): boolean {
-  return block.type === 'thinking' || block.type === 'redacted_thinking'
 }

@@ -2,12 +2,12 @@
 import { contextWindowOf } from '../agent/context-windows.ts'
 import type { Model, ModelCallContext, ModelRequest, ModelResponse } from '../agent/model.ts'
 import { defined } from '../session/defined.ts'
-import { answerCut, answerTimedOut, callErrorOf, isProviderDataRefused } from './ai-sdk-errors.ts'
+import { callErrorOf, isProviderDataRefused, RETRIED } from './ai-sdk-errors.ts'
 import { type AiSdkOptions, checkAiSdk } from './ai-sdk-options.ts'
 import { hasProviderData, promptOf, toolsOf, withoutProviderData } from './ai-sdk-prompt.ts'
 import { assembleParts } from './ai-sdk-stream.ts'
 import type { LanguageModel, LanguageModelCall, LanguageModelSettings } from './ai-sdk-types.ts'
-import type { CallPhase } from './call-errors.ts'
+import { answerCut, answerTimedOut, type CallPhase } from './call-errors.ts'
 import { guardSilence, type SilenceGuard } from './silence.ts'
 
 /** How long the connection may stay open once the answer is complete. */
@@ -57,7 +57,7 @@ async function callOf(model: LanguageModel, options: AiSdkOptions, request: Mode
     ...settingsOf(model, options),
     prompt: promptOf(request, dialect),
     ...(request.tools.length > 0 && { tools: toolsOf(request.tools), toolChoice: { type: 'auto' } }),
-    ...(maxOutputTokens !== undefined && { maxOutputTokens }),
+    ...defined({ maxOutputTokens }),
   }
 }
 
@@ -132,9 +132,9 @@ async function streamedCall(
   if (end?.kind === 'complete') return answer.response()
   // Checked before `failure`, because an aborted stream may end in any way.
   ctx.signal.throwIfAborted()
-  if (guard.isSilent()) throw answerTimedOut(model.modelId, timeoutMs, phase)
+  if (guard.isSilent()) throw answerTimedOut(model.modelId, timeoutMs, phase, RETRIED)
   if (end?.kind === 'failed') throw callErrorOf(end.error, model.modelId, phase)
-  throw failure ? callErrorOf(failure.error, model.modelId, phase) : answerCut(model.modelId)
+  throw failure ? callErrorOf(failure.error, model.modelId, phase) : answerCut(model.modelId, RETRIED)
 }
 
 /** Providers may ignore the signal. */

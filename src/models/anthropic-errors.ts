@@ -1,6 +1,5 @@
 // Converts errors of Anthropic's API to a ModelError that says whether and when to retry.
 import { ModelError } from '../agent/errors.ts'
-import { numberText } from '../session/number-text.ts'
 import { type CallPhase, isSocketTimeout, retryAfterMsOf, streamOf, withCauses } from './call-errors.ts'
 
 /** Retryable HTTP statuses, besides every 5xx (529: overloaded). */
@@ -9,7 +8,8 @@ const RETRYABLE_STATUS = new Set([408, 409, 429])
 /** Retryable error types inside a stream, whose HTTP status was 200. */
 const RETRYABLE_TYPES = new Set(['overloaded_error', 'api_error', 'rate_limit_error', 'timeout_error'])
 
-const RETRY_ADVICE = 'pawl retries it according to the agent’s `retry`; if it persists, check status.claude.com and the network.'
+/** What a message says about an error that pawl retries. */
+export const RETRIED = 'pawl retries it according to the agent’s `retry`; if it persists, check status.claude.com and the network.'
 
 const WHAT_NEXT: Record<string, string> = {
   authentication_error: 'Check ANTHROPIC_API_KEY, or the client passed to anthropic().',
@@ -60,22 +60,6 @@ export function modelErrorOf(error: unknown, model: string, phase: CallPhase): M
     phase: streamOf(phase),
     retryAfter: retryable && thrown.headers ? retryAfterMsOf(thrown.headers) : undefined,
     cause: error,
-  })
-}
-
-/** The stream ended before the answer was complete. */
-export function streamCut(model: string): ModelError {
-  return new ModelError('stream_cut', sentence(`${model}: the stream ended before the answer was complete.`, 'stream_cut', true), {
-    retryable: true,
-    phase: 'stream',
-  })
-}
-
-/** No data arrived for `ms` milliseconds. */
-export function callTimedOut(model: string, ms: number, phase: CallPhase): ModelError {
-  return new ModelError('timeout', sentence(`${model}: no data arrived for ${numberText(ms)} ms.`, 'timeout', true), {
-    retryable: true,
-    phase: streamOf(phase),
   })
 }
 
@@ -142,6 +126,6 @@ function detailOf(thrown: Thrown, error: unknown): string {
 }
 
 function sentence(what: string, code: string, retryable: boolean): string {
-  const next = WHAT_NEXT[code] ?? (retryable ? RETRY_ADVICE : 'pawl does not retry it. Correct what the API names.')
+  const next = WHAT_NEXT[code] ?? (retryable ? RETRIED : 'pawl does not retry it. Correct what the API names.')
   return `${what.replace(/\.?$/, '.')} ${next}`
 }

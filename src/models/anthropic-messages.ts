@@ -1,6 +1,14 @@
 // Converts a transcript for Anthropic's API: the same transcript always yields the same bytes, and nothing that the API refuses.
 import type { ContentBlockParam, ToolResultBlockParam } from '@anthropic-ai/sdk/resources/messages'
-import type { ContentBlock, ImageBlock, Message, TextBlock, ToolResultBlock } from '../session/content.ts'
+import {
+  type ContentBlock,
+  type ImageBlock,
+  isBlank,
+  isThinking,
+  type Message,
+  type TextBlock,
+  type ToolResultBlock,
+} from '../session/content.ts'
 import { argumentsObject } from './arguments-object.ts'
 
 /** A message in the API's long form, the only one sent, so that a cache breakpoint changes nothing else. */
@@ -89,12 +97,4 @@ function wireImage({ source }: ImageBlock) {
 function resultsFirst(blocks: ContentBlockParam[]): ContentBlockParam[] {
   const isResult = (block: ContentBlockParam) => block.type === 'tool_result'
   return [...blocks.filter(isResult), ...blocks.filter((block) => !isResult(block))]
-}
-
-function isBlank(block: TextBlock | ImageBlock): boolean {
-  return block.type === 'text' && block.text.trim() === ''
-}
-
-function isThinking(block: { type: string }): boolean {
-  return block.type === 'thinking' || block.type === 'redacted_thinking'
 }

@@ -4,10 +4,10 @@ import Anthropic from '@anthropic-ai/sdk'
 import { contextWindowOf } from '../agent/context-windows.ts'
 import type { Model, ModelCallContext, ModelRequest, ModelResponse } from '../agent/model.ts'
 import { defined } from '../session/defined.ts'
-import { callTimedOut, isThinkingRefused, modelErrorOf, noApiKey, streamCut } from './anthropic-errors.ts'
+import { isThinkingRefused, modelErrorOf, noApiKey, RETRIED } from './anthropic-errors.ts'
 import { hasThinking, withoutThinking } from './anthropic-messages.ts'
 import { type AnthropicOptions, checkModel, type MessagesClient } from './anthropic-options.ts'
-import type { CallPhase } from './call-errors.ts'
+import { answerCut, answerTimedOut, type CallPhase } from './call-errors.ts'
 import { type AnthropicParams, maxTokensOf, paramsOf, thinkingTokensOf } from './anthropic-params.ts'
 import { assemble } from './anthropic-stream.ts'
 import { guardSilence } from './silence.ts'
@@ -101,8 +101,8 @@ async function streamedCall(
   if (answer.isComplete()) return answer.response()
   // Checked before `failure`, because the SDK's stream ends without an error when it is aborted.
   ctx.signal.throwIfAborted()
-  if (guard.isSilent()) throw callTimedOut(params.model, timeoutMs, phase)
-  throw failure === undefined ? streamCut(params.model) : modelErrorOf(failure, params.model, phase)
+  if (guard.isSilent()) throw answerTimedOut(params.model, timeoutMs, phase, RETRIED)
+  throw failure === undefined ? answerCut(params.model, RETRIED) : modelErrorOf(failure, params.model, phase)
 }
 
 function defaultClient({ apiKey, baseURL }: AnthropicOptions): MessagesClient {

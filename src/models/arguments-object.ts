@@ -1,8 +1,8 @@
 // The arguments of a recorded call in a request: providers accept only objects there.
-import type { Json, JsonObject } from '../session/json.ts'
+import { isObject, type Json, type JsonObject } from '../session/json.ts'
 
 /** Returns an object unchanged, and wraps other arguments as Anthropic's documentation recommends. */
 export function argumentsObject(input: Json): JsonObject {
-  if (typeof input === 'object' && input !== null && !Array.isArray(input)) return input
+  if (isObject(input)) return input
   return { INVALID_JSON: typeof input === 'string' ? input : JSON.stringify(input) }
 }

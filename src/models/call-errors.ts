@@ -1,10 +1,28 @@
-// What the errors of all adapters have in common: when to retry, and the causes behind a lost connection.
+// What the errors of all adapters have in common: when to retry, the causes behind a lost connection, and streams that end early.
+import { ModelError } from '../agent/errors.ts'
+import { numberText } from '../session/number-text.ts'
 
 /** Whether the provider had begun to answer when the error was thrown. */
 export type CallPhase = 'request' | 'stream'
 
 /** The phase in the form that a ModelError expects. */
 export const streamOf = (phase: CallPhase): 'stream' | undefined => (phase === 'stream' ? phase : undefined)
+
+/** The stream ended before the answer was complete. `next`: the sentence that says what to do. */
+export function answerCut(model: string, next: string): ModelError {
+  return new ModelError('stream_cut', `${model}: the stream ended before the answer was complete. ${next}`, {
+    retryable: true,
+    phase: 'stream',
+  })
+}
+
+/** No data arrived for `ms` milliseconds. `next`: the sentence that says what to do. */
+export function answerTimedOut(model: string, ms: number, phase: CallPhase, next: string): ModelError {
+  return new ModelError('timeout', `${model}: no data arrived for ${numberText(ms)} ms. ${next}`, {
+    retryable: true,
+    phase: streamOf(phase),
+  })
+}
 
 /** Milliseconds that `retry-after-ms` or `retry-after` (seconds or an HTTP date) request; undefined without a usable value. */
 export function retryAfterMsOf(headers: Headers, now: number = Date.now()): number | undefined {

@@ -131,6 +131,16 @@ export function oneOf<const T extends string>(...values: readonly T[]): z.ZodCus
   return where((value) => values.includes(value as T), values.map((value) => `'${value}'`).join(' or '))
 }
 
+/** A boolean. */
+export function flag(): z.ZodCustom<boolean, boolean> {
+  return where((value) => typeof value === 'boolean', 'true or false')
+}
+
+/** A signal that stops what the options are for. */
+export function signal(): z.ZodCustom<AbortSignal, AbortSignal> {
+  return where((value) => value instanceof AbortSignal, 'an AbortSignal')
+}
+
 /** A list of some of these values. */
 export function someOf<T extends string>(values: readonly T[]): z.ZodCustom<T[], T[]> {
   return where(

@@ -1,5 +1,6 @@
 // The OpenAPI 3.1 document of the routes. zod generates the JSON schemas, in the dialect of OpenAPI 3.1.
 import { z } from 'zod'
+import { defined } from '../session/defined.ts'
 import type { Json, JsonObject } from '../session/json.ts'
 import { PROBLEM_TYPE } from './problem.ts'
 import type { Members, Route } from './route.ts'
@@ -131,7 +132,7 @@ function parametersIn(place: 'path' | 'query', members: Members | undefined): Js
 }
 
 function parameterOf(place: string, name: string, { description, ...schema }: JsonObject, required: boolean): JsonObject {
-  return { name, in: place, required, ...(description !== undefined && { description }), schema }
+  return { name, in: place, required, ...defined({ description }), schema }
 }
 
 function schemaOf(schema: z.ZodType, io: 'input' | 'output'): JsonObject {

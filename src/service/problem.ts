@@ -22,7 +22,10 @@ export interface Problem {
   waitsFor?: string
 }
 
-/** The status of a class's errors, unless their code has another one. */
+/**
+ * The status of a class's errors, unless their code has another one. 500 for all other classes: pages, workers, tests and command lines
+ * throw them, and in a request they are bugs.
+ */
 const STATUS_OF_CLASS: Readonly<Record<string, number>> = {
   InvalidOption: 400,
   InvalidMessage: 400,
@@ -34,17 +37,7 @@ const STATUS_OF_CLASS: Readonly<Record<string, number>> = {
   RequestRefused: 409,
   SessionUnavailable: 503,
   ConnectError: 503,
-  StoreError: 500,
   ResultTimeout: 504,
-  // Pages, workers, tests and command lines throw these. In a request, they are bugs.
-  DeclarationError: 500,
-  ToolError: 500,
-  ModelError: 500,
-  WorkerError: 500,
-  StackError: 500,
-  CrashTestError: 500,
-  CliError: 500,
-  ChatError: 500,
 }
 
 /** The classes whose status depends on the code. */
@@ -72,11 +65,6 @@ const STATUS_OF_CODE: Readonly<Record<string, number>> = {
 
 /** Statuses after which the same request may succeed, with the seconds to wait. */
 const RETRY_AFTER_S: Readonly<Record<number, string>> = { 429: '2', 503: '2', 504: '2' }
-
-/** Whether a class of errors has a status. */
-export function hasStatus(className: string): boolean {
-  return className === 'ServiceError' || className in STATUS_OF_CLASS
-}
 
 /** The response's status for an error. */
 export function statusOf(error: unknown): number {

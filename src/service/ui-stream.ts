@@ -1,6 +1,6 @@
 // Streams of UI chunks: what a session has done so far and does from now on, until it does nothing more by itself.
 import { SessionNotFound, SessionUnavailable } from '../client/errors.ts'
-import { inTime } from '../client/session/in-time.ts'
+import { inTime } from '../connect/in-time.ts'
 import type { SessionHandle } from '../client/types.ts'
 import { blobOf, withBlob } from '../session/blobs.ts'
 import type { SessionEvent } from '../session/events.ts'

@@ -1,4 +1,5 @@
 // Budgets: what was spent according to the events, and what that leaves of the limits of a run and of its session.
+import { defined } from './defined.ts'
 import type { EventBody, EventOf, SessionEvent } from './events.ts'
 import { exactUsd, modelPrice } from './model-price.ts'
 import { addSpend, type Budget, type BudgetScope, type BudgetUnit, type Cost, costOfUsage, LIMIT_NAMES, type RunBudget } from './spend.ts'
@@ -66,7 +67,7 @@ export function countSpend(state: SessionState, event: SessionEvent): void {
 export function raiseBudget(state: SessionState, { scope, maxUsd, maxTotalTokens }: EventOf<'budget_raised'>): void {
   const of = scope === 'run' ? state.current : state
   if (!of) return
-  of.raised = { ...of.raised, ...(maxUsd !== undefined && { maxUsd }), ...(maxTotalTokens !== undefined && { maxTotalTokens }) }
+  of.raised = { ...of.raised, ...defined({ maxUsd, maxTotalTokens }) }
 }
 
 /** Folds `budget_warning`. */

@@ -78,6 +78,16 @@ export type UserBlock = TextBlock | ImageBlock
 /** The content of a model's answer. */
 export type AssistantBlock = AnswerTextBlock | ThinkingBlock | RedactedThinkingBlock | ToolUseBlock
 
+/** Whether a block is thinking, readable or not. */
+export function isThinking(block: { type: string }): block is ThinkingBlock | RedactedThinkingBlock {
+  return block.type === 'thinking' || block.type === 'redacted_thinking'
+}
+
+/** Whether a block is text without a visible character. */
+export function isBlank(block: ContentBlock): boolean {
+  return block.type === 'text' && block.text.trim() === ''
+}
+
 /** Every content block of a transcript. */
 export type ContentBlock = UserBlock | AssistantBlock | ToolResultBlock
 

@@ -1,6 +1,6 @@
 // Deltas: pieces of an answer while its model is still producing it. They are never part of the session; the recorded answer replaces them.
 import type { EventType, SessionEvent } from './events.ts'
-import { isObject } from './requests.ts'
+import { isObject } from './json.ts'
 
 /** A piece of a streamed answer. `index`: the position of its block in the answer's content. */
 export type ModelDelta =

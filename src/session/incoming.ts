@@ -3,7 +3,7 @@ import { isImageSource, type UserBlock } from './content.ts'
 import { isDeadlineMs } from './deadlines.ts'
 import { LONGEST_MS } from './duration.ts'
 import type { BlobRef } from './events.ts'
-import { isTooDeep, type Json, jsonBytes, type JsonObject, MAX_DEPTH } from './json.ts'
+import { isObject, isTooDeep, type Json, jsonBytes, type JsonObject, MAX_DEPTH } from './json.ts'
 import { isAgentName, type MessageSignal } from './protocol.ts'
 import { MAX_MESSAGE_ID, plainOf } from './requests.ts'
 import { boundedText } from './texts.ts'
@@ -34,7 +34,7 @@ export function checkMessage(raw: unknown): { message: MessageSignal } | { refus
   if (raw instanceof Undecodable) return refuse('undecodable', `The signal's payload cannot be decoded: ${raw.reason}.`)
   if (isTooDeep(raw)) return refuse('undecodable', `The message is nested deeper than ${MAX_DEPTH} levels: flatten it.`)
   const given = plainOf(raw)
-  if (!isPlainObject(given)) {
+  if (!isObject(given)) {
     return refuse('invalid_message', 'The argument of `message` is not an object: send { "messageId", "content" }.')
   }
   const { messageId, content, metadata, agent, context, blob, interrupt, deadlineMs, by, traceparent } = given
@@ -42,7 +42,7 @@ export function checkMessage(raw: unknown): { message: MessageSignal } | { refus
     return refuse('invalid_message_id', `messageId must be a string of 1 to ${MAX_MESSAGE_ID} characters.`)
   }
   const withId = messageId === undefined ? {} : { messageId }
-  if (metadata !== undefined && (!isPlainObject(metadata) || jsonBytes(metadata) > MAX_METADATA_BYTES)) {
+  if (metadata !== undefined && (!isObject(metadata) || jsonBytes(metadata) > MAX_METADATA_BYTES)) {
     return {
       ...refuse('invalid_metadata', `metadata must be a JSON object of at most ${numberText(MAX_METADATA_BYTES)} bytes.`),
       ...withId,
@@ -82,7 +82,7 @@ const SHA256 = /^[0-9a-f]{64}$/
 const MAX_PREVIEW = 4_000
 
 function isBlobRef(blob: unknown): blob is BlobRef {
-  if (!isPlainObject(blob)) return false
+  if (!isObject(blob)) return false
   const { sha256, bytes, preview } = blob
   return (
     typeof sha256 === 'string' &&
@@ -120,13 +120,9 @@ function checkContent(content: unknown): Refusal | undefined {
 }
 
 function isUserBlock(block: unknown): block is UserBlock {
-  if (!isPlainObject(block)) return false
+  if (!isObject(block)) return false
   if (block.type === 'text') return typeof block.text === 'string'
   return block.type === 'image' && isImageSource(block.source)
-}
-
-function isPlainObject(value: unknown): value is Record<string, unknown> {
-  return value !== null && typeof value === 'object' && !Array.isArray(value)
 }
 
 /** Limits of a session's context and tags, in bytes of JSON: every continue-as-new carries them. */

@@ -6,6 +6,11 @@ export type Json = string | number | boolean | null | Json[] | { [key: string]: 
 /** A JSON object. */
 export type JsonObject = { [key: string]: Json }
 
+/** Whether the value is an object with members, not an array. */
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return value !== null && typeof value === 'object' && !Array.isArray(value)
+}
+
 /** How deep a value may be nested. `JSON.stringify` overflows the stack at several thousand levels, and the workflow must not throw. */
 export const MAX_DEPTH = 500
 

@@ -1,5 +1,6 @@
 // What a model costs, if its Model declares a price, and the cost of one call by its usage.
 import type { Usage } from './content.ts'
+import { defined } from './defined.ts'
 
 /** List price of a model, in US dollars per million tokens. */
 export interface ModelPrice {
@@ -23,7 +24,7 @@ export function modelPrice(given: unknown): ModelPrice | undefined {
   if (!isRate(input) || !isRate(output)) return undefined
   if (cacheRead !== undefined && !isRate(cacheRead)) return undefined
   if (cacheWrite !== undefined && !isRate(cacheWrite)) return undefined
-  return { input, output, ...(cacheRead !== undefined && { cacheRead }), ...(cacheWrite !== undefined && { cacheWrite }) }
+  return { input, output, ...defined({ cacheRead, cacheWrite }) }
 }
 
 function isRate(value: unknown): value is number {

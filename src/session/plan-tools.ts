@@ -1,6 +1,7 @@
 // The plan tools: what a model's call changes in the plan, and what the model is told. The workflow answers these calls by itself.
-import { type Json, type JsonObject, jsonBytes } from './json.ts'
+import { type Json, type JsonObject, jsonBytes, isObject } from './json.ts'
 import { numberText } from './number-text.ts'
+import { defined } from './defined.ts'
 import {
   bytesOfPlan,
   changed,
@@ -126,12 +127,12 @@ function stepNamed(plan: Plan, id: string): PlanStep {
 const IDS_NAMED = 50
 
 function stepIn(given: Json, path: string): NewPlanStep {
-  if (given === null || typeof given !== 'object' || Array.isArray(given)) throw invalid(`\`${path.slice(0, -1)}\` must be an object.`)
+  if (!isObject(given)) throw invalid(`\`${path.slice(0, -1)}\` must be an object.`)
   const postconditions = optional('postconditions', given.postconditions, path)
   return {
     id: textIn('id', given.id, 'id', path),
     title: textIn('title', given.title, 'title', path),
-    ...(postconditions !== undefined && { postconditions }),
+    ...defined({ postconditions }),
   }
 }
 

@@ -1,4 +1,5 @@
 // The plan of a session: its steps, how a change makes the next version of it, and the fold of the events that concern it.
+import { defined } from './defined.ts'
 import { jsonBytes } from './json.ts'
 
 /** The status of a step of a plan. */
@@ -70,14 +71,14 @@ export function changed(plan: Plan | null, version: number, change: PlanChange):
       return {
         version,
         objective,
-        steps: steps.map((step) => (step.id === id ? { ...step, status, ...(evidence !== undefined && { evidence }) } : step)),
+        steps: steps.map((step) => (step.id === id ? { ...step, status, ...defined({ evidence }) } : step)),
       }
     }
   }
 }
 
 function pending({ id, title, postconditions }: NewPlanStep): PlanStep {
-  return { id, title, status: 'pending', ...(postconditions !== undefined && { postconditions }) }
+  return { id, title, status: 'pending', ...defined({ postconditions }) }
 }
 
 /** Bytes of JSON of a plan. The status of a step does not affect them. */

@@ -1,5 +1,6 @@
 // Cost of model calls: dated list prices, and the price of one call by its usage.
 import type { Usage } from './content.ts'
+import { defined } from './defined.ts'
 import { type ModelPrice, modelPrice, usdOf } from './model-price.ts'
 import type { PaidCall } from './paid-call.ts'
 
@@ -198,5 +199,5 @@ export function listPrice(model: string, at: number): Price | undefined {
 /** The rates for a call with this many tokens in its prompt, cached or not. */
 export function ratesFor(price: Price, prompt: number): ModelPrice {
   const { input, output, cacheRead, cacheWrite } = price.above && prompt > price.above.tokens ? price.above : price
-  return { input, output, cacheRead, ...(cacheWrite !== undefined && { cacheWrite }) }
+  return { input, output, cacheRead, ...defined({ cacheWrite }) }
 }

@@ -1,5 +1,5 @@
 // What pawl's own tools have in common: arguments are checked by hand, because the workflow has no zod, and a call may be refused.
-import type { Json, JsonObject } from './json.ts'
+import { isObject, type Json, type JsonObject } from './json.ts'
 
 /** A call that changes nothing: the model is told why. */
 export class Refused extends Error {
@@ -38,6 +38,6 @@ export function invalid(message: string): Refused {
 
 /** The arguments of a call. @throws Refused. */
 export function argumentsIn(input: Json): JsonObject {
-  if (input !== null && typeof input === 'object' && !Array.isArray(input)) return input
+  if (isObject(input)) return input
   throw invalid('The arguments must be a JSON object.')
 }

@@ -1,6 +1,6 @@
 // Arguments of signals, updates and starts from untrusted clients, converted to plain JSON so that reading a member cannot throw.
 import type { Target } from './events.ts'
-import { isTooDeep, type Json } from './json.ts'
+import { isObject, isTooDeep, type Json } from './json.ts'
 import { Undecodable } from './undecodable.ts'
 
 /** Maximum characters of a message id. */
@@ -45,9 +45,4 @@ export function targetIn(raw: unknown): Target | undefined {
 /** Whether the value is a positive integer. */
 export function isOrdinal(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) > 0
-}
-
-/** Whether the value is an object, not an array. */
-export function isObject(value: unknown): value is object {
-  return value !== null && typeof value === 'object' && !Array.isArray(value)
 }

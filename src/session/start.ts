@@ -8,7 +8,8 @@ import {
   type SessionSettings,
   type SessionStart,
 } from './protocol.ts'
-import { isObject, isOrdinal, requestOf, targetIn } from './requests.ts'
+import { isObject } from './json.ts'
+import { isOrdinal, requestOf, targetIn } from './requests.ts'
 import { Undecodable } from './undecodable.ts'
 import { defined } from './defined.ts'
 

@@ -1,6 +1,6 @@
 // Reads a stored state: checks it and upgrades it to the version that this code folds.
 import { PawlError } from './errors.ts'
-import type { Json, JsonObject } from './json.ts'
+import { isObject, type Json, type JsonObject } from './json.ts'
 import type { SessionState } from './state.ts'
 
 /** The state version that this code writes; `v` of `SessionState`. */
@@ -59,7 +59,6 @@ function parsed(text: string): JsonObject {
 
 type Fits = (value: Json | undefined) => boolean
 
-const isObject = (value: Json | undefined): value is JsonObject => value !== null && typeof value === 'object' && !Array.isArray(value)
 const isText: Fits = (value) => typeof value === 'string'
 const isCount: Fits = (value) => Number.isSafeInteger(value) && Number(value) >= 0
 

@@ -108,7 +108,6 @@ export interface Note {
 
 /** The newest run, and the metadata of the message that opened it. */
 interface NewestRun {
-  run: number
   /** `seq` of its `run_started`. */
   seq: number
   from: number
@@ -136,7 +135,7 @@ export function emptyTranscript(): Transcript {
     completed: new Map(),
     keys: new Map(),
     pendingKeys: new Map(),
-    newestRun: { run: 0, seq: 0, from: 0, took: new Map(), opener: '', metadata: {} },
+    newestRun: { seq: 0, from: 0, took: new Map(), opener: '', metadata: {} },
     effects: noEffects(),
     refused: new WeakSet(),
     notes: [],
@@ -297,9 +296,9 @@ export function withCallIds(content: readonly AssistantBlock[], run: number, tur
   return content.map((block) => (block.type === 'tool_use' ? { ...block, id: callIdOf(run, turn, index++) } : block))
 }
 
-function startRun(transcript: Transcript, { run, messageId, seq }: EventOf<'run_started'>): void {
+function startRun(transcript: Transcript, { messageId, seq }: EventOf<'run_started'>): void {
   const metadata = transcript.waiting.get(messageId)?.metadata ?? {}
-  transcript.newestRun = { run, seq, from: transcript.messages.length, took: new Map(), opener: messageId, metadata }
+  transcript.newestRun = { seq, from: transcript.messages.length, took: new Map(), opener: messageId, metadata }
 }
 
 function takeMessages(transcript: Transcript, { takes, seq }: EventOf<'turn_started'>): void {

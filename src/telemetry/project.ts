@@ -1,5 +1,6 @@
 // Projects a session's events to spans. Pure: a span is created when it ends, from the events alone.
 import { addUsage, NO_USAGE, type Usage, type UserBlock } from '../session/content.ts'
+import { defined } from '../session/defined.ts'
 import type { EventOf, SessionEvent } from '../session/events.ts'
 import { apply, initialState } from '../session/fold.ts'
 import { rests } from '../session/rest.ts'
@@ -81,7 +82,7 @@ export function trackedMessage(
   { content, traceparent }: EventOf<'message_received'>,
   { contents }: Pick<ProjectOptions, 'contents'>,
 ): TrackedMessage {
-  return { content: contents ? content : '', ...(traceparent !== undefined && { traceparent }) }
+  return { content: contents ? content : '', ...defined({ traceparent }) }
 }
 
 /** The messages of a state that spans may describe: their ids, and the `seq` of their events. */

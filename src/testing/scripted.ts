@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { ModelError } from '../agent/errors.ts'
 import type { Model, ModelCallContext, ModelRequest, ModelResponse } from '../agent/model.ts'
+import { defined } from '../session/defined.ts'
 import type { ModelDelta } from '../session/deltas.ts'
 import type { AssistantBlock, ToolUseBlock } from '../session/content.ts'
 import { NO_USAGE } from '../session/content.ts'
@@ -26,7 +27,7 @@ export function scripted(
     name,
     // Each script has its own account, because one script's rate limits must not affect another.
     account: randomUUID(),
-    ...(contextWindow !== undefined && { contextWindow }),
+    ...defined({ contextWindow }),
     async generate(request, ctx) {
       ctx.signal.throwIfAborted()
       let hasStreamed = false

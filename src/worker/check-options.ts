@@ -2,7 +2,7 @@
 import { availableParallelism } from 'node:os'
 import { z } from 'zod'
 import type { Logger } from '../agent/tool.ts'
-import { checkOptions, duration, fn, integer, options, text, where } from '../options/check.ts'
+import { checkOptions, duration, flag, fn, integer, options, signal, text, where } from '../options/check.ts'
 import { DEPLOYMENT, logger, postgres, TEMPORAL_ADDRESS } from '../options/shared.ts'
 import type { CreateWorkerOptions, SuperviseOptions, SupervisorEvent } from './options.ts'
 import type { CheckedSession, PreflightOptions } from './preflight-report.ts'
@@ -26,7 +26,7 @@ const TELEMETRY = z
   .union([
     z.literal(false),
     options({
-      contents: where<boolean>((value) => typeof value === 'boolean', 'true or false').optional(),
+      contents: flag().optional(),
       prometheus: options({ port: integer(1, 65_535).optional(), host: text('an address of this machine').optional() }).optional(),
     }),
   ])
@@ -106,7 +106,7 @@ const PREFLIGHT = options({
   concurrency: integer(1, MAX_CONCURRENT_REPLAYS).optional(),
   loadTimeout: duration({ example: '60s' }).optional(),
   onSession: fn<(session: CheckedSession) => void>().optional(),
-  signal: where<AbortSignal>((value) => value instanceof AbortSignal, 'an AbortSignal').optional(),
+  signal: signal().optional(),
 })
 
 /** A preflight's options, completed with defaults. */

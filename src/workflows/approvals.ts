@@ -3,7 +3,7 @@ import type { ResolveToolResult } from '../activities/contract.ts'
 import { admit, dueAt } from '../session/decide.ts'
 import type { Resolution } from '../session/events.ts'
 import type { HookOutcome } from '../session/hooks.ts'
-import { isTooDeep, type Json, jsonBytes } from '../session/json.ts'
+import { isObject, isTooDeep, type Json, jsonBytes } from '../session/json.ts'
 import { type AnswerRequest, type ApproveRequest, type DenyRequest, type ResolveRequest } from '../session/protocol.ts'
 import { inPlaceOf } from '../session/redo.ts'
 import type { CallState, RunState, SessionState, UnknownCall } from '../session/state.ts'
@@ -326,8 +326,4 @@ function checkJson(value: unknown, name: string): void {
 /** A value that a client sent, as shown in a refusal. It may be anything, of any size. */
 function named(callId: unknown): string {
   return cutText(JSON.stringify(callId) ?? 'undefined', TEXT_BYTES.name)
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return value !== null && typeof value === 'object'
 }

@@ -7,6 +7,7 @@ import { checkpointDue } from '../session/checkpointing.ts'
 import { nextDigest } from '../session/digest.ts'
 import type { EventBody, LogEntry, SessionEvent, Watermark } from '../session/events.ts'
 import { apply, initialState } from '../session/fold.ts'
+import { bytesOfText } from '../session/measure.ts'
 import type { EventsPage } from '../session/protocol.ts'
 import type { SessionState } from '../session/state.ts'
 import { defined } from '../session/defined.ts'
@@ -114,7 +115,7 @@ export function openJournal(base: Watermark, carried: SessionState | undefined, 
     const start = Math.min(Math.max(0, after - base.seq), own.length)
     let end = start
     for (let bytes = 0; end < own.length; end++) {
-      bytes += utf8Bytes(own[end]?.entry.json ?? '')
+      bytes += bytesOfText(own[end]?.entry.json ?? '')
       if (end > start && bytes > maxBytes) break
     }
     const at = (count: number): Watermark => {
@@ -148,8 +149,4 @@ export function openJournal(base: Watermark, carried: SessionState | undefined, 
     since: (seq) => own.slice(Math.max(0, seq - base.seq)).map(({ event }) => event),
     page,
   }
-}
-
-function utf8Bytes(text: string): number {
-  return new TextEncoder().encode(text).length
 }

@@ -1,11 +1,12 @@
 // What may happen to the processes that hold calls of each effect, where no other test covers it: a supervisor dies with all its processes
 // after an effect, processes are asked to stop, are paused or hold a body past its timeout, and a dead attempt leaves its progress.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { defined } from '../../src/session/defined.ts'
 import type { HeldMark, Mark } from './support/ledger.ts'
 import { type Plan, finalAnswer } from './support/plan.ts'
 import { isAlive, type Rig, type ServingProcess, startRig, type Supervised, until } from './support/rig.ts'
 
-const call = (tool: string, ms?: number): Plan => [[{ tool, input: { name: 'a', ...(ms !== undefined && { ms }) } }]]
+const call = (tool: string, ms?: number): Plan => [[{ tool, input: { name: 'a', ...defined({ ms }) } }]]
 /** One tool of each effect. */
 const EFFECTS = ['look', 'put', 'charge'] as const
 

@@ -1,9 +1,10 @@
 // The orchestrator is killed or paused: executors keep their jobs and answers, and the next orchestrator takes both over.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Plan, finalAnswer } from './support/plan.ts'
+import { defined } from '../../src/session/defined.ts'
 import { type Rig, startRig, type Supervised, until } from './support/rig.ts'
 
-const call = (tool: string, ms?: number): Plan => [[{ tool, input: { name: 'a', ...(ms !== undefined && { ms }) } }]]
+const call = (tool: string, ms?: number): Plan => [[{ tool, input: { name: 'a', ...defined({ ms }) } }]]
 
 describe('an orchestrator', () => {
   let rig: Rig

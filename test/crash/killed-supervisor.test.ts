@@ -1,9 +1,10 @@
 // The supervisor is killed, alone or with all processes it started: what was running resumes elsewhere, and no process is left.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Plan, finalAnswer } from './support/plan.ts'
+import { defined } from '../../src/session/defined.ts'
 import { isAlive, type Rig, type ServingProcess, startRig, until } from './support/rig.ts'
 
-const call = (tool: string, ms?: number): Plan => [[{ tool, input: { name: 'a', ...(ms !== undefined && { ms }) } }]]
+const call = (tool: string, ms?: number): Plan => [[{ tool, input: { name: 'a', ...defined({ ms }) } }]]
 /** What heartbeats and the sticky timeout may take when no supervisor reports a death. */
 const NOTICED_MS = 15_000
 /** The tool's timeout plus the grace after it; then no body can be alive. */

@@ -1,9 +1,10 @@
 // Processes that the supervisor kills: those that are frozen for too long, and those that hold a body past its timeout.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Plan, finalAnswer } from './support/plan.ts'
+import { defined } from '../../src/session/defined.ts'
 import { type Rig, startRig, type Supervised } from './support/rig.ts'
 
-const plan = (tool: string, ms?: number): Plan => [[{ tool, input: { name: 'a', ...(ms !== undefined && { ms }) } }]]
+const plan = (tool: string, ms?: number): Plan => [[{ tool, input: { name: 'a', ...defined({ ms }) } }]]
 
 describe('a supervised process', () => {
   let rig: Rig

@@ -2,11 +2,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Plan, finalAnswer } from './support/plan.ts'
+import { defined } from '../../src/session/defined.ts'
 import { isAlive, type Rig, startRig, type Supervised, until } from './support/rig.ts'
 
 const HEAP_MB = 96
 
-const call = (tool: string, how?: string): Plan => [[{ tool, input: { name: 'a', ...(how !== undefined && { how }) } }]]
+const call = (tool: string, how?: string): Plan => [[{ tool, input: { name: 'a', ...defined({ how }) } }]]
 
 let rig: Rig
 let workers: Supervised
@@ -21,7 +22,7 @@ afterAll(() => rig.close())
 
 const executor = (): number => workers.supervisor.pids()[0] ?? expect.fail('no executor')
 const attempts = (session: string, stage: 'entered' | 'applied' | 'verify' | 'model', what?: string): number[] =>
-  rig.ledger.marks({ session, stage, ...(what !== undefined && { what }) }).map(({ attempt }) => attempt)
+  rig.ledger.marks({ session, stage, ...defined({ what }) }).map(({ attempt }) => attempt)
 
 /** The calls that the executor held when it died. */
 async function heldAtDeath(pid: number): Promise<string[]> {

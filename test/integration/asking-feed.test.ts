@@ -5,6 +5,7 @@ import { afterAll, afterEach, beforeEach, describe, expect, inject, it } from 'v
 import { type Asking, askingOf } from '../../src/client/queries/asking.ts'
 import type { FeedEvent } from '../../src/client/queries/feed.ts'
 import type { FeedOptions } from '../../src/client/queries/list-options.ts'
+import { defined } from '../../src/session/defined.ts'
 import type { EventBody, LogEntry } from '../../src/session/events.ts'
 import { openStore, type Store } from '../../src/store/index.ts'
 import { until } from '../support/until.ts'
@@ -125,7 +126,7 @@ describe('the feed', () => {
     const seen: string[] = []
     let after: string | undefined
     const step = async (): Promise<boolean> => {
-      for await (const event of asking.events({ ...(after !== undefined && { after }) })) {
+      for await (const event of asking.events(defined({ after }))) {
         seen.push(`${event.sessionId} ${event.event.seq}`)
         after = event.cursor
         return true

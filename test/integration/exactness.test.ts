@@ -16,6 +16,7 @@ import type { SessionHandle } from 'pawl/client'
 import { scripted } from 'pawl/testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
+import { defined } from '../../src/session/defined.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
 import { answersIn, resultsIn } from '../support/scenes.ts'
@@ -343,7 +344,7 @@ describe('JSON nested deeper than 500 levels', () => {
     ['context', { context: tooDeep }, 'invalid_context'],
     ['metadata', { metadata: { a: tooDeep } }, 'undecodable'],
   ])('as %s is refused before anything is recorded', async (_, { context, metadata }, code) => {
-    const session = here.pawl.session(`mirror-${randomUUID()}`, { agent: 'mirror', ...(context !== undefined && { context }) })
+    const session = here.pawl.session(`mirror-${randomUUID()}`, { agent: 'mirror', ...defined({ context }) })
     await expect(session.send('hello', { ...(metadata && { metadata }) })).rejects.toMatchObject({ name: 'InvalidMessage', code })
     await expect(session.state()).rejects.toMatchObject({ name: 'SessionNotFound' })
   })

@@ -13,6 +13,7 @@ import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { inputDigestOf } from '../../src/agent/keys.ts'
+import { defined } from '../../src/session/defined.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
 import { inOrder, type Played, type Scene, stage, use } from '../support/scenes.ts'
@@ -283,7 +284,7 @@ describe.concurrent('hooks', () => {
       return call?.status === 'completed' && call
     })
     expect(stored).toMatchObject({ input: { what: 'a', n: 7 }, modelInput: { what: 'a' } })
-    const digestOf = (n?: number) => inputDigestOf('pay', { what: 'a', ...(n !== undefined && { n }) })
+    const digestOf = (n?: number) => inputDigestOf('pay', { what: 'a', ...defined({ n }) })
     const columns = 'call_id, digest, status, decided_by, decided_at is not null as decided'
     const requests = `select ${columns} from pawl.approvals where session_id = $1 order by seq`
     expect(await rowsOf(played, requests, 2)).toEqual([

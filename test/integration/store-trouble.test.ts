@@ -9,6 +9,7 @@ import { startStack, type Stack } from 'pawl/testing'
 import type { CreateWorkerOptions } from 'pawl/worker'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
+import { defined } from '../../src/session/defined.ts'
 import type { SharedStack } from '../setup/stack.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { ofType } from '../support/events.ts'
@@ -37,7 +38,7 @@ interface Ground {
 }
 
 async function layGround(dataDir?: string): Promise<Ground> {
-  const stack = await startStack({ temporal: ['address'], postgres: ['embedded'], ...(dataDir !== undefined && { dataDir }) })
+  const stack = await startStack({ temporal: ['address'], postgres: ['embedded'], ...defined({ dataDir }) })
   return deployOn(stack, stack.databaseUrl, {}, () => stack.stop())
 }
 

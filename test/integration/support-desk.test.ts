@@ -16,6 +16,7 @@ import { TOOLS } from '../../examples/support-desk/tools/index.ts'
 import { countEffects, differences, expectedState } from '../../examples/support-desk/world/expected.ts'
 import type { Ticket, World } from '../../examples/support-desk/world/tickets.ts'
 import { makeWorld } from '../../examples/support-desk/world/tickets.ts'
+import { defined } from '../../src/session/defined.ts'
 import { deploy } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
 import { outage } from '../support/outage.ts'
@@ -151,7 +152,7 @@ describe('the shop', () => {
       body,
       requestId: 'test',
       signal: AbortSignal.timeout(10_000),
-      ...(key !== undefined && { key }),
+      ...defined({ key }),
     })
   const look = (path: string) =>
     createShopClient(shop.url).request<Record<string, Json>>('GET', path, { requestId: 'test', signal: AbortSignal.timeout(10_000) })

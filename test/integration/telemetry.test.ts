@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import pg from 'pg'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { defined } from '../../src/session/defined.ts'
 import { type Deployment, deploy, type RunningWorker } from '../support/deployment.ts'
 import { attribute, type OtlpReceiver, type OtlpSpan, otlpReceiver } from '../support/otlp-receiver.ts'
 import { inOrder, stage, use } from '../support/scenes.ts'
@@ -48,7 +49,7 @@ afterAll(async () => {
 })
 
 const start = (telemetry?: { contents?: boolean } | false): Promise<RunningWorker> =>
-  deployment.startWorker({ agents: [agent], ...(telemetry !== undefined && { telemetry }) })
+  deployment.startWorker({ agents: [agent], ...defined({ telemetry }) })
 /** A worker that does not hold the lease tries to acquire it every few seconds. */
 const TAKEOVER_MS = 30_000
 const SLOW = 90_000

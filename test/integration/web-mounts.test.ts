@@ -8,6 +8,7 @@ import { expressApp } from '../../examples/web/express.ts'
 import { fastifyApp } from '../../examples/web/fastify.ts'
 import { honoApp } from '../../examples/web/hono.ts'
 import { routeHandlers } from '../../examples/web/next.ts'
+import { defined } from '../../src/session/defined.ts'
 import { deploy, type Deployment, SILENT } from '../support/deployment.ts'
 import { stage } from '../support/scenes.ts'
 import { eventsUntil, webClient } from '../support/web.ts'
@@ -28,7 +29,7 @@ function handlerAt(basePath?: string) {
   return createHandler({
     pawl: here.pawl,
     logger: SILENT,
-    ...(basePath !== undefined && { basePath }),
+    ...defined({ basePath }),
     authorize: ({ headers }) => (headers.get('authorization') === 'Bearer good' ? { identity: 'ann', scopes: ['read', 'send'] } : null),
   })
 }

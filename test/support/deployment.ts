@@ -5,6 +5,7 @@ import { Pawl, type ConnectOptions } from 'pawl/client'
 import { createWorker, type CreateWorkerOptions } from 'pawl/worker'
 import { DefaultLogger, Runtime } from '@temporalio/worker'
 import { inject } from 'vitest'
+import { defined } from '../../src/session/defined.ts'
 import type { HistorySize, SessionStart } from '../../src/session/protocol.ts'
 import type { SharedStack } from '../setup/stack.ts'
 import { until } from './until.ts'
@@ -50,7 +51,7 @@ export async function deploy(options: DeploymentOptions = {}): Promise<Deploymen
     postgres,
     taskQueue,
     logger: SILENT,
-    ...(options.schema !== undefined && { schema: options.schema }),
+    ...defined({ schema: options.schema }),
   }
   const connection = await Connection.connect({ address })
   const { history } = options

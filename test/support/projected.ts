@@ -21,7 +21,7 @@ import {
   RECOVERIES,
   TOKEN_USAGE,
   TOOL_CALLS,
-} from '../../src/store/write/tables.ts'
+} from '../../src/store/postgres/tables.ts'
 import { safeKey } from '../../src/store/postgres/sanitise.ts'
 
 /** A row as plain values: numbers, texts, parsed JSON; times in milliseconds since 1970. */

@@ -15,6 +15,7 @@ import {
 import type { Pawl, SessionHandle, SessionOptions } from 'pawl/client'
 import { scripted, type ScriptedAnswer } from 'pawl/testing'
 import { z } from 'zod'
+import { defined } from '../../src/session/defined.ts'
 
 /** What the tools are called with. */
 export interface Input {
@@ -158,7 +159,7 @@ export function inOrder(
 
 /** A model's request to run a tool. The id means nothing to pawl. */
 export function use(name: string, what: string, n?: number): ToolUseBlock {
-  return { type: 'tool_use', id: `toolu_${name}`, name, input: { what, ...(n !== undefined && { n }) } }
+  return { type: 'tool_use', id: `toolu_${name}`, name, input: { what, ...defined({ n }) } }
 }
 
 /** How many answers the model has given so far. */

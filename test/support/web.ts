@@ -1,5 +1,6 @@
 // Talks to the web handler as a client does: requests with credentials, and streams of server-sent events.
 import type { Handler } from 'pawl/service'
+import { defined } from '../../src/session/defined.ts'
 
 /** The answer to a request. */
 export interface Answered<T = Record<string, unknown>> {
@@ -63,7 +64,7 @@ async function* eventsOf(response: Response): AsyncGenerator<ServerSent> {
     for (const block of blocks) {
       const field = (name: string): string | undefined => new RegExp(`^${name}: (.*)$`, 'm').exec(block)?.[1]
       const [id, event, data] = [field('id'), field('event'), field('data')]
-      if (event !== undefined && data !== undefined) yield { ...(id !== undefined && { id }), event, data: JSON.parse(data) }
+      if (event !== undefined && data !== undefined) yield { ...defined({ id }), event, data: JSON.parse(data) }
     }
   }
 }

@@ -18,7 +18,7 @@ import type { BoundaryResult, CrashTestOptions, RoundResult } from '../../src/te
 import { heldTo } from '../../src/testing/crash/world.ts'
 import { recordOf } from '../../src/testing/crash/worker/recorded.ts'
 
-const mark = (id: string, more: Partial<Mark> = {}): Mark => ({ id, pid: 1, ...more })
+const mark = (id: string, more: Partial<Mark> = {}): Mark => ({ id, ...more })
 
 describe('the boundaries of a conversation', () => {
   const marks = [

@@ -66,9 +66,17 @@ const VIOLATIONS: Record<string, string> = {
   'src/testing/uses-store.ts': "export { part } from '../store/part.ts'",
   'src/cli/uses-activities.ts': "export { part } from '../activities/part.ts'",
   'src/cli/uses-store.ts': "export { part } from '../store/part.ts'",
+  'src/client/names-worker.ts': "export type { Part } from '../worker/part.ts'",
   'src/client/uses-itself.ts': "export { defineAgent } from 'pawl'",
   'src/index.ts': "export { part } from './worker/part.ts'",
   'examples/reaches-in.ts': "export { part } from '../src/agent/part.ts'",
+}
+
+/** Types that are named without an import: the rules on imports would not see them. */
+const ANNOTATIONS: Record<string, string> = {
+  'src/client/annotates-with-worker.ts': "export type Part = import('../worker/part.ts').Part",
+  'src/session/annotates-with-store.ts': "export const name = (part: import('../store/part.ts').Part) => `${part}`",
+  'src/agent/annotates-with-value.ts': "export type Store = typeof import('../store/part.ts')",
 }
 
 /** Files whose imports are allowed. */
@@ -115,11 +123,13 @@ beforeAll(async () => {
       if (entry.isDirectory()) await put(`src/${folder}${entry.name}/part.ts`, 'export const part = 1\nexport type Part = 1\n')
     }
   }
-  for (const [path, code] of Object.entries({ ...VIOLATIONS, ...FINE })) await put(path, `${code}\n`)
+  for (const [path, code] of Object.entries({ ...VIOLATIONS, ...ANNOTATIONS, ...FINE })) await put(path, `${code}\n`)
   await put('src/agent/chicken.ts', "import { egg } from './egg.ts'\nexport const chicken = () => egg\n")
   await put('src/agent/egg.ts', "import { chicken } from './chicken.ts'\nexport const egg = () => chicken\n")
   await put('src/agent/hen.ts', "import type { Chick } from './chick.ts'\nexport interface Hen {\n  chick: Chick\n}\n")
   await put('src/agent/chick.ts', "import type { Hen } from './hen.ts'\nexport interface Chick {\n  hen: Hen\n}\n")
+  await put('src/agent/cock.ts', "export type { Nest } from './nest.ts'\nexport type Cock = 1\n")
+  await put('src/agent/nest.ts', "export type { Cock } from './cock.ts'\nexport type Nest = 1\n")
   await put('src/agent/careless.ts', 'const later = async () => 1\nexport const go = () => {\n  later()\n}\n')
   complaints = await lint()
 })
@@ -150,11 +160,15 @@ describe('lint', () => {
     expect(complaints.get(path)).toContain(DIRECTION)
   })
 
+  it.each(Object.entries(ANNOTATIONS))('refuses %s: %s', (path) => {
+    expect(complaints.get(path)).toContain('typescript(consistent-type-imports)')
+  })
+
   it.each(Object.entries(FINE))('accepts %s: %s', (path) => {
     expect(complaints.get(path) ?? []).toEqual([])
   })
 
-  it.each(['chicken', 'hen'])('refuses an import cycle, even one of types only (%s)', (one) => {
+  it.each(['chicken', 'hen', 'cock'])('refuses an import cycle, even one of types only (%s)', (one) => {
     expect(complaints.get(`src/agent/${one}.ts`)).toContain('import(no-cycle)')
   })
 

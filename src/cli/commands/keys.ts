@@ -2,7 +2,7 @@
 import { Command, InvalidArgumentError } from 'commander'
 import type { ApiKey, ApiKeyOptions, ApiKeys, Scope } from '../../client/admin/api-keys.ts'
 import { defined } from '../../session/defined.ts'
-import type { JsonObject } from '../../session/json.ts'
+import { isObject, type JsonObject } from '../../session/json.ts'
 import { aboutDeployment, connectOptions, type DeploymentOptions } from '../connecting.ts'
 import { byOption } from '../operator.ts'
 import { jsonOf, jsonOption } from '../options.ts'
@@ -100,6 +100,6 @@ function scopesOf(text: string): Scope[] {
 
 function contextOf(text: string): JsonObject {
   const context = jsonOf(text)
-  if (typeof context === 'object' && context !== null && !Array.isArray(context)) return context
+  if (isObject(context)) return context
   throw new InvalidArgumentError('Use a JSON object, such as \'{"tenantId":"acme"}\'.')
 }

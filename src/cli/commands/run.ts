@@ -1,10 +1,10 @@
 // `pawl run <session> [run]`: the calls of one run, and what each recovery strategy would keep and redo.
-import { Command, InvalidArgumentError } from 'commander'
+import { Command } from 'commander'
 import type { CallOptions, NextStep, RecoveryPreview, ReportedAttempt, ReportedCall, ReportedTurn, RunReport } from '../../client/index.ts'
 import { say, timeOf } from '../asking.ts'
 import { aboutDeployment, type DeploymentOptions } from '../connecting.ts'
 import { liveOrStored } from '../live-or-stored.ts'
-import { jsonOption } from '../options.ts'
+import { jsonOption, ordinalOf } from '../options.ts'
 import { type Column, linesOfTable } from '../table.ts'
 import { oneLine, paint } from '../terminal.ts'
 
@@ -24,16 +24,10 @@ export function runCommand(): Command {
     new Command('run')
       .description('show the calls of one run with their attempts and effects and, if it failed, what each strategy would keep and redo')
       .argument('<session>', "the session's id")
-      .argument('[run]', 'number of the run (default: the newest)', runNumber),
+      .argument('[run]', 'number of the run (default: the newest)', ordinalOf),
   )
     .addOption(jsonOption())
     .action(run)
-}
-
-function runNumber(text: string): number {
-  const number = Number(text)
-  if (!Number.isSafeInteger(number) || number < 1) throw new InvalidArgumentError('Use a positive whole number.')
-  return number
 }
 
 async function run(session: string, number: number | undefined, options: DeploymentOptions & { json?: true }): Promise<void> {

@@ -4,9 +4,10 @@ import { z } from 'zod'
 import { checkOptions, options, text, where } from '../../options/check.ts'
 import { InvalidOption } from '../../options/errors.ts'
 import { defined } from '../../session/defined.ts'
-import { isTooDeep, jsonBytes, type JsonObject } from '../../session/json.ts'
+import { isTooDeep, jsonBytes, type JsonObject, isObject } from '../../session/json.ts'
 import { numberText } from '../../session/number-text.ts'
 import { openStore, type Store, StoreError, type StoredKey } from '../../store/index.ts'
+import { storeOr } from '../no-store.ts'
 import type { AskingOptions } from '../queries/asking.ts'
 
 /**
@@ -88,7 +89,7 @@ export function isTenant(tenant: unknown): tenant is string {
 
 /** Whether a value is valid as the context members of a key. */
 export function isForcedContext(context: unknown): context is JsonObject {
-  if (typeof context !== 'object' || context === null || Array.isArray(context)) return false
+  if (!isObject(context)) return false
   return !isTooDeep(context) && jsonBytes(context) <= MAX_CONTEXT_BYTES
 }
 
@@ -109,10 +110,7 @@ const REVOKING = options({ id: text('the id of a key'), by: z.string().optional(
 
 /** The API keys in a store. Without a store, every method rejects with `no_store`. */
 export function apiKeysOf(store: Store | undefined): ApiKeys {
-  const keys = () => {
-    if (store) return store.apiKeys
-    throw new StoreError('no_store', 'This client has no side store for API keys. Set DATABASE_URL, or pass `postgres` to Pawl.connect().')
-  }
+  const keys = () => storeOr(store).apiKeys
   return {
     async create(given) {
       const { name, scopes = ['read', 'send'], tenant = null, context = null, by = null } = checkOptions(OPTIONS, given)

@@ -3,13 +3,14 @@ import type { Client } from '@temporalio/client'
 import { workflowIdOf } from '../../session/protocol.ts'
 import type { Store } from '../../store/index.ts'
 import { RequestRefused, SessionNotFound } from '../errors.ts'
+import { checkSessionId } from '../session/session-id.ts'
 import { allExecutions, beginningOf, deleteExecution, type Execution, newestExecution } from './executions.ts'
-import { checkedId, checkErase, type EraseOptions, type EraseReport } from './upkeep-options.ts'
+import { checkErase, type EraseOptions, type EraseReport } from './upkeep-options.ts'
 import { defined } from '../../session/defined.ts'
 
 /** See `Upkeep.erase`. If it stops halfway, run it again to complete the erasure. */
 export async function erase(client: Client, store: Store, id: string, options: EraseOptions): Promise<EraseReport> {
-  const sessionId = checkedId(id)
+  const sessionId = checkSessionId(id)
   const { by, reason, force } = checkErase(options)
   const executions = await allExecutions(client, sessionId)
   const running = executions.find(({ open }) => open)

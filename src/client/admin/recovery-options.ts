@@ -4,11 +4,10 @@ import type { AutomaticStrategy } from '../../session/events.ts'
 import { AUTOMATIC } from '../../session/recovery.ts'
 import { textProblem } from '../../session/texts.ts'
 import type { InErrorFilter, SessionInError } from '../../store/rows.ts'
-import { checkOptions, fn, integer, oneOf, options, text, where } from '../../options/check.ts'
+import { checkOptions, flag, fn, integer, oneOf, options, signal, text, where } from '../../options/check.ts'
 import { InvalidOption } from '../../options/errors.ts'
 import { defined } from '../../session/defined.ts'
 import { SPAN, type SpanOptions, TAGS, tagsOf } from '../queries/list-options.ts'
-import { flag, signal } from './upkeep-options.ts'
 
 /** Which sessions `pawl.recover` recovers, and how. At least one filter or `all` is required. */
 export interface BulkRecoveryOptions extends SpanOptions {
@@ -83,7 +82,7 @@ const BULK_RECOVERY = options({
   agent: text().optional(),
   ...TAGS,
   ...SPAN,
-  all: flag.optional(),
+  all: flag().optional(),
   strategy: oneOf(...AUTOMATIC).optional(),
   by: where<string>(
     (value) => typeof value === 'string' && value.trim() !== '' && textProblem(value, 'by') === undefined,
@@ -93,14 +92,14 @@ const BULK_RECOVERY = options({
     (value) => typeof value === 'string' && Buffer.byteLength(JSON.stringify(value)) <= MAX_REASON_BYTES,
     'text of at most 3,000 bytes',
   ).optional(),
-  dryRun: flag.optional(),
+  dryRun: flag().optional(),
   perSecond: where<number>(
     (value) => typeof value === 'number' && value >= MIN_PER_SECOND && value <= MAX_PER_SECOND,
     'a number from 0.01 to 1,000',
   ).optional(),
   limit: integer(1).optional(),
   onSession: fn<NonNullable<BulkRecoveryOptions['onSession']>>().optional(),
-  signal: signal.optional(),
+  signal: signal().optional(),
 })
 
 type FilterOption = 'code' | 'agent' | 'tag' | 'tags' | 'since' | 'until' | 'all'

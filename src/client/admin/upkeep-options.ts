@@ -1,9 +1,8 @@
 // The options and reports of the upkeep operations, and the validation of the options.
 import { z } from 'zod'
 import type { Duration } from '../../session/duration.ts'
-import { isSessionId } from '../../session/protocol.ts'
 import type { RowCounts } from '../../store/index.ts'
-import { checkOptions, duration, fn, integer, options, text, where } from '../../options/check.ts'
+import { checkOptions, duration, fn, integer, options, text, where, flag, signal } from '../../options/check.ts'
 import { numberText } from '../../session/number-text.ts'
 import { InvalidMessage } from '../errors.ts'
 import type { RebuiltSession } from './rebuild.ts'
@@ -109,10 +108,6 @@ const name = where<string>(
   (value) => typeof value === 'string' && value.trim() !== '' && value.length <= MAX_NAME,
   `text of 1 to ${MAX_NAME} characters that says who requests it; it is recorded in the audit row`,
 )
-/** A signal that stops an operation. */
-export const signal = where<AbortSignal>((value) => value instanceof AbortSignal, 'an AbortSignal')
-/** A boolean option. */
-export const flag = where<boolean>((value) => typeof value === 'boolean', 'true or false')
 const age = duration({ max: OLDEST_MS, example: '90d', limits: 'above 0' })
 
 const REBUILD = options({
@@ -120,16 +115,16 @@ const REBUILD = options({
   taskQueue: text("a task queue's name, or '*'").optional(),
   by: name.optional(),
   onSession: fn<NonNullable<RebuildOptions['onSession']>>().optional(),
-  signal: signal.optional(),
+  signal: signal().optional(),
 })
 const PRUNE = options({
   olderThan: age,
   archiveRetention: age.optional(),
   batch: integer(1, 1_000).optional(),
-  dryRun: flag.optional(),
+  dryRun: flag().optional(),
   by: name.optional(),
   onBatch: fn<NonNullable<PruneOptions['onBatch']>>().optional(),
-  signal: signal.optional(),
+  signal: signal().optional(),
 })
 const ERASE = options({
   by: name,
@@ -137,7 +132,7 @@ const ERASE = options({
     (value) => typeof value === 'string' && value.length <= MAX_REASON,
     `text of at most ${numberText(MAX_REASON)} characters`,
   ).optional(),
-  force: flag.optional(),
+  force: flag().optional(),
 })
 
 /** Validates the options of `rebuild`. @throws InvalidOption `invalid_option`; so do the next two. */
@@ -153,10 +148,4 @@ export function checkPrune(given: unknown = {}): z.output<typeof PRUNE> {
 /** Validates the options of `erase`; `by` is required. */
 export function checkErase(given: unknown = {}): z.output<typeof ERASE> {
   return checkOptions(ERASE, given)
-}
-
-/** Returns the id if it is a session id. @throws InvalidMessage `invalid_session_id`. */
-export function checkedId(id: unknown): string {
-  if (isSessionId(id)) return id
-  throw new InvalidMessage('invalid_session_id', `${JSON.stringify(id)} is not a session id: use 1 to 200 of [A-Za-z0-9._:/@-].`)
 }

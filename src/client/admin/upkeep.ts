@@ -1,7 +1,9 @@
 // What operators do with all sessions of a deployment: recover, restore rows, prune, erase.
 import type { Client } from '@temporalio/client'
-import { type Store, StoreError } from '../../store/index.ts'
+import type { Store } from '../../store/index.ts'
+import { storeOr } from '../no-store.ts'
 import { checkSession } from '../session/options.ts'
+import { checkSessionId } from '../session/session-id.ts'
 import { sessionHandle, type SessionParts } from '../session/session.ts'
 import { erase } from './erasing.ts'
 import { SessionNotFound } from '../errors.ts'
@@ -10,9 +12,8 @@ import { prune } from './pruning.ts'
 import { type RebuiltSession, rebuilder } from './rebuild.ts'
 import { recoverInBulk } from './recovering.ts'
 import type { BulkRecoveryOptions, BulkRecoveryReport } from './recovery-options.ts'
-import { concurrently } from './concurrently.ts'
+import { concurrently } from '../../connect/concurrently.ts'
 import {
-  checkedId,
   checkRebuild,
   type EraseOptions,
   type EraseReport,
@@ -70,7 +71,7 @@ async function rebuild(
   options: RebuildOptions | undefined,
 ): Promise<RebuildReport> {
   const { session: id, taskQueue = own, by, onSession, signal } = checkRebuild(options)
-  const session = id === undefined ? undefined : checkedId(id)
+  const session = id === undefined ? undefined : checkSessionId(id)
   const known = session === undefined ? bySession(await listExecutions(client, { taskQueue })) : await alone(client, session)
   const { restore } = rebuilder(client, store, async (id) => known.get(id) ?? allExecutions(client, id))
   const report: RebuildReport = { sessions: 0, complete: 0, restored: 0, partial: 0, failed: 0, events: 0, incomplete: [], stopped: false }
@@ -113,9 +114,4 @@ function count(report: RebuildReport, session: RebuiltSession): void {
   report[session.outcome] += 1
   report.events += session.events
   if (session.outcome === 'partial' || session.outcome === 'failed') report.incomplete.push(session)
-}
-
-function storeOr(store: Store | undefined): Store {
-  if (store) return store
-  throw new StoreError('no_store', 'This client has no side store: set DATABASE_URL, or pass the workers’ `postgres` to Pawl.connect().')
 }

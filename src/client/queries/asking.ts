@@ -20,7 +20,6 @@ import {
   type Rows,
   type StatusOverview,
   type Store,
-  StoreError,
   type UsageSum,
 } from '../../store/index.ts'
 import { SessionNotFound } from '../errors.ts'
@@ -52,6 +51,7 @@ import {
   type UsageOptions,
 } from './list-options.ts'
 import { withValues } from '../session/large-content.ts'
+import { noStore, storeOr } from '../no-store.ts'
 import { readAll, transcriptAt } from '../session/past.ts'
 import { readRunReport, type RunReport } from '../session/run-report.ts'
 import { readReport, type SessionReport } from '../session/status.ts'
@@ -269,16 +269,4 @@ async function existing<T extends Rows<unknown> | unknown[] | null>(store: Store
   const items = Array.isArray(read) ? read : (read?.items ?? [])
   if (items.length === 0 && !(await store.head(sessionId))) throw new SessionNotFound(sessionId, { where: 'store' })
   return read
-}
-
-function storeOr(store: Store | undefined): Store {
-  if (store) return store
-  throw noStore()
-}
-
-function noStore(): StoreError {
-  return new StoreError(
-    'no_store',
-    'This client has no side store: set DATABASE_URL, run `pawl dev` in this folder, or pass the workers’ `postgres` to Pawl.connect().',
-  )
 }

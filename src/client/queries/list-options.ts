@@ -14,7 +14,7 @@ import type {
   UsageBy,
   UsageFilter,
 } from '../../store/read/lists/index.ts'
-import { checkOptions, integer, oneOf, options, text, where } from '../../options/check.ts'
+import { checkOptions, flag, integer, oneOf, options, signal, text, where } from '../../options/check.ts'
 import { defined } from '../../session/defined.ts'
 
 /** A moment: a `Date`, milliseconds since 1970, or ISO text. */
@@ -192,11 +192,10 @@ export const TAGS = {
 export const SPAN = { since: moment.optional(), until: moment.optional() }
 const PAGE = { limit: integer(1, MAX_LIMIT).optional(), cursor: someText.optional() }
 
-const flag = where<boolean>((value) => typeof value === 'boolean', 'true or false').optional()
 const SESSIONS = options({
   idPrefix: someText.optional(),
   status: someOf(STATUSES).optional(),
-  paused: flag,
+  paused: flag().optional(),
   agent: someText.optional(),
   ...TAGS,
   ...SPAN,
@@ -230,8 +229,8 @@ const FEED = options({
   types: someOf(EVENT_TYPES).optional(),
   agent: someText.optional(),
   after: someText.optional(),
-  follow: flag,
-  signal: where<AbortSignal>((value) => value instanceof AbortSignal, 'an AbortSignal').optional(),
+  follow: flag().optional(),
+  signal: signal().optional(),
 })
 
 /** The filter of a list of sessions. @throws InvalidOption `invalid_option`; so do the functions below. */

@@ -7,8 +7,9 @@ import type { MessageRow } from '../../store/rows.ts'
 import type { Store, Watched } from '../../store/store.ts'
 import { startBell } from './bell.ts'
 import { whyUnavailable } from './hold-ups.ts'
-import { inTime } from './in-time.ts'
+import { inTime } from '../../connect/in-time.ts'
 import { messageRowsOf } from './message-rows.ts'
+import { pagesOf } from './past.ts'
 
 /** Where events are read from. */
 export interface EventSource {
@@ -66,13 +67,7 @@ export async function readMessages(source: EventSource): Promise<MessageRow[]> {
 
 /** All events above `after` that are available now. */
 export async function* allEvents(source: EventSource, after = 0): AsyncGenerator<SessionEvent> {
-  for (let cursor = after; ; ) {
-    const page = await readEvents(source, cursor)
-    const last = page.at(-1)
-    if (!last) return
-    yield* page
-    cursor = last.seq
-  }
+  for await (const page of pagesOf((from) => readEvents(source, from), after)) yield* page
 }
 
 /** The result of a look at the store: the events above `after`, and whatever else a follower wants. */

@@ -3,18 +3,18 @@ import { randomUUID } from 'node:crypto'
 import { WorkflowExecutionAlreadyStartedError, WorkflowNotFoundError } from '@temporalio/client'
 import { nextDigest } from '../../session/digest.ts'
 import type { SessionEvent, Target } from '../../session/events.ts'
-import { type ForkPoint, type ForkRequest, isSessionId, type SessionStart, UPDATES, workflowIdOf } from '../../session/protocol.ts'
+import { type ForkPoint, type ForkRequest, type SessionStart, UPDATES, workflowIdOf } from '../../session/protocol.ts'
 import { checkTarget, effectsAfter, locate, TargetRefused } from '../../session/targets.ts'
 import { type Asked, refusable, sendUpdate, startFor } from './updates.ts'
-import { InvalidMessage, RequestRefused, SessionNotFound } from '../errors.ts'
+import { RequestRefused, SessionNotFound } from '../errors.ts'
+import { checkSessionId } from './session-id.ts'
 import type { ForkOptions } from '../types.ts'
 import { defined } from '../../session/defined.ts'
 
 /** Forks the session of `asked` and returns the new session's id. `events`: all its known events, oldest first. */
 export async function fork(asked: Asked, options: ForkOptions, events: () => AsyncIterable<SessionEvent>): Promise<string> {
   const { id = randomUUID(), keys = 'carried', tags, by } = options
-  if (!isSessionId(id))
-    throw new InvalidMessage('invalid_session_id', `${JSON.stringify(id)} is not a valid session id: use 1 to 200 of [A-Za-z0-9._:/@-].`)
+  checkSessionId(id)
   const target = targetOf(options)
   const { toSeq: seq, digest } = await forkPoint(asked, target, options, events)
   const start: SessionStart = {

@@ -9,8 +9,9 @@ import { type Blob, blobOfJson } from '../../session/blobs.ts'
 import { numberText } from '../../session/number-text.ts'
 import { sha256Of } from '../../store/blobs.ts'
 import { type Store, StoreError } from '../../store/index.ts'
+import { storeOr } from '../no-store.ts'
 import { InvalidMessage } from '../errors.ts'
-import { inTime } from './in-time.ts'
+import { inTime } from '../../connect/in-time.ts'
 
 /** Maximum bytes of JSON of a message's content if there is a side store. */
 const MAX_LARGE_MESSAGE_BYTES = 20_000_000
@@ -104,8 +105,7 @@ export async function withRestored(
 ): Promise<SessionEvent[]> {
   const refs = events.filter(isNeeded).flatMap((event) => blobOf(event) ?? [])
   if (refs.length === 0) return [...events]
-  if (!store) throw noStore()
-  const texts = await store.blobs.get(sessionId, refs)
+  const texts = await storeOr(store).blobs.get(sessionId, refs)
   return events.map((event) => put(texts, event))
 }
 
@@ -116,10 +116,5 @@ function put(texts: ReadonlyMap<string, string>, event: SessionEvent): SessionEv
 
 /** A large value of the session by its sha256: JSON text. Null: it is not, or no longer, there. @throws StoreError. */
 export async function readBlob(store: Store | undefined, sessionId: string, sha256: string): Promise<string | null> {
-  if (!store) throw noStore()
-  return (await store.blobs.get(sessionId, [{ sha256, bytes: 0 }])).get(sha256) ?? null
-}
-
-function noStore(): StoreError {
-  return new StoreError('no_store', 'This client has no side store: set DATABASE_URL, or pass `postgres` to Pawl.connect.')
+  return (await storeOr(store).blobs.get(sessionId, [{ sha256, bytes: 0 }])).get(sha256) ?? null
 }

@@ -1,6 +1,6 @@
 // Options of a session, of its messages and of waiting for its runs, checked when they are passed in.
 import { z } from 'zod'
-import { checkOptions, duration, options, text, where } from '../../options/check.ts'
+import { checkOptions, duration, flag, options, signal, text, where } from '../../options/check.ts'
 import { defined } from '../../session/defined.ts'
 import type { Json } from '../../session/json.ts'
 import { isAgentName, type SessionStart } from '../../session/protocol.ts'
@@ -47,8 +47,6 @@ export function checkSession(given: unknown = {}): Opening {
   }
 }
 
-const flag = where<boolean>((value) => typeof value === 'boolean', 'true or false').optional()
-
 /** Id and metadata are checked with the message, and `by` as in all requests. */
 const SEND = options({
   messageId: z.unknown().optional(),
@@ -59,8 +57,8 @@ const SEND = options({
     isTraceparent,
     "a traceparent of W3C Trace Context, such as '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'",
   ).optional(),
-  isNew: flag,
-  interrupt: flag,
+  isNew: flag().optional(),
+  interrupt: flag().optional(),
 })
 
 /** Checks the options of a message. @throws InvalidOption. */
@@ -71,7 +69,7 @@ export function checkSend(given: unknown = {}): Omit<SendOptions, 'deadline'> & 
 
 const WAIT = options({
   timeout: duration({ example: '60s' }).optional(),
-  signal: where<AbortSignal>((value) => value instanceof AbortSignal, 'an AbortSignal').optional(),
+  signal: signal().optional(),
 })
 
 /** Checks the options for waiting for a run. @throws InvalidOption. */

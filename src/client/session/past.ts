@@ -5,14 +5,25 @@ import type { MessageRow } from '../../store/rows.ts'
 import { RequestRefused } from '../errors.ts'
 import { messageRowsOf } from './message-rows.ts'
 
-/** All events of a session, page by page: `read` returns those above a `seq`, and none at the end. */
-export async function readAll(read: (after: number) => Promise<SessionEvent[]>): Promise<SessionEvent[]> {
-  const all: SessionEvent[] = []
-  for (;;) {
-    const page = await read(all.at(-1)?.seq ?? 0)
-    if (page.length === 0) return all
-    all.push(...page)
+/** Returns the events above a `seq`: some of them, in order, and none at the end. */
+type ReadPage = (after: number) => Promise<SessionEvent[]>
+
+/** A session's events above `after`, page by page. */
+export async function* pagesOf(read: ReadPage, after = 0): AsyncGenerator<SessionEvent[]> {
+  for (let cursor = after; ; ) {
+    const page = await read(cursor)
+    const last = page.at(-1)
+    if (!last) return
+    yield page
+    cursor = last.seq
   }
+}
+
+/** All events of a session. */
+export async function readAll(read: ReadPage): Promise<SessionEvent[]> {
+  const all: SessionEvent[] = []
+  for await (const page of pagesOf(read)) all.push(...page)
+  return all
 }
 
 /**

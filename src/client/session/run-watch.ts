@@ -3,7 +3,7 @@ import type { AssistantBlock } from '../../session/content.ts'
 import { textOf } from '../../session/content.ts'
 import type { SessionEvent } from '../../session/events.ts'
 import type { Json } from '../../session/json.ts'
-import { apply, initialState } from '../../session/fold.ts'
+import { apply, emptyState } from '../../session/fold.ts'
 import { leavesByItself } from '../../session/recovery.ts'
 import type { SessionError, SessionState } from '../../session/state.ts'
 import { withCallIds } from '../../session/transcript.ts'
@@ -26,19 +26,6 @@ export interface RunWatch {
   progress(): string
 }
 
-/** Replaces what came before the first watched event, which does not matter here. */
-const BEFORE = {
-  v: 1,
-  seq: 0,
-  at: 0,
-  type: 'session_started',
-  sessionId: '',
-  agent: '',
-  context: null,
-  executionId: '',
-  coreVersion: 1,
-} as const
-
 /** The state, completed from the events with the calls that it had no room for. */
 function withCallsOf({ current: told }: SessionState, state: SessionState): SessionState {
   const { current } = state
@@ -57,7 +44,8 @@ export function watchRun(messageId: string): RunWatch {
   /** The newest completed call: a run whose last call returned its output names it. */
   let completed: { callId: string; value: Json | undefined } | undefined
   let answer: { content: AssistantBlock[]; model: string } = { content: [], model: '' }
-  const watched = initialState({ ...BEFORE, tags: [] })
+  // What came before the first watched event does not matter here.
+  const watched = emptyState()
 
   return {
     take(events) {

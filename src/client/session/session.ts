@@ -7,7 +7,6 @@ import { onTemporal } from '../../connect/deadline.ts'
 import type { TellWait } from '../../connect/waits.ts'
 import type { UserBlock } from '../../session/content.ts'
 import {
-  isSessionId,
   type MessageSignal,
   type SessionStart,
   SIGNALS,
@@ -20,6 +19,7 @@ import {
 import { TARGET_REQUIRED } from '../../session/requests.ts'
 import type { Store } from '../../store/store.ts'
 import { sessionAskingOf, transcriptOf } from '../queries/asking.ts'
+import { checkSessionId } from './session-id.ts'
 import { type Asked, ask } from './updates.ts'
 import { InvalidMessage, RecoveryRefused, RequestRefused, SessionNotFound } from '../errors.ts'
 import { fork, targetOf } from './forking.ts'
@@ -54,9 +54,7 @@ export interface SessionParts {
 
 /** The handle of a session. `known`: whether its id was just generated, so the session cannot exist yet. */
 export function sessionHandle(parts: SessionParts, id: string, options: Opening, known: { isNew: boolean }): SessionHandle {
-  if (!isSessionId(id)) {
-    throw new InvalidMessage('invalid_session_id', `${JSON.stringify(id)} is not a valid session id: use 1 to 200 of [A-Za-z0-9._:/@-].`)
-  }
+  checkSessionId(id)
   const { client, store, tell } = parts
   const source: EventSource = { sessionId: id, client, store }
   const workflow = client.workflow.getHandle(workflowIdOf(id))

@@ -4,6 +4,7 @@ import type { Slice } from '../../agent/slice.ts'
 import type { Logger } from '../../agent/tool.ts'
 import { checkOptions, integer, options, where } from '../../options/check.ts'
 import { InvalidOption } from '../../options/errors.ts'
+import { defined } from '../../session/defined.ts'
 import type { EventType, SessionEvent } from '../../session/events.ts'
 import { addToSlices, deepFrozen, emptySlices, type SkippedEvent, type SlicesFold } from '../../session/slices.ts'
 import { StoreError } from '../../store/errors.ts'
@@ -133,7 +134,7 @@ function tell(session: string, logger: Logger | undefined, { error, ...skipped }
 
 /** Logs a warning or, without a logger, emits a process warning. */
 function warn(logger: Logger | undefined, code: string, about: Record<string, string | number>, text: string, err?: unknown): void {
-  if (logger) return logger.warn({ ...about, ...(err !== undefined && { err }) }, text)
+  if (logger) return logger.warn({ ...about, ...defined({ err }) }, text)
   const members = Object.entries(about).map(([name, value]) => `${name} ${value}`)
   process.emitWarning(`pawl: ${text} (${members.join(', ')})`, { type: 'PawlWarning', code: `PAWL_${code}` })
 }

@@ -9,7 +9,6 @@ type WithoutId<T> = T extends unknown ? Omit<T, 'id'> : never
 
 /** A channel to a keeper process. */
 export interface KeeperChannel {
-  pid: number
   /** Resolves to the pid of the started process, if any. Rejects with the keeper's message, or when the keeper has exited. */
   ask(request: WithoutId<KeeperRequest>): Promise<number>
   /** Resolves when the keeper is ready. `heldBy`: the pid of another live keeper that has the data directory. */
@@ -78,7 +77,7 @@ export function openChannel(args: KeeperArguments, onExit: (exit: KeeperReply & 
     return hold(closed.then(() => {}))
   }
 
-  return { pid: child.pid ?? 0, ask, ready: hold(ready), closed, close }
+  return { ask, ready: hold(ready), closed, close }
 }
 
 function spawnKeeper(args: KeeperArguments): ChildProcess {

@@ -1,5 +1,6 @@
 // A Temporal server that is already running: found by TEMPORAL_ADDRESS, used as it is.
 import { loadClientConnectConfig } from '@temporalio/envconfig'
+import { defined } from '../../session/defined.ts'
 import { reasonOf, StackError } from '../errors.ts'
 import { foundServer } from '../server.ts'
 import { probeNamespace, withConnection } from './probe.ts'
@@ -13,15 +14,13 @@ const ANSWER = '10s'
  * @throws StackError `temporal_unreachable`, `temporal_namespace_missing`.
  */
 export async function foundTemporal(address: string, env: NodeJS.ProcessEnv): Promise<TemporalServer> {
-  const { connectionOptions, namespace = 'default' } = loadClientConnectConfig({ overrideEnvVars: definedOnly(env) })
+  const { connectionOptions, namespace = 'default' } = loadClientConnectConfig({ overrideEnvVars: defined(env) as Record<string, string> })
   const { apiKey, tls, metadata } = connectionOptions
   const served = await withConnection(
     {
       address,
       connectTimeout: ANSWER,
-      ...(tls === undefined ? {} : { tls }),
-      ...(apiKey === undefined ? {} : { apiKey }),
-      ...(metadata === undefined ? {} : { metadata }),
+      ...defined({ tls, apiKey, metadata }),
     },
     (connection) => probeNamespace(connection, namespace),
   ).catch((cause: unknown) => {
@@ -38,8 +37,4 @@ export async function foundTemporal(address: string, env: NodeJS.ProcessEnv): Pr
     )
   }
   return { server: foundServer('Temporal'), address, namespace, env: { TEMPORAL_ADDRESS: address, TEMPORAL_NAMESPACE: namespace } }
-}
-
-function definedOnly(env: NodeJS.ProcessEnv): Record<string, string> {
-  return Object.fromEntries(Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== undefined))
 }

@@ -1,6 +1,7 @@
 // Builds the `temporal` program from source with the Go toolchain. This works even if only package registries are reachable.
 import { mkdir, rename } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
+import { defined } from '../../session/defined.ts'
 import { inScratch } from '../cache.ts'
 import { logTail } from '../log-tail.ts'
 import { printIfSlow } from '../progress.ts'
@@ -22,7 +23,7 @@ export async function buildCli(target: string, { env, keeper, say, logFile }: Cl
         args: ['install', '-ldflags=-s -w', `github.com/temporalio/cli/cmd/temporal@v${CLI_RELEASE}`],
         cwd: scratch,
         // Without cgo it needs no C compiler; without symbols it is a third smaller.
-        env: { ...definedOnly(env), GOBIN: bin, CGO_ENABLED: '0' },
+        env: { ...defined(env), GOBIN: bin, CGO_ENABLED: '0' },
         logFile,
         stopSignal: 'SIGTERM',
         marker: 'github.com/temporalio/cli',
@@ -41,8 +42,4 @@ export async function buildCli(target: string, { env, keeper, say, logFile }: Cl
     await rename(join(bin, basename(target)), target)
   })
   return target
-}
-
-function definedOnly(env: NodeJS.ProcessEnv): Record<string, string> {
-  return Object.fromEntries(Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== undefined))
 }

@@ -1,6 +1,6 @@
 // Inserts many rows with one statement: an insert from the rows' JSON, as a part of a larger statement.
 import type { Schema } from './schema.ts'
-import type { Columns, RowOf } from '../write/tables.ts'
+import type { Columns, RowOf } from './tables.ts'
 import { withoutUnsafeEscapes } from './sanitise.ts'
 
 /** A statement of several parts that share parameters. */

@@ -3,7 +3,7 @@ import type { EventOf, SessionEvent } from '../../session/events.ts'
 import type { JsonObject } from '../../session/json.ts'
 import { ABANDONED, abandonedCalls } from './abandoned-calls.ts'
 import type { OpenCall } from './session-columns.ts'
-import type { APPROVALS, DECISIONS, RowOf } from '../write/tables.ts'
+import type { APPROVALS, DECISIONS, RowOf } from '../postgres/tables.ts'
 import { sanitiser } from '../postgres/sanitise.ts'
 
 type Decided = EventOf<'approval_decided'>

@@ -4,7 +4,7 @@ import type { Json, JsonObject } from '../../session/json.ts'
 import { abandonedApproval, approvalPatch } from './approvals.ts'
 import { ABANDONED, abandonedCalls, NEVER_RESOLVED, REPEATED } from './abandoned-calls.ts'
 import type { OpenCall } from './session-columns.ts'
-import type { RowOf, TOOL_CALLS } from '../write/tables.ts'
+import type { RowOf, TOOL_CALLS } from '../postgres/tables.ts'
 import { safeKey, sanitiser } from '../postgres/sanitise.ts'
 import { defined } from '../../session/defined.ts'
 

@@ -1,6 +1,6 @@
 // The projection of `custom_events`: what tools and hooks reported by `ctx.emit`.
 import type { EventOf } from '../../session/events.ts'
-import type { CUSTOM_EVENTS, RowOf } from '../write/tables.ts'
+import type { CUSTOM_EVENTS, RowOf } from '../postgres/tables.ts'
 import { sanitiser } from '../postgres/sanitise.ts'
 
 /** The row of a custom event. */

@@ -2,7 +2,7 @@
 import type { EventOf, SessionEvent } from '../../session/events.ts'
 import type { StoreError } from '../errors.ts'
 import type { LateFlush } from '../store.ts'
-import type { ERRORS, RowOf } from '../write/tables.ts'
+import type { ERRORS, RowOf } from '../postgres/tables.ts'
 import { sanitiser } from '../postgres/sanitise.ts'
 
 /** The row of `errors` that an event makes, if any. A rejected message makes none, because nothing was attempted; it is in `events`. */

@@ -1,9 +1,10 @@
 // The projection of `messages`: made by the transcript's fold, so that rows cannot differ from what the model sees.
 import type { ContentBlock } from '../../session/content.ts'
+import { defined } from '../../session/defined.ts'
 import { answerIdOf, type BlobRef, type EventOf, resultsIdOf, type SessionEvent } from '../../session/events.ts'
 import type { Json } from '../../session/json.ts'
 import { addToTranscript, emptyTranscript, newestOf, type Transcript } from '../../session/transcript.ts'
-import type { MESSAGES, RowOf, TAKEN } from '../write/tables.ts'
+import type { MESSAGES, RowOf, TAKEN } from '../postgres/tables.ts'
 import { jsonText, safeKey, sanitiser } from '../postgres/sanitise.ts'
 
 /** The state of the projection. */
@@ -134,7 +135,7 @@ function userRow(event: EventOf<'message_received'>): MessageRow {
     place: { run: null, turn: null, position: null, ordinal: 0 },
     message: { role: 'user', content },
     ...(metadata && { metadata }),
-    ...(by !== undefined && { by }),
+    ...defined({ by }),
     ...(blob && { blobs: [storedBlob(null, blob)] }),
   })
 }

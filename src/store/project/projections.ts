@@ -10,7 +10,7 @@ import { projectError } from './errors.ts'
 import { growTranscript, type MessageProjection, type MessageRows, newMessageProjection, projectMessages } from './messages.ts'
 import { projectRecovery, type RecoveryRows } from './recoveries.ts'
 import { applyToSession, asInherited, type SessionColumns, trackCalls } from './session-columns.ts'
-import type { CUSTOM_EVENTS, ERRORS, RowOf, TOKEN_USAGE } from '../write/tables.ts'
+import type { CUSTOM_EVENTS, ERRORS, RowOf, TOKEN_USAGE } from '../postgres/tables.ts'
 import { customEventRow } from './custom-events.ts'
 import { safeKey } from '../postgres/sanitise.ts'
 

@@ -1,7 +1,7 @@
 // The projection of `recoveries`: what took a session out of an error or back to an earlier point, who did it, and what it led to.
 import type { EventOf, SessionEvent } from '../../session/events.ts'
 import type { Json } from '../../session/json.ts'
-import type { RECOVERIES, RowOf } from '../write/tables.ts'
+import type { RECOVERIES, RowOf } from '../postgres/tables.ts'
 import { sanitiser } from '../postgres/sanitise.ts'
 import { defined } from '../../session/defined.ts'
 

@@ -1,5 +1,5 @@
 // Checks of values for the tables: each returns the value itself if its column can hold it, otherwise the nearest possible value.
-import type { Json } from '../../session/json.ts'
+import { isObject, type Json } from '../../session/json.ts'
 import { jsonText } from '../postgres/sanitise.ts'
 
 /** A member whose stored value differs from the event's. */
@@ -77,7 +77,7 @@ export function list(check: Check): Check {
 /** A record with such members. */
 export function record(members: Members): Check {
   return (value, member, adjusted) => {
-    if (isRecord(value)) return soundMembers(value, members, member === '' ? '' : `${member}.`, adjusted)
+    if (isObject(value)) return soundMembers(value, members, member === '' ? '' : `${member}.`, adjusted)
     // A missing record is noted as a whole.
     return note(adjusted, member, value, soundMembers({}, members, '', []))
   }
@@ -114,10 +114,6 @@ function within(max: number, round: (value: number) => number): Check {
     const nearest = typeof value === 'number' ? Math.min(Math.max(round(value), 0), max) : 0
     return nearest === value ? value : note(adjusted, member, value, nearest)
   }
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return value !== null && typeof value === 'object' && !Array.isArray(value)
 }
 
 function note<T>(adjusted: Adjustment[], member: string, was: unknown, stored: T): T {

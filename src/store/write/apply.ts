@@ -18,7 +18,7 @@ import type { Schema } from '../postgres/schema.ts'
 import { writeSegment } from './segment.ts'
 import type { StoredEvents, StoredHead } from '../rows.ts'
 import type { FlushOptions } from '../store.ts'
-import { STRAY_EVENTS } from './tables.ts'
+import { STRAY_EVENTS } from '../postgres/tables.ts'
 import { safeKey } from '../postgres/sanitise.ts'
 
 /** Bytes of JSON per statement; a flush after a long outage needs several. */

@@ -22,7 +22,7 @@ import {
   TAKEN,
   TOKEN_USAGE,
   TOOL_CALLS,
-} from './tables.ts'
+} from '../postgres/tables.ts'
 import { safeKey, sanitiser } from '../postgres/sanitise.ts'
 
 /** A row of `checkpoints`. */

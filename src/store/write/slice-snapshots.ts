@@ -3,7 +3,7 @@ import type { SliceSnapshot } from '../../session/slices.ts'
 import { safeKey, sanitiser } from '../postgres/sanitise.ts'
 import { newStatement, recordset } from '../postgres/insert-rows.ts'
 import type { Json } from '../../session/json.ts'
-import { type RowOf, SLICES } from './tables.ts'
+import { type RowOf, SLICES } from '../postgres/tables.ts'
 import { lockSession } from './head.ts'
 import type { WriteNeeds } from './apply.ts'
 

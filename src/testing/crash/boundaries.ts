@@ -27,7 +27,6 @@ export interface Boundary {
 /** The mark that a worker process makes when it reaches a place. */
 export interface Mark {
   id: string
-  pid: number
   /** The tool's name, for a tool call. */
   tool?: string
   /** The tool has a `verify`. */

@@ -64,7 +64,7 @@ export interface MarkWriter {
   /** The session of the current conversation. */
   session(): string | undefined
   /** Records that the session reached a place. Does not return if the process must die there. */
-  reach(sessionId: string, mark: Omit<Mark, 'pid'>): void
+  reach(sessionId: string, mark: Mark): void
   /** The next number for that name in the conversation, across all processes. */
   next(name: string): number
 }
@@ -95,7 +95,7 @@ export function markWriter(folder: string): MarkWriter {
     reach(sessionId, mark) {
       const current = plan()
       if (current?.sessionId !== sessionId) return
-      appendFileSync(join(folder, marksFile(current.conversation)), `${JSON.stringify({ ...mark, pid: process.pid } satisfies Mark)}\n`)
+      appendFileSync(join(folder, marksFile(current.conversation)), `${JSON.stringify(mark)}\n`)
       if (!current.killAt?.includes(mark.id)) return
       const kills = killsIn(folder, current.conversation)
       if (current.killAt[kills] === mark.id && claim(killFile(current.conversation, kills))) process.kill(process.pid, 'SIGKILL')

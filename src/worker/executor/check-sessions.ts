@@ -4,16 +4,11 @@ import { crossing } from '../errors.ts'
 import type { FromChecker, ToChecker } from '../protocol.ts'
 import { checkSession } from './check-session.ts'
 import { loadWorkerModule } from './load-module.ts'
+import { poster } from './poster.ts'
+
+const post = poster<FromChecker>()
 
 void once(process, 'disconnect').then(() => process.exit(0))
-
-/** Resolves when the message is sent. */
-function post(message: FromChecker): Promise<void> {
-  return new Promise((resolve) => {
-    if (process.connected) process.send?.(message, undefined, undefined, () => resolve())
-    else resolve()
-  })
-}
 
 try {
   const { agents } = await loadWorkerModule(process.argv[2] ?? '')

@@ -5,6 +5,7 @@ import { pathToFileURL } from 'node:url'
 import type { Agent } from '../../agent/agent.ts'
 import { DeclarationError } from '../../agent/errors.ts'
 import { PawlError } from '../../session/errors.ts'
+import { isObject } from '../../session/json.ts'
 import { checkAgents, type WorkerDefinition } from '../definition.ts'
 import { WorkerError } from '../errors.ts'
 import { reasonOf } from './reasons.ts'
@@ -50,8 +51,4 @@ function definitionIn(value: unknown): WorkerDefinition | undefined {
 
 function isAgent(value: unknown): value is Agent {
   return isObject(value) && typeof value.name === 'string' && value.tools instanceof Map && 'instructions' in value
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null
 }

@@ -9,9 +9,11 @@ import type { ExecutorProcessOptions, ExecutorToParent, FromExecutor, ParentToEx
 import { startExecutor } from './executor.ts'
 import { loadWorkerModule } from './load-module.ts'
 import { folderOfMissing, reportLoadedFiles } from './loaded-files.ts'
+import { poster } from './poster.ts'
 import { makeServices } from './services.ts'
 
 const CONNECT_RETRY_MS = 20
+const post = poster<ExecutorToParent>()
 
 /** Without its parent, no process could confirm this one's death. It therefore exits, and its jobs resume elsewhere. */
 const orphaned = process.connected ? once(process, 'disconnect') : Promise.resolve()
@@ -67,14 +69,6 @@ function reportMissing(error: unknown): void {
 }
 
 const channelOver = (socket: ReturnType<typeof connect>) => socketChannel<ToExecutor, FromExecutor>(socket)
-
-/** Resolves when the message is sent. */
-function post(message: ExecutorToParent): Promise<void> {
-  return new Promise((resolve) => {
-    if (process.connected) process.send?.(message, undefined, undefined, () => resolve())
-    else resolve()
-  })
-}
 
 const [id = '0', module = '', options = ''] = process.argv.slice(2)
 const {

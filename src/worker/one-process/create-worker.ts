@@ -19,12 +19,50 @@ import { openHeartbeatLine } from './threaded-heartbeats.ts'
 
 /** See `createWorker` of `pawl/worker`. */
 export async function createWorker(options: CreateWorkerOptions): Promise<PawlWorker> {
+  const opened = closers()
+  try {
+    return await assemble(options, opened)
+  } catch (error) {
+    // Why it could not start matters more.
+    await opened.closeAll().catch(() => undefined)
+    throw error
+  }
+}
+
+/** Functions that close what has been opened. */
+interface Closers {
+  add(close: () => unknown): void
+  /** Closes everything, the last one first. Rejects with the first error. */
+  closeAll(): Promise<void>
+}
+
+function closers(): Closers {
+  const all: (() => unknown)[] = []
+  return {
+    add: (close) => void all.push(close),
+    async closeAll() {
+      const errors: unknown[] = []
+      for (const close of all.toReversed()) {
+        try {
+          await close()
+        } catch (error) {
+          errors.push(error)
+        }
+      }
+      if (errors.length > 0) throw errors[0]
+    },
+  }
+}
+
+async function assemble(options: CreateWorkerOptions, opened: Closers): Promise<PawlWorker> {
   const { agents } = checkAgents(options)
   const logger = openLogger({ to: options.logger && userLogger(options.logger), redact: options.redact })
   const telemetry = telemetrySettings(options.telemetry)
   const { dispose, services } = await makeServices(options.services)
+  opened.add(dispose)
   const sdk = installRuntime(logger)
   const store = openStore({ ...storeOptions(options), logger, watch: 'always' })
+  opened.add(() => store.close())
   if (!options.connection) warnIfAssumed(options.temporal, logger)
   const { apiKey, ...where } = resolveTemporal(options.temporal)
   const namespace = options.namespace ?? where.namespace
@@ -32,10 +70,14 @@ export async function createWorker(options: CreateWorkerOptions): Promise<PawlWo
     void connection.setApiKey(newest)
     line?.setApiKey(newest)
   })
+  opened.add(() => apiKeys.end())
   const temporal = { ...where, ...apiKeys.newest(), namespace }
   const connection = options.connection ?? (await connectNative(temporal))
+  if (!options.connection) opened.add(() => connection.close())
   // The user's own connection cannot be shared with a thread or recreated there, so this event loop sends the heartbeats.
   const line = options.connection ? undefined : await openHeartbeatLine(temporal)
+  opened.add(() => line?.close())
+  const spans = telemetry?.traces && (await (await import('../executor/active-spans.ts')).activeSpans(telemetry.traces))
   const { worker, connect, settle } = await createOrchestrator({
     ...options,
     connection,
@@ -47,7 +89,7 @@ export async function createWorker(options: CreateWorkerOptions): Promise<PawlWo
     telemetry,
     ...(line && { heartbeats: line.heartbeats }),
   })
-  const spans = telemetry?.traces && (await (await import('../executor/active-spans.ts')).activeSpans(telemetry.traces))
+  opened.add(settle)
   const [orchestratorEnd, executorEnd] = loopback<FromExecutor, ToExecutor>()
   connect(orchestratorEnd)
   startExecutor({ id: 0, agents, services, logger, ownProcess: false, spans }).connect(executorEnd)
@@ -57,12 +99,7 @@ export async function createWorker(options: CreateWorkerOptions): Promise<PawlWo
     try {
       await worker.run()
     } finally {
-      await settle()
-      apiKeys.end()
-      line?.close()
-      await store.close()
-      if (!options.connection) await connection.close()
-      await dispose()
+      await opened.closeAll()
     }
   }
 

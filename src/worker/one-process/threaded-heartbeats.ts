@@ -2,6 +2,7 @@
 import { MessageChannel, SHARE_ENV, Worker as Thread } from 'node:worker_threads'
 import type { FromSender, ToSender } from '../orchestrator/heartbeats.ts'
 import { crossed } from '../crossed.ts'
+import { EXTENSION } from '../extension.ts'
 import { DEFAULT_STUCK_LOOP_MS } from '../check-options.ts'
 import type { FromThread, HeartbeatsWanted, ToThread } from './heartbeat-thread.ts'
 
@@ -21,9 +22,8 @@ let thread: Thread | undefined
 
 function sharedThread(): Thread {
   if (thread) return thread
-  const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js'
   // It outlives the worker that started it, so it must not keep that worker's settings from the environment.
-  const started = new Thread(new URL(`./heartbeat-thread.${extension}`, import.meta.url), { env: SHARE_ENV })
+  const started = new Thread(new URL(`./heartbeat-thread.${EXTENSION}`, import.meta.url), { env: SHARE_ENV })
   started.unref()
   // The lines of its workers close; the next worker gets another thread.
   started.on('error', () => undefined)
@@ -45,6 +45,9 @@ export async function openHeartbeatLine(temporal: HeartbeatsWanted['temporal']):
       if (message.type === 'failed') reject(crossed(message.error))
       else resolve()
     })
+  }).catch((error: unknown) => {
+    line.close()
+    throw error
   })
   line.unref()
   const tell = (message: ToThread): void => line.postMessage(message)

@@ -9,6 +9,7 @@ import type { DataConverter } from '@temporalio/common'
 import { bundleWorkflowCode, type WorkerInterceptors, type WorkflowBundleOption } from '@temporalio/worker'
 import { absoluteConverter } from '../../connect/data-converter.ts'
 import { defined } from '../../session/defined.ts'
+import { EXTENSION } from '../extension.ts'
 import { totalCodecs } from './details.ts'
 
 /** The workflow code of this build, and the data converter that belongs to it. */
@@ -46,10 +47,9 @@ export interface BundleOptions {
 }
 
 const here = (path: string): string => fileURLToPath(new URL(path, import.meta.url))
-const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js'
 
 /** Path of pawl's own payload converter. */
-const TOTAL_CONVERTER = here(`../../workflows/payload-converter.${extension}`)
+const TOTAL_CONVERTER = here(`../../workflows/payload-converter.${EXTENSION}`)
 
 /** The bundle to run, the payload converter that the worker must use with it, and the name of this build for operators. */
 export interface Bundle {
@@ -73,11 +73,11 @@ export async function workflowBundle(options: BundleOptions): Promise<Bundle> {
     const payloadConverterPath =
       options.payloadConverterPath === undefined ? TOTAL_CONVERTER : await wrapConverter(folder, options.payloadConverterPath)
     const { code } = await bundleWorkflowCode({
-      workflowsPath: here(`../../workflows/index.${extension}`),
-      preloadModules: [here(`../../workflows/preloaded.${extension}`)],
+      workflowsPath: here(`../../workflows/index.${EXTENSION}`),
+      preloadModules: [here(`../../workflows/preloaded.${EXTENSION}`)],
       payloadConverterPath,
       ...defined({ failureConverterPath }),
-      workflowInterceptorModules: [here(`../../workflows/resets.${extension}`), ...(options.workflowInterceptors ?? [])],
+      workflowInterceptorModules: [here(`../../workflows/resets.${EXTENSION}`), ...(options.workflowInterceptors ?? [])],
       logger: SILENT,
     })
     const buildId = buildIdOf(createHash('sha256').update(code).digest('hex').slice(0, 8), prebuilt?.version)

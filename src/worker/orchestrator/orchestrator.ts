@@ -128,7 +128,7 @@ export async function createOrchestrator(parts: OrchestratorParts): Promise<Orch
   })
   const snapshots = snapshotsInto(store, () => pool.executors(), logger)
   const { dispatch, adopt } = dispatcherTo(pool, leases)
-  const needs = { client, store, log, logger, worker, dispatch }
+  const needs = { client, store, logger, worker, dispatch }
   const { workflowModules: _, ...workerInterceptors } = interceptors ?? {}
   const activities = createActivities(needs, reader, flusher)
   const { flush, loadSession, loadCalls, loadFork, findPlace, findCalls, findKept, ...userCode } = activities

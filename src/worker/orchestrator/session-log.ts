@@ -2,6 +2,7 @@
 import { LRUCache } from 'lru-cache'
 import type { Logger } from '../../agent/tool.ts'
 import type { Background } from '../../session/background.ts'
+import { defined } from '../../session/defined.ts'
 import type { LogEntry, SessionEvent } from '../../session/events.ts'
 import { costOf } from '../../session/prices.ts'
 import { paidCallIn } from '../../session/paid-call.ts'
@@ -35,7 +36,7 @@ export function startSessionLog({ logger, modelOf }: SessionLogNeeds): (appended
   function known(sessionId: string, event: SessionEvent, background: Background): Known {
     const model = event.type === 'session_started' ? modelOf(event.agent) : undefined
     const usd = usdOf(sessionId, event, background)
-    return { ...background, ...(model !== undefined && { model }), ...(usd !== undefined && { usd }) }
+    return { ...background, ...defined({ model, usd }) }
   }
 
   function usdOf(sessionId: string, event: SessionEvent, { usage }: Background): number | undefined {

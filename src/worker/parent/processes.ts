@@ -1,10 +1,9 @@
 // Starts the processes of a worker.
 import { type ChildProcess, fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
+import { EXTENSION } from '../extension.ts'
 import type { ExecutorProcessOptions, ParentToExecutor, ToChecker, ToOrchestrator } from '../protocol.ts'
 import { noTypescriptLoader } from '../typescript-loader.ts'
-
-const EXTENSION = import.meta.url.endsWith('.ts') ? 'ts' : 'js'
 
 /** The start options of an executor. */
 export interface ExecutorScript extends ExecutorProcessOptions {

@@ -1,5 +1,6 @@
 // Checks sessions in parallel lanes: each fetches a history, replays it, compares the events, and asks the module.
 import type { Client } from '@temporalio/client'
+import { inLanes } from '../../connect/concurrently.ts'
 import { sessionIdOf } from '../../session/protocol.ts'
 import type { WorkflowCode } from '../orchestrator/bundle.ts'
 import type { CheckedSession, PreflightProblem } from '../preflight-report.ts'
@@ -74,7 +75,7 @@ export async function checkAll(checking: Checking, sessions: AsyncGenerator<List
     }
   }
 
-  const lanes = Array.from({ length: concurrency }, async () => {
+  await inLanes(concurrency, async () => {
     try {
       await lane()
     } catch (error) {
@@ -83,8 +84,6 @@ export async function checkAll(checking: Checking, sessions: AsyncGenerator<List
       throw error
     }
   })
-  await Promise.allSettled(lanes)
-  await Promise.all(lanes)
 }
 
 /** A barrier: `arrive` resolves once `size` lanes have arrived. */

@@ -1,7 +1,7 @@
 // What a session's history says about its events: the states from which the session was opened, and the watermarks in activity inputs.
 import type { LoadedDataConverter, Payload } from '@temporalio/common'
 import type { Watermark } from '../../session/events.ts'
-import { isObject } from '../../session/requests.ts'
+import { isObject } from '../../session/json.ts'
 import { checkStart, type Start } from '../../session/start.ts'
 import type { CallState, SessionState } from '../../session/state.ts'
 import { Undecodable } from '../../session/undecodable.ts'

@@ -1,6 +1,6 @@
 // What a backend's compiler knows: each `@ts-expect-error` fails the check if the line below it compiles.
 import { type AgentContext, type AnswerOf, defineAgent, defineTool, defineWorker, type OutputOf, type Tool, type ToolContext } from 'pawl'
-import { Pawl } from 'pawl/client'
+import type { Pawl } from 'pawl/client'
 import { scripted } from 'pawl/testing'
 import { superviseWorkers } from 'pawl/worker'
 import { z } from 'zod'

@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { bytesOfRequest, chooseCut, isDue, mayForce, pieceEnd, requestTokens } from '../../../src/session/compaction.ts'
 import type { ContentBlock, Message } from '../../../src/session/content.ts'
 import { NO_USAGE } from '../../../src/session/content.ts'
+import { defined } from '../../../src/session/defined.ts'
 import type { EventBody, EventOf, SessionEvent } from '../../../src/session/events.ts'
 import { cutMiddle } from '../../../src/session/measure.ts'
 import { messagesBetween, messagesFor, sentFrom } from '../../../src/session/model-messages.ts'
@@ -65,7 +66,7 @@ function conversation() {
       const where = { run, turn, callId, tool }
       add({ type: 'tool_issued', ...where, index: 0, effect: tool === 'pay' ? 'external' : 'read', input, inputDigest: 'd' })
       const { effectId } = about
-      add({ type: 'tool_completed', ...where, attempt: 1, value: result, ...(effectId !== undefined && { effectId }) })
+      add({ type: 'tool_completed', ...where, attempt: 1, value: result, ...defined({ effectId }) })
       begin()
     },
     say(text: string, tokens = 0): void {

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { NO_USAGE } from '../../../src/session/content.ts'
 import { type Deadline, deadlinesInInbox, deadlinesOf } from '../../../src/session/deadlines.ts'
 import { decide, type Decision, dueAt } from '../../../src/session/decide.ts'
+import { defined } from '../../../src/session/defined.ts'
 import type { EventBody, RecoveryStrategy, SessionEvent } from '../../../src/session/events.ts'
 import { fold } from '../../../src/session/fold.ts'
 import { DEFAULT_RECOVERY } from '../../../src/session/recovery.ts'
@@ -13,7 +14,7 @@ type At = [at: number, body: EventBody]
 const STARTED: At = [0, { type: 'session_started', sessionId: 's', agent: 'a', context: null, tags: [], executionId: 'e', coreVersion: 1 }]
 const said = (at: number, messageId: string, deadlineMs?: number): At => [
   at,
-  { type: 'message_received', messageId, content: messageId, ...(deadlineMs !== undefined && { deadlineMs }) },
+  { type: 'message_received', messageId, content: messageId, ...defined({ deadlineMs }) },
 ]
 const run = (at: number, number: number, messageId: string): At => [at, { type: 'run_started', run: number, messageId }]
 const turn = (at: number, number: number, ...takes: string[]): At => [at, { type: 'turn_started', run: number, turn: 1, takes }]

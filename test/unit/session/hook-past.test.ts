@@ -1,6 +1,7 @@
 // Which hooks are due at a point of a session, derived from its events alone, even after going back.
 import { describe, expect, it } from 'vitest'
 import { NO_USAGE } from '../../../src/session/content.ts'
+import { defined } from '../../../src/session/defined.ts'
 import type { EventBody, SessionEvent } from '../../../src/session/events.ts'
 import { addToHookPast, type HookPlace, hasRun, noPast, placesAfter, placesBefore } from '../../../src/session/hook-past.ts'
 
@@ -51,7 +52,7 @@ const ran = (on: 'agentStart' | 'postToolUse', callId?: string): EventBody => ({
   on,
   hook: 'h',
   attempt: 1,
-  ...(callId !== undefined && { callId }),
+  ...defined({ callId }),
 })
 
 describe('the hooks that are due', () => {

@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { defineAgent } from '../../../src/agent/define-agent.ts'
 import { memoryDefinitions } from '../../../src/agent/memory-tools.ts'
+import { defined } from '../../../src/session/defined.ts'
 import type { EventOf, SessionEvent } from '../../../src/session/events.ts'
 import { fold } from '../../../src/session/fold.ts'
 import { type Json, jsonBytes } from '../../../src/session/json.ts'
@@ -41,8 +42,7 @@ function playing(calls: readonly (readonly [tool: string, input: Json])[], { lim
 }
 
 const append = (content: Json, block = 'customer') => ['memory_append', { block, content }] as const
-const replace = (content: string, old?: string) =>
-  ['memory_replace', { block: 'customer', content, ...(old !== undefined && { old }) }] as const
+const replace = (content: string, old?: string) => ['memory_replace', { block: 'customer', content, ...defined({ old }) }] as const
 
 describe('memory_append', () => {
   it('adds trimmed text on a line of its own', () => {

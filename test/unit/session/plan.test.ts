@@ -2,6 +2,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { planPolicy, PLAN_DEFINITIONS, PLAN_GUIDANCE } from '../../../src/agent/plan-tools.ts'
+import { defined } from '../../../src/session/defined.ts'
 import type { EventOf, SessionEvent } from '../../../src/session/events.ts'
 import { fold } from '../../../src/session/fold.ts'
 import { type Json, jsonBytes } from '../../../src/session/json.ts'
@@ -32,8 +33,7 @@ function playing(...calls: readonly (readonly [tool: string, input: Json])[]) {
 }
 
 const setUp = ['plan_setup', { objective: 'To Rome', steps: STEPS }] as const
-const update = (id: string, status: string, evidence?: string) =>
-  ['plan_update_step', { id, status, ...(evidence !== undefined && { evidence }) }] as const
+const update = (id: string, status: string, evidence?: string) => ['plan_update_step', { id, status, ...defined({ evidence }) }] as const
 
 describe('plan_setup', () => {
   it('makes the first version, with all steps pending', () => {

@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { NO_USAGE } from '../../../src/session/content.ts'
 import { decide, dueAt } from '../../../src/session/decide.ts'
+import { defined } from '../../../src/session/defined.ts'
 import {
   type Effect,
   type EventBody,
@@ -184,7 +185,7 @@ describe('a preview', () => {
       expect(found).toMatchObject({ strategy, ...expected })
       expect(found.refused).toBeUndefined()
       const toSeq = strategy === 'restart_from_last_effect' ? (run.lastEffect?.seq ?? before.seq) : undefined
-      const started: EventBody = { type: 'recovery_started', run: 1, strategy, ...(toSeq !== undefined && { toSeq }) }
+      const started: EventBody = { type: 'recovery_started', run: 1, strategy, ...defined({ toSeq }) }
       const after = eventsOf([...OPENED, ...bodies, started, { type: 'recovery_ended', run: 1, strategy }])
       // A dropped call whose turn stays has a result saying that it was never run.
       const closed = found.drops.map(requestIdOf).filter((callId) => shownIn(after).includes(callId))

@@ -1,6 +1,7 @@
 // Which choices among a failed turn's calls are possible, and what they do to the transcript and the state.
 import { describe, expect, it } from 'vitest'
 import { NO_USAGE } from '../../../src/session/content.ts'
+import { defined } from '../../../src/session/defined.ts'
 import type { Effect, EventBody, Resolution, SessionEvent } from '../../../src/session/events.ts'
 import { fold } from '../../../src/session/fold.ts'
 import { eventsOfChoice, inPlaceOf } from '../../../src/session/redo.ts'
@@ -32,7 +33,7 @@ const whereOf = (index: number) => ({ run: 1, turn: 1, callId: idOf(index), tool
 const issued = (index: number): EventBody => {
   const { tool: _, replayOf: __, ...about } = CALLS[index] ?? expect.fail()
   const { effect, key, inputDigest } = about
-  return { type: 'tool_issued', ...whereOf(index), index, effect, ...(key !== undefined && { key }), inputDigest, input: { n: index } }
+  return { type: 'tool_issued', ...whereOf(index), index, effect, ...defined({ key }), inputDigest, input: { n: index } }
 }
 
 const ASKED: EventBody[] = [

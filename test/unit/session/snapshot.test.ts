@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { NO_USAGE } from '../../../src/session/content.ts'
+import { defined } from '../../../src/session/defined.ts'
 import { callIdOf, type EventBody, type Resolution, type SessionEvent } from '../../../src/session/events.ts'
 import { fold } from '../../../src/session/fold.ts'
 import { type Json, jsonBytes } from '../../../src/session/json.ts'
@@ -67,7 +68,7 @@ function resolutionOf({ tool, effect, key, text }: Call, index: number): Resolut
     index,
     tool,
     effect,
-    ...(key !== undefined && { key }),
+    ...defined({ key }),
     inputDigest: 'd'.repeat(32),
     schemaDigest: 's'.repeat(32),
     timeoutMs: 600_000,

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { messageRowsOf } from '../../../src/client/session/message-rows.ts'
 import type { Message } from '../../../src/session/content.ts'
 import { continues } from '../../../src/session/digest.ts'
-import type { SessionEvent } from '../../../src/session/events.ts'
+import type { EventOf, SessionEvent } from '../../../src/session/events.ts'
 import { fold } from '../../../src/session/fold.ts'
 import type { JsonObject } from '../../../src/session/json.ts'
 import { unknownCallsOf } from '../../../src/session/recovery.ts'
@@ -272,14 +272,14 @@ describe('the metadata of a run', () => {
       fc.property(eventfulSessions, ({ events }) => {
         const said = new Map<string, JsonObject | undefined>()
         let state: SessionState | undefined
-        let opener: string | undefined
+        let opened: EventOf<'run_started'> | undefined
         transcriptOf(events, (event, { newestRun }) => {
           state = fold(state, [event])
           if (event.type === 'message_received') said.set(event.messageId, event.metadata)
-          if (event.type === 'run_started') opener = event.messageId
-          if (!state?.current || opener === undefined || state.current.run !== newestRun.run) return
-          expect(newestRun.metadata).toEqual(said.get(opener) ?? {})
-          if (event.type === 'model_completed') expect(state.current.metadata).toEqual(said.get(opener) ?? {})
+          if (event.type === 'run_started') opened = event
+          if (!state?.current || state.current.run !== opened?.run) return
+          expect(newestRun.metadata).toEqual(said.get(opened.messageId) ?? {})
+          if (event.type === 'model_completed') expect(state.current.metadata).toEqual(said.get(opened.messageId) ?? {})
         })
       }),
       RUNS,

@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import { idempotencyKeyOf, inputDigestOf } from '../../../src/agent/keys.ts'
 import type { AssistantBlock } from '../../../src/session/content.ts'
 import { spentBy, warningsDue } from '../../../src/session/budget.ts'
+import { defined } from '../../../src/session/defined.ts'
 import { type Cost, LIMIT_NAMES } from '../../../src/session/spend.ts'
 import { NO_USAGE } from '../../../src/session/content.ts'
 import { checkpointAt, checkpointDue } from '../../../src/session/checkpointing.ts'
@@ -204,7 +205,7 @@ function play(choices: readonly number[], isEventful: boolean): SoundSession {
 
   /** A person reacts to the warning. */
   function raiseLimit({ scope, run, unit, limit }: EventOf<'budget_warning'>): void {
-    append({ type: 'budget_raised', scope, ...(run !== undefined && { run }), [LIMIT_NAMES[unit]]: limit * 2, by: 'ann' })
+    append({ type: 'budget_raised', scope, ...defined({ run }), [LIMIT_NAMES[unit]]: limit * 2, by: 'ann' })
   }
 
   function checkpoint(reason: string): void {
@@ -215,7 +216,7 @@ function play(choices: readonly number[], isEventful: boolean): SoundSession {
       ...(run > 0 && { run }),
       ...(current && { turn: current.turn }),
       reason,
-      ...(lastMessageId !== undefined && { lastMessageId }),
+      ...defined({ lastMessageId }),
     })
   }
 
@@ -622,7 +623,7 @@ function play(choices: readonly number[], isEventful: boolean): SoundSession {
 
   function recover(strategy: RecoveryStrategy, run: number, why: { automatic: true } | { by: string } = { by: 'somebody' }): void {
     const toSeq = strategy === 'restart_from_last_effect' ? (now().current?.lastEffect?.seq ?? now().seq) : undefined
-    append({ type: 'recovery_started', strategy, run, ...(toSeq !== undefined && { toSeq }), ...why, ...keptRestored(strategy, toSeq) })
+    append({ type: 'recovery_started', strategy, run, ...defined({ toSeq }), ...why, ...keptRestored(strategy, toSeq) })
     append({ type: 'recovery_ended', strategy, run })
   }
 
@@ -875,7 +876,7 @@ function play(choices: readonly number[], isEventful: boolean): SoundSession {
       retry,
       effect: tool.effect,
       verify: tool.verify !== undefined,
-      ...(key !== undefined && { key }),
+      ...defined({ key }),
     }
     if (!isEventful) return resolution
     return {

@@ -1,6 +1,7 @@
 // From events to spans: what each event ends, and what holds for every session.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { defined } from '../../../src/session/defined.ts'
 import type { EventBody, EventOf, Resolution, SessionEvent } from '../../../src/session/events.ts'
 import { fold } from '../../../src/session/fold.ts'
 import { spanOf, traceIdOf } from '../../../src/telemetry/ids.ts'
@@ -97,7 +98,7 @@ const failure = (attempt: number, nextDelayMs?: number) => ({
   code: 'ECONNRESET',
   message: 'lost',
   retryable: true,
-  ...(nextDelayMs !== undefined && { nextDelayMs }),
+  ...defined({ nextDelayMs }),
 })
 const completed: EventBody = { type: 'run_completed', run: 1, turns: 1, stopReason: 'end_turn', usage }
 const inFirst = { sessionId: 's', run: 1 }

@@ -1,4 +1,5 @@
 // The flushing of a workflow: everything that is requested is stored, whenever it is requested.
+import type * as workflow from '@temporalio/workflow'
 import { describe, expect, it, vi } from 'vitest'
 import type { FlushInput } from '../../../src/activities/contract.ts'
 import type { Journal } from '../../../src/workflows/journal.ts'
@@ -7,7 +8,7 @@ import { startFlushing } from '../../../src/workflows/flushing.ts'
 const server = vi.hoisted(() => ({ flush: undefined as unknown as (input: unknown) => Promise<{ seq: number }> }))
 vi.mock('../../../src/workflows/activities.ts', () => ({ flush: (input: unknown) => server.flush(input) }))
 vi.mock('@temporalio/workflow', async (original) => ({
-  ...(await original<typeof import('@temporalio/workflow')>()),
+  ...(await original<typeof workflow>()),
   // Outside a workflow there is no scope to run in: what matters here is that there is a promise in between.
   CancellationScope: { nonCancellable: async <T>(run: () => Promise<T>): Promise<T> => await run() },
   sleep: () => Promise.resolve(),

@@ -1,12 +1,11 @@
 // Limits how long the end of telemetry may hold up the end of a worker.
 import type { Logger } from '../../../agent/tool.ts'
+import { inTime } from '../../../connect/in-time.ts'
 
 /** Waits for the work, for `ms` milliseconds at most. Never rejects. */
 export async function withinTime(work: Promise<unknown>, ms: number, logger: Logger): Promise<void> {
-  let timer: NodeJS.Timeout | undefined
-  const over = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, ms)
-  })
-  await Promise.race([work.catch((err: unknown) => logger.debug({ err }, 'the last telemetry could not be sent')), over])
-  clearTimeout(timer)
+  await inTime(
+    work.catch((err: unknown) => logger.debug({ err }, 'the last telemetry could not be sent')),
+    ms,
+  )
 }

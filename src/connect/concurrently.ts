@@ -10,11 +10,15 @@ export async function concurrently<T>(
   work: (item: T) => Promise<void>,
 ): Promise<void> {
   const queue = queueOf(items)
-  const lane = async (): Promise<void> => {
+  await inLanes(limit, async () => {
     // A lane that fails ends the queue for all lanes.
     for await (const item of queue) await work(item)
-  }
-  const lanes = await Promise.allSettled(Array.from({ length: limit }, lane))
+  })
+}
+
+/** Runs `lane` so many times concurrently. Rejects with the first one's error, once all have ended. */
+export async function inLanes(count: number, lane: () => Promise<void>): Promise<void> {
+  const lanes = await Promise.allSettled(Array.from({ length: count }, lane))
   const failed = lanes.find(({ status }) => status === 'rejected')
   if (failed?.status === 'rejected') throw failed.reason
 }

@@ -1,0 +1,16 @@
+// What needs the side store, in a client that has none.
+import { type Store, StoreError } from '../store/index.ts'
+
+/** Returns the store. @throws StoreError `no_store`. */
+export function storeOr(store: Store | undefined): Store {
+  if (store) return store
+  throw noStore()
+}
+
+/** The error for a client without a store. */
+export function noStore(): StoreError {
+  return new StoreError(
+    'no_store',
+    'This client has no side store: set DATABASE_URL, run `pawl dev` in this folder, or pass the workers’ `postgres` to Pawl.connect().',
+  )
+}
