@@ -1,5 +1,6 @@
 // Maps what happens in a session to chunks of AI SDK UI's message stream. Pure, so that a stream, its resumption and the history agree.
 import type { AssistantBlock } from '../session/content.ts'
+import { defined } from '../session/defined.ts'
 import type { ModelDelta } from '../session/deltas.ts'
 import { answerIdOf, callIdOf, type EventOf, requestIdOf, type Resolution, type SessionEvent } from '../session/events.ts'
 import type { Json } from '../session/json.ts'
@@ -143,7 +144,7 @@ export function startMapping({ show, isSettled = () => false }: MappingOptions):
         call.approvalId = approvalIdOf(event.callId, event.digest)
         const { approvalId } = call
         const toolCallId = requestIdOf(event.callId)
-        return [{ type: 'tool-approval-request', approvalId, toolCallId, ...(event.reason !== undefined && { reason: event.reason }) }]
+        return [{ type: 'tool-approval-request', approvalId, toolCallId, ...defined({ reason: event.reason }) }]
       }
       case 'approval_decided':
         return decided(event, at)
@@ -235,9 +236,7 @@ export function startMapping({ show, isSettled = () => false }: MappingOptions):
     const { approvalId } = call
     return [
       ...(changed ? inputOf(toolCallId, at) : []),
-      ...(show === 'pieces'
-        ? [{ type: 'tool-approval-response' as const, approvalId, approved, ...(reason !== undefined && { reason }) }]
-        : []),
+      ...(show === 'pieces' ? [{ type: 'tool-approval-response' as const, approvalId, approved, ...defined({ reason }) }] : []),
     ]
   }
 

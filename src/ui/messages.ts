@@ -1,9 +1,10 @@
 // Builds UI messages from chunks and from the events of a session.
 import type { UserBlock } from '../session/content.ts'
+import { defined } from '../session/defined.ts'
 import type { EventOf, SessionEvent } from '../session/events.ts'
-import type { JsonObject } from '../session/json.ts'
+import { isObject, type JsonObject } from '../session/json.ts'
 import { startMapping } from './mapping.ts'
-import { isRecord, type UiChunk, type UiMessage, type UiPart } from './protocol.ts'
+import type { UiChunk, UiMessage, UiPart } from './protocol.ts'
 import { surviving } from './surviving.ts'
 
 /** The conversation after these events: finished answers, and the recorded part of one in progress. Waiting messages come last. */
@@ -50,7 +51,7 @@ function addChunk(message: UiMessage, chunk: UiChunk): void {
   switch (chunk.type) {
     case 'start':
     case 'message-metadata':
-      message.metadata = { ...(isRecord(message.metadata) ? message.metadata : {}), ...chunk.messageMetadata }
+      message.metadata = { ...(isObject(message.metadata) ? message.metadata : {}), ...chunk.messageMetadata }
       return
     case 'start-step':
       parts.push({ type: 'step-start' })
@@ -84,9 +85,9 @@ function addChunk(message: UiMessage, chunk: UiChunk): void {
     }
     case 'tool-approval-response': {
       const { approvalId: id, approved, reason } = chunk
-      const known = parts.find(({ approval }) => isRecord(approval) && approval.id === id)
+      const known = parts.find(({ approval }) => isObject(approval) && approval.id === id)
       if (!known) return
-      const approval = { ...(known.approval as object), id, approved, ...(reason !== undefined && { reason }) }
+      const approval = { ...(known.approval as object), id, approved, ...defined({ reason }) }
       Object.assign(known, { state: 'approval-responded', approval })
       return
     }

@@ -1,4 +1,6 @@
 // The parts of AI SDK UI's protocol that pawl uses: chunks of the UI message stream (v1), and UI messages. Declared here, not imported.
+import { isObject } from '../session/json.ts'
+
 /** What pawl reports about an assistant's message, in `metadata.pawl`. */
 export interface UiStanding {
   /** Number of the run within the session. */
@@ -77,11 +79,6 @@ export function approvalOf(approvalId: unknown): { callId: string; digest: strin
 
 /** The pawl metadata of a UI message; undefined: the message has none. */
 export function standingIn(metadata: unknown): Partial<UiStanding> | undefined {
-  const pawl = isRecord(metadata) ? metadata.pawl : undefined
-  return isRecord(pawl) ? pawl : undefined
-}
-
-/** Whether the value is an object with members. */
-export function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
+  const pawl = isObject(metadata) ? metadata.pawl : undefined
+  return isObject(pawl) ? pawl : undefined
 }

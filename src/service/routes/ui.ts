@@ -6,9 +6,9 @@ import type { UserBlock } from '../../session/content.ts'
 import { defined } from '../../session/defined.ts'
 import { requestIdOf, type SessionEvent } from '../../session/events.ts'
 import { fold } from '../../session/fold.ts'
-import type { JsonObject } from '../../session/json.ts'
+import { isObject, type JsonObject } from '../../session/json.ts'
 import { uiMessagesOf } from '../../ui/messages.ts'
-import { approvalOf, isRecord, standingIn } from '../../ui/protocol.ts'
+import { approvalOf, standingIn } from '../../ui/protocol.ts'
 import { resumePoint } from '../../ui/streaming.ts'
 import { requireScope } from '../access.ts'
 import { ServiceError } from '../errors.ts'
@@ -82,7 +82,7 @@ async function say(call: Asked, message: Message): Promise<Response> {
     }
   }
   const { agent, context, tags, idleTimeout } = body
-  const metadata = isRecord(message.metadata) ? (message.metadata as JsonObject) : undefined
+  const metadata = isObject(message.metadata) ? (message.metadata as JsonObject) : undefined
   await sendTo(call, body.id, { ...defined({ agent, context, tags, idleTimeout, metadata }), content, messageId: message.id } as never)
   return open(call, { session: handle, from: { message: message.id, since }, past: await knownOf(handle) })
 }
@@ -158,8 +158,8 @@ function decisionsOf({ parts }: Message, past: readonly SessionEvent[], { by }: 
   const calls = fold(undefined, past)?.current?.calls ?? []
   return parts.flatMap((part): Decision[] => {
     const { state, toolCallId, approval } = part
-    const asked = state === 'approval-responded' && isRecord(approval) ? approvalOf(approval.id) : undefined
-    if (asked && isRecord(approval)) {
+    const asked = state === 'approval-responded' && isObject(approval) ? approvalOf(approval.id) : undefined
+    if (asked && isObject(approval)) {
       const { callId, digest } = asked
       const reason = typeof approval.reason === 'string' ? approval.reason : undefined
       const make = (session: SessionHandle) =>

@@ -22,7 +22,7 @@ it('closes its store and disposes of its services if Temporal does not answer', 
   const [temporal, postgres] = [await deadPort(), await deadPort()]
   await expect(
     createWorker({
-      agents: [defineAgent({ name: 'a', model: scripted([]), instructions: 'Answer.' })],
+      agents: [defineAgent({ name: 'a', model: scripted(() => 'ok'), instructions: 'Answer.' })],
       services: { dispose: () => void disposals++ },
       temporal: { address: `127.0.0.1:${temporal}` },
       postgres: `postgres://127.0.0.1:${postgres}/none`,
