@@ -59,7 +59,7 @@ export interface Bundle {
 }
 
 /** Makes or finds the bundle. */
-export async function workflowBundle(options: BundleOptions): Promise<Bundle> {
+async function workflowBundle(options: BundleOptions): Promise<Bundle> {
   const { failureConverterPath } = options
   const prebuilt = await prebuiltBundle()
   const own =
