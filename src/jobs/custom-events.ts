@@ -37,7 +37,7 @@ export function reporter(whose: keyof typeof WHO, room: EventRoom = eventRoom())
       const event = checkedEvent(name, data)
       if (events.length === CUSTOM_EVENT_LIMITS.events) {
         const most = `One ${one} reports at most ${CUSTOM_EVENT_LIMITS.events} custom events`
-        throw new ToolError(`${most}: put several into one.`, { code: 'too_many_events', ...FOR_GOOD })
+        throw new ToolError(`${most}: combine several into one.`, { code: 'too_many_events', ...FOR_GOOD })
       }
       if (bytesOf(event) > room.bytes) {
         const most = `The custom events of ${together} have at most ${numberText(CUSTOM_EVENT_LIMITS.allBytes)} bytes of JSON in all`

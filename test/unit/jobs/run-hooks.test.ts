@@ -113,6 +113,9 @@ describe('the answers of all places of one step', () => {
     const answers = places.flat().flatMap(({ answer }) => answer ?? [])
     expect(answers).toHaveLength(4)
     expect(answers.reduce((sum, answer) => sum + jsonBytes(answer), 0)).toBeLessThanOrEqual(256 * KB)
-    expect(places[2]?.[0]?.error).toMatchObject({ code: 'invalid_answer', message: expect.stringContaining('the remaining limit is') as string })
+    expect(places[2]?.[0]?.error).toMatchObject({
+      code: 'invalid_answer',
+      message: expect.stringContaining('the remaining limit is') as string,
+    })
   })
 })
