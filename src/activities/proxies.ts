@@ -34,7 +34,7 @@ export function userCodeActivities(needs: ActivityNeeds, flusher: Flusher): Pick
     const { run: number, turn, prior, untilServed } = input
     const { attempt, isGivenUp } = count({ prior, ...(untilServed && { uncounted: true }) })
     if (isGivenUp) {
-      const reason = 'The model call took too many worker processes with it.'
+      const reason = 'Too many worker processes died during the model call.'
       return { kind: 'failed', code: 'worker_died', reason, ...(attempt.failed.length > 0 && { failed: attempt.failed }) }
     }
     const order = orderOf('callModel', olderBy(waitedMs(), input), attempt, { call: `model:${number}:${turn}` })
@@ -51,7 +51,7 @@ export function userCodeActivities(needs: ActivityNeeds, flusher: Flusher): Pick
     const { run: number, turn, prior, untilServed } = input
     const { attempt, isGivenUp } = count({ prior, ...(untilServed && { uncounted: true }) })
     if (isGivenUp) {
-      const reason = 'The compaction took too many worker processes with it.'
+      const reason = 'Too many worker processes died during the compaction.'
       return { kind: 'failed', code: 'worker_died', reason, ...(attempt.failed.length > 0 && { failed: attempt.failed }) }
     }
     const result = await run(orderOf('compact', olderBy(waitedMs(), input), attempt, { call: `compaction:${number}:${turn}` }))
@@ -64,7 +64,7 @@ export function userCodeActivities(needs: ActivityNeeds, flusher: Flusher): Pick
     const { prior, progress, untilServed, resolution } = input
     const { attempt, isGivenUp } = count({ prior, progress, ...(untilServed && { uncounted: true }) })
     if (isGivenUp) {
-      const message = 'This call took too many worker processes with it and was given up.'
+      const message = 'This call was given up, because too many worker processes died during it.'
       return { kind: 'failed', attempt: attempt.number, code: 'worker_died', message, failed: attempt.failed }
     }
     const order = orderOf('executeTool', input, attempt, {

@@ -50,8 +50,8 @@ function declare(given: unknown): Hook {
   const bad = (problem: string): DeclarationError =>
     new DeclarationError('invalid_hook', named === '' ? `A hook: ${problem}` : `Hook${named}: ${problem}`)
   const { on, name, tools, timeout, onError, run } = checkOptions(OPTIONS, given, bad)
-  if (tools !== undefined && !isCallEvent(on)) throw bad(`tools is for hooks of calls, and this one is for '${on}': leave it out.`)
-  if (onError !== undefined && on !== 'preToolUse') throw bad(`onError is for 'preToolUse', and this one is for '${on}': leave it out.`)
+  if (tools !== undefined && !isCallEvent(on)) throw bad(`tools applies only to hooks of calls, not to '${on}': leave it out.`)
+  if (onError !== undefined && on !== 'preToolUse') throw bad(`onError applies only to 'preToolUse', not to '${on}': leave it out.`)
   return {
     on,
     ...defined({ name }),
@@ -96,7 +96,8 @@ export function hooksOf(
       throw new DeclarationError('duplicate_hook', `Agent "${agent}" has two hooks named "${name}": rename one.`)
     }
     const missing = hook.tools.find((pattern) => typeof pattern === 'string' && !hasTool(pattern))
-    if (missing !== undefined) throw bad(`its hook "${name}" is for the tool "${String(missing)}", which it does not have.`)
+    if (missing !== undefined)
+      throw bad(`its hook "${name}" names the tool "${String(missing)}", which the agent does not have: correct the name, or add the tool.`)
     hooks.push({ ...hook, name })
   }
   return hooks

@@ -24,7 +24,7 @@ export interface ToolErrorOptions {
   cause?: unknown
 }
 
-/** Thrown by a tool's `execute` to say more than "it failed". The message is what the model reads. */
+/** Thrown by a tool's `execute` to say how it failed. The model reads the message. */
 export class ToolError extends PawlError {
   override readonly name = 'ToolError'
   /** Whether pawl may retry the call. */

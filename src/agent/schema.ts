@@ -60,7 +60,7 @@ export function inputSchemaOf(schema: unknown, what: string): { inputSchema: Jso
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause)
     throw refuse(
-      `has no JSON form (${why}): use types that JSON has, and turn text into dates and the like by a transform or in your own code.`,
+      `has no JSON form (${why}): use types that JSON has, and convert strings to dates and the like in a transform or in your own code.`,
       cause,
     )
   }

@@ -10,7 +10,7 @@ const MAX_PROCESSES = 64
 export const LOG_HELP = `
 Logs go to standard error: JSON, or readable lines on a terminal.
   PAWL_LOG_LEVEL   debug, info (default), warn, error or silent
-  PAWL_LOG_REDACT  names whose values are left out besides the usual ones, such as email,customer.phone`
+  PAWL_LOG_REDACT  names whose values are redacted in addition to the usual ones, such as email,customer.phone`
 
 /** `--processes <n>` */
 export function processesOption(): Option {

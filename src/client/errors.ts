@@ -72,7 +72,7 @@ export class ResultTimeout extends PawlError {
 export class SessionNotFound extends PawlError {
   override readonly name = 'SessionNotFound'
 
-  /** `where`: the only place that was searched, if others could know the session, too. */
+  /** `where`: the only place that was searched, if the session may exist elsewhere. */
   constructor(sessionId: string, { where, cause }: { where?: 'store'; cause?: unknown } = {}) {
     const text =
       where === 'store'

@@ -9,6 +9,7 @@ import { type Cost, costOfUsage, hasBudget, LIMIT_NAMES } from '../session/spend
 import type { Message, Usage } from '../session/content.ts'
 import { jsonBytes } from '../session/json.ts'
 import type { ModelPrice } from '../session/model-price.ts'
+import { numberText } from '../session/number-text.ts'
 import { listPrice, type Price, ratesFor } from '../session/prices.ts'
 import {
   brokenCost,
@@ -234,10 +235,10 @@ function exhausted(size: CallSize, lines: readonly BudgetLine[]): NotAfforded {
   const needed = maxCost(reservationFor(size, Math.min(size.minOutput, size.maxOutput)))
   const short = lines.filter(({ left, unit }) => left < needed[unit])
   const [line] = short
-  if (!line) return new NotAfforded('budget_exhausted', 'The budget does not afford another model call.')
+  if (!line) return new NotAfforded('budget_exhausted', 'The budget does not allow another model call.')
   const isAssumed = short.every(({ left, assumed, unit }) => left + assumed >= needed[unit])
   const { scope, unit, limit, spent, left } = line
-  const amount = (value: number): string => (unit === 'usd' ? `${usdText(value)} USD` : `${value} tokens`)
+  const amount = (value: number): string => (unit === 'usd' ? `${usdText(value)} USD` : `${numberText(value)} tokens`)
   const name = `${scope === 'run' ? 'limits' : 'sessionLimits'}.${LIMIT_NAMES[unit]}`
   const sums = `${amount(spent)} of ${amount(limit)} are spent (${name})`
   const needs = `the next model call needs ${amount(needed[unit])}, and ${amount(Math.max(0, left))} are left`

@@ -37,10 +37,10 @@ export function reporter(whose: keyof typeof WHO, room: EventRoom = eventRoom())
       const event = checkedEvent(name, data)
       if (events.length === CUSTOM_EVENT_LIMITS.events) {
         const limit = `One ${one} reports at most ${CUSTOM_EVENT_LIMITS.events} custom events`
-        throw new ToolError(`${limit}: put several into one.`, { code: 'too_many_events', ...FOR_GOOD })
+        throw new ToolError(`${limit}: combine several into one.`, { code: 'too_many_events', ...FOR_GOOD })
       }
       if (bytesOf(event) > room.bytes) {
-        const limit = `The custom events of ${together} have at limit ${numberText(CUSTOM_EVENT_LIMITS.allBytes)} bytes of JSON in all`
+        const limit = `The custom events of ${together} have at most ${numberText(CUSTOM_EVENT_LIMITS.allBytes)} bytes of JSON in all`
         throw new ToolError(`${limit}: ${REPORT_LESS}`, { code: 'event_too_large', ...FOR_GOOD })
       }
       room.bytes -= bytesOf(event)

@@ -38,7 +38,7 @@ export async function renderPrompt(agent: Agent, { state }: Pick<SessionView, 's
 }
 
 /** The sections are in a user message, but the user did not write them. */
-const HEADING = '[From the system, not from the user: how things stand now]'
+const HEADING = '[From the system, not from the user: the current status]'
 
 /**
  * The messages, with the texts of this request alone at the end of the last user message: the sections, then the hooks' texts. A model that

@@ -76,7 +76,7 @@ export function checkAiSdk(model: LanguageModel, given: AiSdkOptions): { timeout
   const bad = (problem: string): DeclarationError =>
     new DeclarationError('invalid_model', `aiSdk(${JSON.stringify(nameOf(model))}): ${problem}`)
   if (!isObject(model) || typeof model.doStream !== 'function' || typeof model.modelId !== 'string' || typeof model.provider !== 'string') {
-    throw bad("give a language model of the AI SDK, such as openai('gpt-5.5') from @ai-sdk/openai.")
+    throw bad("pass a language model of the AI SDK, such as openai('gpt-5.5') from @ai-sdk/openai.")
   }
   const version: unknown = model.specificationVersion
   if (version !== 'v3' && version !== 'v4') {

@@ -40,7 +40,7 @@ export function problemWithChoice(
   by: string | undefined,
 ): { code: string; reason: string } | undefined {
   if (!choice) {
-    return { code: 'invalid_calls', reason: 'Give `keep`, `skip` and `redo` as lists of call ids, each id once, and `force` as a boolean.' }
+    return { code: 'invalid_calls', reason: 'Pass `keep`, `skip` and `redo` as lists of call ids, each id once, and `force` as a boolean.' }
   }
   const { keep, skip, redo, force } = choice
   const named = [...keep, ...skip, ...redo]
@@ -55,7 +55,7 @@ export function problemWithChoice(
   if (strange.length > 0) {
     return {
       code: 'call_not_found',
-      reason: `${listOf(strange)}: not a call of the turn that failed, or made again since. ${callsOf(run)}`,
+      reason: `${listOf(strange)} is not a call of the failed turn, or has been made again since. ${callsOf(run)}`,
     }
   }
   const unnamed = unknownCallsOf(state, run).filter((id) => !named.includes(id))

@@ -298,7 +298,7 @@ function waitingCall(session: Session, callId: string, status: CallState['status
   const { call } = callOf(session, callId)
   if (call.status !== status) {
     const asked = status === 'awaiting_answer' ? 'an answer' : 'approval'
-    refuse('not_waiting', `${callId} does not wait for ${asked} (it is ${call.status}): it was decided already, or nothing was requested.`)
+    refuse('not_waiting', `${callId} does not wait for ${asked} (it is ${call.status}): it was already decided, or nothing was requested.`)
   }
   return call
 }
@@ -320,7 +320,7 @@ function checkJson(value: unknown, name: string): void {
   if (value === undefined) refuse('invalid_request', `\`${name}\` is missing.`)
   if (isTooDeep(value)) refuse('invalid_request', `\`${name}\` is nested too deep: flatten it.`)
   if (jsonBytes(value) > MAX_INPUT_BYTES)
-    refuse('invalid_request', `\`${name}\` has more than ${numberText(MAX_INPUT_BYTES)} bytes of JSON.`)
+    refuse('invalid_request', `\`${name}\` has more than ${numberText(MAX_INPUT_BYTES)} bytes of JSON: shorten it.`)
 }
 
 /** A value that a client sent, as shown in a refusal. It may be anything, of any size. */

@@ -38,7 +38,7 @@ export function countAttempts(record: (attempt: FailedAttempt) => void, before =
   return {
     used,
     givenUp() {
-      if (used.deaths >= MAX_DEATHS) return `took ${used.deaths} worker processes with it`
+      if (used.deaths >= MAX_DEATHS) return `caused ${used.deaths} worker processes to die`
       return unreported >= MAX_UNREPORTED ? `was assigned ${unreported} times to workers that never reported in` : undefined
     },
     failed: (attempts) => {

@@ -28,7 +28,7 @@ export function raise(session: Session, request: RaiseRequest): RaiseAnswer {
   if (scope === 'run' && run === undefined) {
     refuse(
       'no_current_run',
-      "The session has no run in progress, and its next run has a new budget. To raise the session's own, say `scope: 'session'`.",
+      "The session has no run in progress, and its next run has a new budget. To raise the session's budget, set `scope: 'session'`.",
     )
   }
   const raised = higherIn(wanted, scope, budgetLines(state))
@@ -51,7 +51,7 @@ function checkedRaise({ maxUsd, maxTotalTokens, scope = 'run' }: RaiseRequest): 
   if (isUsd && isTokens && isScope && (maxUsd ?? maxTotalTokens) !== undefined) return { scope, ...defined({ maxUsd, maxTotalTokens }) }
   return refuse(
     'invalid_raise',
-    "Give the new limits: `maxUsd` (above 0, at most 1,000,000), `maxTotalTokens` (an integer from 1) or both, and as `scope` 'run' or 'session'.",
+    "Pass the new limits: `maxUsd` (above 0, at most 1,000,000), `maxTotalTokens` (an integer from 1) or both, and as `scope` 'run' or 'session'.",
   )
 }
 
@@ -64,7 +64,7 @@ function higherIn(wanted: Budget, scope: BudgetScope, lines: readonly BudgetLine
     if (limit === undefined) continue
     const line = lines.find((one) => one.scope === scope && one.unit === unit)
     const full = `${scope === 'run' ? 'limits' : 'sessionLimits'}.${name}`
-    if (!line) return refuse('no_limit', `The agent declares no ${full}, so there is nothing to raise.`)
+    if (!line) return refuse('no_limit', `The agent declares no ${full}, so there is nothing to raise. Declare it in defineAgent first.`)
     if (limit < line.limit)
       return refuse(
         'limit_lower',

@@ -30,7 +30,7 @@ export function checkIsInError({ status, error }: SessionState): void {
 /** What is possible for a session that is not in error. */
 const INSTEAD: Record<SessionStatus, string> = {
   running: 'To stop its run, interrupt it.',
-  waiting: 'Give it what it waits for, or interrupt its run.',
+  waiting: 'Decide the calls that it waits for (`pawl pending`), or interrupt its run.',
   idle: 'Send a message, or regenerate the newest answer.',
   closed: 'Send a message, or regenerate the newest answer.',
   error: 'Send a message.',

@@ -25,7 +25,7 @@ const MAX_REASON = 1_000
 export function makeCheckpoint({ journal, flushing }: Session, request: CheckpointRequest): { version: number } {
   const { reason } = request
   if (typeof reason !== 'string' || reason === '' || reason.length > MAX_REASON) {
-    refuse('invalid_reason', `Give a reason of 1 to ${numberText(MAX_REASON)} characters.`)
+    refuse('invalid_reason', `Pass a reason of 1 to ${numberText(MAX_REASON)} characters.`)
   }
   journal.checkpoint(reason, textOf(request, 'by').by)
   flushing.nudge()
@@ -57,13 +57,14 @@ export async function regenerate(session: Session, request: RegenerateRequest): 
     await interruptRun(session, { reason: 'regenerated', ...stopDetails(request) })
     const place = await placeOf(session, { newestRun: true })
     const [opener] = place.again?.messages ?? []
-    if (!opener) return refuse('run_not_found', 'The newest run has left the session, so there is nothing to repeat: send a message.')
+    if (!opener)
+      return refuse('run_not_found', 'The newest run is no longer part of the session, so there is nothing to repeat: send a message.')
     const unknown = place.effects.filter(({ status }) => status === 'unknown').map(({ callId }) => callId)
     const open = unknown.filter((callId) => journal.state.unknown[callId] !== undefined)
     if (open.length > 0) {
       refuse(
         'outcome_unknown',
-        `It is unknown whether ${open.join(', ')} took effect, so a repetition might repeat it. Resolve the call first.`,
+        `It is unknown whether ${open.join(', ')} took effect, so answering again might repeat it. Resolve the call first.`,
       )
     }
     const seq = await rewindTo(session, place, { upToSeq: 0, ...(place.again && { again: place.again }), ...stopDetails(request) })

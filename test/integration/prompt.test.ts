@@ -83,17 +83,17 @@ it('the prompt shows what was planned, done and noted, placed after the whole co
   expect(requests.map(promptOf)).toEqual([
     {
       system: 'Objective: none; no notes; 0 open.',
-      last: '[From the system, not from the user: how things stand now]\n\n# Progress\nNo progress yet. Create a plan to get started.\n\n# Memory\n<block name="notes">\n(empty)\n</block>\n\nOpen:',
+      last: '[From the system, not from the user: the current status]\n\n# Progress\nNo progress yet. Create a plan to get started.\n\n# Memory\n<block name="notes">\n(empty)\n</block>\n\nOpen:',
       volatileBlocks: 1,
     },
     {
       system: 'Objective: To Rome; some notes; 2 open.',
-      last: '[From the system, not from the user: how things stand now]\n\n# Progress\nObjective: To Rome\nBook the flight (pending)\nPay (pending)\n\n# Memory\n<block name="notes">\nWindow seat.\n</block>\n\nOpen: step, step',
+      last: '[From the system, not from the user: the current status]\n\n# Progress\nObjective: To Rome\nBook the flight (pending)\nPay (pending)\n\n# Memory\n<block name="notes">\nWindow seat.\n</block>\n\nOpen: step, step',
       volatileBlocks: 1,
     },
     {
       system: 'Objective: To Rome; some notes; 1 open.',
-      last: '[From the system, not from the user: how things stand now]\n\n# Progress\nObjective: To Rome\n✓ Book the flight\nPay (pending)\n\n# Memory\n<block name="notes">\nWindow seat.\n</block>\n\nOpen: step',
+      last: '[From the system, not from the user: the current status]\n\n# Progress\nObjective: To Rome\n✓ Book the flight\nPay (pending)\n\n# Memory\n<block name="notes">\nWindow seat.\n</block>\n\nOpen: step',
       volatileBlocks: 1,
     },
   ])

@@ -272,8 +272,8 @@ describe('a model of the AI SDK', () => {
   })
 
   it.each<[string, unknown, object, string]>([
-    ['a name', 'openai/gpt-5.5', {}, 'give a language model'],
-    ['nothing', undefined, {}, 'give a language model'],
+    ['a name', 'openai/gpt-5.5', {}, 'pass a language model'],
+    ['nothing', undefined, {}, 'pass a language model'],
     ['an older specification', { ...saying([]), specificationVersion: 'v2' }, {}, 'AI SDK 6'],
     ['no tokens', saying([]), { maxTokens: 0 }, 'maxTokens'],
     ['a negative timeout', saying([]), { timeout: -1 }, 'timeout'],

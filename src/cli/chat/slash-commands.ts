@@ -11,7 +11,7 @@ export type Command =
 /** The commands, for `/help`. */
 export const HELP: readonly string[] = [
   '  /state         show the state of the session',
-  '  /interrupt     stop the current run (also Ctrl-C); with a text, say that instead: /interrupt <text>',
+  '  /interrupt     stop the current run (also Ctrl-C); with a text, send it instead: /interrupt <text>',
   '  /resume <id>   continue another session',
   '  /exit          leave; the session stays open (also Ctrl-D, and Ctrl-C without a run)',
   '  //text         send a message that begins with a slash',

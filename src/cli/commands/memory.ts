@@ -28,7 +28,7 @@ export function memoryCommand(): Command {
   return aboutDeployment(
     new Command('memory').description("show the blocks of a session's memory").argument('<session>', "the session's id"),
   )
-    .option('--versions', 'list all versions of the memory, oldest first, with what each has changed')
+    .option('--versions', 'list all versions of the memory, oldest first, with the changes in each')
     .addOption(jsonOption())
     .action((session: string, options: MemoryCommandOptions) => (options.versions ? showVersions : showMemory)(session, options))
 }

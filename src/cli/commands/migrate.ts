@@ -50,7 +50,7 @@ async function migrate({ appRole, check, json, ...where }: MigrateCommandOptions
     ...(grantedTo === undefined ? [] : [`Granted the role "${grantedTo}" the rights that workers need.`]),
     ...(pending.length > 0 ? ['Run `pawl migrate` without --check to apply what is missing.'] : []),
     ...(tooNew.length > 0
-      ? ['Workers of this release must not write to these tables: use the release that has made the newer migrations.']
+      ? ['Workers of this release must not write to these tables: use the release that made the newer migrations.']
       : []),
   ]
   process.stdout.write(

@@ -35,7 +35,7 @@ export function planCommand(): Command {
   return aboutDeployment(
     new Command('plan').description("show a session's plan, with the status of each step").argument('<session>', "the session's id"),
   )
-    .option('--versions', 'list all versions of the plan, oldest first, with what each has changed')
+    .option('--versions', 'list all versions of the plan, oldest first, with the changes in each')
     .addOption(jsonOption())
     .action(showPlan)
 }

@@ -29,7 +29,7 @@ export function preflightCommand(): Command {
       .argument('[module]', 'the worker module of this build: open sessions and their calls are compared with its agents and tools'),
   )
     .option('--sample <n>', 'check only this many open sessions, chosen at random (default: all)')
-    .option('--concurrency <n>', 'histories that are replayed at the same time (default: the number of cores, at most 4)')
+    .option('--concurrency <n>', 'histories to replay at the same time (default: the number of cores, at most 4)')
     .option('--data-converter <path>', "module that exports the workers' dataConverter")
     .option('--interceptors <path>', "module that exports the workers' interceptors")
     .option('--strict', 'exit code 1 for warnings and missing migrations, too')

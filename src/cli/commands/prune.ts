@@ -57,7 +57,7 @@ async function prune(options: PruneCommandOptions): Promise<void> {
 function linesOfReport({ before, sessions, rows, archive, stopped }: PruneReport, what: string): string[] {
   const counts = Object.entries(rows).filter(([, n]) => n > 0)
   return [
-    `${sessions} closed session(s), quiet since ${before.toISOString()} or longer, ${what}`,
+    `${sessions} closed session(s), inactive since ${before.toISOString()} or earlier, ${what}`,
     ...counts.map(
       ([table, n]) => `  ${String(n).padStart(10)} ${table === 'archived_messages' ? 'messages, to archived_messages' : table}`,
     ),

@@ -24,7 +24,7 @@ export function raiseCommand(): Command {
       .description('raise the budget of a run or a session; a session that ran out of it continues')
       .argument('<session>', "the session's id"),
   )
-    .option('--max-usd <usd>', 'the new limit in US dollars: the whole limit, not what is added', numberOf)
+    .option('--max-usd <usd>', 'the new limit in US dollars: the total, not the amount to add', numberOf)
     .option('--max-tokens <tokens>', 'the new limit in tokens', numberOf)
     .addOption(new Option('--scope <scope>', 'whose limit').choices(['run', 'session']).default('run'))
     .addOption(byOption())
@@ -42,7 +42,7 @@ function numberOf(text: string): number {
 async function raise(session: string, options: RaiseCommandOptions): Promise<void> {
   const { maxUsd, maxTokens: maxTotalTokens, scope, by, reason, json } = options
   if (maxUsd === undefined && maxTotalTokens === undefined) {
-    throw new CliError('invalid_usage', 'Give the new limit: --max-usd, --max-tokens or both.')
+    throw new CliError('invalid_usage', 'Pass the new limit: --max-usd, --max-tokens or both.')
   }
   const { already, state } = await onDeployment(options, async (pawl) => {
     const handle = pawl.session(session)

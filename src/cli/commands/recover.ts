@@ -14,10 +14,10 @@ import { bulkOptionsIn, type RecoverCommandOptions, recoverInBulk, withBulk } fr
 export function recoverCommand(): Command {
   const command = aboutDeployment(
     new Command('recover')
-      .description('take a session, or all sessions that a filter finds, out of error; effects that their runs completed are not repeated')
+      .description('recover a failed session, or all failed sessions that a filter finds; completed effects are not repeated')
       .argument('[session]', "the session's id; without it, the options below say which sessions"),
   )
-    .addOption(new Option('--strategy <strategy>', 'how; default: as `pawl show` suggests for the error').choices(RECOVERIES))
+    .addOption(new Option('--strategy <strategy>', 'how to recover (default: as `pawl show` suggests)').choices(RECOVERIES))
     .option('--keep <calls...>', 'selective: calls of the failed turn whose results stay', callsOf)
     .option('--skip <calls...>', 'selective: calls that the model is told were skipped', callsOf)
     .option('--redo <calls...>', 'selective: calls that are made again', callsOf)

@@ -15,7 +15,7 @@ interface RegenerateCommandOptions extends DeploymentOptions {
 export function regenerateCommand(): Command {
   return aboutDeployment(
     new Command('regenerate')
-      .description("have the newest run's message answered again; effects that the run completed are replayed, not repeated")
+      .description("answer the newest run's message again; effects that the run completed are replayed, not repeated")
       .argument('<session>', "the session's id"),
   )
     .addOption(byOption())

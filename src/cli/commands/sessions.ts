@@ -40,7 +40,11 @@ const COLUMNS: Column<ListedSession>[] = [
 /** The command. */
 export function sessionsCommand(): Command {
   return withSpan(listingCommand('sessions', 'list sessions, newest first'))
-    .option('--status <status>', 'only these: idle, running, waiting, error, closed, separated by commas', severalOf)
+    .option(
+      '--status <status>',
+      'only sessions with one of these statuses: idle, running, waiting, error, closed, separated by commas',
+      severalOf,
+    )
     .option('--paused', 'only sessions that are paused')
     .option('--agent <name>', 'only sessions of this agent')
     .option('--tag <tags>', 'only sessions that have all of these tags, separated by commas', severalOf)

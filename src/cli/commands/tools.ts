@@ -43,7 +43,11 @@ export const CALL_COLUMNS: Column<ListedToolCall>[] = [
 /** The command. */
 export function toolsCommand(): Command {
   return withSpan(withSession(listingCommand('tools', 'list tool calls, newest first')))
-    .option('--status <status>', 'only these, such as unknown, running, failed or awaiting_approval, separated by commas', severalOf)
+    .option(
+      '--status <status>',
+      'only calls with one of these statuses, such as unknown, running, failed or awaiting_approval, separated by commas',
+      severalOf,
+    )
     .option('--tool <name>', 'only calls of this tool')
     .option('--key <key>', 'only calls with this idempotency key')
     .option('--effect-id <id>', "only the call whose effect has this id in the outside world, such as a refund's id")

@@ -20,14 +20,17 @@ interface WorkerCommandOptions {
 /** The command. */
 export function workerCommand(): Command {
   return new Command('worker')
-    .description('run a worker for the agents of a module; connects by TEMPORAL_* and DATABASE_URL')
+    .description('run a worker for the agents of a module; TEMPORAL_* and DATABASE_URL name the servers')
     .argument('<module>', 'TypeScript or JavaScript file that exports an agent, a list of agents, or defineWorker({ agents })')
     .addOption(processesOption())
     .addOption(executorMemoryOption())
     .addOption(taskQueueOption())
     .option('--schema <name>', 'Postgres schema of the side store', 'pawl')
     .addOption(
-      new Option('--migrate <mode>', 'migrations at the start: apply them, refuse to write without them, or ignore them')
+      new Option(
+        '--migrate <mode>',
+        'what to do with missing migrations at startup: apply them, refuse to write without them, or ignore them',
+      )
         .choices(['auto', 'check', 'off'])
         .default('auto'),
     )

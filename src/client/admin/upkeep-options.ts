@@ -4,7 +4,6 @@ import type { Duration } from '../../session/duration.ts'
 import type { RowCounts } from '../../store/index.ts'
 import { checkOptions, duration, fn, integer, options, text, where, flag, signal } from '../../options/check.ts'
 import { numberText } from '../../session/number-text.ts'
-import { InvalidMessage } from '../errors.ts'
 import type { RebuiltSession } from './rebuild.ts'
 
 /** Options of `rebuild`. */

@@ -94,7 +94,7 @@ export const CHANGE_ROUTES = [
     method: 'post',
     path: '/v1/sessions/{session}/regenerate',
     operation: 'regenerate',
-    summary: 'Have the newest run’s messages answered again; effects that completed are not repeated.',
+    summary: 'Answer the newest run’s messages again; completed effects are not repeated.',
     tag: 'sessions',
     scope: 'send',
     params: OF_SESSION,

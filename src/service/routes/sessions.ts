@@ -14,7 +14,9 @@ import { answerWith, type Call, route } from '../route.ts'
 import { after, EVENT, json, MESSAGE, messageId, OF_SESSION, OPENING, PAGE, pageOf, SENT, sessionId, some, STATUS } from '../schemas.ts'
 
 const IDEMPOTENCY = {
-  'Idempotency-Key': messageId.optional().describe('The message’s id: a request that is repeated with the same key is accepted once.'),
+  'Idempotency-Key': messageId
+    .optional()
+    .describe('The message’s id: pawl accepts each key once, however often a client repeats the request.'),
 }
 const MAX_EVENTS = 500
 const MAX_WAIT_S = 60

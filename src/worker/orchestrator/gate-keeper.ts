@@ -60,7 +60,7 @@ export function keepGates({ store, executors, logger, worker }: GateNeeds): Gate
     refused(key, forMs) {
       const isShut = known.includes(key)
       if (!gates.refused(key, forMs)) return
-      if (!isShut) logger.warn({ provider: key, forMs }, 'a provider wants fewer calls: all calls to it wait, then proceed one at a time')
+      if (!isShut) logger.warn({ provider: key, forMs }, 'a provider limits the rate: all calls to it wait, then proceed one at a time')
       look()
       store
         .shutGate(key, forMs, worker)

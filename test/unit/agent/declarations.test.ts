@@ -237,7 +237,7 @@ describe('a slice', () => {
   ])('is refused with an initial value that %s', (_, change) => {
     const { code, message } = refusalOf(sliceWith(change))
     expect(code).toBe('invalid_slice')
-    expect(message).toMatch(/does not read its initial value back from JSON .*: give a value that fits, or a schema for its JSON\.$/s)
+    expect(message).toMatch(/does not read its initial value back from JSON .*: pass a value that matches, or a schema for its JSON\.$/s)
   })
 
   it('is refused by an agent that has another one of the same name, or if defineSlice did not make it', () => {

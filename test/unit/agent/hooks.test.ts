@@ -32,8 +32,8 @@ describe('a hook is refused when it is declared', () => {
     ['an expression in text', { on: 'preToolUse', tools: '^refund_', run }, 'tools is "^refund_"'],
     ['an expression with a state', { on: 'preToolUse', tools: /a/g, run }, 'without the flags g and y'],
     ['an empty list', { on: 'preToolUse', tools: [], run }, 'tools is []'],
-    ['tools of a turn', { on: 'turnStart', tools: 'look', run }, "tools is for hooks of calls, and this one is for 'turnStart'"],
-    ['onError of another event', { on: 'postToolUse', onError: 'ask', run }, "onError is for 'preToolUse'"],
+    ['tools of a turn', { on: 'turnStart', tools: 'look', run }, "tools applies only to hooks of calls, not to 'turnStart'"],
+    ['onError of another event', { on: 'postToolUse', onError: 'ask', run }, "onError applies only to 'preToolUse'"],
     ['a long timeout', { on: 'turnStart', timeout: '1h', run }, 'at most 10 minutes'],
     ['an unknown option', { on: 'turnStart', tool: 'look', run }, 'did you mean tools?'],
   ])('with %s', (_what, options, problem) => {
@@ -50,7 +50,7 @@ describe('a hook is refused when it is declared', () => {
     ])
     expect(refused(() => agent(hook({ on: 'preToolUse', tools: 'lok', run })))).toEqual([
       'invalid_agent',
-      'Agent "a": its hook "preToolUse" is for the tool "lok", which it does not have.',
+      'Agent "a": its hook "preToolUse" names the tool "lok", which the agent does not have: correct the name, or add the tool.',
     ])
     expect(refused(() => agent({ on: 'turnStart', run }))[1]).toContain('hooks[0] is not a hook: make it with defineHook.')
   })
