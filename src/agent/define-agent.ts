@@ -53,7 +53,7 @@ export interface DefineAgent<S> {
 const A_MODEL = "a Claude model's name, an object with generate()"
 
 const OPTIONS = options({
-  name: where<string>(isAgentName, '1 to 100 of [A-Za-z0-9._-]'),
+  name: where<string>(isAgentName, '1 to 100 characters of [A-Za-z0-9._-]'),
   instructions: where<Agent['instructions']>(
     (value) => typeof value === 'string' || typeof value === 'function',
     'a string, or a function that returns one',

@@ -26,7 +26,10 @@ const PATTERNS = 'the name of a tool, a regular expression without the flags g a
 
 const OPTIONS = options({
   on: oneOf(...HOOK_EVENTS),
-  name: where<string>((name) => typeof name === 'string' && HOOK_NAME.test(name), 'a letter, then up to 63 of [A-Za-z0-9_-]').optional(),
+  name: where<string>(
+    (name) => typeof name === 'string' && HOOK_NAME.test(name),
+    'a letter followed by up to 63 characters of [A-Za-z0-9_-]',
+  ).optional(),
   tools: where<string | RegExp | readonly (string | RegExp)[]>(
     (given) => (Array.isArray(given) ? given.length > 0 && given.every(isPattern) : isPattern(given)),
     PATTERNS,

@@ -10,7 +10,10 @@ import type { Reducers, Slice, SliceOptions } from './slice.ts'
 const SLICE_NAME = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/
 
 const OPTIONS = options({
-  name: where<string>((name) => typeof name === 'string' && SLICE_NAME.test(name), 'a letter, then up to 63 of [A-Za-z0-9_-]'),
+  name: where<string>(
+    (name) => typeof name === 'string' && SLICE_NAME.test(name),
+    'a letter followed by up to 63 characters of [A-Za-z0-9_-]',
+  ),
   version: integer(1),
   schema: where<StandardSchemaV1>(isSchema, A_SCHEMA),
   initial: where<unknown>((value) => value !== undefined, 'the value before the first event'),

@@ -40,7 +40,7 @@ export interface DefineTool<T extends ContextTypes> {
 }
 
 const OPTIONS = options({
-  name: where<string>((name) => typeof name === 'string' && TOOL_NAME.test(name), '1 to 64 of [A-Za-z0-9_-]'),
+  name: where<string>((name) => typeof name === 'string' && TOOL_NAME.test(name), '1 to 64 characters of [A-Za-z0-9_-]'),
   description: text('text that says what the tool does'),
   input: z.unknown().optional(),
   effect: where<Effect>(

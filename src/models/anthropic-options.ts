@@ -87,7 +87,7 @@ const DEFAULT_TIMEOUT_MS = 600_000
 export function checkModel(model: string, given: AnthropicOptions): { timeoutMs: number } {
   const bad = (problem: string): DeclarationError =>
     new DeclarationError('invalid_model', `anthropic(${JSON.stringify(model)}): ${problem}`)
-  if (typeof model !== 'string' || model.trim() === '') throw bad("give a model's name, such as 'claude-sonnet-5-5'.")
+  if (typeof model !== 'string' || model.trim() === '') throw bad("the first argument must be a model's name, such as 'claude-sonnet-5-5'.")
   const { maxTokens, timeout: timeoutMs = DEFAULT_TIMEOUT_MS } = checkOptions(OPTIONS, given, bad)
   const { thinking } = given
   if (thinking?.type === 'enabled' && maxTokens !== undefined && thinking.budget_tokens >= maxTokens) {

@@ -173,7 +173,9 @@ it('a refusal names the option that was probably meant', () => {
   expect(refusalOf(toolWith({ retry: { maxRetry: 1 } })).message).toBe(
     'Tool "look": There is no option retry.maxRetry: did you mean retry.maxRetries?',
   )
-  expect(refusalOf(agentWith({ limits: { maxTurns: 0 } })).message).toBe('Agent "support": limits.maxTurns is 0: give an integer from 1.')
+  expect(refusalOf(agentWith({ limits: { maxTurns: 0 } })).message).toBe(
+    'Agent "support": `limits.maxTurns` must be an integer from 1, not 0.',
+  )
 })
 
 it('an agent makes checkpoints by a policy that can be recorded', () => {
@@ -203,17 +205,17 @@ const sliceWith = (change: object) => () => defineSlice({ ...SLICE, ...change } 
 
 describe('a slice', () => {
   it.each<[string, object, string]>([
-    ['no name', { name: undefined }, 'A slice: name is missing: give a letter, then up to 63 of [A-Za-z0-9_-].'],
+    ['no name', { name: undefined }, 'A slice: `name` is required: a letter followed by up to 63 characters of [A-Za-z0-9_-].'],
     [
       'a name that begins like a hidden one',
       { name: '__proto__' },
-      'Slice "__proto__": name is "__proto__": give a letter, then up to 63 of [A-Za-z0-9_-].',
+      'Slice "__proto__": `name` must be a letter followed by up to 63 characters of [A-Za-z0-9_-], not "__proto__".',
     ],
-    ['half a version', { version: 1.5 }, 'Slice "order": version is 1.5: give an integer from 1.'],
+    ['half a version', { version: 1.5 }, 'Slice "order": `version` must be an integer from 1, not 1.5.'],
     [
       'a schema that is none',
       { schema: {} },
-      'Slice "order": schema is {}: give a schema of zod, or of another library that implements Standard Schema.',
+      'Slice "order": `schema` must be a schema of zod, or of another library that implements Standard Schema, not {}.',
     ],
     [
       'an event that there is not',
@@ -223,9 +225,9 @@ describe('a slice', () => {
     [
       'a reducer that is none',
       { on: { emitted: 5 } },
-      'Slice "order": on.emitted is 5: give a function of the value and the event that returns the next value.',
+      'Slice "order": `on.emitted` must be a function of the value and the event that returns the next value, not 5.',
     ],
-    ['no initial value', { initial: undefined }, 'Slice "order": initial is missing: give the value before the first event.'],
+    ['no initial value', { initial: undefined }, 'Slice "order": `initial` is required: the value before the first event.'],
   ])('is refused with %s', (_, change, said) => {
     expect(refusalOf(sliceWith(change))).toEqual({ code: 'invalid_slice', message: said })
   })

@@ -22,17 +22,17 @@ describe('a supervisor', () => {
   })
 
   it.each<[string, object, string]>([
-    ['no process', { processes: 0 }, 'processes is 0: give an integer from 1 to 64.'],
-    ['half a process', { processes: 1.5 }, 'processes is 1.5: give an integer from 1 to 64.'],
-    ['more processes than a machine has', { processes: 65 }, 'processes is 65'],
-    ['no module', { module: undefined }, 'module is missing: give the path of the module'],
+    ['no process', { processes: 0 }, '`processes` must be an integer from 1 to 64, not 0.'],
+    ['half a process', { processes: 1.5 }, '`processes` must be an integer from 1 to 64, not 1.5.'],
+    ['more processes than a machine has', { processes: 65 }, '`processes` must be an integer from 1 to 64, not 65.'],
+    ['no module', { module: undefined }, '`module` is required: the path of the module'],
     [
       'a patience that outlasts its sessions',
       { stuckLoop: 110_001 },
-      "stuckLoop is 110001: give milliseconds, or text such as '30s', above 0 and at most '110s'",
+      "`stuckLoop` must be a number of milliseconds or text such as '30s', above 0 and at most '110s', not 110,001: a stuck",
     ],
-    ['a patience that is not one', { stuckLoop: Number.NaN }, 'stuckLoop is NaN'],
-    ['a number as text', { stuckLoop: '60000' }, 'stuckLoop is "60000"'],
+    ['a patience that is not one', { stuckLoop: Number.NaN }, "at most '110s', not NaN: "],
+    ['a number as text', { stuckLoop: '60000' }, 'not "60000": a stuck executor'],
     ['a misspelt name', { stukLoop: 60_000 }, 'There is no option stukLoop: did you mean stuckLoop?'],
     ['a name with two letters exchanged', { procesess: 2 }, 'There is no option procesess: did you mean processes?'],
     ['a name that nothing is like', { workforce: 2 }, 'There is no option workforce: the options are module, processes, '],
@@ -41,22 +41,22 @@ describe('a supervisor', () => {
       { temporal: { adress: 'x:1' } },
       'There is no option temporal.adress: did you mean temporal.address?',
     ],
-    ['a migration mode that there is not', { migrate: 'always' }, "migrate is \"always\": give 'auto' or 'check' or 'off'."],
-    ['what is not a logger', { logger: console.log }, 'logger is a function: give a logger'],
+    ['a migration mode that there is not', { migrate: 'always' }, "`migrate` must be 'auto', 'check' or 'off', not \"always\"."],
+    ['what is not a logger', { logger: console.log }, '`logger` must be a logger'],
   ])('is refused with %s', (_, options, message) => {
     expect(() => checkSupervise({ module: './agents.ts', ...options } as SuperviseOptions)).toThrow(refusal(message))
   })
 
   it('is refused before a process is started', async () => {
-    await expect(superviseWorkers({ module: './agents.ts', processes: 0 })).rejects.toEqual(refusal('processes is 0'))
+    await expect(superviseWorkers({ module: './agents.ts', processes: 0 })).rejects.toEqual(refusal('`processes` must be an integer'))
   })
 })
 
 describe('a worker in one process', () => {
   it.each<[string, object, string]>([
     ['a misspelt option', { servicse: {} }, 'There is no option servicse: did you mean services?'],
-    ['an empty task queue', { taskQueue: '' }, 'taskQueue is ""'],
-    ['a Postgres that is not one', { postgres: 5432 }, 'postgres is 5432: give a URL'],
+    ['an empty task queue', { taskQueue: '' }, '`taskQueue` must be a task queue\'s name, not "".'],
+    ['a Postgres that is not one', { postgres: 5432 }, '`postgres` must be a URL'],
   ])('is refused with %s', (_, options, message) => {
     expect(() => checkCreate({ agents: [], ...options } as CreateWorkerOptions)).toThrow(refusal(message))
   })
@@ -69,9 +69,9 @@ describe('a preflight', () => {
   })
 
   it.each<[string, object, string]>([
-    ['an empty sample', { sample: 0 }, 'sample is 0: give an integer from 1.'],
-    ['no lane', { concurrency: 0 }, 'concurrency is 0: give an integer from 1 to 32.'],
-    ['a signal that is none', { signal: true }, 'signal is true: give an AbortSignal.'],
+    ['an empty sample', { sample: 0 }, '`sample` must be an integer from 1, not 0.'],
+    ['no lane', { concurrency: 0 }, '`concurrency` must be an integer from 1 to 32, not 0.'],
+    ['a signal that is none', { signal: true }, '`signal` must be an AbortSignal, not true.'],
     ['a misspelt name', { taskQeue: 'a' }, 'did you mean taskQueue?'],
   ])('is refused: %s', async (_, given, message) => {
     await expect(preflight(given)).rejects.toEqual(refusal(message))
