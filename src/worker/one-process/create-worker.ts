@@ -19,7 +19,7 @@ import { openHeartbeatLine } from './threaded-heartbeats.ts'
 
 /** See `createWorker` of `pawl/worker`. */
 export async function createWorker(options: CreateWorkerOptions): Promise<PawlWorker> {
-  const { agents } = checkAgents(options)
+  const { agents } = checkAgents(options, 'createWorker')
   const logger = openLogger({ to: options.logger && userLogger(options.logger), redact: options.redact })
   const telemetry = telemetrySettings(options.telemetry)
   const { dispose, services } = await makeServices(options.services)
