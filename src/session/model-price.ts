@@ -26,7 +26,8 @@ export function modelPrice(given: unknown): ModelPrice | undefined {
   return { input, output, ...(cacheRead !== undefined && { cacheRead }), ...(cacheWrite !== undefined && { cacheWrite }) }
 }
 
-function isRate(value: unknown): value is number {
+/** Whether a value is a price in US dollars per million tokens. */
+export function isRate(value: unknown): value is number {
   return typeof value === 'number' && value >= 0 && value <= MOST_USD
 }
 
