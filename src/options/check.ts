@@ -114,8 +114,8 @@ function shown(value: unknown): string {
 }
 
 /** An object with these members and no others. */
-export function options<T extends z.core.$ZodLooseShape>(shape: T): z.ZodObject<T, z.core.$strict> {
-  return z.strictObject(shape, { error: (issue) => (issue.code === 'unrecognized_keys' ? undefined : 'an object') })
+export function options<T extends z.core.$ZodLooseShape>(shape: T, expected = 'an object'): z.ZodObject<T, z.core.$strict> {
+  return z.strictObject(shape, { error: (issue) => (issue.code === 'unrecognized_keys' ? undefined : expected) })
 }
 
 /** A value that `is` accepts; `expected` describes it. */

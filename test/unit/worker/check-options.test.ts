@@ -1,9 +1,12 @@
 // Which options a supervisor and a worker refuse.
 import { describe, expect, it } from 'vitest'
 import { checkCreate, checkPreflight, checkSupervise } from '../../../src/worker/check-options.ts'
+import { createWorker } from '../../../src/worker/one-process/index.ts'
 import type { CreateWorkerOptions, SuperviseOptions } from '../../../src/worker/options.ts'
 import { preflight } from '../../../src/worker/preflight/index.ts'
 import { superviseWorkers } from '../../../src/worker/parent/supervise.ts'
+
+const PEM = Buffer.from('-----BEGIN CERTIFICATE-----')
 
 const refusal = (message: string) =>
   expect.objectContaining({ name: 'InvalidOption', code: 'invalid_option', message: expect.stringContaining(message) })
@@ -42,6 +45,16 @@ describe('a supervisor', () => {
       'There is no option temporal.adress: did you mean temporal.address?',
     ],
     ['a migration mode that there is not', { migrate: 'always' }, "`migrate` must be 'auto', 'check' or 'off', not \"always\"."],
+    ['a converter itself', { dataConverter: {} }, '`dataConverter` must be the path of a module that exports a dataConverter, not {}.'],
+    ['TLS as text', { temporal: { tls: 'true' } }, '`temporal.tls` must be true, false or an object'],
+    ['a certificate as text', { temporal: { tls: { serverRootCACertificate: 'PEM' } } }, '`temporal.tls` must be'],
+    ['a certificate without its key', { temporal: { tls: { clientCertPair: { crt: Buffer.from('x') } } } }, '`temporal.tls` must be'],
+    ['telemetry as a flag', { telemetry: true }, '`telemetry` must be false or an object, not true.'],
+    [
+      'a misspelt port',
+      { telemetry: { prometheus: { prt: 1 } } },
+      'There is no option telemetry.prometheus.prt: did you mean telemetry.prometheus.port?',
+    ],
     ['what is not a logger', { logger: console.log }, '`logger` must be a logger'],
   ])('is refused with %s', (_, options, message) => {
     expect(() => checkSupervise({ module: './agents.ts', ...options } as SuperviseOptions)).toThrow(refusal(message))
@@ -53,9 +66,31 @@ describe('a supervisor', () => {
 })
 
 describe('a worker in one process', () => {
+  it('without agents is refused with the function that lacks them', async () => {
+    const message = 'The worker serves no agents: pass at least one to createWorker({ agents: [ … ] }).'
+    await expect(createWorker({} as CreateWorkerOptions)).rejects.toMatchObject({ code: 'no_agents', message })
+  })
+
+  it.each<[string, object]>([
+    ['a converter by path', { dataConverter: { payloadConverterPath: '/converter.js', failureConverterPath: undefined } }],
+    ['codecs', { dataConverter: { payloadCodecs: [{ encode: () => [], decode: () => [] }] } }],
+    ['interceptors', { interceptors: { client: {}, activity: [() => ({})], workflowModules: ['/interceptors.js'] } }],
+    ['a tuner', { tuner: { tunerOptions: { targetMemoryUsage: 0.8, targetCpuUsage: 0.9 } } }],
+    ['TLS by the system’s certificates', { temporal: { tls: true } }],
+    ['TLS without a configuration', { temporal: { tls: null } }],
+    ['mutual TLS', { temporal: { tls: { serverRootCACertificate: PEM, clientCertPair: { crt: PEM, key: new Uint8Array(PEM) } } } }],
+  ])('accepts %s', (_, options) => {
+    expect(() => checkCreate({ agents: [], ...options } as CreateWorkerOptions)).not.toThrow()
+  })
+
   it.each<[string, object, string]>([
     ['a misspelt option', { servicse: {} }, 'There is no option servicse: did you mean services?'],
     ['an empty task queue', { taskQueue: '' }, '`taskQueue` must be a task queue\'s name, not "".'],
+    ['a path for a converter', { dataConverter: './converter.ts' }, '`dataConverter` must be a DataConverter'],
+    ['one codec for a list', { dataConverter: { payloadCodecs: {} } }, '`dataConverter` must be a DataConverter'],
+    ['a path for interceptors', { interceptors: './interceptors.ts' }, '`interceptors` must be'],
+    ['one interceptor for a list', { interceptors: { activity: () => ({}) } }, '`interceptors` must be'],
+    ['a number for a tuner', { tuner: 5 }, '`tuner` must be'],
     ['a Postgres that is not one', { postgres: 5432 }, '`postgres` must be a URL'],
   ])('is refused with %s', (_, options, message) => {
     expect(() => checkCreate({ agents: [], ...options } as CreateWorkerOptions)).toThrow(refusal(message))
@@ -69,6 +104,8 @@ describe('a preflight', () => {
   })
 
   it.each<[string, object, string]>([
+    ['a number for a converter', { dataConverter: 5 }, '`dataConverter` must be the path of a module, or a DataConverter'],
+    ['a number for interceptors', { interceptors: 5 }, '`interceptors` must be the path of a module, or '],
     ['an empty sample', { sample: 0 }, '`sample` must be an integer from 1, not 0.'],
     ['no lane', { concurrency: 0 }, '`concurrency` must be an integer from 1 to 32, not 0.'],
     ['a signal that is none', { signal: true }, '`signal` must be an AbortSignal, not true.'],
