@@ -10,7 +10,7 @@ import type { Model } from './model.ts'
 /** The members of a budget. */
 export const BUDGET = {
   maxTotalTokens: integer(1).optional(),
-  maxUsd: where<number>(isUsdLimit, 'US dollars, above 0 and at most 1,000,000').optional(),
+  maxUsd: where<number>(isUsdLimit, 'an amount in US dollars, above 0 and at most 1,000,000').optional(),
 }
 
 /** The price of a model: the one that it declares, or the one in the price table. Undefined if neither is known. */

@@ -91,7 +91,7 @@ export function windowProblem(option: string, choice: ModelChoice, compacts: boo
   if (typeof choice === 'function') return undefined
   const [name, declared] = typeof choice === 'string' ? [choice, contextWindowOf(choice)] : [choice.name, choice.contextWindow as unknown]
   if (declared !== undefined && !isContextWindow(declared)) {
-    return `the contextWindow of ${option} (${name}) is ${JSON.stringify(declared)}: set it to the model's context window in tokens, an integer from 1.`
+    return `the contextWindow of ${option} (${name}) must be an integer from 1, the tokens that the model has room for, not ${JSON.stringify(declared)}.`
   }
   if (!compacts || declared !== undefined) return undefined
   const how = typeof choice === 'string' ? `anthropic(${JSON.stringify(name)}, { contextWindow })` : 'its contextWindow'

@@ -2,13 +2,12 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { checkOptions, duration, integer, options, where } from '../options/check.ts'
 import { defined } from '../session/defined.ts'
-import { milliseconds } from '../session/duration.ts'
-import type { CheckpointPolicy } from '../session/events.ts'
 import type { Json } from '../session/json.ts'
 import { isAgentName } from '../session/protocol.ts'
 import type { Agent, AgentOptions, OutputIn } from './agent.ts'
 import { BUDGET, refuseUnpriced } from './budget.ts'
 import { builtInNames, isReserved } from './built-in-tools.ts'
+import { CHECKPOINT, checkpointPolicy } from './checkpoint-policy.ts'
 import { type AgentCompaction, COMPACTION, compactionPolicy, windowProblem } from './compaction.ts'
 import { hooksOf } from './define-hook.ts'
 import { DeclarationError } from './errors.ts'
@@ -53,7 +52,7 @@ export interface DefineAgent<S> {
 const A_MODEL = "a Claude model's name, an object with generate()"
 
 const OPTIONS = options({
-  name: where<string>(isAgentName, '1 to 100 of [A-Za-z0-9._-]'),
+  name: where<string>(isAgentName, '1 to 100 characters of [A-Za-z0-9._-]'),
   instructions: where<Agent['instructions']>(
     (value) => typeof value === 'string' || typeof value === 'function',
     'a string, or a function that returns one',
@@ -77,10 +76,7 @@ const OPTIONS = options({
     ...BUDGET,
   }).optional(),
   recovery: RECOVERY.optional(),
-  checkpoint: where<NonNullable<AgentOptions['checkpoint']>>(
-    (value) => policyOf(value) !== undefined,
-    "'turn', 'tool_call', { everyTurns: n }, { every: '60s' } or { on: [{ type, tool?, milestone?, name? }] }",
-  ).optional(),
+  checkpoint: CHECKPOINT.optional(),
   plan: where<NonNullable<AgentOptions['plan']>>(
     (value) => planPolicy(value) !== undefined,
     'true, or { guidance } with true, false or a text that is not empty',
@@ -162,7 +158,7 @@ function declare(given: unknown): Agent {
     retry: retryPolicy(agent.retry),
     limits: { maxTurns, ...defined({ deadlineMs, ...budget }) },
     sessionLimits: defined({ deadlineMs: sessionDeadlineMs, ...sessionBudget }),
-    checkpoint: policyOf(agent.checkpoint) ?? 'turn',
+    checkpoint: checkpointPolicy(agent.checkpoint, bad),
     recovery: recoveryPolicy(agent.recovery),
     memory,
     ...defined({ plan, compaction, context: agent.context, output }),
@@ -197,20 +193,4 @@ function isTool(value: unknown): value is Tool {
 function isSlice(value: unknown): value is Slice {
   const { version, initial, on } = (value ?? {}) as Partial<Slice>
   return typeof version === 'number' && on !== undefined && Object.isFrozen(initial)
-}
-
-/** The policy in its recorded form; undefined if the value is not a policy. */
-function policyOf(value: unknown): CheckpointPolicy | undefined {
-  if (value === 'turn' || value === 'tool_call') return value
-  if (value === null || typeof value !== 'object' || Object.keys(value).length !== 1) return undefined
-  const { everyTurns, every, on } = value as { everyTurns?: unknown; every?: unknown; on?: unknown }
-  if (everyTurns !== undefined) return isCount(everyTurns) ? { everyTurns } : undefined
-  const everyMs = milliseconds(every)
-  if (everyMs !== undefined) return { everyMs }
-  if (!Array.isArray(on) || on.length === 0) return undefined
-  return on.every((one) => typeof one?.type === 'string' && one.type !== 'checkpoint_made') ? { on } : undefined
-}
-
-function isCount(value: unknown): value is number {
-  return Number.isInteger(value) && Number(value) > 0
 }

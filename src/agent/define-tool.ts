@@ -40,7 +40,7 @@ export interface DefineTool<T extends ContextTypes> {
 }
 
 const OPTIONS = options({
-  name: where<string>(isToolName, '1 to 64 of [A-Za-z0-9_-]'),
+  name: where<string>(isToolName, '1 to 64 characters of [A-Za-z0-9_-]'),
   description: text('text that says what the tool does'),
   input: z.unknown().optional(),
   effect: where<Effect>(
@@ -121,12 +121,16 @@ function declare(given: unknown): Tool {
 }
 
 /** The problem with options that are each valid, but not together; undefined if there is none. */
-function conflictIn({ effect, execute, verify, onUnknown, settleAfter, idempotency }: z.output<typeof OPTIONS>): string | undefined {
+function conflictIn(tool: z.output<typeof OPTIONS>): string | undefined {
+  const { effect, execute, verify, onUnknown, idempotency } = tool
   if (execute === 'client' && verify) return 'verify is for calls that a worker executes, and a client answers this one: leave out verify.'
   if (verify && effect !== 'external') return `verify is for 'external' tools, and this one is '${effect}': leave out verify.`
   if (onUnknown !== undefined && effect !== 'external')
     return `onUnknown is for 'external' tools, and this one is '${effect}': leave it out.`
-  if (settleAfter !== undefined && !verify) return 'settleAfter is for tools with a verify: add verify, or leave out settleAfter.'
+  const ofVerify = (['settleAfter', 'verifyTimeout', 'verifyRetries'] as const).find((name) => tool[name] !== undefined)
+  if (ofVerify && effect !== 'external') return `${ofVerify} is for 'external' tools, and this one is '${effect}': leave it out.`
+  if (ofVerify && execute === 'client') return `${ofVerify} is for tools with a verify, and a client answers this one: leave it out.`
+  if (ofVerify && !verify) return `${ofVerify} is for tools with a verify: add verify, or leave out ${ofVerify}.`
   if (idempotency !== undefined && effect === 'read')
     return "idempotency is for tools with an effect, and a 'read' has no key: leave it out."
   return undefined

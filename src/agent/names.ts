@@ -5,7 +5,10 @@ const NAME = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/
 const TOOL_NAME = /^[A-Za-z0-9_-]{1,64}$/
 
 /** The name of a hook or slice. */
-export const NAMED = where<string>((name) => typeof name === 'string' && NAME.test(name), 'a letter, then up to 63 of [A-Za-z0-9_-]')
+export const NAMED = where<string>(
+  (name) => typeof name === 'string' && NAME.test(name),
+  'a letter followed by up to 63 characters of [A-Za-z0-9_-]',
+)
 
 /** Whether the text can be a tool's name. */
 export function isToolName(text: unknown): text is string {

@@ -51,7 +51,7 @@ function checkedOf<V>(result: StandardSchemaV1.Result<V>): Checked<V> {
 export function inputSchemaOf(schema: unknown, what: string): { inputSchema: JsonObject; schemaDigest: string } {
   const refuse = (problem: string, cause?: unknown): DeclarationError =>
     new DeclarationError('no_json_schema', `${what} ${problem}`, { cause })
-  if (!isSchema(schema)) throw refuse(`is not a schema: give ${A_SCHEMA}.`)
+  if (!isSchema(schema)) throw refuse(`is not a schema: pass ${A_SCHEMA}.`)
   const convert = converterOf(schema)
   if (!convert) throw refuse(withoutConverter(schema['~standard'].vendor))
   let inputSchema: JsonObject

@@ -225,18 +225,18 @@ export interface ToolOptions<
    * way. pawl accepts "it happened" at once. At most 24 days. Default `'5s'`; 0 for a downstream that `verify` cannot overtake. Needs
    * `verify`.
    */
-  settleAfter?: Duration
-  /** How long one call of `verify` may take. At most 24 days. Default: `timeout`. */
-  verifyTimeout?: Duration
-  /** How many times pawl retries a `verify` that threw: an integer from 0. Default 3. */
-  verifyRetries?: number
+  settleAfter?: Unless<E, 'read' | 'idempotent', Duration>
+  /** How long one call of `verify` may take. At most 24 days. Default: `timeout`. Needs `verify`. */
+  verifyTimeout?: Unless<E, 'read' | 'idempotent', Duration>
+  /** How many times pawl retries a `verify` that threw: an integer from 0. Default 3. Needs `verify`. */
+  verifyRetries?: Unless<E, 'read' | 'idempotent', number>
   /** Names the effect in the outside world (a refund's id); stored with the call. Default: none. */
   effectId?: (result: R) => string
   /** What the model receives instead of the result. Default: a string or content blocks unchanged, anything else as JSON. */
   toModel?: (result: R, ctx: ToolContext<ContextIn<T>, ServicesIn<T>, SlicesIn<T>>) => ResultContent
   /** How long `execute` may take; then `ctx.signal` aborts. At most 24 days. Default `'60s'`; no limit for a client tool. */
   timeout?: Duration
-  /** How pawl retries attempts that threw. For `read` and `idempotent`; pawl does not retry an `external` body. */
+  /** How pawl retries attempts that threw: of an `external` tool, only those of which `verify` or a person said that they did not happen. */
   retry?: RetryOptions
   /** For `idempotent` and `external`: the scope within which the key is unique. Default `run`. */
   idempotency?: Unless<E, 'read', Idempotency<StandardSchemaV1.InferOutput<S>>>

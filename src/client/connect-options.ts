@@ -23,7 +23,7 @@ export interface ConnectOptions {
    * Default: `DATABASE_URL`, or that of the `pawl dev`.
    */
   postgres?: string | Pool | false
-  /** Postgres schema. Default `pawl`. */
+  /** Postgres schema: 1 to 50 of `[A-Za-z0-9_]`, not beginning with a digit or `pg_`. Default `pawl`. */
   schema?: string
   /** Task queue of sessions that do not name one. Default `pawl`, or that of the `pawl dev`. */
   taskQueue?: string

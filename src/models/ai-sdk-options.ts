@@ -54,8 +54,8 @@ const SETTINGS = options({
   ).optional(),
   seed: integer(Number.MIN_SAFE_INTEGER).optional(),
   reasoning: oneOf('provider-default', 'none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max').optional(),
-  headers: record('headers by name'),
-  providerOptions: record("settings by provider, such as { openai: { reasoningEffort: 'low' } }"),
+  headers: record('an object of headers by name'),
+  providerOptions: record("an object of settings by provider, such as { openai: { reasoningEffort: 'low' } }"),
 })
 
 const OPTIONS = options({
@@ -76,7 +76,7 @@ export function checkAiSdk(model: LanguageModel, given: AiSdkOptions): { timeout
   const bad = (problem: string): DeclarationError =>
     new DeclarationError('invalid_model', `aiSdk(${JSON.stringify(nameOf(model))}): ${problem}`)
   if (!isObject(model) || typeof model.doStream !== 'function' || typeof model.modelId !== 'string' || typeof model.provider !== 'string') {
-    throw bad("pass a language model of the AI SDK, such as openai('gpt-5.5') from @ai-sdk/openai.")
+    throw bad("the first argument must be a language model of the AI SDK, such as openai('gpt-5.5') from @ai-sdk/openai.")
   }
   const version: unknown = model.specificationVersion
   if (version !== 'v3' && version !== 'v4') {

@@ -5,7 +5,6 @@ import type {
   RawMessageStreamEvent,
   ThinkingConfigParam,
 } from '@anthropic-ai/sdk/resources/messages'
-import { z } from 'zod'
 import { DeclarationError } from '../agent/errors.ts'
 import { checkOptions, duration, integer, oneOf, options, where } from '../options/check.ts'
 import type { Duration } from '../session/duration.ts'
@@ -62,8 +61,11 @@ export interface AnthropicOptions {
 
 const OPTIONS = options({
   maxTokens: integer(1).optional(),
-  thinking: z.unknown().optional(),
-  effort: z.unknown().optional(),
+  thinking: where<ThinkingConfigParam>(
+    isThinking,
+    "an object such as { type: 'adaptive' } or { type: 'enabled', budget_tokens: 2000 }",
+  ).optional(),
+  effort: oneOf('low', 'medium', 'high', 'xhigh', 'max').optional(),
   temperature: where<number>((value) => typeof value === 'number' && value >= 0 && value <= 1, 'a number from 0 to 1').optional(),
   cache: oneOf('on', 'off').optional(),
   timeout: duration({ example: '10m' }).optional(),
@@ -76,10 +78,19 @@ const OPTIONS = options({
   price: modelPriceOption.optional(),
   contextWindow: integer(1).optional(),
   params: where<object>(
-    (value) => typeof value === 'object' && value !== null,
+    (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
     'an object with parameters of a Messages request',
   ).optional(),
 })
+
+/** Parameters that pawl sets from the session or from other options. */
+const OWN_PARAMS = ['model', 'messages', 'system', 'tools', 'stream', 'max_tokens', 'thinking']
+
+/** Kinds of thinking that the SDK does not know yet are left to the API. */
+function isThinking(value: unknown): boolean {
+  const { type, budget_tokens: budget } = (value ?? {}) as { type?: unknown; budget_tokens?: unknown }
+  return typeof type === 'string' && (type !== 'enabled' || Number.isSafeInteger(budget))
+}
 
 const DEFAULT_TIMEOUT_MS = 600_000
 
@@ -87,9 +98,10 @@ const DEFAULT_TIMEOUT_MS = 600_000
 export function checkModel(model: string, given: AnthropicOptions): { timeoutMs: number } {
   const bad = (problem: string): DeclarationError =>
     new DeclarationError('invalid_model', `anthropic(${JSON.stringify(model)}): ${problem}`)
-  if (typeof model !== 'string' || model.trim() === '') throw bad("pass a model's name, such as 'claude-sonnet-5-5'.")
-  const { maxTokens, timeout: timeoutMs = DEFAULT_TIMEOUT_MS } = checkOptions(OPTIONS, given, bad)
-  const { thinking } = given
+  if (typeof model !== 'string' || model.trim() === '') throw bad("the first argument must be a model's name, such as 'claude-sonnet-5-5'.")
+  const { maxTokens, timeout: timeoutMs = DEFAULT_TIMEOUT_MS, thinking, params = {} } = checkOptions(OPTIONS, given, bad)
+  const own = OWN_PARAMS.find((name) => name in params)
+  if (own !== undefined) throw bad(`params must not contain ${own}, which pawl sets: leave it out.`)
   if (thinking?.type === 'enabled' && maxTokens !== undefined && thinking.budget_tokens >= maxTokens) {
     throw bad('maxTokens must be more than thinking.budget_tokens, which counts towards it.')
   }

@@ -1,9 +1,11 @@
 // The option `price` of all models.
-import { where } from '../options/check.ts'
-import { type ModelPrice, modelPrice } from '../session/model-price.ts'
+import { options, where } from '../options/check.ts'
+import { isRate } from '../session/model-price.ts'
+
+const rate = where<number>(isRate, 'US dollars per million tokens, from 0 to 1,000,000')
 
 /** A price that a Model declares. */
-export const modelPriceOption = where<ModelPrice>(
-  (value) => modelPrice(value) !== undefined,
-  'US dollars per million tokens: { input, output, cacheRead?, cacheWrite? }',
+export const modelPriceOption = options(
+  { input: rate, output: rate, cacheRead: rate.optional(), cacheWrite: rate.optional() },
+  'an object { input, output, cacheRead?, cacheWrite? }',
 )

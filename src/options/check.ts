@@ -5,46 +5,52 @@ import { InvalidOption } from './errors.ts'
 
 /** The options as `schema` reads them. `refuse` turns a sentence that names the option and says what is allowed into an error. */
 export function checkOptions<S extends z.ZodType>(schema: S, given: unknown, refuse: (problem: string) => Error = invalid): z.output<S> {
-  const parsed = schema.safeParse(withoutUnits(given, schema))
+  const parsed = schema.safeParse(given, { error: expectation })
   if (parsed.success) return parsed.data
   const [issue] = parsed.error.issues
-  throw refuse(issue ? problemOf(issue, given, schema) : parsed.error.message)
-}
-
-/**
- * Durations had `Ms` in their names before 0.1, as in `timeoutMs: 5_000`. Programs without type checking still work: a number under
- * such a name is read as the option without the unit.
- */
-function withoutUnits(given: unknown, schema: unknown): unknown {
-  const inner = unwrapped(schema)
-  if (typeof given !== 'object' || given === null || !(inner instanceof z.ZodObject)) return given
-  const { shape } = inner
-  if (!Object.keys(given).some((name) => name.endsWith('Ms') || unwrapped(shape[name]) instanceof z.ZodObject)) return given
-  return Object.fromEntries(
-    Object.entries(given).map(([name, value]) => {
-      const current = name.replace(/Ms$/, '')
-      const isFormer = !(name in shape) && current in shape && typeof value === 'number'
-      return isFormer ? [current, value] : [name, withoutUnits(value, shape[name])]
-    }),
-  )
+  throw refuse(issue ? problemOf(innermost(issue), given, schema) : parsed.error.message)
 }
 
 function invalid(problem: string): InvalidOption {
   return new InvalidOption(problem)
 }
 
+/** What a schema of zod's own expects; the schemas below say it themselves. */
+function expectation(issue: z.core.$ZodRawIssue): string | undefined {
+  if (issue.code === 'invalid_type') return `of type ${issue.expected}`
+  if (issue.code === 'invalid_value') return alternatives(issue.values)
+  return undefined
+}
+
 function problemOf(issue: z.core.$ZodIssue, given: unknown, schema: z.ZodType): string {
   if (issue.code === 'unrecognized_keys') return unknownOption(issue, schema)
   const value = issue.path.reduce<unknown>((at, key) => (at as Record<PropertyKey, unknown> | undefined)?.[key], given)
   const name = nameOf(issue.path)
-  if (value === undefined && name !== '') return `${name} is missing: give ${issue.message}.`
-  return `${name === '' ? 'What was given' : name} is ${shown(value)}: give ${issue.message}.`
+  if (value === undefined && name !== '') return `\`${name}\` is required: ${issue.message}.`
+  const [, expected = issue.message, remark = ''] = REMARK.exec(issue.message) ?? []
+  return `${name === '' ? 'The options' : `\`${name}\``} must be ${expected}, not ${shown(value)}${remark}.`
+}
+
+/** An expectation and the remark after its first colon or semicolon; those in braces belong to an example. */
+const REMARK = /^((?:\{[^}]*\}|[:;](?! )|[^{:;])*)([:;] .*)$/s
+
+/** If no member of a union fits the value: the problem with a member of the value, in the branch that comes closest, or all branches. */
+function innermost(issue: z.core.$ZodIssue): z.core.$ZodIssue {
+  if (issue.code !== 'invalid_union') return issue
+  const branches = issue.errors.flatMap(([first]) => (first ? [innermost(first)] : []))
+  const [closest] = branches.filter(isInside).toSorted((a, b) => b.path.length - a.path.length)
+  if (closest) return { ...closest, path: [...issue.path, ...closest.path] }
+  return { ...issue, message: branches.map(({ message }) => message).join(' or ') || issue.message }
+}
+
+function isInside({ code, path }: z.core.$ZodIssue): boolean {
+  return code === 'unrecognized_keys' || path.length > 0
 }
 
 /** The message for an unknown option, with the option that the caller probably meant. */
 function unknownOption({ keys, path }: z.core.$ZodIssueUnrecognizedKeys, schema: z.ZodType): string {
   const name = String(keys[0])
-  const known = namesIn(path.reduce<unknown>((at, key) => (unwrapped(at) as z.ZodObject)?.shape?.[String(key)], schema))
+  const known = Object.keys(membersOf(path.reduce<unknown>((at, key) => membersOf(at)[String(key)] ?? elementOf(at), schema)))
   const [nearest] = known.map((other) => ({ other, far: distance(name, other) })).sort((a, b) => a.far - b.far)
   const within = path.length > 0 ? `${nameOf(path)}.` : ''
   const hint =
@@ -52,9 +58,16 @@ function unknownOption({ keys, path }: z.core.$ZodIssueUnrecognizedKeys, schema:
   return `There is no option ${within}${name}: ${hint}`
 }
 
-function namesIn(schema: unknown): string[] {
+/** The members of an object's schema; of a union, those of all its objects. */
+function membersOf(schema: unknown): Record<string, unknown> {
   const inner = unwrapped(schema)
-  return inner instanceof z.ZodObject ? Object.keys(inner.shape) : []
+  if (inner instanceof z.ZodUnion) return Object.assign({}, ...inner.options.map(membersOf)) as Record<string, unknown>
+  return inner instanceof z.ZodObject ? inner.shape : {}
+}
+
+function elementOf(schema: unknown): unknown {
+  const inner = unwrapped(schema)
+  return inner instanceof z.ZodArray ? inner.element : undefined
 }
 
 function unwrapped(schema: unknown): unknown {
@@ -81,11 +94,17 @@ function distance(a: string, b: string): number {
   return row[b.length] ?? 0
 }
 
+function alternatives(values: readonly unknown[]): string {
+  const shown = values.map((value) => (typeof value === 'string' ? `'${value}'` : String(value)))
+  return [shown.slice(0, -1).join(', '), shown.at(-1)].filter(Boolean).join(' or ')
+}
+
 const SHOWN = 80
 
 /** A value in a message: short, and on one line whatever it is. */
 function shown(value: unknown): string {
   if (typeof value === 'function') return 'a function'
+  if (typeof value === 'number' && Number.isSafeInteger(value)) return value.toLocaleString('en-US', { useGrouping: 'min2' })
   if (typeof value === 'number' || typeof value === 'bigint' || value instanceof Date) return String(value)
   try {
     return (JSON.stringify(value) ?? String(value)).slice(0, SHOWN)
@@ -95,8 +114,8 @@ function shown(value: unknown): string {
 }
 
 /** An object with these members and no others. */
-export function options<T extends z.core.$ZodLooseShape>(shape: T): z.ZodObject<T, z.core.$strict> {
-  return z.strictObject(shape, { error: (issue) => (issue.code === 'unrecognized_keys' ? undefined : 'an object') })
+export function options<T extends z.core.$ZodLooseShape>(shape: T, expected = 'an object'): z.ZodObject<T, z.core.$strict> {
+  return z.strictObject(shape, { error: (issue) => (issue.code === 'unrecognized_keys' ? undefined : expected) })
 }
 
 /** A value that `is` accepts; `expected` describes it. */
@@ -106,7 +125,11 @@ export function where<T>(is: (value: unknown) => boolean, expected: string): z.Z
 
 /** An integer. */
 export function integer(min: number, max = Number.MAX_SAFE_INTEGER): z.ZodCustom<number, number> {
-  const expected = max === Number.MAX_SAFE_INTEGER ? `an integer from ${min}` : `an integer from ${min} to ${max}`
+  const bounds = [
+    ...(min > Number.MIN_SAFE_INTEGER ? [` from ${min.toLocaleString('en-US')}`] : []),
+    ...(max < Number.MAX_SAFE_INTEGER ? [` to ${max.toLocaleString('en-US')}`] : []),
+  ]
+  const expected = `an integer${bounds.join('')}`
   return where((value) => Number.isSafeInteger(value) && Number(value) >= min && Number(value) <= max, expected)
 }
 
@@ -117,7 +140,7 @@ export function duration(
   const { limits = bounds.min === 0 ? 'from 0 to 24 days' : 'above 0 and at most 24 days', example = '30s' } = bounds
   return where<unknown>(
     (value) => milliseconds(value, bounds) !== undefined,
-    `milliseconds, or text such as '${example}', ${limits}`,
+    `a number of milliseconds or text such as '${example}', ${limits}`,
   ).transform((value) => milliseconds(value, bounds) ?? 0) as never
 }
 
@@ -128,7 +151,7 @@ export function text(expected = 'text that is not empty'): z.ZodCustom<string, s
 
 /** One of these values. */
 export function oneOf<const T extends string>(...values: readonly T[]): z.ZodCustom<T, T> {
-  return where((value) => values.includes(value as T), values.map((value) => `'${value}'`).join(' or '))
+  return where((value) => values.includes(value as T), alternatives(values))
 }
 
 /** A boolean. */
@@ -145,7 +168,7 @@ export function signal(): z.ZodCustom<AbortSignal, AbortSignal> {
 export function someOf<T extends string>(values: readonly T[]): z.ZodCustom<T[], T[]> {
   return where(
     (given) => Array.isArray(given) && given.length > 0 && given.every((one) => values.includes(one)),
-    `a list of some of ${values.map((value) => `'${value}'`).join(', ')}`,
+    `a list of one or more of ${values.map((value) => `'${value}'`).join(', ')}`,
   )
 }
 

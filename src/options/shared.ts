@@ -1,5 +1,5 @@
 // Options that several entry points accept: where Temporal and Postgres are, and the logger.
-import { z } from 'zod'
+import type { z } from 'zod'
 import { object, oneOf, options, text, where } from './check.ts'
 
 /** Where Temporal is, as plain data. */
@@ -10,8 +10,33 @@ export const TEMPORAL_ADDRESS = options({
     (value) => typeof value === 'string' || typeof value === 'function',
     'text, or a function that returns it',
   ).optional(),
-  tls: z.unknown().optional(),
+  tls: where<unknown>(
+    isTls,
+    'true, false or an object { serverNameOverride?, serverRootCACertificate?, clientCertPair? } with certificates as bytes',
+  ).optional(),
 })
+
+/** Null is the same as false for Temporal's client. */
+function isTls(value: unknown): boolean {
+  if (typeof value === 'boolean' || value === null) return true
+  if (!isObject(value)) return false
+  const { serverNameOverride: name, serverRootCACertificate: ca, clientCertPair: pair } = value
+  if (name != null && typeof name !== 'string') return false
+  if (ca != null && !ArrayBuffer.isView(ca)) return false
+  return pair == null || (isObject(pair) && ArrayBuffer.isView(pair.crt) && ArrayBuffer.isView(pair.key))
+}
+
+/** A DataConverter of Temporal; Temporal itself checks what its modules and codecs do. */
+export function isDataConverter(value: unknown): boolean {
+  if (!isObject(value)) return false
+  const { payloadConverterPath, failureConverterPath, payloadCodecs } = value
+  const paths = [payloadConverterPath, failureConverterPath]
+  return paths.every((path) => path == null || typeof path === 'string') && (payloadCodecs == null || Array.isArray(payloadCodecs))
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
 
 /** A URL of Postgres, or a pool. */
 export function postgres<T>(): z.ZodCustom<T, T> {

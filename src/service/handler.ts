@@ -37,15 +37,15 @@ export interface HandlerOptions {
   basePath?: string
   /** Names of the agents that sessions may be started with. Default: any; a session of an agent that no worker serves waits for one. */
   agents?: readonly string[]
-  /** The maximum size of a request's body, in bytes. Default 2,000,000; messages of up to 20 MB need more. */
+  /** The maximum size of a request's body, in bytes: 1,000 to 100,000,000. Default 2,000,000; messages of up to 20 MB need more. */
   maxBodyBytes?: number
-  /** The maximum number of event streams that are open at the same time in this process. Default 2,000. */
+  /** The maximum number of event streams that are open at the same time in this process: an integer from 1. Default 2,000. */
   maxWatches?: number
-  /** A stream sends a comment after this long without an event, so that proxies keep it open. Default `'15s'`. */
+  /** A stream sends a comment after this long without an event, so that proxies keep it open. At most 24 days. Default `'15s'`. */
   keepAlive?: Duration
-  /** A stream ends when its client has read nothing for this long. Default `'60s'`. */
+  /** A stream ends when its client has read nothing for this long. At most 24 days. Default `'60s'`. */
   stalledAfter?: Duration
-  /** How often the handler calls `authorize` again for an open stream. Default `'2m'`. */
+  /** How often the handler calls `authorize` again for an open stream. At most 24 days. Default `'2m'`. */
   reauthorizeEvery?: Duration
   /** Logs requests that failed unexpectedly. Default: lines on standard error. */
   logger?: Logger

@@ -1,24 +1,37 @@
 // The handler for servers that use Node's requests: Express, Fastify, `node:http`.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { getRequestListener } from '@hono/node-server'
+import { checkOptions, duration, fn, options } from '../options/check.ts'
+import { InvalidOption } from '../options/errors.ts'
+import type { Duration } from '../session/duration.ts'
 
 /** A request listener of a Node server. */
 export type NodeListener = (request: IncomingMessage, response: ServerResponse) => void
 
 /** Options of `nodeListener`. */
 export interface NodeListenerOptions {
-  /** A stream's connection is destroyed when its client has read nothing for this long, in milliseconds. Default 90,000. */
-  stalledAfterMs?: number
+  /** A stream's connection is destroyed when its client has read nothing for this long. At most 24 days. Default `'90s'`. */
+  stalledAfter?: Duration
   /** Called with each request before it is answered. Default: none. */
   onRequest?: (request: Request, incoming: IncomingMessage) => void
 }
 
+type OnRequest = NonNullable<NodeListenerOptions['onRequest']>
+
+const DEFAULT_STALLED_MS = 90_000
+const OPTIONS = options({ stalledAfter: duration({ example: '90s' }).optional(), onRequest: fn<OnRequest>().optional() })
+
 /**
  * Returns the handler as a listener for `node:http` and for frameworks that use its requests. It reads the body itself, so mount it before
  * a body parser.
+ * @throws InvalidOption `invalid_option`.
  */
-export function nodeListener(handler: (request: Request) => Promise<Response>, options: NodeListenerOptions = {}): NodeListener {
-  const { stalledAfterMs = 90_000, onRequest } = options
+export function nodeListener(handler: (request: Request) => Promise<Response>, given: NodeListenerOptions = {}): NodeListener {
+  if (typeof handler !== 'function')
+    throw new InvalidOption(
+      'The first argument of nodeListener() must be a handler: pass the result of createHandler(), or another function.',
+    )
+  const { stalledAfter: stalledAfterMs = DEFAULT_STALLED_MS, onRequest } = checkOptions(OPTIONS, given)
   return getRequestListener(
     async (request, { incoming, outgoing }) => {
       onRequest?.(request, incoming as IncomingMessage)

@@ -27,7 +27,8 @@ export function modelPrice(given: unknown): ModelPrice | undefined {
   return { input, output, ...defined({ cacheRead, cacheWrite }) }
 }
 
-function isRate(value: unknown): value is number {
+/** Whether a value is a price in US dollars per million tokens. */
+export function isRate(value: unknown): value is number {
   return typeof value === 'number' && value >= 0 && value <= MAX_USD
 }
 

@@ -43,7 +43,7 @@ const GATES = 'gates\n'
 export interface StoreOptions {
   /** A URL, or your own pool, which you close yourself. */
   postgres: string | Pool
-  /** The Postgres schema of pawl's tables. Default `pawl`. */
+  /** The Postgres schema of pawl's tables: 1 to 50 of `[A-Za-z0-9_]`, not beginning with a digit or `pg_`. Default `pawl`. */
   schema?: string
   /**
    * `auto` (default) applies missing migrations on the first successful connection, `check` refuses to write if any are missing,

@@ -1,8 +1,9 @@
 // A model that is a function: deterministic, for tests and demos.
 import { randomUUID } from 'node:crypto'
-import { ModelError } from '../agent/errors.ts'
+import { DeclarationError, ModelError } from '../agent/errors.ts'
 import type { Model, ModelCallContext, ModelRequest, ModelResponse } from '../agent/model.ts'
 import { defined } from '../session/defined.ts'
+import { checkOptions, integer, options, text } from '../options/check.ts'
 import type { ModelDelta } from '../session/deltas.ts'
 import type { AssistantBlock, ToolUseBlock } from '../session/content.ts'
 import { NO_USAGE } from '../session/content.ts'
@@ -11,18 +12,34 @@ import type { Json } from '../session/json.ts'
 /** A script's answer: text, content blocks, or a response with optional members. */
 export type ScriptedAnswer = string | AssistantBlock[] | (Partial<ModelResponse> & { content: AssistantBlock[] })
 
+/** Options of `scripted`. */
+export interface ScriptedOptions {
+  /** The model's name, which pawl records with its answers. Default `scripted`. */
+  name?: string
+  /** The model's context window in tokens, an integer from 1, for agents with `compaction`. Default: unknown. */
+  contextWindow?: number
+}
+
+const OPTIONS = options({ name: text("the model's name").optional(), contextWindow: integer(1).optional() })
+
+function invalid(problem: string): DeclarationError {
+  return new DeclarationError('invalid_model', `scripted: ${problem}`)
+}
+
 /**
  * A `Model` from a function of the request. It must depend on the request alone, so that a repeated call gets the same answer.
  * Without a `stopReason`, an answer with tool_use blocks stops with `tool_use`, any other with `end_turn`. Without `usage`, usage is zero.
  * Each block is streamed as one delta, unless the function calls `ctx.onDelta` itself. Errors of the function are rethrown: a `ModelError`
  * says whether the call may be retried.
  * `generate` throws ModelError `invalid_script` for any other answer.
+ * @throws DeclarationError `invalid_model`.
  */
 export function scripted(
   answer: (request: ModelRequest, ctx: ModelCallContext) => ScriptedAnswer | Promise<ScriptedAnswer>,
-  options: { name?: string; contextWindow?: number } = {},
+  given: ScriptedOptions = {},
 ): Model {
-  const { name = 'scripted', contextWindow } = options
+  if (typeof answer !== 'function') throw invalid('the first argument must be a function of the request that returns an answer.')
+  const { name = 'scripted', contextWindow } = checkOptions(OPTIONS, given, invalid)
   return {
     name,
     // Each script has its own account, because one script's rate limits must not affect another.

@@ -1,5 +1,7 @@
 // `pawl/ui`: connects a page that uses AI SDK UI's `useChat` to pawl. Runs in browsers, and imports nothing from Node.
-export { PawlChatTransport, type PawlChatTransportOptions } from './transport.ts'
+export { PawlChatTransport } from './transport.ts'
+export type { PawlChatTransportOptions } from './transport-options.ts'
+export { InvalidOption } from '../options/errors.ts'
 export { ChatError } from './errors.ts'
 export type { UiMessage, UiMessageChunk, UiMetadata, UiPart, UiShow, UiStanding } from './protocol.ts'
 export type { ChatRequest, ReconnectRequest, SentMessage } from './transport.ts'

@@ -2,31 +2,7 @@
 import { ChatError, errorOf } from './errors.ts'
 import type { UiChunk, UiMessage, UiMessageChunk, UiShow } from './protocol.ts'
 import { serverSent } from './server-sent.ts'
-
-/** Options of `PawlChatTransport`. */
-export interface PawlChatTransportOptions {
-  /** The path or URL at which the web handler is mounted. Default: `/api/pawl`. */
-  api?: string
-  /** The agent for starting new sessions and reopening closed ones. Default: none; sessions must then be open. */
-  agent?: string
-  /** The context of sessions that are started. Members that the server sets cannot be overridden. Default: none. */
-  context?: unknown
-  /** The tags of sessions that are started. Default: none. */
-  tags?: readonly string[]
-  /** The headers of each request, or a function that is called before each request to get them. Default: none. */
-  headers?: Record<string, string> | (() => Record<string, string> | Promise<Record<string, string>>)
-  /** Whether cookies are sent, as with `fetch`. Default: `same-origin`. */
-  credentials?: 'omit' | 'same-origin' | 'include'
-  /** The function that sends requests. Default: the global `fetch`. */
-  fetch?: typeof globalThis.fetch
-  /** `pieces`: answers as the model writes them, for `ai` 7 and later. `steps`: finished answers only, for `ai` 6. Default: `pieces`. */
-  show?: UiShow
-  /**
-   * What a chat's `stop()` does. `interrupt`: stops the run, with its model call and tools. `leave`: only this page stops following it.
-   * `useChat` also stops a chat when its component is unmounted. Default: `interrupt`.
-   */
-  onStop?: 'interrupt' | 'leave'
-}
+import { checkTransport, type PawlChatTransportOptions } from './transport-options.ts'
 
 /** The members of a chat message that the transport reads. */
 export interface SentMessage {
@@ -79,7 +55,9 @@ export class PawlChatTransport {
   readonly resumeStreamIsReplay = true
   readonly #options: PawlChatTransportOptions
 
+  /** @throws InvalidOption `invalid_option`. */
   constructor(options: PawlChatTransportOptions = {}) {
+    checkTransport(options)
     this.#options = options
   }
 

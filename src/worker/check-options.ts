@@ -1,9 +1,11 @@
 // Checks the options of workers, supervisors and preflights before anything starts.
 import { availableParallelism } from 'node:os'
+import type { DataConverter } from '@temporalio/common'
+import type { WorkerInterceptors } from '@temporalio/worker'
 import { z } from 'zod'
 import type { Logger } from '../agent/tool.ts'
 import { checkOptions, duration, flag, fn, integer, options, signal, text, where } from '../options/check.ts'
-import { DEPLOYMENT, logger, postgres, TEMPORAL_ADDRESS } from '../options/shared.ts'
+import { DEPLOYMENT, logger, postgres, TEMPORAL_ADDRESS, isDataConverter } from '../options/shared.ts'
 import type { CreateWorkerOptions, SuperviseOptions, SupervisorEvent } from './options.ts'
 import type { CheckedSession, PreflightOptions } from './preflight-report.ts'
 
@@ -31,6 +33,19 @@ const TELEMETRY = z
     }),
   ])
   .optional()
+
+const A_CONVERTER = 'a DataConverter { payloadConverterPath?, failureConverterPath?, payloadCodecs? }'
+const INTERCEPTORS = "an object with lists of interceptors of Temporal's worker, such as { activity: [ … ] }"
+
+function areInterceptors(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
+  const { activity, activityInbound, nexus, workflowModules } = value as Record<string, unknown>
+  return [activity, activityInbound, nexus, workflowModules].every((list) => list == null || Array.isArray(list))
+}
+
+function isPath(value: unknown): boolean {
+  return typeof value === 'string' && value.trim() !== ''
+}
 
 const SUPERVISE = options({
   module: text('the path of the module that exports your agents'),
@@ -77,9 +92,12 @@ const CREATE = options({
   namespace: text("a namespace's name").optional(),
   ...DEPLOYMENT,
   postgres: postgres<NonNullable<CreateWorkerOptions['postgres']>>().optional(),
-  dataConverter: z.unknown().optional(),
-  interceptors: z.unknown().optional(),
-  tuner: z.unknown().optional(),
+  dataConverter: where<DataConverter>(isDataConverter, A_CONVERTER).optional(),
+  interceptors: where<WorkerInterceptors>(areInterceptors, INTERCEPTORS).optional(),
+  tuner: where<NonNullable<CreateWorkerOptions['tuner']>>(
+    (value) => typeof value === 'object' && value !== null,
+    "a tuner of Temporal's worker",
+  ).optional(),
   logger: logger<Logger>().optional(),
   redact: REDACT,
   telemetry: TELEMETRY,
@@ -100,8 +118,14 @@ const PREFLIGHT = options({
   taskQueue: DEPLOYMENT.taskQueue,
   postgres: SUPERVISE.shape.postgres,
   schema: DEPLOYMENT.schema,
-  dataConverter: z.unknown().optional(),
-  interceptors: z.unknown().optional(),
+  dataConverter: where<DataConverter | string>(
+    (value) => isPath(value) || isDataConverter(value),
+    `the path of a module, or ${A_CONVERTER}`,
+  ).optional(),
+  interceptors: where<WorkerInterceptors | string>(
+    (value) => isPath(value) || areInterceptors(value),
+    `the path of a module, or ${INTERCEPTORS}`,
+  ).optional(),
   sample: integer(1).optional(),
   concurrency: integer(1, MAX_CONCURRENT_REPLAYS).optional(),
   loadTimeout: duration({ example: '60s' }).optional(),

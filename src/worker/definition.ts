@@ -24,11 +24,14 @@ const OPTIONS = options({ agents: z.unknown().optional(), services: z.unknown().
  */
 export function defineWorker(definition: WorkerDefinition): WorkerDefinition {
   checkOptions(OPTIONS, definition, (problem) => new DeclarationError('invalid_worker', `defineWorker: ${problem}`))
-  return checkAgents(definition)
+  return checkAgents(definition, 'defineWorker')
 }
 
-/** Checks that there are agents, each with its own name; returns the input. @throws DeclarationError `no_agents`, `duplicate_agent`. */
-export function checkAgents<D extends WorkerDefinition>(definition: D): D {
+/**
+ * Checks that there are agents, each with its own name; returns the input. `caller`: the function that the user passed it to.
+ * @throws DeclarationError `no_agents`, `duplicate_agent`.
+ */
+export function checkAgents<D extends WorkerDefinition>(definition: D, caller: 'createWorker' | 'defineWorker'): D {
   const names = new Set<string>()
   for (const agent of definition.agents ?? []) {
     if (names.has(agent.name)) {
@@ -37,7 +40,7 @@ export function checkAgents<D extends WorkerDefinition>(definition: D): D {
     names.add(agent.name)
   }
   if (names.size === 0) {
-    throw new DeclarationError('no_agents', 'The worker serves no agents: pass at least one to defineWorker({ agents: [ … ] }).')
+    throw new DeclarationError('no_agents', `The worker serves no agents: pass at least one to ${caller}({ agents: [ … ] }).`)
   }
   return definition
 }

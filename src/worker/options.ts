@@ -14,7 +14,8 @@ import type { WorkerDefinition } from './definition.ts'
 export interface TelemetryOptions {
   /**
    * Serves metrics to Prometheus at `http://<host>:<port>/metrics`, from each orchestrator. The variables then decide about export over
-   * OTLP. Default of `port`: `OTEL_EXPORTER_PROMETHEUS_PORT` or 9464; of `host`: `OTEL_EXPORTER_PROMETHEUS_HOST` or 127.0.0.1.
+   * OTLP. `port`: an integer from 1 to 65,535, by default `OTEL_EXPORTER_PROMETHEUS_PORT` or 9464. `host`: an address of this machine, by
+   * default `OTEL_EXPORTER_PROMETHEUS_HOST` or 127.0.0.1.
    */
   prometheus?: { port?: number; host?: string }
   /**
@@ -36,7 +37,7 @@ export interface CreateWorkerOptions extends WorkerDefinition {
   taskQueue?: string
   /** The side store: a URL or your own `pg.Pool`. Default: `DATABASE_URL`. */
   postgres?: string | Pool
-  /** Postgres schema. Default `pawl`. */
+  /** Postgres schema: 1 to 50 of `[A-Za-z0-9_]`, not beginning with a digit or `pg_`. Default `pawl`. */
   schema?: string
   /** `auto` (default) applies migrations at start, `check` refuses to write to a store that lacks some, `off` checks nothing. */
   migrate?: 'auto' | 'check' | 'off'
@@ -81,7 +82,7 @@ export interface SuperviseOptions {
   taskQueue?: string
   /** URL of the side store. Default: `DATABASE_URL`. */
   postgres?: string
-  /** Postgres schema. Default `pawl`. */
+  /** Postgres schema: 1 to 50 of `[A-Za-z0-9_]`, not beginning with a digit or `pg_`. Default `pawl`. */
   schema?: string
   /** As for `createWorker`. Default `auto`. */
   migrate?: 'auto' | 'check' | 'off'

@@ -14,7 +14,7 @@ export interface PreflightOptions {
   taskQueue?: string
   /** URL of the side store, which is only read. Default: `DATABASE_URL`; without either, the store is not checked. */
   postgres?: string
-  /** Postgres schema. Default `pawl`. */
+  /** Postgres schema: 1 to 50 of `[A-Za-z0-9_]`, not beginning with a digit or `pg_`. Default `pawl`. */
   schema?: string
   /** The workers' data converter, or the path of a module that exports it. Default: none. */
   dataConverter?: DataConverter | string

@@ -265,13 +265,13 @@ describe('the archive', () => {
 
 describe('pruning with', () => {
   it.each([
-    [{ olderThan: 'yesterday' }, /olderThan is "yesterday"/],
-    [{ olderThan: '0d' }, /olderThan is "0d"/],
-    [{ olderThan: -1 }, /olderThan is -1/],
-    [{ olderThan: '90d', archiveRetention: '1 year' }, /archiveRetention is "1 year"/],
-    [{ olderThan: '90d', batch: 0 }, /batch is 0/],
-    [{ olderThan: '90d', batch: Number.NaN }, /batch is NaN/],
-    [{ olderThan: '90d', by: '' }, /by is "": give text/],
+    [{ olderThan: 'yesterday' }, /`olderThan` must be .*, not "yesterday"/],
+    [{ olderThan: '0d' }, /`olderThan` must be .*, not "0d"/],
+    [{ olderThan: -1 }, /`olderThan` must be .*, not -1/],
+    [{ olderThan: '90d', archiveRetention: '1 year' }, /`archiveRetention` must be .*, not "1 year"/],
+    [{ olderThan: '90d', batch: 0 }, /`batch` must be .*, not 0/],
+    [{ olderThan: '90d', batch: Number.NaN }, /`batch` must be .*, not NaN/],
+    [{ olderThan: '90d', by: '' }, /`by` must be text/],
   ])('%j is refused, and changes nothing', async (options, message) => {
     const { id } = await closed('one')
     await schema.age([id], 100)

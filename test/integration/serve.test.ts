@@ -208,7 +208,7 @@ describe('a client that does not read', () => {
       { highWaterMark: 0 },
     )
     const answer = async (): Promise<Response> => new Response(endless, { headers: { 'content-type': 'text/event-stream' } })
-    const stalling: Server = createServer(nodeListener(answer, { stalledAfterMs: 200 }))
+    const stalling: Server = createServer(nodeListener(answer, { stalledAfter: 200 }))
     await new Promise<void>((resolve) => stalling.listen(0, '127.0.0.1', resolve))
     const socket = connect((stalling.address() as AddressInfo).port, '127.0.0.1')
     socket.on('error', () => {})

@@ -272,8 +272,8 @@ describe('a model of the AI SDK', () => {
   })
 
   it.each<[string, unknown, object, string]>([
-    ['a name', 'openai/gpt-5.5', {}, 'pass a language model'],
-    ['nothing', undefined, {}, 'pass a language model'],
+    ['a name', 'openai/gpt-5.5', {}, 'must be a language model'],
+    ['nothing', undefined, {}, 'must be a language model'],
     ['an older specification', { ...saying([]), specificationVersion: 'v2' }, {}, 'AI SDK 6'],
     ['no tokens', saying([]), { maxTokens: 0 }, 'maxTokens'],
     ['a negative timeout', saying([]), { timeout: -1 }, 'timeout'],
@@ -281,7 +281,7 @@ describe('a model of the AI SDK', () => {
     ['half a price', saying([]), { price: { input: 1 } }, 'price'],
     ['a negative price', saying([]), { price: { input: 1, output: -1 } }, 'price'],
     ['settings that are pawl’s', saying([]), { settings: { maxOutputTokens: 5 } }, 'There is no option settings.maxOutputTokens'],
-    ['a setting of another type', saying([]), { settings: { temperature: 'hot' } }, 'settings.temperature is "hot": give a number'],
+    ['a setting of another type', saying([]), { settings: { temperature: 'hot' } }, '`settings.temperature` must be a number'],
     [
       'a setting of another specification',
       { ...saying([]), specificationVersion: 'v3' },

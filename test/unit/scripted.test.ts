@@ -21,6 +21,17 @@ function callContext(signal = new AbortController().signal): ModelCallContext & 
 }
 
 describe('a scripted model', () => {
+  it.each<[string, unknown[], string]>([
+    ['a number', [5], 'scripted: the first argument must be a function of the request that returns an answer.'],
+    ['an answer', ['Hello.'], 'scripted: the first argument must be a function'],
+    ['a misspelt option', [() => 'Hi.', { nam: 'm' }], 'scripted: There is no option nam: did you mean name?'],
+    ['an empty name', [() => 'Hi.', { name: '' }], 'scripted: `name` must be the model\'s name, not "".'],
+    ['a window of nothing', [() => 'Hi.', { contextWindow: 0 }], 'scripted: `contextWindow` must be an integer from 1, not 0.'],
+  ])('is refused with %s', (_, args, message) => {
+    const declare = () => (scripted as (...given: unknown[]) => unknown)(...args)
+    expect(declare).toThrow(expect.objectContaining({ code: 'invalid_model', message: expect.stringContaining(message) }))
+  })
+
   it('turns text into a whole answer that used no tokens', async () => {
     const response = await scripted(() => 'Hi.').generate(request, callContext())
     expect(response).toEqual({ content: [{ type: 'text', text: 'Hi.' }], stopReason: 'end_turn', usage: NO_USAGE })

@@ -1,6 +1,8 @@
 // Migrations on request, as the owner of the Postgres schema: for deployments whose workers may not change tables.
 import type { Logger } from '../../agent/tool.ts'
 import type { TellWait } from '../../connect/waits.ts'
+import { checkOptions, fn, options, text, where } from '../../options/check.ts'
+import { logger as aLogger } from '../../options/shared.ts'
 import { databaseAt } from './database.ts'
 import { StoreError } from '../errors.ts'
 import { grantTo } from './grants.ts'
@@ -11,15 +13,15 @@ import { schemaOf } from './schema.ts'
 export interface MigrateOptions {
   /** URL of the database, with the role that owns the tables. */
   postgres: string
-  /** The Postgres schema of pawl's tables. Default `pawl`. */
+  /** The Postgres schema of pawl's tables: 1 to 50 of `[A-Za-z0-9_]`, not beginning with a digit or `pg_`. Default `pawl`. */
   schema?: string
-  /** A role that receives the rights that workers and clients need. */
+  /** An existing role that receives the rights that workers and clients need. Not used with `check`. Default: none. */
   appRole?: string
-  /** Only report missing migrations. */
+  /** Only reports which migrations are missing or too new, and changes nothing. Default: false. */
   check?: boolean
   /** Logs each migration. Default: no log. */
   logger?: Logger
-  /** Called when Postgres is slow to answer. */
+  /** Called with what the migration waits for, such as `Postgres at db:5432/pawl`: after two seconds, then every five. Default: none. */
   onWait?: TellWait
 }
 
@@ -37,18 +39,21 @@ export interface MigrateReport {
   grantedTo?: string
 }
 
+const OPTIONS = options({
+  postgres: where<string>((value) => typeof value === 'string', 'a URL such as postgres://user@host/database').optional(),
+  schema: where<string>((value) => typeof value === 'string', 'the name of a Postgres schema').optional(),
+  appRole: text("a role's name").optional(),
+  check: where<boolean>((value) => typeof value === 'boolean', 'true or false').optional(),
+  logger: aLogger<Logger>().optional(),
+  onWait: fn<TellWait>().optional(),
+})
+
 /**
  * Updates the side store's tables to this release. Any number of processes may do so in parallel, and while workers write.
- * @throws StoreError `store_unavailable`, `permission_denied`, `role_not_found`, `invalid_store_options`, `invalid_postgres_url`.
+ * @throws InvalidOption `invalid_option`; StoreError `store_unavailable`, `permission_denied`, `role_not_found`, `invalid_store_options`, `invalid_postgres_url`.
  */
-export async function migrateStore({
-  postgres,
-  schema: name = 'pawl',
-  appRole,
-  check,
-  logger,
-  onWait,
-}: MigrateOptions): Promise<MigrateReport> {
+export async function migrateStore(given: MigrateOptions): Promise<MigrateReport> {
+  const { postgres, schema: name = 'pawl', appRole, check, logger, onWait } = checkOptions(OPTIONS, given)
   if (!postgres) throw new StoreError('invalid_store_options', 'No Postgres is configured: set DATABASE_URL or pass the option `postgres`.')
   const schema = schemaOf(name)
   const database = databaseAt(postgres, { logger, onWait })

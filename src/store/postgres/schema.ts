@@ -22,7 +22,7 @@ export function schemaOf(name: string): Schema {
   if (!SCHEMA_NAME.test(name) || /^pg_/i.test(name)) {
     throw new StoreError(
       'invalid_store_options',
-      `The Postgres schema name ${JSON.stringify(name)} does not match ${SCHEMA_NAME} or begins with pg_: choose another, such as "pawl".`,
+      `The name of the Postgres schema must be 1 to 50 of [A-Za-z0-9_], not beginning with a digit or pg_; ${JSON.stringify(name)} is not. Choose another, such as "pawl".`,
     )
   }
   const quoted = `"${name}"`

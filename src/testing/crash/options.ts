@@ -34,7 +34,10 @@ const OPTIONS = options({
   agent: text("the agent's name").optional(),
   context: z.unknown().optional(),
   tags: where<string[]>(Array.isArray, 'a list of texts').optional(),
-  script: where<CrashTestOptions['script']>((value) => Array.isArray(value) && value.length > 0, 'at least one message of the user'),
+  script: where<CrashTestOptions['script']>(
+    (value) => Array.isArray(value) && value.length > 0,
+    'a list of at least one message of the user',
+  ),
   world: z.looseObject({ reset: method, snapshot: method, effects: method }, { error: 'a CrashWorld' }),
   only: where<NonNullable<CrashTestOptions['only']>>(
     (value) => value instanceof RegExp || typeof value === 'function',

@@ -27,7 +27,7 @@ export async function loadWorkerModule(path: string): Promise<WorkerDefinition> 
       `${file} exports no agents: export default defineWorker({ agents: [ … ] }), an agent, a list of agents, or \`agents\`.`,
     )
   }
-  return checkAgents(found)
+  return checkAgents(found, 'defineWorker')
 }
 
 async function importModule(file: string): Promise<Record<string, unknown>> {

@@ -55,7 +55,7 @@ function closers(): Closers {
 }
 
 async function assemble(options: CreateWorkerOptions, opened: Closers): Promise<PawlWorker> {
-  const { agents } = checkAgents(options)
+  const { agents } = checkAgents(options, 'createWorker')
   const logger = openLogger({ to: options.logger && userLogger(options.logger), redact: options.redact })
   const telemetry = telemetrySettings(options.telemetry)
   const { dispose, services } = await makeServices(options.services)

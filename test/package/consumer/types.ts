@@ -111,6 +111,12 @@ defineTool({ ...read, effect: 'read' })
 defineTool({ ...read, effect: 'read', verify: () => ({ happened: false }) })
 // @ts-expect-error A read is never unknown.
 defineTool({ ...read, effect: 'read', onUnknown: 'ask' })
+// @ts-expect-error A read has no verify to wait for.
+defineTool({ ...read, effect: 'read', settleAfter: '5s' })
+// @ts-expect-error A read has no verify to limit.
+defineTool({ ...read, effect: 'read', verifyTimeout: '5s' })
+// @ts-expect-error An idempotent tool has no verify to retry.
+defineTool({ ...read, effect: 'idempotent', verifyRetries: 1 })
 // @ts-expect-error A read has no key.
 defineTool({ ...read, effect: 'read', idempotency: 'session' })
 // @ts-expect-error An idempotent tool is repeated, not verified.

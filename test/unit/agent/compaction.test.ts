@@ -30,15 +30,15 @@ describe('the compaction option', () => {
   })
 
   it.each([
-    [{ at: 0 }, 'Agent "a": compaction.at is 0: give a number above 0 and below 1.'],
-    [{ at: 1 }, 'Agent "a": compaction.at is 1: give a number above 0 and below 1.'],
-    [{ at: '80%' }, 'Agent "a": compaction.at is "80%": give a number above 0 and below 1.'],
-    [{ keepTurns: 0 }, 'Agent "a": compaction.keepTurns is 0: give an integer from 1.'],
-    [{ summarise: 'short' }, 'Agent "a": compaction.summarise is "short": give a function that returns text.'],
-    [{ model: '' }, expect.stringContaining('compaction.model is "": give a Claude model')],
+    [{ at: 0 }, 'Agent "a": `compaction.at` must be a number above 0 and below 1, not 0.'],
+    [{ at: 1 }, 'Agent "a": `compaction.at` must be a number above 0 and below 1, not 1.'],
+    [{ at: '80%' }, 'Agent "a": `compaction.at` must be a number above 0 and below 1, not "80%".'],
+    [{ keepTurns: 0 }, 'Agent "a": `compaction.keepTurns` must be an integer from 1, not 0.'],
+    [{ summarise: 'short' }, 'Agent "a": `compaction.summarise` must be a function that returns text, not "short".'],
+    [{ model: '' }, expect.stringContaining('`compaction.model` must be a Claude model')],
     [{ keep: 4 }, expect.stringContaining('There is no option compaction.keep')],
-    [false, 'Agent "a": compaction is false: give true, or { at, keepTurns, model, summarise }.'],
-    [[], 'Agent "a": compaction is []: give true, or { at, keepTurns, model, summarise }.'],
+    [false, 'Agent "a": `compaction` must be true, or { at, keepTurns, model, summarise }, not false.'],
+    [[], 'Agent "a": `compaction` must be true, or { at, keepTurns, model, summarise }, not [].'],
   ])('refuses %j', (compaction, message) => {
     expect(refusal(() => agent({ compaction }))).toEqual(message)
   })
@@ -61,10 +61,14 @@ describe('the window of a model', () => {
 
   it.each([0, -1, 1.5, Number.NaN, '200000', null])('of %j is refused when it is declared', (contextWindow) => {
     const model = { ...windowed, contextWindow } as unknown as Model
-    expect(refusal(() => agent({ model }))).toContain('the contextWindow of model (scripted) is')
-    expect(refusal(() => anthropic('claude-x', { contextWindow: contextWindow as number }))).toContain('contextWindow is')
+    expect(refusal(() => agent({ model }))).toContain('the contextWindow of model (scripted) must be an integer from 1')
+    expect(refusal(() => anthropic('claude-x', { contextWindow: contextWindow as number }))).toContain(
+      '`contextWindow` must be an integer from 1',
+    )
     const language = { specificationVersion: 'v4', provider: 'p', modelId: 'm', supportedUrls: {}, doStream: () => undefined }
-    expect(refusal(() => aiSdk(language as never, { contextWindow: contextWindow as number }))).toContain('contextWindow is')
+    expect(refusal(() => aiSdk(language as never, { contextWindow: contextWindow as number }))).toContain(
+      '`contextWindow` must be an integer from 1',
+    )
   })
 
   it('is known for dated names, and a declared window takes precedence', () => {

@@ -50,6 +50,11 @@ describe('a tool', () => {
     ['no execute', { execute: undefined }],
     ['a verify where nothing is ever unknown', { effect: 'idempotent', verify: () => ({ happened: false }) }],
     ['a key for a read', { idempotency: 'session' }],
+    ['a limit for a verify that a read does not have', { verifyTimeout: '5s' }],
+    ['retries of a verify that a read does not have', { verifyRetries: 1 }],
+    ['a wait before a verify that a read does not have', { settleAfter: 0 }],
+    ['a limit for a verify that is missing', { effect: 'external', verifyTimeout: '5s' }],
+    ['retries of a verify that is missing', { effect: 'external', verifyRetries: 1 }],
     ['a timeout of zero', { timeout: 0 }],
     ['an infinite timeout', { timeout: Number.POSITIVE_INFINITY }],
     ['half a retry', { retry: { maxRetries: 0.5 } }],
@@ -132,6 +137,8 @@ describe('an agent', () => {
     ['a negative number of tokens', { sessionLimits: { maxTotalTokens: -1 } }],
     ['a checkpoint every zero turns', { checkpoint: { every: 0 } }],
     ['a checkpoint with a unit in its name', { checkpoint: { everyMs: 60_000 } }],
+    ['a checkpoint of two kinds', { checkpoint: { everyTurns: 1, every: '60s' } }],
+    ['a checkpoint at no event', { checkpoint: { on: [] } }],
   ])('is refused with %s', (_, change) => {
     const { code, message } = refusalOf(agentWith(change))
     expect(code).toBe('invalid_agent')
@@ -173,12 +180,40 @@ it('a refusal names the option that was probably meant', () => {
   expect(refusalOf(toolWith({ retry: { maxRetry: 1 } })).message).toBe(
     'Tool "look": There is no option retry.maxRetry: did you mean retry.maxRetries?',
   )
-  expect(refusalOf(agentWith({ limits: { maxTurns: 0 } })).message).toBe('Agent "support": limits.maxTurns is 0: give an integer from 1.')
+  expect(refusalOf(agentWith({ limits: { maxTurns: 0 } })).message).toBe(
+    'Agent "support": `limits.maxTurns` must be an integer from 1, not 0.',
+  )
+})
+
+it.each([
+  ['sometimes', "`checkpoint` must be 'turn', 'tool_call', { everyTurns }, { every } or { on }, not \"sometimes\"."],
+  [{ everyTurns: 0 }, '`checkpoint.everyTurns` must be an integer from 1, not 0.'],
+  [{ on: [{ type: 'nonsense' }] }, '`checkpoint.on[0].type` must be the type of an event, such as tool_completed, not "nonsense".'],
+  [{ on: [{ type: 'checkpoint_made' }] }, '`checkpoint.on[0].type` must be the type of an event'],
+  [
+    { on: [{ type: 'tool_completed' }, { type: 'milestone_reached', mileston: 'x' }] },
+    'There is no option checkpoint.on[1].mileston: did you mean checkpoint.on[1].milestone?',
+  ],
+  [{ on: [{ type: 'tool_completed', tool: 5 }] }, '`checkpoint.on[0].tool` must be the name of a tool, not 5.'],
+  [{ on: [{ type: 'emitted', milestone: 'm' }] }, "checkpoint.on[0].milestone is for 'milestone_reached'"],
+  [{ on: [{ type: 'milestone_reached', name: 'n' }] }, "checkpoint.on[0].name is for 'emitted'"],
+  [{ on: 'tool_completed' }, '`checkpoint.on` must be a list of { type, tool?, milestone?, name? }, not "tool_completed".'],
+])('an agent is refused with the checkpoint policy %j', (checkpoint, message) => {
+  const refusal = refusalOf(agentWith({ checkpoint }))
+  expect(refusal.code).toBe('invalid_agent')
+  expect(refusal.message).toContain(`Agent "support": ${message}`)
 })
 
 it('an agent makes checkpoints by a policy that can be recorded', () => {
   expect(defineAgent({ ...AGENT, checkpoint: { every: '60s' } }).checkpoint).toEqual({ everyMs: 60_000 })
   expect(defineAgent({ ...AGENT, checkpoint: { everyTurns: 3 } }).checkpoint).toEqual({ everyTurns: 3 })
+  expect(defineAgent({ ...AGENT, checkpoint: 'tool_call' }).checkpoint).toBe('tool_call')
+  const on = [
+    { type: 'milestone_reached', milestone: 'm' },
+    { type: 'tool_completed', tool: 'look' },
+    { type: 'emitted', name: 'n' },
+  ]
+  expect(defineAgent({ ...AGENT, checkpoint: { on } }).checkpoint).toEqual({ on })
   expect(defineAgent(AGENT).checkpoint).toBe('turn')
 })
 
@@ -203,17 +238,17 @@ const sliceWith = (change: object) => () => defineSlice({ ...SLICE, ...change } 
 
 describe('a slice', () => {
   it.each<[string, object, string]>([
-    ['no name', { name: undefined }, 'A slice: name is missing: give a letter, then up to 63 of [A-Za-z0-9_-].'],
+    ['no name', { name: undefined }, 'A slice: `name` is required: a letter followed by up to 63 characters of [A-Za-z0-9_-].'],
     [
       'a name that begins like a hidden one',
       { name: '__proto__' },
-      'Slice "__proto__": name is "__proto__": give a letter, then up to 63 of [A-Za-z0-9_-].',
+      'Slice "__proto__": `name` must be a letter followed by up to 63 characters of [A-Za-z0-9_-], not "__proto__".',
     ],
-    ['half a version', { version: 1.5 }, 'Slice "order": version is 1.5: give an integer from 1.'],
+    ['half a version', { version: 1.5 }, 'Slice "order": `version` must be an integer from 1, not 1.5.'],
     [
       'an invalid schema',
       { schema: {} },
-      'Slice "order": schema is {}: give a schema of zod, or of another library that implements Standard Schema.',
+      'Slice "order": `schema` must be a schema of zod, or of another library that implements Standard Schema, not {}.',
     ],
     [
       'an unknown event',
@@ -223,9 +258,9 @@ describe('a slice', () => {
     [
       'an invalid reducer',
       { on: { emitted: 5 } },
-      'Slice "order": on.emitted is 5: give a function of the value and the event that returns the next value.',
+      'Slice "order": `on.emitted` must be a function of the value and the event that returns the next value, not 5.',
     ],
-    ['no initial value', { initial: undefined }, 'Slice "order": initial is missing: give the value before the first event.'],
+    ['no initial value', { initial: undefined }, 'Slice "order": `initial` is required: the value before the first event.'],
   ])('is refused with %s', (_, change, said) => {
     expect(refusalOf(sliceWith(change))).toEqual({ code: 'invalid_slice', message: said })
   })

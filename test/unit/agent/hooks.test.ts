@@ -26,12 +26,16 @@ const agent = (...hooks: unknown[]) =>
 
 describe('a hook is refused when it is declared', () => {
   it.each([
-    ['an unknown event', { on: 'turnStop', run }, 'on is "turnStop"'],
-    ['no function', { on: 'turnStart' }, 'run is missing'],
-    ['a name with a space', { on: 'turnStart', name: 'a b', run }, 'name is "a b"'],
-    ['an expression in text', { on: 'preToolUse', tools: '^refund_', run }, 'tools is "^refund_"'],
+    ['an unknown event', { on: 'turnStop', run }, '`on` must be '],
+    ['no function', { on: 'turnStart' }, '`run` is required'],
+    [
+      'a name with a space',
+      { on: 'turnStart', name: 'a b', run },
+      '`name` must be a letter followed by up to 63 characters of [A-Za-z0-9_-], not "a b".',
+    ],
+    ['an expression in text', { on: 'preToolUse', tools: '^refund_', run }, '`tools` must be the name of a tool'],
     ['an expression with a state', { on: 'preToolUse', tools: /a/g, run }, 'without the flags g and y'],
-    ['an empty list', { on: 'preToolUse', tools: [], run }, 'tools is []'],
+    ['an empty list', { on: 'preToolUse', tools: [], run }, 'or a list of these, not [].'],
     ['tools of a turn', { on: 'turnStart', tools: 'look', run }, "tools applies only to hooks of calls, not to 'turnStart'"],
     ['onError of another event', { on: 'postToolUse', onError: 'ask', run }, "onError applies only to 'preToolUse'"],
     ['a long timeout', { on: 'turnStart', timeout: '1h', run }, 'at most 10 minutes'],

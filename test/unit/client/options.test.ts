@@ -19,11 +19,15 @@ describe('a session', () => {
   })
 
   it.each<[string, object, string]>([
-    ['an agent without a name', { agent: {} }, 'agent is {}: give an agent, or its name'],
-    ['a name with a space', { agent: 'the support' }, 'agent is "the support"'],
-    ['a timeout of zero', { idleTimeout: 0 }, "idleTimeout is 0: give milliseconds, or text such as '24h', above 0 and at most 24 days."],
-    ['a timeout without a unit', { idleTimeout: '30' }, 'idleTimeout is "30"'],
-    ['a timeout that is too long', { notServedAfter: '25d' }, 'notServedAfter is "25d"'],
+    ['an agent without a name', { agent: {} }, '`agent` must be an agent, or its name'],
+    ['a name with a space', { agent: 'the support' }, '`agent` must be an agent, or its name, not "the support"'],
+    [
+      'a timeout of zero',
+      { idleTimeout: 0 },
+      "`idleTimeout` must be a number of milliseconds or text such as '24h', above 0 and at most 24 days, not 0.",
+    ],
+    ['a timeout without a unit', { idleTimeout: '30' }, 'at most 24 days, not "30".'],
+    ['a timeout that is too long', { notServedAfter: '25d' }, 'at most 24 days, not "25d".'],
     ['a misspelt name', { contxt: {} }, 'There is no option contxt: did you mean context?'],
   ])('is refused with %s', (_, options, message) => {
     expect(() => checkSession(options)).toThrow(refusal(message))
@@ -32,23 +36,27 @@ describe('a session', () => {
 
 it.each<[string, () => unknown, string]>([
   ['a message', () => checkSend({ messageID: 'm' }), 'There is no option messageID: did you mean messageId?'],
-  ['a message', () => checkSend({ isNew: 'yes' }), 'isNew is "yes": give true or false.'],
-  ['a message that interrupts', () => checkSend({ interrupt: 1 }), 'interrupt is 1: give true or false.'],
-  ['a message', () => checkSend({ deadline: 0 }), "deadline is 0: give milliseconds, or text such as '5m', above 0 and at most 24 days."],
+  ['a message', () => checkSend({ isNew: 'yes' }), '`isNew` must be true or false, not "yes".'],
+  ['a message that interrupts', () => checkSend({ interrupt: 1 }), '`interrupt` must be true or false, not 1.'],
+  [
+    'a message',
+    () => checkSend({ deadline: 0 }),
+    "`deadline` must be a number of milliseconds or text such as '5m', above 0 and at most 24 days, not 0.",
+  ],
   ['a wait', () => checkWait({ timout: 5 }), 'There is no option timout: did you mean timeout?'],
-  ['a wait', () => checkWait({ timeout: -1 }), 'timeout is -1: give milliseconds'],
+  ['a wait', () => checkWait({ timeout: -1 }), '`timeout` must be a number of milliseconds'],
   ['a connection', () => checkConnect({ postgress: 'x' } as ConnectOptions), 'There is no option postgress: did you mean postgres?'],
   [
     'a connection',
     () => checkConnect({ temporal: { adress: 'x:1' } } as ConnectOptions),
     'There is no option temporal.adress: did you mean temporal.address?',
   ],
-  ['a connection', () => checkConnect('x' as ConnectOptions), 'What was given is "x": give an object.'],
-  ['a connection', () => checkConnect({ postgres: 5432 } as never), 'postgres is 5432: give a URL'],
+  ['a connection', () => checkConnect('x' as ConnectOptions), 'The options must be an object, not "x".'],
+  ['a connection', () => checkConnect({ postgres: 5432 } as never), '`postgres` must be a URL'],
 ])('%s is refused with an invalid option', (_, check, message) => {
   expect(check).toThrow(refusal(message))
 })
 
 it('a connection with an invalid option is refused before anything is connected', async () => {
-  await expect(Pawl.connect({ taskQueue: '' })).rejects.toEqual(refusal('taskQueue is ""'))
+  await expect(Pawl.connect({ taskQueue: '' })).rejects.toEqual(refusal('`taskQueue` must be a task queue\'s name, not "".'))
 })

@@ -191,14 +191,14 @@ describe('a bulk recovery', () => {
 it.each<[string, object, string]>([
   ['no filter', { by: 'ann' }, 'No filter was given. Pass code, agent, tag, tags, since or until, or all: true'],
   ['all: false', { by: 'ann', all: false }, 'No filter was given'],
-  ['no name', { all: true }, 'by is missing: give text of 1 to 1,000 bytes that says who requests it'],
-  ['a blank name', { all: true, by: ' ' }, 'by is " "'],
+  ['no name', { all: true }, '`by` is required: text of 1 to 1,000 bytes that says who requests it'],
+  ['a blank name', { all: true, by: ' ' }, 'who requests it, not " "; it is recorded'],
   ['a reason that is too long', { ...ME, reason: 'x'.repeat(3_000) }, 'text of at most 3,000 bytes'],
-  ['no code', { by: 'ann', code: [] }, 'code is []: give a code such as overloaded_error, or a list of codes.'],
-  ['a strategy that needs a person', { ...ME, strategy: 'manual' }, 'strategy is "manual"'],
-  ['a rate of zero', { ...ME, perSecond: 0 }, 'perSecond is 0: give a number from 0.01 to 1,000.'],
-  ['an invalid time', { by: 'ann', since: 'yesterday' }, 'since is "yesterday": give a Date'],
-  ['a limit of zero', { ...ME, limit: 0 }, 'limit is 0: give an integer from 1.'],
+  ['no code', { by: 'ann', code: [] }, '`code` must be a code such as overloaded_error, or a list of codes, not [].'],
+  ['a strategy that needs a person', { ...ME, strategy: 'manual' }, ', not "manual".'],
+  ['a rate of zero', { ...ME, perSecond: 0 }, '`perSecond` must be a number from 0.01 to 1,000, not 0.'],
+  ['an invalid time', { by: 'ann', since: 'yesterday' }, '`since` must be a Date'],
+  ['a limit of zero', { ...ME, limit: 0 }, '`limit` must be an integer from 1, not 0.'],
   ['a misspelt name', { ...ME, dryrun: true }, 'There is no option dryrun: did you mean dryRun?'],
 ])('a bulk recovery is refused with %s', async (_, options, message) => {
   const sessions = fleet(['s1'])

@@ -1,9 +1,12 @@
 // Which options a supervisor and a worker refuse.
 import { describe, expect, it } from 'vitest'
 import { checkCreate, checkPreflight, checkSupervise } from '../../../src/worker/check-options.ts'
+import { createWorker } from '../../../src/worker/one-process/index.ts'
 import type { CreateWorkerOptions, SuperviseOptions } from '../../../src/worker/options.ts'
 import { preflight } from '../../../src/worker/preflight/index.ts'
 import { superviseWorkers } from '../../../src/worker/parent/supervise.ts'
+
+const PEM = Buffer.from('-----BEGIN CERTIFICATE-----')
 
 const refusal = (message: string) =>
   expect.objectContaining({ name: 'InvalidOption', code: 'invalid_option', message: expect.stringContaining(message) })
@@ -22,17 +25,17 @@ describe('a supervisor', () => {
   })
 
   it.each<[string, object, string]>([
-    ['no process', { processes: 0 }, 'processes is 0: give an integer from 1 to 64.'],
-    ['half a process', { processes: 1.5 }, 'processes is 1.5: give an integer from 1 to 64.'],
-    ['more processes than a machine has', { processes: 65 }, 'processes is 65'],
-    ['no module', { module: undefined }, 'module is missing: give the path of the module'],
+    ['no process', { processes: 0 }, '`processes` must be an integer from 1 to 64, not 0.'],
+    ['half a process', { processes: 1.5 }, '`processes` must be an integer from 1 to 64, not 1.5.'],
+    ['more processes than a machine has', { processes: 65 }, '`processes` must be an integer from 1 to 64, not 65.'],
+    ['no module', { module: undefined }, '`module` is required: the path of the module'],
     [
       'a limit for a stuck loop that outlasts its sessions',
       { stuckLoop: 110_001 },
-      "stuckLoop is 110001: give milliseconds, or text such as '30s', above 0 and at most '110s'",
+      "`stuckLoop` must be a number of milliseconds or text such as '30s', above 0 and at most '110s', not 110,001: a stuck",
     ],
-    ['an invalid limit for a stuck loop', { stuckLoop: Number.NaN }, 'stuckLoop is NaN'],
-    ['a number as text', { stuckLoop: '60000' }, 'stuckLoop is "60000"'],
+    ['an invalid limit for a stuck loop', { stuckLoop: Number.NaN }, "at most '110s', not NaN: "],
+    ['a number as text', { stuckLoop: '60000' }, 'not "60000": a stuck executor'],
     ['a misspelt name', { stukLoop: 60_000 }, 'There is no option stukLoop: did you mean stuckLoop?'],
     ['a name with two letters exchanged', { procesess: 2 }, 'There is no option procesess: did you mean processes?'],
     ['a name that resembles no option', { workforce: 2 }, 'There is no option workforce: the options are module, processes, '],
@@ -41,22 +44,54 @@ describe('a supervisor', () => {
       { temporal: { adress: 'x:1' } },
       'There is no option temporal.adress: did you mean temporal.address?',
     ],
-    ['an unknown migration mode', { migrate: 'always' }, "migrate is \"always\": give 'auto' or 'check' or 'off'."],
-    ['what is not a logger', { logger: console.log }, 'logger is a function: give a logger'],
+    ['an unknown migration mode', { migrate: 'always' }, "`migrate` must be 'auto', 'check' or 'off', not \"always\"."],
+    ['a converter itself', { dataConverter: {} }, '`dataConverter` must be the path of a module that exports a dataConverter, not {}.'],
+    ['TLS as text', { temporal: { tls: 'true' } }, '`temporal.tls` must be true, false or an object'],
+    ['a certificate as text', { temporal: { tls: { serverRootCACertificate: 'PEM' } } }, '`temporal.tls` must be'],
+    ['a certificate without its key', { temporal: { tls: { clientCertPair: { crt: Buffer.from('x') } } } }, '`temporal.tls` must be'],
+    ['telemetry as a flag', { telemetry: true }, '`telemetry` must be false or an object, not true.'],
+    [
+      'a misspelt port',
+      { telemetry: { prometheus: { prt: 1 } } },
+      'There is no option telemetry.prometheus.prt: did you mean telemetry.prometheus.port?',
+    ],
+    ['what is not a logger', { logger: console.log }, '`logger` must be a logger'],
   ])('is refused with %s', (_, options, message) => {
     expect(() => checkSupervise({ module: './agents.ts', ...options } as SuperviseOptions)).toThrow(refusal(message))
   })
 
   it('is refused before a process is started', async () => {
-    await expect(superviseWorkers({ module: './agents.ts', processes: 0 })).rejects.toEqual(refusal('processes is 0'))
+    await expect(superviseWorkers({ module: './agents.ts', processes: 0 })).rejects.toEqual(refusal('`processes` must be an integer'))
   })
 })
 
 describe('a worker in one process', () => {
+  it('without agents is refused with the function that lacks them', async () => {
+    const message = 'The worker serves no agents: pass at least one to createWorker({ agents: [ … ] }).'
+    await expect(createWorker({} as CreateWorkerOptions)).rejects.toMatchObject({ code: 'no_agents', message })
+  })
+
+  it.each<[string, object]>([
+    ['a converter by path', { dataConverter: { payloadConverterPath: '/converter.js', failureConverterPath: undefined } }],
+    ['codecs', { dataConverter: { payloadCodecs: [{ encode: () => [], decode: () => [] }] } }],
+    ['interceptors', { interceptors: { client: {}, activity: [() => ({})], workflowModules: ['/interceptors.js'] } }],
+    ['a tuner', { tuner: { tunerOptions: { targetMemoryUsage: 0.8, targetCpuUsage: 0.9 } } }],
+    ['TLS by the system’s certificates', { temporal: { tls: true } }],
+    ['TLS without a configuration', { temporal: { tls: null } }],
+    ['mutual TLS', { temporal: { tls: { serverRootCACertificate: PEM, clientCertPair: { crt: PEM, key: new Uint8Array(PEM) } } } }],
+  ])('accepts %s', (_, options) => {
+    expect(() => checkCreate({ agents: [], ...options } as CreateWorkerOptions)).not.toThrow()
+  })
+
   it.each<[string, object, string]>([
     ['a misspelt option', { servicse: {} }, 'There is no option servicse: did you mean services?'],
-    ['an empty task queue', { taskQueue: '' }, 'taskQueue is ""'],
-    ['an invalid Postgres address', { postgres: 5432 }, 'postgres is 5432: give a URL'],
+    ['an empty task queue', { taskQueue: '' }, '`taskQueue` must be a task queue\'s name, not "".'],
+    ['a path for a converter', { dataConverter: './converter.ts' }, '`dataConverter` must be a DataConverter'],
+    ['one codec for a list', { dataConverter: { payloadCodecs: {} } }, '`dataConverter` must be a DataConverter'],
+    ['a path for interceptors', { interceptors: './interceptors.ts' }, '`interceptors` must be'],
+    ['one interceptor for a list', { interceptors: { activity: () => ({}) } }, '`interceptors` must be'],
+    ['a number for a tuner', { tuner: 5 }, '`tuner` must be'],
+    ['an invalid Postgres address', { postgres: 5432 }, '`postgres` must be a URL'],
   ])('is refused with %s', (_, options, message) => {
     expect(() => checkCreate({ agents: [], ...options } as CreateWorkerOptions)).toThrow(refusal(message))
   })
@@ -69,9 +104,11 @@ describe('a preflight', () => {
   })
 
   it.each<[string, object, string]>([
-    ['an empty sample', { sample: 0 }, 'sample is 0: give an integer from 1.'],
-    ['no concurrency', { concurrency: 0 }, 'concurrency is 0: give an integer from 1 to 32.'],
-    ['an invalid signal', { signal: true }, 'signal is true: give an AbortSignal.'],
+    ['a number for a converter', { dataConverter: 5 }, '`dataConverter` must be the path of a module, or a DataConverter'],
+    ['a number for interceptors', { interceptors: 5 }, '`interceptors` must be the path of a module, or '],
+    ['an empty sample', { sample: 0 }, '`sample` must be an integer from 1, not 0.'],
+    ['no concurrency', { concurrency: 0 }, '`concurrency` must be an integer from 1 to 32, not 0.'],
+    ['an invalid signal', { signal: true }, '`signal` must be an AbortSignal, not true.'],
     ['a misspelt name', { taskQeue: 'a' }, 'did you mean taskQueue?'],
   ])('is refused: %s', async (_, given, message) => {
     await expect(preflight(given)).rejects.toEqual(refusal(message))
