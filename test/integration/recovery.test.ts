@@ -370,5 +370,5 @@ it('a session that is not in error has nothing to recover', async () => {
     code: 'not_in_error',
     message: expect.stringContaining('The session is idle, not in error: there is nothing to recover. Send a message'),
   })
-  await expect(session.recover({ strategy: 'magic' as never })).rejects.toMatchObject({ code: 'not_in_error' })
+  await expect(session.recover({ strategy: 'magic' as never })).rejects.toMatchObject({ code: 'invalid_option' })
 })

@@ -7,6 +7,7 @@ import { type ForkPoint, type ForkRequest, isSessionId, type SessionStart, UPDAT
 import { checkTarget, effectsAfter, locate, TargetRefused } from '../../session/targets.ts'
 import { type Asked, refusable, startFor, takenIn } from './updates.ts'
 import { InvalidMessage, RequestRefused, SessionNotFound } from '../errors.ts'
+import { checkStart } from './large-content.ts'
 import type { ForkOptions } from '../types.ts'
 import { defined } from '../../session/defined.ts'
 
@@ -15,6 +16,7 @@ export async function fork(asked: Asked, options: ForkOptions, events: () => Asy
   const { id = randomUUID(), keys = 'carried', tags, by } = options
   if (!isSessionId(id))
     throw new InvalidMessage('invalid_session_id', `${JSON.stringify(id)} is not a valid session id: use 1 to 200 of [A-Za-z0-9._:/@-].`)
+  checkStart({ tags })
   const target = targetOf(options)
   const { toSeq: seq, digest } = await forkPoint(asked, target, options, events)
   const start: SessionStart = {
