@@ -360,7 +360,7 @@ export interface SessionHandle<O = unknown> extends SessionAsking {
    * Takes a session out of `error`, even if its workflow has closed. Effects that the run completed are never repeated: they are replayed
    * by their keys, and the model is told about those that its transcript no longer shows.
    *
-   * @throws RecoveryRefused `not_in_error`, `recovers_by_itself`, `outcome_unknown`, `no_effect`, `too_many_messages`, `choose_strategy`,
+   * @throws RequestRefused `not_in_error`, `recovers_by_itself`, `outcome_unknown`, `no_effect`, `too_many_messages`, `choose_strategy`,
    * `unknown_strategy`, `no_run`, `invalid_calls`; SessionNotFound `session_not_found`.
    */
   recover(options?: RecoverOptions): Promise<void>

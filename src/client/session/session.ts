@@ -23,7 +23,7 @@ import { SAY_WHERE_TO } from '../../session/requests.ts'
 import type { Store } from '../../store/store.ts'
 import { sessionAskingOf, transcriptOf } from '../queries/asking.ts'
 import { type Asked, ask } from './updates.ts'
-import { InvalidMessage, RecoveryRefused, RequestRefused, SessionNotFound } from '../errors.ts'
+import { InvalidMessage, RequestRefused, SessionNotFound } from '../errors.ts'
 import { fork, targetOf } from './forking.ts'
 import { readBudgets } from './budget.ts'
 import { checkRaise } from './said.ts'
@@ -228,12 +228,8 @@ export function sessionHandle(parts: SessionParts, id: string, options: Opening,
     raise: async (limits) => request(UPDATES.raise, checkRaise(checkRaiseOptions(limits))),
     interrupt: async (said) => stop(SIGNALS.interrupt, checkReasoned(said)),
     close: async (said) => close(checkBy(said)),
-    async recover(given) {
-      try {
-        await request(UPDATES.recover, checkRecover(given))
-      } catch (cause) {
-        throw cause instanceof RequestRefused ? new RecoveryRefused(cause.code, cause.message, { cause }) : cause
-      }
+    recover: async (given) => {
+      await request(UPDATES.recover, checkRecover(given))
     },
   }
 }
