@@ -141,7 +141,7 @@ export function apiKeysOf(store: Store | undefined): ApiKeys {
 
 /**
  * Opens a store for its API keys alone, without Temporal.
- * @throws InvalidOption `invalid_option`; StoreError `no_store`, `invalid_postgres_url`.
+ * @throws InvalidOption `invalid_option`; StoreError `no_store`, `invalid_store_options`, `invalid_postgres_url`.
  */
 export function openApiKeys(given: AskingOptions = {}): ApiKeys & { close(): Promise<void> } {
   const { postgres = process.env.DATABASE_URL, schema, logger, onWait } = checkAsking(given)
