@@ -27,7 +27,7 @@ const SLOW_TURN_MS = 25
 const FROZEN_MS = 1_000
 
 /** Failures of one session. Any other failure affects all sessions and is logged once: an outage has one line, not one per turn. */
-const SESSION_CODES = new Set(['gap', 'digest_mismatch', 'invalid_events', 'session_erased', 'foreign_epoch'])
+const SESSION_CODES = new Set(['gap', 'flush_mismatch', 'invalid_events', 'session_erased', 'foreign_epoch'])
 
 /** How many sessions' heads and failures are kept. */
 const SESSIONS_KEPT = 10_000

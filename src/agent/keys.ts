@@ -2,7 +2,6 @@
 import { callIdOf } from '../session/events.ts'
 import type { Json } from '../session/json.ts'
 import { canonicalJson, sha256Hex } from './canonical.ts'
-import { DeclarationError } from './errors.ts'
 import type { Tool } from './tool.ts'
 
 /** Digest of the tool and its raw canonical arguments. */
@@ -16,7 +15,7 @@ const MAX_KEY = 1_000
  * The idempotency key of a call: by default SHA-256 over session, intent, tool and canonical raw arguments. If the tool has its own key
  * function, it is `<tool>:<key>`, because two tools may derive their keys from the same order. Undefined for a `read`. A run that repeats
  * the message of another run has that run's intent, so pawl replays the effects that the other run completed.
- * @throws DeclarationError `invalid_idempotency_key` if the tool's own function does not return a valid key.
+ * @throws RangeError if the tool's own function does not return a valid key. The call then has the problem `invalid_idempotency_key`.
  */
 export function idempotencyKeyOf(
   tool: Tool,
@@ -43,8 +42,5 @@ export function idempotencyKeyOf(
 /** Tool names contain no colon, so two tools never have the same key. */
 function ownKey(tool: string, key: unknown): string {
   if (typeof key === 'string' && key !== '' && key.length <= MAX_KEY) return `${tool}:${key}`
-  throw new DeclarationError(
-    'invalid_idempotency_key',
-    `The idempotency function of tool "${tool}" must return a string of 1 to 1,000 characters; fix the function.`,
-  )
+  throw new RangeError(`The idempotency function of tool "${tool}" must return a string of 1 to 1,000 characters; fix the function.`)
 }

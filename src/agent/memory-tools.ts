@@ -9,7 +9,7 @@ import type { ToolDefinition } from './model.ts'
 const MEMORY_LIMITS = { blocks: 20, chars: 30_000 } as const
 
 /** What the option accepts, for error messages. */
-export const MEMORY_EXPECTED = `a list of { block, maxChars } with at most ${MEMORY_LIMITS.blocks} blocks: block has 1 to 64 characters of [A-Za-z0-9_-], maxChars is an integer from 1, and all of them together allow at most ${MEMORY_LIMITS.chars.toLocaleString('en-US')} characters`
+export const MEMORY_EXPECTED = `a list of { block, maxChars } with at most ${MEMORY_LIMITS.blocks} blocks: block has 1 to 64 characters of [A-Za-z0-9_-], maxChars is an integer from 1, and all of them together allow at most ${numberText(MEMORY_LIMITS.chars)} characters`
 
 const BLOCK = /^[A-Za-z0-9_-]{1,64}$/
 

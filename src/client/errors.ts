@@ -110,19 +110,16 @@ export class SessionUnavailable extends PawlError {
 }
 
 /**
- * The session cannot be recovered this way. Codes: `not_in_error`, `recovers_by_itself`, `outcome_unknown`, `no_effect`,
- * `too_many_messages`, `choose_strategy`, `unknown_strategy`, `no_run`, `invalid_calls`.
- */
-export class RecoveryRefused extends PawlError {
-  override readonly name = 'RecoveryRefused'
-}
-
-/**
- * A request to a session cannot be carried out; nothing has changed. Codes: of `rollback` and `fork` `checkpoint_not_found`,
- * `message_not_found`, `run_not_found`, `target_archived`, `invalid_target`, `invalid_keys`, `session_exists`; of `approve`, `deny`,
- * `answer` and `resolve` `call_not_found`, `not_waiting`, `digest_mismatch`, `approval_expired`, `invalid_arguments`,
- * `already_completed`, `invalid_answer`, `not_unknown`, `call_has_ended`, `invalid_resolution`, `agent_not_served`; of all
- * `invalid_request`, `stale_watermark`.
+ * A request to a session cannot be carried out; nothing has changed. Codes: of `recover` `not_in_error`, `recovers_by_itself`,
+ * `no_effect`, `too_many_messages`, `choose_strategy`, `unknown_strategy`, `no_run`, and of its strategy `selective` `no_calls`,
+ * `choose_calls`, `invalid_calls`, `no_result`, `would_repeat_effect`; of `rollback`, `fork` and `regenerate` `checkpoint_not_found`,
+ * `message_not_found`, `run_not_found`, `target_archived`, `invalid_target`, `invalid_keys`, `session_exists`, `workflow_reset`; of
+ * `approve`, `deny`, `answer` and `resolve` `not_waiting`, `digest_mismatch`, `approval_expired`, `invalid_arguments`,
+ * `invalid_idempotency_key`, `unknown_tool`, `denied_by_hook`, `changed_by_hook`, `invalid_answer`, `not_unknown`, `call_has_ended`,
+ * `invalid_resolution`; of `raise` `invalid_raise`, `limit_lower`, `no_limit`, `no_current_run`; of `checkpoint` `invalid_reason`; of
+ * `close` `not_open`; of `slice` `events_gone`; of `erase` `session_open`; of several of them `invalid_request`, `call_not_found`,
+ * `already_completed`, `outcome_unknown`, `agent_not_served`, `events_unavailable`, `stale_watermark`; of all while the session cannot
+ * open `archive_unavailable`, `execution_unreadable`, `session_not_loaded`.
  */
 export class RequestRefused extends PawlError {
   override readonly name = 'RequestRefused'

@@ -53,7 +53,6 @@ export type { Asking, SessionAsking } from './queries/asking.ts'
 export {
   InvalidMessage,
   MessageRejected,
-  RecoveryRefused,
   RequestRefused,
   ResultTimeout,
   RunFailed,

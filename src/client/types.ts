@@ -177,9 +177,9 @@ export interface By {
 
 /** Which limits to raise, and to what. */
 export interface RaiseOptions extends By {
-  /** US dollars, above 0 and at most 1,000,000. */
+  /** The complete new limit in US dollars, above 0 and at most 1,000,000, and not lower than the present one. One of the two is required. */
   maxUsd?: number
-  /** Tokens, an integer from 1. */
+  /** The complete new limit in tokens, an integer from 1, and not lower than the present one. */
   maxTotalTokens?: number
   /** Whose limits. Default `run`. */
   scope?: BudgetScope
@@ -199,14 +199,17 @@ export interface RecoverOptions extends By {
   strategy?: Exclude<RecoveryStrategy, 'manual'>
   /**
    * Ids of calls of the failed turn whose results are kept. Calls that are not named also keep their results, or continue without one, but
-   * all calls whose outcome is unknown must be named.
+   * all calls whose outcome is unknown must be named. Each id may occur once in `keep`, `skip` and `redo` together. Default: none.
    */
   keep?: readonly string[]
-  /** Ids of calls to skip: they are not executed, or not executed again, and the model is told that they were skipped. */
+  /**
+   * Ids of calls to skip: they are not executed, or not executed again, and the model is told that they were skipped. A completed call
+   * cannot be skipped. Default: none.
+   */
   skip?: readonly string[]
-  /** Ids of calls to repeat, each as a new generation: `t_1_2_0#2`. */
+  /** Ids of calls to repeat, each as a new generation: `t_1_2_0#2`. Default: none. */
   redo?: readonly string[]
-  /** Lets completed effects happen again if their calls are in `redo`. Requires `by`. */
+  /** Lets completed effects happen again if their calls are in `redo`. Requires `by`. Default false. */
   force?: boolean
 }
 
@@ -218,7 +221,7 @@ export type RollbackOptions = Target & By & { keys?: 'kept' | 'forgotten' }
 
 /** Options of a fork. Without a target, it begins where the session is now. */
 export type ForkOptions = Partial<{ checkpoint: number; message: string; run: number }> & {
-  /** The new session's id. Default: a new UUID. */
+  /** The new session's id: 1 to 200 of `[A-Za-z0-9._:/@-]`. Default: a new UUID. */
   id?: string
   /**
    * Whether effects that the session has completed under keys of the whole session (`idempotency: 'session'`), and their results,
@@ -227,8 +230,9 @@ export type ForkOptions = Partial<{ checkpoint: number; message: string; run: nu
   keys?: 'carried' | 'forgotten'
   /** Whether to interrupt a run in progress first. Default true. */
   interrupt?: boolean
-  /** The new session's tags. Default: those of the original. */
+  /** The new session's tags: at most 16,000 bytes of JSON. Default: those of the original. */
   tags?: string[]
+  /** Who requests it: at most 1,000 bytes. */
   by?: string
 }
 
@@ -256,7 +260,12 @@ export interface SliceMoment<V = unknown> {
   tags: string[]
 }
 
-/** One session. */
+/**
+ * One session. Every method checks its arguments first: an unknown or missing option, or one of a wrong type, is an InvalidOption
+ * `invalid_option`, and nothing was sent. Methods that change the session, and `resume`, also reject with ConnectError `no_temporal` if the
+ * server does not answer. Those that wait for the session's answer (all but `send`, `interrupt` and `close`) reject with RequestRefused
+ * `archive_unavailable`, `execution_unreadable`, `session_not_loaded` while the session cannot open; it opens by itself.
+ */
 export interface SessionHandle<O = unknown> extends SessionAsking {
   /** The session's id. */
   readonly id: string
@@ -265,12 +274,12 @@ export interface SessionHandle<O = unknown> extends SessionAsking {
    * If you chose the session's id, the session may have a past, which a worker reads from Postgres before it opens the session. The first
    * message of a session that cannot have a past needs no Postgres: `send(text, { isNew: true })`.
    * Content of more than 1,000,000 bytes of JSON, up to 20,000,000, goes to the side store first and needs it.
-   * @throws InvalidMessage (`empty_message`, `message_too_large`, `invalid_context`, …), InvalidOption `invalid_option`, and StoreError
-   * `store_unavailable` for large content, before anything is recorded; ConnectError `no_temporal` if the server does not answer within
-   * 30 s.
+   * @throws InvalidMessage (`empty_message`, `message_too_large`, `invalid_context`, …), InvalidOption `invalid_option`, RequestRefused
+   * `invalid_request`, and StoreError `store_unavailable` for large content, before anything is recorded; ConnectError `no_temporal` if the
+   * server does not answer within 30 s.
    */
   send(content: string | UserBlock[], options?: SendOptions): Promise<RunHandle<O>>
-  /** The handle of the run of a message that was sent before. */
+  /** The handle of the run of a message that was sent before. @throws InvalidOption `invalid_option`. */
   run(messageId: string): RunHandle<O>
   /**
    * The session's state, from the workflow, else from the store.
@@ -316,8 +325,8 @@ export interface SessionHandle<O = unknown> extends SessionAsking {
   memoryVersions(): Promise<MemoryVersion[]>
   /**
    * The transcript as it was at a checkpoint, or just before a turn took a message or a run began; also in an archived past.
-   * @throws RequestRefused (`checkpoint_not_found`, `message_not_found`, `run_not_found`, `invalid_target`); SessionNotFound
-   * `session_not_found`.
+   * @throws RequestRefused `checkpoint_not_found`, `message_not_found`, `run_not_found`, `invalid_target`; SessionNotFound
+   * `session_not_found`; SessionUnavailable `session_unavailable`.
    */
   messagesUpTo(target: Target): Promise<MessageRow[]>
   /**
@@ -339,7 +348,8 @@ export interface SessionHandle<O = unknown> extends SessionAsking {
    */
   slice<V>(slice: Slice<string, V>, options: { all: true }): Promise<SliceMoment<V>[]>
   /**
-   * The session's events above `after`; with `follow` it continues until the session closes or `signal` aborts.
+   * The session's events above `after` (an integer from 0, the default); with `follow` it continues until the session closes or `signal`
+   * aborts. Invalid options make the first step of the iteration reject.
    * @throws SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable` (neither with `follow`).
    */
   events(options?: { after?: number; follow?: boolean; signal?: AbortSignal }): AsyncIterable<SessionEvent>
@@ -360,15 +370,18 @@ export interface SessionHandle<O = unknown> extends SessionAsking {
    * Takes a session out of `error`, even if its workflow has closed. Effects that the run completed are never repeated: they are replayed
    * by their keys, and the model is told about those that its transcript no longer shows.
    *
-   * @throws RecoveryRefused `not_in_error`, `recovers_by_itself`, `outcome_unknown`, `no_effect`, `too_many_messages`, `choose_strategy`,
-   * `unknown_strategy`, `no_run`, `invalid_calls`; SessionNotFound `session_not_found`.
+   * @throws RequestRefused `not_in_error`, `recovers_by_itself`, `outcome_unknown`, `no_effect`, `too_many_messages`, `choose_strategy`,
+   * `no_run`, `invalid_calls`, `invalid_request`, and for `selective` `no_calls`, `choose_calls`, `call_not_found`, `no_result`,
+   * `already_completed`, `would_repeat_effect`, `events_unavailable`, `stale_watermark`, `agent_not_served`; SessionNotFound
+   * `session_not_found`; SessionUnavailable `session_unavailable`.
    */
   recover(options?: RecoverOptions): Promise<void>
   /**
    * Answers the newest run's messages again: the session goes back to before its opening message, which waits again with the same id.
    * A run in progress is interrupted. The intent stays the same, so effects that the run completed are replayed, not repeated.
    *
-   * @throws RequestRefused `run_not_found`, `outcome_unknown`; SessionNotFound `session_not_found`.
+   * @throws RequestRefused `run_not_found`, `outcome_unknown`, `events_unavailable`, `stale_watermark`, `workflow_reset`,
+   * `invalid_request`; SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable`.
    */
   regenerate(options?: By): Promise<RunHandle<O>>
   /**
@@ -399,17 +412,17 @@ export interface SessionHandle<O = unknown> extends SessionAsking {
   budgets(): Promise<SessionBudget[]>
   /**
    * Closes the session once its run has ended and everything is stored. The next `send` reopens it.
-   * @throws RequestRefused `not_open` for a session whose workflow ended without closing it; SessionNotFound `session_not_found`.
+   * @throws RequestRefused `not_open` for a session whose workflow ended without closing it, `invalid_request`; SessionNotFound
+   * `session_not_found`.
    */
   close(options?: { by?: string }): Promise<void>
   /**
    * Reopens a session whose workflow has closed, and continues a run that was cut off. Returns a summary of the session.
-   * @throws SessionNotFound `session_not_found`; RequestRefused `archive_unavailable`, `execution_unreadable` while its past cannot be
-   * read: it opens by itself.
+   * @throws SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable`.
    */
   resume(): Promise<SessionSummary>
   /**
-   * Makes a checkpoint now, in addition to those that the agent's policy makes.
+   * Makes a checkpoint now, in addition to those that the agent's policy makes. The reason has 1 to 1,000 characters.
    * @throws RequestRefused `invalid_reason`, `invalid_request`; SessionNotFound `session_not_found`; SessionUnavailable
    * `session_unavailable`.
    */
@@ -418,35 +431,41 @@ export interface SessionHandle<O = unknown> extends SessionAsking {
    * Moves the session back; a run in progress is interrupted first. Everything after the target is archived. Completed effects cannot be
    * undone and are reported.
    * @throws RequestRefused `checkpoint_not_found`, `message_not_found`, `run_not_found`, `target_archived`, `invalid_target`,
-   * `invalid_keys` (nothing has changed); SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable`.
+   * `events_unavailable`, `stale_watermark`, `workflow_reset`, `invalid_request`; SessionNotFound `session_not_found`; SessionUnavailable
+   * `session_unavailable`.
    */
   rollback(options: RollbackOptions): Promise<Moved>
   /**
    * Creates a new session from any point in this one's past, whether this one is open or closed; they share nothing afterwards.
-   * @throws RequestRefused `session_exists`, and those of `rollback`; SessionNotFound `session_not_found`.
+   * @throws RequestRefused `session_exists`, and those of `rollback` except `target_archived`; InvalidMessage `invalid_session_id`,
+   * `invalid_tags`; SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable`.
    */
   fork(options?: ForkOptions): Promise<SessionHandle<O>>
   /**
-   * Approves a call that waits for approval, with the model's arguments or with `input` instead. Returns the digest of the arguments
-   * to execute.
-   * @throws RequestRefused `call_not_found`, `not_waiting`, `digest_mismatch`, `approval_expired`, `invalid_arguments`,
-   * `already_completed`, `agent_not_served`.
+   * Approves a call that waits for approval, with the model's arguments or with `input` instead: at most 1,000,000 bytes of JSON. Returns
+   * the digest of the arguments to execute.
+   * @throws RequestRefused `call_not_found`, `not_waiting`, `digest_mismatch`, `approval_expired`, `invalid_request`, and with `input`
+   * `invalid_arguments`, `invalid_idempotency_key`, `unknown_tool`, `already_completed`, `denied_by_hook`, `changed_by_hook`,
+   * `agent_not_served`, `stale_watermark`; SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable`.
    */
   approve(callId: string, decision: Decision & { input?: Json }): Promise<{ digest: string }>
   /**
-   * Denies a call that waits for approval; the model is told, with the reason.
-   * @throws RequestRefused `call_not_found`, `not_waiting`, `digest_mismatch`, `approval_expired`.
+   * Denies a call that waits for approval; the model is told, with the reason (at most 4,000 bytes).
+   * @throws RequestRefused `call_not_found`, `not_waiting`, `digest_mismatch`, `approval_expired`, `invalid_request`; SessionNotFound
+   * `session_not_found`; SessionUnavailable `session_unavailable`.
    */
   deny(callId: string, decision: Decision & { reason?: string }): Promise<void>
   /**
-   * Says what became of a call whose outcome is unknown.
-   * @throws RequestRefused `call_not_found`, `not_unknown`, `call_has_ended`, `invalid_resolution`.
+   * Says what became of a call whose outcome is unknown. The result has at most 1,000,000 bytes of JSON, `by` 1,000 and `note` 4,000.
+   * @throws RequestRefused `not_unknown`, `call_has_ended`, `invalid_resolution`, `invalid_request`; SessionNotFound `session_not_found`;
+   * SessionUnavailable `session_unavailable`.
    */
   resolve(callId: string, resolution: ResolveRequest['resolution'], options?: { by?: string; note?: string }): Promise<void>
   /**
-   * Answers a call of a client tool; `session.answer<typeof tool>(…)` types the answer by the tool's `output` schema.
-   * @throws RequestRefused `call_not_found`, `not_waiting`, `agent_not_served`; `invalid_answer` for one that does not match the tool's
+   * Answers a call of a client tool, with at most 1,000,000 bytes of JSON; `session.answer<typeof tool>(…)` types the answer by the tool's
    * `output` schema.
+   * @throws RequestRefused `call_not_found`, `not_waiting`, `agent_not_served`, `invalid_request`; `invalid_answer` for one that does not
+   * match the tool's `output` schema; SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable`.
    */
   answer<T extends Tool = Tool<ToolNeeds, Json>>(callId: string, result: AnswerOf<T>, options?: { by?: string }): Promise<void>
 }

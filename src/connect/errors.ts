@@ -11,7 +11,7 @@ export class ConnectError extends PawlError {
  * `store_unavailable` Postgres does not answer, or not in time: try again later ·
  * `schema_behind` migrations are missing · `store_too_new` a newer release has migrated it in a way that this one cannot write ·
  * `permission_denied` the role may not do this · `role_not_found` the role to grant to does not exist ·
- * `gap` events before the flushed ones are missing · `digest_mismatch` the flushed events do not continue the stored ones ·
+ * `gap` events before the flushed ones are missing · `flush_mismatch` the flushed events do not continue the stored ones ·
  * `checkpoint_too_large` · `checkpoint_fold_failed` · `checkpoint_unfounded` why a checkpoint was not written (in `errors` only) ·
  * `invalid_events` the flushed values are not events · `session_erased` the session was erased, and its content must not return ·
  * `foreign_epoch` another chain of executions wrote the stored events · `invalid_store_options` no Postgres is configured, or the schema's

@@ -33,7 +33,6 @@ const STATUS_OF_CLASS: Readonly<Record<string, number>> = {
   MessageRejected: 409,
   RunInterrupted: 409,
   RunFailed: 409,
-  RecoveryRefused: 409,
   RequestRefused: 409,
   SessionUnavailable: 503,
   ConnectError: 503,
@@ -41,7 +40,7 @@ const STATUS_OF_CLASS: Readonly<Record<string, number>> = {
 }
 
 /** The classes whose status depends on the code. */
-const BY_CODE = new Set(['InvalidMessage', 'MessageRejected', 'RecoveryRefused', 'RequestRefused', 'StoreError'])
+const BY_CODE = new Set(['InvalidMessage', 'MessageRejected', 'RequestRefused', 'StoreError'])
 
 const STATUS_OF_CODE: Readonly<Record<string, number>> = {
   agent_not_served: 503,
@@ -55,6 +54,7 @@ const STATUS_OF_CODE: Readonly<Record<string, number>> = {
   no_store: 503,
   schema_behind: 503,
   session_erased: 410,
+  session_not_loaded: 503,
   stale_watermark: 503,
   store_closed: 503,
   store_unavailable: 503,
@@ -77,7 +77,7 @@ export function statusOf(error: unknown): number {
 function statusOfCode({ name, code }: PawlError): number | undefined {
   const named = STATUS_OF_CODE[code]
   if (named !== undefined) return named
-  if (name !== 'RequestRefused' && name !== 'RecoveryRefused') return undefined
+  if (name !== 'RequestRefused') return undefined
   if (code.endsWith('_not_found')) return 404
   return code.startsWith('invalid_') ? 400 : undefined
 }

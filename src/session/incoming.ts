@@ -146,7 +146,7 @@ export function tagsProblem(tags: unknown): string | undefined {
 /** Bytes of JSON; infinity for a value without a JSON form. */
 function bytesOf(value: unknown): number {
   try {
-    return jsonBytes(value)
+    return JSON.stringify(value) === undefined ? Number.POSITIVE_INFINITY : jsonBytes(value)
   } catch {
     return Number.POSITIVE_INFINITY
   }

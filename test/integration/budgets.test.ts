@@ -318,18 +318,10 @@ describe.concurrent('raise', () => {
     await expect(session.raise({ maxUsd: 3 })).rejects.toMatchObject({ code: 'no_current_run' })
   })
 
-  it.each([
-    {},
-    { maxUsd: 0 },
-    { maxUsd: Number.NaN },
-    { maxUsd: -1 },
-    { maxTotalTokens: 1.5 },
-    { maxUsd: '5' },
-    { maxUsd: 2, scope: 'agent' },
-  ])('refuses %o', async (limits) => {
+  it.each([{}, { maxUsd: 0 }, { maxUsd: Number.NaN }, { maxUsd: -1 }, { maxTotalTokens: 1.5 }])('refuses %o', async (limits) => {
     const { session } = dollars.play(here.pawl, { model: () => using(10, 'done') })
     await (await session.send('go')).result(TIMEOUT)
-    const refused = await session.raise(limits as never).catch((error: unknown) => error)
+    const refused = await session.raise(limits).catch((error: unknown) => error)
     expect(refused).toBeInstanceOf(RequestRefused)
     expect(refused).toMatchObject({ code: 'invalid_raise' })
   })

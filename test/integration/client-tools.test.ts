@@ -47,7 +47,7 @@ describe('a call to a client tool', () => {
     for (const wrong of ['yes', null, {}, { agreed: 'maybe' }]) {
       expect(await codeOf(session.answer('t_1_1_0', wrong))).toBe('invalid_answer')
     }
-    expect(await codeOf(session.answer('t_1_1_0', undefined as never))).toBe('invalid_request')
+    expect(await codeOf(session.answer('t_1_1_0', undefined as never))).toBe('invalid_option')
     expect(await codeOf(session.answer('t_1_1_0', 'x'.repeat(1_100_000)))).toBe('invalid_request')
     expect((await session.state()).seq).toBe(seq)
     expect(await pendingOf(run)).toHaveLength(1)

@@ -157,7 +157,6 @@ describe.concurrent('texts of two megabytes', () => {
       [
         session.close({ by: HUGE }),
         session.interrupt({ reason: HUGE }),
-        session.interrupt({ by: 7 as never }),
         session.recover({ strategy: 'abandon', by: HUGE }),
         session.checkpoint('here', { by: HUGE }),
         session.checkpoint(HUGE),

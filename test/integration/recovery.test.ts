@@ -1,7 +1,7 @@
 // How a person takes a session out of `error`: the run is continued, restarted from its messages, or abandoned.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ModelError } from 'pawl'
-import { RecoveryRefused } from 'pawl/client'
+import { RequestRefused } from 'pawl/client'
 import type { ScriptedAnswer } from 'pawl/testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { codeOf } from '../support/codes.ts'
@@ -107,7 +107,7 @@ describe('restart_run', () => {
     expect((await session.state()).error).toMatchObject({ options: ['selective', 'abandon', 'manual'], progress: { unknown: ['t_1_1_0'] } })
     for (const strategy of ['restart_run', 'continue_run', 'restart_from_last_effect'] as const) {
       const refused = await session.recover({ strategy }).catch((error: unknown) => error)
-      expect(refused).toBeInstanceOf(RecoveryRefused)
+      expect(refused).toBeInstanceOf(RequestRefused)
       expect(refused).toMatchObject({ code: 'outcome_unknown', message: expect.stringContaining('t_1_1_0') })
     }
     await expect(session.recover()).rejects.toMatchObject({ code: 'choose_strategy', message: expect.stringContaining('abandon') })
@@ -370,5 +370,5 @@ it('a session that is not in error has nothing to recover', async () => {
     code: 'not_in_error',
     message: expect.stringContaining('The session is idle, not in error: there is nothing to recover. Send a message'),
   })
-  await expect(session.recover({ strategy: 'magic' as never })).rejects.toMatchObject({ code: 'not_in_error' })
+  await expect(session.recover({ strategy: 'magic' as never })).rejects.toMatchObject({ code: 'invalid_option' })
 })

@@ -152,7 +152,7 @@ describe('a person says', () => {
     for (const callId of ['t_9_9_9', '__proto__', 'constructor', '']) {
       expect(await codeOf(session.resolve(callId, 'retry'))).toBe('not_unknown')
     }
-    expect(await codeOf(session.resolve({} as never, 'retry'))).toBe('not_unknown')
+    expect(await codeOf(session.resolve({} as never, 'retry'))).toBe('invalid_option')
     expect(await codeOf(session.approve('t_1_1_0', { digest: 'x' }))).toBe('not_waiting')
     expect((await session.state()).seq).toBe(seq)
     const both = await Promise.all([

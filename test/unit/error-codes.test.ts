@@ -1,4 +1,4 @@
-// Error codes: each is thrown by one public class, and docs/errors.md has them all.
+// Error codes: each belongs to one public class, and docs/errors.md has them all, including those of refusals that the session makes.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -25,9 +25,12 @@ interface Thrown {
   classes: Set<string>
 }
 
-function thrownIn(folder: string): Thrown {
+function sourcesIn(folder: string): ts.SourceFile[] {
   const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'))
-  const sources = files.map((file) => ts.createSourceFile(file, readFileSync(join(folder, file), 'utf8'), ts.ScriptTarget.Latest, true))
+  return files.map((file) => ts.createSourceFile(file, readFileSync(join(folder, file), 'utf8'), ts.ScriptTarget.Latest, true))
+}
+
+function thrownIn(sources: readonly ts.SourceFile[]): Thrown {
   const parents = new Map<string, string>()
   for (const source of sources) {
     each(source, (node) => {
@@ -56,6 +59,42 @@ function thrownIn(folder: string): Thrown {
   return { codes, classes }
 }
 
+/** Calls of these functions refuse a request: `refuse(code, …)`. */
+const REFUSING = ['refuse']
+/** What these functions return becomes a refusal: `{ code, reason }`. */
+const PROBLEMS = ['problemWith', 'problemWithTurn', 'problemWithChoice']
+
+/**
+ * Codes of refusals that the session makes itself. The client throws them as `RequestRefused`: `refusable` in client/session/updates.ts;
+ * `session_not_found` becomes a `SessionNotFound`.
+ */
+function refusedIn(sources: readonly ts.SourceFile[]): Set<string> {
+  const codes = new Set<string>()
+  const add = (given: ts.Node | undefined): void => {
+    const found = given && ts.isExpression(given) ? codeIn(given) : undefined
+    if (found !== undefined && found !== 'session_not_found') codes.add(found)
+  }
+  for (const source of sources) {
+    const isWorkflow = source.fileName.startsWith('workflows/') || source.fileName === 'activities/load-fork.ts'
+    each(source, (node) => {
+      if (isWorkflow && ts.isCallExpression(node) && REFUSING.includes(node.expression.getText())) add(node.arguments[0])
+      if (ts.isNewExpression(node) && node.expression.getText() === 'TargetRefused') add(node.arguments?.[0])
+      if (!ts.isPropertyAssignment(node) || node.name.getText() !== 'code') return
+      const others = node.parent.properties.map((property) => property.name?.getText())
+      // `{ kind: 'refused', code, reason }` of an activity, and `{ notYet: { code, reason } }` of the opening.
+      const isKind = node.parent.properties.some((one) => ts.isPropertyAssignment(one) && one.initializer.getText() === "'refused'")
+      const isNotYet = ts.isPropertyAssignment(node.parent.parent) && node.parent.parent.name.getText() === 'notYet'
+      if (isKind || isNotYet || (others.includes('reason') && PROBLEMS.includes(functionOf(node)))) add(node.initializer)
+    })
+  }
+  return codes
+}
+
+function functionOf(node: ts.Node): string {
+  if (ts.isFunctionDeclaration(node)) return node.name?.text ?? ''
+  return node.parent ? functionOf(node.parent) : ''
+}
+
 function each(node: ts.Node, look: (node: ts.Node) => void): void {
   look(node)
   ts.forEachChild(node, (child) => each(child, look))
@@ -72,24 +111,43 @@ function classOf(node: ts.Node): string {
   return node.parent ? classOf(node.parent) : ''
 }
 
-const thrown = thrownIn(join(ROOT, 'src'))
+const sources = sourcesIn(join(ROOT, 'src'))
+const thrown = thrownIn(sources)
+const refused = refusedIn(sources)
+const page = readFileSync(join(ROOT, 'docs/errors.md'), 'utf8')
 /** Rows `| code | class | … |`. */
-const documented = new Map(
-  [...readFileSync(join(ROOT, 'docs/errors.md'), 'utf8').matchAll(/^\| `([a-z_]+)` \| `(\w+)` \| [^|]+\|$/gm)].map(([, code, name]) => [
-    code,
-    name,
-  ]),
+const documented = new Map([...page.matchAll(/^\| `([a-z_]+)` \| `(\w+)` \| [^|]+\|$/gm)].map(([, code, name]) => [code, name]))
+/** Codes in the rows `| request | codes of its refusal |`, but for those of `send`, which are an `InvalidMessage`'s. */
+const documentedRefusals = new Set(
+  [...(page.split('| request | codes of its refusal |')[1] ?? '').matchAll(/^\| (.+?) \| (.+) \|$/gm)]
+    .filter(([, request = '']) => !request.startsWith('`send`'))
+    .flatMap(([, , codes = '']) => [...codes.matchAll(/`([a-z]+(?:_[a-z]+)+)`/g)].map(([, code = '']) => code)),
 )
+/** Codes that are put together, or chosen, where the refusal is made: no literal names them there. */
+const COMPOSED = [
+  'message_not_found',
+  'invalid_arguments',
+  'invalid_idempotency_key',
+  'unknown_tool',
+  'archive_unavailable',
+  'execution_unreadable',
+]
 
 it('are found in the source', () => {
   expect(thrown.codes.size).toBeGreaterThan(60)
   expect(thrown.codes.get('no_temporal')).toEqual(new Set(['ConnectError']))
   expect(thrown.codes.get('invalid_cursor')).toEqual(new Set(['InvalidOption']))
   expect(thrown.codes.get('session_not_found')).toEqual(new Set(['SessionNotFound']))
+  expect(refused.size).toBeGreaterThan(40)
+  expect([...refused]).toEqual(
+    expect.arrayContaining(['digest_mismatch', 'not_in_error', 'no_calls', 'run_not_found', 'session_exists', 'session_not_loaded']),
+  )
 })
 
 it('belong to one class each', () => {
-  expect([...thrown.codes].filter(([, classes]) => classes.size > 1)).toEqual([])
+  const classes = new Map([...thrown.codes].map(([code, names]) => [code, new Set(names)]))
+  for (const code of [...refused, ...COMPOSED]) classes.set(code, (classes.get(code) ?? new Set()).add('RequestRefused'))
+  expect([...classes].filter(([, names]) => names.size > 1)).toEqual([])
 })
 
 it('are in docs/errors.md, each with its class', () => {
@@ -98,7 +156,13 @@ it('are in docs/errors.md, each with its class', () => {
   expect(inDocs.sort()).toEqual(inSource.sort())
 })
 
+it('of refusals by the session are in docs/errors.md, and no others are', () => {
+  const isRefusal = (code: string): boolean =>
+    refused.has(code) || COMPOSED.includes(code) || thrown.codes.get(code)?.has('RequestRefused') === true
+  expect([...refused, ...COMPOSED].filter((code) => !documentedRefusals.has(code))).toEqual([])
+  expect([...documentedRefusals].filter((code) => !isRefusal(code))).toEqual([])
+})
+
 it('and so is every class', () => {
-  const page = readFileSync(join(ROOT, 'docs/errors.md'), 'utf8')
   expect([...thrown.classes].filter((name) => !page.includes(`\`${name}\``))).toEqual([])
 })

@@ -1,6 +1,5 @@
 // Creates, lists, revokes and looks up API keys. 256 random bits need no slow hash: they cannot be guessed.
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
-import { z } from 'zod'
 import { checkOptions, options, text, where } from '../../options/check.ts'
 import { InvalidOption } from '../../options/errors.ts'
 import { defined } from '../../session/defined.ts'
@@ -8,7 +7,7 @@ import { isTooDeep, jsonBytes, type JsonObject, isObject } from '../../session/j
 import { numberText } from '../../session/number-text.ts'
 import { openStore, type Store, StoreError, type StoredKey } from '../../store/index.ts'
 import { storeOr } from '../no-store.ts'
-import type { AskingOptions } from '../queries/asking.ts'
+import { type AskingOptions, checkAsking } from '../queries/asking-options.ts'
 
 /**
  * What a caller may do: `read` sessions; `send` messages, answer client tools, interrupt, regenerate and close; `approve` or deny calls;
@@ -106,7 +105,8 @@ const OPTIONS = options({
   context: where<JsonObject>(isForcedContext, `an object of at most ${numberText(MAX_CONTEXT_BYTES)} bytes of JSON`).optional(),
   by: text().optional(),
 })
-const REVOKING = options({ id: text('the id of a key'), by: z.string().optional() })
+const KEY_ID = options({ id: text('the id of a key') })
+const REVOKING = options({ by: where<string>((by) => typeof by === 'string', 'text that says who revokes the key').optional() })
 
 /** The API keys in a store. Without a store, every method rejects with `no_store`. */
 export function apiKeysOf(store: Store | undefined): ApiKeys {
@@ -121,8 +121,9 @@ export function apiKeysOf(store: Store | undefined): ApiKeys {
       return { ...withoutDigest(stored), key }
     },
     list: async () => (await keys().list()).map(withoutDigest),
-    async revoke(given, { by } = {}) {
-      const { id } = checkOptions(REVOKING, { id: given, ...defined({ by }) })
+    async revoke(key, given = {}) {
+      const { id } = checkOptions(KEY_ID, { id: key })
+      const { by } = checkOptions(REVOKING, given)
       const revoked = await keys().revoke(id, by)
       if (!revoked) throw new InvalidOption(`No API key has the id ${JSON.stringify(id)}. List the keys with \`pawl keys list\`.`)
       return withoutDigest(revoked)
@@ -137,10 +138,12 @@ export function apiKeysOf(store: Store | undefined): ApiKeys {
   }
 }
 
-/** Opens a store for its API keys alone, without Temporal. @throws StoreError `no_store`, `invalid_postgres_url`. */
-export function openApiKeys({ postgres = process.env.DATABASE_URL, schema, logger, onWait }: AskingOptions = {}): ApiKeys & {
-  close(): Promise<void>
-} {
+/**
+ * Opens a store for its API keys alone, without Temporal.
+ * @throws InvalidOption `invalid_option`; StoreError `no_store`, `invalid_store_options`, `invalid_postgres_url`.
+ */
+export function openApiKeys(given: AskingOptions = {}): ApiKeys & { close(): Promise<void> } {
+  const { postgres = process.env.DATABASE_URL, schema, logger, onWait } = checkAsking(given)
   if (!postgres) throw new StoreError('no_store', 'No side store for API keys is configured: set DATABASE_URL, or run `pawl dev` here.')
   const store = openStore({ postgres, migrate: 'off', ...defined({ schema, logger, onWait }) })
   return { ...apiKeysOf(store), close: () => store.close() }

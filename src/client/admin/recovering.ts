@@ -1,7 +1,7 @@
 // Recovers many sessions: finds them in the side store page by page, and recovers each as `session.recover` does, at a limited rate.
 import { PawlError } from '../../session/errors.ts'
 import type { InErrorFilter, Key, Paging, Rows, SessionInError } from '../../store/rows.ts'
-import { RecoveryRefused } from '../errors.ts'
+import { RequestRefused } from '../errors.ts'
 import { pagingAt } from '../queries/list-options.ts'
 import type { RecoverOptions } from '../types.ts'
 import { type Clock, pacer, REAL_CLOCK } from './pacing.ts'
@@ -83,7 +83,7 @@ function unrecovered(error: unknown): Outcome {
   const code = error instanceof PawlError ? error.code : 'recovery_failed'
   if (code === 'not_in_error') return { outcome: 'not_in_error' }
   const problem = { code, message: error instanceof Error ? error.message : String(error) }
-  return { outcome: error instanceof RecoveryRefused ? 'refused' : 'failed', problem }
+  return { outcome: error instanceof RequestRefused ? 'refused' : 'failed', problem }
 }
 
 function count(report: BulkRecoveryReport, session: BulkRecoverySession): void {

@@ -11,13 +11,13 @@ import { SPAN, type SpanOptions, TAGS, tagsOf } from '../queries/list-options.ts
 
 /** Which sessions `pawl.recover` recovers, and how. At least one filter or `all` is required. */
 export interface BulkRecoveryOptions extends SpanOptions {
-  /** Sessions whose error has this code, or one of these codes. */
+  /** Sessions whose error has this code, or one of these codes: text that is not empty; a list has at least one. Default: any. */
   code?: string | string[]
-  /** Sessions of this agent. */
+  /** Sessions of this agent. Default: any. */
   agent?: string
-  /** Sessions that have this tag. */
+  /** Sessions that have this tag: text that is not empty. Default: any. */
   tag?: string
-  /** Sessions that have all of these tags. */
+  /** Sessions that have all of these tags: at least one, each of at least one character. Default: any. */
   tags?: string[]
   /** Recovers every session in error; replaces a filter. Default: false. */
   all?: boolean
@@ -31,11 +31,14 @@ export interface BulkRecoveryOptions extends SpanOptions {
   dryRun?: boolean
   /** Recoveries to request per second, 0.01 to 1,000. Default: 10. */
   perSecond?: number
-  /** The maximum number of sessions. Default: all that match. */
+  /** The maximum number of sessions, an integer from 1. Default: all that match. */
   limit?: number
-  /** Called with each session's outcome, in no particular order. */
+  /**
+   * Called with each session's outcome, in no particular order, and not awaited. If it throws, no further recovery begins, and the call
+   * rejects with its error. Default: none.
+   */
   onSession?(session: BulkRecoverySession): void
-  /** Stops after the recoveries in progress. */
+  /** Stops after the recoveries in progress; the report then says `stopped`. Default: none. */
   signal?: AbortSignal
 }
 

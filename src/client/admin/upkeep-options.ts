@@ -14,9 +14,12 @@ export interface RebuildOptions {
   taskQueue?: string
   /** Who requests it, for the audit row: 1 to 200 characters. Default: none. */
   by?: string
-  /** Called with each session's outcome. */
+  /**
+   * Called with each session's outcome, and not awaited. If it throws, no further session is rebuilt, and the call rejects with its error.
+   * Default: none.
+   */
   onSession?(session: RebuiltSession): void
-  /** Stops after the sessions in progress. */
+  /** Stops after the sessions in progress; the report then says `stopped`. Default: none. */
   signal?: AbortSignal
 }
 
@@ -52,9 +55,12 @@ export interface PruneOptions {
   dryRun?: boolean
   /** Who requests it, for the audit rows: 1 to 200 characters. Default: none. */
   by?: string
-  /** Called after each batch with the totals so far. */
+  /**
+   * Called after each batch with the totals so far, and not awaited. If it throws, the pruning stops and rejects with its error.
+   * Default: none.
+   */
   onBatch?(soFar: PruneReport): void
-  /** Stops after the batch in progress. */
+  /** Stops after the batch in progress; the report then says `stopped`. Default: none. */
   signal?: AbortSignal
 }
 

@@ -25,6 +25,7 @@ import {
 import { SessionNotFound } from '../errors.ts'
 import { type SessionBudget, storedBudgets } from '../session/budget.ts'
 import { readMemory, readMemoryVersions, readPlans } from '../session/versions.ts'
+import { type AskingOptions, checkAsking } from './asking-options.ts'
 import { type FeedEvent, readFeed } from './feed.ts'
 import { type List, listOf } from './list.ts'
 import {
@@ -55,7 +56,6 @@ import { noStore, storeOr } from '../no-store.ts'
 import { readAll, transcriptAt } from '../session/past.ts'
 import { readRunReport, type RunReport } from '../session/run-report.ts'
 import { readReport, type SessionReport } from '../session/status.ts'
-import type { ConnectOptions } from '../connect-options.ts'
 import { defined } from '../../session/defined.ts'
 
 /**
@@ -216,15 +216,12 @@ export function sessionAskingOf(store: Store | undefined, sessionId: string): Se
   }
 }
 
-/** Where the side store is, and which callbacks report on it. */
-export type AskingOptions = Pick<ConnectOptions, 'schema' | 'logger' | 'onWait'> & { postgres?: string }
-
 /**
  * Queries of the side store alone, which is opened on first use.
- * @throws StoreError `no_store`, `invalid_store_options`, `invalid_postgres_url`.
+ * @throws InvalidOption `invalid_option`; StoreError `no_store`, `invalid_store_options`, `invalid_postgres_url`.
  */
-export function openAsking(options: AskingOptions = {}): StoreAsking {
-  const { postgres = process.env.DATABASE_URL, schema, logger, onWait } = options
+export function openAsking(given: AskingOptions = {}): StoreAsking {
+  const { postgres = process.env.DATABASE_URL, schema, logger, onWait } = checkAsking(given)
   if (!postgres) throw noStore()
   const store = openStore({
     postgres,

@@ -44,9 +44,9 @@ export interface SessionListOptions extends SpanOptions, PageOptions {
   paused?: boolean
   /** Sessions with this agent. Default: any. */
   agent?: string
-  /** Sessions that have this tag. */
+  /** Sessions that have this tag: text that is not empty. Default: any. */
   tag?: string
-  /** Sessions that have all of these tags. */
+  /** Sessions that have all of these tags: at least one, each of at least one character. Default: any. */
   tags?: string[]
   /** Limits the result to sessions whose id begins with this, such as those of one tenant. Default: any. */
   idPrefix?: string
@@ -110,9 +110,9 @@ export interface PendingListOptions extends PageOptions {
   kind?: PendingKind | PendingKind[]
   /** Calls of sessions with this agent. Default: any. */
   agent?: string
-  /** Calls of sessions that have this tag. */
+  /** Calls of sessions that have this tag: text that is not empty. Default: any. */
   tag?: string
-  /** Calls of sessions that have all of these tags. */
+  /** Calls of sessions that have all of these tags: at least one, each of at least one character. Default: any. */
   tags?: string[]
   /** The id of one session. Default: all sessions. */
   session?: string

@@ -8,6 +8,7 @@ import { checkTarget, effectsAfter, locate, TargetRefused } from '../../session/
 import { type Asked, refusable, sendUpdate, startFor } from './updates.ts'
 import { RequestRefused, SessionNotFound } from '../errors.ts'
 import { checkSessionId } from './session-id.ts'
+import { checkStart } from './large-content.ts'
 import type { ForkOptions } from '../types.ts'
 import { defined } from '../../session/defined.ts'
 
@@ -15,6 +16,7 @@ import { defined } from '../../session/defined.ts'
 export async function fork(asked: Asked, options: ForkOptions, events: () => AsyncIterable<SessionEvent>): Promise<string> {
   const { id = randomUUID(), keys = 'carried', tags, by } = options
   checkSessionId(id)
+  checkStart({ tags })
   const target = targetOf(options)
   const { toSeq: seq, digest } = await forkPoint(asked, target, options, events)
   const start: SessionStart = {

@@ -1,6 +1,6 @@
 // Options of a session, of its messages and of waiting for its runs, checked when they are passed in.
 import { z } from 'zod'
-import { checkOptions, duration, flag, options, signal, text, where } from '../../options/check.ts'
+import { checkOptions, duration, flag, options, signal, text, where, integer } from '../../options/check.ts'
 import { defined } from '../../session/defined.ts'
 import type { Json } from '../../session/json.ts'
 import { isAgentName, type SessionStart } from '../../session/protocol.ts'
@@ -47,11 +47,11 @@ export function checkSession(given: unknown = {}): Opening {
   }
 }
 
-/** Id and metadata are checked with the message, and `by` as in all requests. */
+/** Id and metadata are checked with the message, and the length of `by` as in all requests. */
 const SEND = options({
   messageId: z.unknown().optional(),
   metadata: z.unknown().optional(),
-  by: z.unknown().optional(),
+  by: where<string>((value) => typeof value === 'string', 'text that says who sends the message').optional(),
   deadline: duration({ example: '5m' }).optional(),
   traceparent: where<string>(
     isTraceparent,
@@ -67,13 +67,34 @@ export function checkSend(given: unknown = {}): Omit<SendOptions, 'deadline'> & 
   return { ...(sent as SendOptions), ...defined({ deadlineMs }) }
 }
 
-const WAIT = options({
-  timeout: duration({ example: '60s' }).optional(),
-  signal: signal().optional(),
-})
+const WAIT = options({ timeout: duration({ example: '60s' }).optional(), signal: signal().optional() })
 
 /** Checks the options for waiting for a run. @throws InvalidOption. */
 export function checkWait(given: unknown = {}): { timeoutMs: number | undefined; signal: AbortSignal | undefined } {
   const { timeout: timeoutMs, signal } = checkOptions(WAIT, given)
   return { timeoutMs, signal }
+}
+
+const FOLLOWING = options({ signal: signal().optional() })
+const WATCH = options({ after: integer(0).optional(), signal: signal().optional() })
+const EVENTS = options({ after: integer(0).optional(), follow: flag().optional(), signal: signal().optional() })
+/** A new one for each call: a shared signal would collect the listeners of all. */
+const never = (): AbortSignal => new AbortController().signal
+
+/** Checks the options for following a run's events. @throws InvalidOption; so do the next two. */
+export function checkFollowing(given: unknown = {}): { signal: AbortSignal } {
+  const { signal = never() } = checkOptions(FOLLOWING, given)
+  return { signal }
+}
+
+/** Checks the options of `watch`. */
+export function checkWatch(given: unknown = {}): { after: number; signal: AbortSignal } {
+  const { after = 0, signal = never() } = checkOptions(WATCH, given)
+  return { after, signal }
+}
+
+/** Checks the options of `events`. */
+export function checkEvents(given: unknown = {}): { after: number; follow: boolean; signal: AbortSignal } {
+  const { after = 0, follow = false, signal = never() } = checkOptions(EVENTS, given)
+  return { after, follow, signal }
 }

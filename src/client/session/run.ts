@@ -9,7 +9,7 @@ import { type EventSource, followBatches, STORE_PATIENCE_MS } from './events.ts'
 import type { RunHandle, RunResult, WaitOptions } from '../types.ts'
 import type { Watched } from '../../store/store.ts'
 import { watchBatches } from './watch.ts'
-import { checkWait } from './options.ts'
+import { checkFollowing, checkWait } from './options.ts'
 import type { RunWaiting } from './waiting.ts'
 
 const QUERY_TIMEOUT_MS = 5_000
@@ -31,9 +31,9 @@ export function runHandle(source: EventSource, messageId: string, after?: number
     return (located && (await inTime(located, STORE_PATIENCE_MS))) ?? 0
   }
 
-  async function* events(options: { signal?: AbortSignal } = {}): AsyncGenerator<SessionEvent> {
+  async function* events(options?: { signal?: AbortSignal }): AsyncGenerator<SessionEvent> {
+    const { signal } = checkFollowing(options)
     const watch = watchRun(messageId)
-    const signal = options.signal ?? new AbortController().signal
     for await (const batch of followBatches(source, await begin(), signal)) {
       const end = watch.take(batch)
       yield* end ? batch.filter(({ seq }) => seq <= end.seq) : batch
@@ -41,9 +41,9 @@ export function runHandle(source: EventSource, messageId: string, after?: number
     }
   }
 
-  async function* stream(options: { signal?: AbortSignal } = {}): ReturnType<RunHandle['stream']> {
+  async function* stream(options?: { signal?: AbortSignal }): ReturnType<RunHandle['stream']> {
+    const { signal } = checkFollowing(options)
     const watch = watchRun(messageId)
-    const signal = options.signal ?? new AbortController().signal
     for await (const batch of watchBatches(source, await begin(), signal)) {
       const end = watch.take(batch.flatMap((item) => (item.type === 'event' ? [item.event] : [])))
       for (const item of batch) {

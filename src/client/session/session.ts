@@ -6,6 +6,7 @@ import type { Logger } from '../../agent/tool.ts'
 import { onTemporal } from '../../connect/deadline.ts'
 import type { TellWait } from '../../connect/waits.ts'
 import type { UserBlock } from '../../session/content.ts'
+import type { Target } from '../../session/events.ts'
 import {
   type MessageSignal,
   type SessionStart,
@@ -15,20 +16,41 @@ import {
   WORKFLOW_TYPE,
   workflowIdOf,
   type Regenerated,
+  type SessionSummary,
 } from '../../session/protocol.ts'
 import { TARGET_REQUIRED } from '../../session/requests.ts'
 import type { Store } from '../../store/store.ts'
 import { sessionAskingOf, transcriptOf } from '../queries/asking.ts'
 import { checkSessionId } from './session-id.ts'
 import { type Asked, ask } from './updates.ts'
-import { InvalidMessage, RecoveryRefused, RequestRefused, SessionNotFound } from '../errors.ts'
+import { InvalidMessage, RequestRefused, SessionNotFound } from '../errors.ts'
 import { fork, targetOf } from './forking.ts'
 import { readBudgets } from './budget.ts'
-import { checkRaise, checkTexts } from './request-checks.ts'
+import { checkRaise } from './request-checks.ts'
 import { checkStart, readBlob, signalOf } from './large-content.ts'
 import { inTurn } from './large-requests.ts'
 import { activeTraceparent } from './active-span.ts'
-import { checkSend, type Opening } from './options.ts'
+import { checkEvents, checkSend, checkWatch, type Opening } from './options.ts'
+import {
+  checkApproval,
+  checkBy,
+  checkCallId,
+  checkCheckpointReason,
+  checkDenial,
+  checkFork,
+  checkMessageId,
+  checkNoted,
+  checkRaiseOptions,
+  checkReasoned,
+  checkRecover,
+  checkResolution,
+  checkResult,
+  checkRollback,
+  checkRunNumber,
+  checkSha256,
+  checkTargetOptions,
+  withoutOptions,
+} from './request-options.ts'
 import { readAll } from './past.ts'
 import { memoryOf, readMemoryVersions, readPlans } from './versions.ts'
 import { runHandle } from './run.ts'
@@ -38,7 +60,7 @@ import { readState } from './state.ts'
 import { checkReading, readMoments, readSlice } from './slice.ts'
 import { watchBatches } from './watch.ts'
 import { readReport } from './status.ts'
-import type { RunHandle, SendOptions, SessionHandle } from '../types.ts'
+import type { ForkOptions, RunHandle, SendOptions, SessionHandle } from '../types.ts'
 import { defined } from '../../session/defined.ts'
 
 /** What a session handle needs. */
@@ -65,9 +87,10 @@ export function sessionHandle(parts: SessionParts, id: string, options: Opening,
     const { messageId = randomUUID(), metadata, deadlineMs, isNew = known.isNew, interrupt, by } = sent
     const traceparent = sent.traceparent ?? (await activeTraceparent())
     const message: MessageSignal = {
-      messageId,
+      messageId: sendable(messageId),
       content,
-      ...(metadata && { metadata }),
+      // JSON leaves out functions: the message would be sent without them.
+      ...(metadata !== undefined && metadata !== null && { metadata: sendable(metadata) }),
       ...defined({ agent: options.agent, deadlineMs, by, traceparent }),
       ...(interrupt && { interrupt }),
     }
@@ -101,9 +124,8 @@ export function sessionHandle(parts: SessionParts, id: string, options: Opening,
     return runHandle(source, message.messageId ?? '')
   }
 
-  /** Sends an update whose details say who requests it, and why. */
+  /** Sends an update with checked details. */
   async function request<R>(update: string, details: object): Promise<R> {
-    checkTexts(details)
     return inTurn(client, id, details, () => ask(asked, update, details))
   }
 
@@ -138,24 +160,30 @@ export function sessionHandle(parts: SessionParts, id: string, options: Opening,
   return {
     id,
     send,
-    run: (messageId) => runHandle(source, messageId),
-    state: () => readState(source),
-    status: () => readReport(source),
-    runReport: (run) => readRunReport(source, run),
-    messages: () => readMessages(source),
-    plan: async () => (await readState(source)).plan?.current ?? null,
-    plans: () => readPlans(id, (after) => readEvents(source, after)),
-    memory: async () => memoryOf(await readState(source)),
-    memoryVersions: () => readMemoryVersions(id, (after) => readEvents(source, after)),
-    ...sessionAskingOf(store, id),
-    async messagesUpTo(target) {
+    run: (messageId) => runHandle(source, checkMessageId(messageId)),
+    ...withoutOptions({
+      state: () => readState(source),
+      status: () => readReport(source),
+      messages: () => readMessages(source),
+      plan: async () => (await readState(source)).plan?.current ?? null,
+      plans: () => readPlans(id, (after) => readEvents(source, after)),
+      memory: async () => memoryOf(await readState(source)),
+      memoryVersions: () => readMemoryVersions(id, (after) => readEvents(source, after)),
+      budgets: () => readBudgets(source),
+      resume: () => ask<SessionSummary>(asked, UPDATES.resume),
+      ...sessionAskingOf(store, id),
+    }),
+    runReport: async (run) => readRunReport(source, checkRunNumber(run)),
+    async messagesUpTo(given) {
+      const target = checkTargetOptions(given) as Target
       return transcriptOf(store, id, await readAll((after) => readEvents(source, after)), target)
     },
-    blob: (sha256) => readBlob(store, id, sha256),
+    blob: async (sha256) => readBlob(store, id, checkSha256(sha256)),
     slice: slice as SessionHandle['slice'],
-    async *events({ after = 0, follow, signal } = {}) {
+    async *events(given) {
+      const { after, follow, signal } = checkEvents(given)
       if (follow) {
-        for await (const batch of followBatches(source, after, signal ?? new AbortController().signal)) {
+        for await (const batch of followBatches(source, after, signal)) {
           yield* batch
           // If the session was reopened since, its later events follow.
           if (batch.at(-1)?.type === 'session_closed') return
@@ -164,50 +192,49 @@ export function sessionHandle(parts: SessionParts, id: string, options: Opening,
       }
       yield* allEvents(source, after)
     },
-    async *watch({ after = 0, signal } = {}) {
-      for await (const batch of watchBatches(source, after, signal ?? new AbortController().signal)) {
+    async *watch(given) {
+      const { after, signal } = checkWatch(given)
+      for await (const batch of watchBatches(source, after, signal)) {
         yield* batch
         const last = batch.findLast((item) => item.type === 'event')
         if (last?.event.type === 'session_closed') return
       }
     },
-    resume: () => ask(asked, UPDATES.resume),
-    checkpoint: (reason, { by } = {}) => request(UPDATES.checkpoint, { reason, ...defined({ by }) }),
-    async rollback({ by, reason, keys, ...target }) {
-      const checked = targetOf(target)
-      if (!checked) throw new RequestRefused('invalid_target', TARGET_REQUIRED)
-      return request(UPDATES.rollback, { target: checked, ...defined({ keys, by, reason }) })
+    checkpoint: async (reason, said) => request(UPDATES.checkpoint, { reason: checkCheckpointReason(reason), ...checkBy(said) }),
+    async rollback(given) {
+      const { by, reason, keys, ...named } = checkRollback(given)
+      const target = targetOf(named)
+      if (!target) throw new RequestRefused('invalid_target', TARGET_REQUIRED)
+      return request(UPDATES.rollback, { target, ...defined({ keys, by, reason }) })
     },
-    async regenerate(details = {}) {
-      const { messageId, seq } = await request<Regenerated>(UPDATES.regenerate, { ...checkTexts(details) })
+    async regenerate(said) {
+      const { messageId, seq } = await request<Regenerated>(UPDATES.regenerate, checkReasoned(said))
       return runHandle(source, messageId, seq)
     },
-    async fork(forkOptions = {}) {
-      const copy = await fork(asked, checkTexts(forkOptions), () => allEvents(source))
+    async fork(given) {
+      const copy = await fork(asked, checkFork(given) as ForkOptions, () => allEvents(source))
       return sessionHandle(parts, copy, options, { isNew: false })
     },
-    approve: (callId, decision) => request(UPDATES.approve, { callId, ...decision }),
-    deny: (callId, decision) => request(UPDATES.deny, { callId, ...decision }),
-    resolve: (callId, resolution, said = {}) => request(UPDATES.resolve, { callId, resolution, ...said }),
-    answer: (callId, result, said = {}) => request(UPDATES.answer, { callId, result, ...said }),
-    pause: ({ by, reason } = {}) => request(UPDATES.pause, defined({ by, reason })),
-    unpause: ({ by, reason } = {}) => request(UPDATES.unpause, defined({ by, reason })),
-    async raise(limits) {
-      const { scope, maxUsd, maxTotalTokens, by, reason } = checkRaise(checkTexts(limits))
-      return request(UPDATES.raise, defined({ scope, maxUsd, maxTotalTokens, by, reason }))
-    },
-    budgets: () => readBudgets(source),
-    interrupt: async (details = {}) => stop(SIGNALS.interrupt, checkTexts(details)),
-    close: async (details = {}) => close(checkTexts(details)),
-    async recover(recovery = {}) {
-      const { strategy, keep, skip, redo, force, by, reason } = checkTexts(recovery)
-      try {
-        await request(UPDATES.recover, defined({ strategy, keep, skip, redo, force, by, reason }))
-      } catch (cause) {
-        throw cause instanceof RequestRefused ? new RecoveryRefused(cause.code, cause.message, { cause }) : cause
-      }
+    approve: async (callId, decision) => request(UPDATES.approve, { callId: checkCallId(callId), ...checkApproval(decision) }),
+    deny: async (callId, decision) => request(UPDATES.deny, { callId: checkCallId(callId), ...checkDenial(decision) }),
+    resolve: async (callId, resolution, said) =>
+      request(UPDATES.resolve, { callId: checkCallId(callId), resolution: checkResolution(resolution), ...checkNoted(said) }),
+    answer: async (callId, result, said) =>
+      request(UPDATES.answer, { callId: checkCallId(callId), result: checkResult(result), ...checkBy(said) }),
+    pause: async (said) => request(UPDATES.pause, checkReasoned(said)),
+    unpause: async (said) => request(UPDATES.unpause, checkReasoned(said)),
+    raise: async (limits) => request(UPDATES.raise, checkRaise(checkRaiseOptions(limits))),
+    interrupt: async (said) => stop(SIGNALS.interrupt, checkReasoned(said)),
+    close: async (said) => close(checkBy(said)),
+    recover: async (given) => {
+      await request(UPDATES.recover, checkRecover(given))
     },
   }
+}
+
+/** The value, or null for one that JSON leaves out, which the checks of the message then refuse. */
+function sendable<T>(value: T): T {
+  return typeof value === 'function' || typeof value === 'symbol' ? (null as T) : value
 }
 
 function startOf(sessionId: string, { agent, context, tags, settings }: Opening, isNew: boolean): SessionStart {

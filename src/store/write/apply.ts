@@ -177,7 +177,7 @@ async function append(
   if (first.seq > head.seq + 1) throw gap(head.seq, first.seq)
   if (!continues(head, fresh)) {
     throw new StoreError(
-      'digest_mismatch',
+      'flush_mismatch',
       `The flushed events do not continue stored event ${head.seq}: they come from a task that was rejected. Refill the event log.`,
     )
   }

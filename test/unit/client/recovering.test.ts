@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { pacer } from '../../../src/client/admin/pacing.ts'
 import { recoverInBulk } from '../../../src/client/admin/recovering.ts'
 import type { BulkRecoveryOptions } from '../../../src/client/admin/recovery-options.ts'
-import { RecoveryRefused, SessionUnavailable } from '../../../src/client/errors.ts'
+import { RequestRefused, SessionUnavailable } from '../../../src/client/errors.ts'
 import type { RecoverOptions } from '../../../src/client/types.ts'
 import type { InErrorFilter, Paging, SessionInError } from '../../../src/store/rows.ts'
 
@@ -72,7 +72,7 @@ describe('the recovered sessions', () => {
   })
 
   it('do not include those that have left the error since they were found', async () => {
-    const sessions = fleet(idsFrom(1, 3), { s1: new RecoveryRefused('not_in_error', 'idle') })
+    const sessions = fleet(idsFrom(1, 3), { s1: new RequestRefused('not_in_error', 'idle') })
     const recover = (sessionId: string, how: RecoverOptions) => {
       sessions.inError.delete('s3')
       return sessions.recover(sessionId, how)
@@ -139,7 +139,7 @@ describe('the rate of recoveries', () => {
 describe('a problem with one session', () => {
   it('is reported with its code and reason, and does not stop the rest', async () => {
     const sessions = fleet(idsFrom(1, 5), {
-      s1: new RecoveryRefused('choose_strategy', 'no good default'),
+      s1: new RequestRefused('choose_strategy', 'no good default'),
       s2: new SessionUnavailable('s2', { what: 'has no worker' }),
       s4: new TypeError('a bug'),
     })
@@ -154,7 +154,7 @@ describe('a problem with one session', () => {
 
   it('is listed up to a thousand times, and always counted', async () => {
     const ids = idsFrom(1, 1_100)
-    const sessions = fleet(ids, Object.fromEntries(ids.map((id) => [id, new RecoveryRefused('no_run', 'no run')])))
+    const sessions = fleet(ids, Object.fromEntries(ids.map((id) => [id, new RequestRefused('no_run', 'no run')])))
     const report = await recoverInBulk(sessions, ME)
     expect(report).toMatchObject({ sessions: 1_100, refused: 1_100 })
     expect(report.problems).toHaveLength(1_000)

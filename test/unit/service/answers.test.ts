@@ -44,8 +44,7 @@ describe('an error', () => {
     [new SessionUnavailable('s', { what: 'sleeps' }), 503],
     [new StoreError('store_unavailable', ''), 503],
     [new StoreError('session_erased', ''), 410],
-    // The store's mismatch is not an approval's.
-    [new StoreError('digest_mismatch', ''), 500],
+    [new StoreError('flush_mismatch', ''), 500],
     [new Error('secret'), 500],
     ['secret', 500],
     [null, 500],

@@ -1,0 +1,155 @@
+// Options of the requests to a session. The names and the types of all members are checked before anything is sent. What the session decides
+// itself, or what has a code of its own, such as the length of a text, is checked after that.
+import { z } from 'zod'
+import { checkOptions, flag, oneOf, options, where } from '../../options/check.ts'
+import { InvalidOption } from '../../options/errors.ts'
+import { defined } from '../../session/defined.ts'
+import type { Json } from '../../session/json.ts'
+import type { ResolveRequest } from '../../session/protocol.ts'
+import { RECOVERIES } from '../../session/recovery.ts'
+import { isObject } from '../../session/json.ts'
+import { checkTexts } from './request-checks.ts'
+
+const string = (expected: string): z.ZodCustom<string, string> => where((value) => typeof value === 'string', expected)
+const number = (expected: string): z.ZodCustom<number, number> => where((value) => typeof value === 'number', expected)
+const json = <T = Json>(): z.ZodCustom<T, T> => where(hasJson, 'a value that has a JSON form')
+const calls = where<string[]>(
+  (value) => Array.isArray(value) && value.every((one) => typeof one === 'string'),
+  'a list of the ids of calls',
+).optional()
+
+/** JSON leaves out functions: a request with one would be another request. */
+function hasJson(value: unknown): boolean {
+  try {
+    return JSON.stringify(value) !== undefined
+  } catch {
+    return false
+  }
+}
+
+const by = string('text that says who makes the request').optional()
+const reason = string('text').optional()
+const note = string('text').optional()
+const digest = string("the digest of the call's arguments, from the list of pending calls")
+const target = {
+  checkpoint: number('the version of a checkpoint').optional(),
+  message: string('the id of a message').optional(),
+  run: number('the number of a run').optional(),
+}
+
+const MADE_BY = options({ by })
+const SAID = options({ by, reason })
+const NOTED = options({ by, note })
+const TARGET = options(target)
+const ROLLBACK = options({ ...target, keys: oneOf('kept', 'forgotten').optional(), by, reason })
+/** The new session's id and tags have codes of their own. */
+const FORK = options({
+  ...target,
+  id: z.unknown().optional(),
+  keys: oneOf('carried', 'forgotten').optional(),
+  interrupt: flag().optional(),
+  tags: z.unknown().optional(),
+  by,
+})
+const RAISE = options({
+  maxUsd: number('a number of US dollars').optional(),
+  maxTotalTokens: number('a number of tokens').optional(),
+  scope: oneOf('run', 'session').optional(),
+  by,
+  reason,
+})
+const RECOVER = options({
+  strategy: oneOf(...RECOVERIES).optional(),
+  keep: calls,
+  skip: calls,
+  redo: calls,
+  force: flag().optional(),
+  by,
+  reason,
+})
+const APPROVAL = options({ digest, by, note, input: json().optional() })
+const DENIAL = options({ digest, by, note, reason })
+
+type Checked<S extends z.ZodType> = (given?: unknown) => Members<z.output<S>>
+type Members<T> = { [K in keyof T]: Exclude<T[K], undefined> }
+
+/** A check of options: it returns the members that have a value. `requires`: there is no default for all of them together. */
+function checking<S extends z.ZodObject>(schema: S, requires?: 'options'): Checked<S> {
+  return (given) => checkTexts(defined(checkOptions(schema, given === undefined && !requires ? {} : given))) as Members<z.output<S>>
+}
+
+/** `by` alone. @throws InvalidOption `invalid_option`, RequestRefused `invalid_request`; so do the functions below. */
+export const checkBy = checking(MADE_BY)
+/** `by` and a reason. */
+export const checkReasoned = checking(SAID)
+/** `by` and a note. */
+export const checkNoted = checking(NOTED)
+/** A point of the session's past. */
+export const checkTargetOptions = checking(TARGET, 'options')
+/** Where to roll back to. */
+export const checkRollback = checking(ROLLBACK, 'options')
+/** Options of a fork. */
+export const checkFork = checking(FORK)
+/** Limits to raise. */
+export const checkRaiseOptions = checking(RAISE, 'options')
+/** How to recover. */
+export const checkRecover = checking(RECOVER)
+/** A call's approval. */
+export const checkApproval = checking(APPROVAL, 'options')
+/** A call's denial. */
+export const checkDenial = checking(DENIAL, 'options')
+
+const CALL = options({ callId: string('the id of a call') })
+const ANSWER = options({ result: json() })
+const RESOLUTION = options({ happened: z.unknown().optional(), result: json().optional() })
+const REASON = options({ reason: string('text that says what the checkpoint is for') })
+const MESSAGE = options({ messageId: string('the id of a message') })
+const RUN = options({ run: number('the number of a run').optional() })
+const BLOB = options({ sha256: string('the sha256 of a value, as an event has it') })
+
+/** The id of a call. @throws InvalidOption `invalid_option`; so do the functions below. */
+export function checkCallId(callId: unknown): string {
+  return checkOptions(CALL, { callId }).callId
+}
+
+/** The answer of a client tool. */
+export function checkResult(result: unknown): Json {
+  return checkOptions(ANSWER, { result }).result
+}
+
+/** What became of a call. The session refuses what says neither that it happened nor that it did not. */
+export function checkResolution(resolution: unknown): ResolveRequest['resolution'] {
+  return (isObject(resolution) ? defined(checkOptions(RESOLUTION, resolution)) : resolution) as ResolveRequest['resolution']
+}
+
+/** The reason of a checkpoint. @throws InvalidOption `invalid_option`, RequestRefused `invalid_request`. */
+export function checkCheckpointReason(reason: unknown): string {
+  return checkTexts(checkOptions(REASON, { reason })).reason
+}
+
+/** The id of a message. */
+export function checkMessageId(messageId: unknown): string {
+  return checkOptions(MESSAGE, { messageId }).messageId
+}
+
+/** The number of a run, if one is named. */
+export function checkRunNumber(run: unknown): number | undefined {
+  return checkOptions(RUN, { run }).run
+}
+
+/** The name of a large value. */
+export function checkSha256(sha256: unknown): string {
+  return checkOptions(BLOB, { sha256 }).sha256
+}
+
+/** The same methods, which refuse options: they have none, and ignoring a filter would return more than the caller asked for. */
+export function withoutOptions<M extends Record<keyof M, () => Promise<unknown>>>(methods: M): M {
+  const wrapped = Object.entries<() => Promise<unknown>>(methods).map(([name, method]) => {
+    async function checked(given?: unknown): Promise<unknown> {
+      if (isObject(given)) throw new InvalidOption(`${name}() has no options: call it without arguments.`)
+      return method()
+    }
+    return [name, checked]
+  })
+  return Object.fromEntries(wrapped) as M
+}
