@@ -15,7 +15,7 @@ export type {
 export { DeclarationError, ModelError, ToolError } from './agent/errors.ts'
 export type { ModelErrorOptions, ToolErrorOptions } from './agent/errors.ts'
 export type { Model, ModelCallContext, ModelRequest, ModelResponse, ToolDefinition } from './agent/model.ts'
-export type { ModelDelta } from './session/deltas.ts'
+export type { ModelDelta } from './session/watching/deltas.ts'
 export type { ModelChoice } from './agent/model-choice.ts'
 export type { AgentCompaction, CompactionOptions, Summarise, SummariseInput, Summary } from './agent/compaction.ts'
 export type { OutputPolicy } from './agent/output-tool.ts'
@@ -79,10 +79,10 @@ export type {
   Usage,
   UserBlock,
 } from './session/content.ts'
-export type { CompactionPolicy } from './session/compaction.ts'
-export type { Budget, BudgetScope, BudgetUnit, Cost, RunBudget, Spend } from './session/spend.ts'
+export type { CompactionPolicy } from './session/transcript/compaction.ts'
+export type { Budget, BudgetScope, BudgetUnit, Cost, RunBudget, Spend } from './session/spending/spend.ts'
 export type { Duration } from './session/duration.ts'
-export type { ModelPrice } from './session/model-price.ts'
+export type { ModelPrice } from './session/spending/model-price.ts'
 export { PawlError } from './session/errors.ts'
 export type {
   AgentFacts,
@@ -119,13 +119,13 @@ export type {
   ModifyAnswer,
   StopAnswer,
   SystemMessageAnswer,
-} from './session/hooks.ts'
+} from './session/hooks/hooks.ts'
 export type { Json, JsonObject, JsonOf } from './session/json.ts'
-export type { Memory, MemoryChange, MemoryLimit, MemoryState, MemoryText } from './session/memory.ts'
-export type { NewPlanStep, Plan, PlanChange, PlanState, PlanStep, PlanStepStatus } from './session/plan.ts'
-export type { IncompleteWork, Progress } from './session/progress.ts'
-export type { Restored } from './session/restored.ts'
-export type { SpendNote } from './session/spend-notes.ts'
+export type { Memory, MemoryChange, MemoryLimit, MemoryState, MemoryText } from './session/built-in-tools/memory.ts'
+export type { NewPlanStep, Plan, PlanChange, PlanState, PlanStep, PlanStepStatus } from './session/built-in-tools/plan.ts'
+export type { IncompleteWork, Progress } from './session/watching/progress.ts'
+export type { Restored } from './session/recovery/restored.ts'
+export type { SpendNote } from './session/spending/spend-notes.ts'
 export type {
   AutomaticRecoveries,
   CallState,

@@ -1,15 +1,15 @@
 // Inputs and results of activities. Types only: the workflow bundle must not include any other code from here.
-import type { Cost } from '../session/spend.ts'
+import type { Cost } from '../session/spending/spend.ts'
 import type { AssistantBlock, StopReason, Usage } from '../session/content.ts'
-import type { CustomEvent } from '../session/custom-events.ts'
+import type { CustomEvent } from '../session/hooks/custom-events.ts'
 import type { AgentFacts, BlobRef, EffectReport, FailedAttempt, Resolution, ResultContent, Target, Watermark } from '../session/events.ts'
-import type { HookOutcome } from '../session/hooks.ts'
+import type { HookOutcome } from '../session/hooks/hooks.ts'
 import type { Json, JsonObject } from '../session/json.ts'
-import type { Kept } from '../session/kept.ts'
-import type { ModelPrice } from '../session/model-price.ts'
-import type { Restored } from '../session/restored.ts'
-import type { ForkStart } from '../session/protocol.ts'
-import type { SpendNote } from '../session/spend-notes.ts'
+import type { Kept } from '../session/recovery/kept.ts'
+import type { ModelPrice } from '../session/spending/model-price.ts'
+import type { Restored } from '../session/recovery/restored.ts'
+import type { ForkStart } from '../session/protocol/protocol.ts'
+import type { SpendNote } from '../session/spending/spend-notes.ts'
 import type { CallState, SessionState } from '../session/state.ts'
 
 /** The budget that earlier activities of the same call have used. */

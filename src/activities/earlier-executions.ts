@@ -3,7 +3,7 @@
 // cannot know, because it was unavailable during their whole lifetime.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Client, isGrpcServiceError, type WorkflowExecutionStatusName, WorkflowNotFoundError } from '@temporalio/client'
-import { workflowIdOf } from '../session/protocol.ts'
+import { workflowIdOf } from '../session/protocol/protocol.ts'
 
 /** Close events of executions that had no time to store their events. */
 const CUT_OFF: readonly WorkflowExecutionStatusName[] = ['TERMINATED', 'FAILED', 'TIMED_OUT', 'CANCELLED']

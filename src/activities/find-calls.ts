@@ -1,8 +1,8 @@
 // The activity `findCalls`: the calls of a turn with their arguments, which a state drops once the calls have ended.
 import { Context } from '@temporalio/activity'
 import type { SessionEvent } from '../session/events.ts'
-import { sessionIdOf } from '../session/protocol.ts'
-import { requestedCallsOf } from '../session/turn-calls.ts'
+import { sessionIdOf } from '../session/protocol/protocol.ts'
+import { requestedCallsOf } from '../session/fold/turn-calls.ts'
 import { StaleWatermark } from '../jobs/errors.ts'
 import type { FindCallsInput, FindCallsResult } from './contract.ts'
 import { heartbeating } from './heartbeating.ts'

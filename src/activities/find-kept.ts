@@ -1,8 +1,8 @@
 // The activity `findKept`: plan and memory at an earlier point of the session, which a recovery restores.
 import { Context } from '@temporalio/activity'
 import type { SessionEvent } from '../session/events.ts'
-import { sessionIdOf } from '../session/protocol.ts'
-import { keptAt, keptBeforeRun } from '../session/kept.ts'
+import { sessionIdOf } from '../session/protocol/protocol.ts'
+import { keptAt, keptBeforeRun } from '../session/recovery/kept.ts'
 import { StaleWatermark } from '../jobs/errors.ts'
 import type { FindKeptInput, FindKeptResult } from './contract.ts'
 import { heartbeating } from './heartbeating.ts'

@@ -1,7 +1,7 @@
 // The activities of an orchestrator.
 import { Context } from '@temporalio/activity'
 import { StaleWatermark } from '../jobs/errors.ts'
-import { sessionIdOf } from '../session/protocol.ts'
+import { sessionIdOf } from '../session/protocol/protocol.ts'
 import { heartbeating } from './heartbeating.ts'
 import type { FlushInput, FlushResult, PawlActivities } from './contract.ts'
 import { findCallsActivity } from './find-calls.ts'

@@ -1,7 +1,7 @@
 // The activity `loadSession`: loads what a session resumes from after its workflow has closed.
 import { Context } from '@temporalio/activity'
-import { sessionIdOf } from '../session/protocol.ts'
-import { snapshotOf } from '../session/snapshot.ts'
+import { sessionIdOf } from '../session/protocol/protocol.ts'
+import { snapshotOf } from '../session/fold/snapshot.ts'
 import type { LoadSessionInput, LoadSessionResult, NotYet } from './contract.ts'
 import { resendMessages, storeCutOffExecutions } from './cut-off-executions.ts'
 import { loading } from './loading.ts'

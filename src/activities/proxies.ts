@@ -1,7 +1,7 @@
 // The activities that run user code: each counts its attempt, runs the job on an executor, and returns the executor's answer.
 import { ApplicationFailure, Context } from '@temporalio/activity'
 import { callIdOf } from '../session/events.ts'
-import { sessionIdOf } from '../session/protocol.ts'
+import { sessionIdOf } from '../session/protocol/protocol.ts'
 import type { JobInput, JobKind, JobOrder, JobResult, Ticket } from '../jobs/contract.ts'
 import { type Counted, countAttempt, type Earlier, reportOf } from './attempt.ts'
 import type {

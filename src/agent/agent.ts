@@ -1,10 +1,10 @@
 // The types of an agent's declaration. `define-agent.ts` has the function.
 import type { StandardSchemaV1 } from '@standard-schema/spec'
-import type { Budget } from '../session/spend.ts'
+import type { Budget } from '../session/spending/spend.ts'
 import type { Duration } from '../session/duration.ts'
 import type { AutomaticStrategy, CheckpointPolicy, CheckpointTrigger, RecoveryPolicy } from '../session/events.ts'
 import type { Json, JsonOf } from '../session/json.ts'
-import type { MemoryLimit } from '../session/memory.ts'
+import type { MemoryLimit } from '../session/built-in-tools/memory.ts'
 import type { AgentCompaction, CompactionOptions } from './compaction.ts'
 import type { Hook, NamedHook } from './hook.ts'
 import type { ModelChoice } from './model-choice.ts'

@@ -1,8 +1,8 @@
 // Budgets as agents declare them, and the prices that a budget in US dollars needs.
 import { integer, where } from '../options/check.ts'
-import { type Budget, isUsdLimit, LIMIT_NAMES } from '../session/spend.ts'
-import { type ModelPrice, modelPrice } from '../session/model-price.ts'
-import { listPrice, type Price } from '../session/prices.ts'
+import { type Budget, isUsdLimit, LIMIT_NAMES } from '../session/spending/spend.ts'
+import { type ModelPrice, modelPrice } from '../session/spending/model-price.ts'
+import { listPrice, type Price } from '../session/spending/prices.ts'
 import type { ModelChoice } from './model-choice.ts'
 import { DeclarationError } from './errors.ts'
 import type { Model } from './model.ts'

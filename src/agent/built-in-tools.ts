@@ -1,8 +1,8 @@
 // pawl's own tools in an agent: the workflow answers their calls.
 import type { Resolution } from '../session/events.ts'
-import { isMemoryTool, MEMORY_TOOLS } from '../session/memory-tools.ts'
-import { OUTPUT_TOOL } from '../session/output.ts'
-import { isPlanTool, PLAN_TOOLS } from '../session/plan-tools.ts'
+import { isMemoryTool, MEMORY_TOOLS } from '../session/built-in-tools/memory-tools.ts'
+import { OUTPUT_TOOL } from '../session/built-in-tools/output.ts'
+import { isPlanTool, PLAN_TOOLS } from '../session/built-in-tools/plan-tools.ts'
 import type { Agent } from './agent.ts'
 import { memoryDefinitions } from './memory-tools.ts'
 import type { ToolDefinition } from './model.ts'

@@ -1,6 +1,6 @@
 // The compaction option of an agent: when a conversation is summarised, by whom, and what stays as it is.
 import { checkOptions, fn, integer, options, where } from '../options/check.ts'
-import type { CompactionPolicy } from '../session/compaction.ts'
+import type { CompactionPolicy } from '../session/transcript/compaction.ts'
 import type { Message, Usage } from '../session/content.ts'
 import { defined } from '../session/defined.ts'
 import { isObject } from '../session/json.ts'

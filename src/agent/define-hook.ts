@@ -1,7 +1,7 @@
 // `defineHook`: checks the declaration of a hook, and names the hooks of an agent.
 import { checkOptions, duration, fn, oneOf, options, where } from '../options/check.ts'
 import { defined } from '../session/defined.ts'
-import { HOOK_EVENTS, type HookEvent } from '../session/hooks.ts'
+import { HOOK_EVENTS, type HookEvent } from '../session/hooks/hooks.ts'
 import { DeclarationError } from './errors.ts'
 import type { Hook, HookOptions, NamedHook } from './hook.ts'
 import { isToolName, NAMED } from './names.ts'

@@ -2,7 +2,7 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { checkOptions, fn, integer, options, where } from '../options/check.ts'
 import { EVENT_TYPES } from '../session/event-types.ts'
-import { deepFrozen } from '../session/slices.ts'
+import { deepFrozen } from '../session/slices/slices.ts'
 import { DeclarationError } from './errors.ts'
 import { NAMED } from './names.ts'
 import { A_SCHEMA, checkNow, isSchema } from './schema.ts'

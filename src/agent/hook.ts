@@ -1,9 +1,9 @@
 // The types of a hook's declaration. `define-hook.ts` has the function.
 import type { AssistantBlock, StopReason, UserBlock } from '../session/content.ts'
 import type { Duration } from '../session/duration.ts'
-import type { AppendContextAnswer, DenyAnswer, HookEvent, ModifyAnswer, StopAnswer, SystemMessageAnswer } from '../session/hooks.ts'
+import type { AppendContextAnswer, DenyAnswer, HookEvent, ModifyAnswer, StopAnswer, SystemMessageAnswer } from '../session/hooks/hooks.ts'
 import type { Json, JsonObject } from '../session/json.ts'
-import type { SpendNote } from '../session/spend-notes.ts'
+import type { SpendNote } from '../session/spending/spend-notes.ts'
 import type { AgentContext, ContextIn, ContextTypes, ServicesIn, SlicesIn, ToolNeeds } from './tool.ts'
 
 /** The tool call that a hook runs for. */

@@ -1,7 +1,7 @@
 // The memory option of an agent: the blocks that it declares, and the definitions of the memory tools.
 import type { JsonObject } from '../session/json.ts'
-import type { MemoryLimit } from '../session/memory.ts'
-import type { MemoryTool } from '../session/memory-tools.ts'
+import type { MemoryLimit } from '../session/built-in-tools/memory.ts'
+import type { MemoryTool } from '../session/built-in-tools/memory-tools.ts'
 import { numberText } from '../session/number-text.ts'
 import type { ToolDefinition } from './model.ts'
 

@@ -1,8 +1,8 @@
 // What pawl needs from a model: one call, streaming or not, in the shapes of Anthropic's Messages API.
 import type { AssistantBlock, Message, StopReason, Usage } from '../session/content.ts'
-import type { ModelDelta } from '../session/deltas.ts'
+import type { ModelDelta } from '../session/watching/deltas.ts'
 import type { JsonObject } from '../session/json.ts'
-import type { ModelPrice } from '../session/model-price.ts'
+import type { ModelPrice } from '../session/spending/model-price.ts'
 
 /** A tool as described to the model. */
 export interface ToolDefinition {

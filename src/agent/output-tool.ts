@@ -1,6 +1,6 @@
 // The output option of an agent: the definition of the tool with which the model submits a run's output.
 import type { StandardSchemaV1 } from '@standard-schema/spec'
-import { OUTPUT_TOOL } from '../session/output.ts'
+import { OUTPUT_TOOL } from '../session/built-in-tools/output.ts'
 import type { ToolDefinition } from './model.ts'
 import { inputSchemaOf } from './schema.ts'
 

@@ -1,6 +1,6 @@
 // The plan option of an agent: the definitions of the plan tools, and the guidance on how to work with a plan.
 import type { JsonObject } from '../session/json.ts'
-import { PLAN_LIMITS, type PlanTool, STEP_STATUSES } from '../session/plan-tools.ts'
+import { PLAN_LIMITS, type PlanTool, STEP_STATUSES } from '../session/built-in-tools/plan-tools.ts'
 import type { ToolDefinition } from './model.ts'
 
 /** Whether the agent keeps a plan: its model has the plan tools. */

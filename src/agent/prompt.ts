@@ -1,6 +1,6 @@
 // The view that instructions and sections are rendered from, and pawl's ready-made sections.
-import type { Plan, PlanStep } from '../session/plan.ts'
-import type { IncompleteWork, Progress } from '../session/progress.ts'
+import type { Plan, PlanStep } from '../session/built-in-tools/plan.ts'
+import type { IncompleteWork, Progress } from '../session/watching/progress.ts'
 import type { SessionState } from '../session/state.ts'
 import type { AgentContext, AnyServices, AnySlices } from './tool.ts'
 import type { Json } from '../session/json.ts'

@@ -2,7 +2,7 @@
 import type { z } from 'zod'
 import { duration, integer, options, where } from '../options/check.ts'
 import type { AutomaticStrategy, RecoveryPolicy } from '../session/events.ts'
-import { AUTOMATIC, DEFAULT_RECOVERY } from '../session/recovery.ts'
+import { AUTOMATIC, DEFAULT_RECOVERY } from '../session/recovery/recovery.ts'
 
 /** The values that `recovery` accepts. */
 export const RECOVERY = options({

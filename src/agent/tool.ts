@@ -3,7 +3,7 @@ import type { StandardSchemaV1 } from '@standard-schema/spec'
 import type { Duration } from '../session/duration.ts'
 import type { Effect, ResultContent } from '../session/events.ts'
 import type { Json, JsonObject } from '../session/json.ts'
-import type { SpendNote } from '../session/spend-notes.ts'
+import type { SpendNote } from '../session/spending/spend-notes.ts'
 import type { RetryOptions, RetryPolicy } from './retry.ts'
 
 /**

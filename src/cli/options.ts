@@ -2,7 +2,7 @@
 import { InvalidArgumentError, Option } from 'commander'
 import { DATA_FOLDER } from '../connect/dev-stack.ts'
 import type { Json } from '../session/json.ts'
-import { isOrdinal } from '../session/requests.ts'
+import { isOrdinal } from '../session/protocol/requests.ts'
 
 const MAX_PROCESSES = 64
 

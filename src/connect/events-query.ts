@@ -1,6 +1,6 @@
 // The query `events` of a session's workflow: the events of one execution, open or closed.
 import type { Client } from '@temporalio/client'
-import { type EventsPage, type EventsQuery, QUERIES, workflowIdOf } from '../session/protocol.ts'
+import { type EventsPage, type EventsQuery, QUERIES, workflowIdOf } from '../session/protocol/protocol.ts'
 
 /** An execution of a session; without an id, the newest one. */
 export interface QueriedExecution {

@@ -2,7 +2,7 @@
 import type { AgentContext } from '../agent/tool.ts'
 import { withFields } from '../log/logger.ts'
 import type { Json, JsonObject } from '../session/json.ts'
-import type { SliceValues } from '../session/slices.ts'
+import type { SliceValues } from '../session/slices/slices.ts'
 import type { JobNeeds } from './needs.ts'
 
 /** The agent, turn and session that the code runs for. */

@@ -1,9 +1,9 @@
 // What an attempt reports while its body runs, and how its errors are recorded.
-import { type CustomEvent, isEventName } from '../session/custom-events.ts'
+import { type CustomEvent, isEventName } from '../session/hooks/custom-events.ts'
 import type { FailedAttempt } from '../session/events.ts'
 import { type Json, jsonBytes } from '../session/json.ts'
 import { numberText } from '../session/number-text.ts'
-import type { SpendNote } from '../session/spend-notes.ts'
+import type { SpendNote } from '../session/spending/spend-notes.ts'
 import type { AttemptSoFar, JobLink } from './contract.ts'
 import { EVENT_NAME, reporter } from './custom-events.ts'
 import { plainJson } from './json.ts'

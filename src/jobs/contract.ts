@@ -1,10 +1,10 @@
 // Jobs, as an orchestrator dispatches them and an executor answers them: the types that both sides share.
 import type { CallModelResult, Fallback, PawlActivities } from '../activities/contract.ts'
 import type { AttemptReport } from '../session/attempts.ts'
-import type { ModelDelta } from '../session/deltas.ts'
+import type { ModelDelta } from '../session/watching/deltas.ts'
 import type { FailedAttempt, LogEntry, Watermark } from '../session/events.ts'
 import type { Json } from '../session/json.ts'
-import type { Reservation } from '../session/reservation.ts'
+import type { Reservation } from '../session/spending/reservation.ts'
 
 /** The activities that run user code. */
 export type JobKind = 'callModel' | 'compact' | 'executeTool' | 'verifyTool' | 'resolveTool' | 'checkAnswer' | 'endHooks'

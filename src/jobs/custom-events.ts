@@ -1,6 +1,6 @@
 // What user code reports through `ctx.emit`. It is checked at once, so that the error reaches the code that caused it.
 import { ToolError } from '../agent/errors.ts'
-import { CUSTOM_EVENT_LIMITS, type CustomEvent, isEventName } from '../session/custom-events.ts'
+import { CUSTOM_EVENT_LIMITS, type CustomEvent, isEventName } from '../session/hooks/custom-events.ts'
 import { type Json, jsonBytes } from '../session/json.ts'
 import { numberText } from '../session/number-text.ts'
 import { plainJson } from './json.ts'

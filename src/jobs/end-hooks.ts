@@ -2,7 +2,7 @@
 import type { EndHooksInput, EndHooksResult } from '../activities/contract.ts'
 import { agentContext } from './agent-context.ts'
 import { ArchiveUnavailable, StaleWatermark } from './errors.ts'
-import { runHooksAfter } from './model-call-hooks.ts'
+import { runHooksAfter } from './model-call/hooks.ts'
 import type { Job, JobNeeds } from './needs.ts'
 import { hookRoom } from './run-hooks.ts'
 

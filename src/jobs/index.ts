@@ -1,12 +1,12 @@
 // The jobs of an executor, by kind.
-import { callModel } from './call-model.ts'
-import { compact } from './compact.ts'
+import { callModel } from './model-call/call-model.ts'
+import { compact } from './model-call/compact.ts'
 import type { JobInput, JobKind, JobResult } from './contract.ts'
 import { endHooks } from './end-hooks.ts'
-import { executeTool } from './execute-tool.ts'
+import { executeTool } from './tool-call/execute-tool.ts'
 import type { Job, JobNeeds } from './needs.ts'
-import { checkAnswer, resolveTool } from './outside.ts'
-import { verifyTool } from './verify-tool.ts'
+import { checkAnswer, resolveTool } from './tool-call/outside.ts'
+import { verifyTool } from './tool-call/verify-tool.ts'
 
 type CarryOut<K extends JobKind> = (needs: JobNeeds, job: Job, input: JobInput<K>) => Promise<JobResult<K>>
 

@@ -3,7 +3,7 @@ import type { Agent } from '../agent/agent.ts'
 import type { Logger, Services } from '../agent/tool.ts'
 import type { AttemptSoFar, EventsAlong, JobLink, ModelAnswer } from './contract.ts'
 import type { LargeValues } from './large-values.ts'
-import type { RateGate } from './rate-gate.ts'
+import type { RateGate } from './model-call/rate-gate.ts'
 import type { SessionViews } from './session-views.ts'
 
 /** The dependencies that the jobs of one executor share. */

@@ -4,13 +4,21 @@ import type { HookInputs, NamedHook } from '../agent/hook.ts'
 import type { AgentContext } from '../agent/tool.ts'
 import { withFields } from '../log/logger.ts'
 import { defined } from '../session/defined.ts'
-import { ANSWERS, type AnswerKind, type HookAnswer, type HookEvent, type HookOutcome, type HookRun, ranked } from '../session/hooks.ts'
+import {
+  ANSWERS,
+  type AnswerKind,
+  type HookAnswer,
+  type HookEvent,
+  type HookOutcome,
+  type HookRun,
+  ranked,
+} from '../session/hooks/hooks.ts'
 import { type Json, jsonBytes, isObject } from '../session/json.ts'
 import { numberText } from '../session/number-text.ts'
-import type { SpendNote } from '../session/spend-notes.ts'
-import { cutText, TEXT_BYTES } from '../session/texts.ts'
+import type { SpendNote } from '../session/spending/spend-notes.ts'
+import { cutText, TEXT_BYTES } from '../session/protocol/texts.ts'
 import { failedAttempt } from './attempt.ts'
-import { ABANDON_AFTER_MS, runBody, TimedOut } from './body.ts'
+import { ABANDON_AFTER_MS, runBody, TimedOut } from './tool-call/body.ts'
 import { type EventRoom, eventRoom, reporter } from './custom-events.ts'
 import { plainJson } from './json.ts'
 import { spendReporter } from './spend-notes.ts'

@@ -3,11 +3,18 @@ import { LRUCache } from 'lru-cache'
 import { blobOf } from '../session/blobs.ts'
 import type { Logger } from '../agent/tool.ts'
 import type { LogEntry, SessionEvent, Watermark } from '../session/events.ts'
-import { fold } from '../session/fold.ts'
-import { addToHookPast, type HookPast, noPast } from '../session/hook-past.ts'
-import { addToSlices, emptySlices, type SliceRules, type SlicesFold, type SliceSnapshot, type SliceValues } from '../session/slices.ts'
+import { fold } from '../session/fold/fold.ts'
+import { addToHookPast, type HookPast, noPast } from '../session/hooks/past.ts'
+import {
+  addToSlices,
+  emptySlices,
+  type SliceRules,
+  type SlicesFold,
+  type SliceSnapshot,
+  type SliceValues,
+} from '../session/slices/slices.ts'
 import type { SessionState } from '../session/state.ts'
-import { addToTranscript, emptyTranscript, type Transcript } from '../session/transcript.ts'
+import { addToTranscript, emptyTranscript, type Transcript } from '../session/transcript/transcript.ts'
 import type { EventsAlong } from './contract.ts'
 import { StaleWatermark } from './errors.ts'
 import type { LargeValues } from './large-values.ts'

@@ -1,6 +1,6 @@
 // The values of slices at checkpoints, as an executor hands them over: only those that have changed since the previous checkpoint.
 import type { EventOf, LogEntry } from '../session/events.ts'
-import type { SliceRules, SliceSnapshot, SliceValues } from '../session/slices.ts'
+import type { SliceRules, SliceSnapshot, SliceValues } from '../session/slices/slices.ts'
 
 /** Bytes of JSON of a value that is handed over. A larger value is folded from the events whenever it is needed. */
 const MAX_BYTES = 1_000_000

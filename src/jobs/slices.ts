@@ -1,6 +1,6 @@
 // The slices for tools. They are read before a body is entered, and only if the agent has any: without slices, tools need no events.
 import type { EventsInput } from '../activities/contract.ts'
-import type { SliceValues } from '../session/slices.ts'
+import type { SliceValues } from '../session/slices/slices.ts'
 import { NO_SLICES } from './agent-context.ts'
 import { ArchiveUnavailable, archiveAway } from './errors.ts'
 import type { Job, JobNeeds } from './needs.ts'

@@ -2,7 +2,7 @@
 import { ToolError } from '../agent/errors.ts'
 import { defined } from '../session/defined.ts'
 import { numberText } from '../session/number-text.ts'
-import { isSpendNote, SPEND_LIMITS, type SpendNote } from '../session/spend-notes.ts'
+import { isSpendNote, SPEND_LIMITS, type SpendNote } from '../session/spending/spend-notes.ts'
 
 /** The reports of one attempt or hook. */
 export interface SpendReporter {

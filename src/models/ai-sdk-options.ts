@@ -3,7 +3,7 @@ import { DeclarationError } from '../agent/errors.ts'
 import { checkOptions, duration, integer, oneOf, options, where } from '../options/check.ts'
 import type { Duration } from '../session/duration.ts'
 import { isObject } from '../session/json.ts'
-import type { ModelPrice } from '../session/model-price.ts'
+import type { ModelPrice } from '../session/spending/model-price.ts'
 import type { LanguageModel, LanguageModelSettings } from './ai-sdk-types.ts'
 import { modelPriceOption } from './model-price-option.ts'
 

@@ -1,6 +1,6 @@
 // Assembles the parts of a streamed answer of the AI SDK into one ModelResponse. Every part is checked: it may come from any provider.
 import type { ModelResponse } from '../agent/model.ts'
-import type { ModelDelta } from '../session/deltas.ts'
+import type { ModelDelta } from '../session/watching/deltas.ts'
 import type { AssistantBlock, StopReason, Usage } from '../session/content.ts'
 import { NO_USAGE } from '../session/content.ts'
 import { defined } from '../session/defined.ts'

@@ -8,7 +8,7 @@ import type {
 import { DeclarationError } from '../agent/errors.ts'
 import { checkOptions, duration, integer, oneOf, options, where } from '../options/check.ts'
 import type { Duration } from '../session/duration.ts'
-import type { ModelPrice } from '../session/model-price.ts'
+import type { ModelPrice } from '../session/spending/model-price.ts'
 import { modelPriceOption } from './model-price-option.ts'
 
 /** The part of an Anthropic SDK client that pawl uses; those for Bedrock and Vertex also have it. */

@@ -1,7 +1,7 @@
 // Assembles the events of a streamed answer of Anthropic's API into one ModelResponse.
 import type { RawContentBlockDelta, RawContentBlockStartEvent, RawMessageStreamEvent } from '@anthropic-ai/sdk/resources/messages'
 import type { ModelResponse } from '../agent/model.ts'
-import type { ModelDelta } from '../session/deltas.ts'
+import type { ModelDelta } from '../session/watching/deltas.ts'
 import type { AssistantBlock, RedactedThinkingBlock, StopReason, TextBlock, ThinkingBlock, Usage } from '../session/content.ts'
 import { NO_USAGE } from '../session/content.ts'
 import type { Json } from '../session/json.ts'

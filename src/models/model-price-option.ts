@@ -1,6 +1,6 @@
 // The option `price` of all models.
 import { options, where } from '../options/check.ts'
-import { isRate } from '../session/model-price.ts'
+import { isRate } from '../session/spending/model-price.ts'
 
 const rate = where<number>(isRate, 'US dollars per million tokens, from 0 to 1,000,000')
 

@@ -1,8 +1,8 @@
 // Lost attempts of a call: how they are recorded, and how many may be lost before the call is given up.
-import type { Cost } from './spend.ts'
+import type { Cost } from './spending/spend.ts'
 import type { FailedAttempt } from './events.ts'
 import type { Json } from './json.ts'
-import { assumedCost, type Reservation } from './reservation.ts'
+import { assumedCost, type Reservation } from './spending/reservation.ts'
 
 /** A call is given up after this many attempts died with their worker. */
 export const MAX_DEATHS = 5

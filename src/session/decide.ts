@@ -4,9 +4,9 @@ import { shortHash } from './digest.ts'
 import type { StopReason, Usage } from './content.ts'
 import type { RecoveryStrategy, Resolution } from './events.ts'
 import { type Deadline, deadlineOf, deadlinesOf } from './deadlines.ts'
-import { hasEnded, isWaiting } from './fold-calls.ts'
-import { outputFailure } from './output.ts'
-import { leavesByItself } from './recovery.ts'
+import { hasEnded, isWaiting } from './fold/calls.ts'
+import { outputFailure } from './built-in-tools/output.ts'
+import { leavesByItself } from './recovery/recovery.ts'
 import type { CallState, QueuedMessage, RunState, SessionError, SessionState } from './state.ts'
 
 /** The next step of a session. */

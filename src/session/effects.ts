@@ -2,7 +2,7 @@
 import type { EffectReport, SessionEvent } from './events.ts'
 import type { Json } from './json.ts'
 import { defined } from './defined.ts'
-import { cutText } from './texts.ts'
+import { cutText } from './protocol/texts.ts'
 
 /** An effect, and the `seq` of the event that says its current status. */
 export interface NotedEffect extends EffectReport {

@@ -1,12 +1,12 @@
 // The events of a session. In `seq` order, they *are* the session: everything else is folded from them.
 import type { AssistantBlock, ImageBlock, StopReason, TextBlock, Usage, UserBlock } from './content.ts'
-import type { Budget, BudgetScope, BudgetUnit, Cost } from './spend.ts'
-import type { HookEvent, HookRun } from './hooks.ts'
+import type { Budget, BudgetScope, BudgetUnit, Cost } from './spending/spend.ts'
+import type { HookEvent, HookRun } from './hooks/hooks.ts'
 import type { Json, JsonObject } from './json.ts'
-import type { MemoryChange, MemoryLimit } from './memory.ts'
-import type { ModelPrice } from './model-price.ts'
-import type { PlanChange } from './plan.ts'
-import type { Restored } from './restored.ts'
+import type { MemoryChange, MemoryLimit } from './built-in-tools/memory.ts'
+import type { ModelPrice } from './spending/model-price.ts'
+import type { PlanChange } from './built-in-tools/plan.ts'
+import type { Restored } from './recovery/restored.ts'
 
 /** What a tool does to the outside world, and therefore what may be repeated after a crash. */
 export type Effect = 'read' | 'idempotent' | 'external'

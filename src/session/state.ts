@@ -1,10 +1,10 @@
 // The state of a session: the result of folding its events. Plain JSON, so that it can serve as a snapshot.
-import type { Budget, BudgetUnit, RunBudget, Spend } from './spend.ts'
+import type { Budget, BudgetUnit, RunBudget, Spend } from './spending/spend.ts'
 import type { StopReason, Usage } from './content.ts'
 import type { AgentFacts, ErrorProgress, RecoveryStrategy, RunEffect, Resolution, RunLimits, SessionStatus, Watermark } from './events.ts'
 import type { Json, JsonObject } from './json.ts'
-import type { MemoryState } from './memory.ts'
-import type { PlanState } from './plan.ts'
+import type { MemoryState } from './built-in-tools/memory.ts'
+import type { PlanState } from './built-in-tools/plan.ts'
 
 /** One tool call of the newest answer. */
 export interface CallState {

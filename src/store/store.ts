@@ -1,10 +1,10 @@
 // The interface of the side store: flushing events and reading rows.
-import type { DeltaCursor } from '../session/deltas.ts'
+import type { DeltaCursor } from '../session/watching/deltas.ts'
 import type { LogEntry, SessionEvent } from '../session/events.ts'
 import type { Json } from '../session/json.ts'
 import type { StoredKeys } from './api-keys.ts'
 import type { Blobs } from './blobs.ts'
-import type { SliceSnapshot } from '../session/slices.ts'
+import type { SliceSnapshot } from '../session/slices/slices.ts'
 import type { SessionState } from '../session/state.ts'
 import type { LiveSession } from './read/deltas.ts'
 import type { SessionDeltaPart, SessionStream, TidiedDeltas } from './write/deltas.ts'

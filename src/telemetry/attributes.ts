@@ -1,11 +1,11 @@
 // The attributes of spans, named by OpenTelemetry's conventions for generative AI if they define a name.
-import { tokensIn } from '../session/spend.ts'
+import { tokensIn } from '../session/spending/spend.ts'
 import type { AssistantBlock, UserBlock } from '../session/content.ts'
 import { defined } from '../session/defined.ts'
 import type { SessionEvent } from '../session/events.ts'
 import type { Json } from '../session/json.ts'
-import { paidCallIn } from '../session/paid-call.ts'
-import { costOf, providerOf } from '../session/prices.ts'
+import { paidCallIn } from '../session/spending/paid-call.ts'
+import { costOf, providerOf } from '../session/spending/prices.ts'
 import type { Usage } from '../session/content.ts'
 import type { Attributes, AttributeValue } from './span.ts'
 

@@ -1,9 +1,9 @@
 // Derives measurements of runs, turns, tokens, costs and errors from events. Pure. An event is measured once: when Postgres accepts it.
 import type { Usage } from '../session/content.ts'
 import type { FailedAttempt, SessionEvent } from '../session/events.ts'
-import { paidCallIn } from '../session/paid-call.ts'
-import { costOf, providerOf } from '../session/prices.ts'
-import { tokensIn } from '../session/spend.ts'
+import { paidCallIn } from '../session/spending/paid-call.ts'
+import { costOf, providerOf } from '../session/spending/prices.ts'
+import { tokensIn } from '../session/spending/spend.ts'
 import type { Labels, Measurement } from './instruments.ts'
 
 /** The measurements of one event of an agent's session. */

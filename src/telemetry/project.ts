@@ -2,9 +2,9 @@
 import { addUsage, NO_USAGE, type Usage, type UserBlock } from '../session/content.ts'
 import { defined } from '../session/defined.ts'
 import type { EventOf, SessionEvent } from '../session/events.ts'
-import { apply, initialState } from '../session/fold.ts'
+import { apply, initialState } from '../session/fold/fold.ts'
 import { rests } from '../session/rest.ts'
-import { callerIn } from '../session/traceparent.ts'
+import { callerIn } from '../session/protocol/traceparent.ts'
 import type { RunState, SessionState } from '../session/state.ts'
 import {
   contentAttribute,

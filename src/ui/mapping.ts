@@ -1,7 +1,7 @@
 // Maps what happens in a session to chunks of AI SDK UI's message stream. Pure, so that a stream, its resumption and the history agree.
 import type { AssistantBlock } from '../session/content.ts'
 import { defined } from '../session/defined.ts'
-import type { ModelDelta } from '../session/deltas.ts'
+import type { ModelDelta } from '../session/watching/deltas.ts'
 import { answerIdOf, callIdOf, type EventOf, requestIdOf, type Resolution, type SessionEvent } from '../session/events.ts'
 import type { Json } from '../session/json.ts'
 import { approvalIdOf, type UiChunk, type UiShow, type UiStanding } from './protocol.ts'

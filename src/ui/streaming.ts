@@ -1,9 +1,9 @@
 // One stream of UI chunks: which part of a session it shows, from where, and when it ends because no more follows without user input.
-import type { ModelDelta } from '../session/deltas.ts'
+import type { ModelDelta } from '../session/watching/deltas.ts'
 import type { SessionEvent } from '../session/events.ts'
-import { fold } from '../session/fold.ts'
-import { isWaiting } from '../session/fold-calls.ts'
-import { leavesByItself } from '../session/recovery.ts'
+import { fold } from '../session/fold/fold.ts'
+import { isWaiting } from '../session/fold/calls.ts'
+import { leavesByItself } from '../session/recovery/recovery.ts'
 import type { SessionState } from '../session/state.ts'
 import { startMapping, type UiItem } from './mapping.ts'
 import type { UiChunk, UiShow } from './protocol.ts'

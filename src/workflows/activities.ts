@@ -12,9 +12,9 @@ import {
 import type { OwnActivity, PawlActivities } from '../activities/contract.ts'
 import { type DeathReport, MAX_DEATHS, MAX_UNREPORTED, readReport, type Thrown } from '../session/attempts.ts'
 import type { Resolution } from '../session/events.ts'
-import { ownTaskQueue } from '../session/protocol.ts'
-import { Undecodable } from '../session/undecodable.ts'
-import { cutText, TEXT_BYTES } from '../session/texts.ts'
+import { ownTaskQueue } from '../session/protocol/protocol.ts'
+import { Undecodable } from '../session/protocol/undecodable.ts'
+import { cutText, TEXT_BYTES } from '../session/protocol/texts.ts'
 
 /** How much longer than its timeout an attempt may last: a process with a blocked event loop is killed only after a minute. */
 const FREEZE_ALLOWANCE_MS = 120_000

@@ -1,5 +1,5 @@
 // The core version of an execution: the one it began with, even if its worker knows a newer one.
-import { CORE_VERSION, type SessionStart } from '../session/protocol.ts'
+import { CORE_VERSION, type SessionStart } from '../session/protocol/protocol.ts'
 
 /**
  * The core version of an execution: its predecessor's, or the newest one when it began, according to the SDK's patch markers.

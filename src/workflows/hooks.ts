@@ -2,7 +2,7 @@
 import { sleep } from '@temporalio/workflow'
 import type { EndHooksResult } from '../activities/contract.ts'
 import { defined } from '../session/defined.ts'
-import { type HookOutcome, saidBy } from '../session/hooks.ts'
+import { type HookOutcome, saidBy } from '../session/hooks/hooks.ts'
 import type { Json } from '../session/json.ts'
 import { MAX_DEATHS } from '../session/attempts.ts'
 import { answerIn, endHooks, type Lost, whyLost } from './activities.ts'

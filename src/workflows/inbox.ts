@@ -1,10 +1,10 @@
 // Incoming messages are checked, deduplicated and recorded. No input can fail the workflow.
 import { uuid4 } from '@temporalio/workflow'
 import { shortHash } from '../session/digest.ts'
-import { checkMessage } from '../session/incoming.ts'
-import type { MessageSignal } from '../session/protocol.ts'
-import { hasRoomFor } from '../session/queue.ts'
-import { cutText, TEXT_BYTES } from '../session/texts.ts'
+import { checkMessage } from '../session/protocol/incoming.ts'
+import type { MessageSignal } from '../session/protocol/protocol.ts'
+import { hasRoomFor } from '../session/fold/queue.ts'
+import { cutText, TEXT_BYTES } from '../session/protocol/texts.ts'
 import type { Journal } from './journal.ts'
 import { defined } from '../session/defined.ts'
 

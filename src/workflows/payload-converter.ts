@@ -2,7 +2,7 @@
 // a converter that throws would fail the workflow task forever, before our code runs.
 import { defaultPayloadConverter, type Payload, type PayloadConverter } from '@temporalio/common'
 import { isTooDeep, MAX_DEPTH } from '../session/json.ts'
-import { Undecodable } from '../session/undecodable.ts'
+import { Undecodable } from '../session/protocol/undecodable.ts'
 
 /** Levels that pawl's own payloads add around a value of `MAX_DEPTH`. */
 const LEVELS_AROUND = 100

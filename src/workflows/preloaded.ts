@@ -4,12 +4,12 @@ import '../session/backoff.ts'
 import '../session/checkpointing.ts'
 import '../session/decide.ts'
 import '../session/digest.ts'
-import '../session/fold.ts'
-import '../session/incoming.ts'
-import '../session/protocol.ts'
-import '../session/requests.ts'
-import '../session/start.ts'
-import '../session/undecodable.ts'
+import '../session/fold/fold.ts'
+import '../session/protocol/incoming.ts'
+import '../session/protocol/protocol.ts'
+import '../session/protocol/requests.ts'
+import '../session/protocol/start.ts'
+import '../session/protocol/undecodable.ts'
 
 /**
  * The SDK records a stack trace of every promise in a workflow, for a query that pawl does not use. With the usual ten frames, that is a

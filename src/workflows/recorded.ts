@@ -1,8 +1,8 @@
 // The parts of an activity's result that become events or parts of an event.
 import type { RecordedResult } from '../activities/contract.ts'
-import type { CustomEvent } from '../session/custom-events.ts'
+import type { CustomEvent } from '../session/hooks/custom-events.ts'
 import type { EventOf } from '../session/events.ts'
-import type { SpendNote } from '../session/spend-notes.ts'
+import type { SpendNote } from '../session/spending/spend-notes.ts'
 import type { Journal } from './journal.ts'
 import { defined } from '../session/defined.ts'
 

@@ -1,5 +1,5 @@
 // Waits for a worker that serves the agent or tool. During a rolling deploy, a build that lacks it causes neither an attempt nor a death.
-import { cutText, TEXT_BYTES } from '../session/texts.ts'
+import { cutText, TEXT_BYTES } from '../session/protocol/texts.ts'
 import { startRetryWaits } from './retry-waits.ts'
 import type { Flushing } from './flushing.ts'
 import { startGrace } from './grace.ts'

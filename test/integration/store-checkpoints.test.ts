@@ -1,7 +1,7 @@
 // Checkpoints in a real Postgres: one that cannot be written or read never stops a session.
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { EventBody, LogEntry } from '../../src/session/events.ts'
-import { fold } from '../../src/session/fold.ts'
+import { fold } from '../../src/session/fold/fold.ts'
 import type { Store } from '../../src/store/index.ts'
 import { ownDatabases } from '../support/databases.ts'
 import { EPOCH, eventsOf, logOf, oneRun, started } from './store/sessions.ts'

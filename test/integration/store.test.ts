@@ -4,8 +4,8 @@ import pg from 'pg'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { nextDigest } from '../../src/session/digest.ts'
 import { callIdOf, type LogEntry } from '../../src/session/events.ts'
-import { fold } from '../../src/session/fold.ts'
-import { addToTranscript, emptyTranscript } from '../../src/session/transcript.ts'
+import { fold } from '../../src/session/fold/fold.ts'
+import { addToTranscript, emptyTranscript } from '../../src/session/transcript/transcript.ts'
 import { openStore, type Store, StoreError } from '../../src/store/index.ts'
 import {
   answered,

@@ -4,7 +4,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { continues } from '../../src/session/digest.ts'
 import type { SessionEvent } from '../../src/session/events.ts'
-import { CORE_VERSION } from '../../src/session/protocol.ts'
+import { CORE_VERSION } from '../../src/session/protocol/protocol.ts'
 import { type KeptExecution, type KeptSession, keptSessions } from './recording/kept.ts'
 import { type Replayed, type Replayer, startReplayer } from './replay.ts'
 

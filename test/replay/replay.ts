@@ -3,7 +3,7 @@ import { Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import type { LogEntry } from '../../src/session/events.ts'
 import type { OpenExecution } from '../../src/worker/preflight/open-sessions.ts'
-import type { WorkflowCode } from '../../src/worker/orchestrator/bundle.ts'
+import type { WorkflowCode } from '../../src/worker/orchestrator/temporal/bundle.ts'
 import { quietReplays, replayEach } from '../../src/worker/preflight/replaying.ts'
 import type { KeptExecution } from './recording/kept.ts'
 

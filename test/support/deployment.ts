@@ -6,7 +6,7 @@ import { createWorker, type CreateWorkerOptions } from 'pawl/worker'
 import { DefaultLogger, Runtime } from '@temporalio/worker'
 import { inject } from 'vitest'
 import { defined } from '../../src/session/defined.ts'
-import type { HistorySize, SessionStart } from '../../src/session/protocol.ts'
+import type { HistorySize, SessionStart } from '../../src/session/protocol/protocol.ts'
 import type { SharedStack } from '../setup/stack.ts'
 import { until } from './until.ts'
 

@@ -1,10 +1,10 @@
 // The rows that a session's events must have in the side store, made by the pure projections in one pass, table by table.
 import { createHash } from 'node:crypto'
 import type { SessionEvent } from '../../src/session/events.ts'
-import { fold } from '../../src/session/fold.ts'
-import { removesTurns } from '../../src/session/recovery.ts'
+import { fold } from '../../src/session/fold/fold.ts'
+import { removesTurns } from '../../src/session/recovery/recovery.ts'
 import type { Json } from '../../src/session/json.ts'
-import { STATE_VERSION } from '../../src/session/state-versions.ts'
+import { STATE_VERSION } from '../../src/session/fold/state-versions.ts'
 import type { SessionState } from '../../src/session/state.ts'
 import { abandonedApproval } from '../../src/store/project/approvals.ts'
 import { ABANDONED, NEVER_RESOLVED } from '../../src/store/project/abandoned-calls.ts'

@@ -2,8 +2,8 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { ModelError } from '../../src/agent/errors.ts'
 import type { ModelRequest } from '../../src/agent/model.ts'
-import type { ModelDelta } from '../../src/session/deltas.ts'
-import { checkResponse } from '../../src/jobs/check-response.ts'
+import type { ModelDelta } from '../../src/session/watching/deltas.ts'
+import { checkResponse } from '../../src/jobs/model-call/check-response.ts'
 import { type AiSdkOptions, aiSdk, type LanguageModel, type LanguageModelCall } from '../../src/models/index.ts'
 
 const request: ModelRequest = { system: '', messages: [{ role: 'user', content: 'hi' }], tools: [], sessionId: 's', run: 1, turn: 1 }

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { ModelError } from '../../src/agent/errors.ts'
 import type { ModelCallContext, ModelRequest } from '../../src/agent/model.ts'
-import type { ModelDelta } from '../../src/session/deltas.ts'
+import type { ModelDelta } from '../../src/session/watching/deltas.ts'
 import { NO_USAGE } from '../../src/session/content.ts'
 import { scripted, toolUse } from '../../src/testing/scripted.ts'
 

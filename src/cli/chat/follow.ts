@@ -1,7 +1,7 @@
 // Shows the runs of one session as their events become durable: one run after another, each event once.
 import type { RunHandle } from '../../client/types.ts'
 import type { SessionEvent } from '../../session/events.ts'
-import type { WatchItem } from '../../session/watching.ts'
+import type { WatchItem } from '../../session/watching/watching.ts'
 
 /** How following a run ended. */
 export type Followed = 'answered' | 'failed' | 'left'

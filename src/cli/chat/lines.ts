@@ -2,7 +2,7 @@
 import { type ContentBlock, textOf } from '../../session/content.ts'
 import type { EventOf, ResultContent, SessionEvent } from '../../session/events.ts'
 import type { Json } from '../../session/json.ts'
-import { OUTPUT_TOOL } from '../../session/output.ts'
+import { OUTPUT_TOOL } from '../../session/built-in-tools/output.ts'
 import type { Paused, SessionError, SessionState } from '../../session/state.ts'
 import type { MessageRow } from '../../store/rows.ts'
 import { timeOf } from '../asking.ts'

@@ -1,6 +1,6 @@
 // `pawl raise <session>`: higher limits for a run or a session; one that ran out of its budget continues.
 import { Command, InvalidArgumentError, Option } from 'commander'
-import type { BudgetScope } from '../../session/spend.ts'
+import type { BudgetScope } from '../../session/spending/spend.ts'
 import { defined } from '../../session/defined.ts'
 import { linesOfState } from '../chat/lines.ts'
 import { aboutDeployment, type DeploymentOptions, onDeployment } from '../connecting.ts'

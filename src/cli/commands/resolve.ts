@@ -1,6 +1,6 @@
 // `pawl resolve <session> <call>`: resolves the unknown outcome of a call.
 import type { Command } from 'commander'
-import type { ResolveRequest } from '../../session/protocol.ts'
+import type { ResolveRequest } from '../../session/protocol/protocol.ts'
 import type { Json } from '../../session/json.ts'
 import { CliError } from '../errors.ts'
 import { jsonOf } from '../options.ts'

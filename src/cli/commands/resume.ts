@@ -1,6 +1,6 @@
 // `pawl resume <session>`: reopens a session whose workflow has closed and continues its interrupted run.
 import { Command } from 'commander'
-import { leavesByItself } from '../../session/recovery.ts'
+import { leavesByItself } from '../../session/recovery/recovery.ts'
 import { aboutDeployment, type DeploymentOptions, onDeployment } from '../connecting.ts'
 import { linesOfState } from '../chat/lines.ts'
 import { jsonOption } from '../options.ts'

@@ -1,6 +1,6 @@
 // `pawl rollback <session>`: rolls a session back and lists the effects that are not undone.
 import { Command, Option } from 'commander'
-import type { Moved } from '../../session/protocol.ts'
+import type { Moved } from '../../session/protocol/protocol.ts'
 import { aboutDeployment, type DeploymentOptions, onDeployment } from '../connecting.ts'
 import { byOption } from '../operator.ts'
 import { jsonOption } from '../options.ts'

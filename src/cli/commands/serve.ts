@@ -1,7 +1,7 @@
 // `pawl serve`: the HTTP service of a deployment, for clients with API keys.
 import { Command, InvalidArgumentError, Option } from 'commander'
 import { milliseconds } from '../../session/duration.ts'
-import { isAgentName } from '../../session/protocol.ts'
+import { isAgentName } from '../../session/protocol/protocol.ts'
 import { aboutDeployment, connectOptions, type DeploymentOptions } from '../connecting.ts'
 import { jsonOption, LOG_HELP } from '../options.ts'
 import { listenForStop } from '../serving/stop.ts'

@@ -1,6 +1,6 @@
 // Erases one session: ends its workflow, deletes its rows, and then deletes its histories.
 import type { Client } from '@temporalio/client'
-import { workflowIdOf } from '../../session/protocol.ts'
+import { workflowIdOf } from '../../session/protocol/protocol.ts'
 import type { Store } from '../../store/index.ts'
 import { RequestRefused, SessionNotFound } from '../errors.ts'
 import { checkSessionId } from '../session/session-id.ts'

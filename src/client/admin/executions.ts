@@ -4,8 +4,8 @@ import type { Payload } from '@temporalio/common'
 import type { temporal } from '@temporalio/proto'
 import { queryEvents } from '../../connect/events-query.ts'
 import type { Watermark } from '../../session/events.ts'
-import { type EventsPage, sessionIdOf, WORKFLOW_TYPE, workflowIdOf } from '../../session/protocol.ts'
-import { checkStart, type Start } from '../../session/start.ts'
+import { type EventsPage, sessionIdOf, WORKFLOW_TYPE, workflowIdOf } from '../../session/protocol/protocol.ts'
+import { checkStart, type Start } from '../../session/protocol/start.ts'
 import type { SessionState } from '../../session/state.ts'
 
 /** One execution of a session. */

@@ -2,8 +2,8 @@
 import type { Client } from '@temporalio/client'
 import { blobOf } from '../../session/blobs.ts'
 import type { BlobRef, SessionEvent, Watermark } from '../../session/events.ts'
-import { entriesOf } from '../../session/pages.ts'
-import type { EventsPage, ForkStart } from '../../session/protocol.ts'
+import { entriesOf } from '../../session/protocol/pages.ts'
+import type { EventsPage, ForkStart } from '../../session/protocol/protocol.ts'
 import { type Adopted, type Store, StoreError, type StoredHead } from '../../store/index.ts'
 import { beginningOf, type Execution, holds, NoWorker, eventsHeldBy } from './executions.ts'
 

@@ -1,6 +1,6 @@
 // Examines a deployment: its servers, its workers, and its sessions. Works even if some of them do not answer.
 import { findDevDeployment } from '../../connect/dev-stack.ts'
-import { DEFAULT_TASK_QUEUE } from '../../session/protocol.ts'
+import { DEFAULT_TASK_QUEUE } from '../../session/protocol/protocol.ts'
 import { defined } from '../../session/defined.ts'
 import { checkConnect, type ConnectOptions } from '../connect-options.ts'
 import { namesTemporal } from '../connecting.ts'

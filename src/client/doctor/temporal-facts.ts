@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Client } from '@temporalio/client'
 import type { temporal } from '@temporalio/proto'
 import { onTemporal } from '../../connect/deadline.ts'
-import { ownTaskQueue } from '../../session/protocol.ts'
+import { ownTaskQueue } from '../../session/protocol/protocol.ts'
 
 type Timestamp = temporal.api.taskqueue.v1.IPollerInfo['lastAccessTime']
 

@@ -1,8 +1,8 @@
 // Queries over sessions, from the side store alone: paged lists, sums, and the feed.
 import type { SessionEvent, Target } from '../../session/events.ts'
-import type { MemoryBlock } from '../../session/memory.ts'
-import type { MemoryVersion } from '../../session/memory-history.ts'
-import type { PlanVersion } from '../../session/plan-history.ts'
+import type { MemoryBlock } from '../../session/built-in-tools/memory.ts'
+import type { MemoryVersion } from '../../session/built-in-tools/memory-history.ts'
+import type { PlanVersion } from '../../session/built-in-tools/plan-history.ts'
 import {
   type ArchivedMessage,
   type FailureReport,

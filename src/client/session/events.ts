@@ -2,7 +2,7 @@
 import type { Client } from '@temporalio/client'
 import { queryEvents } from '../../connect/events-query.ts'
 import type { SessionEvent } from '../../session/events.ts'
-import type { EventsPage } from '../../session/protocol.ts'
+import type { EventsPage } from '../../session/protocol/protocol.ts'
 import type { MessageRow } from '../../store/rows.ts'
 import type { Store, Watched } from '../../store/store.ts'
 import { startBell } from './bell.ts'

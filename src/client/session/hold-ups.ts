@@ -1,8 +1,8 @@
 // What keeps a session from answering, according to Temporal alone, without a worker or Postgres.
 import { type Client, type WorkflowExecutionDescription, WorkflowNotFoundError } from '@temporalio/client'
 import { onTemporal } from '../../connect/deadline.ts'
-import { workflowIdOf } from '../../session/protocol.ts'
-import type { PendingStep } from '../../session/waits.ts'
+import { workflowIdOf } from '../../session/protocol/protocol.ts'
+import type { PendingStep } from '../../session/watching/waits.ts'
 import { SessionNotFound, SessionUnavailable } from '../errors.ts'
 import { msOf, pendingStepsOf } from './pending-steps.ts'
 import { defined } from '../../session/defined.ts'

@@ -1,6 +1,6 @@
 // The rows of `messages`, built from events, for when the store that keeps them is unreachable.
 import { answerIdOf, resultsIdOf, type SessionEvent } from '../../session/events.ts'
-import { addToTranscript, answersRemovedAfter, emptyTranscript } from '../../session/transcript.ts'
+import { addToTranscript, answersRemovedAfter, emptyTranscript } from '../../session/transcript/transcript.ts'
 import type { MessageRow } from '../../store/rows.ts'
 
 /** The messages of a session, as the store would return them; messages that no turn has taken come last. */

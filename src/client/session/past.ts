@@ -1,6 +1,6 @@
 // The transcript as it was at a point of a session's past.
 import type { SessionEvent, Target } from '../../session/events.ts'
-import { checkTarget, locate, TargetRefused } from '../../session/targets.ts'
+import { checkTarget, locate, TargetRefused } from '../../session/recovery/targets.ts'
 import type { MessageRow } from '../../store/rows.ts'
 import { RequestRefused } from '../errors.ts'
 import { messageRowsOf } from './message-rows.ts'

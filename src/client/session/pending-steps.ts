@@ -1,6 +1,6 @@
 // The pending steps of a session, from Temporal's description of its workflow.
 import type { WorkflowExecutionDescription } from '@temporalio/client'
-import type { PendingStep } from '../../session/waits.ts'
+import type { PendingStep } from '../../session/watching/waits.ts'
 import { defined } from '../../session/defined.ts'
 
 /** A worker usually picks up a step within milliseconds. */

@@ -1,6 +1,6 @@
 // Texts and limits of a request, checked before it is sent: the session would cut off text that is too long.
-import type { Budget } from '../../session/spend.ts'
-import { textProblem } from '../../session/texts.ts'
+import type { Budget } from '../../session/spending/spend.ts'
+import { textProblem } from '../../session/protocol/texts.ts'
 import { RequestRefused } from '../errors.ts'
 
 /** Returns the request unchanged. @throws RequestRefused `invalid_request` for a `by`, `reason` or `note` that is too long. */

@@ -5,8 +5,8 @@ import { checkOptions, flag, oneOf, options, where } from '../../options/check.t
 import { InvalidOption } from '../../options/errors.ts'
 import { defined } from '../../session/defined.ts'
 import type { Json } from '../../session/json.ts'
-import type { ResolveRequest } from '../../session/protocol.ts'
-import { RECOVERIES } from '../../session/recovery.ts'
+import type { ResolveRequest } from '../../session/protocol/protocol.ts'
+import { RECOVERIES } from '../../session/recovery/recovery.ts'
 import { isObject } from '../../session/json.ts'
 import { checkTexts } from './request-checks.ts'
 

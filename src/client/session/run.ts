@@ -1,6 +1,6 @@
 // The handle of a run, identified by a message that belongs to it.
 import type { SessionEvent } from '../../session/events.ts'
-import { QUERIES, type Unopened, workflowIdOf } from '../../session/protocol.ts'
+import { QUERIES, type Unopened, workflowIdOf } from '../../session/protocol/protocol.ts'
 import type { SessionState } from '../../session/state.ts'
 import { MessageRejected, ResultTimeout, RunFailed, RunInterrupted } from '../errors.ts'
 import { inTime } from '../../connect/in-time.ts'

@@ -1,5 +1,5 @@
 // Checks the ids of sessions that callers pass.
-import { isSessionId } from '../../session/protocol.ts'
+import { isSessionId } from '../../session/protocol/protocol.ts'
 import { InvalidMessage } from '../errors.ts'
 
 /** Returns the id unchanged. @throws InvalidMessage `invalid_session_id`. */

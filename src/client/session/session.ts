@@ -17,8 +17,8 @@ import {
   workflowIdOf,
   type Regenerated,
   type SessionSummary,
-} from '../../session/protocol.ts'
-import { TARGET_REQUIRED } from '../../session/requests.ts'
+} from '../../session/protocol/protocol.ts'
+import { TARGET_REQUIRED } from '../../session/protocol/requests.ts'
 import type { Store } from '../../store/store.ts'
 import { sessionAskingOf, transcriptOf } from '../queries/asking.ts'
 import { checkSessionId } from './session-id.ts'

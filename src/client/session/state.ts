@@ -1,7 +1,7 @@
 // A session's state: from its workflow, else from the store; or why neither has it.
 import type { SessionEvent } from '../../session/events.ts'
-import { fold } from '../../session/fold.ts'
-import { QUERIES, type Unopened, workflowIdOf } from '../../session/protocol.ts'
+import { fold } from '../../session/fold/fold.ts'
+import { QUERIES, type Unopened, workflowIdOf } from '../../session/protocol/protocol.ts'
 import type { SessionError, SessionState } from '../../session/state.ts'
 import { whyUnavailable } from './hold-ups.ts'
 import { readAll } from './past.ts'

@@ -2,7 +2,7 @@
 import type { Client } from '@temporalio/client'
 import { WorkflowNotFoundError } from '@temporalio/client'
 import type { SessionStatus } from '../../session/events.ts'
-import { type SessionWait, waitsOf } from '../../session/waits.ts'
+import { type SessionWait, waitsOf } from '../../session/watching/waits.ts'
 import type { SessionError, SessionState } from '../../session/state.ts'
 import { defined } from '../../session/defined.ts'
 import { reasonOf } from '../../store/errors.ts'

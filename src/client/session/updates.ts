@@ -14,7 +14,7 @@ import {
 import { ApplicationFailure } from '@temporalio/common'
 import { onTemporal } from '../../connect/deadline.ts'
 import { type TellWait, reportIfSlow } from '../../connect/waits.ts'
-import { type SessionStart, WORKFLOW_TASK_TIMEOUT_MS, WORKFLOW_TYPE, workflowIdOf } from '../../session/protocol.ts'
+import { type SessionStart, WORKFLOW_TASK_TIMEOUT_MS, WORKFLOW_TYPE, workflowIdOf } from '../../session/protocol/protocol.ts'
 import { RequestRefused, SessionNotFound, SessionUnavailable } from '../errors.ts'
 import { type HoldUps, watchHoldUps } from './hold-ups.ts'
 

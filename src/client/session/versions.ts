@@ -1,9 +1,9 @@
 // All versions of a session's plan and memory, from its events.
 import type { SessionEvent } from '../../session/events.ts'
-import { fold } from '../../session/fold.ts'
-import { type MemoryBlock, memoryBlocks } from '../../session/memory.ts'
-import { type MemoryVersion, memoryVersions } from '../../session/memory-history.ts'
-import { type PlanVersion, planVersions } from '../../session/plan-history.ts'
+import { fold } from '../../session/fold/fold.ts'
+import { type MemoryBlock, memoryBlocks } from '../../session/built-in-tools/memory.ts'
+import { type MemoryVersion, memoryVersions } from '../../session/built-in-tools/memory-history.ts'
+import { type PlanVersion, planVersions } from '../../session/built-in-tools/plan-history.ts'
 import type { SessionState } from '../../session/state.ts'
 import { SessionNotFound } from '../errors.ts'
 import { readAll } from './past.ts'

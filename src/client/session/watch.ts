@@ -1,7 +1,7 @@
 // A session as it happens: its events, and what its model is saying now.
 import type { SessionStatus } from '../../session/events.ts'
-import { startWatching, type WatchItem } from '../../session/watching.ts'
-import type { DeltaPart } from '../../session/deltas.ts'
+import { startWatching, type WatchItem } from '../../session/watching/watching.ts'
+import type { DeltaPart } from '../../session/watching/deltas.ts'
 import type { Store } from '../../store/store.ts'
 import { type EventSource, follow, type LookResult, STORE_PATIENCE_MS, TALKS_WITHIN_MS } from './events.ts'
 import { inTime } from '../../connect/in-time.ts'

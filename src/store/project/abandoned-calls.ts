@@ -1,6 +1,6 @@
 // The calls that an event abandons: their run ended, or continued without them, before they had a result.
 import type { SessionEvent } from '../../session/events.ts'
-import { removesTurns } from '../../session/recovery.ts'
+import { removesTurns } from '../../session/recovery/recovery.ts'
 import type { OpenCall } from './session-columns.ts'
 
 /** The error of an abandoned call, and the decision on its request for approval. */

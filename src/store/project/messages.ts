@@ -3,7 +3,7 @@ import type { ContentBlock } from '../../session/content.ts'
 import { defined } from '../../session/defined.ts'
 import { answerIdOf, type BlobRef, type EventOf, resultsIdOf, type SessionEvent } from '../../session/events.ts'
 import type { Json } from '../../session/json.ts'
-import { addToTranscript, emptyTranscript, newestOf, type Transcript } from '../../session/transcript.ts'
+import { addToTranscript, emptyTranscript, newestOf, type Transcript } from '../../session/transcript/transcript.ts'
 import type { MESSAGES, RowOf, TAKEN } from '../postgres/tables.ts'
 import { jsonText, safeKey, sanitiser } from '../postgres/sanitise.ts'
 

@@ -1,9 +1,9 @@
 // The projections: make the store's rows from a session's events. Pure, so that flushes and rebuilds share them.
 import { type EventOf, requestIdOf, type SessionEvent } from '../../session/events.ts'
-import { type PaidCall, paidCallIn } from '../../session/paid-call.ts'
-import { removesTurns } from '../../session/recovery.ts'
-import { newestOf } from '../../session/transcript.ts'
-import { costOf, providerOf } from '../../session/prices.ts'
+import { type PaidCall, paidCallIn } from '../../session/spending/paid-call.ts'
+import { removesTurns } from '../../session/recovery/recovery.ts'
+import { newestOf } from '../../session/transcript/transcript.ts'
+import { costOf, providerOf } from '../../session/spending/prices.ts'
 import { type ApprovalRows, projectApproval } from './approvals.ts'
 import { projectCall, type ToolCallRecord } from './calls.ts'
 import { projectError } from './errors.ts'

@@ -1,17 +1,17 @@
 // The columns of a session's row, folded from its events: the part of the session's state that people query.
 import { addUsage, NO_USAGE, type Usage } from '../../session/content.ts'
-import { spentBy } from '../../session/budget.ts'
+import { spentBy } from '../../session/spending/budget.ts'
 import { callIdOf, type Effect, type EventOf, type Resolution, type SessionEvent, type SessionStatus } from '../../session/events.ts'
-import { isWaiting, needsInput } from '../../session/fold-calls.ts'
+import { isWaiting, needsInput } from '../../session/fold/calls.ts'
 import { stayOpen } from '../../session/pause.ts'
-import { saidBy } from '../../session/hooks.ts'
+import { saidBy } from '../../session/hooks/hooks.ts'
 import type { Json } from '../../session/json.ts'
-import { removesTurns } from '../../session/recovery.ts'
+import { removesTurns } from '../../session/recovery/recovery.ts'
 import type { CallState } from '../../session/state.ts'
 import { sanitiser } from '../postgres/sanitise.ts'
-import { exactUsd } from '../../session/model-price.ts'
-import { costOf, providerOf } from '../../session/prices.ts'
-import { paidCallIn } from '../../session/paid-call.ts'
+import { exactUsd } from '../../session/spending/model-price.ts'
+import { costOf, providerOf } from '../../session/spending/prices.ts'
+import { paidCallIn } from '../../session/spending/paid-call.ts'
 import type { SessionRow } from '../rows.ts'
 import { defined } from '../../session/defined.ts'
 
@@ -97,7 +97,7 @@ export function waitingCalls({ calls }: SessionColumns): number {
   return [...calls.values()].filter(isWaiting).length
 }
 
-/** Applies one event, in place. It must agree with the fold in `src/session/fold.ts`, which a property test checks. */
+/** Applies one event, in place. It must agree with the fold in `src/session/fold/fold.ts`, which a property test checks. */
 export function applyToSession(session: SessionColumns, event: SessionEvent): void {
   session.updatedAt = event.at
   const cost = spentBy(event)

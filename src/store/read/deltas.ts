@@ -1,6 +1,6 @@
 // What sessions are saying now, for watchers: one statement answers all watchers that look within a moment.
-import type { DeltaCursor, DeltaPart, ModelDelta } from '../../session/deltas.ts'
-import { CALL_ENDS } from '../../session/deltas.ts'
+import type { DeltaCursor, DeltaPart, ModelDelta } from '../../session/watching/deltas.ts'
+import { CALL_ENDS } from '../../session/watching/deltas.ts'
 import type { SessionStatus } from '../../session/events.ts'
 import { jsonIn, numberIn, textIn } from '../postgres/columns.ts'
 import type { Queryable, TextRow } from '../postgres/database.ts'

@@ -1,6 +1,6 @@
 // What a session resumes from after its workflow closed: its state at the stored head, as far as the store still has it.
 import { shortHash } from '../../session/digest.ts'
-import { ACCEPTED_KEPT } from '../../session/fold.ts'
+import { ACCEPTED_KEPT } from '../../session/fold/fold.ts'
 import type { SessionState } from '../../session/state.ts'
 import { exactOr, textIn } from '../postgres/columns.ts'
 import type { Queryable, TextRow } from '../postgres/database.ts'

@@ -1,8 +1,8 @@
 // A session's state from the store: the newest readable checkpoint plus the later events.
 import type { SessionEvent, Watermark } from '../../session/events.ts'
-import { fold } from '../../session/fold.ts'
+import { fold } from '../../session/fold/fold.ts'
 import type { SessionState } from '../../session/state.ts'
-import { readState, UnreadableState } from '../../session/state-versions.ts'
+import { readState, UnreadableState } from '../../session/fold/state-versions.ts'
 import type { Queryable } from '../postgres/database.ts'
 import { readEntries } from './reader.ts'
 import type { Schema } from '../postgres/schema.ts'

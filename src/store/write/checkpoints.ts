@@ -2,11 +2,11 @@
 // a warning and a row in `errors`, never a failed flush.
 import { LRUCache } from 'lru-cache'
 import type { EventOf, SessionEvent } from '../../session/events.ts'
-import { fold } from '../../session/fold.ts'
+import { fold } from '../../session/fold/fold.ts'
 import type { Json } from '../../session/json.ts'
 import { numberText } from '../../session/number-text.ts'
 import type { SessionState } from '../../session/state.ts'
-import { STATE_VERSION } from '../../session/state-versions.ts'
+import { STATE_VERSION } from '../../session/fold/state-versions.ts'
 import { newStatement, textOfStatement } from '../postgres/insert-rows.ts'
 import type { Queryable } from '../postgres/database.ts'
 import { asStoreError, StoreError } from '../errors.ts'

@@ -1,5 +1,5 @@
 // What models are saying now: written in one statement for all sessions of a worker, and deleted once the answers are recorded.
-import { CALL_ENDS, type DeltaPart, type DeltaStream } from '../../session/deltas.ts'
+import { CALL_ENDS, type DeltaPart, type DeltaStream } from '../../session/watching/deltas.ts'
 import { numberIn } from '../postgres/columns.ts'
 import type { Queryable } from '../postgres/database.ts'
 import { bellsFor, liveBellOf } from '../postgres/notifier.ts'

@@ -1,5 +1,5 @@
 // Stores slice values at checkpoints. The user's reducers folded them, so a rebuild cannot make them.
-import type { SliceSnapshot } from '../../session/slices.ts'
+import type { SliceSnapshot } from '../../session/slices/slices.ts'
 import { safeKey, sanitiser } from '../postgres/sanitise.ts'
 import { newStatement, recordset } from '../postgres/insert-rows.ts'
 import type { Json } from '../../session/json.ts'

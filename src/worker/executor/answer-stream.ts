@@ -1,6 +1,6 @@
 // Streams model output to the orchestrator while it arrives: the first piece at once, then in parts, with those of all jobs in one message.
 // An executor keeps a job's whole output until the job ends, in case a new orchestrator connects.
-import { addDelta, type ModelDelta, sizeOf } from '../../session/deltas.ts'
+import { addDelta, type ModelDelta, sizeOf } from '../../session/watching/deltas.ts'
 import type { AnswerPart } from '../protocol.ts'
 
 /** The answer of one attempt of a model call. */

@@ -3,8 +3,8 @@
 import type { Agent } from '../../agent/agent.ts'
 import type { Tool } from '../../agent/tool.ts'
 import { contextProblem } from '../../jobs/context-check.ts'
-import { isStricter } from '../../jobs/execute-tool.ts'
-import { parseInput } from '../../jobs/resolve.ts'
+import { isStricter } from '../../jobs/tool-call/execute-tool.ts'
+import { parseInput } from '../../jobs/tool-call/resolve.ts'
 import type { PreflightWarning } from '../preflight-report.ts'
 import type { OpenCall, ReplayedSession } from '../protocol.ts'
 

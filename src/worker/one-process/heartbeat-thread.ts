@@ -3,7 +3,7 @@
 import { type MessagePort, parentPort } from 'node:worker_threads'
 import { connectClient, type TemporalAddress } from '../../connect/temporal.ts'
 import { crossing } from '../errors.ts'
-import { type FromSender, heartbeatSender, sendBy, type ToSender } from '../orchestrator/heartbeats.ts'
+import { type FromSender, heartbeatSender, sendBy, type ToSender } from '../orchestrator/heartbeats/heartbeats.ts'
 
 /** A worker's request to the thread. */
 export interface HeartbeatsWanted {

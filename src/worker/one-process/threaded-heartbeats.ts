@@ -1,6 +1,6 @@
 // Heartbeats of a worker in one process, sent by a thread with its own connection.
 import { MessageChannel, SHARE_ENV, Worker as Thread } from 'node:worker_threads'
-import type { FromSender, ToSender } from '../orchestrator/heartbeats.ts'
+import type { FromSender, ToSender } from '../orchestrator/heartbeats/heartbeats.ts'
 import { crossed } from '../crossed.ts'
 import { EXTENSION } from '../extension.ts'
 import { DEFAULT_STUCK_LOOP_MS } from '../check-options.ts'

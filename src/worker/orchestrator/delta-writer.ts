@@ -3,7 +3,7 @@
 import type { CallModelInput } from '../../activities/contract.ts'
 import type { Logger } from '../../agent/tool.ts'
 import type { JobOrder } from '../../jobs/contract.ts'
-import { addDelta, type ModelDelta, withoutFirst } from '../../session/deltas.ts'
+import { addDelta, type ModelDelta, withoutFirst } from '../../session/watching/deltas.ts'
 import type { SessionDeltaPart, SessionStream, Store } from '../../store/store.ts'
 import type { AnswerPart } from '../protocol.ts'
 

@@ -14,12 +14,12 @@ import type { FromExecutor, FromOrchestrator, OrchestratorOptions, ToExecutor, T
 import { cachedReporter } from './cached-reports.ts'
 import { createOrchestrator, type Orchestrator } from './orchestrator.ts'
 import { startRecoveryClock } from './recovery-clock.ts'
-import { releaseOrphans } from './orphans.ts'
-import { installRuntime } from './sdk-runtime.ts'
-import { eachOf, resetStickiness } from './stickiness.ts'
-import { connectNative } from './temporal.ts'
-import { loadDataConverter, loadInterceptors } from './user-modules.ts'
-import { startWatch } from './watch.ts'
+import { releaseOrphans } from './executors/orphans.ts'
+import { installRuntime } from './temporal/sdk-runtime.ts'
+import { eachOf, resetStickiness } from './temporal/stickiness.ts'
+import { connectNative } from './temporal/connection.ts'
+import { loadDataConverter, loadInterceptors } from './temporal/user-modules.ts'
+import { startWatch } from './executors/watch.ts'
 import { defined } from '../../session/defined.ts'
 
 const ALIVE_EVERY_MS = 1_000

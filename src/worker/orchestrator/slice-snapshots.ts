@@ -1,11 +1,11 @@
 // Snapshots of slices at checkpoints: asks an executor for those that no job would bring soon, and stores each one after its events.
 import { LRUCache } from 'lru-cache'
 import type { ReadTarget } from '../../jobs/session-views.ts'
-import type { SliceSnapshot } from '../../session/slices.ts'
+import type { SliceSnapshot } from '../../session/slices/slices.ts'
 import type { Logger } from '../../agent/tool.ts'
 import type { LogEntry, SessionEvent } from '../../session/events.ts'
 import type { Store } from '../../store/store.ts'
-import { type Executor, viewKeyOf } from './executors.ts'
+import { type Executor, viewKeyOf } from './executors/executors.ts'
 
 /** How many sessions may have snapshots that wait for their events, and how many snapshots each. They are a cache. */
 const SESSIONS_WAITING = 500

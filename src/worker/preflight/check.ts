@@ -1,8 +1,8 @@
 // Checks sessions in parallel lanes: each fetches a history, replays it, compares the events, and asks the module.
 import type { Client } from '@temporalio/client'
 import { inLanes } from '../../connect/concurrently.ts'
-import { sessionIdOf } from '../../session/protocol.ts'
-import type { WorkflowCode } from '../orchestrator/bundle.ts'
+import { sessionIdOf } from '../../session/protocol/protocol.ts'
+import type { WorkflowCode } from '../orchestrator/temporal/bundle.ts'
 import type { CheckedSession, PreflightProblem } from '../preflight-report.ts'
 import type { Checker } from './checker.ts'
 import { problemOf } from './differences.ts'

@@ -1,6 +1,6 @@
 // Compares a replay with the history: it must produce the same commands and the same events. Pure.
 import type { LogEntry, Watermark } from '../../session/events.ts'
-import { CORE_VERSION } from '../../session/protocol.ts'
+import { CORE_VERSION } from '../../session/protocol/protocol.ts'
 import type { History } from './open-sessions.ts'
 import { idOf, type Recorded } from './recorded.ts'
 import type { Replayed } from './replaying.ts'

@@ -1,7 +1,7 @@
 // Reads the open sessions of a task queue and their histories from Temporal.
 import { type Client, isGrpcServiceError } from '@temporalio/client'
 import type { temporal } from '@temporalio/proto'
-import { WORKFLOW_TYPE } from '../../session/protocol.ts'
+import { WORKFLOW_TYPE } from '../../session/protocol/protocol.ts'
 
 /** A Temporal history, decoded from the wire. */
 export type History = temporal.api.history.v1.IHistory

@@ -1,9 +1,9 @@
 // Runs a preflight: connects, checks the open sessions with this build's workflow code and module, and reports.
 import { connectClient } from '../../connect/temporal.ts'
-import { DEFAULT_TASK_QUEUE } from '../../session/protocol.ts'
+import { DEFAULT_TASK_QUEUE } from '../../session/protocol/protocol.ts'
 import type { Preflighting } from '../check-options.ts'
-import { workflowCode } from '../orchestrator/bundle.ts'
-import { loadDataConverter, loadInterceptors } from '../orchestrator/user-modules.ts'
+import { workflowCode } from '../orchestrator/temporal/bundle.ts'
+import { loadDataConverter, loadInterceptors } from '../orchestrator/temporal/user-modules.ts'
 import type { PreflightReport } from '../preflight-report.ts'
 import { loadTypescript } from '../typescript-loader.ts'
 import { checkAll } from './check.ts'

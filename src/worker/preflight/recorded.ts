@@ -2,9 +2,9 @@
 import type { LoadedDataConverter, Payload } from '@temporalio/common'
 import type { Watermark } from '../../session/events.ts'
 import { isObject } from '../../session/json.ts'
-import { checkStart, type Start } from '../../session/start.ts'
+import { checkStart, type Start } from '../../session/protocol/start.ts'
 import type { CallState, SessionState } from '../../session/state.ts'
-import { Undecodable } from '../../session/undecodable.ts'
+import { Undecodable } from '../../session/protocol/undecodable.ts'
 import type { History, HistoryEvent } from './open-sessions.ts'
 
 /** The state after an event. */

@@ -2,8 +2,8 @@
 import { DefaultLogger, type InjectedSinks, makeTelemetryFilterString, Runtime, type WorkerOptions } from '@temporalio/worker'
 import type { LogEntry } from '../../session/events.ts'
 import type { PawlSinks } from '../../workflows/journal.ts'
-import { LimitedWorker } from '../orchestrator/activation-limit.ts'
-import type { WorkflowCode } from '../orchestrator/bundle.ts'
+import { LimitedWorker } from '../orchestrator/temporal/activation-limit.ts'
+import type { WorkflowCode } from '../orchestrator/temporal/bundle.ts'
 import type { OpenExecution } from './open-sessions.ts'
 
 /** How a replay ended. */

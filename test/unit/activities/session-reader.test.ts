@@ -5,7 +5,7 @@ import type { EventLog } from '../../../src/activities/needs.ts'
 import { sessionReader } from '../../../src/activities/session-reader.ts'
 import { nextDigest } from '../../../src/session/digest.ts'
 import type { LogEntry, SessionEvent, Watermark } from '../../../src/session/events.ts'
-import type { EventsPage } from '../../../src/session/protocol.ts'
+import type { EventsPage } from '../../../src/session/protocol/protocol.ts'
 import type { Store } from '../../../src/store/store.ts'
 
 const START: Watermark = { seq: 0, digest: '' }

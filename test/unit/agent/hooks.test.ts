@@ -3,7 +3,7 @@ import { DeclarationError, defineAgent, defineHook, defineTool, type HookRun } f
 import { scripted } from 'pawl/testing'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { ranked } from '../../../src/session/hooks.ts'
+import { ranked } from '../../../src/session/hooks/hooks.ts'
 
 const run = () => undefined
 const look = defineTool({ name: 'look', description: 'Looks.', input: z.object({}), effect: 'read', execute: run })

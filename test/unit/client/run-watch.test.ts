@@ -1,5 +1,5 @@
 // Which run a message belongs to and how it ended, over whole sessions and over their pieces.
-import { leavesByItself } from '../../../src/session/recovery.ts'
+import { leavesByItself } from '../../../src/session/recovery/recovery.ts'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { watchRun } from '../../../src/client/session/run-watch.ts'

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { isToolError } from '../../../src/agent/errors.ts'
 import { failedAttempt, type Notes, notesOf } from '../../../src/jobs/attempt.ts'
 import type { JobLink } from '../../../src/jobs/contract.ts'
-import { areCustomEvents } from '../../../src/session/custom-events.ts'
+import { areCustomEvents } from '../../../src/session/hooks/custom-events.ts'
 import type { Json } from '../../../src/session/json.ts'
 
 describe('what is recorded of a failed attempt', () => {

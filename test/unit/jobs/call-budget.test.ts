@@ -1,11 +1,11 @@
 // What a model call sets aside under a budget, and what it has cost when it fails.
 import { type Model, ModelError, type ModelRequest } from 'pawl'
 import { describe, expect, it } from 'vitest'
-import type { BudgetLine } from '../../../src/session/budget.ts'
-import { type CallBudget, callBudget, reserveFor } from '../../../src/jobs/call-budget.ts'
+import type { BudgetLine } from '../../../src/session/spending/budget.ts'
+import { type CallBudget, callBudget, reserveFor } from '../../../src/jobs/model-call/call-budget.ts'
 import { NO_USAGE } from '../../../src/session/content.ts'
-import type { Reservation } from '../../../src/session/reservation.ts'
-import { PRICES } from '../../../src/session/prices.ts'
+import type { Reservation } from '../../../src/session/spending/reservation.ts'
+import { PRICES } from '../../../src/session/spending/prices.ts'
 
 const PRICE = { input: 1, output: 100 }
 const model = (more: Partial<Model> = {}): Model => ({

@@ -1,8 +1,8 @@
 // A model's answer before it becomes history: what is recorded instead of numbers and names that cannot be stored.
 import { describe, expect, it } from 'vitest'
-import { checkResponse, cutCall } from '../../../src/jobs/check-response.ts'
+import { checkResponse, cutCall } from '../../../src/jobs/model-call/check-response.ts'
 import type { ModelResponse } from '../../../src/agent/model.ts'
-import type { ModelPrice } from '../../../src/session/model-price.ts'
+import type { ModelPrice } from '../../../src/session/spending/model-price.ts'
 
 const checked = (more: object, name: unknown = 'm') =>
   checkResponse({ content: [{ type: 'text', text: 'hi' }], stopReason: 'end_turn', ...more } as ModelResponse, { name: name as string })

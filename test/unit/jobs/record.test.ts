@@ -5,7 +5,7 @@ import { sha256Hex } from '../../../src/agent/canonical.ts'
 import { defineTool } from '../../../src/agent/define-tool.ts'
 import type { ToolContext, ToolOptions } from '../../../src/agent/tool.ts'
 import type { LargeValues, Patience } from '../../../src/jobs/large-values.ts'
-import { recordResult } from '../../../src/jobs/record.ts'
+import { recordResult } from '../../../src/jobs/tool-call/record.ts'
 import type { Blob } from '../../../src/session/blobs.ts'
 import { jsonBytes } from '../../../src/session/json.ts'
 

@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { describe, expect, it, vi } from 'vitest'
 import { z } from 'zod'
-import { parseInput, resolveCall } from '../../../src/jobs/resolve.ts'
+import { parseInput, resolveCall } from '../../../src/jobs/tool-call/resolve.ts'
 import { defineAgent } from '../../../src/agent/define-agent.ts'
 import { defineTool } from '../../../src/agent/define-tool.ts'
 import type { Json } from '../../../src/session/json.ts'

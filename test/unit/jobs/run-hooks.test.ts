@@ -3,7 +3,7 @@ import { type AgentContext, defineHook, type HookContext, type HookEvent } from 
 import { describe, expect, it } from 'vitest'
 import type { NamedHook } from '../../../src/agent/hook.ts'
 import { type HookCalling, hookRoom, type HookRunner, runHooks } from '../../../src/jobs/run-hooks.ts'
-import { areCustomEvents } from '../../../src/session/custom-events.ts'
+import { areCustomEvents } from '../../../src/session/hooks/custom-events.ts'
 import { jsonBytes } from '../../../src/session/json.ts'
 import { SILENT } from '../../support/deployment.ts'
 

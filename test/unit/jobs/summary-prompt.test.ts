@@ -1,6 +1,6 @@
 // What a summariser receives of a conversation.
 import { describe, expect, it } from 'vitest'
-import { summaryInstruction, summaryRequest } from '../../../src/jobs/summary-prompt.ts'
+import { summaryInstruction, summaryRequest } from '../../../src/jobs/model-call/summary-prompt.ts'
 import type { Message } from '../../../src/session/content.ts'
 
 const MESSAGES: Message[] = [

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { fateOf, lostAttempt, MAX_UNREPORTED } from '../../../src/session/attempts.ts'
 import type { FailedAttempt } from '../../../src/session/events.ts'
-import { countAttempts } from '../../../src/workflows/attempts.ts'
+import { countAttempts } from '../../../src/workflows/calls/attempts.ts'
 
 const heard = (attempt: number) => ({ attempt, worker: 'host:1' })
 const silent = {

@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest'
 import { checkpointAt, checkpointDue } from '../../../src/session/checkpointing.ts'
 import { NO_USAGE } from '../../../src/session/content.ts'
 import type { CheckpointPolicy, EventBody, SessionEvent } from '../../../src/session/events.ts'
-import { apply, initialState } from '../../../src/session/fold.ts'
-import { DEFAULT_RECOVERY } from '../../../src/session/recovery.ts'
+import { apply, initialState } from '../../../src/session/fold/fold.ts'
+import { DEFAULT_RECOVERY } from '../../../src/session/recovery/recovery.ts'
 import type { SessionState } from '../../../src/session/state.ts'
 
 const resolution = {

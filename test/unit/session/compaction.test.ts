@@ -1,14 +1,14 @@
 // Compaction: which messages a summary replaces, what stays, and when.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { bytesOfRequest, chooseCut, isDue, mayForce, pieceEnd, requestTokens } from '../../../src/session/compaction.ts'
+import { bytesOfRequest, chooseCut, isDue, mayForce, pieceEnd, requestTokens } from '../../../src/session/transcript/compaction.ts'
 import type { ContentBlock, Message } from '../../../src/session/content.ts'
 import { NO_USAGE } from '../../../src/session/content.ts'
 import { defined } from '../../../src/session/defined.ts'
 import type { EventBody, EventOf, SessionEvent } from '../../../src/session/events.ts'
-import { cutMiddle } from '../../../src/session/measure.ts'
-import { messagesBetween, messagesFor, sentFrom } from '../../../src/session/model-messages.ts'
-import { addToTranscript, emptyTranscript, type Transcript } from '../../../src/session/transcript.ts'
+import { cutMiddle } from '../../../src/session/transcript/measure.ts'
+import { messagesBetween, messagesFor, sentFrom } from '../../../src/session/transcript/model-messages.ts'
+import { addToTranscript, emptyTranscript, type Transcript } from '../../../src/session/transcript/transcript.ts'
 import { wireMessages } from '../../../src/models/anthropic-messages.ts'
 import { metInSessions } from './sound-session.ts'
 

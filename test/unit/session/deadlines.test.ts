@@ -5,8 +5,8 @@ import { type Deadline, deadlinesInInbox, deadlinesOf } from '../../../src/sessi
 import { decide, type Decision, dueAt } from '../../../src/session/decide.ts'
 import { defined } from '../../../src/session/defined.ts'
 import type { EventBody, RecoveryStrategy, SessionEvent } from '../../../src/session/events.ts'
-import { fold } from '../../../src/session/fold.ts'
-import { DEFAULT_RECOVERY } from '../../../src/session/recovery.ts'
+import { fold } from '../../../src/session/fold/fold.ts'
+import { DEFAULT_RECOVERY } from '../../../src/session/recovery/recovery.ts'
 import type { SessionState } from '../../../src/session/state.ts'
 
 type At = [at: number, body: EventBody]

@@ -4,7 +4,7 @@ import { NO_USAGE } from '../../../src/session/content.ts'
 import { admit, decide, dueAt, MAX_PARALLEL_READS } from '../../../src/session/decide.ts'
 import { shortHash } from '../../../src/session/digest.ts'
 import type { Effect, EventOf, Resolution } from '../../../src/session/events.ts'
-import { initialState } from '../../../src/session/fold.ts'
+import { initialState } from '../../../src/session/fold/fold.ts'
 import type { CallState, RunState, SessionState } from '../../../src/session/state.ts'
 
 const STARTED: EventOf<'session_started'> = {

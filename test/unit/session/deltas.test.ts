@@ -1,7 +1,7 @@
 // Pieces of an answer: cutting them, joining them, and which values are valid.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { addDelta, type ModelDelta, sizeOf, soundDelta, textOfDelta, withoutFirst } from '../../../src/session/deltas.ts'
+import { addDelta, type ModelDelta, sizeOf, soundDelta, textOfDelta, withoutFirst } from '../../../src/session/watching/deltas.ts'
 
 const piece: fc.Arbitrary<ModelDelta> = fc
   .tuple(fc.constantFrom('text', 'thinking', 'tool_input', 'named'), fc.nat(2), fc.string({ minLength: 1, maxLength: 5 }))

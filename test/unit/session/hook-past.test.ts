@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { NO_USAGE } from '../../../src/session/content.ts'
 import { defined } from '../../../src/session/defined.ts'
 import type { EventBody, SessionEvent } from '../../../src/session/events.ts'
-import { addToHookPast, type HookPlace, hasRun, noPast, placesAfter, placesBefore } from '../../../src/session/hook-past.ts'
+import { addToHookPast, type HookPlace, hasRun, noPast, placesAfter, placesBefore } from '../../../src/session/hooks/past.ts'
 
 const PAY = { run: 1, turn: 1, callId: 't_1_1_0', tool: 'pay' }
 const LOOK = { run: 1, turn: 1, callId: 't_1_1_1', tool: 'look' }

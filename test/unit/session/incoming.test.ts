@@ -2,8 +2,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { MAX_DEPTH } from '../../../src/session/json.ts'
-import { checkMessage, MAX_MESSAGE_BYTES } from '../../../src/session/incoming.ts'
-import { Undecodable } from '../../../src/session/undecodable.ts'
+import { checkMessage, MAX_MESSAGE_BYTES } from '../../../src/session/protocol/incoming.ts'
+import { Undecodable } from '../../../src/session/protocol/undecodable.ts'
 
 const PIXEL = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'iVBORw0KGgo=' } }
 

@@ -5,7 +5,7 @@ import { defineAgent } from '../../../src/agent/define-agent.ts'
 import { memoryDefinitions } from '../../../src/agent/memory-tools.ts'
 import { defined } from '../../../src/session/defined.ts'
 import type { EventOf, SessionEvent } from '../../../src/session/events.ts'
-import { fold } from '../../../src/session/fold.ts'
+import { fold } from '../../../src/session/fold/fold.ts'
 import { type Json, jsonBytes } from '../../../src/session/json.ts'
 import {
   bytesOfMemory,
@@ -16,12 +16,12 @@ import {
   memoryBlocks,
   type MemoryLimit,
   type MemoryState,
-} from '../../../src/session/memory.ts'
-import { memoryAt, memoryVersions } from '../../../src/session/memory-history.ts'
-import { answerOnMemory, MEMORY_TOOLS } from '../../../src/session/memory-tools.ts'
-import { keptBeforeRun } from '../../../src/session/kept.ts'
+} from '../../../src/session/built-in-tools/memory.ts'
+import { memoryAt, memoryVersions } from '../../../src/session/built-in-tools/memory-history.ts'
+import { answerOnMemory, MEMORY_TOOLS } from '../../../src/session/built-in-tools/memory-tools.ts'
+import { keptBeforeRun } from '../../../src/session/recovery/kept.ts'
 import type { SessionState } from '../../../src/session/state.ts'
-import { addToTranscript, emptyTranscript } from '../../../src/session/transcript.ts'
+import { addToTranscript, emptyTranscript } from '../../../src/session/transcript/transcript.ts'
 import { BLOCKS, eventfulSessions, FIXED_SESSIONS, metInSessions } from './sound-session.ts'
 
 const LIMITS: readonly MemoryLimit[] = [

@@ -4,9 +4,9 @@ import { NO_USAGE } from '../../../src/session/content.ts'
 import { deadlinesOf } from '../../../src/session/deadlines.ts'
 import { decide, dueAt } from '../../../src/session/decide.ts'
 import type { EventBody, Resolution, SessionEvent } from '../../../src/session/events.ts'
-import { fold } from '../../../src/session/fold.ts'
+import { fold } from '../../../src/session/fold/fold.ts'
 import { isHeldUp, ranMs } from '../../../src/session/pause.ts'
-import { DEFAULT_RECOVERY } from '../../../src/session/recovery.ts'
+import { DEFAULT_RECOVERY } from '../../../src/session/recovery/recovery.ts'
 import type { SessionState } from '../../../src/session/state.ts'
 
 const STARTED: EventBody = {

@@ -1,6 +1,6 @@
 // What a model call is reported to have cost.
 import { describe, expect, it } from 'vitest'
-import { costOf, PRICES, priceOf, providerOf } from '../../../src/session/prices.ts'
+import { costOf, PRICES, priceOf, providerOf } from '../../../src/session/spending/prices.ts'
 
 const usage = { input_tokens: 1_000, output_tokens: 500, cache_creation_input_tokens: 2_000, cache_read_input_tokens: 10_000 }
 const at = Date.UTC(2026, 10, 21)

@@ -1,6 +1,6 @@
 // Which ids a session may have, and what its workflow is called.
 import { describe, expect, it } from 'vitest'
-import { isSessionId, sessionIdOf, workflowIdOf } from '../../../src/session/protocol.ts'
+import { isSessionId, sessionIdOf, workflowIdOf } from '../../../src/session/protocol/protocol.ts'
 
 describe('a session id', () => {
   it.each(['a', 'customer-42', 'A.b_c:d/e@f', 'x'.repeat(200)])('may be %s', (id) => {

@@ -11,11 +11,11 @@ import {
   type Resolution,
   type SessionEvent,
 } from '../../../src/session/events.ts'
-import { fold } from '../../../src/session/fold.ts'
-import { type EndedCall, type NextStep, previewRecoveries } from '../../../src/session/recovery-preview.ts'
-import { problemWithChoice } from '../../../src/session/selective.ts'
+import { fold } from '../../../src/session/fold/fold.ts'
+import { type EndedCall, type NextStep, previewRecoveries } from '../../../src/session/recovery/preview.ts'
+import { problemWithChoice } from '../../../src/session/recovery/selective.ts'
 import type { SessionState } from '../../../src/session/state.ts'
-import { addToTranscript, emptyTranscript } from '../../../src/session/transcript.ts'
+import { addToTranscript, emptyTranscript } from '../../../src/session/transcript/transcript.ts'
 
 const OPENED: EventBody[] = [
   { type: 'session_started', sessionId: 's', agent: 'a', context: null, tags: [], executionId: 'e', coreVersion: 1 },

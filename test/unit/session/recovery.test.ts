@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest'
 import { NO_USAGE } from '../../../src/session/content.ts'
 import { decide, dueAt, isRunInProgress } from '../../../src/session/decide.ts'
 import type { AutomaticStrategy, EventBody, EventOf, RecoveryPolicy, Resolution, SessionEvent } from '../../../src/session/events.ts'
-import { fold } from '../../../src/session/fold.ts'
-import { chooseRecovery, DEFAULT_RECOVERY, nextAttemptAt, problemWith, progressOf } from '../../../src/session/recovery.ts'
+import { fold } from '../../../src/session/fold/fold.ts'
+import { chooseRecovery, DEFAULT_RECOVERY, nextAttemptAt, problemWith, progressOf } from '../../../src/session/recovery/recovery.ts'
 import type { SessionState } from '../../../src/session/state.ts'
 
 const CALL = { run: 1, turn: 1, callId: 't_1_1_0', tool: 'pay' }

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { defineSlice } from '../../../src/agent/define-slice.ts'
 import type { EventBody, EventOf, SessionEvent } from '../../../src/session/events.ts'
-import { addToSlices, emptySlices, type SkippedEvent, type SliceRules } from '../../../src/session/slices.ts'
+import { addToSlices, emptySlices, type SkippedEvent, type SliceRules } from '../../../src/session/slices/slices.ts'
 import { eventfulSessions } from './sound-session.ts'
 
 const numbered = (...bodies: EventBody[]): SessionEvent[] =>

@@ -2,8 +2,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { EventBody, SessionEvent, Target } from '../../../src/session/events.ts'
-import { effectsAfter, checkTarget, locate, messagesAfter } from '../../../src/session/targets.ts'
-import { addToTranscript, emptyTranscript, type Transcript } from '../../../src/session/transcript.ts'
+import { effectsAfter, checkTarget, locate, messagesAfter } from '../../../src/session/recovery/targets.ts'
+import { addToTranscript, emptyTranscript, type Transcript } from '../../../src/session/transcript/transcript.ts'
 import { type SoundSession, soundSessions } from './sound-session.ts'
 
 const numbered = (...bodies: EventBody[]): SessionEvent[] =>

@@ -4,8 +4,8 @@ import type { AssistantBlock } from '../../../src/session/content.ts'
 import { NO_USAGE } from '../../../src/session/content.ts'
 import type { EventBody, SessionEvent } from '../../../src/session/events.ts'
 import type { Json } from '../../../src/session/json.ts'
-import { messagesFor } from '../../../src/session/model-messages.ts'
-import { addToTranscript, emptyTranscript, resultText, type Transcript, withCallIds } from '../../../src/session/transcript.ts'
+import { messagesFor } from '../../../src/session/transcript/model-messages.ts'
+import { addToTranscript, emptyTranscript, resultText, type Transcript, withCallIds } from '../../../src/session/transcript/transcript.ts'
 
 function transcriptOf(...bodies: EventBody[]): Transcript {
   const transcript = emptyTranscript()

@@ -3,10 +3,10 @@ import { describe, expect, it } from 'vitest'
 import { decide, dueAt } from '../../../src/session/decide.ts'
 import type { Effect, EventBody, Resolution, RunLimits, SessionEvent } from '../../../src/session/events.ts'
 import { NO_USAGE } from '../../../src/session/content.ts'
-import { fold } from '../../../src/session/fold.ts'
-import { DEFAULT_RECOVERY } from '../../../src/session/recovery.ts'
+import { fold } from '../../../src/session/fold/fold.ts'
+import { DEFAULT_RECOVERY } from '../../../src/session/recovery/recovery.ts'
 import type { SessionState } from '../../../src/session/state.ts'
-import { addToTranscript, emptyTranscript } from '../../../src/session/transcript.ts'
+import { addToTranscript, emptyTranscript } from '../../../src/session/transcript/transcript.ts'
 
 const AT = 1_000
 const APPROVAL = { expiresMs: 500, onExpiry: 'deny' } as const

@@ -2,9 +2,9 @@
 import { describe, expect, it } from 'vitest'
 import { NO_USAGE } from '../../../src/session/content.ts'
 import type { EventBody, Resolution, SessionEvent } from '../../../src/session/events.ts'
-import { fold } from '../../../src/session/fold.ts'
+import { fold } from '../../../src/session/fold/fold.ts'
 import type { SessionState } from '../../../src/session/state.ts'
-import { type Seen, waitsOf } from '../../../src/session/waits.ts'
+import { type Seen, waitsOf } from '../../../src/session/watching/waits.ts'
 
 const IDLE: EventBody[] = [
   { type: 'session_started', sessionId: 's', agent: 'a', context: null, tags: [], executionId: 'e', coreVersion: 1 },

@@ -1,9 +1,9 @@
 // What a watcher sees, in whatever order and however often parts of answers reach it.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { DeltaPart } from '../../../src/session/deltas.ts'
+import type { DeltaPart } from '../../../src/session/watching/deltas.ts'
 import type { SessionEvent } from '../../../src/session/events.ts'
-import { startWatching, type WatchItem } from '../../../src/session/watching.ts'
+import { startWatching, type WatchItem } from '../../../src/session/watching/watching.ts'
 
 const CALL = { seq: 4, run: 1, turn: 1, attempt: 1, begunAt: 1_000 }
 

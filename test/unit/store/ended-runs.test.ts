@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { EventBody, SessionEvent } from '../../../src/session/events.ts'
-import { fold } from '../../../src/session/fold.ts'
+import { fold } from '../../../src/session/fold/fold.ts'
 import type { CallState, SessionState } from '../../../src/session/state.ts'
 import { type PlainRow, type PlainTables, projectedTables } from '../../support/projected.ts'
 import { answered, eventsOf, issued, logOf, received, started } from '../../integration/store/sessions.ts'

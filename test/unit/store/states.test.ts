@@ -1,8 +1,8 @@
 // Stored states: read again, upgraded, or refused with a reason. And migrations that declare what they are.
 import { describe, expect, it } from 'vitest'
 import type { SessionEvent } from '../../../src/session/events.ts'
-import { initialState } from '../../../src/session/fold.ts'
-import { readState, STATE_VERSION, UnreadableState, type Upgrade } from '../../../src/session/state-versions.ts'
+import { initialState } from '../../../src/session/fold/fold.ts'
+import { readState, STATE_VERSION, UnreadableState, type Upgrade } from '../../../src/session/fold/state-versions.ts'
 import { beginFolding, keptStates } from '../../../src/store/write/checkpoints.ts'
 import { isBreaking } from '../../../src/store/postgres/migrate.ts'
 import { schemaOf } from '../../../src/store/postgres/schema.ts'

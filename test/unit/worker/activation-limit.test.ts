@@ -1,7 +1,7 @@
 // The time limit of an activation: a blocked thread ends the process, and a process that was paused itself does not end.
 import type { WorkflowCreator } from '@temporalio/worker/lib/workflow/interface.js'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { limitedTo } from '../../../src/worker/orchestrator/activation-limit.ts'
+import { limitedTo } from '../../../src/worker/orchestrator/temporal/activation-limit.ts'
 
 const LIMIT_MS = 10_000
 

@@ -3,8 +3,13 @@
 import fc from 'fast-check'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import type { AttemptReport } from '../../../src/session/attempts.ts'
-import { type HeartbeatAnswer, heartbeatSender, type SendHeartbeat, type ToSender } from '../../../src/worker/orchestrator/heartbeats.ts'
-import { startLeases } from '../../../src/worker/orchestrator/leases.ts'
+import {
+  type HeartbeatAnswer,
+  heartbeatSender,
+  type SendHeartbeat,
+  type ToSender,
+} from '../../../src/worker/orchestrator/heartbeats/heartbeats.ts'
+import { startLeases } from '../../../src/worker/orchestrator/heartbeats/leases.ts'
 import { order } from './support/crew.ts'
 
 const HEARTBEAT_TIMEOUT_MS = 10_000

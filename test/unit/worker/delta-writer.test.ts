@@ -1,7 +1,7 @@
 // What an orchestrator writes of what models say: a little at a time, and again from its copy if it may be lost.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { JobOrder } from '../../../src/jobs/contract.ts'
-import type { ModelDelta } from '../../../src/session/deltas.ts'
+import type { ModelDelta } from '../../../src/session/watching/deltas.ts'
 import type { SessionDeltaPart, Store } from '../../../src/store/store.ts'
 import { deltaWriter } from '../../../src/worker/orchestrator/delta-writer.ts'
 

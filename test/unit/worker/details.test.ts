@@ -2,7 +2,7 @@
 import { defaultPayloadConverter, type Payload, type PayloadCodec, type PayloadConverter } from '@temporalio/common'
 import { describe, expect, it } from 'vitest'
 import type { AttemptReport } from '../../../src/session/attempts.ts'
-import { detailsBy, totalCodecs } from '../../../src/worker/orchestrator/details.ts'
+import { detailsBy, totalCodecs } from '../../../src/worker/orchestrator/heartbeats/details.ts'
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text)
 const textOf = (data: Uint8Array | null | undefined): string => new TextDecoder().decode(data ?? undefined)

@@ -1,7 +1,12 @@
 // Heartbeats: each attempt's go out on time whatever happened to the one before, and what the server says is reported once.
 import type { Payload } from '@temporalio/common'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { type FromSender, type HeartbeatAnswer, heartbeatSender, type ToSender } from '../../../src/worker/orchestrator/heartbeats.ts'
+import {
+  type FromSender,
+  type HeartbeatAnswer,
+  heartbeatSender,
+  type ToSender,
+} from '../../../src/worker/orchestrator/heartbeats/heartbeats.ts'
 
 /** Details that can be told apart. */
 const details = (text: string): Payload[] => [{ data: new TextEncoder().encode(text) }]

@@ -4,8 +4,8 @@ import { afterEach, describe, expect, it, vi } from 'vitest'
 import type { Ticket } from '../../../src/jobs/contract.ts'
 import { AttemptLost } from '../../../src/jobs/errors.ts'
 import type { AttemptReport } from '../../../src/session/attempts.ts'
-import type { FromSender, ToSender } from '../../../src/worker/orchestrator/heartbeats.ts'
-import { confirmedJustNow, startLeases } from '../../../src/worker/orchestrator/leases.ts'
+import type { FromSender, ToSender } from '../../../src/worker/orchestrator/heartbeats/heartbeats.ts'
+import { confirmedJustNow, startLeases } from '../../../src/worker/orchestrator/heartbeats/leases.ts'
 
 const REPORT: AttemptReport = { attempt: 2, begun: false, failed: [], worker: 'w' }
 const TICKET: Ticket = {

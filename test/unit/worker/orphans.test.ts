@@ -3,7 +3,7 @@ import { hostname } from 'node:os'
 import { defaultPayloadConverter } from '@temporalio/common'
 import { ActivityNotFoundError, type Client } from '@temporalio/client'
 import { describe, expect, it } from 'vitest'
-import { identityOf, releaseOrphans } from '../../../src/worker/orchestrator/orphans.ts'
+import { identityOf, releaseOrphans } from '../../../src/worker/orchestrator/executors/orphans.ts'
 
 const EXECUTION = { workflowId: 'pawl:s', executionId: 'x' }
 const LOG = { debug() {}, info() {}, warn() {}, error() {} }

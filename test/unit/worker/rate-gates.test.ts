@@ -1,6 +1,6 @@
 // The rate gates: what waits behind them, for how long, and in which order it goes through.
 import { describe, expect, it } from 'vitest'
-import { rateGates } from '../../../src/worker/orchestrator/rate-gates.ts'
+import { rateGates } from '../../../src/worker/orchestrator/rate-gates/rate-gates.ts'
 
 /** Gates with a clock that is set by hand. */
 function gatesAt(random = () => 0.5) {

@@ -2,7 +2,7 @@
 import type { LogEntry } from '@temporalio/worker'
 import { describe, expect, it } from 'vitest'
 import { StoreError } from '../../../src/store/errors.ts'
-import { sdkLine } from '../../../src/worker/orchestrator/sdk-lines.ts'
+import { sdkLine } from '../../../src/worker/orchestrator/temporal/sdk-lines.ts'
 
 const entry = (level: LogEntry['level'], message: string, meta: object = {}): LogEntry => ({
   level,

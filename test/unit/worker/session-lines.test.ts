@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { NO_USAGE } from '../../../src/session/content.ts'
 import type { EventBody, EventOf, EventType, FailedAttempt, SessionEvent } from '../../../src/session/events.ts'
-import { type Known, sessionLine, type SessionLine } from '../../../src/worker/orchestrator/session-lines.ts'
+import { type Known, sessionLine, type SessionLine } from '../../../src/worker/orchestrator/log/session-lines.ts'
 
 /** Contents and results, which belong in no line. */
 const TEXT = 'what was said'

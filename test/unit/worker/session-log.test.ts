@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import { NO_USAGE } from '../../../src/session/content.ts'
 import { nextDigest } from '../../../src/session/digest.ts'
 import type { EventBody, LogEntry } from '../../../src/session/events.ts'
-import { type Appended, startSessionLog } from '../../../src/worker/orchestrator/session-log.ts'
+import { type Appended, startSessionLog } from '../../../src/worker/orchestrator/log/session-log.ts'
 
 const AT = Date.UTC(2026, 10, 1)
 const USAGE = { ...NO_USAGE, input_tokens: 1_000, output_tokens: 1_000 }

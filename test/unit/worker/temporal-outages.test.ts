@@ -1,6 +1,6 @@
 // An outage of Temporal is logged in two lines, however many calls fail meanwhile.
 import { expect, it } from 'vitest'
-import { watchTemporal } from '../../../src/worker/orchestrator/temporal-outages.ts'
+import { watchTemporal } from '../../../src/worker/orchestrator/temporal/outages.ts'
 import { recorder } from '../../support/recorder.ts'
 import { until } from '../../support/until.ts'
 

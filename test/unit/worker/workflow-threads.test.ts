@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { Worker as Thread } from 'node:worker_threads'
 import type { WorkflowCreator } from '@temporalio/worker/lib/workflow/interface.js'
 import { afterEach, expect, it } from 'vitest'
-import { type ThreadCode, workflowThreads } from '../../../src/worker/orchestrator/workflow-threads.ts'
+import { type ThreadCode, workflowThreads } from '../../../src/worker/orchestrator/temporal/workflow-threads.ts'
 
 type CreateOptions = Parameters<WorkflowCreator['createWorkflow']>[0]
 

@@ -1,7 +1,7 @@
 // What the failure of an activity says: above all whether a body may have been entered.
 import { ActivityFailure, ApplicationFailure, TimeoutFailure, type TimeoutType } from '@temporalio/common'
 import { describe, expect, it } from 'vitest'
-import { Undecodable } from '../../../src/session/undecodable.ts'
+import { Undecodable } from '../../../src/session/protocol/undecodable.ts'
 import { answerIn, whyLost } from '../../../src/workflows/activities.ts'
 
 const report = (begun: unknown) => ({ attempt: 2, begun, failed: [], worker: 'host:1' })

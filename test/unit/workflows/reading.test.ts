@@ -1,7 +1,7 @@
 // Activities that read a session for the sender of an update: how they are tried again, and how a failure reaches the sender.
 import { ApplicationFailure, CancelledFailure } from '@temporalio/common'
 import { describe, expect, it } from 'vitest'
-import { readFor } from '../../../src/workflows/reading.ts'
+import { readFor } from '../../../src/workflows/requests/reading.ts'
 
 type Answer = { kind: 'found'; at: number } | { kind: 'stale_watermark'; reason?: string }
 

@@ -5,7 +5,7 @@ import type { Store } from '../../../store/store.ts'
 import type { Reading } from '../../../telemetry/instruments.ts'
 import { WorkerError } from '../../errors.ts'
 import type { TelemetrySettings } from '../../telemetry-settings.ts'
-import type { Pool } from '../pool.ts'
+import type { Pool } from '../executors/pool.ts'
 import type { MeasuredJobs } from './measure-jobs.ts'
 import type { Meters, Recorder } from './meters.ts'
 

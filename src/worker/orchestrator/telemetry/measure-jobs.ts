@@ -4,7 +4,7 @@ import type { AskModelInput, ExecuteToolInput, ExecuteToolResult } from '../../.
 import type { JobOrder, TimedRequest } from '../../../jobs/contract.ts'
 import type { Labels } from '../../../telemetry/instruments.ts'
 import { modelLabels } from '../../../telemetry/measure.ts'
-import type { Assignment, AssignmentEnd, Executor } from '../executors.ts'
+import type { Assignment, AssignmentEnd, Executor } from '../executors/executors.ts'
 import type { Recorder } from './meters.ts'
 
 /** Notified of what happens to jobs. */

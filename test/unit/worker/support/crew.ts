@@ -4,10 +4,10 @@ import type { JobKind, JobOrder, Outcome } from '../../../../src/jobs/contract.t
 import { defined } from '../../../../src/session/defined.ts'
 import type { AttemptReport } from '../../../../src/session/attempts.ts'
 import { loopback } from '../../../../src/worker/channel.ts'
-import { type Dispatcher, dispatcherTo } from '../../../../src/worker/orchestrator/dispatch.ts'
-import type { Lease, Leases } from '../../../../src/worker/orchestrator/leases.ts'
-import { type Pool, type PoolNeeds, startPool } from '../../../../src/worker/orchestrator/pool.ts'
-import { requestsOver } from '../../../../src/worker/orchestrator/requests.ts'
+import { type Dispatcher, dispatcherTo } from '../../../../src/worker/orchestrator/executors/dispatch.ts'
+import type { Lease, Leases } from '../../../../src/worker/orchestrator/heartbeats/leases.ts'
+import { type Pool, type PoolNeeds, startPool } from '../../../../src/worker/orchestrator/executors/pool.ts'
+import { requestsOver } from '../../../../src/worker/orchestrator/executors/requests.ts'
 import type { Ask, FromExecutor, Holding, ToExecutor } from '../../../../src/worker/protocol.ts'
 
 /** What has happened to the attempt of a call, as its lease knows. */

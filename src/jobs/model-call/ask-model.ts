@@ -1,0 +1,230 @@
+// Asks the agent's model, or a fallback for it, and decides what follows a failure: another attempt, the next model, or the end of the run.
+import type { Fallback, NoAnswer } from '../../activities/contract.ts'
+import type { Agent } from '../../agent/agent.ts'
+import { isModelError } from '../../agent/errors.ts'
+import type { Model, ModelRequest, ModelResponse } from '../../agent/model.ts'
+import { nextDelayMs } from '../../agent/retry.ts'
+import type { AgentContext } from '../../agent/tool.ts'
+import { defined } from '../../session/defined.ts'
+import { isEmptyDelta, type ModelDelta, soundDelta } from '../../session/watching/deltas.ts'
+import type { Cost } from '../../session/spending/spend.ts'
+import type { FailedAttempt } from '../../session/events.ts'
+import { cutText } from '../../session/protocol/texts.ts'
+import { failedAttempt } from '../attempt.ts'
+import { checkResponse, modelName } from './check-response.ts'
+import { type BudgetedCall, type CallBudget, NotAfforded, reserveFor } from './call-budget.ts'
+import type { AttemptSoFar, ModelAnswer, TimedRequest } from '../contract.ts'
+import { AttemptLost } from '../errors.ts'
+import { gateOf, noteRefusal, type RateGate, waitAtGate } from './rate-gate.ts'
+import { readableBy, withProvider } from './thinking.ts'
+import { unlessAborted } from '../unless-aborted.ts'
+
+/** The model failed, or the function that chooses it failed: another model may answer the same request. */
+export class ModelFailed extends Error {
+  /** The model's name, if it was called. */
+  readonly model: string | undefined
+  /** The cost of the call, if the agent has a budget. */
+  readonly spent: Cost | undefined
+
+  constructor(cause: unknown, model: string | undefined, spent: Cost | undefined) {
+    super('The model failed.', { cause })
+    this.model = model
+    this.spent = spent
+  }
+}
+
+/** The provider accepts no calls now: the call has a place, which is due in `afterMs`. */
+class Gated extends Error {
+  readonly afterMs: number
+
+  constructor(afterMs: number) {
+    super('The call waits at the gate of its provider.')
+    this.afterMs = afterMs
+  }
+}
+
+/** The parts of an agent that determine which models are asked, and how often. */
+export type AsksModel = Pick<Agent, 'name' | 'model' | 'fallback' | 'retry'>
+
+/** A request of an attempt. */
+export interface Asking {
+  gates: RateGate
+  request: ModelRequest
+  attempt: Pick<AttemptSoFar, 'number' | 'fallback'>
+  ctx: AgentContext
+  signal: AbortSignal
+  /** Inspects the model before the request. An error that it throws does not count as a failure of the model. */
+  check?(model: Model): void
+  /** The agent's budget, if it has one: the call is made only if the budget covers it. */
+  budget: CallBudget | undefined
+  /** Receives the pieces of the answer. Default: they are dropped. */
+  onDelta?(piece: ModelDelta): void
+  /** Receives the duration of the request. */
+  onEnd(request: TimedRequest): void
+}
+
+/** The checked answer of the model whose turn it is. @throws an error for `afterFailure`. */
+export async function askModel(
+  agent: AsksModel,
+  { request, attempt, ctx, signal, gates, check, budget, onDelta, onEnd }: Asking,
+): Promise<ModelAnswer> {
+  let name: string | undefined
+  let gate: string | undefined
+  let call: BudgetedCall | undefined
+  let response: ModelResponse | undefined
+  const model = await chosenModel(agent, attempt.fallback, ctx)
+  check?.(model)
+  try {
+    gate = gateOf(model)
+    const afterMs = await waitAtGate(gates, gate, callOf(request), signal)
+    if (afterMs > 0) throw new Gated(afterMs)
+    name = modelName(model.name) ?? 'unknown'
+    const provider = modelName(model.provider) ?? name
+    const readable = { ...request, messages: readableBy(provider, request.messages) }
+    // An unavailable server must not hold the call past the run's deadline.
+    call = budget && (await unlessAborted(signal, reserveFor(model, readable, budget)))
+    signal.throwIfAborted()
+    call?.sent()
+    const watch = stopwatch(name, signal, onEnd)
+    let hasWarned = false
+    const heard = (piece: ModelDelta): void => {
+      if (response || signal.aborted) return
+      const sound = soundDelta(piece)
+      if (!sound) {
+        // An invalid piece does not fail the call: only watchers miss it.
+        if (hasWarned || isEmptyDelta(piece)) return
+        hasWarned = true
+        return ctx.log.warn({ agent: agent.name, model: name }, NO_DELTA)
+      }
+      watch.first()
+      call?.onDelta(sound)
+      onDelta?.(sound)
+    }
+    const generate = (): Promise<ModelResponse> =>
+      model.generate(call?.request ?? readable, { signal, attempt: attempt.number, onDelta: heard })
+    response = await watch.time(() => unlessAborted(signal, generate()))
+    const { notes, content, ...answered } = checkResponse(response, model)
+    for (const note of notes) ctx.log.warn({ agent: agent.name }, note)
+    return { ...answered, ...call?.recorded(answered, response), content: withProvider(provider, content) }
+  } catch (error) {
+    if (isBeforeModel(error) || (error instanceof AttemptLost && !call)) throw error
+    if (gate !== undefined) noteRefusal(gates, gate, agent.retry, error)
+    throw new ModelFailed(error, name, call?.lost(error, response))
+  }
+}
+
+const NO_DELTA =
+  'watchers do not see what the model says: onDelta was given something other than { type: "text", index, text }, { type: "thinking", index, thinking } or { type: "tool_input", index, partialJson }'
+
+/** Times a request. */
+function stopwatch(model: string, signal: AbortSignal, onEnd: Asking['onEnd']) {
+  const begunAt = performance.now()
+  let firstMs: number | undefined
+  const end = (error?: string): void => onEnd({ model, ms: performance.now() - begunAt, ...defined({ firstMs, error }) })
+  return {
+    first(): void {
+      firstMs ??= performance.now() - begunAt
+    },
+    async time<T>(request: () => Promise<T>): Promise<T> {
+      try {
+        const answer = await request()
+        end()
+        return answer
+      } catch (error) {
+        const { class: type, code = type } = failedAttempt(0, error, { retryable: false })
+        end(signal.aborted ? 'interrupted' : code)
+        throw error
+      }
+    },
+  }
+}
+
+/** Whether the error means that no model was asked: a fallback would not be asked either. */
+function isBeforeModel(error: unknown): boolean {
+  return error instanceof Gated || error instanceof NotAfforded
+}
+
+/** The cost of the call that ended with this error; undefined: nothing, or unknown here. */
+export function spentWith(thrown: unknown): Cost | undefined {
+  return thrown instanceof ModelFailed ? thrown.spent : undefined
+}
+
+const callOf = ({ sessionId, run, turn }: ModelRequest): string => `${sessionId} ${run} ${turn}`
+
+/** The model whose turn it is. @throws ModelFailed. */
+async function chosenModel(agent: AsksModel, to: Fallback | undefined, ctx: AgentContext): Promise<Model> {
+  try {
+    return await modelOf(agent, to, ctx)
+  } catch (error) {
+    throw new ModelFailed(error, undefined, undefined)
+  }
+}
+
+/** A deploy may have shortened the list. */
+async function modelOf({ model, fallback }: AsksModel, to: Fallback | undefined, ctx: AgentContext): Promise<Model> {
+  const choice = to ? (fallback[to.at - 1] ?? fallback.at(-1) ?? model) : model
+  const chosen = typeof choice === 'function' ? await choice(ctx) : choice
+  if (typeof chosen !== 'string') return chosen
+  // Loaded on demand: the SDK behind it takes a tenth of a second to load.
+  const { modelOf: named } = await import('../../models/index.ts')
+  return named(chosen)
+}
+
+/** What failed, and how much time is left. */
+export interface Failing {
+  agent: Pick<Agent, 'retry' | 'fallback'>
+  /** The cost of the attempt, under a budget. */
+  spent: Cost | undefined
+  worker: string
+  /** The attempt; its failure is added to `failed`. */
+  attempt: AttemptSoFar
+  timeLeft(): number
+}
+
+/** What follows the failure of an attempt. */
+export function afterFailure({ agent, worker, attempt, timeLeft, spent }: Failing, thrown: unknown): NoAnswer {
+  // If the deadline comes first, the run ends then.
+  if (thrown instanceof Gated) return { kind: 'gated', afterMs: Math.max(0, Math.min(thrown.afterMs, timeLeft())) }
+  if (thrown instanceof NotAfforded)
+    return { kind: 'failed', code: thrown.code, reason: thrown.message, ...(thrown.isAssumed && { assumed: true }) }
+  const { cause: error, model } = thrown instanceof ModelFailed ? thrown : { cause: thrown }
+  const told = isModelError(error) ? error : undefined
+  const retryable = told?.retryable !== false
+  const record = (how: { retryable: boolean; nextDelayMs?: number }): FailedAttempt => {
+    const failed = failedAttempt(attempt.number, error, { ...how, worker, ...defined({ model, spent }) })
+    attempt.failed.push(failed)
+    return failed
+  }
+  const retry = attempt.failures + 1
+  if (retryable && retry <= agent.retry.maxRetries) {
+    const afterMs = nextDelayMs(agent.retry, retry, told?.retryAfterMs)
+    record({ retryable, nextDelayMs: afterMs })
+    // If the deadline comes first, the run ends then.
+    return { kind: 'again', afterMs: Math.max(0, Math.min(afterMs, timeLeft())) }
+  }
+  const mayFallBack = thrown instanceof ModelFailed && (told?.fallback ?? retryable)
+  if (mayFallBack && (attempt.fallback?.at ?? 0) < agent.fallback.length) {
+    const failure = reported(record({ retryable: true, nextDelayMs: 0 }), told !== undefined)
+    return { kind: 'again', afterMs: 0, fallback: nextModel(attempt.fallback, retryable ? failure : undefined) }
+  }
+  const failure = reported(record({ retryable: false }), told !== undefined)
+  const earlier = retryable ? undefined : attempt.fallback?.transient
+  if (earlier)
+    return { kind: 'failed', ...earlier, reason: `${earlier.reason} The fallback failed, too: ${failure.reason}`, transient: true }
+  return { kind: 'failed', ...failure, ...(retryable && { transient: true }) }
+}
+
+type Reported = { code: string; reason: string }
+/** The reason of the earlier failure is an input of every further attempt. */
+const MAX_EARLIER_BYTES = 1_000
+
+/** The code of an error counts only if its model meant it as one. */
+function reported({ code, message }: FailedAttempt, isFromModel: boolean): Reported {
+  return { code: (isFromModel ? code : undefined) ?? 'model_call_failed', reason: message }
+}
+
+/** Of several failures that may resolve themselves, the run reports the first. */
+function nextModel(from: Fallback | undefined, transient: Reported | undefined): Fallback {
+  const first = transient && { ...transient, reason: cutText(transient.reason, MAX_EARLIER_BYTES) }
+  return { at: (from?.at ?? 0) + 1, ...defined({ transient: from?.transient ?? first }) }
+}

@@ -1,0 +1,252 @@
+// The budget of a model call: reserves the most that its request can cost before it is sent, and counts what it did cost.
+import type { Agent } from '../../agent/agent.ts'
+import { noPrice, priceOfModel } from '../../agent/budget.ts'
+import { isModelError } from '../../agent/errors.ts'
+import type { Model, ModelRequest, ModelResponse } from '../../agent/model.ts'
+import { type ModelDelta, textOfDelta } from '../../session/watching/deltas.ts'
+import { type BudgetLine, budgetLines, lineAfter } from '../../session/spending/budget.ts'
+import { type Cost, costOfUsage, hasBudget, LIMIT_NAMES } from '../../session/spending/spend.ts'
+import type { Message, Usage } from '../../session/content.ts'
+import { jsonBytes } from '../../session/json.ts'
+import type { ModelPrice } from '../../session/spending/model-price.ts'
+import { numberText } from '../../session/number-text.ts'
+import { listPrice, type Price, ratesFor } from '../../session/spending/prices.ts'
+import {
+  brokenCost,
+  type CallSize,
+  type Left,
+  maxCost,
+  type Reservation,
+  reservationFor,
+  reserve,
+  worstRates,
+} from '../../session/spending/reservation.ts'
+import { PawlError } from '../../session/errors.ts'
+import { isUsage } from './check-response.ts'
+import type { JobLink } from '../contract.ts'
+import type { Prompt } from './prompt.ts'
+import type { SessionView } from '../session-views.ts'
+
+/** The budget at the time of a call. */
+export interface CallBudget {
+  /** The limits that apply, after everything that was spent before. */
+  lines: BudgetLine[]
+  /** The option in which the agent declares its limit in US dollars; absent: it has no such limit. */
+  usdLimit?: 'limits' | 'sessionLimits'
+  /** The known size of a request that continues the last one: its tokens by this model's count, and the bytes of the new content. */
+  known?: { tokens: number; model: string; newBytes: number }
+  link: Pick<JobLink, 'reserve' | 'streamed'>
+}
+
+/** The call is not made: the budget has less left than it needs, or its price is not known. */
+export class NotAfforded extends PawlError {
+  override readonly name = 'NotAfforded'
+  /** Whether enough would be left without the assumed costs. */
+  readonly isAssumed: boolean
+
+  constructor(code: 'budget_exhausted' | 'unpriced_model', message: string, isAssumed = false) {
+    super(code, message)
+    this.isAssumed = isAssumed
+  }
+}
+
+/** `max_tokens` for a Model that does not declare its maximum: no current model refuses this as too much. */
+const DEFAULT_MAX_TOKENS = 8_192
+/** Tokens that an answer needs beside a thinking budget. */
+const MIN_ANSWER_TOKENS = 1_024
+/** Tokens that providers add to a request with tools. */
+const TOOLS_TOKENS = 512
+/** Tokens that providers may add around the messages of a turn. */
+const TURN_TOKENS = 100
+/** More than any provider counts for one image. */
+const IMAGE_TOKENS = 8_000
+
+/** The budget of the agent's next call; undefined if it declares none. `before`: what was spent since the view's last event. */
+export function callBudget(
+  { limits, sessionLimits }: Agent,
+  { state }: Pick<SessionView, 'state'>,
+  before: readonly Cost[],
+  link: CallBudget['link'],
+): CallBudget | undefined {
+  if (!hasBudget(limits) && !hasBudget(sessionLimits)) return undefined
+  const lines = budgetLines(state, { run: limits, session: sessionLimits }).map((line) => lineAfter(line, before))
+  const usdLimit = (limits.maxUsd !== undefined && 'limits') || (sessionLimits.maxUsd !== undefined && 'sessionLimits')
+  return { lines, ...(usdLimit && { usdLimit }), link }
+}
+
+/** The same for a request that continues the session's last one. */
+export function continuing(budget: CallBudget, { state, transcript }: SessionView, request: ModelRequest, prompt: Prompt): CallBudget {
+  const { lastCall } = state
+  const at = transcript.messages.findLastIndex(({ role }) => role === 'assistant')
+  const answer = transcript.messages[at]
+  const from = request.messages.findLastIndex(({ role }) => role === 'assistant')
+  // The session may have gone back since, or the provider may have refused to complete the answer.
+  if (!lastCall || from < 0 || !answer || transcript.seqs[at] !== lastCall.seq || transcript.refused.has(answer)) return budget
+  const newBytes = bytesOf(request.messages.slice(from + 1)) + (prompt.digest === lastCall.promptDigest ? 0 : jsonBytes(request.system))
+  return { ...budget, known: { tokens: lastCall.tokens, model: lastCall.model, newBytes } }
+}
+
+/** A call under a budget. */
+export interface BudgetedCall {
+  /** The request with the `max_tokens` that the budget allows. */
+  request: ModelRequest
+  /** Call this when the request is about to be sent. */
+  sent(): void
+  onDelta(delta: ModelDelta): void
+  /** The cost of the call if it fails with this error; undefined: nothing. `response`: what the model returned, if it did. */
+  lost(error: unknown, response: ModelResponse | undefined): Cost | undefined
+  /** What is recorded with an answer: its price, and its assumed cost if the provider does not report the usage. */
+  recorded(answer: { usage: Usage; model: string; price?: ModelPrice }, response: ModelResponse): { price?: ModelPrice; spent?: Cost }
+}
+
+/**
+ * Durably reserves what the call needs: if this process and its orchestrator die, the call is assumed to have cost the whole
+ * reservation. @throws NotAfforded, AttemptLost.
+ */
+export async function reserveFor(model: Model, request: ModelRequest, budget: CallBudget): Promise<BudgetedCall> {
+  const price = priceOfModel(model, Date.now())
+  if (budget.usdLimit && !price) throw new NotAfforded('unpriced_model', noPrice(String(model.name), budget.usdLimit))
+  const size = sizeOf(model, request, budget, price)
+  const reservation = reserve(size, leftOf(budget.lines))
+  if (!reservation) throw exhausted(size, budget.lines)
+  await budget.link.reserve(reservation)
+  const { outputTokens } = reservation
+  const isLowered = model.maxTokens === undefined || outputTokens < (request.maxTokens ?? model.maxTokens)
+  return follow(isLowered ? { ...request, maxTokens: outputTokens } : request, reservation, price, budget.link)
+}
+
+function follow(
+  request: ModelRequest,
+  reservation: Reservation,
+  price: ModelPrice | Price | undefined,
+  link: CallBudget['link'],
+): BudgetedCall {
+  let isSent = false
+  let streamed = 0
+  const broken = (): Cost => brokenCost(reservation, streamed)
+  return {
+    request,
+    sent: () => {
+      isSent = true
+    },
+    onDelta(delta) {
+      // A token has at least one byte.
+      streamed += Buffer.byteLength(textOfDelta(delta))
+      link.streamed(streamed)
+    },
+    lost(error, response) {
+      if (!isSent) return undefined
+      if (response) return isUsage(response.usage) ? costOfUsage(rounded(response.usage), ratesOf(price, response.usage)) : broken()
+      return streamed === 0 && isRejection(error) ? undefined : broken()
+    },
+    recorded({ usage, model, price: own }, response) {
+      const rates = own ?? ratesOf(listPrice(model, Date.now()) ?? price, usage)
+      return { ...(rates && { price: rates }), ...(!isUsage(response.usage) && { spent: broken() }) }
+    },
+  }
+}
+
+/** The price table's entry for a call; undefined if it has none. */
+export function listRates(model: string, usage: Usage): ModelPrice | undefined {
+  return ratesOf(listPrice(model, Date.now()), usage)
+}
+
+/** The cost of an answer that turned out to be unusable. */
+export function costOfAnswer({ usage, price, spent }: { usage: Usage; price?: ModelPrice; spent?: Cost }): Cost {
+  return spent ?? costOfUsage(usage, price)
+}
+
+function ratesOf(price: ModelPrice | Price | undefined, usage: Usage): ModelPrice | undefined {
+  if (!price || !('since' in price)) return price
+  const { input_tokens, cache_creation_input_tokens, cache_read_input_tokens } = rounded(usage)
+  return ratesFor(price, input_tokens + cache_creation_input_tokens + cache_read_input_tokens)
+}
+
+function rounded(usage: Usage): Usage {
+  const { input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens } = usage
+  return {
+    input_tokens: Math.round(input_tokens ?? 0),
+    output_tokens: Math.round(output_tokens ?? 0),
+    cache_creation_input_tokens: Math.round(cache_creation_input_tokens ?? 0),
+    cache_read_input_tokens: Math.round(cache_read_input_tokens ?? 0),
+  }
+}
+
+function sizeOf(model: Model, request: ModelRequest, { known }: CallBudget, price: ModelPrice | Price | undefined): CallSize {
+  const inputTokens = Math.min(maxTokensOf(request), known ? knownTokens(model, known) : Number.POSITIVE_INFINITY)
+  const maxOutput = request.maxTokens ?? model.maxTokens ?? DEFAULT_MAX_TOKENS
+  const minOutput = (model.thinkingTokens ?? 0) + MIN_ANSWER_TOKENS
+  return { inputTokens, maxOutput, minOutput, ...worstRates(ratesUpTo(price, inputTokens)) }
+}
+
+/** The prices that may apply to a request of at most `inputTokens`. */
+function ratesUpTo(price: ModelPrice | Price | undefined, inputTokens: number): ModelPrice[] {
+  if (!price) return []
+  return 'since' in price ? [ratesFor(price, 0), ratesFor(price, inputTokens)] : [price]
+}
+
+/** A token has at least one byte. */
+function maxTokensOf({ system, messages, tools }: ModelRequest): number {
+  return jsonBytes(system) + bytesOf(messages) + (tools.length > 0 ? jsonBytes(tools) + TOOLS_TOKENS : 0)
+}
+
+/** Models count the same text differently. */
+function knownTokens({ name }: Model, { tokens, model, newBytes }: NonNullable<CallBudget['known']>): number {
+  const isSame = model.startsWith(String(name)) || String(name).startsWith(model)
+  return tokens * (isSame ? 1 : 2) + newBytes + TURN_TOKENS
+}
+
+/** Bytes of messages. An image counts as many bytes as it can have tokens. */
+function bytesOf(messages: readonly Message[]): number {
+  let images = 0
+  const withoutImages = JSON.stringify(messages, (_, value: unknown) => {
+    if (typeof value !== 'object' || value === null || (value as { type?: unknown }).type !== 'image') return value
+    images += 1
+    return null
+  })
+  return Buffer.byteLength(withoutImages) + images * IMAGE_TOKENS
+}
+
+/** Whether the provider, or the Model itself, has refused the request: such a request costs nothing. */
+function isRejection(error: unknown): boolean {
+  if (!isModelError(error) || error.phase === 'stream') return false
+  return error.status !== undefined || !error.retryable || isNotSent(error)
+}
+
+/** Errors of a connection that was never established. */
+const NOT_SENT = /^(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|ERR_TLS_.*|.*CERT.*)$/
+const MAX_CAUSES = 6
+
+function isNotSent(error: Error): boolean {
+  let at: unknown = error
+  for (let depth = 0; at instanceof Error && depth < MAX_CAUSES; depth++, at = at.cause) {
+    if (NOT_SENT.test(String((at as { code?: unknown }).code))) return true
+  }
+  return false
+}
+
+function leftOf(lines: readonly BudgetLine[]): Left {
+  const leftIn = (unit: BudgetLine['unit']): number[] => lines.filter((line) => line.unit === unit).map(({ left }) => left)
+  const [tokens, usd] = [leftIn('tokens'), leftIn('usd')]
+  return { ...(tokens.length > 0 && { tokens: Math.min(...tokens) }), ...(usd.length > 0 && { usd: Math.min(...usd) }) }
+}
+
+function exhausted(size: CallSize, lines: readonly BudgetLine[]): NotAfforded {
+  const needed = maxCost(reservationFor(size, Math.min(size.minOutput, size.maxOutput)))
+  const short = lines.filter(({ left, unit }) => left < needed[unit])
+  const [line] = short
+  if (!line) return new NotAfforded('budget_exhausted', 'The budget does not allow another model call.')
+  const isAssumed = short.every(({ left, assumed, unit }) => left + assumed >= needed[unit])
+  const { scope, unit, limit, spent, left } = line
+  const amount = (value: number): string => (unit === 'usd' ? `${usdText(value)} USD` : `${numberText(value)} tokens`)
+  const name = `${scope === 'run' ? 'limits' : 'sessionLimits'}.${LIMIT_NAMES[unit]}`
+  const sums = `${amount(spent)} of ${amount(limit)} are spent (${name})`
+  const needs = `the next model call needs ${amount(needed[unit])}, and ${amount(Math.max(0, left))} are left`
+  const raise = `session.raise({ scope: '${scope}', ${LIMIT_NAMES[unit]}, by })`
+  const message = `The budget of the ${scope} is exhausted: ${sums}; ${needs}. Raise it: ${raise}, or \`pawl raise\`.`
+  return new NotAfforded('budget_exhausted', message, isAssumed)
+}
+
+function usdText(usd: number): string {
+  return String(Number(usd.toFixed(6)))
+}

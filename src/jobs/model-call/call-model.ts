@@ -1,0 +1,187 @@
+// The job `callModel`: reads the transcript up to the watermark, calls the model, and resolves the requested calls.
+import type { CallModelInput, CallModelResult } from '../../activities/contract.ts'
+import type { Agent } from '../../agent/agent.ts'
+import { builtInTools } from '../../agent/built-in-tools.ts'
+import type { ModelRequest, ToolDefinition } from '../../agent/model.ts'
+import type { AgentContext } from '../../agent/tool.ts'
+import type { Resolution } from '../../session/events.ts'
+import { type HookOutcome, type HookRun, saidBy } from '../../session/hooks/hooks.ts'
+import type { JsonObject } from '../../session/json.ts'
+import { hasBudget } from '../../session/spending/spend.ts'
+import { costOfNote } from '../../session/spending/spend-notes.ts'
+import { messagesFor, systemTextsOf } from '../../session/transcript/model-messages.ts'
+import { withAnswers } from '../../session/transcript/transcript.ts'
+import { agentContext } from '../agent-context.ts'
+import { afterFailure, askModel, spentWith } from './ask-model.ts'
+import { callBudget, continuing, costOfAnswer } from './call-budget.ts'
+import { cutCall } from './check-response.ts'
+import { contextProblem } from '../context-check.ts'
+import type { ModelAnswer } from '../contract.ts'
+import { type CallDeadline, signalUntil } from './deadline.ts'
+import { AttemptLost } from '../errors.ts'
+import { isFinal, runHooksBefore, runHooksOfCall, runHooksOfFinal } from './hooks.ts'
+import { deadlineExceeded, modelStep } from './model-step.ts'
+import type { Job, JobNeeds } from '../needs.ts'
+import { type Prompt, renderPrompt, withVolatile } from './prompt.ts'
+import { hookRoom, type HookRunner } from '../run-hooks.ts'
+import { resolveCall } from '../tool-call/resolve.ts'
+import { CompactionDue, sizing } from './request-size.ts'
+import { outputMissing } from './run-output.ts'
+import type { SessionView } from '../session-views.ts'
+import { defined } from '../../session/defined.ts'
+
+/** Carries out the job. @throws TryAgain. */
+export async function callModel(needs: JobNeeds, job: Job, input: CallModelInput): Promise<CallModelResult> {
+  // Recorded regardless of how the call ends.
+  const hooks: HookOutcome[] = []
+  const result = await modelStep<CallModelResult>(needs, job, input, ({ agent, deadline, job: counted, view }) =>
+    answer(needs, agent, { ...input, deadline, hooks }, counted, view),
+  )
+  return hooks.length > 0 ? { ...result, hooks } : result
+}
+
+/** A model call with its deadline. */
+interface ModelCall extends CallModelInput {
+  deadline: CallDeadline
+  /** Receives the hooks that ran before the request. */
+  hooks: HookOutcome[]
+}
+
+async function answer(needs: JobNeeds, agent: Agent, input: ModelCall, job: Job, view: SessionView): Promise<CallModelResult> {
+  const { state, transcript, slices } = view
+  const { metadata } = transcript.newestRun
+  const mismatch = await contextProblem(agent, state.context)
+  if (mismatch !== undefined) {
+    const reason = `The session's context does not match the agent's schema: ${mismatch}`.slice(0, 4_000)
+    return { kind: 'failed', code: 'invalid_context', reason }
+  }
+  const { run, turn, deadline } = input
+  const place = { agent: agent.name, run, turn, context: state.context, metadata, tags: state.tags }
+  const ctx = agentContext(needs, job.sessionId, place, slices)
+  if (deadline.leftMs() <= 0) return deadlineExceeded(deadline)
+  const { signal, end } = signalUntil(deadline, job.link.signal)
+  const isBudgeted = hasBudget(agent.limits) || hasBudget(agent.sessionLimits)
+  let paid = isBudgeted && job.answer ? costOfAnswer(job.answer) : undefined
+  try {
+    const runner = { hooks: agent.hooks, ctx, attempt: job.attempt.number, room: hookRoom(job.answer?.hooks), signal }
+    const before = job.answer ? { runs: job.answer.hooks ?? [] } : await runHooksBefore(runner, view, turn)
+    input.hooks.push(...before.runs)
+    if (before.stopped) return stoppedBy(before.stopped)
+    const { hooks: _, ...answered } =
+      job.answer ?? (await newAnswer(agent, view, { job, ctx, signal, gates: needs.gates, worker: needs.worker, hooks: before.runs }))
+    if (isBudgeted) paid = costOfAnswer(answered)
+    const { calls, runs } = await resolveCalls(agent, answered, input, view, runner)
+    const outputProblem = agent.output && isFinal(answered) ? outputMissing(answered.stopReason) : undefined
+    const ofAnswer = outputProblem === undefined ? [...runs, ...(await runHooksOfFinal(runner, answered, calls, turn))] : runs
+    return {
+      kind: 'completed',
+      attempt: job.attempt.number,
+      ...answered,
+      calls,
+      ...(ofAnswer.length > 0 && { hooksOfAnswer: ofAnswer }),
+      ...defined({ outputProblem }),
+      ...(isEmpty(state.current?.metadata) && !isEmpty(metadata) && { metadata }),
+    }
+  } catch (error) {
+    // An unusable answer has been paid for, too.
+    const spent = paid ?? spentWith(error)
+    if (job.link.signal.aborted || error instanceof AttemptLost) return { kind: 'interrupted', ...defined({ spent }) }
+    if (signal.aborted) return { ...deadlineExceeded(deadline), ...defined({ spent }) }
+    if (error instanceof CompactionDue) return { kind: 'compact', ...error.tooLarge }
+    return afterFailure({ agent, worker: needs.worker, attempt: job.attempt, timeLeft: deadline.leftMs, spent }, error)
+  } finally {
+    end()
+  }
+}
+
+interface Asked extends Pick<JobNeeds, 'gates' | 'worker'> {
+  job: Job
+  ctx: AgentContext
+  signal: AbortSignal
+  /** The hooks that have just run. */
+  hooks: HookOutcome[]
+}
+
+async function newAnswer(agent: Agent, view: SessionView, { job, ctx, signal, gates, worker, hooks }: Asked): Promise<ModelAnswer> {
+  const prompt = await renderPrompt(agent, view, ctx)
+  const transcript = withAnswers(view.transcript, hooks)
+  const request = requestOf(agent, transcript, prompt, ctx)
+  const size = sizing(agent, transcript, request, { volatile: prompt.volatile, log: ctx.log })
+  const before = [...job.attempt.failed.flatMap(({ spent }) => spent ?? []), ...hooks.flatMap(({ spent = [] }) => spent.map(costOfNote))]
+  const budget = callBudget(agent, view, before, job.link)
+  const asked = await size.unlessRefused(worker, job.attempt, () =>
+    askModel(agent, {
+      request,
+      attempt: job.attempt,
+      ctx,
+      signal,
+      gates,
+      check: size.check,
+      budget: budget && continuing(budget, view, request, prompt),
+      onDelta: (piece) => job.link.delta(piece),
+      onEnd: (timed) => job.link.asked(timed),
+    }),
+  )
+  const answer = { ...asked, promptDigest: prompt.digest, ...(hooks.length > 0 && { hooks }) }
+  // Resolving its calls and its hooks run user code, which may end this process.
+  if (answer.content.some(({ type }) => type === 'tool_use') || agent.hooks.length > 0) job.link.answered(answer)
+  return answer
+}
+
+function stoppedBy(run: HookRun): CallModelResult {
+  return { kind: 'stopped', hook: run.hook, reason: saidBy(run, 'stop') ?? '' }
+}
+
+function requestOf(agent: Agent, transcript: SessionView['transcript'], { system, volatile }: Prompt, ctx: AgentContext): ModelRequest {
+  const { sessionId, run, turn } = ctx
+  return {
+    system,
+    ...withVolatile(messagesFor(transcript), volatile, systemTextsOf(transcript)),
+    tools: toolsOf(agent),
+    sessionId,
+    run,
+    turn,
+  }
+}
+
+/** The agent's own tools, and pawl's tools that it has. */
+function toolsOf(agent: Agent): ToolDefinition[] {
+  const own = [...agent.tools.values()].map((tool) => ({ name: tool.name, description: tool.description, input_schema: tool.inputSchema }))
+  return [...own, ...builtInTools(agent)]
+}
+
+function isEmpty(metadata: JsonObject | undefined): boolean {
+  return metadata === undefined || Object.keys(metadata).length === 0
+}
+
+async function resolveCalls(
+  agent: Agent,
+  answer: ModelAnswer,
+  { run, turn }: CallModelInput,
+  { state: { keysOf, current }, transcript: { keys: completed } }: SessionView,
+  runner: HookRunner,
+): Promise<{ calls: Resolution[]; runs: HookOutcome[] }> {
+  const { ctx } = runner
+  const { sessionId } = ctx
+  const cut = cutCall(answer)
+  const asked = answer.content.flatMap((block) => (block.type === 'tool_use' ? [block] : []))
+  const resolved = await Promise.all(
+    asked.map(async (block, index) => {
+      const call = {
+        sessionId,
+        run,
+        intent: current?.intent ?? run,
+        turn,
+        index,
+        tool: block.name,
+        input: block.input,
+        isCut: index === cut,
+        isAlone: asked.length === 1,
+        ...defined({ keysOf }),
+      }
+      const { runs, input, verdict } = await runHooksOfCall(runner, agent, call, asked.length)
+      return { resolution: await resolveCall(agent, { ...call, input }, { completed, ctx, verdict }), runs }
+    }),
+  )
+  return { calls: resolved.map(({ resolution }) => resolution), runs: resolved.flatMap(({ runs }) => runs) }
+}

@@ -1,0 +1,163 @@
+// Checks a model's answer before it becomes part of history: a Model is user code, and history cannot be corrected.
+import { inspect } from 'node:util'
+import { ModelError } from '../../agent/errors.ts'
+import type { Model, ModelResponse } from '../../agent/model.ts'
+import { type ModelPrice, modelPrice } from '../../session/spending/model-price.ts'
+import { defined } from '../../session/defined.ts'
+import { type AssistantBlock, NO_USAGE, type StopReason, type Usage } from '../../session/content.ts'
+import { jsonBytes, isObject } from '../../session/json.ts'
+import { numberText } from '../../session/number-text.ts'
+import { MAX_CALLS } from '../../session/fold/snapshot.ts'
+import { plainJson } from '../json.ts'
+
+/** A valid answer as plain JSON. */
+export interface CheckedResponse {
+  content: AssistantBlock[]
+  stopReason: StopReason
+  usage: Usage
+  /** The model that answered. */
+  model: string
+  /** The price that the Model states. */
+  price?: ModelPrice
+  /** The values that were replaced, for the log. */
+  notes: string[]
+}
+
+/** An answer and its calls' resolutions must fit into an activity's result, even if a codec expands them; the server's limit is 2 MB. */
+const MAX_ANSWER_BYTES = 1_000_000
+/** More tokens than any call can use. */
+const MAX_TOKENS = 1e12
+const MAX_NAME = 200
+
+/** Stop reasons of answers that were cut off, so that their last block may be incomplete. */
+const CUT_OFF: readonly StopReason[] = ['max_tokens', 'model_context_window_exceeded']
+
+const STOP_REASONS: readonly string[] = [
+  'end_turn',
+  'max_tokens',
+  'stop_sequence',
+  'tool_use',
+  'pause_turn',
+  'refusal',
+  'model_context_window_exceeded',
+]
+
+/**
+ * Checks an answer. Invalid content fails the call. Invalid usage and names are replaced and noted, because the answer itself is valid.
+ * The calls of a refused answer are dropped: they must not run.
+ * @throws ModelError `invalid_response`, `context_overflow`.
+ */
+export function checkResponse(response: ModelResponse, { name, price }: Pick<Model, 'name' | 'price'>): CheckedResponse {
+  if (!Array.isArray(response?.content)) throw unusable('content is not a list of blocks')
+  const given = plainJson(response.content) as unknown as AssistantBlock[]
+  for (const block of given) {
+    if (!isSound(block)) throw unusable(`a block of type ${JSON.stringify(block?.type)} is malformed`)
+    if (block.type === 'tool_use') block.input ??= {}
+    if (!isObject(block.providerMetadata)) delete block.providerMetadata
+  }
+  const { stopReason } = response
+  if (!STOP_REASONS.includes(stopReason)) throw unusable(`the stop reason is ${JSON.stringify(stopReason)}`)
+  const content = stopReason === 'refusal' ? given.filter(({ type }) => type !== 'tool_use') : given
+  if (stopReason === 'model_context_window_exceeded' && !content.some(saysSomething)) throw noRoom()
+  const bytes = jsonBytes(content)
+  if (bytes > MAX_ANSWER_BYTES) throw unusable(`it has ${numberText(bytes)} bytes, and the limit is ${numberText(MAX_ANSWER_BYTES)}`)
+  const calls = content.filter(({ type }) => type === 'tool_use').length
+  if (calls > MAX_CALLS) throw unusable(`it requests ${calls} calls, and the limit is ${MAX_CALLS}`)
+  const notes: string[] = []
+  const model = nameOf(response.model, name, notes)
+  return { content, stopReason, usage: usageOf(response, model, notes), model, ...defined({ price: priceOf(price, model, notes) }), notes }
+}
+
+/** The position, among the answer's calls, of the call that ends a cut answer: its arguments may be incomplete even if they are JSON. */
+export function cutCall({ content, stopReason }: Pick<CheckedResponse, 'content' | 'stopReason'>): number | undefined {
+  if (!CUT_OFF.includes(stopReason) || content.at(-1)?.type !== 'tool_use') return undefined
+  return content.filter(({ type }) => type === 'tool_use').length - 1
+}
+
+function saysSomething(block: AssistantBlock): boolean {
+  return block.type === 'tool_use' || (block.type === 'text' && block.text.trim() !== '')
+}
+
+function noRoom(): ModelError {
+  return new ModelError(
+    'context_overflow',
+    'The conversation fills the model’s context window and leaves no room for an answer. Declare `compaction` for the agent and continue the run, or abandon it or go back (`recover`, `rollback`).',
+    { retryable: false },
+  )
+}
+
+function unusable(what: string): ModelError {
+  return new ModelError('invalid_response', `The model's answer cannot be used: ${what}. Fix the Model's generate().`, {
+    retryable: false,
+    fallback: true,
+  })
+}
+
+function isSound(block: AssistantBlock | null): boolean {
+  switch (block?.type) {
+    case 'text':
+      return typeof block.text === 'string'
+    case 'thinking':
+      return typeof block.thinking === 'string'
+    case 'redacted_thinking':
+      return typeof block.data === 'string'
+    case 'tool_use':
+      return typeof block.name === 'string'
+    default:
+      return false
+  }
+}
+
+/** A name that Postgres can store and people can query; undefined for anything else. */
+export function modelName(given: unknown): string | undefined {
+  const isName = typeof given === 'string' && given !== '' && given.length <= MAX_NAME && !/\p{Cc}|\p{Surrogate}/u.test(given)
+  return isName ? given : undefined
+}
+
+/** The model's name in the answer, or else the Model's own. */
+function nameOf(answered: unknown, own: unknown, notes: string[]): string {
+  const name = modelName(answered)
+  if (name !== undefined) return name
+  if (answered != null) {
+    notes.push(
+      `The answer names ${previewOf(answered)} as its model, which is not a valid name: the Model's own name is recorded. Fix its generate().`,
+    )
+  }
+  const ownName = modelName(own)
+  if (ownName !== undefined) return ownName
+  notes.push(`The Model's name is ${previewOf(own)}, which is not a valid name: "unknown" is recorded. Give the Model a \`name\`.`)
+  return 'unknown'
+}
+
+/** Whether a provider has reported the usage of a call: no count is missing or impossible. */
+export function isUsage(given: unknown): given is Usage {
+  const usage = (given ?? {}) as Partial<Record<keyof Usage, unknown>>
+  const isCount = (tokens: unknown): boolean => typeof tokens === 'number' && tokens >= 0 && tokens <= MAX_TOKENS
+  const caches = [usage.cache_creation_input_tokens, usage.cache_read_input_tokens]
+  return isCount(usage.input_tokens) && isCount(usage.output_tokens) && caches.every((tokens) => tokens == null || isCount(tokens))
+}
+
+/** Adapters may estimate fractions, which are rounded; missing counts are 0. */
+function usageOf({ usage }: ModelResponse, model: string, notes: string[]): Usage {
+  const counted = { ...NO_USAGE }
+  for (const kind of Object.keys(counted) as (keyof Usage)[]) {
+    const tokens: unknown = usage?.[kind]
+    if (tokens == null) continue
+    if (typeof tokens === 'number' && tokens >= 0 && tokens <= MAX_TOKENS) counted[kind] = Math.round(tokens)
+    else notes.push(`The Model "${model}" reports ${previewOf(tokens)} as ${kind}, which is impossible: 0 is recorded. Fix its usage.`)
+  }
+  return counted
+}
+
+/** A Model is user code: an invalid price is left out, because a wrong sum is worse than none. */
+function priceOf(given: unknown, model: string, notes: string[]): ModelPrice | undefined {
+  if (given === undefined) return undefined
+  const price = modelPrice(given)
+  if (!price)
+    notes.push(`The price of the Model "${model}" is ${previewOf(given)}, which is not a price: it is ignored. Fix its \`price\`.`)
+  return price
+}
+
+function previewOf(value: unknown): string {
+  return inspect(value, { depth: 0, customInspect: false }).slice(0, 100)
+}

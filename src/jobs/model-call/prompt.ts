@@ -1,0 +1,76 @@
+// Renders the prompt of a model call: the system prompt from the instructions, and the sections that may change with every call.
+import type { Agent } from '../../agent/agent.ts'
+import type { PromptView } from '../../agent/prompt.ts'
+import type { AgentContext } from '../../agent/tool.ts'
+import type { ContentBlock, Message } from '../../session/content.ts'
+import { shortHash } from '../../session/digest.ts'
+import type { JsonObject } from '../../session/json.ts'
+import { contentOf } from '../../session/built-in-tools/memory.ts'
+import { workOf } from '../../session/watching/progress.ts'
+import type { SessionView } from '../session-views.ts'
+
+/** A rendered prompt. */
+export interface Prompt {
+  system: string
+  /** The text of the sections; empty if there are none. */
+  volatile: string
+  /** Digest of both. It is recorded so that a change of the prompt is visible although the prompt is not stored. */
+  digest: string
+}
+
+/** Renders the agent's prompt at this point of the session. */
+export async function renderPrompt(agent: Agent, { state }: Pick<SessionView, 'state'>, ctx: AgentContext): Promise<Prompt> {
+  const view = viewFor(agent, state, ctx)
+  const instructions = typeof agent.instructions === 'string' ? agent.instructions : await agent.instructions(view(), ctx)
+  const system = [instructions, agent.plan?.guidance].filter(Boolean).join('\n\n')
+  const texts: string[] = []
+  for (const [index, section] of agent.sections.entries()) {
+    const text: unknown = await section(view(), ctx)
+    if (typeof text !== 'string') {
+      throw new TypeError(
+        `sections[${index}] of agent "${agent.name}" returned ${text === null ? 'null' : `a value of type ${typeof text}`}: return a string.`,
+      )
+    }
+    if (text.trim() !== '') texts.push(text.trim())
+  }
+  const volatile = texts.length > 0 ? [HEADING, ...texts].join('\n\n') : ''
+  return { system, volatile, digest: shortHash(JSON.stringify([system, volatile])) }
+}
+
+/** The sections are in a user message, but the user did not write them. */
+const HEADING = '[From the system, not from the user: the current status]'
+
+/**
+ * The messages, with the texts of this request alone at the end of the last user message: the sections, then the hooks' texts. A model that
+ * was stopped in the middle of its answer continues it: it gets no sections, and the hooks' texts go into the message before the answer.
+ */
+export function withVolatile(
+  messages: readonly Message[],
+  sections: string,
+  ofHooks: readonly string[] = [],
+): { messages: Message[]; volatileBlocks?: number } {
+  const at = messages.findLastIndex(({ role }) => role === 'user')
+  const isLast = at === messages.length - 1
+  const message = messages[at]
+  const texts = [...(sections !== '' && isLast ? [sections] : []), ...ofHooks]
+  if (texts.length === 0 || message?.role !== 'user') return { messages: [...messages] }
+  const said: ContentBlock[] = typeof message.content === 'string' ? [{ type: 'text', text: message.content }] : message.content
+  const content = [...said, ...texts.map((text) => ({ type: 'text' as const, text }))]
+  return { messages: messages.with(at, { role: 'user', content }), ...(isLast && { volatileBlocks: texts.length }) }
+}
+
+/** Returns a factory of views: each call of user code has its own, so that none can change what another one sees. */
+function viewFor({ memory }: Agent, state: SessionView['state'], { metadata, slices }: AgentContext): () => PromptView {
+  return () => {
+    const { current, ...rest } = structuredClone(state)
+    const progress = workOf(state)
+    return {
+      // The state has the run's metadata only once the run has its first answer.
+      state: { ...rest, current: current && { ...current, metadata: metadata as JsonObject }, progress },
+      plan: rest.plan?.current ?? null,
+      slices,
+      memory: Object.fromEntries(memory.map(({ block }) => [block, contentOf(state.memory?.current, block)])),
+      progress,
+    }
+  }
+}

@@ -1,0 +1,47 @@
+// The rate gate of a provider, as a model call sees it: after a refusal with `retry-after`, all calls to that account queue.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { isModelError } from '../../agent/errors.ts'
+import type { Model } from '../../agent/model.ts'
+import type { RetryPolicy } from '../../agent/retry.ts'
+import { waitMs } from '../../session/backoff.ts'
+import { modelName } from './check-response.ts'
+
+/** The gates, as an executor sees them. */
+export interface RateGate {
+  /** Whether calls to this account must ask for a place. */
+  isShut(key: string): boolean
+  /** Milliseconds until the call may be made; 0: now. A call that asks again keeps its place. */
+  placeOf(key: string, call: string): Promise<number>
+  /** Reports that the provider has refused a call and accepts none for `forMs` milliseconds. */
+  refused(key: string, forMs: number): void
+}
+
+/** A longer wait frees the executor: a timer of the workflow waits instead. */
+const WAITS_HERE_MS = 1_000
+/** Statuses and codes with which a provider requests fewer calls. */
+const TOO_MANY = new Set<unknown>([429, 529, 'rate_limit_error', 'overloaded_error'])
+
+/** The account that a call of the model counts against. */
+export function gateOf(model: Model): string {
+  const provider = modelName(model.provider) ?? modelName(model.name) ?? 'unknown'
+  const account = modelName(model.account)
+  return account === undefined ? provider : `${provider} ${account}`
+}
+
+/** Waits for the call's turn. Returns the milliseconds left if the wait is long. @throws the signal's reason. */
+export async function waitAtGate(gates: RateGate, key: string, call: string, signal: AbortSignal): Promise<number> {
+  while (gates.isShut(key)) {
+    const ms = await gates.placeOf(key, call)
+    if (ms <= 0) break
+    if (ms > WAITS_HERE_MS) return ms
+    await sleep(ms, undefined, { signal })
+  }
+  return 0
+}
+
+/** Shuts the gate if the provider has asked for that. */
+export function noteRefusal(gates: RateGate, key: string, { maxRetryAfterMs }: RetryPolicy, error: unknown): void {
+  if (!isModelError(error) || (!TOO_MANY.has(error.status) && !TOO_MANY.has(error.code))) return
+  const forMs = waitMs(error.retryAfterMs)
+  if (forMs !== undefined && forMs > 0) gates.refused(key, Math.min(forMs, maxRetryAfterMs))
+}

@@ -1,0 +1,82 @@
+// Runs a tool's body under its timeout. Code that ignores its signal cannot be stopped from inside a process, only abandoned.
+import { numberText } from '../../session/number-text.ts'
+
+/** Grace period after a timeout or an interrupt before a repeatable body is abandoned. */
+export const ABANDON_AFTER_MS = 1_000
+/** The grace period for any other body, if its process cannot be killed. */
+export const GIVE_UP_AFTER_MS = 5_000
+
+/** A timer that is later than this shows that the event loop was blocked. */
+const BLOCKED_MS = 500
+
+/** The body took longer than the tool's `timeoutMs`. */
+export class TimedOut extends Error {
+  override readonly name = 'Timeout'
+  readonly code = 'timeout'
+
+  constructor(timeoutMs: number) {
+    super(`The tool took longer than its timeout of ${numberText(timeoutMs)} ms.`)
+  }
+}
+
+/** The time limits of a body. */
+export interface BodyBounds {
+  timeoutMs: number
+  /** Aborts when the attempt is to stop. */
+  stop: AbortSignal
+  /** How long to wait for the body after its timeout or a stop; absent: until its process is killed. */
+  abandonAfterMs?: number
+}
+
+/** Runs the body; its signal aborts on the timeout and when `stop` does. Rejects with `TimedOut`, or with the body's error. */
+export async function runBody<T>({ timeoutMs, stop, abandonAfterMs }: BodyBounds, body: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const timedOut = new TimedOut(timeoutMs)
+  const timeout = new AbortController()
+  const stopTimer = afterUnblocked(timeoutMs, () => timeout.abort(timedOut))
+  const signal = AbortSignal.any([timeout.signal, stop])
+  const ended = new AbortController()
+  const running = entered(body, signal)
+  try {
+    return await (abandonAfterMs === undefined ? running : Promise.race([running, abandoned(signal, abandonAfterMs, ended.signal)]))
+  } catch (error) {
+    // The reason for the stop is more informative than an error that the stop caused.
+    throw timeout.signal.aborted && !stop.aborted ? timedOut : error
+  } finally {
+    stopTimer()
+    ended.abort()
+  }
+}
+
+/**
+ * Calls back after `ms` in which the event loop was not blocked. A late timer shows that another call blocked the loop. The response
+ * that this call waits for may have arrived already, so the time is added to its limit. Returns the function that cancels it.
+ */
+function afterUnblocked(ms: number, act: () => void): () => void {
+  let timer: NodeJS.Timeout
+  const arm = (waitMs: number): void => {
+    const due = Date.now() + waitMs
+    timer = setTimeout(() => {
+      const lateMs = Date.now() - due
+      if (lateMs > BLOCKED_MS) arm(Math.min(lateMs, ms))
+      else act()
+    }, waitMs)
+  }
+  arm(ms)
+  return () => clearTimeout(timer)
+}
+
+async function entered<T>(body: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<T> {
+  return body(signal)
+}
+
+/** Rejects `afterMs` after the signal. The event loop was free, so the body had the chance to react. */
+function abandoned(signal: AbortSignal, afterMs: number, ended: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    const wait = (): void => {
+      const stopTimer = afterUnblocked(afterMs, () => reject(signal.reason))
+      ended.addEventListener('abort', stopTimer, { once: true })
+    }
+    if (signal.aborted) wait()
+    else signal.addEventListener('abort', wait, { once: true, signal: ended })
+  })
+}

@@ -1,0 +1,187 @@
+// The job `executeTool`: enters a tool's body only as often as its effect allows, and reports the outcome.
+import type { ExecuteToolInput, ExecuteToolResult, ToolCallInput } from '../../activities/contract.ts'
+import type { Agent } from '../../agent/agent.ts'
+import { isToolError } from '../../agent/errors.ts'
+import { nextDelayMs } from '../../agent/retry.ts'
+import type { Tool, ToolContext } from '../../agent/tool.ts'
+import { withFields } from '../../log/logger.ts'
+import { callIdOf, type Effect } from '../../session/events.ts'
+import { agentContext } from '../agent-context.ts'
+import { failedAttempt, type Notes, notesOf } from '../attempt.ts'
+import { ABANDON_AFTER_MS, GIVE_UP_AFTER_MS, runBody, TimedOut } from './body.ts'
+import { InvalidResult, notServed } from '../errors.ts'
+import type { Job, JobNeeds } from '../needs.ts'
+import { outputProblem, withMismatchNote } from './output.ts'
+import { recordResult, type Shelving } from './record.ts'
+import { parseInput, resolveCall } from './resolve.ts'
+import { type JobWithSlices, slicesIfReadable } from '../slices.ts'
+import { defined } from '../../session/defined.ts'
+
+/** How long a result too large for history waits for the store; shorter than the grace period of an overdue attempt. */
+const SHELVE_MS = 30_000
+const SHELVE_GRACE_MS = 3_000
+const STRICTNESS = { read: 0, idempotent: 1, external: 2 } as const
+
+/** The tool that the call was resolved with; undefined if this build has a different one, or none. */
+function servedTool(needs: JobNeeds, input: ToolCallInput): { agent: Agent; tool: Tool } | undefined {
+  const agent = needs.agents.get(input.agent)
+  const tool = agent?.tools.get(input.resolution.tool)
+  if (!agent || !tool?.execute) return undefined
+  const { effect, schemaDigest } = input.resolution
+  if (tool.schemaDigest !== schemaDigest || isStricter(tool, effect)) return undefined
+  return { agent, tool }
+}
+
+/** Whether this build's tool may be repeated in fewer cases than the call's resolution allows. */
+export function isStricter(tool: Tool, effect: Effect): boolean {
+  return STRICTNESS[tool.effect] > STRICTNESS[effect]
+}
+
+/** Carries out the job. @throws TryAgain. */
+export async function executeTool(needs: JobNeeds, job: Job, input: ExecuteToolInput): Promise<ExecuteToolResult> {
+  const { attempts: before } = input.prior ?? { attempts: 0 }
+  // The workflow was reset during the call: the session resumes from the store and settles the call from there.
+  if (input.executionId !== job.executionId) return { kind: 'interrupted', attempt: before, begun: false }
+  const slices = await slicesIfReadable(needs, job, input)
+  if (!slices) return { kind: 'not_begun', attempt: before }
+  const served = servedTool(needs, input)
+  if (!served) {
+    const other = await otherResolution(needs, { ...job, slices }, input)
+    if (input.untilServed && !other.resolution) throw notServed(needs.worker, `the tool "${input.resolution.tool}"`)
+    return { kind: 'not_begun', attempt: before, ...other }
+  }
+  if (input.untilServed) return { kind: 'not_begun', attempt: before }
+  const failed = [...job.attempt.failed]
+  const notes = notesOf(job.attempt, job.link)
+  const result = await execute(needs, served.tool, input, { ...job, slices, attempt: { ...job.attempt, failed } }, notes)
+  return { ...result, ...(failed.length > 0 && { failed }), ...notes.said() }
+}
+
+/** The call's id, from the position of its request. */
+function callIdOfInput({ run, turn, resolution }: ToolCallInput): string {
+  return callIdOf(run, turn, resolution.index, resolution.generation)
+}
+
+/** This build's resolution of the call, if it has the tool. */
+async function otherResolution(
+  needs: JobNeeds,
+  { sessionId, slices }: JobWithSlices,
+  input: ExecuteToolInput,
+): Promise<Partial<Pick<ExecuteToolResult & { kind: 'not_begun' }, 'resolution'>>> {
+  const agent = needs.agents.get(input.agent)
+  const { tool, index, generation } = input.resolution
+  if (!agent?.tools.has(tool)) return {}
+  const { run, intent, turn, keysOf } = input
+  const call = { sessionId, run, intent, turn, index, tool, input: input.input, ...defined({ generation, keysOf }) }
+  const resolution = await resolveCall(agent, call, { ctx: agentContext(needs, sessionId, input, slices) })
+  return { resolution }
+}
+
+async function execute(needs: JobNeeds, tool: Tool, input: ExecuteToolInput, job: JobWithSlices, notes: Notes): Promise<ExecuteToolResult> {
+  const { number } = job.attempt
+  const parsed = await parseInput(tool, input.input)
+  if ('problem' in parsed) return { kind: 'failed', attempt: number, code: 'invalid_arguments', message: parsed.problem }
+  const { effect } = input.resolution
+  if (effect === 'external') {
+    try {
+      // An external body is entered only after a confirmed heartbeat: without one, a lost attempt certainly has not begun.
+      await job.link.begin()
+    } catch {
+      return { kind: 'not_begun', attempt: number }
+    }
+  }
+  // The attempt may have been stopped before it could begin: the heartbeat that confirmed it may have reported the stop.
+  if (job.link.signal.aborted) return { kind: 'interrupted', attempt: number, begun: false }
+  const startedAt = Date.now()
+  let given: { value: unknown; ctx: ToolContext }
+  try {
+    const bounds = { timeoutMs: tool.timeoutMs, stop: job.link.signal, ...abandonment(needs, effect) }
+    given = await runBody(bounds, async (signal) => {
+      job.link.entered(tool.timeoutMs)
+      const ctx = toolContext(needs, input, job, signal, notes)
+      return { value: await tool.execute?.(parsed.input, ctx), ctx }
+    })
+  } catch (error) {
+    return whenThrown(needs, tool, effect, job, error)
+  }
+  const { value, ctx } = given
+  const problem = await outputProblem(tool, value)
+  if (problem !== undefined && effect === 'read') return notFitting(needs, job.attempt, problem)
+  const shelving = shelvingFor(needs, job, startedAt, tool.timeoutMs)
+  const recorded = await recordResult(problem === undefined ? tool : withMismatchNote(tool, problem), value, ctx, shelving)
+  return { kind: 'completed', attempt: number, startedAt, worker: needs.worker, ...recorded }
+}
+
+/** A repeatable body is abandoned after its timeout; any other must have ended before `verify` is called. */
+function abandonment({ killsOverdue }: JobNeeds, effect: Effect): { abandonAfterMs?: number } {
+  if (effect !== 'external') return { abandonAfterMs: ABANDON_AFTER_MS }
+  return killsOverdue ? {} : { abandonAfterMs: GIVE_UP_AFTER_MS }
+}
+
+/** A read whose result does not match its schema fails without retries: its code would return the same result again. */
+function notFitting(needs: JobNeeds, { number, failed }: Job['attempt'], problem: string): ExecuteToolResult {
+  const error = new InvalidResult(problem)
+  failed.push(failedAttempt(number, error, { retryable: false, worker: needs.worker }))
+  return { kind: 'failed', attempt: number, code: error.code, message: error.message }
+}
+
+/** A result may wait for the store, but not until its attempt is overdue. */
+export function shelvingFor({ values }: JobNeeds, { link }: Job, startedAt: number, timeoutMs: number): Shelving {
+  const leftMs = startedAt + timeoutMs + SHELVE_GRACE_MS - Date.now()
+  return { values, waitMs: Math.max(0, Math.min(SHELVE_MS, leftMs)), signal: link.signal }
+}
+
+/** `effect` comes from the call's resolution: a less strict effect of the present tool does not apply to the call. */
+function whenThrown(needs: JobNeeds, tool: Tool, effect: Effect, { attempt, link }: Job, error: unknown): ExecuteToolResult {
+  const { number, failed, failures } = attempt
+  const told = isToolError(error) ? error : undefined
+  const didNotHappen = told?.happened === false
+  if (link.signal.aborted) return { kind: 'interrupted', attempt: number, begun: !didNotHappen }
+  const mayRetry = effect !== 'external' && (told?.retryable ?? true) && failures < tool.retry.maxRetries
+  if (mayRetry) {
+    const afterMs = nextDelayMs(tool.retry, failures + 1, told?.retryAfterMs)
+    failed.push(failedAttempt(number, error, { retryable: true, worker: needs.worker, nextDelayMs: afterMs }))
+    return { kind: 'again', attempt: number, afterMs }
+  }
+  const last = failedAttempt(number, error, { retryable: false, worker: needs.worker })
+  failed.push(last)
+  if (effect === 'external' && !didNotHappen) return { kind: 'unknown', attempt: number, message: last.message }
+  const code = (told && last.code) ?? (error instanceof TimedOut ? 'timeout' : 'tool_failed')
+  return { kind: 'failed', attempt: number, code, message: last.message }
+}
+
+/** The report functions of a context that executes nothing, such as a check or `verify`: they report nothing. */
+export const NO_NOTES = {
+  progress: () => undefined,
+  lastProgress: undefined,
+  milestone: () => undefined,
+  emit: () => undefined,
+  spend: () => undefined,
+}
+
+/** The context of `execute` and `verify`. */
+export function toolContext(
+  needs: JobNeeds,
+  input: ToolCallInput,
+  { sessionId, attempt, link, slices }: JobWithSlices,
+  signal: AbortSignal,
+  { progress, lastProgress, milestone, emit, spend }: Pick<Notes, 'progress' | 'lastProgress' | 'milestone' | 'emit' | 'spend'>,
+): ToolContext {
+  const ctx = agentContext(needs, sessionId, input, slices)
+  const callId = callIdOfInput(input)
+  return {
+    ...ctx,
+    log: withFields(ctx.log, { call: callId, tool: input.resolution.tool }),
+    callId,
+    intent: input.intent,
+    attempt: attempt.number,
+    idempotencyKey: input.resolution.key ?? '',
+    signal,
+    stillMine: () => link.stillMine(),
+    progress,
+    lastProgress,
+    milestone,
+    emit,
+    spend,
+  }
+}

@@ -1,0 +1,60 @@
+// The jobs `resolveTool` and `checkAnswer`, for calls that a person approves or a client answers.
+import type { CheckAnswerInput, CheckAnswerResult, ResolveToolInput, ResolveToolResult } from '../../activities/contract.ts'
+import { agentContext } from '../agent-context.ts'
+import { StaleWatermark } from '../errors.ts'
+import { NO_NOTES, toolContext } from './execute-tool.ts'
+import { runHooksOfCall } from '../model-call/hooks.ts'
+import type { Job, JobNeeds } from '../needs.ts'
+import { outputProblem } from './output.ts'
+import { recordResult } from './record.ts'
+import { hasTool, resolveCall } from './resolve.ts'
+import { hookRoom } from '../run-hooks.ts'
+import { readSlices } from '../slices.ts'
+import { defined } from '../../session/defined.ts'
+
+/** How long a large answer waits for the store, while its sender waits. */
+const SHELVE_MS = 5_000
+/** This build's resolution of a call with changed arguments. */
+export async function resolveTool(needs: JobNeeds, job: Job, input: ResolveToolInput): Promise<ResolveToolResult> {
+  const agent = needs.agents.get(input.agent)
+  if (!agent || !hasTool(agent, input.tool)) return { kind: 'not_served' }
+  const { sessionId, executionId } = job
+  const { epoch, watermark, origin, run, turn, index, generation, tool } = input
+  try {
+    const target = { sessionId, epoch, executionId, watermark, ...(origin && { origin }) }
+    const { state, transcript, slices } = await needs.views.view(target, job.along)
+    const { keysOf, current } = state
+    const call = {
+      sessionId,
+      run,
+      intent: current?.intent ?? run,
+      turn,
+      index,
+      tool,
+      input: input.input,
+      ...defined({ generation, keysOf }),
+    }
+    const ctx = agentContext(needs, sessionId, input, slices)
+    const completed = transcript.keys
+    if (!input.asksHooks) return { kind: 'resolved', resolution: await resolveCall(agent, call, { completed, ctx }) }
+    const runner = { hooks: agent.hooks, ctx, attempt: job.attempt.number, room: hookRoom(), signal: job.link.signal }
+    const asked = await runHooksOfCall(runner, agent, call, 1)
+    const resolution = await resolveCall(agent, { ...call, input: asked.input }, { completed, ctx, verdict: asked.verdict })
+    return { kind: 'resolved', resolution, hooks: asked.runs, ...(asked.verdict.own !== undefined && { input: asked.input }) }
+  } catch (error) {
+    if (error instanceof StaleWatermark) return { kind: 'stale_watermark' }
+    throw error
+  }
+}
+
+/** Checks a client's answer against the tool's output schema, and makes the record of it. */
+export async function checkAnswer(needs: JobNeeds, job: Job, input: CheckAnswerInput): Promise<CheckAnswerResult> {
+  const tool = needs.agents.get(input.agent)?.tools.get(input.resolution.tool)
+  if (!tool) return { kind: 'not_served' }
+  const message = await outputProblem(tool, input.result)
+  if (message !== undefined) return { kind: 'does_not_fit', message }
+  const { signal } = job.link
+  const ctx = toolContext(needs, input, { ...job, slices: await readSlices(needs, job, input) }, signal, NO_NOTES)
+  const shelving = { values: needs.values, waitMs: SHELVE_MS, signal }
+  return { kind: 'fits', ...(await recordResult(tool, input.result, ctx, shelving)) }
+}

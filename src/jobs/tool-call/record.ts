@@ -1,0 +1,95 @@
+// The record of a tool's result: the value, what the model sees instead, and the effect's id in the external system.
+import { sha256Hex } from '../../agent/canonical.ts'
+import type { Tool, ToolContext } from '../../agent/tool.ts'
+import type { RecordedResult } from '../../activities/contract.ts'
+import { BLOB_THRESHOLD_BYTES, blobOfJson } from '../../session/blobs.ts'
+import type { ResultContent } from '../../session/events.ts'
+import { type Json, jsonBytes } from '../../session/json.ts'
+import { isBlocks, resultText } from '../../session/transcript/transcript.ts'
+import { plainJson } from '../json.ts'
+import type { LargeValues } from '../large-values.ts'
+import { defined } from '../../session/defined.ts'
+
+/** A result in history must fit into an activity's result; the server's limit is 2 MB. */
+const MAX_INLINE_BYTES = 1_000_000
+/** Larger results are useless to a model or a person: only their beginning is recorded. */
+const MAX_BYTES = 64_000_000
+const PREVIEW_CHARS = 8_000
+
+/** Storage for large results. */
+export interface Shelving {
+  values: LargeValues
+  /** Milliseconds that a result too large for history may wait for the store; an abort ends the wait. */
+  waitMs: number
+  signal: AbortSignal
+}
+
+/** Makes the record. Never throws: the effect has happened, whatever its result looks like. */
+export async function recordResult(tool: Tool, result: unknown, ctx: ToolContext, shelving: Shelving): Promise<RecordedResult> {
+  const effectId = attemptTo(() => asName(tool.effectId?.(result)), 'effectId', ctx)
+  const content = attemptTo(() => (tool.toModel ? asContent(tool.toModel(result, ctx)) : undefined), 'toModel', ctx)
+  return {
+    ...(await bounded(result, content, ctx, shelving)),
+    ...(effectId !== undefined && { effectId: effectId.slice(0, 1_000) }),
+  }
+}
+
+/** The effect's id, if the tool names one. */
+function asName(name: string | number | null | undefined): string | undefined {
+  return name === undefined || name === null ? undefined : `${name}`
+}
+
+/** Content for a model: text or blocks, as plain JSON. */
+function asContent(content: unknown): ResultContent {
+  const plain = plainJson(content)
+  if (typeof plain === 'string' || isBlocks(plain)) return plain
+  throw new TypeError('it returned neither a string nor text and image blocks')
+}
+
+function attemptTo<T>(make: () => T, what: string, ctx: ToolContext): T | undefined {
+  try {
+    return make()
+  } catch (error) {
+    ctx.log.warn({ err: error }, `${what} threw: the call is recorded without it`)
+    return undefined
+  }
+}
+
+async function bounded(
+  result: unknown,
+  content: ResultContent | undefined,
+  { sessionId }: ToolContext,
+  { values, waitMs, signal }: Shelving,
+): Promise<RecordedResult> {
+  let value: Json
+  try {
+    value = plainJson(result)
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error)
+    return {
+      value: null,
+      content: content ?? `The call completed, but its result cannot be recorded, because it has no JSON form: ${reason}`,
+    }
+  }
+  const whole = { value, ...defined({ content }) }
+  const bytes = jsonBytes(value) + (content === undefined ? 0 : jsonBytes(content))
+  if (bytes <= BLOB_THRESHOLD_BYTES) return whole
+  const fits = bytes <= MAX_INLINE_BYTES
+  const blob = bytes <= MAX_BYTES ? blobOfJson(whole as Json, textFor(content ?? value), sha256Hex) : undefined
+  const ref = blob && (await values.keep(sessionId, blob, { signal, ...(!fits && { waitMs }) }))
+  if (ref) return { blob: ref }
+  return fits ? whole : { value: null, content: noteOf(value, content, bytes) }
+}
+
+/** The result as the model would see it. */
+function textFor(shown: Json | ResultContent): string {
+  const text = resultText(shown as Json)
+  if (typeof text === 'string') return text
+  return text.map((block) => (block.type === 'text' ? block.text : '[image]')).join('\n')
+}
+
+function noteOf(value: Json, content: ResultContent | undefined, bytes: number): string {
+  const text = typeof value === 'string' ? value : JSON.stringify(value)
+  const about = `Its result has ${bytes} bytes, more than could be recorded (sha256 ${sha256Hex(text)})`
+  return `The call completed. ${about}; it begins:\n${textFor(content ?? value).slice(0, PREVIEW_CHARS)}`
+}

@@ -1,0 +1,183 @@
+// Resolves a tool call that the model requested, with this worker's code.
+import type { Agent } from '../../agent/agent.ts'
+import { builtInNames, builtInOf } from '../../agent/built-in-tools.ts'
+import { idempotencyKeyOf, inputDigestOf } from '../../agent/keys.ts'
+import { DEFAULT_APPROVAL_MS } from '../../agent/define-tool.ts'
+import { check } from '../../agent/schema.ts'
+import type { AgentContext, ApprovalContext, ApprovalNeed, Tool } from '../../agent/tool.ts'
+import { type ApprovalTerms, callIdOf, type Resolution, SETTLE_AFTER_MS } from '../../session/events.ts'
+import { type Json, jsonBytes } from '../../session/json.ts'
+import { cutText, TEXT_BYTES } from '../../session/protocol/texts.ts'
+import { defined } from '../../session/defined.ts'
+import { numberText } from '../../session/number-text.ts'
+import { inTime } from '../in-time.ts'
+import { resolveOutput } from '../model-call/run-output.ts'
+
+/** Maximum bytes of JSON of each text in a resolution: the resolutions of all calls of an answer must fit into one activity's result. */
+const MAX_TEXT_BYTES = 2_000
+
+/** The position and content of a call. */
+export interface RequestedCall {
+  sessionId: string
+  run: number
+  /** The run that first accepted the message that opened this run. */
+  intent: number
+  turn: number
+  index: number
+  generation?: number
+  tool: string
+  input: Json
+  /** The session whose id appears in session-wide keys, if it is a different one. */
+  keysOf?: string
+  /** The answer was cut off in this call. */
+  isCut?: boolean
+  /** The answer has no other calls. */
+  isAlone?: boolean
+}
+
+/** What hooks answered about a call. */
+export interface Verdict {
+  /** The reason that the call is not executed. */
+  denied?: string
+  /** The model's own arguments, if a hook has changed them. */
+  own?: Json
+  /** Why a person must approve the call: a hook failed. */
+  ask?: string
+}
+
+/** The other inputs of a resolution. */
+export interface ResolveOptions {
+  /** By key: the call that completed with this key. */
+  completed?: ReadonlyMap<string, string>
+  /** For the tool's `approval`. */
+  ctx: AgentContext
+  verdict?: Verdict
+}
+
+/** Whether calls of a tool with that name are served: it is the agent's own tool, or one of pawl's that the agent has. */
+export function hasTool(agent: Agent, name: string): boolean {
+  return agent.tools.has(name) || builtInOf(agent, name) !== undefined
+}
+
+/** Resolves a call: its effect, key, timeouts, approval, or why it cannot run. */
+export async function resolveCall(agent: Agent, call: RequestedCall, options: ResolveOptions): Promise<Resolution> {
+  const { completed, ctx, verdict = {} } = options
+  const { index, input: rawInput } = call
+  const tool = agent.tools.get(call.tool)
+  const inputDigest = inputDigestOf(call.tool, rawInput)
+  const own = verdict.own === undefined ? {} : { ownDigest: inputDigestOf(call.tool, verdict.own) }
+  const denied = verdict.denied === undefined ? {} : { invalid: { code: 'denied' as const, message: denialOf(verdict.denied) } }
+  const builtIn = builtInOf(agent, call.tool)
+  if (builtIn) {
+    const ofOutput = builtIn === 'output' && !denied.invalid ? await outputOf(agent, call, verdict) : {}
+    return { ...NOT_RUN, index, tool: call.tool, inputDigest, ...own, ...denied, ...ofOutput, builtIn }
+  }
+  if (!tool) {
+    const named = cutText(call.tool, TEXT_BYTES.name)
+    const has = [...agent.tools.keys(), ...builtInNames(agent)].join(', ') || 'none'
+    return {
+      ...NOT_RUN,
+      index,
+      tool: named,
+      inputDigest,
+      invalid: { code: 'unknown_tool', message: cutText(`There is no tool "${named}". The tools are: ${has}.`, MAX_TEXT_BYTES) },
+    }
+  }
+  const known = {
+    index,
+    tool: tool.name,
+    effect: tool.effect,
+    inputDigest,
+    ...own,
+    schemaDigest: tool.schemaDigest,
+    timeoutMs: tool.timeoutMs,
+    retry: { maxRetries: tool.retry.maxRetries, baseDelayMs: tool.retry.baseDelayMs },
+    verify: tool.verify !== undefined,
+    ...(tool.verify && tool.verifyTimeoutMs !== tool.timeoutMs && { verifyTimeoutMs: tool.verifyTimeoutMs }),
+    ...(tool.verify && tool.settleAfterMs !== SETTLE_AFTER_MS && { settleAfterMs: tool.settleAfterMs }),
+    ...(tool.verify && tool.verifyRetries !== 3 && { verifyRetries: tool.verifyRetries }),
+    ...(tool.effect === 'external' && { onUnknown: tool.onUnknown }),
+    ...(tool.client && { client: tool.client }),
+  }
+  if (call.isCut) return { ...known, invalid: { code: 'cut_off', message: CUT } }
+  const parsed = await parseInput(tool, rawInput)
+  if ('problem' in parsed) return { ...known, invalid: { code: 'invalid_arguments', message: cutText(parsed.problem, MAX_TEXT_BYTES) } }
+  if (denied.invalid) return { ...known, ...denied }
+  let key: string | undefined
+  try {
+    key = idempotencyKeyOf(tool, { ...call, rawInput, input: parsed.input })
+    if (jsonBytes(key) > MAX_TEXT_BYTES)
+      throw new RangeError(`The key has ${numberText(jsonBytes(key))} bytes of JSON, and the limit is ${numberText(MAX_TEXT_BYTES)}.`)
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error)
+    return {
+      ...known,
+      invalid: {
+        code: 'invalid_idempotency_key',
+        message: cutText(`The call cannot be made: its idempotency key could not be computed. ${reason}`, MAX_TEXT_BYTES),
+      },
+    }
+  }
+  const replayOf = key === undefined ? undefined : completed?.get(key)
+  const approval = await approvalOf(
+    tool,
+    parsed.input,
+    { ...ctx, callId: callIdOf(call.run, call.turn, index, call.generation) },
+    verdict.ask,
+  )
+  return { ...known, ...defined({ key, replayOf }), ...(approval && { approval }) }
+}
+
+/** What is recorded of a call that provides the run's output. */
+async function outputOf(
+  agent: Agent,
+  { input, isAlone = false, isCut = false }: RequestedCall,
+  { own }: Verdict,
+): Promise<Pick<Resolution, 'output' | 'invalid'>> {
+  const resolved = await resolveOutput(agent, { input, isChanged: own !== undefined, isAlone, isCut })
+  const { invalid } = resolved
+  return invalid ? { invalid: { ...invalid, message: cutText(invalid.message, MAX_TEXT_BYTES) } } : resolved
+}
+
+function denialOf(reason: string): string {
+  return cutText(`This call was not allowed and was not executed. Reason: ${reason}`, MAX_TEXT_BYTES)
+}
+
+/** The terms of the approval, if the call needs one. It also needs one if the tool's function or a hook (`ask`: how) fails. */
+async function approvalOf(tool: Tool, input: unknown, ctx: ApprovalContext, ask: string | undefined): Promise<ApprovalTerms | undefined> {
+  if (ask !== undefined) {
+    const { expiresMs = DEFAULT_APPROVAL_MS, onExpiry = 'deny' } = tool.approval ?? {}
+    return { expiresMs, onExpiry, reason: cutText(ask, MAX_TEXT_BYTES) }
+  }
+  if (!tool.approval) return undefined
+  const { needed, expiresMs, onExpiry } = tool.approval
+  let need: ApprovalNeed
+  try {
+    need = await inTime(needed(input, ctx), ANSWER_MS)
+  } catch (error) {
+    need = `The tool's approval function failed: ${error instanceof Error ? error.message : String(error)}`
+  }
+  if (need === false) return undefined
+  return { expiresMs, onExpiry, ...(typeof need === 'string' && need !== '' && { reason: cutText(need, MAX_TEXT_BYTES) }) }
+}
+
+/** How long a tool's approval function, or the checks of its schema, may delay the turn. */
+const ANSWER_MS = 30_000
+
+const CUT =
+  'This call was not run: the answer was cut off at the limit of its length, so the arguments may be incomplete. ' +
+  'Request the call again with shorter arguments, or split it into several calls.'
+
+const NOT_RUN = { effect: 'read', schemaDigest: '', timeoutMs: 0, retry: { maxRetries: 0, baseDelayMs: 0 }, verify: false } as const
+
+/** The tool's input from raw arguments, or what is wrong with them, for the model. */
+export async function parseInput(tool: Tool, raw: Json): Promise<{ input: unknown } | { problem: string }> {
+  if (typeof raw === 'string') return { problem: `The arguments are not a JSON object: ${raw.slice(0, 500)}` }
+  try {
+    const checked = await inTime(check(tool.input, raw), ANSWER_MS)
+    if ('value' in checked) return { input: checked.value }
+    return { problem: `The arguments do not match the tool's schema.\n${checked.problem}`.slice(0, 4_000) }
+  } catch (error) {
+    return { problem: `The arguments could not be checked: ${error instanceof Error ? error.message : String(error)}` }
+  }
+}

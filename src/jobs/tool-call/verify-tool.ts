@@ -1,0 +1,41 @@
+// The job `verifyTool`: calls a tool's `verify` for a call whose outcome is unknown.
+import type { VerifyToolInput, VerifyToolResult } from '../../activities/contract.ts'
+import { ABANDON_AFTER_MS, runBody } from './body.ts'
+import { NO_NOTES, shelvingFor, toolContext } from './execute-tool.ts'
+import type { Job, JobNeeds } from '../needs.ts'
+import { outputProblem, withMismatchNote } from './output.ts'
+import { recordResult } from './record.ts'
+import { parseInput } from './resolve.ts'
+import { slicesIfReadable } from '../slices.ts'
+
+/** Carries out the job. Rethrows what `verify` throws: Temporal retries it. */
+export async function verifyTool(needs: JobNeeds, job: Job, input: VerifyToolInput): Promise<VerifyToolResult> {
+  // Any build that has the tool can verify, even with another schema: `verify` is a read, and its arguments are parsed below.
+  const tool = needs.agents.get(input.agent)?.tools.get(input.resolution.tool)
+  if (!tool) return { kind: 'not_begun' }
+  const { verify } = tool
+  if (!verify) return { kind: 'cannot_tell', message: 'The tool has no verify.' }
+  const parsed = await parseInput(tool, input.input)
+  if ('problem' in parsed) return { kind: 'cannot_tell', message: parsed.problem }
+  const slices = await slicesIfReadable(needs, job, input)
+  if (!slices) return { kind: 'not_begun' }
+  const startedAt = Date.now()
+  // `ctx.attempt` is the attempt in question.
+  const about = { ...job, slices, attempt: { ...job.attempt, number: input.attempt } }
+  const bounds = { timeoutMs: tool.verifyTimeoutMs, stop: job.link.signal, abandonAfterMs: ABANDON_AFTER_MS }
+  const { verdict, ctx } = await runBody(bounds, async (signal) => {
+    job.link.entered(tool.verifyTimeoutMs)
+    const ctx = toolContext(needs, input, about, signal, NO_NOTES)
+    return { verdict: await verify(parsed.input, ctx), ctx }
+  })
+  if (verdict?.happened === true) {
+    const problem = await outputProblem(tool, verdict.result)
+    const annotated = problem === undefined ? tool : withMismatchNote(tool, problem)
+    return {
+      kind: 'happened',
+      ...(await recordResult(annotated, verdict.result, ctx, shelvingFor(needs, job, startedAt, tool.verifyTimeoutMs))),
+    }
+  }
+  if (verdict?.happened === false) return { kind: 'not_happened' }
+  return { kind: 'cannot_tell', message: 'verify cannot tell.' }
+}

@@ -1,0 +1,43 @@
+// What pawl's own tools have in common: arguments are checked by hand, because the workflow has no zod, and a call may be refused.
+import { isObject, type Json, type JsonObject } from '../json.ts'
+
+/** A call that changes nothing: the model is told why. */
+export class Refused extends Error {
+  readonly code: string
+
+  constructor(code: string, message: string) {
+    super(message)
+    this.code = code
+  }
+}
+
+/** What the model is told about a call that is refused. */
+export interface Problem {
+  problem: { code: string; message: string }
+}
+
+/** What `answer` returns, or why it refuses the call. */
+export function unlessRefused<T>(answer: () => T): T | Problem {
+  try {
+    return answer()
+  } catch (error) {
+    if (error instanceof Refused) return { problem: { code: error.code, message: error.message } }
+    throw error
+  }
+}
+
+/** Refuses a call. */
+export function refuse(code: string, message: string): never {
+  throw new Refused(code, message)
+}
+
+/** The refusal of arguments that do not match the tool's schema. */
+export function invalid(message: string): Refused {
+  return new Refused('invalid_arguments', message)
+}
+
+/** The arguments of a call. @throws Refused. */
+export function argumentsIn(input: Json): JsonObject {
+  if (isObject(input)) return input
+  throw invalid('The arguments must be a JSON object.')
+}

@@ -1,0 +1,232 @@
+// The fold of tool calls: their states, what they wait for, and the effects that they leave.
+import { shortHash } from '../digest.ts'
+import { answerIdOf, type Effect, type EventOf, type Resolution, resultsIdOf, type RunEffect } from '../events.ts'
+import { jsonBytes } from '../json.ts'
+import { SNAPSHOT_BYTES } from './snapshot.ts'
+import { cutText } from '../protocol/texts.ts'
+import type { CallState, RunState, SessionState, UnknownCall } from '../state.ts'
+import { defined } from '../defined.ts'
+
+// Every execution's history has two snapshots, so everything that grows with the session is bounded.
+const KEYS_KEPT = 100
+const EFFECTS_KEPT = 10
+const EFFECT_BYTES = { tool: 42, id: 62 }
+const UNKNOWN_KEPT = 50
+const UNKNOWN_INPUT_BYTES = 4_000
+
+/** Changes one call of the current turn, if it exists. */
+export function updateCall(state: SessionState, callId: string, change: (call: CallState, run: RunState) => void): void {
+  const run = state.current
+  const call = run?.calls.find((one) => one.callId === callId)
+  if (run && call) change(call, run)
+}
+
+function endCall(state: SessionState, callId: string, status: 'completed' | 'failed' | 'unknown'): void {
+  updateCall(state, callId, (call, run) => {
+    call.status = status
+    delete call.input
+    delete call.asked
+    delete call.progress
+    endTurn(state, run)
+  })
+  settleStatus(state)
+}
+
+/** The turn is over once all its calls have their results. */
+function endTurn(state: SessionState, run: RunState): void {
+  if (!run.calls.every(hasEnded)) return
+  run.phase = 'turn_due'
+  // Messages that a later turn took come after the results of a reopened turn.
+  if (state.lastMessageId === answerIdOf(run)) state.lastMessageId = resultsIdOf(run)
+  if (run.lastEffect?.turn === run.turn) run.lastEffect.seq = state.seq
+}
+
+/** Takes the run back to the turn of its newest answer, where some calls get another result. */
+export function reopenTurn(state: SessionState, run: RunState, event: EventOf<'recovery_started'>): void {
+  const { turn = run.turn, skip = [], redo = [] } = event
+  if (run.turn > turn) run.lastTurn = run.turn
+  run.turn = turn
+  run.phase = 'tools'
+  if (run.lastEffect?.turn === turn) delete run.lastEffect.seq
+  if (state.lastMessageId === resultsIdOf(run)) state.lastMessageId = answerIdOf(run)
+  const again = new Map(redo.map(({ callId, as }) => [callId, as]))
+  for (const call of run.calls) {
+    const as = again.get(call.callId) ?? call.callId
+    const isRepeated = as !== call.callId
+    if (isRepeated) delete state.unknown[call.callId]
+    if (isRepeated || (call.status === 'failed' && skip.includes(call.callId))) withdraw(call)
+    call.callId = as
+  }
+  endTurn(state, run)
+}
+
+/** Resets the call to what it was when the model requested it. */
+function withdraw(call: CallState): void {
+  call.status = 'requested'
+  for (const member of ['asked', 'approved', 'attempts', 'progress'] as const) delete call[member]
+}
+
+/** Whether the call has its final result. */
+export function hasEnded(call: Pick<CallState, 'status'>): boolean {
+  return call.status === 'completed' || call.status === 'failed' || call.status === 'unknown'
+}
+
+/** Whether the call waits for a person or a client. */
+export function isWaiting(call: Pick<CallState, 'status'>): boolean {
+  return call.status === 'awaiting_approval' || call.status === 'awaiting_answer' || call.status === 'awaiting_resolution'
+}
+
+/** A run waits if none of its calls can continue without a person or a client. */
+export function settleStatus(state: SessionState): void {
+  if (state.status !== 'running' && state.status !== 'waiting') return
+  const calls = state.current?.phase === 'tools' ? state.current.calls : []
+  const steps = calls.map(({ status, resolution: { effect, client } }) => ({ status, effect, isClient: client !== undefined }))
+  state.status = needsInput(steps) ? 'waiting' : 'running'
+}
+
+/** Whether none of the turn's calls, in the order in which `decide` runs them, can continue without a person or a client. */
+export function needsInput(calls: readonly (Pick<CallState, 'status'> & { effect: Effect; isClient: boolean })[]): boolean {
+  let isHeldUp = false
+  let someWait = false
+  for (const call of calls) {
+    if (isWaiting(call)) {
+      someWait = true
+      isHeldUp ||= call.effect !== 'read' && !call.isClient
+    } else if (call.status === 'issued' && (call.effect === 'read' || !isHeldUp)) {
+      return false
+    }
+  }
+  return someWait
+}
+
+/** Makes the call wait for a person or a client. */
+export function waitFor(
+  state: SessionState,
+  callId: string,
+  status: CallState['status'],
+  { expiresAt, onExpiry, digest, reason }: NonNullable<CallState['asked']>,
+): void {
+  updateCall(state, callId, (call) => {
+    call.status = status
+    call.asked = {
+      ...defined({ expiresAt, onExpiry, digest, reason }),
+    }
+  })
+  settleStatus(state)
+}
+
+/** A denied call ends with the `tool_failed` that follows. */
+export function decideApproval(state: SessionState, event: EventOf<'approval_decided'>): void {
+  updateCall(state, event.callId, (call) => {
+    if (!event.approved) return
+    call.status = 'issued'
+    call.approved = true
+    delete call.asked
+    if (event.input !== undefined) call.input = event.input
+    if (event.resolution) call.resolution = event.resolution
+  })
+  settleStatus(state)
+}
+
+/** The call has its result. */
+export function completeCall(state: SessionState, event: EventOf<'tool_completed'>): void {
+  updateCall(state, event.callId, (call, run) => {
+    if (event.replayOf !== undefined || call.resolution.effect === 'read') return
+    rememberKeys(state, call.resolution, event.callId)
+    addEffect(run, event, run.turn)
+  })
+  endCall(state, event.callId, 'completed')
+}
+
+/** A failed external call certainly did not happen. An idempotent one may have; a repetition would use the same key. */
+export function failCall(state: SessionState, event: EventOf<'tool_failed'>): void {
+  endCall(state, event.callId, 'failed')
+}
+
+function addEffect(run: RunState, { callId, tool, effectId }: RunEffect, turn: number): void {
+  if (turn >= (run.lastEffect?.turn ?? 0)) run.lastEffect = { turn }
+  run.effects = run.effects.filter((one) => one.callId !== callId)
+  run.effects.push({
+    callId,
+    tool: cutText(tool, EFFECT_BYTES.tool),
+    ...(effectId !== undefined && { effectId: cutText(effectId, EFFECT_BYTES.id) }),
+  })
+  if (run.effects.length <= EFFECTS_KEPT) return
+  run.effects.shift()
+  run.moreEffects += 1
+}
+
+/** The first generation's key leads to the newest generation that completed. */
+function rememberKeys(state: SessionState, { key, firstKey }: Resolution, callId: string): void {
+  if (key !== undefined) rememberKey(state, key, callId)
+  if (firstKey !== undefined) rememberKey(state, firstKey, callId)
+}
+
+function rememberKey(state: SessionState, key: string, callId: string): void {
+  const hash = shortHash(key)
+  delete state.keys[hash]
+  state.keys[hash] = callId
+  dropOldest(state.keys, KEYS_KEPT)
+}
+
+function dropOldest(entries: Record<string, unknown>, kept: number): void {
+  const names = Object.keys(entries)
+  for (const name of names.slice(0, Math.max(0, names.length - kept))) delete entries[name]
+}
+
+/** It is unknown whether the call happened. */
+export function markUnknown(state: SessionState, event: EventOf<'tool_unknown'>): void {
+  const { run: number, turn, attempt, aliveForMs } = event
+  updateCall(state, event.callId, (call) => {
+    if (event.again !== undefined) return
+    const { input = null, resolution } = call
+    // For arguments too large to keep, `verify` was called when the call was made; later, only their digest is known.
+    const kept = jsonBytes(input) <= UNKNOWN_INPUT_BYTES ? { input } : {}
+    state.unknown[event.callId] = {
+      run: number,
+      turn,
+      attempt,
+      ...kept,
+      resolution: withoutTerms(resolution),
+      ...defined({ aliveForMs }),
+    }
+    keepUnknownWithinBounds(state.unknown)
+    call.attempts = attempt
+  })
+  if (event.ask) waitFor(state, event.callId, 'awaiting_resolution', {})
+  else endCall(state, event.callId, 'unknown')
+}
+
+/** The part that `verify` needs: the terms of the approval no longer matter. */
+function withoutTerms(resolution: Resolution): Resolution {
+  const { approval: _, client: __, invalid: ___, ...needed } = resolution
+  return needed
+}
+
+/** Drops arguments first, the oldest before newer ones: without them, pawl cannot call `verify` but still knows the intent. */
+function keepUnknownWithinBounds(unknown: Record<string, UnknownCall>): void {
+  dropOldest(unknown, UNKNOWN_KEPT)
+  for (const call of Object.values(unknown)) {
+    if (jsonBytes(unknown) <= SNAPSHOT_BYTES.unknown) return
+    delete call.input
+  }
+  while (Object.keys(unknown).length > 1 && jsonBytes(unknown) > SNAPSHOT_BYTES.unknown) {
+    dropOldest(unknown, Object.keys(unknown).length - 1)
+  }
+}
+
+/** The outcome of an unknown call became known or was decided. */
+export function resolveCall(state: SessionState, event: EventOf<'tool_resolved'>): void {
+  const known = state.unknown[event.callId]
+  if (!known) return
+  // After a skip, the outcome is as unknown as before: its `tool_failed` follows.
+  if (event.decision === 'skip') return
+  delete state.unknown[event.callId]
+  updateCall(state, event.callId, (call) => {
+    if (call.status === 'unknown') call.status = event.happened ? 'completed' : 'failed'
+    if (call.status === 'awaiting_resolution' && !event.happened) call.status = 'issued'
+  })
+  if (!event.happened) settleStatus(state)
+  if (event.happened) rememberKeys(state, known.resolution, event.callId)
+  if (event.happened && state.current?.run === known.run) addEffect(state.current, event, known.turn)
+}

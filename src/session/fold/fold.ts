@@ -1,0 +1,472 @@
+// The fold: applies each event to a session's state. The workflow, the activities and the store's rebuild share this code.
+import { budgetOfRun, countSpend, noteWarning, raiseBudget } from '../spending/budget.ts'
+import { tokensIn } from '../spending/spend.ts'
+import { addUsage, NO_USAGE, type Usage } from '../content.ts'
+import { countsFrom } from '../deadlines.ts'
+import { shortHash } from '../digest.ts'
+import type { EffectReport, EventOf, SessionEvent } from '../events.ts'
+import { answerIdOf, callIdOf, resultsIdOf } from '../events.ts'
+import { completeCall, decideApproval, failCall, markUnknown, reopenTurn, resolveCall, settleStatus, updateCall, waitFor } from './calls.ts'
+import { changeMemory, changePlan, coverChanges, restore } from './kept.ts'
+import { heedHook, noteHooksDue } from './hooks.ts'
+import { acceptOutput, countBadOutput } from '../built-in-tools/output.ts'
+import { pause, stayOpen, unpause } from '../pause.ts'
+import { queue, requeue, take } from './queue.ts'
+import { RECOVERIES_KEPT } from '../recovery/recovery.ts'
+import { rests } from '../rest.ts'
+import type { QueuedMessage, RunState, SessionError, SessionState } from '../state.ts'
+import { defined } from '../defined.ts'
+
+/** How many message ids a state keeps, as hashes. */
+export const ACCEPTED_KEPT = 2_000
+
+/** The state after a session's first event. */
+export function initialState(event: EventOf<'session_started'>): SessionState {
+  return {
+    v: 1,
+    sessionId: event.sessionId,
+    agent: event.agent,
+    epoch: event.executionId,
+    context: event.context,
+    tags: event.tags,
+    status: 'idle',
+    seq: event.seq,
+    createdAt: event.at,
+    updatedAt: event.at,
+    run: 0,
+    current: null,
+    error: null,
+    inbox: [],
+    inboxBytes: 0,
+    accepted: [],
+    keys: {},
+    unknown: {},
+    turns: 0,
+    usage: NO_USAGE,
+    ...(event.after && numbersAfter(event, event.after)),
+  }
+}
+
+/** A state for folding events from the middle of a session, where those before them do not matter. */
+export function emptyState(): SessionState {
+  const nobody = { sessionId: '', agent: '', context: null, tags: [], executionId: '', coreVersion: 1 }
+  return initialState({ v: 1, seq: 0, at: 0, type: 'session_started', ...nobody })
+}
+
+/** Numbers only grow, even after a past that can no longer be read. */
+function numbersAfter(
+  { seq, at }: EventOf<'session_started'>,
+  { run, checkpoint, origin }: NonNullable<EventOf<'session_started'>['after']>,
+): Pick<SessionState, 'run' | 'checkpoint' | 'origin'> {
+  return { run, checkpoint: { version: checkpoint, seq, at, turns: 0 }, origin }
+}
+
+/** The state after `events`; `state` belongs to the caller and is changed in place. */
+export function fold(state: SessionState | undefined, events: Iterable<SessionEvent>): SessionState | undefined {
+  let folded = state
+  for (const event of events) {
+    if (event.type === 'session_started') folded = initialState(event)
+    else if (folded) apply(folded, event)
+  }
+  return folded
+}
+
+/** Applies one event to the state, in place. Events that do not match the state (a correct log has none) change little. */
+export function apply(state: SessionState, event: SessionEvent): void {
+  const rested = rests(state) ? state.current?.run : undefined
+  applyEvent(state, event)
+  const run = state.current
+  if (run && run.run === rested && !rests(state)) run.stretch = (run.stretch ?? 1) + 1
+}
+
+function applyEvent(state: SessionState, event: SessionEvent): void {
+  state.seq = event.seq
+  state.updatedAt = event.at
+  countSpend(state, event)
+  switch (event.type) {
+    case 'session_started':
+    case 'message_rejected':
+    case 'tool_attempt_failed':
+    case 'milestone_reached':
+    case 'emitted':
+    case 'answer_received':
+    case 'recovery_refused':
+    case 'compaction_failed':
+    case 'spent':
+      return
+    case 'budget_warning':
+      noteWarning(state, event)
+      return
+    case 'budget_raised':
+      raiseBudget(state, event)
+      return
+    case 'session_resumed':
+      state.epoch = event.executionId
+      // A failed run stays failed until it is recovered.
+      if (state.error && state.error.strategy !== 'automatic') {
+        state.status = 'error'
+        return
+      }
+      state.status = state.current ? 'running' : 'idle'
+      state.error = null
+      settleStatus(state)
+      return
+    case 'message_received':
+      queue(state, queued(event))
+      if (state.paused) stayOpen(state)
+      state.accepted.push(shortHash(event.messageId))
+      if (state.accepted.length > ACCEPTED_KEPT) state.accepted.shift()
+      return
+    case 'run_started':
+      // A message took the session out of an error, so its sender has stepped in.
+      if (state.error) endSeries(state)
+      state.run = event.run
+      state.current = { ...openRun(state, event), ...defined({ before: state.lastMessageId }) }
+      state.status = 'running'
+      state.error = null
+      return
+    case 'turn_started':
+      startTurn(state, event)
+      return
+    case 'model_attempt_failed':
+      if (!state.current) return
+      if (event.purpose === undefined) state.current.modelAttempts = event.error.attempt
+      limit(state, state.current)
+      return
+    case 'agent_declared': {
+      const { digest, limits, sessionLimits, checkpoint, recovery, plan, memory, endHooks } = event
+      state.facts = { digest, limits, ...defined({ sessionLimits }), checkpoint, recovery, ...defined({ plan, memory, endHooks }) }
+      if (state.current) limit(state, state.current)
+      return
+    }
+    case 'model_completed':
+      completeModelCall(state, event)
+      return
+    case 'compacted':
+      if (event.usage && state.current) countUsage(state, state.current, event.usage)
+      return
+    case 'hook_answered':
+      heedHook(state, event)
+      return
+    case 'hooks_ended':
+      delete state.hooksDue
+      return
+    case 'tool_issued':
+      updateCall(state, event.callId, (call) => {
+        call.status = 'issued'
+        call.input ??= event.input
+        if (event.resolution) call.resolution = event.resolution
+      })
+      settleStatus(state)
+      return
+    case 'tool_progress':
+      updateCall(state, event.callId, (call) => {
+        call.progress = event.value
+      })
+      return
+    case 'plan_changed':
+      changePlan(state, event)
+      return
+    case 'memory_changed':
+      changeMemory(state, event)
+      return
+    case 'approval_requested':
+      waitFor(state, event.callId, 'awaiting_approval', event)
+      return
+    case 'approval_decided':
+      decideApproval(state, event)
+      return
+    case 'answer_requested':
+      waitFor(state, event.callId, 'awaiting_answer', event)
+      return
+    case 'checkpoint_made':
+      state.checkpoint = { version: event.version, seq: event.seq, at: event.at, turns: state.turns }
+      coverChanges(state)
+      return
+    case 'rolled_back':
+      rollBack(state, event)
+      restore(state, event)
+      return
+    case 'forked':
+      becomeFork(state, event)
+      return
+    case 'tool_completed':
+      completeCall(state, event)
+      acceptOutput(state, event)
+      return
+    case 'tool_failed':
+      failCall(state, event)
+      return
+    case 'tool_unknown':
+      markUnknown(state, event)
+      return
+    case 'tool_resolved':
+      resolveCall(state, event)
+      return
+    case 'run_completed':
+    case 'run_interrupted':
+      noteHooksDue(state)
+      state.current = null
+      state.status = 'idle'
+      state.error = null
+      endSeries(state)
+      return
+    case 'error_entered':
+      enterError(state, event)
+      return
+    case 'recovery_started':
+      delete state.hooksDue
+      countRecovery(state, event)
+      startRecovery(state, event)
+      restore(state, event)
+      return
+    case 'recovery_ended':
+      state.error = null
+      state.status = state.current ? 'running' : 'idle'
+      settleStatus(state)
+      return
+    case 'session_paused':
+      pause(state, event)
+      return
+    case 'session_unpaused':
+      unpause(state, event)
+      return
+    case 'session_closed':
+      state.status = 'closed'
+      return
+  }
+}
+
+function queued({ messageId, seq, at, deadlineMs }: EventOf<'message_received'>): QueuedMessage {
+  return { messageId, seq, ...(deadlineMs !== undefined && { deadlineAt: at + deadlineMs }) }
+}
+
+function openRun({ inbox, facts }: SessionState, event: EventOf<'run_started'>): RunState {
+  const { since, budget } = inbox.find(({ messageId }) => messageId === event.messageId) ?? {}
+  return {
+    run: event.run,
+    messageId: event.messageId,
+    intent: event.intent ?? event.run,
+    metadata: {},
+    startedAt: event.at,
+    // A restart that pawl makes by itself inherits the limits, as a continuation does.
+    ...(since !== undefined && { since, ...defined({ limits: facts?.limits }) }),
+    turn: 0,
+    phase: 'turn_due',
+    calls: [],
+    usage: NO_USAGE,
+    // No restart undoes what was spent, either.
+    ...budget,
+    taken: [],
+    takenBytes: 0,
+    effects: [],
+    moreEffects: 0,
+  }
+}
+
+function startTurn(state: SessionState, event: EventOf<'turn_started'>): void {
+  const run = state.current
+  if (!run) return
+  const last = event.takes.at(-1)
+  if (last !== undefined) state.lastMessageId = last
+  delete run.modelAttempts
+  delete run.continues
+  take(state, event.takes)
+  run.turn = event.turn
+  run.phase = 'model'
+  delete run.lastTurn
+  state.turns += 1
+}
+
+function completeModelCall(state: SessionState, event: EventOf<'model_completed'>): void {
+  const run = state.current
+  if (!run) return
+  const inputs = event.content.flatMap((block) => (block.type === 'tool_use' ? [block.input] : []))
+  run.calls = event.calls.map((resolution) => ({
+    callId: callIdOf(event.run, event.turn, resolution.index),
+    index: resolution.index,
+    input: inputs[resolution.index] ?? null,
+    resolution,
+    status: 'requested',
+  }))
+  delete run.leftOut
+  run.answerSeq = event.seq
+  run.answerTurn = event.turn
+  if (state.lastMessageId === undefined) delete run.beforeAnswer
+  else run.beforeAnswer = state.lastMessageId
+  if (event.content.length > 0) state.lastMessageId = answerIdOf(event)
+  if (event.metadata) run.metadata = event.metadata
+  limit(state, run)
+  if (state.recovered?.strategy === 'continue_run') endSeries(state)
+  run.stopReason = event.stopReason
+  countUsage(state, run, event.usage)
+  noteLastCall(state, event)
+  countBadOutput(run, event)
+  if (run.calls.length > 0) run.phase = 'tools'
+  else run.phase = event.stopReason === 'pause_turn' || event.outputProblem !== undefined ? 'turn_due' : 'answered'
+}
+
+/** Tokens that the session and its run have used. */
+function countUsage(state: SessionState, run: RunState, usage: Usage): void {
+  run.usage = addUsage(run.usage, usage)
+  state.usage = addUsage(state.usage, usage)
+}
+
+/** A call whose usage is unknown says nothing about the next one. */
+function noteLastCall(state: SessionState, { seq, model, usage, spent, promptDigest }: EventOf<'model_completed'>): void {
+  delete state.lastCall
+  const tokens = tokensIn(usage)
+  if (!spent && tokens > 0) state.lastCall = { seq, model, tokens, ...defined({ promptDigest }) }
+}
+
+/** A run has the limits of the worker that made its newest model call. */
+function limit({ facts }: SessionState, run: RunState): void {
+  if (facts) run.limits = facts.limits
+}
+
+/**
+ * The messages that a run took, for its restart. Its opener keeps the intent and what the run spent; if pawl restarts the run by itself,
+ * the opener also keeps the time that the run used.
+ */
+function forRestart({ error }: SessionState, run: RunState, { automatic }: EventOf<'recovery_started'>): QueuedMessage[] {
+  const budget = budgetOfRun(run)
+  return run.taken.map((taken) => {
+    const { deadlineAt, since: _, budget: __, ...message } = taken
+    if (message.messageId === run.messageId)
+      Object.assign(message, { intent: run.intent, ...(automatic && { since: countsFrom(run) }), ...defined({ budget }) })
+    return { ...message, ...(!isDeadlineExceeded(error) && defined({ deadlineAt })) }
+  })
+}
+
+/** Whether the run failed at a deadline: recovered under the same one, it would fail again at once. */
+function isDeadlineExceeded(error: SessionError | null): boolean {
+  return error?.code === 'deadline_exceeded'
+}
+
+function enterError(state: SessionState, event: EventOf<'error_entered'>): void {
+  if (event.strategy !== 'automatic' && event.nextAttemptAt === undefined) noteHooksDue(state)
+  const { code, reason, at, strategy, options, run, turn, nextAttemptAt, attempts, progress } = event
+  state.status = 'error'
+  state.error = { code, reason, at, strategy, ...defined({ options, run, turn, nextAttemptAt, attempts, progress }) }
+}
+
+/** Counts the automatic recoveries in a row, so that a policy's limit applies. */
+function countRecovery(state: SessionState, { automatic, strategy, at }: EventOf<'recovery_started'>): void {
+  if (strategy === 'automatic') return
+  if (!automatic) return endSeries(state)
+  const { inARow = 0, times = [] } = state.recovered ?? {}
+  state.recovered = { inARow: inARow + 1, times: [...times, at].slice(-RECOVERIES_KEPT), strategy }
+}
+
+/** The next automatic recovery is the first of a new series; the hourly limit still counts the old ones. */
+function endSeries({ recovered }: SessionState): void {
+  if (recovered) recovered.inARow = 0
+}
+
+function startRecovery(state: SessionState, event: EventOf<'recovery_started'>): void {
+  const run = state.current
+  if (!run) return
+  if (!event.automatic) renewLimits(state, run, event)
+  delete run.badOutputs
+  switch (event.strategy) {
+    case 'restart_run':
+      requeue(state, [...forRestart(state, run, event), ...state.inbox])
+      endAt(state, run.before)
+      return
+    case 'abandon':
+      endAt(state, run.taken.at(-1)?.messageId ?? run.before)
+      return
+    case 'restart_from_last_effect':
+      rewindToLastEffect(state, run)
+      return
+    case 'selective':
+      reopenTurn(state, run, event)
+      return
+    default:
+  }
+}
+
+/** A person lets the run continue: its time starts again. Its first answer brings the limits of the build that continues it. */
+function renewLimits({ error }: SessionState, run: RunState, { at }: EventOf<'recovery_started'>): void {
+  delete run.limits
+  run.since = at
+  delete run.pausedMs
+  if (isDeadlineExceeded(error)) delete run.deadline
+}
+
+/** The failed run is over, and the transcript ends with this message. */
+function endAt(state: SessionState, lastMessageId: string | undefined): void {
+  state.current = null
+  if (lastMessageId === undefined) delete state.lastMessageId
+  else state.lastMessageId = lastMessageId
+}
+
+/** The run's next turn follows the one of its newest effect. */
+function rewindToLastEffect(state: SessionState, run: RunState): void {
+  run.phase = 'turn_due'
+  run.calls = []
+  delete run.leftOut
+  if (run.lastEffect) state.lastMessageId = resultsIdOf({ run: run.run, turn: run.lastEffect.turn })
+}
+
+/** Goes back to an earlier point. What only grows stays: numbers, accepted ids, completed and unknown effects, usage. */
+function rollBack(state: SessionState, event: EventOf<'rolled_back'>): void {
+  if (event.lastMessageId === undefined) delete state.lastMessageId
+  else state.lastMessageId = event.lastMessageId
+  state.error = null
+  delete state.hooksDue
+  if (event.keepsRun && state.current) {
+    state.current.phase = 'turn_due'
+    state.current.calls = []
+    delete state.current.leftOut
+    state.status = 'running'
+    return
+  }
+  state.current = null
+  state.status = 'idle'
+  const { again, removed = [] } = event
+  const [opener, ...others] = again?.messages ?? []
+  requeue(state, [
+    ...(opener ? [{ ...opener, intent: again?.intent ?? state.run }] : []),
+    ...others,
+    ...state.inbox.filter((message) => (message.seq ?? 0) > event.upToSeq),
+  ])
+  const left = new Set(removed)
+  state.accepted = state.accepted.filter((hash) => !left.has(hash))
+  if (event.keys === 'forgotten') forgetEffects(state, event.effects)
+}
+
+/** Forgets effects: their keys and unknown outcomes no longer count. */
+function forgetEffects(state: SessionState, effects: readonly EffectReport[]): void {
+  const forgotten = new Set(effects.map(({ callId }) => callId))
+  for (const [hash, callId] of Object.entries(state.keys)) if (forgotten.has(callId)) delete state.keys[hash]
+  for (const callId of forgotten) delete state.unknown[callId]
+}
+
+/** The other session's events become this session's past; its usage and its accepted messages do not carry over. */
+function becomeFork(state: SessionState, event: EventOf<'forked'>): void {
+  const { sessionId, executionId, from, keys, tags } = event
+  const keysOf = state.keysOf ?? from.sessionId
+  state.sessionId = sessionId
+  state.epoch = executionId
+  state.forkedFrom = from
+  state.createdAt = event.at
+  if (tags) state.tags = tags
+  state.status = 'idle'
+  state.current = null
+  state.error = null
+  delete state.paused
+  delete state.hooksDue
+  requeue(state, [])
+  state.accepted = []
+  state.turns = 0
+  state.usage = NO_USAGE
+  if (state.checkpoint) state.checkpoint = { ...state.checkpoint, turns: 0 }
+  if (keys === 'carried') {
+    state.keysOf = keysOf
+    return
+  }
+  delete state.keysOf
+  state.keys = {}
+  state.unknown = {}
+}

@@ -1,0 +1,33 @@
+// The fold of hooks: what their answers change in the state, and whether some are due although no model call follows.
+import type { EventOf } from '../events.ts'
+import { updateCall } from './calls.ts'
+import { saidBy } from '../hooks/hooks.ts'
+import { isOutputCall } from '../built-in-tools/output.ts'
+import type { SessionState } from '../state.ts'
+
+/** Arguments that a hook changed replace the model's own. A text that a hook adds to a final answer lets the run continue. */
+export function heedHook(state: SessionState, event: EventOf<'hook_answered'>): void {
+  const args = saidBy(event, 'modify')
+  if (args && event.callId !== undefined) {
+    updateCall(state, event.callId, (call) => {
+      call.input = args
+    })
+  }
+  const run = state.current
+  if (event.on !== 'agentStop' || !run || saidBy(event, 'appendContext') === undefined) return
+  const { turn, lastTurn = turn, limits } = run
+  // At its limit, the run could only fail: the answer is final.
+  if (lastTurn >= (limits?.maxTurns ?? 0)) return
+  if (run.phase === 'answered') run.phase = 'turn_due'
+  else if (run.phase === 'tools' && isOutputCall(run)) run.continues = true
+}
+
+/**
+ * The run ends, or fails for now: hooks of a turn that no model call followed are due. Hooks of a final answer ran with it, unless the
+ * answer is a call, whose outcome is known only now.
+ */
+export function noteHooksDue(state: SessionState): void {
+  const { current, facts } = state
+  const { run = 0, answerTurn: turn, phase, outputCall } = current ?? {}
+  if (facts?.endHooks && turn !== undefined && (phase !== 'answered' || outputCall !== undefined)) state.hooksDue = { run, turn }
+}

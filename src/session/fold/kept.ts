@@ -1,0 +1,43 @@
+// The fold of the plan and the memory: their changes, what going back restores, and what checkpoints cover.
+import type { EventOf } from '../events.ts'
+import { MEMORY_BYTES, memoryAfterChange, memoryAfterRollback } from '../built-in-tools/memory.ts'
+import { afterChange, afterRollback, PLAN_BYTES } from '../built-in-tools/plan.ts'
+import { keepTakenWithinBounds, roomBeside } from './queue.ts'
+import type { SessionState } from '../state.ts'
+
+/** The plan has a new version. */
+export function changePlan(state: SessionState, { version, change, turn }: EventOf<'plan_changed'>): void {
+  state.plan = afterChange(state.plan, version, change)
+  if (state.current) state.current.planTurn = turn
+  keepTakenWithinBounds(state)
+}
+
+/** The memory has a new version. */
+export function changeMemory(state: SessionState, { version, change, turn }: EventOf<'memory_changed'>): void {
+  state.memory = memoryAfterChange(state.memory, version, change)
+  if (state.current) state.current.memoryTurn = turn
+  keepTakenWithinBounds(state)
+}
+
+/** Restores the plan and the memory that an event carries when it takes the session back. */
+export function restore(state: SessionState, { restored }: EventOf<'rolled_back' | 'recovery_started'>): void {
+  if (restored?.plan !== undefined) state.plan = afterRollback(state.plan, restored.plan)
+  if (restored?.memory !== undefined) state.memory = memoryAfterRollback(state.memory, restored.memory)
+}
+
+/** Within a turn, a checkpoint marks the point before the turn's answer, so it does not cover the turn's changes. */
+export function coverChanges({ plan, memory, current }: SessionState): void {
+  if (current?.phase === 'tools') return
+  delete plan?.unsaved
+  delete memory?.unsaved
+}
+
+/** Bytes of JSON that the plan may have. */
+export function roomForPlan(state: SessionState): number {
+  return Math.min(PLAN_BYTES, roomBeside(state) - (state.memory?.largest ?? 0))
+}
+
+/** Bytes of JSON that the memory may have. */
+export function roomForMemory(state: SessionState): number {
+  return Math.min(MEMORY_BYTES, roomBeside(state) - (state.plan?.largest ?? 0))
+}

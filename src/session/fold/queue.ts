@@ -1,0 +1,85 @@
+// The messages that wait in a session. No more are accepted than fit into a snapshot of the session.
+import { MAX_CONTEXT_BYTES, MAX_TAGS_BYTES } from '../protocol/incoming.ts'
+import { jsonBytes } from '../json.ts'
+import { SNAPSHOT_BYTES } from './snapshot.ts'
+import type { QueuedMessage, SessionState } from '../state.ts'
+
+/** Whether another message can wait in the session's inbox. */
+export function hasRoomFor(state: SessionState, message: Waiting): boolean {
+  return fits(state.inboxBytes + bytesOf(message), state)
+}
+
+/** Adds a message to the inbox. */
+export function queue(state: SessionState, message: QueuedMessage): void {
+  state.inbox.push(message)
+  state.inboxBytes += bytesOf(message)
+  keepTakenWithinBounds(state)
+}
+
+/** Replaces the messages in the inbox. */
+export function requeue(state: SessionState, messages: QueuedMessage[]): void {
+  state.inbox = messages
+  state.inboxBytes = sumOf(messages)
+}
+
+/** Moves the messages with these ids from the inbox to the run. */
+export function take(state: SessionState, messageIds: readonly string[]): void {
+  const run = state.current
+  if (!run) return
+  const takes = new Set(messageIds)
+  const taken = state.inbox.filter(({ messageId }) => takes.has(messageId))
+  run.taken.push(...taken)
+  run.takenBytes += sumOf(taken)
+  const last = taken.findLast(({ deadlineAt }) => deadlineAt !== undefined)
+  if (last?.deadlineAt !== undefined) run.deadline = { seq: last.seq ?? 0, at: last.deadlineAt }
+  requeue(
+    state,
+    state.inbox.filter(({ messageId }) => !takes.has(messageId)),
+  )
+  keepTakenWithinBounds(state)
+}
+
+/** A run that has taken more messages than the state can hold cannot be restarted: waiting messages have priority. */
+export function keepTakenWithinBounds(state: SessionState): void {
+  const run = state.current
+  if (!run || run.taken.length === 0) return
+  if (!run.tookMore && fits(state.inboxBytes + run.takenBytes, state)) return
+  run.taken = []
+  run.takenBytes = 0
+  run.tookMore = true
+}
+
+/** Whether the bytes fit into the share that context, tags, plan and memory leave. These are measured only if they may matter. */
+function fits(bytes: number, { context, tags, plan, memory }: SessionState): boolean {
+  const share = SNAPSHOT_BYTES.messages - (plan?.largest ?? 0) - (memory?.largest ?? 0)
+  if (bytes <= share - MAX_CONTEXT_BYTES - MAX_TAGS_BYTES) return true
+  return bytes <= share - jsonBytes(context) - jsonBytes(tags)
+}
+
+/** Bytes that are always left for waiting messages, however large plan and memory are. */
+const MIN_INBOX_BYTES = 8_000
+
+/** The bytes of the share that context, tags and waiting messages leave for plan and memory. */
+export function roomBeside({ context, tags, inboxBytes }: SessionState): number {
+  return SNAPSHOT_BYTES.messages - jsonBytes(context) - jsonBytes(tags) - Math.max(inboxBytes, MIN_INBOX_BYTES)
+}
+
+function sumOf(messages: readonly QueuedMessage[]): number {
+  return messages.reduce((sum, message) => sum + bytesOf(message), 0)
+}
+
+/** `{"messageId":…,"seq":…},` with a `seq` of ten digits; an intent, which hardly any message has, fits into the rest of a snapshot. */
+const ENTRY_BYTES = 32
+/** `"deadlineAt":…,` with 13 digits. */
+const DEADLINE_BYTES = 27
+
+/** What is measured of a message: its id, and whether it has a deadline. */
+interface Waiting {
+  messageId: string
+  deadlineAt?: number
+  deadlineMs?: number | undefined
+}
+
+function bytesOf({ messageId, deadlineAt, deadlineMs = deadlineAt }: Waiting): number {
+  return ENTRY_BYTES + (deadlineMs === undefined ? 0 : DEADLINE_BYTES) + jsonBytes(messageId)
+}

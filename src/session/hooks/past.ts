@@ -1,0 +1,190 @@
+// The part of a session's past that hooks may still have to see. Executors fold it from the events, for agents that have hooks.
+import { callIdOf, type EventOf, type SessionEvent } from '../events.ts'
+import type { HookEvent } from './hooks.ts'
+import { saidBy } from './hooks.ts'
+import type { Json } from '../json.ts'
+
+/** A call that has its outcome. */
+export interface CallOutcome {
+  turn: number
+  callId: string
+  tool: string
+  /** The arguments that it was executed with. */
+  args: Json
+  result?: Json
+  /** It failed, was denied, or its outcome is unknown. */
+  error?: { code: string; message: string }
+}
+
+type Noted = { seq: number } & (
+  | { is: 'answer'; turn: number }
+  | { is: 'outcome'; outcome: CallOutcome }
+  | { is: 'ran'; hook: string; on: HookEvent; place: string }
+  | { is: 'end' }
+)
+
+/** The past of the newest run, and of calls whose outcome became known later. */
+export interface HookPast {
+  /** In the order of the events. */
+  noted: Noted[]
+  /** Calls without an outcome yet, and unknown ones. */
+  calls: Map<string, Pick<CallOutcome, 'turn' | 'tool' | 'args'>>
+  /** Results of completed effects by call, for replays. */
+  results: Map<string, Json>
+}
+
+/** The past before any event. */
+export function noPast(): HookPast {
+  return { noted: [], calls: new Map(), results: new Map() }
+}
+
+/** A place where hooks run: one event, of one turn or call. */
+export interface HookPlace {
+  on: HookEvent
+  turn: number
+  /** The call's outcome, for hooks of calls. */
+  outcome?: CallOutcome
+}
+
+/** The places before the model call of a turn, in the order in which their hooks run; the hooks of a list's places run together. */
+export function placesBefore(past: HookPast, turn: number): HookPlace[][] {
+  const isFirst = past.noted.every(({ is }) => is !== 'answer')
+  return [...placesAfter(past), isFirst ? [{ on: 'agentStart', turn }] : [], [{ on: 'turnStart', turn }]]
+}
+
+/** The places after the newest turn: its calls' outcomes, and its end. Empty for a turn whose hooks ran, or were given up, with its run. */
+export function placesAfter({ noted }: HookPast): HookPlace[][] {
+  const since = startOfDue(noted)
+  const outcomes = noted.slice(since + 1).flatMap((one) => (one.is === 'outcome' ? [one.outcome] : []))
+  const answer = noted[since]
+  return [
+    outcomes.map((outcome) => ({ on: outcome.error ? 'postToolUseFailure' : 'postToolUse', turn: outcome.turn, outcome }) as const),
+    answer?.is === 'answer' ? [{ on: 'turnEnd', turn: answer.turn }] : [],
+  ]
+}
+
+/** The index at which the newest turn, or the time after the end of its run, begins; -1 before the first answer. */
+function startOfDue(noted: readonly Noted[]): number {
+  return noted.findLastIndex(({ is }) => is === 'answer' || is === 'end')
+}
+
+/** Whether the hook has answered at that place: an answer counts once. */
+export function hasRun({ noted }: HookPast, place: HookPlace, hook: string): boolean {
+  const name = nameOf(place)
+  return noted.some((one) => one.is === 'ran' && one.hook === hook && one.on === place.on && one.place === name)
+}
+
+/** A run begins once, whatever its turn. */
+function nameOf({ on, turn, outcome }: HookPlace): string {
+  return on === 'agentStart' ? '' : (outcome?.callId ?? `${turn}`)
+}
+
+/** Adds one event, in place. */
+export function addToHookPast(past: HookPast, event: SessionEvent): void {
+  switch (event.type) {
+    case 'session_started':
+      Object.assign(past, noPast())
+      return
+    case 'run_started':
+      startRun(past)
+      return
+    case 'model_completed':
+      noteAnswer(past, event)
+      return
+    case 'tool_issued':
+      past.calls.set(event.callId, { turn: event.turn, tool: event.tool, args: event.input })
+      return
+    case 'approval_decided':
+      if (event.input !== undefined) past.calls.set(event.callId, { turn: event.turn, tool: event.tool, args: event.input })
+      return
+    case 'tool_completed':
+    case 'tool_failed':
+    case 'tool_unknown':
+    case 'tool_resolved':
+      noteOutcome(past, event)
+      return
+    case 'hook_answered':
+      noteRun(past, event)
+      return
+    case 'hooks_ended':
+      past.noted.push({ seq: event.seq, is: 'end' })
+      return
+    case 'recovery_started':
+      recover(past, event)
+      return
+    case 'rolled_back':
+      rewind(past, event.toSeq)
+      return
+    default:
+  }
+}
+
+/** Keeps outcomes that became known after the end of their run and that no hook has seen. */
+function startRun(past: HookPast): void {
+  const { noted } = past
+  const seen = new Set(noted.flatMap((one) => (one.is === 'ran' ? [one.place] : [])))
+  past.noted = noted.slice(startOfDue(noted) + 1).filter((one) => one.is === 'outcome' && !seen.has(one.outcome.callId))
+}
+
+function noteAnswer({ noted, calls }: HookPast, { seq, run, turn, content }: EventOf<'model_completed'>): void {
+  noted.push({ seq, is: 'answer', turn })
+  let index = 0
+  for (const block of content) {
+    if (block.type === 'tool_use') calls.set(callIdOf(run, turn, index++), { turn, tool: block.name, args: block.input })
+  }
+}
+
+type Ended = EventOf<'tool_completed' | 'tool_failed' | 'tool_unknown' | 'tool_resolved'>
+
+function noteOutcome(past: HookPast, event: Ended): void {
+  const { callId, tool, turn, seq } = event
+  const ending = endingOf(past, event)
+  if (!ending) return
+  const { args = null } = past.calls.get(callId) ?? {}
+  if (event.type !== 'tool_unknown') past.calls.delete(callId)
+  if (ending.result !== undefined) past.results.set(callId, ending.result)
+  // A later outcome of the same call replaces the earlier one.
+  past.noted = withoutCalls(past.noted, [callId])
+  past.noted.push({ seq, is: 'outcome', outcome: { turn, callId, tool, args, ...ending } })
+}
+
+function endingOf({ results, calls }: HookPast, event: Ended): Pick<CallOutcome, 'result' | 'error'> | undefined {
+  switch (event.type) {
+    case 'tool_completed':
+      return { result: (event.replayOf === undefined ? event.value : results.get(event.replayOf)) ?? null }
+    case 'tool_failed':
+      return { error: { code: event.code, message: event.message } }
+    case 'tool_unknown':
+      return event.ask ? undefined : { error: { code: 'outcome_unknown', message: event.message } }
+    case 'tool_resolved':
+      // If the call waits for its resolution, its outcome follows; if its turn is over, this is its only outcome.
+      return event.happened && event.value !== undefined && calls.has(event.callId) ? { result: event.value } : undefined
+  }
+}
+
+function noteRun({ noted, calls }: HookPast, { seq, ...run }: EventOf<'hook_answered'>): void {
+  const { callId, hook, on, turn } = run
+  const place = on === 'agentStart' ? '' : (callId ?? `${turn}`)
+  noted.push({ seq, is: 'ran', hook, on, place })
+  const args = saidBy(run, 'modify')
+  const call = callId === undefined ? undefined : calls.get(callId)
+  if (args && call) call.args = args
+}
+
+function recover(past: HookPast, { strategy, toSeq, skip = [], redo = [] }: EventOf<'recovery_started'>): void {
+  if (strategy === 'selective') past.noted = withoutCalls(past.noted, [...skip, ...redo.map(({ callId }) => callId)])
+  else if (strategy === 'restart_from_last_effect' && toSeq !== undefined) rewind(past, toSeq)
+  else if (strategy === 'restart_run' || strategy === 'abandon') past.noted = []
+}
+
+function rewind(past: HookPast, toSeq: number): void {
+  past.noted = past.noted.filter(({ seq }) => seq <= toSeq)
+}
+
+function withoutCalls(noted: readonly Noted[], callIds: readonly string[]): Noted[] {
+  const left = new Set(callIds)
+  return noted.filter((one) => {
+    if (one.is === 'outcome') return !left.has(one.outcome.callId)
+    return one.is !== 'ran' || !left.has(one.place)
+  })
+}

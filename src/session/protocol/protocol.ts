@@ -1,0 +1,347 @@
+// The protocol of a session's workflow: names and JSON of its signals, queries and updates. Documented in docs/protocol.md.
+import type { BudgetScope } from '../spending/spend.ts'
+import type { UserBlock } from '../content.ts'
+import type { CustomEvent } from '../hooks/custom-events.ts'
+import type { SpendNote } from '../spending/spend-notes.ts'
+import type { BlobRef, EffectReport, RecoveryStrategy, ResultContent, SessionEvent, Target, Watermark } from '../events.ts'
+import type { Json, JsonObject } from '../json.ts'
+import type { Paused, SessionError, SessionState } from '../state.ts'
+
+/** Workflow type of a session. */
+export const WORKFLOW_TYPE = 'pawlSession'
+/** The default task queue. */
+export const DEFAULT_TASK_QUEUE = 'pawl'
+/** The task queue of pawl's own activities, beside the worker's. */
+export function ownTaskQueue(taskQueue: string): string {
+  return `${taskQueue}:pawl`
+}
+
+/** Timeout of a workflow task, in milliseconds. The server notices a killed task only then, so it is as short as slow replays allow. */
+export const WORKFLOW_TASK_TIMEOUT_MS = 3_000
+/** Version of fold, decisions and event encoding; an execution keeps the version that it started with. */
+export const CORE_VERSION = 1
+
+export const SIGNALS = { message: 'message', interrupt: 'interrupt', close: 'close', lateResult: 'late_result' } as const
+export const QUERIES = { state: 'state', events: 'events' } as const
+export const UPDATES = {
+  recover: 'recover',
+  resume: 'resume',
+  checkpoint: 'checkpoint',
+  rollback: 'rollback',
+  regenerate: 'regenerate',
+  fork: 'fork',
+  approve: 'approve',
+  deny: 'deny',
+  resolve: 'resolve',
+  answer: 'answer',
+  pause: 'pause',
+  unpause: 'unpause',
+  raise: 'raise',
+} as const
+
+/** The workflow id of a session. */
+export function workflowIdOf(sessionId: string): string {
+  return `pawl:${sessionId}`
+}
+
+/** The session id in a workflow id. */
+export function sessionIdOf(workflowId: string): string {
+  return workflowId.slice('pawl:'.length)
+}
+
+/** The session id in the workflow id; undefined if the workflow id is not one of pawl's. */
+export function sessionIn(workflowId: string): string | undefined {
+  return workflowId.startsWith('pawl:') ? sessionIdOf(workflowId) : undefined
+}
+
+const SESSION_ID = /^[A-Za-z0-9._:/@-]{1,200}$/
+
+/** Whether `id` is a valid session id: 1 to 200 of `[A-Za-z0-9._:/@-]`. */
+export function isSessionId(id: unknown): id is string {
+  return typeof id === 'string' && SESSION_ID.test(id)
+}
+
+/** Valid agent names. */
+const AGENT_NAME = /^[A-Za-z0-9._-]{1,100}$/
+
+/** Whether `name` is a valid agent name: 1 to 100 of `[A-Za-z0-9._-]`. */
+export function isAgentName(name: unknown): name is string {
+  return typeof name === 'string' && AGENT_NAME.test(name)
+}
+
+/** The argument of the signal `message`. `agent` and `context` are used when the session is new. */
+export interface MessageSignal {
+  messageId?: string
+  content: string | UserBlock[]
+  metadata?: JsonObject
+  /** Who sent it. */
+  by?: string
+  agent?: string
+  context?: Json
+  /** The content is too large for a signal and is in the side store; `content` is then its beginning. */
+  blob?: BlobRef
+  /** Interrupts a run in progress; the message opens the next run. */
+  interrupt?: boolean
+  /** Milliseconds from when the session accepts the message: the run that takes it must have ended by then. */
+  deadlineMs?: number
+  /** The sender's span, by W3C Trace Context: the run that takes the message is linked to it. Anything else is ignored. */
+  traceparent?: string
+}
+
+/** The argument of the signals `interrupt` and `close`. */
+export interface StopSignal {
+  reason?: string
+  by?: string
+}
+
+/** The argument of the signal `late_result`: an attempt that had been given up has completed. Only workers send it. */
+export interface LateResultSignal {
+  callId: string
+  attempt: number
+  startedAt: number
+  worker: string
+  value?: Json
+  content?: ResultContent
+  blob?: BlobRef
+  effectId?: string
+  /** What the attempt reported with `ctx.emit`. */
+  emitted?: CustomEvent[]
+  /** What the attempt reported with `ctx.spend`. */
+  spent?: SpendNote[]
+}
+
+/** The argument of the update `recover`. */
+export interface RecoverRequest {
+  /** Absent: the strategy that the session's error names. */
+  strategy?: Exclude<RecoveryStrategy, 'manual'>
+  /** For `selective`: ids of calls of the failed turn whose results stay. */
+  keep?: string[]
+  /** Ids of calls that the model is told were skipped. */
+  skip?: string[]
+  /** Ids of calls that are made again. */
+  redo?: string[]
+  /** Completed effects may happen again. Needs `by`. */
+  force?: boolean
+  by?: string
+  reason?: string
+}
+
+/** A short summary of a session: the answer of the updates `resume` and `recover`. The query `state` returns more. */
+export type SessionSummary = Pick<SessionState, 'sessionId' | 'agent' | 'status' | 'seq' | 'run' | 'turns' | 'error'>
+
+/** The answer of the query `state` before the session is open. `error`: the reason, if opening takes a long time. */
+export type Unopened = { status: 'loading'; error?: undefined } | { status: 'error'; error: SessionError }
+
+/** The argument of the update `checkpoint`; answers `{ version }`. */
+export interface CheckpointRequest {
+  reason: string
+  by?: string
+}
+
+/** The argument of the update `rollback`; answers `Moved`. A run in progress is interrupted first. */
+export interface RollbackRequest {
+  target: Target
+  /** `forgotten`: the effects after the target were undone outside of pawl, so their keys and unknown outcomes no longer count. */
+  keys?: 'kept' | 'forgotten'
+  reason?: string
+  by?: string
+}
+
+/** The argument of the update `regenerate`; answers `Regenerated`. A run in progress is interrupted first. */
+export interface RegenerateRequest {
+  reason?: string
+  by?: string
+}
+
+/** The result of a regeneration: the message that is answered again. */
+export interface Regenerated extends Moved {
+  messageId: string
+  /** `seq` of the event that took the session back. */
+  seq: number
+}
+
+/** The result of a rollback. */
+export interface Moved {
+  /** The event to which the session went back. */
+  toSeq: number
+  /** Effects that completed, or may have, and were not undone: the newest 100. */
+  effects: EffectReport[]
+  /** How many more there are. */
+  moreEffects: number
+}
+
+/** The argument of the update `fork`, sent to the original session; answers `ForkPoint`. */
+export interface ForkRequest {
+  target?: Target
+  /** Whether a run in progress is interrupted first. Default true. */
+  interrupt?: boolean
+  by?: string
+}
+
+/** Where a fork begins. */
+export interface ForkPoint extends Moved {
+  digest: string
+}
+
+/** Approves a call. `digest`: the digest of the arguments that the person saw, as in `approval_requested`. */
+export interface ApproveRequest {
+  callId: string
+  digest: string
+  by?: string
+  note?: string
+  /** Arguments to execute it with instead of the model's. */
+  input?: Json
+}
+
+/** Denies a call. */
+export interface DenyRequest {
+  callId: string
+  digest: string
+  by?: string
+  note?: string
+  /** Shown to the model. */
+  reason?: string
+}
+
+/** Resolves a call whose outcome is unknown. */
+export interface ResolveRequest {
+  /** The call's id: `t_<run>_<turn>_<index>`. */
+  callId: string
+  /** It happened, with this result; it did not happen; execute it again (`retry`); or tell the model that it was skipped (`skip`). */
+  resolution: { happened: true; result: Json } | { happened: false } | 'retry' | 'skip'
+  /** Who resolves it: at most 1,000 bytes. */
+  by?: string
+  /** A comment on the decision: at most 4,000 bytes. */
+  note?: string
+}
+
+/** Answers a call of a client tool. */
+export interface AnswerRequest {
+  callId: string
+  result: Json
+  by?: string
+}
+
+/** The argument of the updates `pause` and `unpause`. */
+export interface PauseRequest {
+  by?: string
+  reason?: string
+}
+
+/** The answer of the update `pause`. */
+export interface PauseAnswer {
+  /** When the session was paused, by whom, and why. */
+  paused: Paused
+  /** It was already paused, and nothing changed. */
+  already: boolean
+}
+
+/** The answer of the update `unpause`. */
+export interface UnpauseAnswer {
+  /** It was not paused, and nothing changed. */
+  already: boolean
+}
+
+/** The argument of the update `raise`: at least one limit. A session that ran out of its budget continues. */
+export interface RaiseRequest {
+  /** US dollars: the whole limit, not what is added. */
+  maxUsd?: number
+  /** Tokens: the whole limit, not what is added. */
+  maxTotalTokens?: number
+  /** Default `run`: the limit of the run in progress, or of the one that failed. */
+  scope?: BudgetScope
+  by?: string
+  reason?: string
+}
+
+/** The answer of the update `raise`. */
+export interface RaiseAnswer {
+  /** The limits were already as high, and nothing changed. */
+  already: boolean
+}
+
+/** The argument of the query `events`. */
+export interface EventsQuery {
+  /** Only events above this `seq`. Default 0. */
+  after?: number
+  /** Approximate maximum bytes of JSON; at least one event is returned. Default 1,000,000. */
+  maxBytes?: number
+}
+
+/** The answer of the query `events`: the events of this execution. */
+export interface EventsPage {
+  epoch: string
+  executionId: string
+  /** The last event before this execution's own events; older events are in the store and in `previous` executions. */
+  base: Watermark
+  events: SessionEvent[]
+  /** `from`: the position before the first of `events`; `to`: the position of the last one. */
+  from: Watermark
+  to: Watermark
+  /** Whether there are more events above `to`. */
+  more: boolean
+  /** The execution before this one in the chain. */
+  previous?: string
+}
+
+/** The argument of the workflow's start; all but `sessionId` is optional for foreign clients. */
+export interface SessionStart {
+  sessionId: string
+  agent?: string
+  context?: Json
+  tags?: string[]
+  /** The session has never existed: no lookup in the store is needed. */
+  isNew?: true
+  settings?: SessionSettings
+  /** The session must exist: it is to be resumed, not started. */
+  mustExist?: true
+  /** The session is a fork of another one. */
+  fork?: ForkStart
+  /** From the previous execution, at continue-as-new. */
+  carried?: Carried
+}
+
+/** The origin of a fork. */
+export interface ForkStart {
+  from: string
+  /** The last event of the other session that the fork inherits. */
+  seq: number
+  digest: string
+  target?: Target
+  keys: 'carried' | 'forgotten'
+  by?: string
+}
+
+/** Settings of a session. */
+export interface SessionSettings {
+  idleTimeoutMs?: number
+  notServedAfterMs?: number
+  /** The size of a history at which the session continues as new, if smaller than usual. Not a client option: tests use it. */
+  history?: Partial<HistorySize>
+}
+
+/** The size of a Temporal history. */
+export interface HistorySize {
+  events: number
+  bytes: number
+}
+
+/** What continue-as-new carries to the next execution. */
+export interface Carried {
+  coreVersion: number
+  /** The state when the session decided to continue as new, bounded (`snapshotOf`); the events up to then are in the store. */
+  state: SessionState
+  /** Digest of the last event that is folded into `state`. */
+  digest: string
+  /** Later events, which arrived during the last flush; absent: none. */
+  tail?: SessionEvent[]
+  previous: string
+  /** The session was asked to close. */
+  closing?: Closing
+}
+
+/** How to close a session: once nothing is left to do, or now, in which case pending work waits until the session is resumed. */
+export interface Closing {
+  when: 'idle' | 'now'
+  by?: string
+}

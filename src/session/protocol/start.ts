@@ -1,0 +1,88 @@
+// The start argument of an execution. Any client can start a workflow, so every member is checked, and invalid ones are ignored.
+import {
+  type Carried,
+  type ForkStart,
+  isAgentName,
+  isSessionId,
+  type HistorySize,
+  type SessionSettings,
+  type SessionStart,
+} from './protocol.ts'
+import { isObject } from '../json.ts'
+import { isOrdinal, requestOf, targetIn } from './requests.ts'
+import { Undecodable } from './undecodable.ts'
+import { defined } from '../defined.ts'
+
+/** The longest timer that is useful. */
+const TEN_YEARS_MS = 10 * 365 * 24 * 3_600_000
+
+const MIN_HISTORY: HistorySize = { events: 100, bytes: 1_000_000 }
+
+/** A start argument after the checks. */
+export interface Start extends Omit<SessionStart, 'sessionId'> {
+  /** Why the argument was refused. */
+  undecodable?: string
+}
+
+/** Reads a start argument. `continuedFrom`: the execution that this one continues, as reported by the server. */
+export function checkStart(raw: unknown, continuedFrom: string | undefined): Start {
+  // A carried state may be as large and deep as a session: its origin is checked instead.
+  const { carried: given, ...outside } = (isObject(raw) ? raw : {}) as { carried?: unknown }
+  const { agent, context, tags, isNew, settings, mustExist, fork } = requestOf<Partial<SessionStart>>(outside)
+  const carried = carriedIn(given, continuedFrom)
+  const forked = forkIn(fork)
+  return {
+    ...(isAgentName(agent) && { agent }),
+    ...defined({ context }),
+    ...(Array.isArray(tags) && { tags: tags.filter((tag) => typeof tag === 'string') }),
+    // A schedule or a retry starts an execution with the arguments of the previous one.
+    ...(isNew === true && continuedFrom === undefined && { isNew }),
+    ...(mustExist === true && { mustExist }),
+    ...(forked && { fork: forked }),
+    settings: settingsIn(settings),
+    ...(carried && { carried }),
+    ...(raw instanceof Undecodable && { undecodable: raw.reason }),
+  }
+}
+
+/** The carried state, if continue-as-new made it: only the previous execution could name its own id in the arguments. */
+function carriedIn(given: unknown, continuedFrom: string | undefined): Carried | undefined {
+  const { previous, coreVersion, state, digest, tail } = (isObject(given) ? given : {}) as Partial<Carried>
+  if (continuedFrom === undefined || previous !== continuedFrom) return undefined
+  const isSound =
+    isOrdinal(coreVersion) &&
+    isObject(state) &&
+    isOrdinal(state.seq) &&
+    typeof digest === 'string' &&
+    (tail === undefined || Array.isArray(tail))
+  return isSound ? (given as Carried) : undefined
+}
+
+function settingsIn(settings: unknown): SessionSettings {
+  const { idleTimeoutMs, notServedAfterMs, history } = (isObject(settings) ? settings : {}) as SessionSettings
+  return {
+    ...(isDuration(idleTimeoutMs) && { idleTimeoutMs: Math.min(idleTimeoutMs, TEN_YEARS_MS) }),
+    ...(isDuration(notServedAfterMs) && { notServedAfterMs: Math.min(notServedAfterMs, TEN_YEARS_MS) }),
+    ...(isObject(history) && { history: historyIn(history) }),
+  }
+}
+
+/** An execution must have room for more than continue-as-new carries into it, or it would continue as new at once. */
+function historyIn({ events, bytes }: Partial<HistorySize>): Partial<HistorySize> {
+  return {
+    ...(isOrdinal(events) && { events: Math.max(events, MIN_HISTORY.events) }),
+    ...(isOrdinal(bytes) && { bytes: Math.max(bytes, MIN_HISTORY.bytes) }),
+  }
+}
+
+function forkIn(fork: unknown): ForkStart | undefined {
+  const { from, seq, digest, keys, target: given, by } = (isObject(fork) ? fork : {}) as Partial<ForkStart>
+  const areKeys = keys === 'carried' || keys === 'forgotten'
+  if (!isSessionId(from) || !isOrdinal(seq) || typeof digest !== 'string' || !areKeys) return undefined
+  const target = targetIn(given)
+  return { from, seq, digest, keys, ...(target && { target }), ...(typeof by === 'string' && { by }) }
+}
+
+function isDuration(value: unknown): value is number {
+  return typeof value === 'number' && value >= 1
+}

@@ -1,0 +1,161 @@
+// Points in a session's past, for rollbacks and forks: finding them, and the effects after them.
+import { effectsAbove, noEffects, noteEffect } from '../effects.ts'
+import { PawlError } from '../errors.ts'
+import { answerIdOf, type EffectReport, type EventOf, resultsIdOf, type SessionEvent, type Target } from '../events.ts'
+import { removesTurns } from './recovery.ts'
+import { TARGET_REQUIRED, targetIn } from '../protocol/requests.ts'
+import { addToTranscript, emptyTranscript, isFromUser } from '../transcript/transcript.ts'
+import { defined } from '../defined.ts'
+
+/** A target that was found. */
+export interface Place {
+  /** The last event that belongs to the target. The transcript has no open calls there: an answer with unfinished calls is left out. */
+  seq: number
+  digest: string
+  /** Id of the transcript's last message at that point. */
+  lastMessageId?: string
+}
+
+/**
+ * The target does not exist or cannot be used. Codes: `checkpoint_not_found`, `message_not_found`, `run_not_found`, `session_not_found`,
+ * `target_archived`, `invalid_target`.
+ */
+export class TargetRefused extends PawlError {
+  override readonly name = 'TargetRefused'
+}
+
+/** Maximum effects that a report lists. */
+const EFFECTS_REPORTED = 100
+
+/** Checks that an outside value is a target. @throws TargetRefused. */
+export function checkTarget(raw: unknown): Target {
+  const target = targetIn(raw)
+  if (!target) throw new TargetRefused('invalid_target', TARGET_REQUIRED)
+  return target
+}
+
+/**
+ * Finds a target among all events of a session; without a target, the newest place. `archived`: also finds targets in a past that a
+ * rollback has left (a fork may begin there).
+ * @throws TargetRefused.
+ */
+export function locate(
+  entries: Iterable<{ event: SessionEvent; digest: string }>,
+  target: Target | undefined,
+  options: { archived?: boolean } = {},
+): Place {
+  const transcript = emptyTranscript()
+  let boundaries: Place[] = []
+  let lastMessageId: string | undefined
+  let results: string | undefined
+  let runFrom = 0
+  let found: { seq: number; live: boolean } | undefined
+  const archiveAfter = (from: number): void => {
+    if (found && found.seq > from) found = { ...found, live: false }
+  }
+  for (const { event, digest } of entries) {
+    const wasOpen = transcript.open !== null
+    addToTranscript(transcript, event)
+    if (event.type === 'session_started') [boundaries, found] = [[], undefined]
+    if (event.type === 'run_started') runFrom = event.seq
+    if (event.type === 'rolled_back') archiveAfter(event.toSeq)
+    if (event.type === 'recovery_started' && removesTurns(event)) archiveAfter(event.toSeq ?? runFrom)
+    if (event.type === 'model_completed') results = resultsIdOf(event)
+    const closed = wasOpen && transcript.open === null && event.type !== 'rolled_back'
+    // Results of a reopened turn are not the last message if a later turn has taken messages.
+    const last = transcript.messages.at(-1)
+    const closedLast = closed && !(last && isFromUser(last)) ? results : lastMessageId
+    lastMessageId = event.type === 'rolled_back' ? event.lastMessageId : lastMessageOf(event, closedLast)
+    const at = target ? seqOf(event, target) : event.seq
+    if (at !== undefined) found = { seq: at, live: true }
+    if (transcript.open === null) {
+      boundaries.push({ seq: event.seq, digest, ...defined({ lastMessageId }) })
+    }
+  }
+  if (!found || !target) {
+    const newest = boundaries.at(-1)
+    if (!target && newest) return newest
+    throw target ? notFound(target) : new TargetRefused('session_not_found', 'The session has no events: check its id.')
+  }
+  const { seq, live } = found
+  if (!live && !options.archived) {
+    throw new TargetRefused('target_archived', `A rollback or a recovery has gone back behind ${nameOf(target)}: fork from it instead.`)
+  }
+  const place = boundaries.findLast((boundary) => boundary.seq <= seq)
+  if (!place) throw new TargetRefused(notFound(target).code, `There is nothing before ${nameOf(target)}: start a new session instead.`)
+  return place
+}
+
+/** The effects above `seq` that completed or may have, newest last. */
+export function effectsAfter(events: Iterable<SessionEvent>, seq: number): { effects: EffectReport[]; more: number } {
+  const log = noEffects()
+  for (const event of events) noteEffect(log, event)
+  const all = effectsAbove(log, seq).map(({ callId, tool, status, effectId }) => ({ callId, tool, status, ...defined({ effectId }) }))
+  return { effects: all.slice(-EFFECTS_REPORTED), more: Math.max(0, all.length - EFFECTS_REPORTED) }
+}
+
+/** The users' messages that are not in the transcript up to `seq`, in order; from the inbox, only those up to `upToSeq`. */
+export function messagesAfter(events: Iterable<SessionEvent>, seq: number, upToSeq: number): { messageId: string; seq: number }[] {
+  const live = new Map<string, { receivedAt: number; takenAt?: number; run?: number }>()
+  for (const event of events) {
+    if (event.type === 'session_started') live.clear()
+    if (event.type === 'message_received') live.set(event.messageId, { receivedAt: event.seq })
+    if (event.type === 'turn_started') {
+      for (const messageId of event.takes) Object.assign(live.get(messageId) ?? {}, { takenAt: event.seq, run: event.run })
+    }
+    if (event.type === 'recovery_started' && event.strategy === 'restart_run') {
+      for (const [messageId, { receivedAt, run }] of live) if (run === event.run) live.set(messageId, { receivedAt })
+    }
+    if (event.type === 'rolled_back' && !event.keepsRun) removeRolledBack(live, event)
+  }
+  return [...live].flatMap(([messageId, { receivedAt, takenAt }]) => {
+    const isAfter = takenAt === undefined ? receivedAt <= upToSeq : takenAt > seq
+    return isAfter ? [{ messageId, seq: receivedAt }] : []
+  })
+}
+
+function removeRolledBack(
+  live: Map<string, { receivedAt: number; takenAt?: number }>,
+  { toSeq, upToSeq, again }: EventOf<'rolled_back'>,
+): void {
+  for (const [messageId, { receivedAt, takenAt }] of live) {
+    const isRemoved = takenAt === undefined ? receivedAt <= upToSeq : takenAt > toSeq
+    if (!isRemoved) continue
+    // Set without deleting it first, so that it keeps its place before the messages that were waiting.
+    if (again?.messages.some((one) => one.messageId === messageId)) live.set(messageId, { receivedAt })
+    else live.delete(messageId)
+  }
+}
+
+/** The newest run, and its intent; undefined before the first one. */
+export function newestRun(events: Iterable<SessionEvent>): { run: number; intent: number } | undefined {
+  let newest: { run: number; intent: number } | undefined
+  for (const event of events) if (event.type === 'run_started') newest = { run: event.run, intent: event.intent ?? event.run }
+  return newest
+}
+
+/** The last event that belongs to the target, if this event determines it. */
+function seqOf(event: SessionEvent, target: Target): number | undefined {
+  if ('checkpoint' in target) return event.type === 'checkpoint_made' && event.version === target.checkpoint ? event.seq : undefined
+  if ('run' in target) return event.type === 'run_started' && event.run === target.run ? event.seq - 1 : undefined
+  if (event.type === 'message_received' && event.messageId === target.message) return event.seq - 1
+  // For the model, events between the message's arrival and the turn that took it are older than the message.
+  if (event.type === 'turn_started' && event.takes.includes(target.message)) return event.seq - 1
+  return undefined
+}
+
+function lastMessageOf(event: SessionEvent, before: string | undefined): string | undefined {
+  if (event.type === 'turn_started') return event.takes.at(-1) ?? before
+  if (event.type === 'model_completed' && event.content.length > 0) return answerIdOf(event)
+  return before
+}
+
+function nameOf(target: Target): string {
+  if ('checkpoint' in target) return `checkpoint ${target.checkpoint}`
+  return 'run' in target ? `run ${target.run}` : `message ${JSON.stringify(target.message)}`
+}
+
+function notFound(target: Target): TargetRefused {
+  const kind = 'checkpoint' in target ? 'checkpoint' : 'run' in target ? 'run' : 'message'
+  return new TargetRefused(`${kind}_not_found`, `The session has no ${nameOf(target)}.`)
+}

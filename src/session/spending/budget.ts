@@ -1,0 +1,130 @@
+// Budgets: what was spent according to the events, and what that leaves of the limits of a run and of its session.
+import { defined } from '../defined.ts'
+import type { EventBody, EventOf, SessionEvent } from '../events.ts'
+import { exactUsd, modelPrice } from './model-price.ts'
+import { addSpend, type Budget, type BudgetScope, type BudgetUnit, type Cost, costOfUsage, LIMIT_NAMES, type RunBudget } from './spend.ts'
+import type { RunState, SessionState } from '../state.ts'
+
+/** One limit of a budget, and what is left of it. */
+export interface BudgetLine {
+  /** Whose limit it is. */
+  scope: BudgetScope
+  /** How it is counted. */
+  unit: BudgetUnit
+  /** The limit: as declared, or as raised if that is more. */
+  limit: number
+  /** What was spent of it. */
+  spent: number
+  /** How much of that is assumed. */
+  assumed: number
+  /** What is left; negative if more was spent than the limit. */
+  left: number
+}
+
+const UNITS = ['tokens', 'usd'] as const
+/** The share of a limit from which pawl warns. */
+const WARNED_AT = 0.8
+
+/** What was spent according to the event; undefined if nothing was. */
+export function spentBy(event: SessionEvent): Cost | undefined {
+  switch (event.type) {
+    case 'model_completed':
+      return soundCost(event.spent ?? costOfUsage(event.usage, modelPrice(event.price)))
+    case 'compacted':
+      return event.usage && soundCost(event.spent ?? costOfUsage(event.usage, modelPrice(event.price)))
+    case 'model_attempt_failed':
+      return event.error.spent && soundCost(event.error.spent)
+    case 'spent':
+      return soundCost({ tokens: event.tokens ?? 0, usd: event.usd ?? 0, ...(event.assumed && { assumed: true }) })
+    default:
+      return undefined
+  }
+}
+
+/** History may contain any value, and a sum that became NaN would stay NaN. */
+function soundCost({ tokens, usd, assumed }: Cost): Cost | undefined {
+  const cost = { tokens: soundAmount(tokens), usd: soundAmount(usd) }
+  return cost.tokens > 0 || cost.usd > 0 ? { ...cost, ...(assumed && { assumed: true }) } : undefined
+}
+
+function soundAmount(given: unknown): number {
+  return typeof given === 'number' && given > 0 && given <= MAX_COST ? given : 0
+}
+
+/** More tokens, and more dollars, than any call can cost. */
+const MAX_COST = 1e12
+
+/** Counts what an event spent, in the session and in its run. */
+export function countSpend(state: SessionState, event: SessionEvent): void {
+  const cost = spentBy(event)
+  if (!cost) return
+  state.spend = addSpend(state.spend, cost)
+  const run = state.current
+  if (run && 'run' in event && event.run === run.run) run.spend = addSpend(run.spend, cost)
+}
+
+/** Folds `budget_raised`. */
+export function raiseBudget(state: SessionState, { scope, maxUsd, maxTotalTokens }: EventOf<'budget_raised'>): void {
+  const of = scope === 'run' ? state.current : state
+  if (!of) return
+  of.raised = { ...of.raised, ...defined({ maxUsd, maxTotalTokens }) }
+}
+
+/** Folds `budget_warning`. */
+export function noteWarning(state: SessionState, { scope, unit, limit }: EventOf<'budget_warning'>): void {
+  const of = scope === 'run' ? state.current : state
+  if (of) of.warned = { ...of.warned, [unit]: limit }
+}
+
+/** The budget's part of a run's state; undefined if the run has spent nothing. */
+export function budgetOfRun({ spend, raised, warned }: RunState): RunBudget | undefined {
+  if (!spend && !raised) return undefined
+  return { ...(spend && { spend }), ...(raised && { raised }), ...(warned && { warned }) }
+}
+
+/** The limits of the run in progress and of the session, as their agent declares them. */
+export interface DeclaredBudgets {
+  run: Budget | undefined
+  session: Budget | undefined
+}
+
+/** The limits that the session knows. */
+function declaredBudgets({ current, facts }: SessionState): DeclaredBudgets {
+  return { run: current?.limits ?? facts?.limits, session: facts?.sessionLimits }
+}
+
+/** Every limit that applies now. A raised limit counts only if the agent declares that limit, and never lowers it. */
+export function budgetLines(state: SessionState, declared: DeclaredBudgets = declaredBudgets(state)): BudgetLine[] {
+  const { current } = state
+  return [...(current ? linesOf('run', declared.run, current) : []), ...linesOf('session', declared.session, state)]
+}
+
+function linesOf(scope: BudgetScope, declared: Budget | undefined, { spend, raised }: Pick<RunState, 'spend' | 'raised'>): BudgetLine[] {
+  return UNITS.flatMap((unit) => {
+    const name = LIMIT_NAMES[unit]
+    const own = declared?.[name]
+    if (own === undefined) return []
+    const limit = Math.max(own, raised?.[name] ?? 0)
+    const spent = spend?.[unit] ?? 0
+    return [{ scope, unit, limit, spent, assumed: spend?.assumed?.[unit] ?? 0, left: exactUsd(limit - spent) }]
+  })
+}
+
+/** The line after further costs. */
+export function lineAfter(line: BudgetLine, costs: readonly Cost[]): BudgetLine {
+  return costs.reduce((sum, cost) => {
+    const spent = exactUsd(sum.spent + cost[line.unit])
+    return { ...sum, spent, assumed: exactUsd(sum.assumed + (cost.assumed ? cost[line.unit] : 0)), left: exactUsd(sum.limit - spent) }
+  }, line)
+}
+
+/** The warnings that are due: one for each limit that is four fifths spent. */
+export function warningsDue(state: SessionState): (EventBody & { type: 'budget_warning' })[] {
+  return budgetLines(state).flatMap(({ scope, unit, limit, spent }) => {
+    const warned = (scope === 'run' ? state.current : state)?.warned?.[unit]
+    if (spent < limit * WARNED_AT || warned === limit) return []
+    return [
+      { type: 'budget_warning' as const, scope, unit, limit, spent, ...(scope === 'run' && state.current && { run: state.current.run }) },
+    ]
+  })
+}

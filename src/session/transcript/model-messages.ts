@@ -1,0 +1,90 @@
+// The messages of a request, made from the transcript: summaries for compacted parts, notes in their places, no refused answers.
+import type { ContentBlock, Message, ToolResultBlock } from '../content.ts'
+import { compactionNote } from './compaction-note.ts'
+import { bytesOfMessages, cutMiddle } from './measure.ts'
+import { type Compaction, fromSystem, isFromUser, type Note, type Transcript } from './transcript.ts'
+
+/** The messages for the model. */
+export function messagesFor(transcript: Transcript): Message[] {
+  const from = sentFrom(transcript)
+  const compaction = transcript.compactions.at(-1)
+  const head = compaction && from > 0 ? [headOf(transcript, from, compaction)] : []
+  return [...head, ...messagesBetween(transcript, from)]
+}
+
+/** The index of the first message that no summary replaces. */
+export function sentFrom({ messages, seqs, compactions }: Transcript): number {
+  const upToSeq = compactions.at(-1)?.upToSeq ?? 0
+  if (upToSeq === 0) return 0
+  const first = seqs.findIndex((seq) => seq > upToSeq)
+  return first < 0 ? messages.length : first
+}
+
+/** The messages from one index up to another, with the notes that are before each of them, or at the transcript's end. */
+export function messagesBetween(transcript: Transcript, from: number, to = transcript.messages.length): Message[] {
+  const { messages, seqs, refused } = transcript
+  const shorten = shortening(transcript.compactions)
+  const notes = transcript.notes.filter(({ after }) => after >= from && (after < to || to === messages.length))
+  const all: Message[] = []
+  let next = 0
+  for (const [offset, message] of messages.slice(from, to).entries()) {
+    const index = from + offset
+    for (; (notes[next]?.after ?? Infinity) <= index; next++) all.push(noteMessage(notes[next]))
+    if (!refused.has(message)) all.push(shorten(message, seqs[index] ?? 0))
+  }
+  for (; next < notes.length; next++) all.push(noteMessage(notes[next]))
+  return all
+}
+
+/** What hooks tell the model in its next call only. */
+export function systemTextsOf({ systemMessages }: Transcript): string[] {
+  return systemMessages.map(fromSystem)
+}
+
+function noteMessage(note: Note | undefined): Message {
+  return { role: 'user', content: note?.text ?? '' }
+}
+
+/** What replaces the messages before an index: the opening messages among them, the effects, and the summary. */
+function headOf(transcript: Transcript, to: number, compaction: Pick<Compaction, 'upToSeq' | 'summary' | 'window'>): Message {
+  const { effects, completed } = transcript
+  const opening = openingMessages(transcript, to).flatMap(({ content }): ContentBlock[] =>
+    typeof content === 'string' ? [{ type: 'text', text: content }] : content,
+  )
+  const effectsBefore = [...effects.byCall.values()].filter(({ since }) => since <= compaction.upToSeq)
+  return { role: 'user', content: [...opening, { type: 'text', text: compactionNote(compaction, effectsBefore, completed) }] }
+}
+
+/** Bytes of what would replace the messages before an index, without the summary. */
+export function headBytes(transcript: Transcript, to: number): number {
+  const upToSeq = transcript.seqs[to - 1] ?? 0
+  return bytesOfMessages([headOf(transcript, to, { upToSeq, summary: '', window: Infinity })])
+}
+
+/** The message that opened the session and the one that opened its newest run, if they come before the index. */
+function openingMessages({ messages, newestRun: { from, took, opener } }: Transcript, to: number): Message[] {
+  const first = messages.findIndex(isFromUser)
+  const content = took.get(opener)?.content
+  const ofRun = content === undefined ? -1 : messages.findIndex((message, index) => index >= from && message.content === content)
+  return [...new Set([first, ofRun])].filter((index) => index >= 0 && index < to).flatMap((index) => messages[index] ?? [])
+}
+
+/** Shortens the results of a message to the smallest limit that a compaction after it sets. */
+function shortening(compactions: readonly Compaction[]): (message: Message, seq: number) => Message {
+  const limits = compactions.filter(({ resultBytes }) => resultBytes !== undefined)
+  if (limits.length === 0) return (message) => message
+  return (message, seq) => {
+    const maxBytes = Math.min(...limits.flatMap((one) => (one.seq > seq ? [one.resultBytes ?? Infinity] : [])))
+    if (message.role === 'assistant' || typeof message.content === 'string' || maxBytes === Infinity) return message
+    return { ...message, content: message.content.map((block) => (block.type === 'tool_result' ? shortened(block, maxBytes) : block)) }
+  }
+}
+
+/** A result made of blocks becomes text if it is too long, because an image cannot be cut. */
+function shortened(block: ToolResultBlock, maxBytes: number): ToolResultBlock {
+  if (typeof block.content === 'string') return { ...block, content: cutMiddle(block.content, maxBytes) }
+  const bytes = bytesOfMessages([{ role: 'user', content: block.content }])
+  if (bytes <= maxBytes) return block
+  const text = block.content.map((part) => (part.type === 'text' ? part.text : '[image]')).join('\n')
+  return { ...block, content: cutMiddle(text, maxBytes) }
+}

@@ -1,0 +1,45 @@
+// The note that tells a model which effects remain from a part of the conversation that its transcript no longer shows.
+import type { NotedEffect } from '../effects.ts'
+import type { ResultContent } from '../events.ts'
+import { cutText } from '../protocol/texts.ts'
+
+/** How many effects a note names one by one: the newest ones. */
+const NAMED = 20
+const RESULT_BYTES = 500
+
+/** Why the transcript no longer shows effects. */
+const CAUSES = {
+  removed: 'a part of this conversation was removed here. Its effects were not undone.',
+  made_again:
+    'calls above were made again at the request of a person, and the earlier results are not shown. Their effects were not undone.',
+} as const
+
+/** The text of the note. `results`: by call, what the model was told. */
+export function noteOn(
+  effects: readonly NotedEffect[],
+  results: ReadonlyMap<string, ResultContent>,
+  cause: keyof typeof CAUSES = 'removed',
+): string {
+  const named = effects.slice(-NAMED)
+  const lines = (status: NotedEffect['status']): string[] =>
+    named.filter((effect) => effect.status === status).map((effect) => `- ${nameOf(effect)}${resultOf(results.get(effect.callId))}`)
+  const [completed, unknown] = [lines('completed'), lines('unknown')]
+  return [
+    `[Note from the system, not from the user: ${CAUSES[cause]}]`,
+    ...(completed.length > 0 ? ['These calls completed; do not repeat them for the same purpose:', ...completed] : []),
+    ...(unknown.length > 0
+      ? ['It is unknown whether these calls took effect; check with a read, or ask the user, before you request them again:', ...unknown]
+      : []),
+    ...(effects.length > NAMED ? [`… and ${effects.length - NAMED} earlier ones.`] : []),
+  ].join('\n')
+}
+
+function nameOf({ callId, tool, effectId }: NotedEffect): string {
+  return `${tool} (${callId}${effectId === undefined ? '' : `, effect id ${effectId}`})`
+}
+
+function resultOf(content: ResultContent | undefined): string {
+  if (content === undefined) return ''
+  const text = typeof content === 'string' ? content : content.map((block) => (block.type === 'text' ? block.text : '[image]')).join(' ')
+  return text === '' ? '' : `: ${cutText(text, RESULT_BYTES)}`
+}

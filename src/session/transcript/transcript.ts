@@ -1,0 +1,572 @@
+// The transcript: the messages that are sent to a model, folded from a session's events.
+import {
+  type AssistantBlock,
+  type ContentBlock,
+  isImageSource,
+  type Message,
+  type ToolResultBlock,
+  type Usage,
+  type UserBlock,
+} from '../content.ts'
+import { defined } from '../defined.ts'
+import { placeholderOf } from '../blobs.ts'
+import { type Effects, effectsAbove, forgetEffects, noEffects, noteEffect } from '../effects.ts'
+import { noteOn } from './recovery-note.ts'
+import { type HookRun, textsOf } from '../hooks/hooks.ts'
+import type { EventOf, Resolution, ResultContent, SessionEvent } from '../events.ts'
+import { callIdOf, requestIdOf } from '../events.ts'
+import type { Json, JsonObject } from '../json.ts'
+
+/** The result that the model sees for a call that had not begun when its run was stopped. */
+const NEVER_RAN = 'This call was not run: the run was stopped first.'
+/** The result that the model sees for a call whose outcome was still unknown when its run was stopped. */
+const OUTCOME_UNKNOWN =
+  'The outcome of this call is unknown: it may or may not have taken effect, and this was not resolved when the run was stopped. ' +
+  'Do not request it again; tell the user, or check with a read.'
+
+/** A tool's result as the model sees it. */
+export interface ToolResult {
+  content: ResultContent
+  isError: boolean
+  /** The model was told that the outcome is unknown. False: the outcome became known later. */
+  isUnknown?: boolean
+}
+
+/** A transcript, which grows event by event. */
+export interface Transcript {
+  messages: Message[]
+  /** For each message, the `seq` of the event that added it. */
+  seqs: number[]
+  /** Received messages that no turn has taken. */
+  waiting: Map<string, WaitingMessage>
+  /** The calls of the newest assistant message, and the results so far; null once they are in `messages`. */
+  open: TurnCalls | null
+  /** The newest answer's calls once their results are in `messages`: a recovery may take the results out again. */
+  closed: TurnCalls | null
+  /** For each idempotency key, the call that completed it. */
+  keys: Map<string, string>
+  /** Keys of calls without an outcome yet, by call. `first`: the first generation's key, if it differs. */
+  pendingKeys: Map<string, { key: string; first?: string | undefined }>
+  /** Results of completed effects, for replays of their key. */
+  completed: Map<string, ResultContent>
+  /** The newest run: where it begins in `messages`, the messages that it took, and the metadata for its code. */
+  newestRun: NewestRun
+  effects: Effects
+  /** Answers that a provider refused to complete: the model does not see them. */
+  refused: WeakSet<Message>
+  /** Notes for the model where the transcript was cut. They are not messages; `messagesFor` puts them in their places. */
+  notes: Note[]
+  /** Messages from hooks for the next model call only. */
+  systemMessages: string[]
+  /** Compactions that still apply, newest last. */
+  compactions: Compaction[]
+  /** The newest compaction that failed since the last success, recovery or rollback. */
+  compactionFailed: EventOf<'compaction_failed'> | null
+  /** The turn in which a provider's refusal forced a compaction, whether or not it succeeded. */
+  forcedIn: { run: number; turn: number } | null
+  /** The measured size of the newest answer and its request; null if the messages before the answer have changed. */
+  measured: Measured | null
+}
+
+/** The summary that the model sees in place of the messages up to an event. */
+export type Compaction = Pick<EventOf<'compacted'>, 'seq' | 'run' | 'turn' | 'upToSeq' | 'summary' | 'window' | 'resultBytes' | 'forced'>
+
+/** What a provider counted. */
+export interface Measured {
+  /** Tokens of a request and of the answer to it. */
+  tokens: number
+  /** How many messages these tokens cover. */
+  messages: number
+}
+
+/** The calls of one answer, by the ids that the model sees. */
+interface TurnCalls {
+  /** `seq` of the answer. */
+  seq: number
+  callIds: string[]
+  results: Map<string, ToolResult>
+  /** Unknown calls that a person has to resolve. */
+  asked: Set<string>
+  /** The newest generation of calls that were made again. */
+  newest: Map<string, string>
+  /** Calls whose results another generation replaces. */
+  replaced: string[]
+  /** The `seq` that the results had when they were in `messages` for the first time. */
+  resultsSeq?: number
+}
+
+/** A text for the model that neither the user nor the model said: about effects no longer shown, or added by a hook. */
+export interface Note {
+  /** How many messages come before it. */
+  after: number
+  /** The event that cut the transcript, or the hook's event. */
+  seq: number
+  /** The answer whose calls were made again, if the note is about those calls. */
+  answerSeq?: number
+  text: string
+}
+
+/** The newest run, and the metadata of the message that opened it. */
+interface NewestRun {
+  /** `seq` of its `run_started`. */
+  seq: number
+  from: number
+  took: Map<string, WaitingMessage>
+  /** The message that opened it. */
+  opener: string
+  metadata: JsonObject
+}
+
+/** What a user said, and the `seq` of its `message_received`. */
+export interface WaitingMessage {
+  content: string | UserBlock[]
+  metadata?: JsonObject
+  seq: number
+}
+
+/** A transcript before any event. */
+export function emptyTranscript(): Transcript {
+  return {
+    messages: [],
+    seqs: [],
+    waiting: new Map(),
+    open: null,
+    closed: null,
+    completed: new Map(),
+    keys: new Map(),
+    pendingKeys: new Map(),
+    newestRun: { seq: 0, from: 0, took: new Map(), opener: '', metadata: {} },
+    effects: noEffects(),
+    refused: new WeakSet(),
+    notes: [],
+    systemMessages: [],
+    compactions: [],
+    compactionFailed: null,
+    forcedIn: null,
+    measured: null,
+  }
+}
+
+/** Adds one event to the transcript, in place. */
+export function addToTranscript(transcript: Transcript, event: SessionEvent): void {
+  noteEffect(transcript.effects, event)
+  switch (event.type) {
+    case 'session_started':
+      Object.assign(transcript, emptyTranscript())
+      return
+    case 'message_received':
+      transcript.waiting.set(event.messageId, {
+        content: event.content,
+        ...(event.metadata && { metadata: event.metadata }),
+        seq: event.seq,
+      })
+      return
+    case 'run_started':
+      closeCalls(transcript, event.seq)
+      startRun(transcript, event)
+      return
+    case 'turn_started':
+      closeCalls(transcript, event.seq)
+      takeMessages(transcript, event)
+      return
+    case 'model_completed':
+      addAnswer(transcript, event)
+      return
+    case 'compacted':
+      addCompaction(transcript, event)
+      return
+    case 'compaction_failed':
+      transcript.compactionFailed = event
+      noteForced(transcript, event)
+      return
+    case 'hook_answered':
+      Object.assign(transcript, withAnswers(transcript, [event], event.seq))
+      return
+    case 'tool_issued':
+      if (event.key !== undefined) transcript.pendingKeys.set(event.callId, { key: event.key, first: event.resolution?.firstKey })
+      return
+    case 'approval_decided':
+      if (event.resolution) replacePendingKey(transcript, event.callId, event.resolution)
+      return
+    case 'tool_completed': {
+      const replayed = event.replayOf === undefined ? undefined : transcript.completed.get(event.replayOf)
+      const result = resultOf(event, replayed)
+      if (event.replayOf === undefined) complete(transcript, event.callId, result.content)
+      addResult(transcript, event, result)
+      return
+    }
+    case 'tool_resolved':
+      if (event.happened) complete(transcript, event.callId, contentOf(event))
+      else if (event.decision !== 'skip') transcript.open?.asked.delete(requestIdOf(event.callId))
+      if (event.decision !== 'skip') noteOutcome(transcript, event)
+      return
+    case 'tool_failed':
+      transcript.pendingKeys.delete(event.callId)
+      addResult(transcript, event, resultOf(event))
+      return
+    case 'tool_unknown':
+      // A call that a person must resolve gets its result with the resolution.
+      if (event.ask) transcript.open?.asked.add(requestIdOf(event.callId))
+      else addResult(transcript, event, resultOf(event))
+      return
+    case 'run_completed':
+    case 'run_interrupted':
+      closeCalls(transcript, event.seq)
+      return
+    case 'recovery_started':
+      transcript.compactionFailed = null
+      transcript.forcedIn = null
+      if (event.strategy === 'restart_run') restartNewestRun(transcript, event.seq)
+      else if (event.strategy === 'selective') reopenTurn(transcript, event)
+      else {
+        const keptSeq = answersRemovedAfter(transcript, event)
+        if (keptSeq !== undefined) removeAnswers(transcript, keptSeq, event.seq)
+      }
+      return
+    case 'rolled_back':
+      rollBack(transcript, event)
+      return
+    case 'forked':
+      becomeFork(transcript, event)
+      return
+    default:
+      return
+  }
+}
+
+/** A call that was approved with other arguments completes a different effect. */
+function replacePendingKey({ pendingKeys }: Transcript, callId: string, { key, firstKey: first }: Resolution): void {
+  if (key === undefined) pendingKeys.delete(callId)
+  else pendingKeys.set(callId, { key, first })
+}
+
+function complete(transcript: Transcript, callId: string, content: ResultContent): void {
+  transcript.completed.set(callId, content)
+  const { key, first } = transcript.pendingKeys.get(callId) ?? {}
+  transcript.pendingKeys.delete(callId)
+  if (key !== undefined && !transcript.keys.has(key)) transcript.keys.set(key, callId)
+  // Later requests for the same effect get the newest result.
+  if (first !== undefined) transcript.keys.set(first, callId)
+}
+
+/**
+ * A call's result as the model sees it: text and blocks as they are, anything else as JSON.
+ * `replayed` is the first call's result, for the replay of a completed key.
+ */
+function resultOf(event: EventOf<'tool_completed' | 'tool_failed' | 'tool_unknown'>, replayed?: ResultContent): ToolResult {
+  if (event.type === 'tool_unknown') return { content: event.message, isError: true, isUnknown: true }
+  if (event.type === 'tool_failed') return { content: event.message, isError: true }
+  if (event.replayOf === undefined) return { content: contentOf(event), isError: false }
+  const note = `[idempotent replay of ${event.replayOf}]`
+  if (replayed === undefined || typeof replayed === 'string') {
+    return { content: replayed ? `${note}\n${replayed}` : note, isError: false }
+  }
+  return { content: [{ type: 'text', text: note }, ...replayed], isError: false }
+}
+
+/** What the model sees of a completed call; for a large result that was not restored, its beginning. */
+function contentOf({ content, value, blob }: EventOf<'tool_completed' | 'tool_resolved'>): ResultContent {
+  if (content !== undefined) return content
+  return value === undefined && blob ? placeholderOf(blob) : resultText(value ?? null)
+}
+
+/** A JSON value as the text or blocks of a tool result. */
+export function resultText(value: Json): ResultContent {
+  if (typeof value === 'string') return value
+  if (isBlocks(value)) return value
+  return JSON.stringify(value)
+}
+
+/**
+ * Whether a value is a list of blocks that a tool result may contain. A block must have all members of its type and no others, because
+ * tools may return data that resembles blocks.
+ */
+export function isBlocks(value: Json): value is Json & ResultContent & unknown[] {
+  return Array.isArray(value) && value.length > 0 && value.every(isBlock)
+}
+
+function isBlock(value: Json): boolean {
+  if (value === null || typeof value !== 'object' || Array.isArray(value) || Object.keys(value).length !== 2) return false
+  return (value.type === 'text' && typeof value.text === 'string') || (value.type === 'image' && isImageSource(value.source))
+}
+
+/** An assistant message's content with the model's tool_use ids replaced by pawl's call ids. */
+export function withCallIds(content: readonly AssistantBlock[], run: number, turn: number): AssistantBlock[] {
+  let index = 0
+  return content.map((block) => (block.type === 'tool_use' ? { ...block, id: callIdOf(run, turn, index++) } : block))
+}
+
+function startRun(transcript: Transcript, { messageId, seq }: EventOf<'run_started'>): void {
+  const metadata = transcript.waiting.get(messageId)?.metadata ?? {}
+  transcript.newestRun = { seq, from: transcript.messages.length, took: new Map(), opener: messageId, metadata }
+}
+
+function takeMessages(transcript: Transcript, { takes, seq }: EventOf<'turn_started'>): void {
+  for (const messageId of takes) {
+    const message = transcript.waiting.get(messageId)
+    if (message === undefined) continue
+    transcript.waiting.delete(messageId)
+    transcript.newestRun.took.set(messageId, message)
+    put(transcript, seq, { role: 'user', content: message.content as string | ContentBlock[] })
+  }
+}
+
+function put(transcript: Transcript, seq: number, message: Message): void {
+  transcript.messages.push(message)
+  transcript.seqs.push(seq)
+}
+
+function addAnswer(transcript: Transcript, event: EventOf<'model_completed'>): void {
+  transcript.closed = null
+  transcript.systemMessages = []
+  addAnswerMessage(transcript, event)
+  transcript.measured = measuredAt(transcript, event.usage)
+  if (event.outputProblem === undefined) return
+  transcript.notes.push({ after: transcript.messages.length, seq: event.seq, text: fromSystem(event.outputProblem) })
+}
+
+/** Some models report no usage. */
+function measuredAt({ messages }: Transcript, usage: Usage): Measured | null {
+  const { input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens } = usage
+  const input = input_tokens + cache_creation_input_tokens + cache_read_input_tokens
+  return input > 0 ? { tokens: input + output_tokens, messages: messages.length } : null
+}
+
+function addCompaction(transcript: Transcript, event: EventOf<'compacted'>): void {
+  const { seq, run, turn, upToSeq, summary, window, resultBytes, forced } = event
+  transcript.compactions.push({ seq, run, turn, upToSeq, summary, window, ...defined({ resultBytes, forced }) })
+  transcript.compactionFailed = null
+  transcript.measured = null
+  noteForced(transcript, event)
+}
+
+function noteForced(transcript: Transcript, { forced, run, turn }: EventOf<'compacted' | 'compaction_failed'>): void {
+  if (forced) transcript.forcedIn = { run, turn }
+}
+
+/** A summary no longer applies once the messages that it covers have left the transcript. */
+function dropCompactions(transcript: Transcript, holds: (compaction: Compaction) => boolean): void {
+  transcript.compactions = transcript.compactions.filter(holds)
+  transcript.compactionFailed = null
+  transcript.measured = null
+}
+
+function addAnswerMessage(transcript: Transcript, event: EventOf<'model_completed'>): void {
+  if (event.content.length === 0) return
+  const content = withCallIds(event.content, event.run, event.turn)
+  const message: Message = { role: 'assistant', content }
+  put(transcript, event.seq, message)
+  if (event.stopReason === 'refusal') transcript.refused.add(message)
+  const callIds = content.flatMap((block) => (block.type === 'tool_use' ? [block.id] : []))
+  if (callIds.length === 0) return
+  const { seq } = event
+  transcript.open = { seq, callIds, results: new Map(), asked: new Set(), newest: new Map(), replaced: [] }
+}
+
+function addResult(transcript: Transcript, { callId, seq }: { callId: string; seq: number }, result: ToolResult): void {
+  const { open } = transcript
+  const request = requestIdOf(callId)
+  if (!open?.callIds.includes(request) || newestOf(open, request) !== callId) return
+  open.results.set(request, result)
+  if (open.results.size === open.callIds.length) closeCalls(transcript, seq)
+}
+
+/** Adds the message with the results. The API refuses a tool_use without a result, so a call that never ran gets one that says so. */
+function closeCalls(transcript: Transcript, seq: number): void {
+  const { open } = transcript
+  if (!open) return
+  transcript.open = null
+  transcript.closed = open
+  // The results of a reopened turn return to their old place, before messages that a later turn took.
+  const at = resultsIndex(transcript, open) ?? transcript.messages.length
+  open.resultsSeq ??= seq
+  transcript.seqs.splice(at, 0, open.resultsSeq)
+  transcript.messages.splice(at, 0, {
+    role: 'user',
+    content: open.callIds.map((callId) => {
+      const none = { content: open.asked.has(callId) ? OUTCOME_UNKNOWN : NEVER_RAN, isError: true }
+      return resultBlock(callId, open.results.get(callId) ?? none)
+    }),
+  })
+  moveNotes(transcript, at, 1)
+  noteReplaced(transcript, open, at + 1)
+}
+
+/** The index of the turn's results in `messages`; undefined if the answer is not there. */
+function resultsIndex({ seqs }: Transcript, { seq }: TurnCalls): number | undefined {
+  const answer = seqs.lastIndexOf(seq)
+  return answer < 0 ? undefined : answer + 1
+}
+
+/** Shifts the notes after messages were added or removed at an index. */
+function moveNotes({ notes }: Transcript, from: number, by: number): void {
+  for (const note of notes) if (note.after >= from) note.after += by
+}
+
+/** The newest generation of a call. */
+export function newestOf({ newest }: TurnCalls, request: string): string {
+  return newest.get(request) ?? request
+}
+
+/** The replaced generations of calls that were made again may have taken effect, too: tells the model so. */
+function noteReplaced(transcript: Transcript, { seq: answerSeq, replaced, resultsSeq: seq = 0 }: TurnCalls, after: number): void {
+  const effects = replaced.flatMap((callId) => transcript.effects.byCall.get(callId) ?? [])
+  if (effects.length === 0) return
+  transcript.notes.push({ after, seq, answerSeq, text: noteOn(effects, transcript.completed, 'made_again') })
+  transcript.notes.sort((a, b) => a.after - b.after)
+}
+
+/** An outcome that the model was told is unknown is now known. */
+function noteOutcome({ open, closed }: Transcript, event: EventOf<'tool_resolved'>): void {
+  const { results } = open ?? closed ?? {}
+  const request = requestIdOf(event.callId)
+  const told = results?.get(request)
+  if (told?.isUnknown) results?.set(request, { ...told, isUnknown: false })
+}
+
+/** Takes the newest answer's results out of the messages for a recovery, and drops those of calls that are made again or skipped. */
+function reopenTurn(transcript: Transcript, { toSeq, seq, skip = [], redo = [] }: EventOf<'recovery_started'>): void {
+  const turn = transcript.open ?? transcript.closed
+  if (!turn || turn.seq !== toSeq) return
+  if (!transcript.open) removeResults(transcript, turn)
+  transcript.open = turn
+  transcript.closed = null
+  for (const { callId, as } of redo) {
+    if (as === callId) continue
+    const request = requestIdOf(callId)
+    turn.results.delete(request)
+    turn.asked.delete(request)
+    turn.newest.set(request, as)
+    turn.replaced.push(callId)
+    transcript.pendingKeys.delete(callId)
+  }
+  for (const request of skip.map(requestIdOf)) {
+    const told = turn.results.get(request)
+    if (told?.isError && !told.isUnknown) turn.results.delete(request)
+  }
+  for (const [request, told] of turn.results) {
+    const known = told.isUnknown === false ? transcript.completed.get(newestOf(turn, request)) : undefined
+    if (known !== undefined) turn.results.set(request, { content: known, isError: false })
+  }
+  if (turn.results.size === turn.callIds.length) closeCalls(transcript, seq)
+}
+
+function removeResults(transcript: Transcript, turn: TurnCalls): void {
+  transcript.notes = transcript.notes.filter(({ answerSeq }) => answerSeq !== turn.seq)
+  const at = resultsIndex(transcript, turn)
+  if (at === undefined) return
+  transcript.messages.splice(at, 1)
+  transcript.seqs.splice(at, 1)
+  moveNotes(transcript, at, -1)
+}
+
+/** The block for a result in the transcript. */
+function resultBlock(callId: string, result: ToolResult): ToolResultBlock {
+  return { type: 'tool_result', tool_use_id: callId, content: result.content, ...(result.isError && { is_error: true }) }
+}
+
+/** The run's messages wait again, and everything that it said leaves the transcript. */
+function restartNewestRun(transcript: Transcript, seq: number): void {
+  const { from, took, seq: startedAt } = transcript.newestRun
+  truncate(transcript, from)
+  transcript.waiting = new Map([...took, ...transcript.waiting])
+  took.clear()
+  cut(transcript, seq, startedAt)
+}
+
+/** The event after which a recovery takes answers and results out of the transcript; undefined if it takes none. */
+export function answersRemovedAfter({ newestRun }: Transcript, { strategy, toSeq }: EventOf<'recovery_started'>): number | undefined {
+  if (strategy === 'abandon') return newestRun.seq
+  return strategy === 'restart_from_last_effect' ? toSeq : undefined
+}
+
+/** Answers and results after `keptSeq` leave the transcript; what users said stays. Open calls of an answer that stays are closed. */
+function removeAnswers(transcript: Transcript, keptSeq: number, seq: number): void {
+  const { messages, seqs } = transcript
+  if ((seqs.at(-1) ?? 0) <= keptSeq) closeCalls(transcript, seq)
+  const first = seqs.findIndex((at) => at > keptSeq)
+  const from = first < 0 ? messages.length : first
+  const isKept = (message: Message, index: number): boolean => isFromUser(message) || seqs[index] === seq
+  const kept = messages
+    .slice(from)
+    .flatMap((message, index) => (isKept(message, from + index) ? [{ message, seq: seqs[from + index] ?? seq }] : []))
+  truncate(transcript, from)
+  for (const one of kept) put(transcript, one.seq, one.message)
+  cut(transcript, seq, keptSeq)
+}
+
+/** Whether a user said it: messages with results of calls have the user's role, too. */
+export function isFromUser({ role, content }: Message): boolean {
+  return role === 'user' && (typeof content === 'string' || content.every((block) => block.type !== 'tool_result'))
+}
+
+/** Follows the removal of everything after `keptSeq`: a note tells the model which effects remain from that part. */
+function cut(transcript: Transcript, seq: number, keptSeq: number): void {
+  transcript.systemMessages = []
+  transcript.open = null
+  transcript.closed = null
+  transcript.notes = transcript.notes.filter((note) => note.seq <= keptSeq)
+  // A later compaction still applies if everything that it summarises has stayed: without it, a restart would pay for it again.
+  dropCompactions(transcript, ({ upToSeq }) => upToSeq <= keptSeq)
+  const effects = effectsAbove(transcript.effects, keptSeq)
+  if (effects.length === 0) return
+  transcript.notes.push({ after: transcript.messages.length, seq, text: noteOn(effects, transcript.completed) })
+}
+
+/** The transcript with the answers of hooks. It shares the messages, and `seq` is that of the answers' events. */
+export function withAnswers(transcript: Transcript, runs: readonly HookRun[], seq = Infinity): Transcript {
+  const { contexts, systemMessages } = textsOf(runs)
+  if (contexts.length === 0 && systemMessages.length === 0) return transcript
+  const after = transcript.messages.length
+  return {
+    ...transcript,
+    notes: [...transcript.notes, ...contexts.map((context) => ({ after, seq, text: fromSystem(context) }))],
+    systemMessages: [...transcript.systemMessages, ...systemMessages],
+  }
+}
+
+/** The text, marked as coming from the system and not from a user. */
+export function fromSystem(text: string): string {
+  return `[From the system, not from the user]\n${text}`
+}
+
+function truncate(transcript: Transcript, length: number): void {
+  transcript.messages.length = length
+  transcript.seqs.length = length
+}
+
+/** Removes what was added after `toSeq`; results of completed effects stay, for replays. */
+function rollBack(transcript: Transcript, { toSeq, upToSeq, keepsRun, keys, again, seq: at }: EventOf<'rolled_back'>): void {
+  const kept = transcript.seqs.findIndex((seq) => seq > toSeq)
+  if (kept >= 0) truncate(transcript, kept)
+  if (keys === 'forgotten') forgetKeys(transcript, toSeq)
+  cut(transcript, at, toSeq)
+  if (keepsRun) return
+  dropCompactions(transcript, ({ seq }) => seq <= toSeq)
+  for (const [messageId, { seq }] of transcript.waiting) if (seq <= upToSeq) transcript.waiting.delete(messageId)
+  const { took } = transcript.newestRun
+  const requeued = (again?.messages ?? []).flatMap(({ messageId }): [string, WaitingMessage][] => {
+    const message = took.get(messageId)
+    return message ? [[messageId, message]] : []
+  })
+  transcript.waiting = new Map([...requeued, ...transcript.waiting])
+}
+
+/** The effects with an outcome after `seq` were undone outside of pawl, so no call replays them. */
+function forgetKeys(transcript: Transcript, seq: number): void {
+  const forgotten = new Set(effectsAbove(transcript.effects, seq).map(({ callId }) => callId))
+  for (const [key, callId] of transcript.keys) if (forgotten.has(callId)) transcript.keys.delete(key)
+  for (const callId of forgotten) transcript.completed.delete(callId)
+  forgetEffects(transcript.effects, seq)
+}
+
+function becomeFork(transcript: Transcript, { keys }: EventOf<'forked'>): void {
+  transcript.open = null
+  transcript.closed = null
+  transcript.waiting.clear()
+  if (keys === 'carried') return
+  transcript.keys.clear()
+  transcript.pendingKeys.clear()
+  transcript.completed.clear()
+  transcript.effects = noEffects()
+}

@@ -1,0 +1,129 @@
+// What a session waits for, and for whom: from its state and, if the server was asked, from the steps that are pending there.
+import { isWaiting } from '../fold/calls.ts'
+import { leavesByItself } from '../recovery/recovery.ts'
+import type { CallState, RunState, SessionError, SessionState } from '../state.ts'
+import { defined } from '../defined.ts'
+
+/** One thing that a session waits for. Times are milliseconds since 1970. */
+export interface SessionWait {
+  /** Who or what ends the wait. `next_attempt`: pawl itself, at the time `until`. */
+  for: 'person' | 'client' | 'worker' | 'postgres' | 'model' | 'tool' | 'next_attempt' | 'message'
+  /** What a person or a client must do. */
+  to?: 'recover' | 'resolve' | 'approve' | 'answer' | 'resume' | 'unpause'
+  /** For people: why, or what exactly. */
+  reason?: string
+  /** The call, if the wait is about one. */
+  callId?: string
+  /** The call's tool. */
+  tool?: string
+  /** Digest of the arguments that are to be approved. */
+  digest?: string
+  /** The attempt that is in progress, or due next. */
+  attempt?: number
+  /** The process that works on it. */
+  worker?: string
+  /** When the wait began. */
+  since?: number
+  /** When the approval expires, or when pawl makes the next attempt. */
+  until?: number
+}
+
+/** A step of a session that the server has pending: a model call, a tool call or the check of one. */
+export interface PendingStep {
+  step: 'model' | 'tool'
+  attempt: number
+  since?: number
+  worker?: string
+  /** Set if no worker has it: what it waits for, why its last attempt had no result, and when the server offers it to workers again. */
+  heldUp?: Pick<SessionWait, 'reason' | 'until'> & { for: 'worker' | 'next_attempt' }
+}
+
+/** What is known besides the state. */
+export interface Seen {
+  steps: readonly PendingStep[]
+  /** When the workflow retries a failed attempt. */
+  retryAt?: number
+}
+
+/** What the session waits for; what needs a person comes first. Empty: nothing, or it is between two steps. */
+export function waitsOf(state: SessionState, seen?: Seen): SessionWait[] {
+  const { paused } = state
+  const waits = waitsOfStatus(state, seen)
+  return paused ? [{ for: 'person', to: 'unpause', since: paused.at, ...defined({ reason: paused.reason }) }, ...waits] : waits
+}
+
+function waitsOfStatus(state: SessionState, seen: Seen | undefined): SessionWait[] {
+  const { status, error, current } = state
+  switch (status) {
+    case 'idle':
+    case 'closed':
+      return [{ for: 'message' }]
+    case 'error':
+      return error ? waitsInError(state, error, seen) : []
+    case 'running':
+    case 'waiting':
+      return current ? [...current.calls.filter(isWaiting).map(waitOfCall), ...waitsForSteps(current, seen)] : []
+  }
+}
+
+/** Codes of errors that end once something else is available again. */
+const ENDS_WITH: Readonly<Record<string, SessionWait['for']>> = {
+  agent_not_served: 'worker',
+  execution_unreadable: 'worker',
+  archive_unavailable: 'postgres',
+}
+
+function waitsInError({ unknown, current }: SessionState, error: SessionError, seen: Seen | undefined): SessionWait[] {
+  const { nextAttemptAt: until } = error
+  if (leavesByItself(error)) {
+    const reason = seen?.steps.find(({ heldUp }) => heldUp)?.heldUp?.reason
+    return [{ for: ENDS_WITH[error.code] ?? 'next_attempt', ...defined({ reason, until }) }]
+  }
+  const unresolved = Object.entries(unknown).filter(([, call]) => call.run === current?.run)
+  return [
+    ...unresolved.map(([callId, { resolution }]) => ({ for: 'person' as const, to: 'resolve' as const, callId, tool: resolution.tool })),
+    { for: 'person', to: 'recover' },
+  ]
+}
+
+const TO = {
+  awaiting_approval: { for: 'person', to: 'approve' },
+  awaiting_resolution: { for: 'person', to: 'resolve' },
+  awaiting_answer: { for: 'client', to: 'answer' },
+} as const
+
+function waitOfCall({ callId, status, resolution: { tool }, asked = {} }: CallState): SessionWait {
+  const { digest, reason, expiresAt: until } = asked
+  return { ...TO[status as keyof typeof TO], callId, tool, ...defined({ digest, reason, until }) }
+}
+
+/** What the run itself is doing, or waits for. */
+function waitsForSteps(run: RunState, seen: Seen | undefined): SessionWait[] {
+  if (run.phase === 'model') return [waitForModel(run, seen)]
+  if (run.phase !== 'tools') return []
+  const running = run.calls.filter(({ status }) => status === 'issued')
+  const steps = seen?.steps.filter(({ step }) => step === 'tool') ?? []
+  const calls = running.map(
+    ({ callId, resolution: { tool } }): SessionWait => ({
+      for: 'tool',
+      callId,
+      tool,
+      // The server does not say which step is which call.
+      ...(running.length === 1 && stepOf(steps[0], seen)),
+    }),
+  )
+  const held = running.length > 1 ? steps.find(({ heldUp }) => heldUp)?.heldUp : undefined
+  return held ? [held, ...calls] : calls
+}
+
+function waitForModel({ modelAttempts = 0 }: RunState, seen: Seen | undefined): SessionWait {
+  const step = seen?.steps.find((one) => one.step === 'model')
+  return { for: 'model', ...stepOf(step, seen), attempt: modelAttempts + (step?.attempt ?? 1) }
+}
+
+/** The state of the only pending step of its kind. */
+function stepOf(step: PendingStep | undefined, seen: Seen | undefined): Partial<SessionWait> {
+  if (!step) return seen?.retryAt === undefined ? {} : { for: 'next_attempt', until: seen.retryAt }
+  const { attempt, since, worker, heldUp } = step
+  return { attempt, ...defined({ since, worker }), ...heldUp }
+}

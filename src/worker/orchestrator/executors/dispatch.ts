@@ -1,0 +1,151 @@
+// Dispatches jobs: each has a lease from the start, is assigned to one executor after another until one accepts it, and ends with the
+// activity's result.
+import type { ApplicationFailure } from '@temporalio/common'
+import type { JobListener } from '../../../activities/needs.ts'
+import type { JobOrder } from '../../../jobs/contract.ts'
+import type { Holding } from '../../protocol.ts'
+import type { AssignmentEnd, Executor } from './executors.ts'
+import { afterDeath, afterMove, answerIn, costSeen, withAnswer } from './answered.ts'
+import { failureOf, noExecutorAccepted, stoppedBeforeStart, workerDied } from './failures.ts'
+import type { Lease, Leases } from '../heartbeats/leases.ts'
+import type { Given, Placed, Pool } from './pool.ts'
+import type { AttemptReport } from '../../../session/attempts.ts'
+import { defined } from '../../../session/defined.ts'
+
+/** How many times a job is assigned to executors that die or freeze before they accept it. */
+const MAX_PLACEMENTS = 5
+/** How long a model's answer is kept while no executor accepts jobs. Executors may take this long to start. */
+const KEEP_ANSWER_MS = 30_000
+
+/** The activity's result; undefined if no executor could accept the job. */
+export type Answer = { result: unknown } | undefined
+
+/** The dispatcher. */
+export interface Dispatcher {
+  /** Runs a job. Rejects with the activity's failure. */
+  dispatch(order: JobOrder, listener?: JobListener): Promise<Answer>
+  /** Adopts a job that an executor got from an earlier orchestrator. */
+  adopt(executor: Executor, held: Holding): Promise<Answer>
+}
+
+/** A dispatched job. */
+interface Underway extends Given {
+  at?: Placed
+  /** Set once, possibly while no executor has the job. */
+  isStopped: boolean
+  /** Whether an executor had accepted it before it was withdrawn. */
+  mayHaveBegun: boolean
+  /** The last executor's death, if the job was kept for another executor after it. */
+  died?: ApplicationFailure
+}
+
+/** Dispatches jobs to the executors of a pool. */
+export function dispatcherTo(pool: Pool, leases: Leases): Dispatcher {
+  /** Acquires the job's lease, and passes a stop to the executor that has the job. */
+  function setOut(order: JobOrder, listener: JobListener = {}): Underway {
+    const lease = leases.take(order.ticket, (why) => {
+      job.isStopped = true
+      if (job.at) pool.stop(job.at, why)
+    })
+    const job: Underway = { order, lease, listener, isStopped: false, mayHaveBegun: false }
+    return job
+  }
+
+  async function dispatch(asked: JobOrder, listener?: JobListener): Promise<Answer> {
+    // The server may have given up an attempt whose executor is still working: its orchestrator died, and the heartbeats stopped.
+    const order = withAnswer(asked, { answer: answerIn(pool.executors(), asked) })
+    const job = setOut(order, listener)
+    try {
+      // From the second attempt on, every call begins after the server has confirmed the attempt, so that an attempt assigned to a frozen
+      // or dead process does not count against the call. If the server cannot be reached, the call begins anyway.
+      if (order.attempt.number > 1) await announce(job.lease)
+      return await carry(job)
+    } finally {
+      job.lease.release()
+    }
+  }
+
+  async function adopt(executor: Executor, held: Holding): Promise<Answer> {
+    const { begun, progress, reserved, outcome } = held
+    const ticket = { ...held.order.ticket, report: { ...held.order.ticket.report, begun, ...defined({ progress, reserved }) } }
+    const job = setOut({ ...held.order, ticket })
+    try {
+      // The dead orchestrator's last heartbeat may be old, and this orchestrator may die before its next one, so send one now.
+      if (!outcome) void announce(job.lease)
+      job.at = pool.keep(executor, held, job)
+      const answer = await resultOf(await job.at.ended, job)
+      return answer === 'again' ? await carry(job) : answer
+    } finally {
+      job.lease.release()
+    }
+  }
+
+  async function carry(job: Underway): Promise<Answer> {
+    for (let placements = 0; placements < MAX_PLACEMENTS; placements++) {
+      await waitForExecutor(job)
+      if (job.isStopped) throw job.died ?? (job.mayHaveBegun ? workerDied(job.order, reportOn(job), 'neighbour') : stoppedBeforeStart())
+      const placed = pool.give(job)
+      if (!placed) {
+        if (job.died) throw job.died
+        return undefined
+      }
+      job.at = placed
+      const answer = await resultOf(await placed.ended, job)
+      if (answer !== 'again') return answer
+    }
+    throw job.died ?? noExecutorAccepted(job.order)
+  }
+
+  async function waitForExecutor(job: Underway): Promise<void> {
+    const until = Date.now() + (job.order.answer ? KEEP_ANSWER_MS : 0)
+    let hasExecutor = await pool.waitForExecutor(job.order)
+    while (!hasExecutor && !job.isStopped && Date.now() < until) hasExecutor = await pool.waitForExecutor(job.order)
+  }
+
+  return { dispatch, adopt }
+}
+
+const announce = (lease: Lease): Promise<void> => lease.announce().catch(() => undefined)
+
+/** The activity's result, or `again` if another executor must get the job. */
+async function resultOf(how: AssignmentEnd, job: Underway): Promise<{ result: unknown } | 'again'> {
+  job.order = withAnswer(job.order, job.at?.assignment)
+  const { order, lease } = job
+  job.mayHaveBegun ||= job.at?.assignment.isAccepted === true
+  switch (how.end) {
+    case 'done':
+      if (how.outcome.kind === 'answered') return { result: how.outcome.result }
+      throw await failureOf(how.outcome, lease)
+    case 'moved': {
+      const next = afterMove(order, reportOn(job))
+      if (next) await passOn(job, next)
+      return 'again'
+    }
+    case 'died': {
+      if (!how.isAccepted) return 'again'
+      const died = workerDied(order, { ...reportOn(job), worker: how.worker }, how.cause)
+      const next = afterDeath(order, how)
+      if (!next) throw died
+      job.died = died
+      await passOn(job, next)
+      return 'again'
+    }
+    case 'stopped':
+      throw stoppedBeforeStart()
+  }
+}
+
+/** Continues the call with another attempt. Records the previous one, which would otherwise be lost if the orchestrator died next. */
+async function passOn(job: Underway, next: JobOrder): Promise<void> {
+  job.order = next
+  const { number: attempt, failed } = next.attempt
+  // The reservation is now part of a failed attempt, unless it covers an answer that only this process has.
+  const settled = next.answer ? {} : { reserved: undefined }
+  await job.lease.record({ attempt, failed, ...settled }).catch(() => undefined)
+}
+
+/** What is known about the attempt, including its cost. */
+function reportOn({ lease, order, at }: Underway): AttemptReport {
+  const spent = costSeen(order, lease.report, at?.assignment)
+  return { ...lease.report, ...defined({ spent }) }
+}

@@ -1,0 +1,94 @@
+// The failures of activities, made from the outcomes of their jobs.
+import { ApplicationFailure, CancelledFailure } from '@temporalio/common'
+import type { JobKind, JobOrder, Outcome, Ticket } from '../../../jobs/contract.ts'
+import type { AttemptReport, DeathReport, Thrown } from '../../../session/attempts.ts'
+import type { FailedAttempt } from '../../../session/events.ts'
+import type { Lease } from '../heartbeats/leases.ts'
+import { defined } from '../../../session/defined.ts'
+
+/**
+ * Errors of user code go into a failure's details, which the user's converter and codecs encode. Messages and stacks are plain text for
+ * the server and for everyone who can read histories.
+ */
+const THREW = 'The attempt threw: see the details of this failure.'
+
+/** The failure for an outcome. A failed attempt is recorded before Temporal gets the failure. */
+export async function failureOf(outcome: Exclude<Outcome, { kind: 'answered' }>, lease: Lease): Promise<ApplicationFailure> {
+  const { type, message } = outcome
+  if (outcome.kind === 'threw') {
+    const thrown: Thrown = { message, ...defined({ stack: outcome.stack }) }
+    return ApplicationFailure.create({ type, message: THREW, details: [thrown], nonRetryable: false })
+  }
+  // If the failed attempt cannot be recorded, it counts as a death, which is stricter, never laxer.
+  if (outcome.failed) await lease.record({ failed: [...lease.report.failed, outcome.failed] }).catch(() => undefined)
+  const said = outcome.failed ? { message: THREW, details: [{ message } satisfies Thrown] } : { message }
+  return ApplicationFailure.create({ type, ...said, nonRetryable: false, nextRetryDelay: outcome.afterMs })
+}
+
+/** The executor died with the job. For a call, the workflow decides by its effect; activities that only ask are retried. */
+export function workerDied({ kind, ticket }: JobOrder, report: AttemptReport, cause: DeathReport['cause']): ApplicationFailure {
+  const details: DeathReport = { ...report, cause }
+  return ApplicationFailure.create({
+    type: 'WorkerDied',
+    nonRetryable: !isQuestion(kind),
+    message: deathIn(ticket, report.worker, cause),
+    details: [details],
+  })
+}
+
+/** The executor died with the attempt, and no orchestrator saw it: the report comes from the attempt's last heartbeat. */
+export function diedUnseen(kind: JobKind, report: AttemptReport, worker: string): ApplicationFailure {
+  const details: DeathReport = { ...report, worker, cause: 'crash' }
+  return ApplicationFailure.create({
+    type: 'WorkerDied',
+    nonRetryable: !isQuestion(kind),
+    message: `Worker ${worker} died (crash) together with its orchestrator.`,
+    details: [details],
+  })
+}
+
+/** The same death as a failed attempt, for a call that another executor continues. */
+export function deadAttempt({ attempt, ticket }: JobOrder, worker: string, cause: DeathReport['cause']): FailedAttempt {
+  return {
+    attempt: attempt.number,
+    class: 'WorkerDied',
+    message: deathIn(ticket, worker, cause),
+    retryable: true,
+    worker,
+    ...(cause !== 'crash' && { code: cause }),
+  }
+}
+
+function deathIn({ call }: Ticket, worker: string, cause: DeathReport['cause']): string {
+  return `Worker ${worker} died (${cause}) during ${call}.`
+}
+
+/**
+ * The orchestrator that received the attempt died before it dispatched it. The workflow gets the failure of an activity that no worker has
+ * started: nothing was begun, and it does not count as an attempt.
+ */
+export function neverDispatched(kind: JobKind): ApplicationFailure {
+  return ApplicationFailure.create({
+    type: 'NotFoundError',
+    nonRetryable: !isQuestion(kind),
+    message: 'The orchestrator that received the attempt died before it dispatched it.',
+  })
+}
+
+/** Whether only Temporal retries the activity: a sender waits for the answer, or nothing else retries it. */
+const isQuestion = (kind: JobKind): boolean => kind === 'resolveTool' || kind === 'checkAnswer' || kind === 'endHooks'
+
+/** Each executor died or froze before it accepted the job. */
+export function noExecutorAccepted({ ticket }: JobOrder): ApplicationFailure {
+  return ApplicationFailure.create({
+    type: 'NotServed',
+    nonRetryable: false,
+    message: `No executor accepted ${ticket.call}: each one died or froze first. pawl retries it.`,
+    nextRetryDelay: 1_000,
+  })
+}
+
+/** The attempt was stopped before its executor had accepted it. */
+export function stoppedBeforeStart(): CancelledFailure {
+  return new CancelledFailure('The attempt was stopped before it began.')
+}

@@ -1,0 +1,78 @@
+// Attempts of a dead orchestrator that no executor has: it had not dispatched them, or their executor died, too. Without help, the server
+// would wait for their heartbeat timeout.
+import { hostname } from 'node:os'
+import { ActivityNotFoundError, type Client } from '@temporalio/client'
+import type { ApplicationFailure } from '@temporalio/common'
+import type { Logger } from '../../../agent/tool.ts'
+import { decoded } from '../../../connect/decoded.ts'
+import type { JobKind } from '../../../jobs/contract.ts'
+import { readReport } from '../../../session/attempts.ts'
+import { sessionIdOf } from '../../../session/protocol/protocol.ts'
+import type { CachedExecution } from '../../protocol.ts'
+import { diedUnseen, neverDispatched } from './failures.ts'
+
+const JOBS: Readonly<Record<JobKind, true>> = {
+  callModel: true,
+  compact: true,
+  executeTool: true,
+  verifyTool: true,
+  resolveTool: true,
+  checkAnswer: true,
+  endHooks: true,
+}
+/** The server's state of an attempt that was assigned to a worker. */
+const STARTED = 2
+
+/** The identity of an orchestrator on the server. */
+export function identityOf(pid: number): string {
+  return `pawl:${hostname()}:${pid}`
+}
+
+/** The dead orchestrators and executors, and which of their attempts executors still hold. */
+export interface Orphaned {
+  predecessors: readonly number[]
+  /** Pids of dead executors. */
+  exited: readonly number[]
+  isHeld(activity: CachedExecution & { activityId: string }): boolean
+}
+
+/**
+ * Makes the workflow retry at once the attempts that no executor has: a call's first attempt without any heartbeat, and attempts whose
+ * heartbeats name a dead executor. Never rejects.
+ */
+export async function releaseOrphans(
+  client: Client,
+  { workflowId, executionId }: CachedExecution,
+  { predecessors, exited, isHeld }: Orphaned,
+  logger: Logger,
+): Promise<void> {
+  const dead = new Set(predecessors.map(identityOf))
+  const deadExecutors = new Set(exited.map((pid) => `${hostname()}:${pid}`))
+  try {
+    const { raw } = await client.workflow.getHandle(workflowId, executionId).describe()
+    for (const { activityId, activityType, state, attempt, heartbeatDetails, lastWorkerIdentity } of raw.pendingActivities ?? []) {
+      if (!activityId || state !== STARTED) continue
+      const kind = activityType?.name ?? ''
+      if (!dead.has(lastWorkerIdentity ?? '') || !isJob(kind)) continue
+      if (isHeld({ workflowId, executionId, activityId })) continue
+      const [details] = heartbeatDetails?.payloads ?? []
+      const failure = details
+        ? deathIn(kind, await decoded(client, details), deadExecutors)
+        : attempt === 1
+          ? neverDispatched(kind)
+          : undefined
+      if (failure) await client.activity.fail({ workflowId, runId: executionId, activityId }, failure)
+    }
+  } catch (err) {
+    // The attempt was answered, or the session has closed. Otherwise the heartbeat timeout ends the attempt.
+    if (!(err instanceof ActivityNotFoundError))
+      logger.debug({ err, session: sessionIdOf(workflowId) }, 'attempts that no process has could not be looked up')
+  }
+}
+
+function deathIn(kind: JobKind, details: unknown, dead: ReadonlySet<string>): ApplicationFailure | undefined {
+  const { report } = readReport(details)
+  return report?.executor !== undefined && dead.has(report.executor) ? diedUnseen(kind, report, report.executor) : undefined
+}
+
+const isJob = (name: string): name is JobKind => Object.hasOwn(JOBS, name)

@@ -1,0 +1,334 @@
+// The executors of an orchestrator: chooses one for each job, and handles executors that die, freeze or must end.
+import { randomUUID } from 'node:crypto'
+import type { Logger } from '../../../agent/tool.ts'
+import type { JobOrder } from '../../../jobs/contract.ts'
+import { defined } from '../../../session/defined.ts'
+import type { SliceSnapshot } from '../../../session/slices/slices.ts'
+import type { Channel } from '../../channel.ts'
+import type { FromExecutor, Holding, KillReason, ToExecutor } from '../../protocol.ts'
+import {
+  type Assignment,
+  type AssignmentEnd,
+  causeOfDeath,
+  type Executor,
+  newExecutor,
+  noteMessage,
+  takesJobs,
+  viewKey,
+} from './executors.ts'
+import type { DeltaWriter } from '../delta-writer.ts'
+import type { EventsFor } from './events-along.ts'
+import type { MeasuredJobs } from '../telemetry/measure-jobs.ts'
+import { startQuarantine } from './quarantine.ts'
+import type { AnswerRequest } from './requests.ts'
+
+/** How long a job waits for an executor before its call counts as not begun. */
+const NO_EXECUTOR_MS = 1_000
+/** An executor that has not acknowledged a job within this time loses it if another one can run it. */
+const ACKNOWLEDGED_WITHIN_MS = 300
+
+/** How long a process may take to end after its channel has closed. */
+const HUNG_UP_MS = 2_000
+
+/** Dependencies of the pool. */
+export interface PoolNeeds {
+  eventsFor: EventsFor
+  answerRequest: AnswerRequest
+  /** Shuts the rate gate of an account. */
+  onRefused?(key: string, forMs: number): void
+  /** Accepts snapshots of slices at checkpoints. */
+  onSnapshots?(sessionId: string, snapshots: readonly SliceSnapshot[]): void
+  /** Accepts the streamed output of a job's model, and the end of the job. */
+  deltas?: Pick<DeltaWriter, 'said' | 'ended'>
+  /** Makes the parent kill the executor; absent if executors have no process of their own. */
+  kill?(executor: number, why: KillReason): void
+  /** An executor that must end no longer holds any job. */
+  onDrained?(executor: number): void
+  onReady?(executor: Executor): void
+  /** Measures jobs; absent if metrics are off. */
+  measured?: MeasuredJobs
+  /** A job of the executor begins, or the executor died with these jobs. */
+  onJob?(order: JobOrder, executor: Executor): void
+  onDeath?(executor: Executor, held: readonly JobOrder[]): void
+  logger: Logger
+}
+
+/** A job to be assigned. */
+export type Given = Pick<Assignment, 'order' | 'lease' | 'listener'>
+
+/** A job assigned to an executor, and its future outcome. */
+export interface Placed {
+  executor: Executor
+  assignment: Assignment
+  ended: Promise<AssignmentEnd>
+}
+
+/** The executors of an orchestrator. */
+export interface Pool {
+  /** Connects an executor: its first message is a hello. `takeOver` is called for each job that it holds from an earlier orchestrator. */
+  connect(channel: Channel<FromExecutor, ToExecutor>, takeOver: (executor: Executor, held: Holding) => void): void
+  /** Resolves to true once an executor may get the job, or to false if there is none after a while. */
+  waitForExecutor(order: JobOrder): Promise<boolean>
+  /** Assigns the job to an executor; undefined if none accepts jobs. */
+  give(job: Given): Placed | undefined
+  /** Assigns a job to the executor that got it from an earlier orchestrator. */
+  keep(executor: Executor, held: Holding, job: Given): Placed
+  /** Tells its executor to stop the job; an executor that has not accepted it yet does not begin it. */
+  stop(placed: Placed, why: 'cancelled' | 'lost'): void
+  /** Reports that the process is dead. Returns whether `onDeath` will be called, which it is for connected executors. */
+  exited(executor: number): boolean
+  /** Gives it no new jobs, whether it is connected yet or not; `onDrained` follows once it is connected and has no jobs. */
+  retire(executor: number): void
+  executors(): Iterable<Executor>
+  /** Ends the executor as soon as only these assignments are left: repeatable jobs move to another executor, the others finish. */
+  endFor(executor: Executor, guilty: ReadonlySet<string>): void
+  /** Kills it now. */
+  kill(executor: Executor, why: KillReason): void
+}
+
+/** Starts a pool without executors. */
+export function startPool(needs: PoolNeeds): Pool {
+  const executors = new Map<number, Executor>()
+  const arrivals = new Set<() => void>()
+  const quarantine = startQuarantine()
+
+  function connect(channel: Channel<FromExecutor, ToExecutor>, takeOver: Parameters<Pool['connect']>[1]): void {
+    let executor: Executor | undefined
+    channel.onMessage((message) => {
+      if (message.type === 'hello') {
+        executor = newExecutor(channel, message)
+        executors.set(executor.id, executor)
+        for (const held of message.holding) takeOver(executor, held)
+        // Not earlier: until all its jobs are adopted, it may seem to have none.
+        if (retired.has(executor.id) || hasExited.has(executor.id)) endDrained(executor)
+        quarantine.connected(executor)
+        needs.onReady?.(executor)
+        for (const wake of arrivals) wake()
+      } else if (executor) receive(executor, message)
+    })
+    channel.onClose((broken) => {
+      if (!executor) return
+      if (broken) needs.logger.error({ err: broken, pid: executor.pid }, 'an executor sent a message that cannot be decoded: pawl kills it')
+      const gone = executor
+      isClosed.add(gone)
+      endIfGone(gone)
+      // Its channel closes a moment before the parent sees its exit. A process that only lost its channel would run beside its replacement.
+      setTimeout(() => executors.get(gone.id) === gone && kill(gone, 'broken_line'), broken ? 0 : HUNG_UP_MS).unref()
+    })
+  }
+
+  const isClosed = new WeakSet<Executor>()
+  /** Includes executors without a hello: it may still be unread. */
+  const hasExited = new Set<number>()
+  const retired = new Set<number>()
+
+  /** Handles a death once it is certain and all earlier messages of the executor are read. */
+  function endIfGone(executor: Executor): void {
+    if (!isClosed.has(executor) || !hasExited.has(executor.id) || executors.get(executor.id) !== executor) return
+    executors.delete(executor.id)
+    hasExited.delete(executor.id)
+    retired.delete(executor.id)
+    const held = [...executor.assignments.values()]
+    executor.assignments.clear()
+    const mayBeGuilty = held.filter((one) => one.isAccepted && causeOfDeath(executor, one) !== 'neighbour')
+    quarantine.died(
+      executor,
+      mayBeGuilty.map(({ order }) => order),
+    )
+    needs.onDeath?.(
+      executor,
+      held.map(({ order }) => order),
+    )
+    for (const { id } of held) needs.deltas?.ended(id)
+    needs.measured?.died(executor, held)
+    for (const one of held) {
+      const how = { end: 'died', isAccepted: one.isAccepted, cause: causeOfDeath(executor, one), worker: executor.worker } as const
+      needs.measured?.ended(one, how)
+      one.settle(how)
+    }
+  }
+
+  function receive(executor: Executor, message: Exclude<FromExecutor, { type: 'hello' }>): void {
+    noteMessage(executor)
+    if (message.type === 'alive') return
+    if (message.type === 'request') return void needs.answerRequest(executor, message)
+    if (message.type === 'refused') return needs.onRefused?.(message.key, message.forMs)
+    if (message.type === 'snapshots') return needs.onSnapshots?.(message.sessionId, message.snapshots)
+    if (message.type === 'deltas') return takeDeltas(executor, message.parts)
+    const assignment = executor.assignments.get(message.job)
+    // Withdrawn or stopped: nothing waits for it.
+    if (!assignment)
+      return needs.logger.debug({ job: message.job, pid: executor.pid }, `ignored "${message.type}" for a job that is not assigned`)
+    switch (message.type) {
+      case 'accepted':
+        assignment.isAccepted = true
+        needs.measured?.accepted(assignment.order)
+        return
+      case 'entered':
+        assignment.entered ??= { at: Date.now(), timeoutMs: message.timeoutMs }
+        assignment.listener.entered?.(executor.worker)
+        return
+      case 'progress':
+        assignment.lease.progress(message.value)
+        assignment.listener.progress?.(message.value)
+        return
+      case 'asked':
+        return needs.measured?.asked(assignment.order, message.timed)
+      case 'streamed':
+        assignment.streamed = message.tokens
+        return
+      case 'answered':
+        assignment.answer = message.answer
+        return
+      case 'done':
+        return end(executor, assignment, { end: 'done', outcome: message.outcome })
+    }
+  }
+
+  function takeDeltas({ assignments }: Executor, parts: (FromExecutor & { type: 'deltas' })['parts']): void {
+    for (const { job, part } of parts) {
+      const assignment = assignments.get(job)
+      if (assignment) needs.deltas?.said(job, assignment.order, part)
+    }
+  }
+
+  function end(executor: Executor, assignment: Assignment, how: AssignmentEnd): void {
+    if (!executor.assignments.delete(assignment.id)) return
+    needs.deltas?.ended(assignment.id)
+    needs.measured?.ended(assignment, how)
+    assignment.settle(how)
+    quarantine.ended(assignment.order, how.end === 'done')
+    finishDraining(executor)
+  }
+
+  function endDrained(executor: Executor): void {
+    executor.draining ??= { why: 'retired' }
+    finishDraining(executor)
+  }
+
+  function finishDraining(executor: Executor): void {
+    const { draining, assignments } = executor
+    if (draining?.why === 'retired' && assignments.size === 0) needs.onDrained?.(executor.id)
+    if (draining?.why !== 'overdue' || executor.killed) return
+    if ([...assignments.keys()].every((id) => draining.guilty.has(id))) kill(executor, 'overdue', draining.guilty)
+  }
+
+  function kill(executor: Executor, why: KillReason, guilty: ReadonlySet<string> = new Set()): void {
+    if (executor.killed || !needs.kill) return
+    executor.killed = { cause: why === 'broken_line' ? 'crash' : why, guilty }
+    needs.logger.warn({ pid: executor.pid, why }, 'pawl kills an executor')
+    needs.kill(executor.id, why)
+  }
+
+  function endFor(executor: Executor, guilty: ReadonlySet<string>): void {
+    const known = executor.draining?.why === 'overdue' ? executor.draining.guilty : new Set<string>()
+    executor.draining = { why: 'overdue', guilty: new Set([...known, ...guilty]) }
+    for (const one of [...executor.assignments.values()]) {
+      if (!guilty.has(one.id) && one.order.ticket.once === undefined) takeBack(executor, one)
+    }
+    finishDraining(executor)
+  }
+
+  function takeBack(executor: Executor, assignment: Assignment): void {
+    executor.channel.send({ type: 'stop', job: assignment.id, why: 'moved' })
+    end(executor, assignment, { end: 'moved' })
+  }
+
+  function give(job: Given): Placed | undefined {
+    const { order } = job
+    const executor = pick(order)
+    if (!executor) return undefined
+    const placed = place(executor, { id: randomUUID(), ...job, isAccepted: false })
+    const { assignment } = placed
+    const along = needs.eventsFor(executor, order)
+    executor.channel.send({ type: 'job', job: assignment.id, order, ...(along && { along }) })
+    const look = (): void => {
+      if (assignment.isAccepted || executor.assignments.get(assignment.id) !== assignment) return
+      executor.isSilent = true
+      if (pick(order)?.isSilent === false) return takeBack(executor, assignment)
+      // The first one that responds gets it.
+      setTimeout(look, ACKNOWLEDGED_WITHIN_MS).unref()
+    }
+    setTimeout(look, ACKNOWLEDGED_WITHIN_MS).unref()
+    return placed
+  }
+
+  function keep(executor: Executor, { job: id, entered, streamed, said, answer, outcome }: Holding, job: Given): Placed {
+    const since = entered && { entered: { at: Date.now() - entered.agoMs, timeoutMs: entered.timeoutMs } }
+    const placed = place(executor, { id, ...job, isAccepted: true, ...since, ...defined({ streamed, answer }) })
+    if (said) needs.deltas?.said(id, job.order, said)
+    if (outcome) end(executor, placed.assignment, { end: 'done', outcome })
+    return placed
+  }
+
+  function place(executor: Executor, job: Omit<Assignment, 'settle'>): Placed {
+    let settle: (end: AssignmentEnd) => void = () => undefined
+    const ended = new Promise<AssignmentEnd>((resolve) => {
+      settle = resolve
+    })
+    const assignment: Assignment = { ...job, settle }
+    job.lease.given(executor.worker)
+    executor.assignments.set(job.id, assignment)
+    needs.onJob?.(job.order, executor)
+    return { executor, assignment, ended }
+  }
+
+  function stop({ executor, assignment }: Placed, why: 'cancelled' | 'lost'): void {
+    if (executor.assignments.get(assignment.id) !== assignment) return
+    assignment.stoppedAt = Date.now()
+    executor.channel.send({ type: 'stop', job: assignment.id, why })
+    // Its executor may be accepting it at this moment; it then reports the outcome itself.
+    setTimeout(() => assignment.isAccepted || end(executor, assignment, { end: 'stopped' }), ACKNOWLEDGED_WITHIN_MS).unref()
+  }
+
+  /** Prefers responsive executors, then the one that has the session, then the least busy. */
+  function pick(order: JobOrder): Executor | undefined {
+    const candidates = quarantine.narrow(order, [...executors.values()].filter(takesJobs))
+    const key = viewKey(order)
+    const cost = (one: Executor): number =>
+      (one.isSilent ? 1e6 : 0) + one.assignments.size - (key !== undefined && one.views.has(key) ? 2 : 0)
+    return candidates.toSorted((a, b) => cost(a) - cost(b))[0]
+  }
+
+  async function waitForExecutor(order: JobOrder): Promise<boolean> {
+    await quarantine.turn(order)
+    return anyExecutor()
+  }
+
+  function anyExecutor(): Promise<boolean> {
+    const hasExecutor = (): boolean => [...executors.values()].some(takesJobs)
+    if (hasExecutor()) return Promise.resolve(true)
+    return new Promise((resolve) => {
+      const wake = (): void => {
+        clearTimeout(timer)
+        arrivals.delete(wake)
+        resolve(hasExecutor())
+      }
+      const timer = setTimeout(wake, NO_EXECUTOR_MS)
+      arrivals.add(wake)
+    })
+  }
+
+  return {
+    connect,
+    waitForExecutor,
+    give,
+    keep,
+    stop,
+    kill,
+    endFor,
+    executors: () => executors.values(),
+    exited(id) {
+      // An unknown executor may have sent a hello that is not read yet.
+      hasExited.add(id)
+      const executor = executors.get(id)
+      if (executor) endIfGone(executor)
+      return executor !== undefined
+    },
+    retire(id) {
+      retired.add(id)
+      const executor = executors.get(id)
+      if (executor) endDrained(executor)
+    },
+  }
+}

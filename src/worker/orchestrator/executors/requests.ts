@@ -1,0 +1,56 @@
+// Answers an executor's requests during a job: permission to enter a body, and data from a session's past.
+import type { Client } from '@temporalio/client'
+import type { SessionReader } from '../../../activities/session-reader.ts'
+import { AttemptLost } from '../../../jobs/errors.ts'
+import type { ValueStore } from '../../../jobs/large-values.ts'
+import { PawlError } from '../../../session/errors.ts'
+import type { Ask, Answers, FromExecutor } from '../../protocol.ts'
+import type { Executor } from './executors.ts'
+import type { RateGates } from '../rate-gates/rate-gates.ts'
+
+/** Answers one request of an executor. Never rejects. */
+export type AnswerRequest = (executor: Executor, request: FromExecutor & { type: 'request' }) => Promise<void>
+
+/** Answers requests with the reader and the store of this orchestrator. */
+export function requestsOver(reader: SessionReader, values: ValueStore, gates: Pick<RateGates, 'placeOf'>, client: Client): AnswerRequest {
+  return async (executor, { request, ask }) => {
+    try {
+      executor.channel.send({ type: 'answer', request, value: await answer(executor, ask) })
+    } catch (error) {
+      const code = error instanceof PawlError ? error.code : 'request_failed'
+      const message = error instanceof Error ? error.message : String(error)
+      executor.channel.send({ type: 'refusal', request, code, message })
+    }
+  }
+
+  async function answer(executor: Executor, ask: Ask): Promise<Answers[keyof Answers]> {
+    switch (ask.ask) {
+      case 'begin': {
+        // If the job has since been assigned to another executor, its body must not be entered here.
+        const assignment = executor.assignments.get(ask.job)
+        if (!assignment) throw new AttemptLost()
+        await assignment.lease.begin()
+        if (executor.assignments.get(ask.job) !== assignment) throw new AttemptLost()
+        return true
+      }
+      case 'reserve': {
+        const assignment = executor.assignments.get(ask.job)
+        if (!assignment) throw new AttemptLost()
+        delete assignment.streamed
+        await assignment.lease.reserve(ask.reservation)
+        if (executor.assignments.get(ask.job) !== assignment) throw new AttemptLost()
+        return true
+      }
+      case 'still_mine':
+        return (await executor.assignments.get(ask.job)?.lease.stillMine()) ?? false
+      case 'entries':
+        return reader.entries(ask.target, ask.from, client)
+      case 'put_value':
+        return values.put(ask.sessionId, ask.ref, ask.json, ask.waitMs)
+      case 'place_at_gate':
+        return gates.placeOf(ask.key, ask.call)
+      case 'get_values':
+        return values.get(ask.sessionId, ask.refs)
+    }
+  }
+}

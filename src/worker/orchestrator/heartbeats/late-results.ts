@@ -1,0 +1,46 @@
+// Signals the result of a body to its workflow if the server has given up the attempt.
+import type { Client } from '@temporalio/client'
+import type { ExecuteToolInput, ExecuteToolResult } from '../../../activities/contract.ts'
+import type { Logger } from '../../../agent/tool.ts'
+import { callIdOf } from '../../../session/events.ts'
+import { type LateResultSignal, sessionIdOf, SIGNALS } from '../../../session/protocol/protocol.ts'
+import { defined } from '../../../session/defined.ts'
+
+/** An activity that the server gave up, and its result. */
+export interface GivenUp {
+  activity: string
+  workflowId: string
+  input: unknown
+  result: unknown
+}
+
+/** The result of an `external` body that took effect; undefined otherwise, because the workflow settles those calls by itself. */
+export function effectIn({ activity, input, result }: GivenUp): LateResultSignal | undefined {
+  if (activity !== 'executeTool') return undefined
+  const { kind } = result as ExecuteToolResult
+  const { run, turn, resolution } = input as ExecuteToolInput
+  if (kind !== 'completed' || resolution.effect !== 'external') return undefined
+  const { attempt, startedAt, worker, value, content, blob, effectId, emitted, spent } = result as ExecuteToolResult & { kind: 'completed' }
+  return {
+    callId: callIdOf(run, turn, resolution.index, resolution.generation),
+    attempt,
+    startedAt,
+    worker,
+    ...defined({ value, content, blob, effectId, emitted, spent }),
+  }
+}
+
+/** Signals the workflow if there is such a result. Never rejects: without the signal, `verify` or a person resolves the call. */
+export async function signalLateResult(client: Client, givenUp: GivenUp, logger: Logger): Promise<void> {
+  const effect = effectIn(givenUp)
+  if (!effect) return
+  const { workflowId } = givenUp
+  try {
+    await client.workflow.getHandle(workflowId).signal(SIGNALS.lateResult, effect)
+  } catch (err) {
+    logger.warn(
+      { err, session: sessionIdOf(workflowId), call: effect.callId },
+      'the late result of a call could not be sent to its session',
+    )
+  }
+}

@@ -1,0 +1,227 @@
+// The lease on an attempt: its heartbeats and their details, from acquisition to release.
+import type { Payload } from '@temporalio/common'
+import { AttemptLost } from '../../../jobs/errors.ts'
+import type { Ticket } from '../../../jobs/contract.ts'
+import type { AttemptReport } from '../../../session/attempts.ts'
+import { PawlError } from '../../../session/errors.ts'
+import type { Json } from '../../../session/json.ts'
+import type { Reservation } from '../../../session/spending/reservation.ts'
+import type { FromSender, HeartbeatAnswer, ToSender } from './heartbeats.ts'
+
+/** A lease on one attempt. */
+export interface Lease {
+  /** The heartbeat details: the report on the attempt in case its executor dies. */
+  readonly report: AttemptReport
+  /** Notes that this executor has the attempt; the next confirmed heartbeat reports it. */
+  given(executor: string): void
+  /** Makes the server record the attempt. Rejects if the server cannot be reached or the attempt is lost. */
+  announce(): Promise<void>
+  /** Makes the server confirm now that the body is about to be entered. @throws AttemptLost, PawlError `heartbeat_failed`. */
+  begin(): Promise<void>
+  progress(value: Json): void
+  /**
+   * Makes the server record what is reserved for a model call; no earlier heartbeat can replace it.
+   * @throws AttemptLost, PawlError `heartbeat_failed`.
+   */
+  reserve(reservation: Reservation): Promise<void>
+  /** Sends changed details and waits for the confirmation. */
+  record(change: Partial<AttemptReport>): Promise<void>
+  stillMine(): Promise<boolean>
+  release(): void
+}
+
+/** Calls back when the session's attempts may have been asked to stop, until the returned function is called. */
+export type WatchStops = (sessionId: string, wake: () => void) => () => void
+
+/** The leases of one orchestrator. */
+export interface Leases {
+  /** Acquires a lease; `onStop` is called once if the attempt must stop. */
+  take(ticket: Ticket, onStop: (why: 'cancelled' | 'lost') => void): Lease
+  /** Accepts a message of the sending half. */
+  receive(message: FromSender): void
+  /** The session's attempts may have been asked to stop: asks the server as soon as it can know. */
+  askForStops(sessionId: string): void
+}
+
+/** Heartbeats within one timeout. */
+const HEARTBEATS_IN_TIMEOUT = 3.3
+/** Less than the heartbeat timeout: within this time, the server cannot have given the attempt up. */
+const JUST_NOW_MS = 3_000
+const MAX_ASKS = 5
+const ENCODE_RETRY_MS = 500
+/** When to ask the server: the workflow task that requests a stop completes a moment after its hint, later on a busy server. */
+const ASK_AFTER_MS = [30, 150, 600]
+
+/**
+ * Leases whose heartbeats are sent by `post`; `encode` encodes a report with the worker's converter and codec. `watchStops` covers sessions
+ * whose workflows run in other orchestrators.
+ */
+export function startLeases(
+  post: (message: ToSender) => void,
+  encode: (report: AttemptReport) => Promise<Payload[]>,
+  watchStops: WatchStops,
+): Leases {
+  const taken = new Map<number, { sessionId: string; stop(why: 'cancelled' | 'lost'): void; askSoon(): void }>()
+  const requests = new Map<number, { resolve(answer: HeartbeatAnswer): void; reject(error: PawlError): void }>()
+  let lastId = 0
+  let lastRequest = 0
+
+  function ask(id: number, more: { details?: Payload[]; alone?: true; last?: true }): Promise<HeartbeatAnswer> {
+    const request = ++lastRequest
+    return new Promise((resolve, reject) => {
+      requests.set(request, { resolve, reject })
+      post({ type: 'tell', id, request, ...more })
+    })
+  }
+
+  function take(ticket: Ticket, onStop: (why: 'cancelled' | 'lost') => void): Lease {
+    const id = ++lastId
+    let { report } = ticket
+    let isStarted = false
+    let isReleased = false
+    /** Reports are encoded one after another, so that an older one cannot overtake a newer one. */
+    let encoding: Promise<unknown> = Promise.resolve()
+    let isNoting = false
+    let asks = 0
+
+    /** Does nothing while earlier asks are pending: the same stop may be reported in both ways. */
+    const askSoon = (): void => {
+      if (asks > 0) return
+      for (const ms of ASK_AFTER_MS) {
+        asks += 1
+        setTimeout(() => {
+          asks -= 1
+          if (taken.has(id)) void stillMine()
+        }, ms).unref()
+      }
+    }
+    const unwatch = watchStops(ticket.sessionId, askSoon)
+    const end = (): void => {
+      taken.delete(id)
+      unwatch()
+    }
+    taken.set(id, {
+      sessionId: ticket.sessionId,
+      askSoon,
+      stop(why) {
+        end()
+        onStop(why)
+      },
+    })
+
+    const start = (details: Payload[]): void => {
+      if (isStarted || isReleased) return
+      isStarted = true
+      const everyMs = Math.round(ticket.heartbeatTimeoutMs / HEARTBEATS_IN_TIMEOUT)
+      post({ type: 'start', id, taskToken: ticket.taskToken, everyMs, details })
+    }
+
+    /** The newest report, encoded. Heartbeats start with the first one. */
+    const encodeReport = (): Promise<Payload[]> => {
+      const encoded = encoding.then(async () => {
+        const details = await encode(report)
+        start(details)
+        return details
+      })
+      encoding = encoded.catch(() => undefined)
+      return encoded
+    }
+
+    /** A codec whose key service is briefly unavailable must not stop the attempt's heartbeats. */
+    const startWhenEncoded = (): void => {
+      if (isStarted || isReleased) return
+      encodeReport().catch(() => setTimeout(startWhenEncoded, ENCODE_RETRY_MS).unref())
+    }
+    startWhenEncoded()
+
+    const tell = async (details: Promise<Payload[]>, more: { alone?: true; last?: true } = {}): Promise<void> => {
+      if ((await ask(id, { details: await details, ...more })) === 'lost') throw new AttemptLost()
+    }
+
+    const change = (next: Partial<AttemptReport>): Promise<Payload[]> => {
+      report = { ...report, ...next }
+      return encodeReport()
+    }
+
+    const stillMine = async (): Promise<boolean> => {
+      // The server then also knows everything that the body reported before.
+      const details = await encodeReport().catch(() => undefined)
+      return ask(id, details ? { details } : {}).then(
+        (answer) => answer !== 'lost',
+        () => false,
+      )
+    }
+
+    return {
+      get report() {
+        return report
+      },
+      given(executor) {
+        report = { ...report, executor }
+      },
+      announce: () => tell(encodeReport()),
+      begin: () => {
+        const details = change({ begun: true })
+        return confirmedJustNow(() => tell(details, ticket.once && { alone: true }))
+      },
+      progress(value) {
+        report = { ...report, progress: value }
+        // Reports that arrive during an encoding are sent with the next one.
+        if (isNoting) return
+        isNoting = true
+        void encoding
+          .then(() => {
+            isNoting = false
+            return encodeReport()
+          })
+          .then(
+            (details) => void (!isReleased && post({ type: 'note', id, details })),
+            () => undefined,
+          )
+      },
+      reserve: (reserved) => tell(change({ reserved }), { last: true }),
+      record: (next) => tell(change(next)),
+      stillMine,
+      release() {
+        isReleased = true
+        end()
+        post({ type: 'end', id })
+      },
+    }
+  }
+
+  return {
+    take,
+    receive(message) {
+      switch (message.type) {
+        case 'stop':
+          return taken.get(message.id)?.stop(message.why)
+        case 'told':
+          requests.get(message.request)?.resolve(message.answer)
+          break
+        case 'not_told': {
+          const reason = `The attempt could not be reported to the server: ${message.reason}. pawl retries it.`
+          requests.get(message.request)?.reject(new PawlError('heartbeat_failed', reason))
+          break
+        }
+      }
+      requests.delete(message.request)
+    },
+    askForStops(sessionId) {
+      for (const one of taken.values()) if (one.sessionId === sessionId) one.askSoon()
+    },
+  }
+}
+
+/**
+ * Makes the server confirm the attempt with a fresh answer. A process that was frozen may find an answer that predates the loss of its
+ * attempt and the verification of the effect. @throws AttemptLost if no answer is fresh enough.
+ */
+export async function confirmedJustNow(ask: () => Promise<void>, now: () => number = Date.now): Promise<void> {
+  for (let asks = 0; asks < MAX_ASKS; asks++) {
+    const askedAt = now()
+    await ask()
+    if (now() - askedAt < JUST_NOW_MS) return
+  }
+  throw new AttemptLost()
+}

@@ -1,0 +1,164 @@
+// The log line of each event of a session: pure.
+import type { Background } from '../../../session/background.ts'
+import type { Usage } from '../../../session/content.ts'
+import { defined } from '../../../session/defined.ts'
+import type { EventOf, EventType, FailedAttempt, SessionEvent } from '../../../session/events.ts'
+import type { Json } from '../../../session/json.ts'
+import type { PlanChange } from '../../../session/built-in-tools/plan.ts'
+import type { Level } from '../../../log/levels.ts'
+import { providerOf } from '../../../session/spending/prices.ts'
+
+/** A line without the fields that all lines of a session share. */
+interface Said {
+  level: Level
+  message: string
+  fields?: object
+}
+
+/** A log line. */
+export interface SessionLine extends Said {
+  fields: object
+}
+
+/** What is known in addition to the event. */
+export interface Known extends Background {
+  /** The model that this worker would call for the agent. */
+  model?: string
+  /** The cost of the answer, or of the run so far; absent without a known price. */
+  usd?: number
+}
+
+/** The line of an event. Message contents, answers and results never appear in it, arguments only at level debug. */
+export function sessionLine(session: string, event: SessionEvent, known: Known): SessionLine {
+  const { level, message, fields } = LINES[event.type](event as never, known)
+  return { level, message, fields: { session, ...placeOf(event, known), seq: event.seq, ...fields } }
+}
+
+function placeOf(event: SessionEvent, known: Known): object {
+  const { run = known.run, turn, callId: call, tool } = event as { run?: number; turn?: number; callId?: string; tool?: string }
+  return defined({ run, turn: turn ?? (run === known.run ? known.turn : undefined), call, tool })
+}
+
+const LINES: { [T in EventType]: (event: EventOf<T>, known: Known) => Said } = {
+  session_started: ({ agent }, { model }) => info('session opened', { agent, ...modelOf(model) }),
+  session_resumed: ({ resetOf }, { agent }) => info('session resumed', { agent, resetOf }),
+  forked: ({ from }, { agent }) => info('session forked', { agent, from: from.sessionId, fromSeq: from.seq }),
+  session_closed: ({ reason, by }) => info('session closed', { reason, by }),
+
+  message_received: ({ messageId, by }) => debug('message received', { messageId, by }),
+  message_rejected: ({ messageId, code, reason }) => warn('message rejected', { messageId, code, reason }),
+
+  run_started: ({ messageId, intent }) => debug('run started', { messageId, intent }),
+  run_completed: ({ turns, stopReason, usage, at }, known) =>
+    info('run completed', { agent: known.agent, turns, stopReason, ...spent(usage, known.usd), ms: since(known.startedAt, at) }),
+  run_interrupted: ({ reason, by, at }, known) =>
+    info('run interrupted', { agent: known.agent, reason, by, ...spent(known.usage, known.usd), ms: since(known.startedAt, at) }),
+  error_entered: ({ code, reason, strategy, attempts, nextAttemptAt }, known) => {
+    const recovery = { strategy, attempts, recoversAt: dateOf(nextAttemptAt) }
+    return error('session in error', { agent: known.agent, code, reason, ...recovery, ...spent(known.usage, known.usd) })
+  },
+  recovery_started: ({ strategy, automatic, by, reason }) => info('recovery started', { strategy, automatic, by, reason }),
+  recovery_refused: ({ strategy, code, message, by }) => warn('recovery refused', { strategy, code, reason: message, by }),
+  recovery_ended: ({ strategy }) => info('recovery ended', { strategy }),
+  session_paused: ({ by, reason, code }) => at(code ? 'warn' : 'info')('session paused', { by, reason, code }),
+  session_unpaused: ({ by, reason }) => info('session unpaused', { by, reason }),
+  rolled_back: ({ toSeq, target, by, reason, keys }) => info('session rolled back', { toSeq, target, by, reason, keys }),
+
+  agent_declared: ({ limits, checkpoint, recovery, plan, memory }, { agent }) =>
+    debug('agent declared', { agent, limits, checkpoint, recovery, plan, memory }),
+  turn_started: ({ takes }) => debug('turn started', { messages: takes.length }),
+  model_attempt_failed: ({ error: failed, purpose }) => ({
+    ...attemptFailed(purpose === 'compaction' ? 'compaction attempt failed' : 'model call attempt failed', failed),
+    ...(failed.phase && { level: 'error' }),
+  }),
+  model_completed: ({ attempt, model, stopReason, usage, calls }, { usd }) =>
+    debug('model answered', { attempt, ...modelOf(model), stopReason, ...spent(usage, usd), calls: calls.length }),
+
+  compacted: ({ upToSeq, messages, tokens, window, forced, resultBytes, model, usage, attempt }, { usd }) => {
+    const size = { tokens, window, forced, messages, upToSeq: upToSeq || undefined, resultBytes }
+    return warn('conversation compacted', { ...size, attempt, ...modelOf(model), ...spent(usage, usage && usd) })
+  },
+  compaction_failed: ({ code, reason, tokens, window, forced }) => warn('compaction failed', { code, reason, tokens, window, forced }),
+
+  hook_answered: ({ on, hook, attempt, answer, error: failed, overruled, args }) => {
+    const about = { hook, on, attempt, answer: answer && Object.keys(answer)[0], overruled }
+    if (failed) return warn('hook failed', { ...about, type: failed.class, code: failed.code, reason: failed.message })
+    const changed = answer && 'modify' in answer && args !== undefined ? { args: argumentsOf(answer.modify) } : {}
+    return debug('hook answered', { ...about, ...changed })
+  },
+  hooks_ended: ({ error: failed }) =>
+    failed ? warn('hooks given up', { code: failed.code, reason: failed.message }) : debug('hooks ended', {}),
+
+  tool_issued: ({ effect, input }) => debug('tool call issued', { effect, args: argumentsOf(input) }),
+  tool_attempt_failed: ({ error: failed }) => attemptFailed('tool call attempt failed', failed),
+  tool_progress: ({ attempt, value }) => debug('tool call progress', { attempt, progress: value }),
+  milestone_reached: ({ name }) => debug('milestone reached', { milestone: name }),
+  plan_changed: ({ version, change }) => debug('plan changed', { plan: version, ...stepOf(change) }),
+  memory_changed: ({ version, change }) => debug('memory changed', { memory: version, block: change.block, change: change.do }),
+  emitted: ({ attempt, name, hook }) => debug('custom event', { attempt, event: name, hook }),
+  spent: ({ attempt, tokens, usd, note, hook, assumed }) => debug('spent', { attempt, tokens, usd, note, hook, assumed }),
+  budget_warning: ({ scope, unit, limit, spent: sum }) => warn('budget nearly spent', { scope, unit, limit, spent: sum }),
+  budget_raised: ({ scope, maxUsd, maxTotalTokens, by, reason }) => info('budget raised', { scope, maxUsd, maxTotalTokens, by, reason }),
+  tool_completed: ({ attempt, effectId, replayOf, startedAt, worker, at }) =>
+    debug('tool call completed', { attempt, effectId, replayOf, worker, ms: since(startedAt, at) }),
+  tool_failed: ({ attempt, code, message }) => debug('tool call failed', { attempt, code, reason: message }),
+  tool_unknown: ({ attempt, message, again, ask }) => warn('outcome unknown', { attempt, reason: message, again, ask }),
+  tool_resolved: ({ by, happened, decision, decidedBy }) => info('outcome resolved', { by: decidedBy ?? by, happened, decision }),
+
+  approval_requested: ({ reason, expiresAt }) => info('approval requested', { reason, expiresAt: dateOf(expiresAt) }),
+  approval_decided: ({ approved, expired, by, reason, input }) => {
+    if (approved) return info('tool call approved', { by, changed: input === undefined ? undefined : true })
+    return warn(expired ? 'approval expired' : 'tool call denied', { by, reason })
+  },
+  answer_requested: ({ expiresAt }) => info('answer requested', { expiresAt: dateOf(expiresAt) }),
+  answer_received: ({ by }) => debug('answer received', { by }),
+
+  checkpoint_made: ({ version, reason, by }) => debug('checkpoint made', { checkpoint: version, reason, by }),
+}
+
+/** What has changed, without the text that the model wrote. */
+function stepOf(change: PlanChange): Fields {
+  if (change.do === 'setup') return { steps: change.steps.length }
+  return change.do === 'add_step' ? { added: change.step.id } : { step: change.id, status: change.status }
+}
+
+type Fields = Record<string, unknown>
+
+const at =
+  (level: Level) =>
+  (message: string, fields: Fields): Said => ({ level, message, fields: defined(fields) })
+const debug = at('debug')
+const info = at('info')
+const warn = at('warn')
+const error = at('error')
+
+function attemptFailed(message: string, failed: FailedAttempt): Said {
+  const { attempt, class: type, code, message: reason, retryable, nextDelayMs, worker, model, spent: cost } = failed
+  const lost = cost && { tokens: cost.tokens, usd: cost.usd, assumed: cost.assumed }
+  return warn(message, { attempt, type, code, reason, retryable, retryInMs: nextDelayMs, worker, ...modelOf(model), ...lost })
+}
+
+function modelOf(model: string | undefined): Fields {
+  return { model, provider: (model !== undefined && providerOf(model)) || undefined }
+}
+
+function spent(usage: Usage | undefined, usd: number | undefined): Fields {
+  return {
+    inputTokens: usage?.input_tokens,
+    outputTokens: usage?.output_tokens,
+    cacheReadTokens: usage?.cache_read_input_tokens || undefined,
+    cacheWriteTokens: usage?.cache_creation_input_tokens || undefined,
+    usd,
+  }
+}
+
+/** Leaves out text that a model sent in place of JSON: it has no field names by which secrets could be recognized. */
+function argumentsOf(input: Json): Json | undefined {
+  return typeof input === 'string' ? undefined : input
+}
+
+function since(startedAt: number | undefined, at: number): number | undefined {
+  return startedAt === undefined ? undefined : Math.max(0, at - startedAt)
+}
+
+const dateOf = (at: number | undefined): string | undefined => (at === undefined ? undefined : new Date(at).toISOString())

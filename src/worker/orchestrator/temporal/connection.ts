@@ -1,0 +1,17 @@
+// A worker's connection to Temporal.
+import { NativeConnection } from '@temporalio/worker'
+import { noTemporal, resolveTemporal, whyNoTemporal, type TemporalAddress } from '../../../connect/temporal.ts'
+
+/** Opens a native connection that pawl owns. @throws ConnectError `no_temporal`. */
+export async function connectNative(temporal: TemporalAddress): Promise<NativeConnection> {
+  const { namespace: _, ...where } = resolveTemporal(temporal)
+  const { apiKey, ...rest } = where
+  try {
+    return await NativeConnection.connect({
+      ...rest,
+      ...(apiKey !== undefined && { apiKey: typeof apiKey === 'function' ? apiKey() : apiKey }),
+    })
+  } catch (cause) {
+    throw where.tls ? await whyNoTemporal(where, cause) : noTemporal(where.address, cause)
+  }
+}

@@ -1,0 +1,329 @@
+// Calls that wait for a person or a client: requests, decisions, and expiries.
+import type { ResolveToolResult } from '../../activities/contract.ts'
+import { admit, dueAt } from '../../session/decide.ts'
+import type { Resolution } from '../../session/events.ts'
+import type { HookOutcome } from '../../session/hooks/hooks.ts'
+import { isObject, isTooDeep, type Json, jsonBytes } from '../../session/json.ts'
+import { type AnswerRequest, type ApproveRequest, type DenyRequest, type ResolveRequest } from '../../session/protocol/protocol.ts'
+import { inPlaceOf } from '../../session/recovery/redo.ts'
+import type { CallState, RunState, SessionState, UnknownCall } from '../../session/state.ts'
+import { cutText, TEXT_BYTES } from '../../session/protocol/texts.ts'
+import { answerIn, checkAnswer, resolveTool, whyLost } from '../activities.ts'
+import { inputOf, type Where } from './call.ts'
+import { recordHooks } from '../hooks.ts'
+import { recorded } from '../recorded.ts'
+import { eventsOf } from '../journal.ts'
+import { failRun, refuse, type Session, textOf } from '../open-session.ts'
+import { issue } from './tool-call.ts'
+import { defined } from '../../session/defined.ts'
+import { numberText } from '../../session/number-text.ts'
+
+/** Maximum bytes of an answer or of changed arguments: both go into the session's history. */
+const MAX_INPUT_BYTES = 1_000_000
+
+/** Requests the approval or answer that each of the calls needs: all at once, so that a person sees all of them. */
+export function askFor({ journal, flushing }: Session, asked: readonly { call: CallState; for: 'approval' | 'answer' }[]): void {
+  const run = journal.state.current
+  if (!run) return
+  for (const { call, for: need } of asked) {
+    const { resolution, input = null, status } = call
+    const where = whereOf(run, call)
+    if (status === 'requested') issue(journal, { ...where, input, resolution })
+    if (need === 'approval' && resolution.approval) {
+      const { reason, expiresMs, onExpiry } = resolution.approval
+      const about = { digest: resolution.inputDigest, expiresAt: Date.now() + expiresMs, onExpiry, ...defined({ reason }) }
+      journal.append({ type: 'approval_requested', ...where, ...about })
+    } else {
+      const { timeoutMs } = resolution.client ?? {}
+      journal.append({ type: 'answer_requested', ...where, ...(timeoutMs !== undefined && { expiresAt: Date.now() + timeoutMs }) })
+    }
+  }
+  flushing.nudge()
+}
+
+/** No answer came in time. */
+export function expire(session: Session, call: CallState): void {
+  const { journal } = session
+  const run = journal.state.current
+  if (!run) return
+  const where = whereOf(run, call)
+  if (call.status === 'awaiting_answer') {
+    const message = 'The call was not answered in time.'
+    journal.append({ type: 'tool_failed', ...where, attempt: 0, code: 'answer_timeout', message })
+    return
+  }
+  const { digest = '', onExpiry } = call.asked ?? {}
+  const message = 'The call was not approved in time; it was not executed.'
+  journal.append({ type: 'approval_decided', ...where, digest, approved: false, expired: true })
+  journal.append({ type: 'tool_failed', ...where, attempt: 0, code: 'approval_expired', message })
+  if (onExpiry === 'error')
+    failRun(session, run.run, {
+      code: 'approval_expired',
+      reason: `The call ${call.callId} of "${call.resolution.tool}" was not approved in time.`,
+    })
+}
+
+/**
+ * The validator of `approve` and `deny`: refuses a call that was already decided or whose digest differs. Only the validator gets `now`:
+ * it does not run during replay, which may see a different time.
+ */
+export function checkDecision(session: Session | undefined, request: ApproveRequest | DenyRequest, now?: number): void {
+  // Not open yet: the handler checks again.
+  if (!session) return
+  const { callId, digest } = request
+  const call = waitingCall(session, callId, 'awaiting_approval')
+  const isDue = session.alarms.due.call(call) || (now !== undefined && dueAt(now).call(call))
+  if (isDue) refuse('approval_expired', `The request to approve ${callId} has expired: the call can no longer be approved or denied.`)
+  if (digest !== call.asked?.digest) {
+    refuse(
+      'digest_mismatch',
+      `The digest does not match the arguments of ${callId} (${call.asked?.digest}): read the arguments again, then decide.`,
+    )
+  }
+}
+
+/** Approves a call, optionally with different arguments. */
+export async function approve(session: Session, request: ApproveRequest): Promise<{ digest: string }> {
+  checkDecision(session, request)
+  const { journal } = session
+  const { callId, digest, input } = request
+  const changed = input === undefined ? undefined : await resolveWith(session, callId, input)
+  // Meanwhile another client may have decided, or the run may have been stopped.
+  checkDecision(session, request)
+  const { run, call } = callOf(session, callId)
+  if (changed && input !== undefined) heedHooks(session, { run, call }, changed, input)
+  journal.append({
+    type: 'approval_decided',
+    ...whereOf(run, call),
+    digest,
+    approved: true,
+    ...said(request),
+    ...(changed && input !== undefined && { input, resolution: changed.resolution }),
+  })
+  session.flushing.nudge()
+  return { digest: changed?.resolution.inputDigest ?? digest }
+}
+
+/** Records what hooks answered about a person's arguments. If one refuses or changes them, the call still waits for a decision. */
+function heedHooks({ journal, flushing }: Session, { run, call }: Waiting, { resolution, hooks, input }: Resolved, given: Json): void {
+  recordHooks(journal, run.run, hooks, given)
+  if (hooks.length > 0) flushing.nudge()
+  if (resolution.invalid) refuse('denied_by_hook', `A hook does not allow these arguments. ${resolution.invalid.message}`)
+  if (input === undefined) return
+  const ownDigest = call.resolution.ownDigest ?? call.resolution.inputDigest
+  const { approval = call.resolution.approval } = resolution
+  const newResolution = { ...resolution, ownDigest, ...defined({ approval }) }
+  issue(journal, { ...whereOf(run, call), input, resolution: newResolution }, newResolution)
+  refuse(
+    'changed_by_hook',
+    `A hook has changed these arguments, and approval of ${call.callId} is requested again: read them, then decide.`,
+  )
+}
+
+/** Denies a call and tells the model the reason. */
+export function deny(session: Session, request: DenyRequest): void {
+  checkDecision(session, request)
+  const { journal } = session
+  const { callId, digest } = request
+  const { run, call } = callOf(session, callId)
+  const where = whereOf(run, call)
+  const why = textOf(request, 'reason')
+  journal.append({ type: 'approval_decided', ...where, digest, approved: false, ...said(request), ...why })
+  const message = `This call was not approved and was not executed.${why.reason === undefined ? '' : ` Reason: ${why.reason}`}`
+  journal.append({ type: 'tool_failed', ...where, attempt: 0, code: 'denied', message })
+  session.flushing.nudge()
+}
+
+/** The validator of `resolve`. */
+export function checkResolution(session: Session | undefined, request: ResolveRequest): void {
+  const { callId, resolution } = request
+  const sound =
+    resolution === 'retry' ||
+    resolution === 'skip' ||
+    (isObject(resolution) && (resolution.happened === false || (resolution.happened === true && 'result' in resolution)))
+  if (!sound) refuse('invalid_resolution', "Say { happened: true, result }, { happened: false }, 'retry' or 'skip'.")
+  if (isObject(resolution) && resolution.happened) checkJson(resolution.result, 'result')
+  if (!session) return
+  const { state } = session.journal
+  if (!unknownOf(state, callId)) refuse('not_unknown', `The outcome of ${nameOf(callId)} is not unknown: there is nothing to resolve.`)
+  const waits = state.current?.calls.some((call) => call.callId === callId && call.status === 'awaiting_resolution')
+  if (!waits && (resolution === 'retry' || resolution === 'skip')) {
+    refuse(
+      'call_has_ended',
+      `The model was told that the outcome of ${named(callId)} is unknown: resolve it with { happened: true, result } or { happened: false }.`,
+    )
+  }
+}
+
+/** Resolves the unknown outcome of a call as a person decided. */
+export function resolve(session: Session, request: ResolveRequest): void {
+  checkResolution(session, request)
+  const { journal } = session
+  const { callId, resolution } = request
+  const unknown = unknownOf(journal.state, callId)
+  if (!unknown) return
+  const waits = journal.state.current?.calls.some((call) => call.callId === callId && call.status === 'awaiting_resolution') ?? false
+  const where: Where = { run: unknown.run, turn: unknown.turn, callId, tool: unknown.resolution.tool }
+  const by = decidedBy(request)
+  if (resolution === 'skip') {
+    journal.append({ type: 'tool_resolved', ...where, by: 'person', happened: false, decision: 'skip', ...by })
+    const message = 'It is not known whether this call took effect. A person decided not to repeat it.'
+    journal.append({ type: 'tool_failed', ...where, attempt: unknown.attempt, code: 'skipped', message })
+  } else if (resolution === 'retry') {
+    journal.append({ type: 'tool_resolved', ...where, by: 'person', happened: false, decision: 'retry', ...by })
+  } else if (resolution.happened) {
+    const result = { value: resolution.result }
+    // The result is recorded once: in the call's own end event if the call has not ended yet.
+    journal.append({ type: 'tool_resolved', ...where, by: 'person', happened: true, ...(!waits && result), ...by })
+    if (waits) journal.append({ type: 'tool_completed', ...where, attempt: unknown.attempt, ...result })
+  } else {
+    journal.append({ type: 'tool_resolved', ...where, by: 'person', happened: false, ...by })
+  }
+  session.flushing.nudge()
+}
+
+/** Completes a call of a client tool with the client's answer. */
+export async function answer(session: Session, request: AnswerRequest): Promise<void> {
+  checkAnswerRequest(session, request)
+  const { journal, pacing } = session
+  const { callId, result } = request
+  const open = callOf(session, callId)
+  // The answer is checked without the arguments: together they could exceed the limit of an input.
+  const call = { ...whereOf(open.run, open.call), input: null, resolution: open.call.resolution }
+  const checked = await asking(() =>
+    pacing.schedule({ ...inputOf({ journal, run: open.run }, call), ...eventsOf(journal), result }, checkAnswer),
+  )
+  if (checked.kind === 'not_served') refuse('agent_not_served', `No worker serves the tool "${call.tool}" at the moment: try again.`)
+  if (checked.kind === 'does_not_fit') refuse('invalid_answer', `The answer does not match the tool's output schema. ${checked.message}`)
+  checkAnswerRequest(session, request)
+  journal.append({ type: 'answer_received', ...whereOf(open.run, open.call), ...textOf(request, 'by') })
+  if (checked.kind === 'fits') {
+    journal.append({ type: 'tool_completed', ...whereOf(open.run, open.call), attempt: 1, ...recorded(checked) })
+  }
+  session.flushing.nudge()
+}
+
+/** The validator of `answer`. */
+export function checkAnswerRequest(session: Session | undefined, request: AnswerRequest): void {
+  const { callId, result } = request
+  checkJson(result, 'result')
+  if (session) waitingCall(session, callId, 'awaiting_answer')
+}
+
+/** A call as a worker resolved it with a person's arguments; `input`: the arguments that a hook substituted, if any. */
+interface Resolved {
+  resolution: Resolution
+  hooks: readonly HookOutcome[]
+  input?: Json | undefined
+}
+
+/** Has a worker resolve the call with different arguments. */
+async function resolveWith(session: Session, callId: string, given: Json): Promise<Resolved> {
+  checkJson(given, 'input')
+  const { run, call } = callOf(session, callId)
+  const resolved = await askToResolve(session, run, call, given, 'and its hooks')
+  const resolution = resolutionIn(resolved, call)
+  const { hooks = [], input } = resolved.kind === 'resolved' ? resolved : {}
+  if (resolution.invalid?.code === 'denied') return { resolution, hooks }
+  if (resolution.invalid) refuse(resolution.invalid.code, resolution.invalid.message)
+  const admission = admit(session.journal.state, { ...call, resolution })
+  if (admission.as === 'replay')
+    refuse(
+      'already_completed',
+      `${admission.of} has already completed the call with these arguments: deny this call, or change the arguments.`,
+    )
+  return { resolution, hooks, input }
+}
+
+/** Has a worker resolve the call with these arguments. Not asynchronous: that would change the order of a task's commands. */
+export function askToResolve(
+  { journal, pacing }: Session,
+  run: RunState,
+  call: CallState,
+  input: Json,
+  whom?: 'and its hooks',
+): Promise<ResolveToolResult> {
+  const { agent, context, tags } = journal.state
+  const { index, tool, generation } = call.resolution
+  const about = { index, ...defined({ generation }), tool, input, ...(whom && { asksHooks: true as const }) }
+  const place = { agent, run: run.run, turn: run.turn, ...about, context, metadata: run.metadata, tags }
+  return asking(() => pacing.schedule({ ...place, ...eventsOf(journal) }, resolveTool))
+}
+
+/** The call's resolution in a worker's answer. */
+export function resolutionIn(resolved: ResolveToolResult, { resolution: before }: CallState): Resolution {
+  if (resolved.kind === 'stale_watermark') return refuse('stale_watermark', 'The events of the session could not be read back: try again.')
+  if (resolved.kind === 'not_served')
+    return refuse('agent_not_served', `No worker serves the tool "${before.tool}" at the moment: try again.`)
+  return inPlaceOf(before, resolved.resolution)
+}
+
+/** An activity that the sender of an update waits for: its failure is the sender's, not the session's. */
+async function asking<T>(activity: () => Promise<T>): Promise<T> {
+  try {
+    return answerIn(await activity())
+  } catch (error) {
+    const lost = whyLost(error)
+    return refuse(
+      'agent_not_served',
+      `No worker could check the request (${lost.how === 'cancelled' ? 'cancelled' : lost.message}): try again.`,
+    )
+  }
+}
+
+/** The unknown call with this id. The id comes from outside and may be the name of an inherited property. */
+function unknownOf({ unknown }: SessionState, callId: unknown): UnknownCall | undefined {
+  return typeof callId === 'string' && Object.hasOwn(unknown, callId) ? unknown[callId] : undefined
+}
+
+/** Names a call by the id that was sent, which may be any value. */
+function nameOf(callId: unknown): string {
+  return (JSON.stringify(callId) ?? 'without an id').slice(0, 100)
+}
+
+interface Waiting {
+  run: RunState
+  call: CallState
+}
+
+function callOf({ journal }: Session, callId: string): Waiting {
+  const run = journal.state.current
+  const call = run?.calls.find((one) => one.callId === callId)
+  return run && call
+    ? { run, call }
+    : refuse('call_not_found', `The current run has no call ${nameOf(callId)}: \`pawl pending\` lists the calls that wait.`)
+}
+
+function waitingCall(session: Session, callId: string, status: CallState['status']): CallState {
+  const { call } = callOf(session, callId)
+  if (call.status !== status) {
+    const asked = status === 'awaiting_answer' ? 'an answer' : 'approval'
+    refuse('not_waiting', `${callId} does not wait for ${asked} (it is ${call.status}): it was already decided, or nothing was requested.`)
+  }
+  return call
+}
+
+function whereOf({ run, turn }: RunState, { callId, resolution }: CallState): Where {
+  return { run, turn, callId, tool: resolution.tool }
+}
+
+function said(request: { by?: string; note?: string }): { by?: string; note?: string } {
+  return { ...textOf(request, 'by'), ...textOf(request, 'note') }
+}
+
+function decidedBy(request: { by?: string; note?: string }): { decidedBy?: string; note?: string } {
+  const { by, note } = said(request)
+  return { ...defined({ decidedBy: by, note }) }
+}
+
+function checkJson(value: unknown, name: string): void {
+  if (value === undefined) refuse('invalid_request', `\`${name}\` is missing.`)
+  if (isTooDeep(value)) refuse('invalid_request', `\`${name}\` is nested too deep: flatten it.`)
+  if (jsonBytes(value) > MAX_INPUT_BYTES)
+    refuse('invalid_request', `\`${name}\` has more than ${numberText(MAX_INPUT_BYTES)} bytes of JSON: shorten it.`)
+}
+
+/** A value that a client sent, as shown in a refusal. It may be anything, of any size. */
+function named(callId: unknown): string {
+  return cutText(JSON.stringify(callId) ?? 'undefined', TEXT_BYTES.name)
+}

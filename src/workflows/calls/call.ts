@@ -1,0 +1,58 @@
+// A tool call, as the parts of the workflow pass it to each other.
+import type { ToolCallInput } from '../../activities/contract.ts'
+import type { Resolution } from '../../session/events.ts'
+import type { Json } from '../../session/json.ts'
+import type { RunState } from '../../session/state.ts'
+import type { Alarms } from '../alarms.ts'
+import type { Journal } from '../journal.ts'
+import type { LateResults } from './late-results.ts'
+import type { Pacing } from '../pacing.ts'
+import type { Serving } from '../serving.ts'
+import { defined } from '../../session/defined.ts'
+
+/** The data that the calls of one turn share. */
+export interface Turn {
+  journal: Journal
+  serving: Serving
+  pacing: Pacing
+  run: RunState
+  alarms: Alarms
+  late: LateResults
+}
+
+/** A call's position, as in its events. */
+export interface Where {
+  run: number
+  turn: number
+  callId: string
+  tool: string
+}
+
+/** A call with the data that its activities need. */
+export interface Call extends Where {
+  input: Json
+  resolution: Resolution
+}
+
+/** The call's position alone. */
+export function whereOf({ run, turn, callId, tool }: Call): Where {
+  return { run, turn, callId, tool }
+}
+
+/** The common input of the call's activities. */
+export function inputOf(turn: Pick<Turn, 'journal' | 'run'>, call: Call): ToolCallInput {
+  const { agent, context, tags, keysOf } = turn.journal.state
+  const { index, tool, effect, schemaDigest, key, generation } = call.resolution
+  return {
+    agent,
+    run: call.run,
+    intent: turn.run.intent,
+    turn: call.turn,
+    input: call.input,
+    resolution: { index, tool, effect, schemaDigest, ...defined({ key, generation }) },
+    ...defined({ keysOf, stretch: turn.run.stretch }),
+    context,
+    metadata: turn.run.metadata,
+    tags,
+  }
+}

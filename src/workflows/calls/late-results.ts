@@ -1,0 +1,71 @@
+// Results of `external` calls that arrived after their attempts had been given up. A server outage must not turn an outcome that the body
+// knows into a question for `verify` or a person.
+import { condition } from '@temporalio/workflow'
+import { areCustomEvents } from '../../session/hooks/custom-events.ts'
+import { isTooDeep } from '../../session/json.ts'
+import type { LateResultSignal } from '../../session/protocol/protocol.ts'
+import { areSpendNotes } from '../../session/spending/spend-notes.ts'
+import { recorded, recordReports } from '../recorded.ts'
+import type { Journal } from '../journal.ts'
+
+/** Late results of the calls of one execution. */
+export interface LateResults {
+  /** Accepts a signal's argument; a result that no call waits for is dropped. */
+  receive(raw: unknown, journal: Journal): void
+  /** Waits for a result of the call, for at most the given time; undefined if none has come. */
+  of(callId: string, waitMs: number): Promise<LateResultSignal | undefined>
+}
+
+/** Starts without late results. */
+export function startLateResults(): LateResults {
+  const arrived = new Map<string, LateResultSignal>()
+
+  return {
+    receive(raw, journal) {
+      if (!isLateResult(raw)) return
+      const { callId } = raw
+      const { current, unknown } = journal.state
+      const call = current?.calls.find((one) => one.callId === callId)
+      if (unknown[callId]) resolveLate(raw, journal)
+      else if (call?.status === 'issued' && call.resolution.effect === 'external') arrived.set(callId, raw)
+    },
+    async of(callId, waitMs) {
+      if (!arrived.has(callId) && waitMs > 0) await condition(() => arrived.has(callId), waitMs)
+      const late = arrived.get(callId)
+      arrived.delete(callId)
+      return late
+    },
+  }
+}
+
+/** Resolves an outcome that was reported to the model or a person as unknown. */
+function resolveLate(late: LateResultSignal, journal: Journal): void {
+  const { callId } = late
+  const { unknown, current } = journal.state
+  const known = unknown[callId]
+  if (!known) return
+  const where = { run: known.run, turn: known.turn, callId, tool: known.resolution.tool }
+  const waits = current?.calls.some((call) => call.callId === callId && call.status === 'awaiting_resolution') ?? false
+  const result = recorded(late)
+  recordReports(journal, where, late)
+  // The result is recorded once: in the call's own end event if the call has not ended yet.
+  journal.append({ type: 'tool_resolved', ...where, by: 'worker', happened: true, ...(!waits && result) })
+  if (waits) journal.append({ type: 'tool_completed', ...where, attempt: known.attempt, ...result })
+}
+
+function isLateResult(raw: unknown): raw is LateResultSignal {
+  const { callId, attempt, startedAt, worker, effectId, emitted, spent } = (raw ?? {}) as Partial<LateResultSignal>
+  return (
+    typeof callId === 'string' &&
+    Number.isSafeInteger(attempt) &&
+    Number.isSafeInteger(startedAt) &&
+    typeof worker === 'string' &&
+    worker.length <= MAX_NAME &&
+    (effectId === undefined || (typeof effectId === 'string' && effectId.length <= MAX_NAME)) &&
+    !isTooDeep(raw) &&
+    (emitted === undefined || areCustomEvents(emitted)) &&
+    (spent === undefined || areSpendNotes(spent))
+  )
+}
+
+const MAX_NAME = 1_000

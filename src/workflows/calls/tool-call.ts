@@ -1,0 +1,212 @@
+// One tool call: admitted, executed as its effect allows, and recorded.
+import { sleep, workflowInfo } from '@temporalio/workflow'
+import type { ExecuteToolResult } from '../../activities/contract.ts'
+import { backoffMs, timerMs } from '../../session/backoff.ts'
+import { admit } from '../../session/decide.ts'
+import type { Resolution } from '../../session/events.ts'
+import type { Json } from '../../session/json.ts'
+import { inPlaceOf } from '../../session/recovery/redo.ts'
+import type { CallState } from '../../session/state.ts'
+import { answerIn, interruptedWhile, toolCalls, whyLost } from '../activities.ts'
+import { answerBuiltIn } from './built-in-call.ts'
+import { type Attempts, countAttempts } from './attempts.ts'
+import { type Call, inputOf, type Turn, type Where, whereOf } from './call.ts'
+import { recorded, recordReports } from '../recorded.ts'
+import { eventsOf, type Journal } from '../journal.ts'
+import { resolveEarlier, settleUnknown, UNKNOWN_TO_MODEL } from './unknown-call.ts'
+import { defined } from '../../session/defined.ts'
+
+/** How often another build is tried before its resolution of the call is used. */
+const ASKS_BEFORE_NEW_RESOLUTION = 4
+
+/** Runs one requested call to its end. */
+export async function runToolCall(turn: Turn, requested: CallState): Promise<void> {
+  const { journal, run } = turn
+  const { callId, resolution, input = null } = requested
+  const where = { run: run.run, turn: run.turn, callId, tool: resolution.tool }
+  const attempts = countAttempts((error) => journal.append({ type: 'tool_attempt_failed', ...where, error }), requested.attempts)
+  let call: Call = { ...where, input, resolution }
+  if (requested.status === 'requested') issue(journal, call)
+  while (await admitted(turn, requested, call)) {
+    if (resolution.builtIn) return answerBuiltIn(journal, call)
+    const newResolution = await execute(turn, call, attempts, startProgress(journal, where, requested.progress))
+    if (!newResolution) return
+    const { effect } = call.resolution
+    call = { ...call, resolution: inPlaceOf(resolution, newResolution) }
+    issue(journal, call, call.resolution)
+    // Another build requires an approval or a client's answer first.
+    if ((newResolution.approval && !requested.approved) || newResolution.client) return
+    // The call used to be safe to repeat with its key. Now it is not, and it may have taken effect in a failed attempt.
+    if (effect === 'idempotent' && newResolution.effect === 'external' && attempts.used.attempts > 0) {
+      if ((await settleUnknown(turn, call, attempts.used.attempts)) === 'settled') return
+    }
+  }
+}
+
+/** Records that the call is about to be dispatched, or answered without being run. */
+export function issue(journal: Journal, call: Call, newResolution?: Resolution): void {
+  const { tool, effect, inputDigest, index, key } = call.resolution
+  const { input } = call
+  journal.append({
+    type: 'tool_issued',
+    ...whereOf(call),
+    tool,
+    effect,
+    inputDigest,
+    index,
+    ...(key && { key }),
+    input,
+    ...(newResolution && { resolution: newResolution }),
+  })
+}
+
+/** Whether the call is to be executed; otherwise its answer is recorded. */
+async function admitted(turn: Turn, requested: CallState, call: Call): Promise<boolean> {
+  const { journal } = turn
+  const where = whereOf(call)
+  for (;;) {
+    const admission = admit(journal.state, { ...requested, resolution: call.resolution })
+    switch (admission.as) {
+      case 'execute':
+        return true
+      case 'invalid':
+        journal.append({ type: 'tool_failed', ...where, attempt: 0, code: admission.code, message: admission.message })
+        return false
+      case 'replay':
+        journal.append({ type: 'tool_completed', ...where, attempt: 0, replayOf: admission.of })
+        return false
+      case 'verify_first': {
+        const { of } = admission
+        const resolved = await resolveEarlier(turn, of)
+        if (resolved === 'did_not_happen') continue
+        if (resolved === 'happened') journal.append({ type: 'tool_completed', ...where, attempt: 0, replayOf: of })
+        else journal.append({ type: 'tool_unknown', ...where, attempt: 0, message: UNKNOWN_TO_MODEL, again: of })
+        return false
+      }
+    }
+  }
+}
+
+/** No worker served the call: waits a little. Once the session is in error for it, waits by Temporal's retries, which leave no history. */
+async function untilServed(turn: Turn, call: Call): Promise<void> {
+  await turn.serving.notServed(`the tool "${call.tool}"`)
+  if (turn.journal.state.status !== 'error') return
+  try {
+    const input = { ...inputOf(turn, call), ...eventsOf(turn.journal), executionId: workflowInfo().runId, untilServed: true as const }
+    await turn.pacing.schedule(input, toolCalls(call.resolution, 'until_served').executeTool)
+  } catch (error) {
+    // No other outcome matters: the activity only waited.
+    if (whyLost(error).how === 'cancelled') throw error
+  }
+}
+
+/** Executes the call to its end; returns another build's resolution if no build has the tool as it was resolved. */
+async function execute(turn: Turn, call: Call, attempts: Attempts, progress: Progress): Promise<Resolution | undefined> {
+  const { journal, serving, pacing } = turn
+  const { resolution } = call
+  const where = whereOf(call)
+  let asks = 0
+  const fail = (code: string, message: string): undefined => {
+    journal.append({ type: 'tool_failed', ...where, attempt: attempts.used.attempts, code, message })
+  }
+  /** Ends a call that has no attempt in progress. An earlier attempt of an idempotent call may have taken effect before it failed. */
+  const failInterrupted = (): undefined =>
+    fail('interrupted', attempts.used.attempts > 0 && resolution.effect === 'idempotent' ? INTERRUPTED_BEGUN : INTERRUPTED)
+
+  for (;;) {
+    let result: ExecuteToolResult
+    try {
+      const events = eventsOf(journal)
+      const input = {
+        ...inputOf(turn, call),
+        ...events,
+        executionId: workflowInfo().runId,
+        ...(attempts.used.attempts > 0 && { prior: attempts.used }),
+        ...defined({ progress: progress.last }),
+      }
+      const { executeTool } = toolCalls(resolution, asks === 0 ? 'first' : 'again')
+      result = answerIn(await pacing.schedule(input, executeTool))
+    } catch (error) {
+      const lost = whyLost(error)
+      if (lost.how === 'cancelled') return failInterrupted()
+      if (lost.how === 'not_begun') {
+        asks += 1
+        if (await interruptedWhile(untilServed(turn, call))) return failInterrupted()
+        continue
+      }
+      const attempt = attempts.lost(lost)
+      progress.note(attempt, lost.how === 'died' ? lost.report?.progress : undefined)
+      if (resolution.effect === 'external' && (lost.how === 'failed' || lost.begun)) {
+        const settled = await settleUnknown(turn, call, attempt, lost)
+        if (settled === 'settled') return
+      }
+      const givenUp = attempts.givenUp()
+      if (givenUp !== undefined) return fail('worker_died', `This call ${givenUp} and was given up.`)
+      if (lost.how === 'failed' && attempts.used.failures > resolution.retry.maxRetries) return fail('tool_failed', lost.message)
+      continue
+    }
+    attempts.failed(result.failed)
+    progress.note(result.attempt, result.progress)
+    for (const name of result.milestones ?? []) journal.append({ type: 'milestone_reached', ...where, name })
+    recordReports(journal, where, result)
+    switch (result.kind) {
+      case 'completed': {
+        serving.served()
+        const { attempt, startedAt: at, worker } = result
+        journal.append({ type: 'tool_completed', ...where, attempt, startedAt: at, worker, ...recorded(result) })
+        return
+      }
+      case 'failed':
+        serving.served()
+        journal.append({ type: 'tool_failed', ...where, attempt: result.attempt, code: result.code, message: result.message })
+        return
+      case 'again':
+        serving.served()
+        if (await interruptedWhile(sleep(timerMs(result.afterMs)))) return failInterrupted()
+        continue
+      case 'not_begun':
+        asks += 1
+        if (result.resolution && asks >= ASKS_BEFORE_NEW_RESOLUTION) return result.resolution
+        if (await interruptedWhile(untilServed(turn, call))) return failInterrupted()
+        continue
+      case 'unknown': {
+        const settled = await settleUnknown(turn, call, result.attempt)
+        if (settled === 'settled') return
+        // The effect certainly did not happen: the attempt that threw counts like any failed attempt.
+        if (attempts.used.failures > resolution.retry.maxRetries) return fail('tool_failed', result.message)
+        if (await interruptedWhile(sleep(timerMs(backoffMs(resolution.retry.baseDelayMs, attempts.used.failures)))))
+          return failInterrupted()
+        continue
+      }
+      case 'interrupted':
+        if (resolution.effect === 'external' && result.begun) {
+          const settled = await settleUnknown(turn, call, result.attempt)
+          if (settled === 'settled') return
+        }
+        return fail('interrupted', result.begun && resolution.effect === 'idempotent' ? INTERRUPTED_BEGUN : INTERRUPTED)
+    }
+  }
+}
+
+const INTERRUPTED = 'The run was interrupted; this call did not take effect.'
+const INTERRUPTED_BEGUN = 'The run was interrupted during this call; it may have taken effect.'
+
+/** The progress that the attempts of a call reported. */
+interface Progress {
+  readonly last: Json | undefined
+  note(attempt: number, value: Json | undefined): void
+}
+
+function startProgress(journal: Journal, where: Where, before: Json | undefined): Progress {
+  let last = before
+  return {
+    get last() {
+      return last
+    },
+    note(attempt, value) {
+      if (value === undefined || JSON.stringify(value) === JSON.stringify(last)) return
+      last = value
+      journal.append({ type: 'tool_progress', ...where, attempt, value })
+    },
+  }
+}

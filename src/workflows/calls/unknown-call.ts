@@ -1,0 +1,126 @@
+// Calls whose outcome is unknown: calls `verify` once the attempt is dead, and records the outcome.
+import { CancellationScope, condition } from '@temporalio/workflow'
+import type { VerifyToolResult } from '../../activities/contract.ts'
+import { MAX_DEATHS } from '../../session/attempts.ts'
+import { type Resolution, SETTLE_AFTER_MS } from '../../session/events.ts'
+import { answerIn, type Lost, verifications, whyLost } from '../activities.ts'
+import { type Call, inputOf, type Turn, whereOf } from './call.ts'
+import { eventsOf } from '../journal.ts'
+import { recorded, recordReports } from '../recorded.ts'
+
+/** The time after a tool's timeout until its body counts as dead if no supervisor can confirm the death. */
+const DEATH_GRACE_MS = 5_000
+
+/**
+ * How long a call's body may still be running once its loss is known. The body may have been entered just before, however long ago its
+ * activity was scheduled. The calculation does not compare clocks of different machines.
+ */
+export function mayLiveForMs({ timeoutMs }: Resolution): number {
+  return timeoutMs + DEATH_GRACE_MS
+}
+
+/** The message to a person about an unknown outcome. */
+const UNKNOWN = 'The outcome of this call is unknown: it may or may not have taken effect. The session waits for a person to resolve it.'
+
+/** The message to the model about an unknown outcome. */
+export const UNKNOWN_TO_MODEL =
+  'The outcome of this call is unknown: it may or may not have taken effect. It was not repeated and will not be repeated automatically. ' +
+  'Do not request it again; tell the user, or check with a read.'
+
+/** Handles an unknown outcome: calls `verify` once the attempt is dead (`lost`: just now), and records the result. */
+export async function settleUnknown(turn: Turn, call: Call, attempt: number, lost?: Lost): Promise<'settled' | 'did_not_happen'> {
+  const { journal } = turn
+  const where = whereOf(call)
+  // Even an interrupted run records the outcome of the calls that it had begun.
+  return CancellationScope.nonCancellable(async () => {
+    const isKnownDead = !lost || (lost.how === 'died' && lost.confirmed)
+    const verdict = (await lateVerdict(turn, call, isKnownDead ? 0 : mayLiveForMs(call.resolution))) ?? (await settled(turn, call, attempt))
+    if (verdict.kind === 'not_happened') {
+      journal.append({ type: 'tool_resolved', ...where, by: 'verify', happened: false })
+      return 'did_not_happen'
+    }
+    if (verdict.kind === 'happened') {
+      const { by = 'verify' } = verdict
+      journal.append({ type: 'tool_resolved', ...where, by, happened: true })
+      journal.append({ type: 'tool_completed', ...where, attempt, ...recorded(verdict) })
+      return 'settled'
+    }
+    const ask = call.resolution.onUnknown === 'ask'
+    journal.append({ type: 'tool_unknown', ...where, attempt, message: ask ? UNKNOWN : UNKNOWN_TO_MODEL, ...(ask && { ask: true }) })
+    return 'settled'
+  })
+}
+
+/** The call has the same intent as an earlier one with an unknown outcome: calls `verify` for that one again. */
+export async function resolveEarlier(turn: Turn, callId: string): Promise<'happened' | 'did_not_happen' | undefined> {
+  const { journal, alarms } = turn
+  const earlier = journal.state.unknown[callId]
+  if (!earlier) return 'did_not_happen'
+  const where = { run: earlier.run, turn: earlier.turn, callId, tool: earlier.resolution.tool }
+  const verdict: Verdict = await CancellationScope.nonCancellable(async () => {
+    if (earlier.aliveForMs !== undefined) await condition(() => alarms.isDead(callId))
+    if (earlier.input === undefined) return CANNOT_ASK
+    return settled(turn, { ...where, ...earlier, input: earlier.input }, earlier.attempt)
+  })
+  if (verdict.kind === 'happened') {
+    journal.append({ type: 'tool_resolved', ...where, by: 'verify', happened: true, ...recorded(verdict) })
+    return 'happened'
+  }
+  if (verdict.kind === 'not_happened') {
+    journal.append({ type: 'tool_resolved', ...where, by: 'verify', happened: false })
+    return 'did_not_happen'
+  }
+  return undefined
+}
+
+const CANNOT_ASK = { kind: 'cannot_tell', message: 'The arguments of the call are no longer available.' } as const
+
+/**
+ * The answer of `verify`. "It did not happen" counts only if `verify` repeats it after `settleAfter`: a request of a body that died or
+ * threw may still be in flight.
+ */
+async function settled(turn: Turn, call: Call, attempt: number): Promise<Verdict> {
+  const verdict = await verify(turn, call, attempt)
+  if (verdict.kind === 'happened') return verdict
+  const { settleAfterMs = SETTLE_AFTER_MS } = call.resolution
+  const waitMs = verdict.kind === 'not_happened' ? settleAfterMs : 0
+  const late = await lateVerdict(turn, call, waitMs)
+  if (late) return late
+  return waitMs > 0 ? verify(turn, call, attempt) : verdict
+}
+
+/** The answer of `verify`, or a late result of the worker itself. */
+type Verdict = VerifyToolResult & { by?: 'worker' }
+
+/** The call's own result, if it arrives within the given time. */
+async function lateVerdict({ late, journal }: Turn, call: Call, waitMs: number): Promise<Verdict | undefined> {
+  const result = await late.of(call.callId, waitMs)
+  if (!result) return undefined
+  recordReports(journal, whereOf(call), result)
+  return { kind: 'happened', by: 'worker', ...recorded(result) }
+}
+
+async function verify(turn: Turn, call: Call, attempt: number): Promise<VerifyToolResult> {
+  if (!call.resolution.verify) return { kind: 'cannot_tell', message: 'The tool has no verify.' }
+  let deaths = 0
+  let how: 'first' | 'again' = 'first'
+  for (;;) {
+    try {
+      const { verifyTool } = verifications(call.resolution, how)
+      const verdict = answerIn(await turn.pacing.schedule({ ...inputOf(turn, call), ...eventsOf(turn.journal), attempt }, verifyTool))
+      if (verdict.kind !== 'not_begun') {
+        turn.serving.served()
+        return verdict
+      }
+      how = 'again'
+      // Nothing is executed without an answer, so a `verify` that cannot be called counts as one that cannot tell.
+      if (turn.serving.isGraceOver()) return { kind: 'cannot_tell', message: 'No worker serves the tool.' }
+      await turn.serving.notServed(`the tool "${call.tool}"`)
+    } catch (error) {
+      const lost = whyLost(error)
+      // `verify` is a read, so a death does no harm, but the number of deaths must be limited.
+      if (lost.how !== 'failed' && ++deaths < MAX_DEATHS) continue
+      return { kind: 'cannot_tell', message: lost.how === 'cancelled' ? 'cancelled' : lost.message }
+    }
+  }
+}

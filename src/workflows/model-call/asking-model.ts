@@ -1,0 +1,154 @@
+// A step of a run that asks a model: scheduled again until it has an answer, fails permanently, or is stopped.
+import { sleep } from '@temporalio/workflow'
+import type { AskModelInput, NoAnswer } from '../../activities/contract.ts'
+import { MAX_DEATHS } from '../../session/attempts.ts'
+import { timerMs } from '../../session/backoff.ts'
+import type { AgentFacts, FailedAttempt } from '../../session/events.ts'
+import { ranMs } from '../../session/pause.ts'
+import type { Cost } from '../../session/spending/spend.ts'
+import type { RunState, SessionState } from '../../session/state.ts'
+import { answerIn, interruptedWhile, modelCalls, whyLost } from '../activities.ts'
+import type { Attempts } from '../calls/attempts.ts'
+import { eventsOf } from '../journal.ts'
+import type { Failure, Session } from '../open-session.ts'
+import type { Serving } from '../serving.ts'
+
+/** What ends the step without an answer. */
+export type Unanswered =
+  | { end: 'stopped' }
+  /** An assumed cost leaves too little of the budget. */
+  | { end: 'held_up'; reason: string }
+  | ({ end: 'failed' } & Failure)
+
+type Result = { failed?: FailedAttempt[]; facts?: AgentFacts; spent?: Cost } & { kind: string }
+
+/** The events of these results carry their cost. */
+const WITH_COST: readonly string[] = ['completed', 'compacted']
+
+/** One kind of step. */
+export interface Asking<R extends Result, E> {
+  /** The step's name in messages. */
+  what: string
+  attempts: Attempts
+  schedule(activities: ReturnType<typeof modelCalls>, input: AskModelInput): Promise<R>
+  /** Records what all results have in common. */
+  note?(result: R): void
+  /** What follows an answer; undefined: the step is scheduled again. */
+  answered(result: Exclude<R, NoAnswer>): E | undefined | Promise<E | undefined>
+}
+
+const MAX_STALE = 3
+
+/** Carries out the step of `run`'s turn. */
+export async function askUntilAnswered<R extends Result, E>(
+  { journal, serving, alarms }: Session,
+  run: RunState,
+  { what, attempts, schedule, note, answered }: Asking<R, E>,
+): Promise<E | Unanswered> {
+  const { agent } = journal.state
+  const { run: number, turn } = run
+  let how: 'first' | 'again' | 'until_served' = 'first'
+  let stale = 0
+  for (;;) {
+    // An attempt may have reported facts of the agent, which include the run's limits.
+    alarms.follow()
+    const input: AskModelInput = { agent, ...eventsOf(journal), run: number, turn, ...timesOf(journal.state, run) }
+    if (run.stretch !== undefined) input.stretch = run.stretch
+    if (attempts.used.attempts > 0) input.prior = attempts.used
+    if (how === 'until_served') input.untilServed = true
+    if (journal.state.facts) input.known = journal.state.facts.digest
+    let result: R
+    try {
+      const asked = schedule(modelCalls(how), input)
+      result = answerIn(how === 'until_served' ? await servedInTime(asked, serving, agent) : await asked)
+    } catch (error) {
+      const lost = whyLost(error)
+      if (lost.how === 'cancelled') return { end: 'stopped' }
+      if (lost.how === 'not_begun') {
+        how = 'until_served'
+        continue
+      }
+      attempts.lost(lost)
+      const givenUp = attempts.givenUp()
+      if (givenUp !== undefined) return { end: 'failed', code: 'worker_died', reason: `The ${what} ${givenUp}.` }
+      if (attempts.used.failures >= MAX_DEATHS) return { end: 'failed', code: 'model_call_failed', reason: lost.message, transient: true }
+      continue
+    }
+    if (result.facts) journal.append({ type: 'agent_declared', ...result.facts })
+    attempts.failed(result.failed)
+    note?.(result)
+    if (result.spent && !WITH_COST.includes(result.kind)) {
+      journal.append({ type: 'spent', run: number, turn, attempt: attempts.used.attempts + 1, ...result.spent })
+    }
+    // The compiler cannot distinguish the kinds of a generic result.
+    const none = result as { kind: string } as NoAnswer | { kind: 'an answer' }
+    switch (none.kind) {
+      case 'failed':
+        serving.served()
+        if (none.assumed) return { end: 'held_up', reason: none.reason }
+        return { end: 'failed', code: none.code, reason: none.reason, transient: none.transient }
+      case 'again':
+        // Retried here, not by Temporal, so that the failed attempt is recorded now and a stop can end the backoff.
+        serving.served()
+        how = 'again'
+        alarms.follow()
+        if (none.fallback) attempts.fallBack(none.fallback)
+        else if (await interruptedWhile(sleep(timerMs(none.afterMs)))) return { end: 'stopped' }
+        continue
+      case 'gated':
+        serving.served()
+        how = 'again'
+        alarms.follow()
+        if (await interruptedWhile(sleep(timerMs(none.afterMs)))) return { end: 'stopped' }
+        continue
+      case 'not_served':
+        how = 'until_served'
+        continue
+      case 'archive_unavailable':
+        serving.archiveUnavailable(none.reason)
+        how = 'until_served'
+        continue
+      case 'stale_watermark':
+        if (++stale < MAX_STALE) continue
+        return {
+          end: 'failed',
+          code: 'stale_watermark',
+          reason:
+            'The events of the session could not be read back, because the log of its execution differs. Recover the run, or send a message.',
+        }
+      case 'interrupted':
+        return { end: 'stopped' }
+      default: {
+        serving.served()
+        const next = answered(result as Exclude<R, NoAnswer>)
+        // Awaited only if it takes time: another promise would change the order of a task's commands.
+        const end = next instanceof Promise ? await next : next
+        if (end !== undefined) return end
+        how = 'first'
+      }
+    }
+  }
+}
+
+/** What a worker needs for the deadlines: durations only, because its clock may differ from the server's. */
+function timesOf(state: SessionState, run: RunState): Pick<AskModelInput, 'runMs' | 'sessionMs' | 'leftMs'> {
+  const now = Date.now()
+  return {
+    runMs: ranMs(state, run, now),
+    sessionMs: Math.max(0, now - state.createdAt),
+    ...(run.deadline && { leftMs: run.deadline.at - now }),
+  }
+}
+
+/** Waits for the result. Enters the error if the grace period ends before a worker serves the agent. */
+async function servedInTime<R>(asked: Promise<R>, serving: Serving, agent: string): Promise<R> {
+  let answered = false
+  const settled = asked.finally(() => {
+    answered = true
+  })
+  settled.catch(() => undefined)
+  // A cancelled activity also ends; `settled` says how.
+  const inTime = await serving.inGrace(() => answered).catch(() => true)
+  if (!inTime) serving.enterError(`the agent "${agent}"`)
+  return settled
+}

@@ -1,0 +1,61 @@
+// The compaction of a conversation that is too long for the model: piece by piece, each recorded once it is summarised.
+import type { CompactResult, TooLarge } from '../../activities/contract.ts'
+import { defined } from '../../session/defined.ts'
+import type { RunState } from '../../session/state.ts'
+import { cutText, TEXT_BYTES } from '../../session/protocol/texts.ts'
+import { askUntilAnswered, type Unanswered } from './asking-model.ts'
+import { countAttempts } from '../calls/attempts.ts'
+import type { Failure, Session } from '../open-session.ts'
+
+/** These errors do not concern the compaction: the run fails with them. */
+const OF_THE_RUN: readonly string[] = ['deadline_exceeded', 'stale_watermark', 'budget_exhausted', 'unpriced_model']
+
+/**
+ * Compacts the conversation before the model call of `run`'s turn. Returns undefined if the model may be asked: even after a failed
+ * compaction, unless the provider has refused the request.
+ */
+export async function compactConversation(session: Session, run: RunState, given: TooLarge): Promise<Unanswered | undefined> {
+  const { tokens, bytes, besides, window, forced } = given
+  const tooLarge: TooLarge = { tokens, bytes, besides, window, ...defined({ forced }) }
+  for (;;) {
+    const piece = await summarisePiece(session, run, tooLarge)
+    if (piece.end === 'stopped' || piece.end === 'held_up') return piece
+    if (piece.end === 'failed') return OF_THE_RUN.includes(piece.code) ? piece : giveUp(session, run, tooLarge, piece)
+    if (!piece.more) return undefined
+  }
+}
+
+type Piece = Unanswered | { end: 'compacted'; more: boolean }
+
+function summarisePiece(session: Session, run: RunState, tooLarge: TooLarge): Promise<Piece> {
+  const { journal } = session
+  const { run: number, turn } = run
+  return askUntilAnswered<CompactResult, Piece>(session, run, {
+    what: 'compaction',
+    attempts: countAttempts((error) => journal.append({ type: 'model_attempt_failed', run: number, turn, error, purpose: 'compaction' })),
+    schedule: (activities, input) => activities.compact({ ...input, tooLarge }),
+    answered(result) {
+      const { attempt, upToSeq, summary, messages, resultBytes, model, usage, price, spent, more } = result
+      const { tokens, window, forced } = tooLarge
+      const about = { attempt, upToSeq, summary, messages, tokens, window, ...defined({ forced, resultBytes, model, usage, price, spent }) }
+      journal.append({ type: 'compacted', run: number, turn, ...about })
+      return { end: 'compacted', more: more === true }
+    },
+  })
+}
+
+/** The conversation stays as it was. */
+function giveUp(
+  { journal }: Session,
+  { run, turn }: RunState,
+  { tokens, window, forced }: TooLarge,
+  failure: Failure,
+): Unanswered | undefined {
+  const { code, transient } = failure
+  const reason = cutText(failure.reason, TEXT_BYTES.reason)
+  journal.append({ type: 'compaction_failed', run, turn, code, reason, tokens, window, ...defined({ forced }) })
+  if (!forced) return undefined
+  const why = cutText(`The conversation is too long for the model, and it could not be compacted (${code}): ${reason}`, TEXT_BYTES.reason)
+  // A failure that may resolve itself is not a reason to abandon the run.
+  return transient ? { end: 'failed', code, reason: why, transient } : { end: 'failed', code: 'context_overflow', reason: why }
+}

@@ -1,0 +1,61 @@
+// One model call of a turn, and the compaction that it may need first.
+import type { CallModelResult, NoAnswer } from '../../activities/contract.ts'
+import { defined } from '../../session/defined.ts'
+import type { RunState } from '../../session/state.ts'
+import { askUntilAnswered } from './asking-model.ts'
+import { countAttempts } from '../calls/attempts.ts'
+import { compactConversation } from './compaction.ts'
+import { recordHooks } from '../hooks.ts'
+import type { Failure, Session } from '../open-session.ts'
+
+/** How a model call ended; `model_completed` itself is in the journal. */
+export type ModelCallEnd =
+  | { end: 'completed' }
+  /** A cost that had to be assumed leaves too little of the budget. */
+  | { end: 'held_up'; reason: string }
+  | { end: 'stopped'; by?: { hook: string; reason: string } }
+  | ({ end: 'failed' } & Failure)
+
+/** Makes the model call of `run`'s turn and records it. */
+export function callModel(session: Session, run: RunState): Promise<ModelCallEnd> {
+  const { journal } = session
+  const { run: number, turn } = run
+  return askUntilAnswered<CallModelResult, ModelCallEnd>(session, run, {
+    what: 'model call',
+    // Numbers continue after a recovery, and the budget of retries begins anew.
+    attempts: countAttempts((error) => journal.append({ type: 'model_attempt_failed', run: number, turn, error }), run.modelAttempts),
+    schedule: (activities, input) => activities.callModel(input),
+    note: (result) => recordHooks(journal, number, result.hooks),
+    answered(result) {
+      switch (result.kind) {
+        case 'completed':
+          recordAnswer(session, run, result)
+          return { end: 'completed' }
+        case 'stopped':
+          return { end: 'stopped', by: { hook: result.hook, reason: result.reason } }
+        case 'compact':
+          return compactConversation(session, run, result)
+      }
+    },
+  })
+}
+
+function recordAnswer(
+  { journal }: Session,
+  { run, turn }: RunState,
+  result: Exclude<CallModelResult, NoAnswer> & { kind: 'completed' },
+): void {
+  const { attempt, content, stopReason, usage, model, price, calls, hooksOfAnswer, metadata, promptDigest, outputProblem, spent } = result
+  const about = {
+    attempt,
+    model,
+    content,
+    stopReason,
+    usage,
+    calls,
+    ...(metadata && { metadata }),
+    ...defined({ price, promptDigest, outputProblem, spent }),
+  }
+  journal.append({ type: 'model_completed', run, turn, ...about })
+  recordHooks(journal, run, hooksOfAnswer)
+}

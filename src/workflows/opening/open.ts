@@ -1,0 +1,275 @@
+// How an execution of a session begins: new, continued as new, resumed from the store, or forked.
+import { condition, patched, workflowInfo } from '@temporalio/workflow'
+import type { LoadCallsResult, LoadForkResult, LoadSessionResult } from '../../activities/contract.ts'
+import type { EffectReport, EventBody } from '../../session/events.ts'
+import { isObject, type Json } from '../../session/json.ts'
+import { contextProblem, tagsProblem } from '../../session/protocol/incoming.ts'
+import { type Carried, type ForkStart, isAgentName, type MessageSignal, sessionIdOf } from '../../session/protocol/protocol.ts'
+import { requestOf } from '../../session/protocol/requests.ts'
+import { lacksCalls, putCallsBack } from '../../session/fold/snapshot.ts'
+import type { Start } from '../../session/protocol/start.ts'
+import type { CallState, RunState, SessionState } from '../../session/state.ts'
+import { cutText, TEXT_BYTES } from '../../session/protocol/texts.ts'
+import { loadCalls, loadFork, loadSession } from '../activities.ts'
+import { coreVersionOf } from '../core-version.ts'
+import { type Journal, openJournal } from '../journal.ts'
+import type { Opening } from './opening.ts'
+import type { Session } from '../open-session.ts'
+import type { Resets } from '../resets.ts'
+import { mayLiveForMs } from '../calls/unknown-call.ts'
+import { defined } from '../../session/defined.ts'
+
+const NOTHING = { seq: 0, digest: '' }
+
+/** The opened session, or the reason for the refusal. */
+type Opened = { journal: Journal; previous?: string } | { refused: { code: string; reason: string } }
+
+/** Opens the session's journal. `early` collects signals that arrive meanwhile. */
+export async function openSession(start: Start, early: readonly unknown[], opening: Opening): Promise<Opened> {
+  const { carried, fork } = start
+  const coreVersion = coreVersionOf(carried, patched)
+  if (carried) return openCarried(carried, coreVersion, opening)
+  if (fork) return openFork(start, fork, coreVersion, opening)
+  const loaded: LoadSessionResult = start.isNew ? { found: false } : await opening.load(loadSession)
+  if (loaded.found) return { journal: await journalOf(start, loaded, coreVersion, opening) }
+  if (start.mustExist && early.length === 0) {
+    return {
+      refused: { code: 'session_not_found', reason: `There is no session "${sessionIdOf(workflowInfo().workflowId)}": check the id.` },
+    }
+  }
+  const named = start.agent === undefined ? await firstAgent(early) : { agent: start.agent, context: start.context }
+  const begun = beginSession({ ...named, tags: start.tags }, coreVersion)
+  if (start.undecodable !== undefined) {
+    begun.journal.append({
+      type: 'message_rejected',
+      code: 'undecodable',
+      reason: `The start's argument cannot be decoded: ${start.undecodable}`,
+    })
+  }
+  return begun
+}
+
+async function openCarried({ state, digest, tail, previous }: Carried, coreVersion: number, opening: Opening): Promise<Opened> {
+  const isWhole = await fetchCalls({ state, digest }, opening)
+  const journal = openJournal({ seq: state.seq, digest }, state, coreVersion, tail)
+  if (!isWhole) reportLostCalls(journal)
+  return { journal, previous }
+}
+
+/** Loads the calls that a bounded state could not hold. Returns false if the store no longer has them: their run cannot resume. */
+async function fetchCalls({ state, digest }: { state: SessionState; digest: string }, opening: Opening): Promise<boolean> {
+  const calls: CallState[] = []
+  for (let more = lacksCalls(state); more; ) {
+    const place = { answerSeq: state.current?.answerSeq ?? 0, upTo: { seq: state.seq, digest }, from: calls.length }
+    const page = await opening.load<LoadCallsResult>((how) => loadCalls({ ...place, ...how }))
+    if (page.gone) return false
+    calls.push(...page.calls)
+    more = page.more
+  }
+  if (calls.length > 0) putCallsBack(state, calls)
+  return true
+}
+
+function reportLostCalls(journal: Journal): void {
+  const { current } = journal.state
+  if (!current) return
+  const reason = `The events of run ${current.run} are no longer in the side store, so the arguments of its open calls are lost. Send a message to start a new run.`
+  journal.append({
+    type: 'error_entered',
+    run: current.run,
+    code: 'events_missing',
+    reason,
+    strategy: 'abandon',
+    options: ['abandon', 'manual'],
+  })
+}
+
+/**
+ * Reopens the session after its workflow was reset: it resumes from the store, as if its workflow had ended. First the events of this
+ * history are stored, then the remaining ones of the reset execution, so that nothing is repeated and nothing is lost.
+ */
+export async function reopenSession(
+  start: Start,
+  { journal, flushing }: Session,
+  resets: Resets,
+  opening: Opening,
+): Promise<{ journal: Journal }> {
+  await flushing.drained()
+  const resetOf = resets.maker()
+  const loaded = await opening.load<LoadSessionResult & { executionId: string }>((how) => loadSession({ ...how, after: resetOf }))
+  resets.madeBy(loaded.executionId)
+  const { state, coreVersion, watermark } = journal
+  const known = loaded.found ? loaded : ({ found: true, state: copyOf(state), digest: watermark().digest } as const)
+  return { journal: await journalOf(start, known, coreVersion, opening, { executionId: loaded.executionId, resetOf }) }
+}
+
+function copyOf(state: SessionState): SessionState {
+  return JSON.parse(JSON.stringify(state)) as SessionState
+}
+
+/** The journal of a session that is in the store. */
+async function journalOf(
+  start: Start,
+  loaded: LoadSessionResult & { found: true },
+  coreVersion: number,
+  opening: Opening,
+  by: Maker = { executionId: workflowInfo().originalExecutionRunId },
+): Promise<Journal> {
+  if (loaded.lost) return startOver(start, loaded, coreVersion, by)
+  const isWhole = await fetchCalls(loaded, opening)
+  return resumeFrom(loaded, coreVersion, by, isWhole)
+}
+
+/** The execution that opens the session, and the one whose reset created it. */
+interface Maker {
+  executionId: string
+  resetOf?: string
+}
+
+/** A new session. */
+function beginSession(named: NamedSession, coreVersion: number): { journal: Journal } {
+  const journal = openJournal(NOTHING, undefined, coreVersion)
+  const wrongContext = contextProblem(named.context)
+  const wrongTags = tagsProblem(named.tags)
+  const sound = { agent: named.agent, ...(!wrongContext && { context: named.context }), ...(!wrongTags && { tags: named.tags }) }
+  journal.append(started(sound, coreVersion, workflowInfo().originalExecutionRunId))
+  // Invalid members are ignored, and each is recorded as a rejection.
+  if (wrongContext) journal.append({ type: 'message_rejected', code: 'invalid_context', reason: wrongContext })
+  if (wrongTags) journal.append({ type: 'message_rejected', code: 'invalid_tags', reason: wrongTags })
+  return { journal }
+}
+
+/** The session's agent, context and tags. */
+interface NamedSession {
+  agent: string
+  context?: Json | undefined
+  tags?: string[] | undefined
+}
+
+function started(
+  { agent, context, tags }: NamedSession,
+  coreVersion: number,
+  executionId: string,
+): EventBody & { type: 'session_started' } {
+  return {
+    type: 'session_started',
+    sessionId: sessionIdOf(workflowInfo().workflowId),
+    agent: cutText(agent, TEXT_BYTES.name),
+    context: context ?? null,
+    tags: tags ?? [],
+    executionId,
+    coreVersion,
+  }
+}
+
+/** A session whose events can no longer be read: only its numbers continue. */
+function startOver(start: Start, lost: Extract<LoadSessionResult, { lost: true }>, coreVersion: number, { executionId }: Maker): Journal {
+  const { seq, digest, run, checkpoint } = lost
+  const { agent = lost.agent, context, tags } = start
+  const named = lost.erased ? { agent, context, tags } : lost
+  const journal = openJournal({ seq, digest }, undefined, coreVersion)
+  journal.append({ ...started(named, coreVersion, executionId), after: { run, checkpoint, origin: { seq, digest } } })
+  return journal
+}
+
+/** Resumes the session where it was, including its run: the run was not stopped, only its workflow ended. */
+function resumeFrom(
+  { state, digest }: { state: SessionState; digest: string },
+  coreVersion: number,
+  { executionId, resetOf }: Maker,
+  isWhole: boolean,
+): Journal {
+  const { epoch: fromEpoch, error } = state
+  const journal = openJournal({ seq: state.seq, digest }, { ...state, epoch: executionId }, coreVersion)
+  journal.append({ type: 'session_resumed', executionId, fromEpoch, coreVersion, ...defined({ resetOf }) })
+  const { current } = journal.state
+  if (!current) return journal
+  if (!isWhole) {
+    reportLostCalls(journal)
+    return journal
+  }
+  const failed = error !== null && error.strategy !== 'automatic'
+  if (failed) return journal
+  if (current.phase === 'tools' && current.calls.some((call) => call.status === 'issued')) abandonTurn(journal, current)
+  return journal
+}
+
+/** Abandons the turn whose calls were in flight when the workflow ended; effects that may have happened stay recorded. */
+function abandonTurn(journal: Journal, run: RunState): void {
+  const { run: number, turn, lastTurn, answerSeq, beforeAnswer, calls } = run
+  if (answerSeq === undefined) {
+    journal.append({ type: 'run_interrupted', run: number, reason: 'its workflow had ended' })
+    return
+  }
+  const effects = calls.flatMap(effectOf)
+  const inFlight = calls.filter((one) => one.status === 'issued').map((call) => ({ ...call }))
+  for (const call of inFlight.filter((one) => one.resolution.effect === 'external')) {
+    const { callId, resolution, attempts = 0 } = call
+    journal.append({
+      type: 'tool_unknown',
+      run: number,
+      turn,
+      callId,
+      tool: resolution.tool,
+      attempt: attempts + 1,
+      message: 'The workflow ended while this call was running.',
+      aliveForMs: mayLiveForMs(resolution),
+    })
+  }
+  // Going back to before the answer would also remove messages that a later turn accepted, or the turn's changes to plan and memory.
+  if (lastTurn !== undefined || run.planTurn === turn || run.memoryTurn === turn) return endCalls(journal, run, inFlight)
+  const { seq } = journal.watermark()
+  journal.append({
+    type: 'rolled_back',
+    toSeq: answerSeq - 1,
+    upToSeq: seq,
+    keepsRun: true,
+    reason: 'the workflow ended during a turn',
+    ...defined({ lastMessageId: beforeAnswer }),
+    effects,
+  })
+}
+
+/** Ends the calls that may be repeated, and tells the model. */
+function endCalls(journal: Journal, { run, turn }: RunState, inFlight: readonly CallState[]): void {
+  const message = 'The workflow ended while this call was running, so it may have taken effect.'
+  for (const { callId, resolution, attempts = 0 } of inFlight.filter((one) => one.resolution.effect !== 'external')) {
+    const where = { run, turn, callId, tool: resolution.tool }
+    journal.append({ type: 'tool_failed', ...where, attempt: attempts + 1, code: 'interrupted', message })
+  }
+}
+
+function effectOf({ callId, resolution: { tool, effect }, status }: CallState): EffectReport[] {
+  if (effect === 'read') return []
+  if (status === 'completed') return [{ callId, tool, status }]
+  return status === 'unknown' || status === 'issued' || status === 'awaiting_resolution' ? [{ callId, tool, status: 'unknown' }] : []
+}
+
+async function openFork(start: Start, fork: ForkStart, coreVersion: number, opening: Opening): Promise<Opened> {
+  const { originalExecutionRunId: executionId } = workflowInfo()
+  const loaded = await opening.load<LoadForkResult>((how) => loadFork({ epoch: executionId, fork, ...how }))
+  if (loaded.kind === 'refused') return { refused: loaded }
+  const { state, digest } = loaded
+  const { from, seq, target, keys, by } = fork
+  const journal = openJournal({ seq: state.seq, digest }, { ...state, epoch: executionId }, coreVersion)
+  journal.append({
+    type: 'forked',
+    sessionId: sessionIdOf(workflowInfo().workflowId),
+    executionId,
+    coreVersion,
+    from: { sessionId: from, seq },
+    ...(target && { target }),
+    keys,
+    ...(start.tags && !tagsProblem(start.tags) && { tags: start.tags }),
+    ...defined({ by }),
+  })
+  return { journal }
+}
+
+/** Another client may start the session without arguments. Its first message then names the agent and the context. */
+async function firstAgent(early: readonly unknown[]): Promise<NamedSession> {
+  const isNaming = (raw: unknown): boolean => isObject(raw) && 'agent' in raw && isAgentName(requestOf<MessageSignal>(raw).agent)
+  await condition(() => early.some(isNaming))
+  const { agent = '', context } = requestOf<MessageSignal>(early.find(isNaming))
+  return { agent, context }
+}

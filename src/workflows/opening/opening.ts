@@ -1,0 +1,96 @@
+// Loads what a session needs before it opens, without a time limit. Meanwhile the session's state reports what it waits for. No failure
+// here ends the workflow, because that would lose all incoming messages.
+import { CancellationScope, condition } from '@temporalio/workflow'
+import type { Loading, NotYet } from '../../activities/contract.ts'
+import type { RecoverRequest, Unopened } from '../../session/protocol/protocol.ts'
+import type { SessionError } from '../../session/state.ts'
+import { cutText, TEXT_BYTES } from '../../session/protocol/texts.ts'
+import { Undecodable } from '../../session/protocol/undecodable.ts'
+import { whyLost } from '../activities.ts'
+import { refuse } from '../open-session.ts'
+
+/** The wait before an activity that failed permanently is rescheduled. The activity's own waits leave no history. */
+const FIRST_PAUSE_MS = 10_000
+const LONGEST_PAUSE_MS = 3_600_000
+
+/** The opening of one execution. */
+export interface Opening {
+  /** The answer to the query `state` during opening. */
+  state(): Unopened
+  /** Why the session is not open yet, once opening is known to take long. */
+  readonly trouble: SessionError | undefined
+  /** Loads something with an activity and repeats that until it succeeds. */
+  load<R extends object>(activity: (how: Loading) => Promise<R | NotYet>): Promise<R>
+  /** The update `recover` during opening: retries now, or continues without events that cannot be read. */
+  recover(request: RecoverRequest): Unopened
+}
+
+/** The opening of one execution. */
+export function startOpening(): Opening {
+  let trouble: SessionError | undefined
+  let waitsFor: Loading['waitsFor']
+  let abandoned = false
+  let hurried = false
+  let active: CancellationScope | undefined
+
+  function enter({ code, reason }: NotYet['notYet']): void {
+    waitsFor = code
+    trouble = { code, reason: cutText(reason, TEXT_BYTES.reason), at: Date.now(), strategy: 'automatic' }
+  }
+
+  /** Returns undefined if a person requested a retry. */
+  async function ask<R extends object>(activity: (how: Loading) => Promise<R | NotYet>): Promise<R | NotYet | undefined> {
+    const how: Loading = { ...(waitsFor && { waitsFor }), ...(abandoned && { abandoned: true }) }
+    active = new CancellationScope()
+    try {
+      const answer = await active.run(() => activity(how))
+      return isSound(answer)
+        ? answer
+        : { notYet: { code: 'session_not_loaded', reason: 'The loaded session cannot be decoded: check the workers’ data converter.' } }
+    } catch (error) {
+      const lost = whyLost(error)
+      return lost.how === 'cancelled' ? undefined : { notYet: { code: 'session_not_loaded', reason: lost.message } }
+    } finally {
+      active = undefined
+    }
+  }
+
+  return {
+    state: () => (trouble ? { status: 'error', error: trouble } : { status: 'loading' }),
+    get trouble() {
+      return trouble
+    },
+    async load(activity) {
+      for (let failures = 0; ; ) {
+        const answer = await ask(activity)
+        if (answer === undefined) continue
+        if (!('notYet' in answer)) {
+          trouble = waitsFor = undefined
+          return answer
+        }
+        enter(answer.notYet)
+        if (waitsFor !== 'session_not_loaded') continue
+        hurried = false
+        await condition(() => hurried, Math.min(FIRST_PAUSE_MS * 2 ** failures++, LONGEST_PAUSE_MS))
+      }
+    },
+    recover(request) {
+      if (!trouble) return refuse('not_in_error', 'The session is loading, not in error: there is nothing to recover.')
+      if (trouble.code === 'execution_unreadable') {
+        if (request?.strategy !== 'abandon')
+          refuse('recovers_by_itself', `${trouble.reason} To continue without these events, abandon them.`)
+        abandoned = true
+      } else if (trouble.code !== 'session_not_loaded') {
+        refuse('recovers_by_itself', `The session opens by itself once the cause is gone. ${trouble.reason}`)
+      }
+      hurried = true
+      active?.cancel()
+      return { status: 'loading' }
+    },
+  }
+}
+
+/** A codec may have turned the activity's result into something else. */
+function isSound(answer: unknown): answer is object {
+  return answer !== null && typeof answer === 'object' && !(answer instanceof Undecodable)
+}

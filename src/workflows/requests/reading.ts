@@ -1,0 +1,32 @@
+// Activities that read a session's events for the sender of an update: their failure is the sender's, not the session's.
+import type { Unreadable } from '../../activities/contract.ts'
+import { answerIn, whyLost } from '../activities.ts'
+import { refuse } from '../open-session.ts'
+
+/** How often an activity is tried: its watermark may come from a rejected task, but the next one does not. */
+const ASKS = 3
+
+/** The answer of such an activity once it has read the events. */
+export async function readFor<R extends { kind: string }>(read: () => Promise<R | Unreadable>): Promise<R> {
+  for (let ask = 1; ; ask++) {
+    let answer: R | Unreadable
+    try {
+      answer = answerIn(await read())
+    } catch (error) {
+      // An update that fails with anything but a Temporal failure would fail the task.
+      const lost = whyLost(error)
+      return refuse(
+        'events_unavailable',
+        lost.how === 'cancelled' ? 'The session was cancelled in the meantime. Resume it, then send the request again.' : lost.message,
+      )
+    }
+    if (!isUnreadable(answer)) return answer
+    const { reason } = answer
+    if (ask === ASKS)
+      return refuse('stale_watermark', `The events of the session could not be read back: ${reason ? `${reason}. Try` : 'try'} again.`)
+  }
+}
+
+function isUnreadable(answer: { kind: string }): answer is Unreadable {
+  return answer.kind === 'stale_watermark'
+}

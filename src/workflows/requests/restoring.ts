@@ -1,0 +1,74 @@
+// What a recovery restores beside the transcript: plan and memory at the point that it goes back to, if the run has changed them.
+import { CancellationScope, condition } from '@temporalio/workflow'
+import type { FindKeptInput } from '../../activities/contract.ts'
+import type { RecoveryStrategy } from '../../session/events.ts'
+import type { RecoverRequest } from '../../session/protocol/protocol.ts'
+import { type Kept, restoredFrom } from '../../session/recovery/kept.ts'
+import type { Restored } from '../../session/recovery/restored.ts'
+import { answerIn, findKept, findKeptUntilStored, whyLost } from '../activities.ts'
+import { eventsOf, type Journal } from '../journal.ts'
+import { held, nextStep, type Session } from '../open-session.ts'
+import { readFor } from './reading.ts'
+import { checkRecovery, recover, recoverByPolicy, strategyOf, turnsRemovedAfter } from './recovery.ts'
+
+type Point = Pick<FindKeptInput, 'beforeRun' | 'upToSeq'>
+
+/** The point whose plan and memory the recovery restores; undefined if it leaves them alone. */
+function pointOf(journal: Journal, strategy: string): Point | undefined {
+  const { current } = journal.state
+  if (!current || (current.planTurn === undefined && current.memoryTurn === undefined)) return undefined
+  if (strategy === 'abandon' || strategy === 'restart_run') return { beforeRun: current.run }
+  return strategy === 'restart_from_last_effect' ? { upToSeq: turnsRemovedAfter(journal) } : undefined
+}
+
+/** Whether the recovery must look up what it restores. */
+export function restores(journal: Journal, request: RecoverRequest): boolean {
+  return pointOf(journal, strategyOf(journal.state, request)) !== undefined
+}
+
+/** Carries out a requested recovery that restores something. Checks the request again once the data to restore has been found. */
+export async function recoverRestoring(session: Session, request: RecoverRequest): Promise<void> {
+  const { journal } = session
+  await held(session, async () => {
+    for (;;) {
+      const point = pointOf(journal, strategyOf(journal.state, request))
+      const found = point && (await readFor(() => findKept({ ...eventsOf(journal), ...point })))
+      checkRecovery(journal, request)
+      if (!isSame(point, pointOf(journal, strategyOf(journal.state, request)))) continue
+      return recover(journal, request, restored(journal, found?.kept))
+    }
+  })
+}
+
+/**
+ * Carries out an automatic recovery. If it restores something, it waits until that can be read. If something else happens first, it
+ * returns `overtaken`.
+ */
+export async function recoverAutomatically(session: Session, strategy: RecoveryStrategy): Promise<'recovered' | 'overtaken'> {
+  const { journal, stopping } = session
+  const point = pointOf(journal, strategy)
+  const found =
+    point && (await keptUnless(() => stopping.isRequested() || nextStep(session) !== 'recover', { ...eventsOf(journal), ...point }))
+  if (found === 'overtaken' || !isSame(point, pointOf(journal, strategy))) return 'overtaken'
+  recoverByPolicy(journal, strategy, restored(journal, found))
+  return 'recovered'
+}
+
+/** What it restores. Undefined if that cannot be found at all: the recovery then restores nothing, so that the session can continue. */
+async function keptUnless(overtaken: () => boolean, input: FindKeptInput): Promise<Kept | undefined | 'overtaken'> {
+  const search = new CancellationScope()
+  const answer = search.run(() => findKeptUntilStored(input)).then(answerIn, (error: unknown) => void whyLost(error))
+  await Promise.race([answer, condition(overtaken)])
+  if (overtaken()) search.cancel()
+  const found = await answer
+  if (overtaken()) return 'overtaken'
+  return found?.kind === 'found' ? found.kept : undefined
+}
+
+function isSame(one: Point | undefined, other: Point | undefined): boolean {
+  return one?.beforeRun === other?.beforeRun && one?.upToSeq === other?.upToSeq
+}
+
+function restored({ state: { plan, memory } }: Journal, kept: Kept | undefined): Restored | undefined {
+  return kept && restoredFrom(kept, { plan: plan?.current, memory: memory?.current })
+}

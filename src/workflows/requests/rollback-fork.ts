@@ -1,0 +1,133 @@
+// Updates that move a session: checkpoints on request, rollbacks, and the beginnings of forks.
+import { condition } from '@temporalio/workflow'
+import type { FindPlaceInput } from '../../activities/contract.ts'
+import type { EventOf } from '../../session/events.ts'
+import type {
+  CheckpointRequest,
+  ForkPoint,
+  ForkRequest,
+  Moved,
+  Regenerated,
+  RegenerateRequest,
+  RollbackRequest,
+} from '../../session/protocol/protocol.ts'
+import { TARGET_REQUIRED, targetIn } from '../../session/protocol/requests.ts'
+import { findPlace } from '../activities.ts'
+import { eventsOf } from '../journal.ts'
+import { endRun, hasRunInProgress, held, refuse, type Session, stopDetails, textOf } from '../open-session.ts'
+import { readFor } from './reading.ts'
+import { defined } from '../../session/defined.ts'
+import { numberText } from '../../session/number-text.ts'
+
+const MAX_REASON = 1_000
+
+/** Makes a checkpoint now. */
+export function makeCheckpoint({ journal, flushing }: Session, request: CheckpointRequest): { version: number } {
+  const { reason } = request
+  if (typeof reason !== 'string' || reason === '' || reason.length > MAX_REASON) {
+    refuse('invalid_reason', `Pass a reason of 1 to ${numberText(MAX_REASON)} characters.`)
+  }
+  journal.checkpoint(reason, textOf(request, 'by').by)
+  flushing.nudge()
+  return { version: journal.state.checkpoint?.version ?? 0 }
+}
+
+/** Rolls the session back. A run in progress is interrupted once the target is known to exist. */
+export async function rollBack(session: Session, request: RollbackRequest): Promise<Moved> {
+  const { journal } = session
+  const target = targetIn(request.target) ?? refuse('invalid_target', TARGET_REQUIRED)
+  const { keys = 'kept' } = request
+  if (keys !== 'kept' && keys !== 'forgotten') refuse('invalid_keys', "`keys` must be 'kept' or 'forgotten'.")
+  // Messages that are sent during the rollback are kept.
+  const upToSeq = journal.watermark().seq
+  return held(session, async () => {
+    await placeOf(session, { target })
+    await interruptRun(session, { reason: 'rolled back', ...stopDetails(request) })
+    const place = await placeOf(session, { target, upToSeq })
+    await rewindTo(session, place, { upToSeq, target, ...(keys === 'forgotten' && { keys }), ...stopDetails(request) })
+    return { toSeq: place.seq, effects: place.effects, moreEffects: place.more }
+  })
+}
+
+/** Has the newest run's messages answered again, under the same intent. Effects that this run completed are replayed. */
+export async function regenerate(session: Session, request: RegenerateRequest): Promise<Regenerated> {
+  const { journal } = session
+  return held(session, async () => {
+    await placeOf(session, { newestRun: true })
+    await interruptRun(session, { reason: 'regenerated', ...stopDetails(request) })
+    const place = await placeOf(session, { newestRun: true })
+    const [opener] = place.again?.messages ?? []
+    if (!opener)
+      return refuse('run_not_found', 'The newest run is no longer part of the session, so there is nothing to repeat: send a message.')
+    const unknown = place.effects.filter(({ status }) => status === 'unknown').map(({ callId }) => callId)
+    const open = unknown.filter((callId) => journal.state.unknown[callId] !== undefined)
+    if (open.length > 0) {
+      refuse(
+        'outcome_unknown',
+        `It is unknown whether ${open.join(', ')} took effect, so answering again might repeat it. Resolve the call first.`,
+      )
+    }
+    const seq = await rewindTo(session, place, { upToSeq: 0, ...(place.again && { again: place.again }), ...stopDetails(request) })
+    return { toSeq: place.seq, effects: place.effects, moreEffects: place.more, messageId: opener.messageId, seq }
+  })
+}
+
+type Place = Awaited<ReturnType<typeof placeOf>>
+
+/** How long a rollback waits for the store before it answers, so that a resent message finds no trace of its first run there. */
+const STORED_WITHIN_MS = 2_000
+
+/** Rolls back; returns the `seq` of the event. */
+async function rewindTo(
+  session: Session,
+  { seq: toSeq, lastMessageId, effects, more, removed, restored }: Place,
+  about: Pick<EventOf<'rolled_back'>, 'upToSeq' | 'target' | 'keys' | 'again' | 'by' | 'reason'>,
+): Promise<number> {
+  const { journal, flushing } = session
+  const event = journal.watermark().seq + 1
+  journal.append({
+    type: 'rolled_back',
+    toSeq,
+    ...about,
+    ...defined({ lastMessageId }),
+    effects,
+    ...(more > 0 && { moreEffects: more }),
+    ...(removed.length > 0 && { removed }),
+    ...defined({ restored }),
+  })
+  endRun(session)
+  const held = flushing.hold()
+  await condition(held.isStored, STORED_WITHIN_MS)
+  held.release()
+  return event
+}
+
+/** Finds where a fork begins: at a target, even in a past that a rollback has archived, or at the session's head. */
+export async function forkPoint(session: Session, request: ForkRequest): Promise<ForkPoint> {
+  const { interrupt } = request
+  const target = request.target === undefined ? undefined : (targetIn(request.target) ?? refuse('invalid_target', TARGET_REQUIRED))
+  return held(session, async () => {
+    if (target !== undefined) await placeOf(session, { target, archived: true })
+    if (interrupt !== false) await interruptRun(session, { reason: 'forked', ...stopDetails(request) })
+    const { seq: toSeq, digest, effects, more } = await placeOf(session, { ...(target && { target }), archived: true })
+    // The fork copies stored events.
+    session.flushing.nudge()
+    return { toSeq, digest, effects, moreEffects: more }
+  })
+}
+
+async function interruptRun(session: Session, details: { reason?: string; by?: string }): Promise<void> {
+  const { journal, stopping } = session
+  while (hasRunInProgress(session)) {
+    stopping.request({ why: 'interrupt', ...details })
+    const run = journal.state.current?.run
+    await condition(() => !hasRunInProgress(session) || journal.state.current?.run !== run || journal.hasEnded)
+    if (journal.hasEnded)
+      refuse('workflow_reset', 'The workflow was reset in the meantime. Check the session, then send the request again.')
+  }
+}
+
+async function placeOf({ journal }: Session, which: Pick<FindPlaceInput, 'target' | 'upToSeq' | 'newestRun' | 'archived'>) {
+  const place = await readFor(() => findPlace({ ...eventsOf(journal), ...which }))
+  return place.kind === 'found' ? place : refuse(place.code, place.reason)
+}
