@@ -9,7 +9,7 @@ import type { Flushing } from './flushing.ts'
 import type { Journal } from './journal.ts'
 import type { LateResults } from './calls/late-results.ts'
 import type { Pacing } from './pacing.ts'
-import type { Serving } from './serving.ts'
+import type { Serving } from './awaiting-worker.ts'
 import type { Stopping } from './stopping.ts'
 import { defined } from '../session/defined.ts'
 

@@ -3,9 +3,9 @@ import { appendFileSync, mkdirSync, mkdtempSync, renameSync, rmSync, utimesSync,
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { announceAsText, type Announcer } from '../../src/cli/serving/announce.ts'
-import { type FileWatch, type SavedFile, watchFiles } from '../../src/cli/serving/file-watch.ts'
-import { type ReloadOnSave, reloadOnSave } from '../../src/cli/serving/reload-on-save.ts'
+import { announceAsText, type Announcer } from '../../src/cli/running/announce.ts'
+import { type FileWatch, type SavedFile, watchFiles } from '../../src/cli/running/file-watch.ts'
+import { type ReloadOnSave, reloadOnSave } from '../../src/cli/running/reload-on-save.ts'
 import { WorkerError } from '../../src/worker/errors.ts'
 import { startBackoff } from '../../src/worker/parent/backoff.ts'
 

@@ -1,8 +1,8 @@
 // `pawl crash-test <module>`: kills workers at every boundary of a conversation and reports differences.
 import { Command, InvalidArgumentError, Option } from 'commander'
 import type { CrashTestOptions, TroubleKind } from '../../testing/crash/types.ts'
-import { findModule } from '../serving/module.ts'
-import { listenForStop } from '../serving/stop.ts'
+import { findModule } from '../running/module.ts'
+import { listenForStop } from '../running/stop.ts'
 import { defined } from '../../session/defined.ts'
 
 interface CrashTestCommandOptions {

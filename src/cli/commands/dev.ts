@@ -2,10 +2,10 @@
 import { resolve } from 'node:path'
 import { Command } from 'commander'
 import { noteRunning, type ServedStack } from '../../connect/dev-stack.ts'
-import { announceAsJson, announceAsText } from '../serving/announce.ts'
-import { findModule } from '../serving/module.ts'
+import { announceAsJson, announceAsText } from '../running/announce.ts'
+import { findModule } from '../running/module.ts'
 import { dataOption, jsonOption, LOG_HELP, processesOption, taskQueueOption } from '../options.ts'
-import { listenForStop } from '../serving/stop.ts'
+import { listenForStop } from '../running/stop.ts'
 import { paint } from '../terminal.ts'
 import { defined } from '../../session/defined.ts'
 
@@ -34,7 +34,7 @@ export function devCommand(): Command {
 async function dev(given: string, options: DevOptions): Promise<void> {
   const module = await findModule(given)
   // Loaded on demand, so that `pawl --help` and a wrong path do not wait for Temporal's native library.
-  const [{ startStack }, { serve }] = await Promise.all([import('../../local/index.ts'), import('../serving/serve.ts')])
+  const [{ startStack }, { serve }] = await Promise.all([import('../../local/index.ts'), import('../running/serve.ts')])
   const requests = listenForStop()
   const announcer = options.json ? announceAsJson() : announceAsText((served) => hints(served, options))
   const dataDir = resolve(options.data)

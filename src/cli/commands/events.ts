@@ -2,7 +2,7 @@
 import type { Command } from 'commander'
 import type { FeedEvent } from '../../client/index.ts'
 import type { EventType } from '../../session/events.ts'
-import { listenForStop, stopSignalOf } from '../serving/stop.ts'
+import { listenForStop, stopSignalOf } from '../running/stop.ts'
 import { oneLine, paint } from '../terminal.ts'
 import {
   type AskingOptions,

@@ -4,8 +4,8 @@ import { defined } from '../../session/defined.ts'
 import type { CheckedSession, PreflightReport, StoreCheck, WarningSum } from '../../worker/index.ts'
 import { aboutDeployment, connectOptions, type DeploymentOptions } from '../connecting.ts'
 import { jsonOption } from '../options.ts'
-import { findModule } from '../serving/module.ts'
-import { listenForStop, stopSignalOf } from '../serving/stop.ts'
+import { findModule } from '../running/module.ts'
+import { listenForStop, stopSignalOf } from '../running/stop.ts'
 import { oneLine, paint } from '../terminal.ts'
 
 interface PreflightCommandOptions extends DeploymentOptions {

@@ -4,7 +4,7 @@ import type { RebuildReport, RebuiltSession } from '../../client/index.ts'
 import { aboutDeployment, type DeploymentOptions, onDeployment } from '../connecting.ts'
 import { byOption } from '../operator.ts'
 import { jsonOption } from '../options.ts'
-import { listenForStop, stopSignalOf } from '../serving/stop.ts'
+import { listenForStop, stopSignalOf } from '../running/stop.ts'
 import { oneLine, paint } from '../terminal.ts'
 import { defined } from '../../session/defined.ts'
 

@@ -4,7 +4,7 @@ import type { BulkRecoveryReport, BulkRecoverySession, RecoverOptions } from '..
 import { momentOf, say, severalOf, type SpanOptions, timeOf } from '../asking.ts'
 import { type DeploymentOptions, onDeployment } from '../connecting.ts'
 import { CliError } from '../errors.ts'
-import { listenForStop, stopSignalOf } from '../serving/stop.ts'
+import { listenForStop, stopSignalOf } from '../running/stop.ts'
 import { oneLine, paint, type Style } from '../terminal.ts'
 import { defined } from '../../session/defined.ts'
 

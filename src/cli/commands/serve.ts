@@ -4,7 +4,7 @@ import { milliseconds } from '../../session/duration.ts'
 import { isAgentName } from '../../session/protocol/protocol.ts'
 import { aboutDeployment, connectOptions, type DeploymentOptions } from '../connecting.ts'
 import { jsonOption, LOG_HELP } from '../options.ts'
-import { listenForStop } from '../serving/stop.ts'
+import { listenForStop } from '../running/stop.ts'
 
 interface ServeCommandOptions extends DeploymentOptions {
   host: string

@@ -2,10 +2,10 @@
 import { Command, Option } from 'commander'
 import type { SuperviseOptions } from '../../worker/options.ts'
 import type { ServedStack } from '../../connect/dev-stack.ts'
-import { announceAsJson, announceAsText } from '../serving/announce.ts'
-import { findModule } from '../serving/module.ts'
+import { announceAsJson, announceAsText } from '../running/announce.ts'
+import { findModule } from '../running/module.ts'
 import { executorMemoryOption, jsonOption, LOG_HELP, processesOption, taskQueueOption } from '../options.ts'
-import { listenForStop } from '../serving/stop.ts'
+import { listenForStop } from '../running/stop.ts'
 import { defined } from '../../session/defined.ts'
 
 interface WorkerCommandOptions {
@@ -45,7 +45,7 @@ async function work(given: string, options: WorkerCommandOptions): Promise<void>
   const { processes, executorMemory, taskQueue, schema, migrate } = options
   const requests = listenForStop()
   // Loaded on demand, as in `pawl dev`.
-  const [{ resolveTemporal }, { serve }] = await Promise.all([import('../../connect/temporal.ts'), import('../serving/serve.ts')])
+  const [{ resolveTemporal }, { serve }] = await Promise.all([import('../../connect/temporal.ts'), import('../running/serve.ts')])
   const { address: temporalAddress, namespace } = resolveTemporal()
   const databaseUrl = process.env.DATABASE_URL
   const stack: ServedStack = { temporalAddress, namespace, taskQueue, ...(databaseUrl && { databaseUrl: withoutPassword(databaseUrl) }) }

@@ -7,7 +7,7 @@ import type { Alarms } from '../alarms.ts'
 import type { Journal } from '../journal.ts'
 import type { LateResults } from './late-results.ts'
 import type { Pacing } from '../pacing.ts'
-import type { Serving } from '../serving.ts'
+import type { Serving } from '../awaiting-worker.ts'
 import { defined } from '../../session/defined.ts'
 
 /** The data that the calls of one turn share. */

@@ -11,7 +11,7 @@ import { answerIn, interruptedWhile, modelCalls, whyLost } from '../activities.t
 import type { Attempts } from '../calls/attempts.ts'
 import { eventsOf } from '../journal.ts'
 import type { Failure, Session } from '../open-session.ts'
-import type { Serving } from '../serving.ts'
+import type { Serving } from '../awaiting-worker.ts'
 
 /** What ends the step without an answer. */
 export type Unanswered =
