@@ -45,7 +45,6 @@ export interface Streams {
   /** Ends all streams with a hint about when to reconnect, and opens no more. */
   drain(): void
   readonly draining: boolean
-  readonly count: number
 }
 
 /** How long a client waits before it reconnects: longer, and not all at once, after a drain. */
@@ -73,9 +72,6 @@ export function streamsWith(settings: StreamSettings): Streams {
     },
     get draining() {
       return draining
-    },
-    get count() {
-      return open.size
     },
   }
 }

@@ -10,7 +10,6 @@ export interface Channel<In, Out> {
   onMessage(listener: (message: In) => void): void
   /** Called once, after the last message; with the error if one could not be decoded. */
   onClose(listener: (broken?: Error) => void): void
-  close(): void
 }
 
 const HEADER_BYTES = 4
@@ -55,7 +54,6 @@ export function socketChannel<In, Out>(socket: Socket): Channel<In, Out> {
     onClose: (given) => {
       closed = given
     },
-    close: () => socket.end(),
   }
 }
 
@@ -99,31 +97,17 @@ function frames(onFrame: (frame: Buffer) => void): (chunk: Buffer) => void {
   }
 }
 
-/** Two ends in one process. Messages are passed on unchanged, but never within the call that sends them. */
+/** Two ends in one process, which never close. Messages are passed on unchanged, but never within the call that sends them. */
 export function loopback<A, B>(): [Channel<A, B>, Channel<B, A>] {
-  type End<In> = { listener(message: In): void; closed(): void }
-  const ends: [End<A>, End<B>] = [
-    { listener: () => undefined, closed: () => undefined },
-    { listener: () => undefined, closed: () => undefined },
-  ]
-  let isOpen = true
-  const close = (): void => {
-    if (!isOpen) return
-    isOpen = false
-    for (const end of ends) queueMicrotask(() => end.closed())
-  }
+  type End<In> = { listener(message: In): void }
+  const ends: [End<A>, End<B>] = [{ listener: () => undefined }, { listener: () => undefined }]
   const endOf = <In, Out>(own: End<In>, other: End<Out>): Channel<In, Out> => ({
-    send: (message) => {
-      if (isOpen) queueMicrotask(() => other.listener(message))
-    },
+    send: (message) => queueMicrotask(() => other.listener(message)),
     // In its own async context, like a message of another process: the sender's context must not leak.
     onMessage: (listener) => {
       own.listener = AsyncResource.bind(listener)
     },
-    onClose: (listener) => {
-      own.closed = listener
-    },
-    close,
+    onClose: () => undefined,
   })
   return [endOf(ends[0], ends[1]), endOf(ends[1], ends[0])]
 }

@@ -117,11 +117,11 @@ describe.each(Object.entries(METHODS))('%s', (_, { call, valid = {}, wrong }) =>
   })
 
   it.each(['stop now', null, 7])('refuses %j in place of options', AT_ONCE, async (given) => {
-    await expect(begun(() => call(given as never))).rejects.toEqual(refusal(`What was given is ${JSON.stringify(given)}`))
+    await expect(begun(() => call(given as never))).rejects.toEqual(refusal(`The options must be an object, not ${JSON.stringify(given)}`))
   })
 
   it.each(Object.entries(wrong))('refuses %s: %j', AT_ONCE, async (name, value) => {
-    await expect(begun(() => call({ ...valid, [name]: value } as never))).rejects.toEqual(refusal(`${name} is `))
+    await expect(begun(() => call({ ...valid, [name]: value } as never))).rejects.toEqual(refusal(`\`${name}\` must be `))
   })
 })
 
@@ -131,26 +131,26 @@ it.each(WITHOUT_OPTIONS)('%s has no options', AT_ONCE, async (name) => {
 })
 
 it.each<[string, () => unknown, string]>([
-  ['approve without a decision', () => session.approve('t_1_1_0', undefined as never), 'What was given is undefined'],
-  ['approve without a digest', () => session.approve('t_1_1_0', {} as never), 'digest is missing'],
+  ['approve without a decision', () => session.approve('t_1_1_0', undefined as never), 'must be an object, not undefined'],
+  ['approve without a digest', () => session.approve('t_1_1_0', {} as never), '`digest` is required'],
   ['approve with a misspelt input', () => session.approve('t_1_1_0', { digest: 'd', inputs: 1 } as never), 'did you mean input?'],
-  ['deny without a digest', () => session.deny('t_1_1_0', { reason: 'no' } as never), 'digest is missing'],
-  ['approve without a call', () => session.approve(undefined as never, { digest: 'd' }), 'callId is missing'],
-  ['deny with another call', () => session.deny(5 as never, { digest: 'd' }), 'callId is 5'],
-  ['resolve without a call', () => session.resolve({} as never, 'retry'), 'callId is {}'],
+  ['deny without a digest', () => session.deny('t_1_1_0', { reason: 'no' } as never), '`digest` is required'],
+  ['approve without a call', () => session.approve(undefined as never, { digest: 'd' }), '`callId` is required'],
+  ['deny with another call', () => session.deny(5 as never, { digest: 'd' }), '`callId` must be '],
+  ['resolve without a call', () => session.resolve({} as never, 'retry'), '`callId` must be '],
   ['a misspelt resolution', () => session.resolve('t_1_1_0', { happend: true } as never), 'did you mean happened?'],
   ['a result of an effect that did not happen', () => session.resolve('t_1_1_0', { happened: false, by: 'me' } as never), 'no option by'],
-  ['a result that is not JSON', () => session.resolve('t_1_1_0', { happened: true, result: 1n } as never), 'result is 1'],
-  ['answer without a call', () => session.answer(null as never, 'yes' as never), 'callId is null'],
-  ['an answer that is not JSON', () => session.answer('t_1_1_0', (() => 1) as never), 'result is a function'],
-  ['checkpoint without a reason', () => session.checkpoint(undefined as never), 'reason is missing'],
-  ['checkpoint with an object', () => session.checkpoint({ by: 'me' } as never), 'reason is {"by":"me"}'],
-  ['raise without limits', () => session.raise(undefined as never), 'What was given is undefined'],
-  ['rollback without a target', () => session.rollback(undefined as never), 'What was given is undefined'],
-  ['run without an id', () => session.run(undefined as never), 'messageId is missing'],
-  ['run with a number', () => session.run(7 as never), 'messageId is 7'],
-  ['runReport with text', () => session.runReport('1' as never), 'run is "1"'],
-  ['blob with a number', () => session.blob(1 as never), 'sha256 is 1'],
+  ['a result that is not JSON', () => session.resolve('t_1_1_0', { happened: true, result: 1n } as never), '`result` must be '],
+  ['answer without a call', () => session.answer(null as never, 'yes' as never), '`callId` must be '],
+  ['an answer that is not JSON', () => session.answer('t_1_1_0', (() => 1) as never), '`result` must be '],
+  ['checkpoint without a reason', () => session.checkpoint(undefined as never), '`reason` is required'],
+  ['checkpoint with an object', () => session.checkpoint({ by: 'me' } as never), ', not {"by":"me"}'],
+  ['raise without limits', () => session.raise(undefined as never), 'must be an object, not undefined'],
+  ['rollback without a target', () => session.rollback(undefined as never), 'must be an object, not undefined'],
+  ['run without an id', () => session.run(undefined as never), '`messageId` is required'],
+  ['run with a number', () => session.run(7 as never), '`messageId` must be '],
+  ['runReport with text', () => session.runReport('1' as never), '`run` must be '],
+  ['blob with a number', () => session.blob(1 as never), '`sha256` must be '],
   ['slice with text', () => session.slice('orders' as never), 'is not a slice'],
 ])('%s is refused', AT_ONCE, async (_, call, message) => {
   await expect(begun(async () => call())).rejects.toEqual(refusal(message))
@@ -181,9 +181,9 @@ describe('limits have codes of their own', () => {
 describe('API keys and queries of a store', () => {
   it.each<[string, () => unknown, string]>([
     ['a misspelt option of revoke', () => apiKeysOf(undefined).revoke('abc', { byy: 'me' } as never), 'did you mean by?'],
-    ['text in place of its options', () => apiKeysOf(undefined).revoke('abc', 'me' as never), 'What was given is "me"'],
-    ['a number as its `by`', () => apiKeysOf(undefined).revoke('abc', { by: 5 } as never), 'by is 5'],
-    ['no id', () => apiKeysOf(undefined).revoke(undefined as never), 'id is missing'],
+    ['text in place of its options', () => apiKeysOf(undefined).revoke('abc', 'me' as never), 'The options must be an object'],
+    ['a number as its `by`', () => apiKeysOf(undefined).revoke('abc', { by: 5 } as never), '`by` must be '],
+    ['no id', () => apiKeysOf(undefined).revoke(undefined as never), '`id` is required'],
     ['a misspelt option of openAsking', () => openAsking({ postgress: 'x' } as never), 'did you mean postgres?'],
     ['a misspelt option of openApiKeys', () => openApiKeys({ shema: 'x' } as never), 'did you mean schema?'],
   ])('%s is refused', async (_, call, message) => {

@@ -9,28 +9,31 @@ const NEVER = 3_600_000
 const settings: StreamSettings = { keepAliveMs: NEVER, stalledAfterMs: NEVER, reauthorizeMs: NEVER, max: 10 }
 const refused = (): Promise<never> => Promise.reject(new ServiceError('unauthorized', 401, 'No.'))
 
-/** An endless source of numbered events. It counts those that it made, and notes whether it was stopped. */
+/** An endless source of numbered events. It counts those that it made, and notes whether it was stopped and its stream has ended. */
 function numbers(more: Partial<StreamSource> = {}) {
-  const seen = { made: 0, stopped: false }
+  const seen = { begun: false, made: 0, stopped: false, ended: false }
+  async function* endless(): AsyncGenerator<StreamItem> {
+    try {
+      for (;;) yield { id: String(++seen.made), event: 'event', data: { n: seen.made } }
+    } finally {
+      seen.stopped = true
+    }
+  }
   const source: StreamSource = {
-    async *items() {
-      try {
-        for (;;) yield { id: String(++seen.made), event: 'event', data: { n: seen.made } }
-      } finally {
-        seen.stopped = true
-      }
-    },
     reauthorize: () => Promise.resolve(),
     signal: new AbortController().signal,
     ...more,
+    items(signal) {
+      signal.addEventListener('abort', () => void (seen.ended = true), { once: true })
+      return (more.items ?? endless)(signal)
+    },
   }
   return { source, seen }
 }
 
 /** A source that yields nothing and ends when it is stopped. */
 function silence(more: Partial<StreamSource> = {}) {
-  const seen = { begun: false, stopped: false }
-  const { source } = numbers({
+  const { source, seen } = numbers({
     async *items(signal): AsyncGenerator<StreamItem> {
       seen.begun = true
       await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
@@ -69,7 +72,7 @@ describe('a stream', () => {
     expect(seen.made).toBe(3)
     await response.body?.cancel()
     await until('the source was stopped', () => seen.stopped)
-    expect(streams.count).toBe(0)
+    expect(seen.ended).toBe(true)
   })
 
   it('says that it is alive while nothing happens, and loses no event because of it', async () => {
@@ -87,15 +90,14 @@ describe('a stream', () => {
   })
 
   it('ends when its source does', async () => {
-    const { source } = numbers({
+    const { source, seen } = numbers({
       async *items(): AsyncGenerator<StreamItem> {
         yield { event: 'event', data: 1 }
       },
     })
-    const streams = streamsWith(settings)
-    const text = await readSome(streams.open(source), () => false)
+    const text = await readSome(streamsWith(settings).open(source), () => false)
     expect(text.endsWith('data: 1\n\n')).toBe(true)
-    expect(streams.count).toBe(0)
+    expect(seen.ended).toBe(true)
   })
 
   it('says why its source failed', async () => {
@@ -116,7 +118,7 @@ describe('a stream', () => {
     await until('the source has begun', () => seen.begun)
     client.abort()
     await reading
-    expect(streams.count).toBe(0)
+    expect(seen.ended).toBe(true)
     await until('the source was stopped', () => seen.stopped)
   })
 
@@ -143,8 +145,8 @@ describe('readers that never read', () => {
     const watchers = Array.from({ length: 1_000 }, () => numbers())
     const streams = streamsWith({ ...settings, max: 1_000, stalledAfterMs: 50 })
     const responses = watchers.map(({ source }) => streams.open(source))
-    expect(streams.count).toBe(1_000)
-    await until('all streams have ended', () => streams.count === 0)
+    expect(() => streams.open(numbers().source)).toThrow(expect.objectContaining({ code: 'too_many_watches' }))
+    await until('all streams have ended', () => watchers.every(({ seen }) => seen.ended))
     expect(Math.max(...watchers.map(({ seen }) => seen.made))).toBe(0)
     expect(responses).toHaveLength(1_000)
   })
@@ -159,8 +161,7 @@ describe('readers that never read', () => {
       await readSome(read, (text) => text.includes(`"n":${made + 1}`))
       return idle.seen.stopped
     })
-    expect(streams.count).toBe(1)
-    expect(busy.seen.stopped).toBe(false)
+    expect([idle.seen.ended, busy.seen.ended, busy.seen.stopped]).toEqual([true, false, false])
   })
 })
 
@@ -173,13 +174,14 @@ describe('streams of a handler', () => {
 
   it('end on a drain with different hints, which keep clients from returning all at once, and no new stream begins', async () => {
     const streams = streamsWith(settings)
-    const reading = [silence(), silence(), silence()].map(({ source }) => readSome(streams.open(source), () => false))
+    const watchers = [silence(), silence(), silence()]
+    const reading = watchers.map(({ source }) => readSome(streams.open(source), () => false))
     streams.drain()
     const texts = await Promise.all(reading)
     const hints = texts.map((text) => Number(/retry: (\d+)\nevent: end\ndata: .*"code":"draining"/.exec(text)?.[1]))
     for (const hint of hints) expect(hint).toBeGreaterThanOrEqual(1_000)
     expect(new Set(hints).size).toBe(3)
-    expect(streams.count).toBe(0)
+    expect(watchers.every(({ seen }) => seen.ended)).toBe(true)
     expect(() => streams.open(silence().source)).toThrow(expect.objectContaining({ code: 'draining', status: 503 }))
   })
 })

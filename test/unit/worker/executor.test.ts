@@ -5,10 +5,11 @@ import { defineAgent } from '../../../src/agent/define-agent.ts'
 import { defineTool } from '../../../src/agent/define-tool.ts'
 import type { JobOrder } from '../../../src/jobs/contract.ts'
 import { scripted } from '../../../src/testing/scripted.ts'
-import { type Channel, loopback } from '../../../src/worker/channel.ts'
+import type { Channel } from '../../../src/worker/channel.ts'
 import { startExecutor } from '../../../src/worker/executor/executor.ts'
 import type { FromExecutor, ToExecutor } from '../../../src/worker/protocol.ts'
 import { order } from './support/crew.ts'
+import { mortalLine } from './support/mortal.ts'
 
 const LOG = { debug() {}, info() {}, warn() {}, error() {} }
 
@@ -33,7 +34,7 @@ function orderOfWork(call: string): JobOrder {
 
 /** An orchestrator that a test plays. */
 function orchestrator(executor: { connect(channel: Channel<ToExecutor, FromExecutor>): void }) {
-  const [near, far] = loopback<FromExecutor, ToExecutor>()
+  const { near, far, end } = mortalLine<FromExecutor, ToExecutor>()
   const heard: FromExecutor[] = []
   near.onMessage((message) => heard.push(message))
   executor.connect(far)
@@ -43,7 +44,7 @@ function orchestrator(executor: { connect(channel: Channel<ToExecutor, FromExecu
     kinds: () => heard.map(({ type }) => type),
     say: (message: ToExecutor) => near.send(message),
     hears: (type: FromExecutor['type'], times = 1) => expect.poll(() => of(type).length).toBeGreaterThanOrEqual(times),
-    die: () => near.close(),
+    die: end,
   }
 }
 

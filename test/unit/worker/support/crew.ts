@@ -3,12 +3,12 @@ import { vi } from 'vitest'
 import type { JobKind, JobOrder, Outcome } from '../../../../src/jobs/contract.ts'
 import { defined } from '../../../../src/session/defined.ts'
 import type { AttemptReport } from '../../../../src/session/attempts.ts'
-import { loopback } from '../../../../src/worker/channel.ts'
 import { type Dispatcher, dispatcherTo } from '../../../../src/worker/orchestrator/executors/dispatch.ts'
 import type { Lease, Leases } from '../../../../src/worker/orchestrator/heartbeats/leases.ts'
 import { type Pool, type PoolNeeds, startPool } from '../../../../src/worker/orchestrator/executors/pool.ts'
 import { requestsOver } from '../../../../src/worker/orchestrator/executors/requests.ts'
 import type { Ask, FromExecutor, Holding, ToExecutor } from '../../../../src/worker/protocol.ts'
+import { mortalLine } from './mortal.ts'
 
 /** What has happened to the attempt of a call, as its lease knows. */
 interface Leased {
@@ -147,7 +147,7 @@ function leaseOf(first: AttemptReport, leases: Map<string, Leased>, call: string
 }
 
 async function play(pool: Crew['pool'], id: number, holding: Holding[], adopted: Crew['adopted']): Promise<Played> {
-  const [near, far] = loopback<FromExecutor, ToExecutor>()
+  const { near, far, end } = mortalLine<FromExecutor, ToExecutor>()
   const received: ToExecutor[] = []
   far.onMessage((message) => received.push(message))
   pool.connect(near, (executor, held) => {
@@ -174,11 +174,11 @@ async function play(pool: Crew['pool'], id: number, holding: Holding[], adopted:
       return received.find((message) => 'request' in message && message.request === request)
     },
     async hangUp() {
-      far.close()
+      end()
       await settled()
     },
     async die() {
-      far.close()
+      end()
       pool.exited(id)
       await settled()
     },
