@@ -4,10 +4,9 @@ import { z } from 'zod'
 import { checkOptions, flag, oneOf, options, where } from '../../options/check.ts'
 import { InvalidOption } from '../../options/errors.ts'
 import { defined } from '../../session/defined.ts'
-import type { Json } from '../../session/json.ts'
 import type { ResolveRequest } from '../../session/protocol/protocol.ts'
 import { RECOVERIES } from '../../session/recovery/recovery.ts'
-import { isObject } from '../../session/json.ts'
+import { isObject, type Json } from '../../session/json.ts'
 import { checkTexts } from './request-checks.ts'
 
 const string = (expected: string): z.ZodCustom<string, string> => where((value) => typeof value === 'string', expected)
