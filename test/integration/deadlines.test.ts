@@ -30,7 +30,7 @@ beforeAll(async () => {
 afterAll(() => here?.stop())
 
 const TIMEOUT = { timeout: 30_000 }
-const OF_MESSAGE = { status: 'failed', code: 'deadline_exceeded', reason: expect.stringContaining('its message was sent with') }
+const OF_MESSAGE = { status: 'failed', code: 'deadline_exceeded', reason: expect.stringContaining("before its message's deadline") }
 const never = (): Promise<never> => new Promise(() => undefined)
 
 /** Waits until a deadline of the session has passed. The server records that with or without a worker. */

@@ -273,7 +273,7 @@ describe('pawl recover', () => {
     expect(says[1]).toMatch(/^would_repeat_effect: /)
     expect(says[2]).toMatch(/^outcome_unknown: .*t_1_1_3/)
     expect(says[3]).toMatch(/^invalid_calls: /)
-    expect(says[4]).toMatch(/^invalid_usage: .*name it before --keep/)
+    expect(says[4]).toMatch(/^invalid_usage: .*need a session\. Put its id before/)
     // The session is already open, and the output says how to leave the error.
     expect(says[5]).toMatch(/error +broken.*\n[^]*pawl recover op-chosen --keep/)
     expect((await here.pawl.session('op-chosen').state()).status).toBe('error')

@@ -249,7 +249,7 @@ describe('the command line', () => {
         .map((line) => JSON.parse(line)),
     ).toMatchObject([{ kind: 'client', callId: 't_1_1_1' }])
     const wrong = await cli('pending', '--kind', 'nothing')
-    expect([wrong.code, wrong.stdout, wrong.stderr]).toEqual([1, '', expect.stringMatching(/^invalid_option: kind is/)])
+    expect([wrong.code, wrong.stdout, wrong.stderr]).toEqual([1, '', expect.stringMatching(/^invalid_option: `kind` must be/)])
   })
 
   it('approves, denies, answers and resolves', async () => {

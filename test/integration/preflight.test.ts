@@ -299,6 +299,6 @@ describe('pawl preflight', () => {
 
   it('refuses a missing module and an invalid option', async () => {
     expect(await run('nothing.mjs')).toMatchObject({ code: 1, stderr: expect.stringMatching(/^module_not_found: /) })
-    expect(await run('--sample', 'some')).toMatchObject({ code: 1, stderr: expect.stringMatching(/^invalid_option: sample/) })
+    expect(await run('--sample', 'some')).toMatchObject({ code: 1, stderr: expect.stringMatching(/^invalid_option: `sample` must be/) })
   })
 })

@@ -315,7 +315,7 @@ describe.concurrent('the output of a run', () => {
 it('an agent whose output has no JSON form is refused when it is declared', () => {
   const declare = (output: z.ZodType | ReturnType<typeof v.object>) => () =>
     defineAgent({ name: 'a', instructions: '', model: scripted(() => 'hi'), output })
-  expect(declare(v.object({ n: v.number() }))).toThrow(/the output of agent "a".*wrap it in toStandardJsonSchema/)
+  expect(declare(v.object({ n: v.number() }))).toThrow(/The output of agent "a".*wrap it in toStandardJsonSchema/)
   expect(declare(z.string())).toThrow(expect.objectContaining({ code: 'no_json_schema' }))
   expect(declare(z.object({ at: z.date() }))).toThrow(expect.objectContaining({ code: 'no_json_schema' }))
 })

@@ -190,7 +190,7 @@ describe('an impossible choice', () => {
       [{ keep: ['t_1_1_0'] }, 'outcome_unknown', 't_1_1_1'],
       [{ skip: ['t_1_1_0', 't_1_1_1'] }, 'already_completed', 't_1_1_0'],
       [{ keep: ['t_1_1_0'], skip: ['t_1_1_0'] }, 'invalid_calls', 'each id once'],
-      [{ redo: ['t_1_1_0'], skip: ['t_1_1_1'], force: true, by: ' ' }, 'would_repeat_effect', 'your name'],
+      [{ redo: ['t_1_1_0'], skip: ['t_1_1_1'], force: true, by: ' ' }, 'would_repeat_effect', 'set `force` and `by`'],
       [{ strategy: 'continue_run', force: true, by: 'ann' }, 'invalid_calls', 'belong to the strategy selective'],
     ]
     for (const [options, code, says] of refusals) {

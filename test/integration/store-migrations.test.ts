@@ -37,7 +37,7 @@ describe('a breaking migration of a newer release', () => {
       await one.markRunning('s', 't_1_1_0', 1, 'host:1')
       expect(await one.lists.toolCallsOf('s')).toMatchObject([{ status: 'issued' }])
     }
-    await expect(store.flush('s', EPOCH, LOG)).rejects.toThrow(/0099_future.*update this worker/s)
+    await expect(store.flush('s', EPOCH, LOG)).rejects.toThrow(/0099_future.*Update this worker/s)
     expect(await codeOf(off.flush('off', EPOCH, LOG))).toBe('accepted')
     await sql('delete from pawl.migrations where breaking')
     expect(await store.flush('s', EPOCH, LOG)).toMatchObject({ seq: LOG.length })
