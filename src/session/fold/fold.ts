@@ -49,8 +49,8 @@ export function initialState(event: EventOf<'session_started'>): SessionState {
 
 /** A state for folding events from the middle of a session, where those before them do not matter. */
 export function emptyState(): SessionState {
-  const nobody = { sessionId: '', agent: '', context: null, tags: [], executionId: '', coreVersion: 1 }
-  return initialState({ v: 1, seq: 0, at: 0, type: 'session_started', ...nobody })
+  const noSession = { sessionId: '', agent: '', context: null, tags: [], executionId: '', coreVersion: 1 }
+  return initialState({ v: 1, seq: 0, at: 0, type: 'session_started', ...noSession })
 }
 
 /** Numbers only grow, even after a past that can no longer be read. */
