@@ -3,7 +3,7 @@ import type { JsonObject } from '../session/json.ts'
 import { dateIn, dateOrNull, jsonIn, ms, textIn } from './postgres/columns.ts'
 import type { Queryable, TextRow } from './postgres/database.ts'
 import { safeKey } from './postgres/sanitise.ts'
-import type { Schema } from './postgres/schema.ts'
+import type { PostgresSchema } from './postgres/schema.ts'
 
 /** A key, without its secret. */
 export interface StoredKey {
@@ -34,7 +34,7 @@ type Run = <T>(work: () => Promise<T>) => Promise<T>
 const COLUMNS = `id, digest, name, to_json(scopes) as scopes, tenant, context, ${ms('created_at')}, created_by, ${ms('revoked_at')}, revoked_by`
 
 /** The keys of a store. */
-export function storedKeysOf(database: Queryable, schema: Schema, writing: Run, reading: Run): StoredKeys {
+export function storedKeysOf(database: Queryable, schema: PostgresSchema, writing: Run, reading: Run): StoredKeys {
   const table = schema.table('api_keys')
   return {
     put: ({ id, digest, name, scopes, tenant, context, createdBy }) =>

@@ -7,7 +7,7 @@ import type { Json } from '../session/json.ts'
 import { resultText } from '../session/transcript/transcript.ts'
 import type { Queryable } from './postgres/database.ts'
 import type { BlobPlace } from './rows.ts'
-import type { Schema } from './postgres/schema.ts'
+import type { PostgresSchema } from './postgres/schema.ts'
 import type { MessageRow, ToolCallRow } from './rows.ts'
 import { safeKey } from './postgres/sanitise.ts'
 
@@ -32,7 +32,7 @@ export function sha256Of(text: string): string {
 /** The blobs in a schema; `prepared` and `reading` prepare the store for each call. */
 export function blobsOf(
   database: Queryable,
-  schema: Schema,
+  schema: PostgresSchema,
   prepared: <T>(work: () => Promise<T>) => Promise<T>,
   reading: <T>(work: () => Promise<T>) => Promise<T>,
 ): Blobs {
@@ -43,7 +43,7 @@ export function blobsOf(
   }
 }
 
-async function putBlob(database: Queryable, schema: Schema, sessionId: string, { ref, json }: Blob): Promise<void> {
+async function putBlob(database: Queryable, schema: PostgresSchema, sessionId: string, { ref, json }: Blob): Promise<void> {
   // Resets the age, because pruning spares recent values that a new event may refer to.
   await database.query(
     `insert into ${schema.table('blobs')} (session_id, sha256, bytes, content) values ($1, $2, $3, $4)
@@ -54,7 +54,7 @@ async function putBlob(database: Queryable, schema: Schema, sessionId: string, {
 
 async function getBlobs(
   database: Queryable,
-  schema: Schema,
+  schema: PostgresSchema,
   sessionId: string,
   refs: readonly Pick<BlobRef, 'sha256' | 'bytes'>[],
 ): Promise<Map<string, string>> {
@@ -84,7 +84,7 @@ function batchesOf(refs: readonly Pick<BlobRef, 'sha256' | 'bytes'>[]): string[]
   return batches
 }
 
-async function copyBlobs(database: Queryable, schema: Schema, from: string, to: string, sha256s: readonly string[]): Promise<void> {
+async function copyBlobs(database: Queryable, schema: PostgresSchema, from: string, to: string, sha256s: readonly string[]): Promise<void> {
   if (sha256s.length === 0) return
   const blobs = schema.table('blobs')
   await database.query(
@@ -98,7 +98,7 @@ async function copyBlobs(database: Queryable, schema: Schema, from: string, to: 
 /** The rows with their large values restored; missing values stay placeholders. `places`: the positions of the values in a row. */
 export async function hydrateMessageRows<R extends Pick<MessageRow, 'content'>>(
   database: Queryable,
-  schema: Schema,
+  schema: PostgresSchema,
   sessionId: string,
   rows: readonly { row: R; places: readonly BlobPlace[] }[],
 ): Promise<R[]> {
@@ -143,7 +143,7 @@ function resultContent(placeholder: unknown, { value = null, content }: LargeRes
 /** The calls with their large results restored; if a value is missing, the result is null and `resultBlob` has its SHA-256. */
 export async function hydrateCalls<C extends Pick<ToolCallRow, 'result'>>(
   database: Queryable,
-  schema: Schema,
+  schema: PostgresSchema,
   sessionId: string,
   calls: readonly { row: C; sha256: string | null }[],
 ): Promise<C[]> {

@@ -26,7 +26,7 @@ import type { Store } from './store.ts'
 import { safeKey } from './postgres/sanitise.ts'
 import { upkeepOf } from './maintenance/upkeep.ts'
 import { saveSnapshots } from './write/slice-snapshots.ts'
-import { holdFeed, leaveFeed, passFeed } from './write/consumers.ts'
+import { leaseFeed, releaseFeed, passFeed } from './write/consumers.ts'
 import type { WriteNeeds } from './write/apply.ts'
 import { flush } from './write/writer.ts'
 
@@ -151,9 +151,9 @@ export function openStore(options: StoreOptions): Store {
     census: () => reading(() => readCensus(database, schema)),
     stateAt: (sessionId, seq) => reading(() => readStateAt(database, schema, sessionId, seq)),
     newestRun: (sessionId, upTo) => reading(() => readNewestRun(database, schema, sessionId, upTo)),
-    holdFeed: (consumer, forMs) => prepared(() => holdFeed(database, schema, consumer, forMs)),
+    leaseFeed: (consumer, forMs) => prepared(() => leaseFeed(database, schema, consumer, forMs)),
     passFeed: (consumer, passed, forMs) => prepared(() => passFeed(database, schema, consumer, passed, forMs)),
-    leaveFeed: (consumer) => prepared(() => leaveFeed(database, schema, consumer)),
+    releaseFeed: (consumer) => prepared(() => releaseFeed(database, schema, consumer)),
     hasHeardWithin: (ms) => performance.now() - listener.heardAt() <= ms,
     async close() {
       await Promise.all([listener.close(), notifier.close(), stops.listener.close(), stops.notifier.close()])

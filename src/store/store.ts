@@ -140,13 +140,13 @@ export interface Store {
   /** `seq` of the newest `run_started` up to an event. */
   newestRun(sessionId: string, upTo: number): Promise<number | null>
   /** Acquires or extends a consumer's lease on the feed; returns its place, or null while another process holds the lease. */
-  holdFeed(consumer: Consumer, forMs: number): Promise<Key | null>
+  leaseFeed(consumer: Consumer, forMs: number): Promise<Key | null>
   /**
    * Records how far the consumer has come, and extends its lease. Records nothing and returns false if another process has taken the
    * lease, or an operator has set the place.
    */
   passFeed(consumer: Consumer, passed: Passed, forMs: number): Promise<boolean>
   /** Releases the lease. */
-  leaveFeed(consumer: Consumer): Promise<void>
+  releaseFeed(consumer: Consumer): Promise<void>
   close(): Promise<void>
 }

@@ -2,7 +2,7 @@
 import type { EventOf } from '../../session/events.ts'
 import type { Database, Queryable } from '../postgres/database.ts'
 import { deleteRows, type RowCounts } from './prune.ts'
-import type { Schema } from '../postgres/schema.ts'
+import type { PostgresSchema } from '../postgres/schema.ts'
 import { safeKey, sanitiser } from '../postgres/sanitise.ts'
 
 /** A request to erase a session. */
@@ -45,7 +45,7 @@ const CONTENT = [
 ] as const
 
 /** In one transaction, deletes the session's rows and leaves a tombstone and an audit row; null for a session that never existed. */
-export async function eraseSession(database: Database, schema: Schema, request: EraseRequest): Promise<Erased | null> {
+export async function eraseSession(database: Database, schema: PostgresSchema, request: EraseRequest): Promise<Erased | null> {
   const { sessionId, by, reason, executions } = request
   const key = safeKey(sessionId)
   return database.transaction(
@@ -73,7 +73,7 @@ export async function eraseSession(database: Database, schema: Schema, request: 
 }
 
 /** A message to an erased session starts it again, with the first event's agent and context. */
-export async function reviveErased(tx: Queryable, schema: Schema, key: string, event: EventOf<'session_started'>): Promise<void> {
+export async function reviveErased(tx: Queryable, schema: PostgresSchema, key: string, event: EventOf<'session_started'>): Promise<void> {
   const { agent, context, tags, at } = event
   const safe = sanitiser()
   const values = [key, safe.key(agent), safe.json(context), tags.map((tag) => safe.key(tag)), new Date(at).toISOString()]
@@ -85,7 +85,12 @@ export async function reviveErased(tx: Queryable, schema: Schema, key: string, e
 }
 
 /** Locks the session's row, or creates one if only histories exist; returns its parent, or undefined if the session does not exist. */
-async function lockForErasure(tx: Queryable, schema: Schema, key: string, { unknown }: EraseRequest): Promise<string | null | undefined> {
+async function lockForErasure(
+  tx: Queryable,
+  schema: PostgresSchema,
+  key: string,
+  { unknown }: EraseRequest,
+): Promise<string | null | undefined> {
   const sessions = schema.table('sessions')
   if (unknown) {
     await tx.query(
@@ -98,7 +103,7 @@ async function lockForErasure(tx: Queryable, schema: Schema, key: string, { unkn
   return row && (row.parent ?? null)
 }
 
-async function forksOf(tx: Queryable, schema: Schema, key: string): Promise<string[]> {
+async function forksOf(tx: Queryable, schema: PostgresSchema, key: string): Promise<string[]> {
   const sessions = schema.table('sessions')
   const rows = await tx.query(
     `with recursive forks as (

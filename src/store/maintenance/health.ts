@@ -5,7 +5,7 @@ import { addressOf } from '../postgres/address.ts'
 import { ms, numberIn, textIn } from '../postgres/columns.ts'
 import { type Database, databaseAt } from '../postgres/database.ts'
 import { migrationNames } from '../postgres/migrate.ts'
-import { type Schema, schemaOf } from '../postgres/schema.ts'
+import { type PostgresSchema, schemaOf } from '../postgres/schema.ts'
 import { readOverview } from '../read/lists/overview.ts'
 import type { StatusOverview } from '../rows.ts'
 
@@ -102,7 +102,7 @@ async function serverFacts(database: Database): Promise<Omit<ServerFacts, 'addre
   }
 }
 
-async function schemaFacts(database: Database, schema: Schema): Promise<SchemaFacts> {
+async function schemaFacts(database: Database, schema: PostgresSchema): Promise<SchemaFacts> {
   const known = await migrationNames()
   const [table] = await database.query('select to_regclass($1) as found', [schema.table('migrations')])
   const rows = table?.found
@@ -118,7 +118,7 @@ async function schemaFacts(database: Database, schema: Schema): Promise<SchemaFa
   }
 }
 
-async function storageFacts(database: Database, schema: Schema): Promise<StorageFacts> {
+async function storageFacts(database: Database, schema: PostgresSchema): Promise<StorageFacts> {
   const [quiet, [stray], [unprojected]] = await Promise.all([
     database.query(
       `select session_id, count(*) over () as quiet, (extract(epoch from now() - flushed_at) * 1000)::bigint as for_ms
@@ -142,7 +142,7 @@ async function storageFacts(database: Database, schema: Schema): Promise<Storage
   }
 }
 
-async function agentActivity(database: Database, schema: Schema): Promise<AgentActivity[]> {
+async function agentActivity(database: Database, schema: PostgresSchema): Promise<AgentActivity[]> {
   const rows = await database.query(
     `select agent, coalesce(unserved, 0) as unserved, (extract(epoch from unserved_since) * 1000)::bigint as unserved_since,
        ${ms('answered_at')}, coalesce(active, 0) as active

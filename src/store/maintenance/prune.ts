@@ -1,6 +1,6 @@
 // Pruning: archives the messages of closed sessions and keeps a row with their numbers; also deletes old archived messages.
 import type { Database, Queryable, TextRow } from '../postgres/database.ts'
-import type { Schema } from '../postgres/schema.ts'
+import type { PostgresSchema } from '../postgres/schema.ts'
 
 /** Rows by table. */
 export type RowCounts = Record<string, number>
@@ -54,7 +54,7 @@ const PRUNABLE = `status = 'closed' and updated_at < $1 and flushed_at < now() -
 /** Prunes at most `limit` sessions that were not changed since `before`, oldest first, in one transaction. */
 export async function pruneBatch(
   database: Database,
-  schema: Schema,
+  schema: PostgresSchema,
   { before, limit, by }: { before: Date; limit: number; by?: string },
 ): Promise<PrunedBatch> {
   return database.transaction(
@@ -86,7 +86,7 @@ export async function pruneBatch(
 /** Deletes at most `limit` messages that were archived before `before`, oldest first, and the values that only they referred to. */
 export async function pruneArchiveBatch(
   database: Database,
-  schema: Schema,
+  schema: PostgresSchema,
   { before, limit }: { before: Date; limit: number },
 ): Promise<ArchiveBatch> {
   return database.transaction(
@@ -108,7 +108,12 @@ export async function pruneArchiveBatch(
 }
 
 /** Counts what would be pruned. */
-export async function countPrunable(database: Database, schema: Schema, before: Date, archiveBefore: Date | undefined): Promise<Prunable> {
+export async function countPrunable(
+  database: Database,
+  schema: PostgresSchema,
+  before: Date,
+  archiveBefore: Date | undefined,
+): Promise<Prunable> {
   return database.transaction(
     async (tx) => {
       const chosen = `(select session_id from ${schema.table('sessions')} where ${PRUNABLE})`
@@ -131,7 +136,7 @@ export async function countPrunable(database: Database, schema: Schema, before: 
 }
 
 /** Deletes a table's rows of these sessions; returns their number. */
-export async function deleteRows(tx: Queryable, schema: Schema, table: string, sessions: readonly string[]): Promise<number> {
+export async function deleteRows(tx: Queryable, schema: PostgresSchema, table: string, sessions: readonly string[]): Promise<number> {
   return counted(
     await tx.query(
       `with gone as (delete from ${schema.table(table)} where session_id = any($1::text[]) returning 1) select count(*) as n from gone`,
@@ -140,7 +145,7 @@ export async function deleteRows(tx: Queryable, schema: Schema, table: string, s
   )
 }
 
-async function archiveMessages(tx: Queryable, schema: Schema, sessions: readonly string[]): Promise<number> {
+async function archiveMessages(tx: Queryable, schema: PostgresSchema, sessions: readonly string[]): Promise<number> {
   const kept = `session_id, seq, message_id, agent, run, turn, role, kind, content, metadata, by, position, ordinal, at, call_ids, blobs, raw`
   return counted(
     await tx.query(
@@ -164,7 +169,7 @@ async function archiveMessages(tx: Queryable, schema: Schema, sessions: readonly
 }
 
 /** Deletes values without references from archived messages or events, except recent ones, whose event may be about to be stored. */
-async function deleteUnusedBlobs(tx: Queryable, schema: Schema, sessions: readonly string[]): Promise<number> {
+async function deleteUnusedBlobs(tx: Queryable, schema: PostgresSchema, sessions: readonly string[]): Promise<number> {
   return counted(
     await tx.query(
       `with gone as (

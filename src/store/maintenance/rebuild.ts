@@ -1,7 +1,7 @@
 // Support for rebuilds beyond flushing: beginning a session's rows in the middle, and finding lost large values.
 import type { SessionState } from '../../session/state.ts'
 import type { Database, Queryable } from '../postgres/database.ts'
-import type { Schema } from '../postgres/schema.ts'
+import type { PostgresSchema } from '../postgres/schema.ts'
 import { pausedColumns } from '../project/session-columns.ts'
 import { soundState } from '../project/sound-events.ts'
 import type { StoredHead } from '../rows.ts'
@@ -18,7 +18,7 @@ export interface Adopted {
 }
 
 /** Begins the rows of an unknown session at `state.seq`; a known one is left unchanged. Returns the head. */
-export async function adoptSession(database: Database, schema: Schema, sessionId: string, adopted: Adopted): Promise<StoredHead> {
+export async function adoptSession(database: Database, schema: PostgresSchema, sessionId: string, adopted: Adopted): Promise<StoredHead> {
   const key = safeKey(sessionId)
   return database.transaction(async (tx) => {
     if (await insertSession(tx, schema, key, adopted)) await insertCheckpoint(tx, schema, key, adopted)
@@ -27,7 +27,7 @@ export async function adoptSession(database: Database, schema: Schema, sessionId
   })
 }
 
-async function insertSession(tx: Queryable, schema: Schema, key: string, { epoch, state, digest }: Adopted): Promise<boolean> {
+async function insertSession(tx: Queryable, schema: PostgresSchema, key: string, { epoch, state, digest }: Adopted): Promise<boolean> {
   const { agent, context, tags, status, run, current, turns, error, paused, usage, spend, createdAt, updatedAt, forkedFrom, checkpoint } =
     soundState(state)
   const { seq } = state
@@ -70,7 +70,7 @@ async function insertSession(tx: Queryable, schema: Schema, key: string, { epoch
 }
 
 /** The adopted state becomes a checkpoint: later events are folded from there. */
-async function insertCheckpoint(tx: Queryable, schema: Schema, key: string, { state }: Adopted): Promise<void> {
+async function insertCheckpoint(tx: Queryable, schema: PostgresSchema, key: string, { state }: Adopted): Promise<void> {
   const { checkpoint, agent, run, current, updatedAt, lastMessageId } = soundState(state)
   const { seq } = state
   await tx.query(
@@ -93,7 +93,12 @@ async function insertCheckpoint(tx: Queryable, schema: Schema, key: string, { st
 }
 
 /** The values that the store lacks. */
-export async function missingBlobs(database: Database, schema: Schema, sessionId: string, hashes: readonly string[]): Promise<string[]> {
+export async function missingBlobs(
+  database: Database,
+  schema: PostgresSchema,
+  sessionId: string,
+  hashes: readonly string[],
+): Promise<string[]> {
   const rows = await database.query(
     `select sha256 from unnest($2::text[]) as wanted(sha256)
      where not exists (select 1 from ${schema.table('blobs')} blob where blob.session_id = $1 and blob.sha256 = wanted.sha256)`,
@@ -103,13 +108,13 @@ export async function missingBlobs(database: Database, schema: Schema, sessionId
 }
 
 /** The event after which the session's rows begin; 0: they begin with its first event. */
-export async function originOf(database: Database, schema: Schema, sessionId: string): Promise<number> {
+export async function originOf(database: Database, schema: PostgresSchema, sessionId: string): Promise<number> {
   const [row] = await database.query(`select origin_seq from ${schema.table('sessions')} where session_id = $1`, [safeKey(sessionId)])
   return Number(row?.origin_seq ?? 0)
 }
 
 /** Writes the audit row of a rebuild. */
-export async function noteRebuild(database: Database, schema: Schema, by: string | undefined, details: object): Promise<void> {
+export async function noteRebuild(database: Database, schema: PostgresSchema, by: string | undefined, details: object): Promise<void> {
   await database.query(`insert into ${schema.table('audit')} (action, by, details) values ('rebuild', $1, $2::jsonb)`, [
     by === undefined ? null : safeKey(by),
     JSON.stringify(details),

@@ -3,7 +3,7 @@ import type { Database } from '../postgres/database.ts'
 import { type Erased, type EraseRequest, eraseSession } from './erase.ts'
 import { type ArchiveBatch, countPrunable, type Prunable, pruneArchiveBatch, pruneBatch, type PrunedBatch } from './prune.ts'
 import { type Adopted, adoptSession, missingBlobs, noteRebuild, originOf } from './rebuild.ts'
-import type { Schema } from '../postgres/schema.ts'
+import type { PostgresSchema } from '../postgres/schema.ts'
 import type { StoredHead } from '../rows.ts'
 
 export type { Adopted } from './rebuild.ts'
@@ -31,7 +31,7 @@ export interface Upkeep {
 }
 
 /** The maintenance operations of a store; `prepared` prepares the store for each. */
-export function upkeepOf(database: Database, schema: Schema, prepared: <T>(work: () => Promise<T>) => Promise<T>): Upkeep {
+export function upkeepOf(database: Database, schema: PostgresSchema, prepared: <T>(work: () => Promise<T>) => Promise<T>): Upkeep {
   return {
     prunable: (before, archiveBefore) => prepared(() => countPrunable(database, schema, before, archiveBefore)),
     prune: (batch) => prepared(() => pruneBatch(database, schema, batch)),

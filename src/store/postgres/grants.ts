@@ -1,7 +1,7 @@
 // Grants an application's role the necessary rights on the Postgres schema, so that workers need not own the tables.
 import type { Queryable } from './database.ts'
 import { StoreError } from '../errors.ts'
-import type { Schema } from './schema.ts'
+import type { PostgresSchema } from './schema.ts'
 
 /** Quotes a name, which may be any but the empty one. */
 function quoted(name: string): string {
@@ -9,7 +9,7 @@ function quoted(name: string): string {
 }
 
 /** Grants the role what pawl's workers and clients need, including tables of later migrations. @throws StoreError `role_not_found`. */
-export async function grantTo(tx: Queryable, schema: Schema, role: string): Promise<void> {
+export async function grantTo(tx: Queryable, schema: PostgresSchema, role: string): Promise<void> {
   const [found] = await tx.query('select 1 as found from pg_roles where rolname = $1', [role])
   if (!found) {
     throw new StoreError('role_not_found', `Postgres has no role ${JSON.stringify(role)}: create it, then run the command again.`)

@@ -1,5 +1,5 @@
 // Inserts many rows with one statement: an insert from the rows' JSON, as a part of a larger statement.
-import type { Schema } from './schema.ts'
+import type { PostgresSchema } from './schema.ts'
 import type { Columns, RowOf } from './tables.ts'
 import { withoutUnsafeEscapes } from './sanitise.ts'
 
@@ -34,7 +34,7 @@ export function textOfStatement(statement: Statement, last: string): string {
 /** Adds the insert of `rows`; `fixed`: values of columns that all rows share; `onConflict`: the clause that follows. */
 export function insertRows<C extends Columns>(
   statement: Statement,
-  schema: Schema,
+  schema: PostgresSchema,
   insert: { table: string; columns: C; rows: readonly RowOf<C>[]; fixed: Record<string, string>; onConflict?: string },
 ): void {
   const { table, columns, rows, fixed, onConflict = '' } = insert

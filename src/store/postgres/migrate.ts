@@ -3,7 +3,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import type { Logger } from '../../agent/tool.ts'
 import type { Database, Queryable } from './database.ts'
 import { StoreError } from '../errors.ts'
-import type { Schema } from './schema.ts'
+import type { PostgresSchema } from './schema.ts'
 
 /** The folder beside this file, both in `src` and in `dist`. */
 // Evaluated only on demand, because the folder does not exist in a CommonJS bundle.
@@ -13,13 +13,13 @@ const FILE_NAME = /^\d{4}_[a-z0-9_]+\.sql$/
 const MIGRATION_MS = 10 * 60_000
 
 /** Names of the migrations that the Postgres schema lacks, in order. */
-export async function pendingMigrations(database: Queryable, schema: Schema): Promise<string[]> {
+export async function pendingMigrations(database: Queryable, schema: PostgresSchema): Promise<string[]> {
   const applied = new Set(await appliedMigrations(database, schema))
   return (await migrationNames()).filter((name) => !applied.has(name))
 }
 
 /** The migrations that the Postgres schema lacks, and breaking ones that this release does not have. */
-export async function compareMigrations(database: Queryable, schema: Schema): Promise<{ pending: string[]; tooNew: string[] }> {
+export async function compareMigrations(database: Queryable, schema: PostgresSchema): Promise<{ pending: string[]; tooNew: string[] }> {
   const names = await migrationNames()
   const applied = await appliedMigrations(database, schema)
   const breaking =
@@ -31,14 +31,14 @@ export async function compareMigrations(database: Queryable, schema: Schema): Pr
 }
 
 /** Applies missing migrations; returns their names. Any number of processes may do so in parallel. */
-export async function migrate(database: Database, schema: Schema, logger?: Logger): Promise<string[]> {
+export async function migrate(database: Database, schema: PostgresSchema, logger?: Logger): Promise<string[]> {
   if ((await pendingMigrations(database, schema)).length === 0) return []
   const applied = await database.transaction((tx) => migrateLocked(tx, schema), { timeoutMs: MIGRATION_MS })
   if (applied.length > 0) logger?.info({ schema: schema.name, migrations: applied }, 'migrated the side store')
   return applied
 }
 
-async function migrateLocked(tx: Queryable, schema: Schema): Promise<string[]> {
+async function migrateLocked(tx: Queryable, schema: PostgresSchema): Promise<string[]> {
   // A transaction-level lock, because a session-level lock would stay with a pooler's connection.
   await tx.query('select pg_advisory_xact_lock(hashtextextended($1, 0))', [`pawl:migrate:${schema.name}`])
   await createHome(tx, schema)
@@ -79,7 +79,7 @@ export function isBreaking(sql: string): boolean {
   return /^-- breaking\s*$/.test(sql.split('\n', 1)[0] ?? '')
 }
 
-async function createHome(tx: Queryable, schema: Schema): Promise<void> {
+async function createHome(tx: Queryable, schema: PostgresSchema): Promise<void> {
   // `create schema if not exists` requires the right to create schemas even if it exists.
   const [home] = await tx.query('select 1 as found from pg_namespace where nspname = $1', [schema.name])
   if (!home) await tx.query(schema.fill('create schema {schema}'))
@@ -90,7 +90,7 @@ async function createHome(tx: Queryable, schema: Schema): Promise<void> {
   )
 }
 
-async function appliedMigrations(database: Queryable, schema: Schema): Promise<string[]> {
+async function appliedMigrations(database: Queryable, schema: PostgresSchema): Promise<string[]> {
   const [table] = await database.query('select to_regclass($1) as found', [schema.table('migrations')])
   if (!table?.found) return []
   const rows = await database.query(`select name from ${schema.table('migrations')} order by name`)

@@ -2,7 +2,7 @@
 import { StoreError } from '../errors.ts'
 
 /** The Postgres schema of the store's tables. */
-export interface Schema {
+export interface PostgresSchema {
   readonly name: string
   /** NOTIFY channel of commits. */
   readonly channel: string
@@ -18,7 +18,7 @@ export interface Schema {
 const SCHEMA_NAME = /^[A-Za-z_][A-Za-z0-9_]{0,49}$/
 
 /** The Postgres schema with that name. @throws StoreError `invalid_store_options`. */
-export function schemaOf(name: string): Schema {
+export function schemaOf(name: string): PostgresSchema {
   if (!SCHEMA_NAME.test(name) || /^pg_/i.test(name)) {
     throw new StoreError(
       'invalid_store_options',

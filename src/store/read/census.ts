@@ -1,7 +1,7 @@
 // Counts of open sessions and of waiting work over all sessions, for metrics.
 import { textIn } from '../postgres/columns.ts'
 import type { Queryable, TextRow } from '../postgres/database.ts'
-import type { Schema } from '../postgres/schema.ts'
+import type { PostgresSchema } from '../postgres/schema.ts'
 
 /** A count. */
 export interface Counted {
@@ -29,7 +29,7 @@ export interface Census {
 const MAX_COUNTED = 10_000
 
 /** See `Store.census`. */
-export async function readCensus(database: Queryable, schema: Schema): Promise<Census> {
+export async function readCensus(database: Queryable, schema: PostgresSchema): Promise<Census> {
   const { table } = schema
   const rows = await database.query(
     `select 'sessions' as kind, agent, status as what, count(*) as count from ${table('sessions')}

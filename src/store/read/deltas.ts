@@ -5,7 +5,7 @@ import type { SessionStatus } from '../../session/events.ts'
 import { jsonIn, numberIn, textIn } from '../postgres/columns.ts'
 import type { Queryable, TextRow } from '../postgres/database.ts'
 import { safeKey } from '../postgres/sanitise.ts'
-import type { Schema } from '../postgres/schema.ts'
+import type { PostgresSchema } from '../postgres/schema.ts'
 
 /** What a session is saying now, all at the same moment. */
 export interface LiveSession {
@@ -30,7 +30,7 @@ interface Look {
 }
 
 /** See `Store.live`. Looks that arrive while a statement runs wait for the next one. */
-export function liveReader(database: Queryable, schema: Schema): (sessionId: string, cursor: DeltaCursor) => Promise<LiveSession> {
+export function liveReader(database: Queryable, schema: PostgresSchema): (sessionId: string, cursor: DeltaCursor) => Promise<LiveSession> {
   let waiting: Look[] = []
   let isReading = false
 
@@ -58,7 +58,7 @@ export function liveReader(database: Queryable, schema: Schema): (sessionId: str
     })
 }
 
-async function readLive(database: Queryable, schema: Schema, looks: readonly Look[]): Promise<LiveSession[]> {
+async function readLive(database: Queryable, schema: PostgresSchema, looks: readonly Look[]): Promise<LiveSession[]> {
   const rows = await database.query(
     `select look.n, session.flushed_seq, session.status,
             part.seq, part.attempt, part.begun_at, part.until, part.from_position, part.run, part.turn, part.pieces
@@ -107,7 +107,7 @@ function partOf(row: TextRow): DeltaPart {
 }
 
 /** See `Store.lastCallEnd`. */
-export async function lastCallEnd(database: Queryable, schema: Schema, sessionId: string, upTo: number): Promise<number> {
+export async function lastCallEnd(database: Queryable, schema: PostgresSchema, sessionId: string, upTo: number): Promise<number> {
   const [row] = await database.query(
     `select seq from ${schema.table('events')} where session_id = $1 and seq <= $2 and type = any($3::text[]) order by seq desc limit 1`,
     [safeKey(sessionId), upTo, [...CALL_ENDS]],

@@ -3,11 +3,16 @@ import type { SessionState } from '../../session/state.ts'
 import { numberIn, textIn } from '../postgres/columns.ts'
 import type { Queryable } from '../postgres/database.ts'
 import { safeKey } from '../postgres/sanitise.ts'
-import type { Schema } from '../postgres/schema.ts'
+import type { PostgresSchema } from '../postgres/schema.ts'
 import { findState } from './states.ts'
 
 /** See `Store.stateAt`. */
-export async function readStateAt(database: Queryable, schema: Schema, sessionId: string, seq: number): Promise<SessionState | null> {
+export async function readStateAt(
+  database: Queryable,
+  schema: PostgresSchema,
+  sessionId: string,
+  seq: number,
+): Promise<SessionState | null> {
   const key = safeKey(sessionId)
   const [row] = await database.query(
     `select event.digest, coalesce(sessions.forked_seq, 0) as forked_seq from ${schema.table('events')} event
@@ -21,7 +26,7 @@ export async function readStateAt(database: Queryable, schema: Schema, sessionId
 }
 
 /** See `Store.newestRun`. */
-export async function readNewestRun(database: Queryable, schema: Schema, sessionId: string, upTo: number): Promise<number | null> {
+export async function readNewestRun(database: Queryable, schema: PostgresSchema, sessionId: string, upTo: number): Promise<number | null> {
   const [row] = await database.query(
     `select seq from ${schema.table('events')} where session_id = $1 and seq <= $2 and type = 'run_started' order by seq desc limit 1`,
     [safeKey(sessionId), upTo],

@@ -6,7 +6,7 @@ import { hydrateMessageRows } from '../blobs.ts'
 import { dateIn, exactOr, jsonIn, ms, numberIn, textIn } from '../postgres/columns.ts'
 import type { Queryable, TextRow } from '../postgres/database.ts'
 import type { BlobPlace } from '../rows.ts'
-import type { Schema } from '../postgres/schema.ts'
+import type { PostgresSchema } from '../postgres/schema.ts'
 import type { ErrorRow, MessageRow, SessionRow, StoredHead, ToolCallRow } from '../rows.ts'
 import { safeKey } from '../postgres/sanitise.ts'
 
@@ -15,7 +15,7 @@ const EVENTS_LIMIT = 1_000
 const EVENTS_BYTES = 4_000_000
 
 /** See `Store.head`. */
-export async function readHead(database: Queryable, schema: Schema, sessionId: string): Promise<StoredHead | null> {
+export async function readHead(database: Queryable, schema: PostgresSchema, sessionId: string): Promise<StoredHead | null> {
   const [row] = await database.query(`select epoch, flushed_seq, digest from ${schema.table('sessions')} where session_id = $1`, [
     safeKey(sessionId),
   ])
@@ -23,7 +23,7 @@ export async function readHead(database: Queryable, schema: Schema, sessionId: s
 }
 
 /** A session's row; null for an unknown session. */
-export async function readSession(database: Queryable, schema: Schema, sessionId: string): Promise<SessionRow | null> {
+export async function readSession(database: Queryable, schema: PostgresSchema, sessionId: string): Promise<SessionRow | null> {
   const [row] = await database.query(`select ${SESSION_COLUMNS} from ${schema.table('sessions')} where session_id = $1`, [
     safeKey(sessionId),
   ])
@@ -69,7 +69,7 @@ export function usageOf(row: TextRow): Usage {
 }
 
 /** See `Store.locateMessage`. */
-export async function locateMessage(database: Queryable, schema: Schema, sessionId: string, messageId: string): Promise<number> {
+export async function locateMessage(database: Queryable, schema: PostgresSchema, sessionId: string, messageId: string): Promise<number> {
   const [row] = await database.query(
     `select coalesce(
        (select max(seq) - 1 from ${schema.table('messages')} where session_id = $1 and message_id = $2),
@@ -85,7 +85,7 @@ export async function locateMessage(database: Queryable, schema: Schema, session
 /** See `Store.events`. */
 export async function readEvents(
   database: Queryable,
-  schema: Schema,
+  schema: PostgresSchema,
   sessionId: string,
   options: { after?: number; limit?: number } = {},
 ): Promise<SessionEvent[]> {
@@ -96,7 +96,7 @@ export async function readEvents(
 /** See `Store.entries`. */
 export async function readEntries(
   database: Queryable,
-  schema: Schema,
+  schema: PostgresSchema,
   sessionId: string,
   options: { after?: number; limit?: number } = {},
 ): Promise<LogEntry[]> {
@@ -111,7 +111,7 @@ export async function readEntries(
 
 function eventRows(
   database: Queryable,
-  schema: Schema,
+  schema: PostgresSchema,
   sessionId: string,
   options: { after?: number; limit?: number },
 ): Promise<TextRow[]> {
@@ -129,7 +129,7 @@ function eventRows(
 }
 
 /** See `Store.messages`. */
-export async function readMessages(database: Queryable, schema: Schema, sessionId: string): Promise<MessageRow[]> {
+export async function readMessages(database: Queryable, schema: PostgresSchema, sessionId: string): Promise<MessageRow[]> {
   const rows = await database.query(
     `select ${MESSAGE_COLUMNS}, blobs from ${schema.table('messages')} where session_id = $1
      order by position nulls last, ordinal, seq`,

@@ -5,13 +5,18 @@ import type { SessionState } from '../../session/state.ts'
 import { exactOr, textIn } from '../postgres/columns.ts'
 import type { Queryable, TextRow } from '../postgres/database.ts'
 import { readSession } from './reader.ts'
-import type { Schema } from '../postgres/schema.ts'
+import type { PostgresSchema } from '../postgres/schema.ts'
 import { findState } from './states.ts'
 import type { Resumed } from '../store.ts'
 import { safeKey } from '../postgres/sanitise.ts'
 
 /** See `Store.resume`. */
-export async function resume(database: Queryable, schema: Schema, sessionId: string, executionId?: string): Promise<Resumed | null> {
+export async function resume(
+  database: Queryable,
+  schema: PostgresSchema,
+  sessionId: string,
+  executionId?: string,
+): Promise<Resumed | null> {
   const key = safeKey(sessionId)
   await markLoaded(database, schema, key, executionId)
   const at = await headOf(database, schema, key)
@@ -27,7 +32,7 @@ export async function resume(database: Queryable, schema: Schema, sessionId: str
 }
 
 /** See `Store.state`. */
-export async function readStoredState(database: Queryable, schema: Schema, sessionId: string): Promise<SessionState | null> {
+export async function readStoredState(database: Queryable, schema: PostgresSchema, sessionId: string): Promise<SessionState | null> {
   const at = await headOf(database, schema, safeKey(sessionId))
   return (at && (await stateAt(database, schema, sessionId, at)).state) ?? null
 }
@@ -39,7 +44,7 @@ interface Head {
   digest: string
 }
 
-async function headOf(database: Queryable, schema: Schema, key: string): Promise<Head | undefined> {
+async function headOf(database: Queryable, schema: PostgresSchema, key: string): Promise<Head | undefined> {
   const [row] = await database.query(
     `select flushed_seq, digest, run, checkpoint, coalesce(forked_seq, 0) as forked_seq, (erased_at is not null)::text as erased
      from ${schema.table('sessions')} where session_id = $1`,
@@ -49,7 +54,12 @@ async function headOf(database: Queryable, schema: Schema, key: string): Promise
   return row && seq > 0 ? { key, row, seq, digest: textIn(row, 'digest') } : undefined
 }
 
-function stateAt(database: Queryable, schema: Schema, sessionId: string, { key, row, seq, digest }: Head): ReturnType<typeof findState> {
+function stateAt(
+  database: Queryable,
+  schema: PostgresSchema,
+  sessionId: string,
+  { key, row, seq, digest }: Head,
+): ReturnType<typeof findState> {
   return findState(database, schema, { sessionId, key, head: { seq, digest }, forkedSeq: Number(row.forked_seq) })
 }
 
@@ -57,7 +67,7 @@ function stateAt(database: Queryable, schema: Schema, sessionId: string, { key, 
 const READ_ONLY = '25006'
 
 /** See `Store.lastExecution`. */
-export async function lastExecution(database: Queryable, schema: Schema, sessionId: string): Promise<string | null> {
+export async function lastExecution(database: Queryable, schema: PostgresSchema, sessionId: string): Promise<string | null> {
   const [row] = await database.query(
     `select coalesce(execution_id, epoch) as execution_id from ${schema.table('sessions')} where session_id = $1`,
     [safeKey(sessionId)],
@@ -66,7 +76,7 @@ export async function lastExecution(database: Queryable, schema: Schema, session
 }
 
 /** Touches the row, so that it is not pruned before the session flushes to it. Waits for a prune in progress. */
-async function markLoaded(database: Queryable, schema: Schema, key: string, executionId: string | undefined): Promise<void> {
+async function markLoaded(database: Queryable, schema: PostgresSchema, key: string, executionId: string | undefined): Promise<void> {
   try {
     await database.query(
       `update ${schema.table('sessions')} set flushed_at = now(), execution_id = coalesce($2, execution_id) where session_id = $1`,
@@ -79,7 +89,7 @@ async function markLoaded(database: Queryable, schema: Schema, key: string, exec
 }
 
 /** The hashes of the newest accepted message ids, as the fold would have kept them. */
-async function acceptedOf(database: Queryable, schema: Schema, key: string, state: SessionState): Promise<string[]> {
+async function acceptedOf(database: Queryable, schema: PostgresSchema, key: string, state: SessionState): Promise<string[]> {
   const { origin, forkedFrom, seq } = state
   const select = (table: string) =>
     `select seq, message_id, raw from ${schema.table(table)} where session_id = $1 and kind = 'user' and seq > $2 and seq <= $3`

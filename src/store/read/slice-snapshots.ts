@@ -3,12 +3,12 @@ import type { Json } from '../../session/json.ts'
 import { exactOr, jsonIn } from '../postgres/columns.ts'
 import type { Queryable } from '../postgres/database.ts'
 import { safeKey } from '../postgres/sanitise.ts'
-import type { Schema } from '../postgres/schema.ts'
+import type { PostgresSchema } from '../postgres/schema.ts'
 
 /** See `Store.snapshot`. */
 export async function readSnapshot(
   database: Queryable,
-  schema: Schema,
+  schema: PostgresSchema,
   sessionId: string,
   { slice, version, checkpoint }: { slice: string; version: number; checkpoint: number },
 ): Promise<{ version: number; value: Json } | null> {

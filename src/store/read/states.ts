@@ -5,7 +5,7 @@ import type { SessionState } from '../../session/state.ts'
 import { readState, UnreadableState } from '../../session/fold/state-versions.ts'
 import type { Queryable } from '../postgres/database.ts'
 import { readEntries } from './reader.ts'
-import type { Schema } from '../postgres/schema.ts'
+import type { PostgresSchema } from '../postgres/schema.ts'
 
 /** A state without `accepted`, and warnings about unreadable parts. */
 export interface FoundState {
@@ -26,7 +26,7 @@ export interface StateOf {
 const NEXT = 10
 
 /** Finds the state at the head. */
-export async function findState(tx: Queryable, schema: Schema, of: StateOf): Promise<FoundState> {
+export async function findState(tx: Queryable, schema: PostgresSchema, of: StateOf): Promise<FoundState> {
   const warnings: string[] = []
   for await (const { version, upToSeq, state: text, stateVersion } of newestFirst(tx, schema, of)) {
     try {
@@ -60,7 +60,7 @@ interface StoredCheckpoint {
   stateVersion: number
 }
 
-async function* newestFirst(tx: Queryable, schema: Schema, { key, head }: StateOf): AsyncGenerator<StoredCheckpoint> {
+async function* newestFirst(tx: Queryable, schema: PostgresSchema, { key, head }: StateOf): AsyncGenerator<StoredCheckpoint> {
   let below = 2_147_483_647
   for (let limit = 1; ; limit = NEXT) {
     const rows = await tx.query(
@@ -77,7 +77,7 @@ async function* newestFirst(tx: Queryable, schema: Schema, { key, head }: StateO
 }
 
 /** Folds the stored events above the base into it; undefined if some are missing. */
-async function foldAbove(tx: Queryable, schema: Schema, of: StateOf, base: SessionState): Promise<SessionState | undefined> {
+async function foldAbove(tx: Queryable, schema: PostgresSchema, of: StateOf, base: SessionState): Promise<SessionState | undefined> {
   let state = base
   while (state.seq < of.head.seq) {
     const page = (await readEntries(tx, schema, of.sessionId, { after: state.seq })).filter(({ seq }) => seq <= of.head.seq)
@@ -89,7 +89,7 @@ async function foldAbove(tx: Queryable, schema: Schema, of: StateOf, base: Sessi
 }
 
 /** Folds from the newest event that a state can begin with. */
-async function foldFromStart(tx: Queryable, schema: Schema, of: StateOf): Promise<SessionState | undefined> {
+async function foldFromStart(tx: Queryable, schema: PostgresSchema, of: StateOf): Promise<SessionState | undefined> {
   const [row] = await tx.query(
     `select seq, json from ${schema.table('events')} where session_id = $1 and type = 'session_started' and seq <= $2 order by seq desc limit 1`,
     [of.key, of.head.seq],

@@ -14,7 +14,7 @@ import { type CheckpointFailure, checkpointErrorRow, lateCheckpointRow } from '.
 import { newProjection, passOver, project, recall, segmentsOf } from '../project/projections.ts'
 import type { Notifier } from '../postgres/notifier.ts'
 import { recalledEvents } from './recalled.ts'
-import type { Schema } from '../postgres/schema.ts'
+import type { PostgresSchema } from '../postgres/schema.ts'
 import { writeSegment } from './segment.ts'
 import type { StoredEvents, StoredHead } from '../rows.ts'
 import type { FlushOptions } from '../store.ts'
@@ -27,7 +27,7 @@ const SEGMENT_BYTES = 4_000_000
 /** Shared by all flushes of one store. */
 export interface WriteNeeds {
   database: Database
-  schema: Schema
+  schema: PostgresSchema
   kept: KeptStates
   notifier: Notifier
   /** Names of the migrations that this release has; undefined: do not check. */
@@ -94,7 +94,7 @@ const NOTHING: Omit<Applied, 'head'> = { strays: [], failures: [], entries: [] }
 /** Erased content must not come back: only a new chain is accepted, even if its first event is the session's first. */
 async function beginAfterErasure(
   tx: Queryable,
-  schema: Schema,
+  schema: PostgresSchema,
   { head }: LockedSession,
   { sessionId, key, epoch, entries }: Flush,
 ): Promise<void> {
@@ -106,7 +106,7 @@ async function beginAfterErasure(
 
 async function lockOrCreate(
   tx: Queryable,
-  schema: Schema,
+  schema: PostgresSchema,
   known: readonly string[] | undefined,
   { key, epoch, entries }: Flush,
 ): Promise<LockedSession | undefined> {
@@ -130,7 +130,7 @@ async function lockOrCreate(
  */
 async function strayEntries(
   tx: Queryable,
-  schema: Schema,
+  schema: PostgresSchema,
   key: string,
   { head }: LockedSession,
   epoch: string,
@@ -152,7 +152,7 @@ function continuesStoredPast(event: SessionEvent): boolean {
   return event.type === 'session_resumed' || (event.type === 'session_started' && event.after !== undefined)
 }
 
-async function setAside(tx: Queryable, schema: Schema, key: string, epoch: string, strays: readonly LogEntry[]): Promise<void> {
+async function setAside(tx: Queryable, schema: PostgresSchema, key: string, epoch: string, strays: readonly LogEntry[]): Promise<void> {
   const statement = newStatement()
   const rows = strays.map(({ seq, prev, digest, json }) => ({ epoch: safeKey(epoch), seq, prev, digest, json }))
   const fixed = { session_id: key }
@@ -163,7 +163,7 @@ async function setAside(tx: Queryable, schema: Schema, key: string, epoch: strin
 /** Applies the entries above the head; returns the new head. */
 async function append(
   tx: Queryable,
-  schema: Schema,
+  schema: PostgresSchema,
   kept: KeptStates,
   session: LockedSession,
   flush: Flush,

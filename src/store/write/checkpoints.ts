@@ -11,7 +11,7 @@ import { newStatement, textOfStatement } from '../postgres/insert-rows.ts'
 import type { Queryable } from '../postgres/database.ts'
 import { asStoreError, StoreError } from '../errors.ts'
 import type { CheckpointFailure } from '../project/errors.ts'
-import type { Schema } from '../postgres/schema.ts'
+import type { PostgresSchema } from '../postgres/schema.ts'
 import type { ParsedEntry } from './entries.ts'
 import { type CheckpointRow, insertCheckpoints } from './segment.ts'
 import { findState, type StateOf } from '../read/states.ts'
@@ -51,7 +51,7 @@ export function touchesCheckpoints({ type }: SessionEvent): boolean {
  */
 export async function beginFolding(
   tx: Queryable,
-  schema: Schema,
+  schema: PostgresSchema,
   kept: KeptStates,
   { of, entries, guarded }: { of: StateOf; entries: readonly ParsedEntry[]; guarded: boolean },
 ): Promise<Folding> {
@@ -153,7 +153,7 @@ function rowOf(event: Made, state: SessionState): CheckpointRow | StoreError {
 /** Inserts the rows separately; if that fails, writes and returns errors instead. */
 export async function insertGuarded(
   tx: Queryable,
-  schema: Schema,
+  schema: PostgresSchema,
   fixed: { session_id: string; agent: string },
   rows: readonly CheckpointRow[],
   entries: readonly ParsedEntry[],

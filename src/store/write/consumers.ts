@@ -3,7 +3,7 @@
 import { textIn } from '../postgres/columns.ts'
 import type { Queryable } from '../postgres/database.ts'
 import { safeKey } from '../postgres/sanitise.ts'
-import type { Schema } from '../postgres/schema.ts'
+import type { PostgresSchema } from '../postgres/schema.ts'
 import type { Key } from '../rows.ts'
 
 /** A consumer of the feed, in one process. */
@@ -20,8 +20,13 @@ export interface Passed {
   to: Key
 }
 
-/** See `Store.holdFeed`. A new consumer begins with the events that are stored from then on. */
-export async function holdFeed(database: Queryable, schema: Schema, { name, holder }: Consumer, forMs: number): Promise<Key | null> {
+/** See `Store.leaseFeed`. A new consumer begins with the events that are stored from then on. */
+export async function leaseFeed(
+  database: Queryable,
+  schema: PostgresSchema,
+  { name, holder }: Consumer,
+  forMs: number,
+): Promise<Key | null> {
   const [row] = await database.query(
     `insert into ${schema.table('consumers')} as consumer (name, holder, held_until, place)
      values ($1, $2, now() + make_interval(secs => $3::float8 / 1000), jsonb_build_array(pg_snapshot_xmin(pg_current_snapshot())::text, '', 0))
@@ -36,7 +41,7 @@ export async function holdFeed(database: Queryable, schema: Schema, { name, hold
 /** See `Store.passFeed`. */
 export async function passFeed(
   database: Queryable,
-  schema: Schema,
+  schema: PostgresSchema,
   { name, holder }: Consumer,
   passed: Passed,
   forMs: number,
@@ -49,8 +54,8 @@ export async function passFeed(
   return rows.length > 0
 }
 
-/** See `Store.leaveFeed`. */
-export async function leaveFeed(database: Queryable, schema: Schema, { name, holder }: Consumer): Promise<void> {
+/** See `Store.releaseFeed`. */
+export async function releaseFeed(database: Queryable, schema: PostgresSchema, { name, holder }: Consumer): Promise<void> {
   await database.query(`update ${schema.table('consumers')} set held_until = now() where name = $1 and holder = $2`, [
     safeKey(name),
     safeKey(holder),

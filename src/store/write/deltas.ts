@@ -4,7 +4,7 @@ import { numberIn } from '../postgres/columns.ts'
 import type { Queryable } from '../postgres/database.ts'
 import { bellsFor, liveBellOf } from '../postgres/notifier.ts'
 import { safeKey } from '../postgres/sanitise.ts'
-import type { Schema } from '../postgres/schema.ts'
+import type { PostgresSchema } from '../postgres/schema.ts'
 
 /** One stream of one session. */
 export interface SessionStream extends DeltaStream {
@@ -26,7 +26,7 @@ export interface TidiedDeltas {
  * See `Store.saveDeltas`. The notification is part of the statement: a write to an unlogged table does not wait for the disk, so the
  * commit holds the notification lock for no longer than a separate notification would.
  */
-export async function saveDeltas(database: Queryable, schema: Schema, parts: readonly SessionDeltaPart[]): Promise<void> {
+export async function saveDeltas(database: Queryable, schema: PostgresSchema, parts: readonly SessionDeltaPart[]): Promise<void> {
   await database.query(
     `with saved as (
        insert into ${schema.table('deltas')} as old (session_id, seq, attempt, begun_at, until, from_position, run, turn, pieces)
@@ -53,7 +53,7 @@ export async function saveDeltas(database: Queryable, schema: Schema, parts: rea
 /** See `Store.tidyDeltas`. */
 export async function tidyDeltas(
   database: Queryable,
-  schema: Schema,
+  schema: PostgresSchema,
   { ended, unfinished }: { ended: readonly SessionStream[]; unfinished: readonly SessionStream[] },
 ): Promise<TidiedDeltas> {
   const stream = 'session_id, seq, attempt, begun_at'
@@ -81,13 +81,13 @@ export async function tidyDeltas(
 }
 
 /** See `Store.sweepDeltas`. */
-export async function sweepDeltas(database: Queryable, schema: Schema): Promise<number> {
+export async function sweepDeltas(database: Queryable, schema: PostgresSchema): Promise<number> {
   const rows = await database.query(`delete from ${schema.table('deltas')} as stream where ${isEnded(schema, 'stream')} returning 1 as one`)
   return rows.length
 }
 
 /** SQL for whether a stream's call has ended, or its session is erased or unknown. */
-function isEnded(schema: Schema, stream: string): string {
+function isEnded(schema: PostgresSchema, stream: string): string {
   const events = schema.table('events')
   const ends = CALL_ENDS.map((type) => `'${type}'`).join(', ')
   return `(

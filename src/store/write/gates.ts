@@ -2,10 +2,14 @@
 import { numberIn, textIn } from '../postgres/columns.ts'
 import type { Queryable } from '../postgres/database.ts'
 import { safeKey } from '../postgres/sanitise.ts'
-import type { Schema } from '../postgres/schema.ts'
+import type { PostgresSchema } from '../postgres/schema.ts'
 
 /** See `Store.shutGate`. */
-export async function shutGate(database: Queryable, schema: Schema, gate: { key: string; forMs: number; by: string }): Promise<void> {
+export async function shutGate(
+  database: Queryable,
+  schema: PostgresSchema,
+  gate: { key: string; forMs: number; by: string },
+): Promise<void> {
   await database.query(
     `insert into ${schema.table('gates')} as gate (key, shut_until, by) values ($1, now() + make_interval(secs => $2::float8 / 1000), $3)
      on conflict (key) do update set shut_until = excluded.shut_until, by = excluded.by, refused_at = now()
@@ -15,7 +19,7 @@ export async function shutGate(database: Queryable, schema: Schema, gate: { key:
 }
 
 /** See `Store.shutGates`. */
-export async function shutGates(database: Queryable, schema: Schema): Promise<{ key: string; forMs: number }[]> {
+export async function shutGates(database: Queryable, schema: PostgresSchema): Promise<{ key: string; forMs: number }[]> {
   const rows = await database.query(
     `select key, (extract(epoch from shut_until - now()) * 1000)::bigint as for_ms from ${schema.table('gates')} where shut_until > now()`,
   )

@@ -1,7 +1,7 @@
 // A session's row for a flush: locked, with the head and the state of the projection.
 import type { Queryable, TextRow } from '../postgres/database.ts'
 import { breakingMigrations, refuseTooNew } from '../postgres/too-new.ts'
-import type { Schema } from '../postgres/schema.ts'
+import type { PostgresSchema } from '../postgres/schema.ts'
 import { newSessionColumns, type SessionColumns } from '../project/session-columns.ts'
 import type { SessionRow, StoredHead } from '../rows.ts'
 import { sanitiser } from '../postgres/sanitise.ts'
@@ -24,7 +24,7 @@ export interface LockedSession {
  */
 export async function lockSession(
   tx: Queryable,
-  schema: Schema,
+  schema: PostgresSchema,
   key: string,
   known: readonly string[] | undefined,
 ): Promise<LockedSession | undefined> {
@@ -75,7 +75,7 @@ function lockedOf(row: TextRow): LockedSession {
 /** Creates the session's row from its first event; undefined if another flusher was faster. `before`: the point before that event. */
 export async function createSession(
   tx: Queryable,
-  schema: Schema,
+  schema: PostgresSchema,
   key: string,
   before: StoredHead,
   first: EventOf<'session_started'>,

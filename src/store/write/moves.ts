@@ -5,11 +5,11 @@ import type { Queryable } from '../postgres/database.ts'
 import { abandonedApproval } from '../project/approvals.ts'
 import { ABANDONED, NEVER_RESOLVED } from '../project/abandoned-calls.ts'
 import type { Move } from '../project/projections.ts'
-import type { Schema } from '../postgres/schema.ts'
+import type { PostgresSchema } from '../postgres/schema.ts'
 import { sanitiser } from '../postgres/sanitise.ts'
 
 /** Carries out a move after the rows up to it are written. `archiveCheckpoints` handles checkpoints. */
-export async function applyMove(tx: Queryable, schema: Schema, key: string, { event, run }: Move): Promise<void> {
+export async function applyMove(tx: Queryable, schema: PostgresSchema, key: string, { event, run }: Move): Promise<void> {
   switch (event.type) {
     case 'recovery_started':
       if (event.strategy === 'selective') return archiveResults(tx, schema, key, event)
@@ -24,7 +24,7 @@ export async function applyMove(tx: Queryable, schema: Schema, key: string, { ev
 }
 
 /** Marks the checkpoints after the point that the session went back to. */
-export async function archiveCheckpoints(tx: Queryable, schema: Schema, key: string, { event, run }: Move): Promise<void> {
+export async function archiveCheckpoints(tx: Queryable, schema: PostgresSchema, key: string, { event, run }: Move): Promise<void> {
   if (event.type === 'forked' || (event.type === 'recovery_started' && event.strategy === 'selective')) return
   const toSeq = event.type === 'session_started' ? 0 : event.toSeq
   const runStart = `(select max(seq) from ${schema.table('events')} where session_id = $1 and type = 'run_started' and run = $3::int)`
@@ -39,7 +39,13 @@ export async function archiveCheckpoints(tx: Queryable, schema: Schema, key: str
 const ARCHIVED_AS = { restart_run: 'restarted', abandon: 'abandoned', restart_from_last_effect: 'recovered' } as const
 
 /** Removes turns of a failed run from the transcript. Users' messages stay; in a restarted run, they wait again. */
-async function archiveTurns(tx: Queryable, schema: Schema, key: string, run: number, event: EventOf<'recovery_started'>): Promise<void> {
+async function archiveTurns(
+  tx: Queryable,
+  schema: PostgresSchema,
+  key: string,
+  run: number,
+  event: EventOf<'recovery_started'>,
+): Promise<void> {
   const { seq, strategy, toSeq = 0 } = event
   const why = ARCHIVED_AS[strategy as keyof typeof ARCHIVED_AS] ?? strategy
   await archive(tx, schema, { key, seq, why, which: `run = $4 and kind <> 'user' and position > $5`, values: [run, toSeq] })
@@ -47,12 +53,12 @@ async function archiveTurns(tx: Queryable, schema: Schema, key: string, run: num
 }
 
 /** Archives the turn's results, because the turn whose calls are chosen anew gets another message with results. */
-async function archiveResults(tx: Queryable, schema: Schema, key: string, event: EventOf<'recovery_started'>): Promise<void> {
+async function archiveResults(tx: Queryable, schema: PostgresSchema, key: string, event: EventOf<'recovery_started'>): Promise<void> {
   const { seq, toSeq = 0 } = event
   await archive(tx, schema, { key, seq, why: 'recovered', which: `kind = 'tool_results' and position = $4 and seq < $2`, values: [toSeq] })
 }
 
-async function rollBack(tx: Queryable, schema: Schema, key: string, event: EventOf<'rolled_back'>): Promise<void> {
+async function rollBack(tx: Queryable, schema: PostgresSchema, key: string, event: EventOf<'rolled_back'>): Promise<void> {
   const { seq, toSeq, upToSeq, keepsRun, again } = event
   const untaken = keepsRun ? '' : ' or (position is null and seq <= $6)'
   const requeued = (again?.messages ?? []).map((message) => message.seq)
@@ -62,7 +68,7 @@ async function rollBack(tx: Queryable, schema: Schema, key: string, event: Event
 }
 
 /** Puts users' messages back, for a run to take again. */
-async function requeueMessages(tx: Queryable, schema: Schema, key: string, which: string, value: unknown): Promise<void> {
+async function requeueMessages(tx: Queryable, schema: PostgresSchema, key: string, which: string, value: unknown): Promise<void> {
   await tx.query(
     `update ${schema.table('messages')} set run = null, turn = null, position = null, ordinal = 0
      where session_id = $1 and kind = 'user' and ${which}`,
@@ -71,7 +77,7 @@ async function requeueMessages(tx: Queryable, schema: Schema, key: string, which
 }
 
 /** The earlier events can no longer be read: their remaining rows leave the transcript. */
-async function startOver(tx: Queryable, schema: Schema, key: string, event: EventOf<'session_started'>): Promise<void> {
+async function startOver(tx: Queryable, schema: PostgresSchema, key: string, event: EventOf<'session_started'>): Promise<void> {
   const { seq, agent, context, tags } = event
   await archive(tx, schema, { key, seq, why: 'begun_afresh', which: 'seq < $4', values: [seq] })
   await abandonCalls(tx, schema, key, event)
@@ -79,7 +85,7 @@ async function startOver(tx: Queryable, schema: Schema, key: string, event: Even
 }
 
 /** Abandons calls and requests of any run, like `projectCall` and `projectApproval`. */
-async function abandonCalls(tx: Queryable, schema: Schema, key: string, { seq, at }: SessionEvent): Promise<void> {
+async function abandonCalls(tx: Queryable, schema: PostgresSchema, key: string, { seq, at }: SessionEvent): Promise<void> {
   const values = [abandonedApproval(at), NEVER_RESOLVED, ABANDONED].map((value) => JSON.stringify(value))
   const moment = new Date(at).toISOString()
   await tx.query(
@@ -100,7 +106,7 @@ async function abandonCalls(tx: Queryable, schema: Schema, key: string, { seq, a
 }
 
 /** The past is another session's, and counts only there: removes rows that were stored as this session's own. */
-async function becomeFork(tx: Queryable, schema: Schema, key: string, event: EventOf<'forked'>): Promise<void> {
+async function becomeFork(tx: Queryable, schema: PostgresSchema, key: string, event: EventOf<'forked'>): Promise<void> {
   const { seq, tags, at } = event
   await archive(tx, schema, { key, seq, why: 'forked', which: 'position is null and seq < $4', values: [seq] })
   const counted = ['tool_calls', 'errors', 'token_usage', 'approvals', 'recoveries', 'custom_events']
@@ -123,7 +129,13 @@ interface Identity {
   tags: string[]
 }
 
-async function identify(tx: Queryable, schema: Schema, key: string, { agent, context, tags }: Identity, createdAt: number): Promise<void> {
+async function identify(
+  tx: Queryable,
+  schema: PostgresSchema,
+  key: string,
+  { agent, context, tags }: Identity,
+  createdAt: number,
+): Promise<void> {
   const safe = sanitiser()
   const values = [key, safe.key(agent), safe.json(context), tags.map((tag) => safe.key(tag)), new Date(createdAt).toISOString()]
   await tx.query(
@@ -137,7 +149,7 @@ const MOVED = `session_id, seq, message_id, agent, run, turn, role, kind, conten
 /** Moves messages to the archive; `which` has its values from `$4` on. */
 async function archive(
   tx: Queryable,
-  schema: Schema,
+  schema: PostgresSchema,
   { key, seq, why, which, values }: { key: string; seq: number; why: string; which: string; values: unknown[] },
 ): Promise<void> {
   await tx.query(

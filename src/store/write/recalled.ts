@@ -2,7 +2,7 @@
 import type { SessionEvent } from '../../session/events.ts'
 import type { Queryable, TextRow } from '../postgres/database.ts'
 import { replayedCalls } from '../project/projections.ts'
-import type { Schema } from '../postgres/schema.ts'
+import type { PostgresSchema } from '../postgres/schema.ts'
 import type { ParsedEntry } from './entries.ts'
 import { soundEvent } from '../project/sound-events.ts'
 import { safeKey } from '../postgres/sanitise.ts'
@@ -10,7 +10,7 @@ import { safeKey } from '../postgres/sanitise.ts'
 /** The events of completed results that are replayed, and of the open turn. */
 export async function recalledEvents(
   tx: Queryable,
-  schema: Schema,
+  schema: PostgresSchema,
   key: string,
   openSeq: number | null,
   entries: readonly ParsedEntry[],
@@ -25,7 +25,7 @@ export async function recalledEvents(
 }
 
 /** The stored events with the outcomes of calls. Calls of an inherited past have no rows in `tool_calls`. */
-async function outcomesOf(tx: Queryable, schema: Schema, key: string, callIds: readonly string[]): Promise<TextRow[]> {
+async function outcomesOf(tx: Queryable, schema: PostgresSchema, key: string, callIds: readonly string[]): Promise<TextRow[]> {
   const events = schema.table('events')
   const found = await tx.query(
     `select calls.call_id, events.json from ${schema.table('tool_calls')} calls

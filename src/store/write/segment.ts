@@ -6,7 +6,7 @@ import type { ParsedEntry } from './entries.ts'
 import type { ToolCallRecord } from '../project/calls.ts'
 import type { Projection, Rows } from '../project/projections.ts'
 import { WITH_OUTCOME } from '../project/recoveries.ts'
-import type { Schema } from '../postgres/schema.ts'
+import type { PostgresSchema } from '../postgres/schema.ts'
 import { pausedColumns, waitingCalls } from '../project/session-columns.ts'
 import type { StoredHead } from '../rows.ts'
 import {
@@ -44,7 +44,7 @@ export interface Segment {
 }
 
 /** Writes all tables with one statement, including the session's row. */
-export async function writeSegment(tx: Queryable, schema: Schema, segment: Segment): Promise<void> {
+export async function writeSegment(tx: Queryable, schema: PostgresSchema, segment: Segment): Promise<void> {
   const { key, agent, entries, rows, checkpoints, head } = segment
   const statement = newStatement()
   const events = entries.map((entry) => eventRow(entry, head.epoch))
@@ -75,7 +75,7 @@ export async function writeSegment(tx: Queryable, schema: Schema, segment: Segme
 /** An existing checkpoint of the same version was made from the same events. */
 export function insertCheckpoints(
   statement: Statement,
-  schema: Schema,
+  schema: PostgresSchema,
   fixed: { session_id: string; agent: string },
   rows: readonly CheckpointRow[],
 ): void {
@@ -83,7 +83,7 @@ export function insertCheckpoints(
 }
 
 /** A call keeps its stored status if the events set none. Two inserts, because the two kinds are merged differently. */
-function mergeCalls(statement: Statement, schema: Schema, fixed: Record<string, string>, rows: readonly ToolCallRecord[]): void {
+function mergeCalls(statement: Statement, schema: PostgresSchema, fixed: Record<string, string>, rows: readonly ToolCallRecord[]): void {
   const insert = { table: 'tool_calls', columns: TOOL_CALLS, fixed }
   const withStatus = rows.filter((row) => row.status !== null)
   const withoutStatus = rows.filter((row) => row.status === null).map((row) => ({ ...row, status: 'issued' }))
@@ -139,14 +139,14 @@ function eventRow({ event, seq, digest, json, adjusted }: ParsedEntry, epoch: st
   }
 }
 
-function takeMessages(statement: Statement, schema: Schema, key: string, taken: Rows['taken']): string {
+function takeMessages(statement: Statement, schema: PostgresSchema, key: string, taken: Rows['taken']): string {
   return `update ${schema.table('messages')} stored
     set run = given.run, turn = given.turn, position = given.position, ordinal = given.ordinal
     from ${recordset(statement, TAKEN, taken)}
     where stored.session_id = ${statement.value(key)} and stored.kind = 'user' and stored.run is null and stored.message_id = given.message_id`
 }
 
-function decide(statement: Statement, schema: Schema, key: string, decisions: Rows['decisions']): string {
+function decide(statement: Statement, schema: PostgresSchema, key: string, decisions: Rows['decisions']): string {
   return `update ${schema.table('approvals')} stored
     set status = given.status, decided_at = given.decided_at, decided_by = given.decided_by, note = given.note,
       raw_decision = given.raw_decision
@@ -155,7 +155,7 @@ function decide(statement: Statement, schema: Schema, key: string, decisions: Ro
 }
 
 /** Sets the outcome of recoveries from earlier segments. */
-function endRecoveries(statement: Statement, schema: Schema, key: string, ended: NonNullable<Rows['outcome']>): string {
+function endRecoveries(statement: Statement, schema: PostgresSchema, key: string, ended: NonNullable<Rows['outcome']>): string {
   const { before, outcome, outcome_code, ended_at } = ended
   return `update ${schema.table('recoveries')}
     set outcome = ${statement.value(outcome)}, outcome_code = ${statement.value(outcome_code)}, ended_at = ${statement.value(ended_at)}
@@ -164,12 +164,12 @@ function endRecoveries(statement: Statement, schema: Schema, key: string, ended:
 }
 
 /** The transaction's id is the column's default. */
-function commit(statement: Statement, schema: Schema, key: string, first: number, last: number): string {
+function commit(statement: Statement, schema: PostgresSchema, key: string, first: number, last: number): string {
   const values = [statement.value(key), `${statement.value(first)}::bigint`, `${statement.value(last)}::bigint`]
   return `insert into ${schema.table('commits')} (session_id, first_seq, last_seq) values (${values.join(', ')})`
 }
 
-function updateSession(statement: Statement, schema: Schema, { key, projection, head, executionId }: Segment): string {
+function updateSession(statement: Statement, schema: PostgresSchema, { key, projection, head, executionId }: Segment): string {
   const { session, openTurn } = projection
   const { status, run, currentRun, turns, error, paused, usage, usd, spent, model, provider, checkpoint, forkedFrom, updatedAt } = session
   const safe = sanitiser()

@@ -30,7 +30,7 @@ function deployed(sessions: readonly SessionEvent[][], send: (spans: readonly Sp
   const lines = { trace() {}, debug() {}, info() {}, error() {}, warn: (_: unknown, text: string) => void warnings.push(text) }
   const count = { held: 0, passed: 0 }
   const store = {
-    async holdFeed({ holder }: { holder: string }, forMs: number) {
+    async leaseFeed({ holder }: { holder: string }, forMs: number) {
       count.held += 1
       if (lease.holder !== holder && lease.until > Date.now()) return null
       Object.assign(lease, { holder, until: Date.now() + forMs })
@@ -42,7 +42,7 @@ function deployed(sessions: readonly SessionEvent[][], send: (spans: readonly Sp
       lease.place = to
       return true
     },
-    async leaveFeed({ holder }: { holder: string }) {
+    async releaseFeed({ holder }: { holder: string }) {
       if (lease.holder === holder) lease.until = 0
     },
     lists: {

@@ -1,7 +1,7 @@
 // The checkpoints of a session, newest first.
 import { dateIn, exactOr, ms, numberIn, textIn } from '../../postgres/columns.ts'
 import type { Queryable, TextRow } from '../../postgres/database.ts'
-import type { Schema } from '../../postgres/schema.ts'
+import type { PostgresSchema } from '../../postgres/schema.ts'
 import { safeKey } from '../../postgres/sanitise.ts'
 import { keyIn, pageOf, queryOf } from './page.ts'
 import type { ListedCheckpoint, Paging, Rows } from '../../rows.ts'
@@ -10,7 +10,12 @@ const COLUMNS = `session_id, version, agent, run, turn, seq, up_to_seq, last_mes
   ${ms('created_at')}`
 
 /** See `Lists.checkpoints`. */
-export function listCheckpoints(database: Queryable, schema: Schema, sessionId: string, paging: Paging): Promise<Rows<ListedCheckpoint>> {
+export function listCheckpoints(
+  database: Queryable,
+  schema: PostgresSchema,
+  sessionId: string,
+  paging: Paging,
+): Promise<Rows<ListedCheckpoint>> {
   const query = queryOf(`select ${COLUMNS} from ${schema.table('checkpoints')}`, 'version desc')
   query.where.push(`session_id = ${query.value(safeKey(sessionId))}`)
   const key = keyIn(paging, ['number'])
@@ -19,7 +24,11 @@ export function listCheckpoints(database: Queryable, schema: Schema, sessionId: 
 }
 
 /** See `Lists.latestCheckpoint`. */
-export async function findLatestCheckpoint(database: Queryable, schema: Schema, sessionId: string): Promise<ListedCheckpoint | null> {
+export async function findLatestCheckpoint(
+  database: Queryable,
+  schema: PostgresSchema,
+  sessionId: string,
+): Promise<ListedCheckpoint | null> {
   const [row] = await database.query(
     `select ${COLUMNS} from ${schema.table('checkpoints')} where session_id = $1 and archived_seq is null order by version desc limit 1`,
     [safeKey(sessionId)],

@@ -3,11 +3,11 @@ import type { EventOf } from '../../../session/events.ts'
 import { dateIn, ms, textIn } from '../../postgres/columns.ts'
 import type { Queryable } from '../../postgres/database.ts'
 import { safeKey } from '../../postgres/sanitise.ts'
-import type { Schema } from '../../postgres/schema.ts'
+import type { PostgresSchema } from '../../postgres/schema.ts'
 import type { ListedCompaction } from '../../rows.ts'
 
 /** See `Lists.compactions`. */
-export async function readCompactions(database: Queryable, schema: Schema, sessionId: string): Promise<ListedCompaction[]> {
+export async function readCompactions(database: Queryable, schema: PostgresSchema, sessionId: string): Promise<ListedCompaction[]> {
   const rows = await database.query(
     `select ${ms('at')}, json from ${schema.table('events')} where session_id = $1 and type = 'compacted' order by seq`,
     [safeKey(sessionId)],

@@ -2,13 +2,13 @@
 import { numberIn, textIn } from '../../postgres/columns.ts'
 import type { Queryable, TextRow } from '../../postgres/database.ts'
 import { ERROR_COLUMNS, errorOf } from '../reader.ts'
-import type { Schema } from '../../postgres/schema.ts'
+import type { PostgresSchema } from '../../postgres/schema.ts'
 import { safeKey } from '../../postgres/sanitise.ts'
 import { begins, keyIn, pageOf, queryOf, timestamp, within } from './page.ts'
 import type { ErrorFilter, ListedError, Paging, Rows } from '../../rows.ts'
 
 /** See `Lists.errors`. */
-export function listErrors(database: Queryable, schema: Schema, filter: ErrorFilter, paging: Paging): Promise<Rows<ListedError>> {
+export function listErrors(database: Queryable, schema: PostgresSchema, filter: ErrorFilter, paging: Paging): Promise<Rows<ListedError>> {
   const query = queryOf(
     `select session_id, agent, next_delay_ms, ${ERROR_COLUMNS} from ${schema.table('errors')} errors`,
     'errors.at desc, errors.session_id desc, errors.seq desc',

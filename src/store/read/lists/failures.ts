@@ -3,7 +3,7 @@ import { dateIn, ms, textIn } from '../../postgres/columns.ts'
 import type { Queryable } from '../../postgres/database.ts'
 import { newStatement } from '../../postgres/insert-rows.ts'
 import { safeKey } from '../../postgres/sanitise.ts'
-import type { Schema } from '../../postgres/schema.ts'
+import type { PostgresSchema } from '../../postgres/schema.ts'
 import type { AgentFailures, FailureFilter, FailureReport, RecoveryOutcomes, RepeatedFailure, TimeInError } from '../../rows.ts'
 
 /** Maximum rows of each part: a person would not read more. */
@@ -16,7 +16,7 @@ const ERROR_EXITS = `('recovery_ended', 'run_started', 'run_completed', 'run_int
  * See `Lists.failures`; `database` must be a snapshot, or the parts would contradict each other. docs/queries.md has the same statements
  * for operators.
  */
-export async function readFailures(database: Queryable, schema: Schema, filter: FailureFilter): Promise<FailureReport> {
+export async function readFailures(database: Queryable, schema: PostgresSchema, filter: FailureFilter): Promise<FailureReport> {
   const parts = { database, schema, filter }
   const agents = await failuresByAgent(parts)
   const repeated = await repeatedFailures(parts)
@@ -27,7 +27,7 @@ export async function readFailures(database: Queryable, schema: Schema, filter: 
 
 interface Parts {
   database: Queryable
-  schema: Schema
+  schema: PostgresSchema
   filter: FailureFilter
 }
 

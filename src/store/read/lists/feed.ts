@@ -2,7 +2,7 @@
 import type { EventType, SessionEvent } from '../../../session/events.ts'
 import { textIn } from '../../postgres/columns.ts'
 import type { Queryable, TextRow } from '../../postgres/database.ts'
-import type { Schema } from '../../postgres/schema.ts'
+import type { PostgresSchema } from '../../postgres/schema.ts'
 import { safeKey } from '../../postgres/sanitise.ts'
 import { keyIn } from './page.ts'
 import type { FeedItem, Key } from '../../rows.ts'
@@ -36,7 +36,7 @@ const BEGINNING: Key = ['0', '', 0]
  * See `Lists.feed`. A place is `[transaction, session, seq]`. Transactions get numbers when they begin and become visible when they end.
  * This therefore reads only transactions that began before every open one: none can appear later before a place that was passed.
  */
-export async function readFeed(database: Queryable, schema: Schema, filter: FeedFilter, after: Key | undefined): Promise<FeedRows> {
+export async function readFeed(database: Queryable, schema: PostgresSchema, filter: FeedFilter, after: Key | undefined): Promise<FeedRows> {
   const from = keyIn({ limit: 0, ...(after && { after }) }, ['text', 'text', 'number']) ?? BEGINNING
   const found = await database.query(
     `select txid, session_id, first_seq, last_seq from ${schema.table('commits')}
@@ -67,7 +67,13 @@ function enough(commits: readonly TextRow[]): readonly TextRow[] {
 }
 
 /** Events of these flushes after the place, without inherited ones. `is_last`: of all that match the filter. */
-function eventsOf(database: Queryable, schema: Schema, filter: FeedFilter, commits: readonly TextRow[], from: Key): Promise<TextRow[]> {
+function eventsOf(
+  database: Queryable,
+  schema: PostgresSchema,
+  filter: FeedFilter,
+  commits: readonly TextRow[],
+  from: Key,
+): Promise<TextRow[]> {
   const { types, agent, idPrefix } = filter
   return database.query(
     `select txid, session_id, seq, agent, json, (nr = total)::text as is_last from (

@@ -1,7 +1,7 @@
 // Sessions in `error` by code, agent, tags and the time of the error, newest session first.
 import { jsonIn, ms, textIn } from '../../postgres/columns.ts'
 import type { Queryable, TextRow } from '../../postgres/database.ts'
-import type { Schema } from '../../postgres/schema.ts'
+import type { PostgresSchema } from '../../postgres/schema.ts'
 import { safeKey } from '../../postgres/sanitise.ts'
 import { type ListQuery, oneOf, pageOf, queryOf } from './page.ts'
 import { continueAt, NEWEST_FIRST, placeOf } from './sessions.ts'
@@ -10,7 +10,12 @@ import type { InErrorFilter, Paging, Rows, SessionInError } from '../../rows.ts'
 const COLUMNS = `session_id, agent, coalesce(error_raw, error::text) as error, ${ms('created_at')}`
 
 /** See `Lists.inError`. */
-export function listInError(database: Queryable, schema: Schema, filter: InErrorFilter, paging: Paging): Promise<Rows<SessionInError>> {
+export function listInError(
+  database: Queryable,
+  schema: PostgresSchema,
+  filter: InErrorFilter,
+  paging: Paging,
+): Promise<Rows<SessionInError>> {
   const query = queryOf(`select ${COLUMNS} from ${schema.table('sessions')} sessions`, NEWEST_FIRST)
   query.where.push(`status = 'error'`)
   if (filter.session !== undefined) query.where.push(`session_id = ${query.value(safeKey(filter.session))}`)

@@ -1,6 +1,6 @@
 // Lists over sessions, for the client's lists and feed. Callers check the filters.
 import type { Database } from '../../postgres/database.ts'
-import type { Schema } from '../../postgres/schema.ts'
+import type { PostgresSchema } from '../../postgres/schema.ts'
 import { findLatestCheckpoint, listCheckpoints } from './checkpoints.ts'
 import { readCompactions } from './compactions.ts'
 import { listErrors } from './errors.ts'
@@ -87,7 +87,7 @@ export interface Lists {
 /** The lists of a store; `reading` prepares the store for each. */
 export function listsOf(
   database: Pick<Database, 'query' | 'snapshot'>,
-  schema: Schema,
+  schema: PostgresSchema,
   reading: <T>(work: () => Promise<T>) => Promise<T>,
 ): Lists {
   return {

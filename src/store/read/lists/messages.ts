@@ -2,7 +2,7 @@
 import { dateOrNull, jsonIn, ms, numberIn } from '../../postgres/columns.ts'
 import type { Queryable, TextRow } from '../../postgres/database.ts'
 import { MESSAGE_COLUMNS, messageOf } from '../reader.ts'
-import type { Schema } from '../../postgres/schema.ts'
+import type { PostgresSchema } from '../../postgres/schema.ts'
 import { safeKey } from '../../postgres/sanitise.ts'
 import { keyIn, pageOf, queryOf } from './page.ts'
 import type { ArchivedMessage, BlobPlace, ListedMessage, Paging, Rows } from '../../rows.ts'
@@ -12,7 +12,7 @@ const COLUMNS = `session_id, agent, position, ordinal, to_json(call_ids) as call
 const WAITING = '9223372036854775807'
 
 /** See `Lists.messages`. */
-export function listMessages(database: Queryable, schema: Schema, sessionId: string, paging: Paging): Promise<Rows<ListedMessage>> {
+export function listMessages(database: Queryable, schema: PostgresSchema, sessionId: string, paging: Paging): Promise<Rows<ListedMessage>> {
   const place = `coalesce(position, ${WAITING})`
   const query = queryOf(`select ${COLUMNS} from ${schema.table('messages')}`, `${place}, ordinal, seq`)
   query.where.push(`session_id = ${query.value(safeKey(sessionId))}`)
@@ -29,7 +29,7 @@ export function listMessages(database: Queryable, schema: Schema, sessionId: str
 }
 
 /** See `Lists.archivedMessages`. */
-export async function readArchived(database: Queryable, schema: Schema, sessionId: string): Promise<ArchivedMessage[]> {
+export async function readArchived(database: Queryable, schema: PostgresSchema, sessionId: string): Promise<ArchivedMessage[]> {
   const rows = await database.query(
     `select ${COLUMNS}, archived_seq, ${ms('archived_at')}, why from ${schema.table('archived_messages')} where session_id = $1
      order by archived_seq, position, ordinal, seq`,

@@ -4,7 +4,7 @@ import { dateIn, jsonIn, textIn } from '../../postgres/columns.ts'
 import type { Queryable, TextRow } from '../../postgres/database.ts'
 import { newStatement } from '../../postgres/insert-rows.ts'
 import { safeKey } from '../../postgres/sanitise.ts'
-import type { Schema } from '../../postgres/schema.ts'
+import type { PostgresSchema } from '../../postgres/schema.ts'
 import { SESSION_COLUMNS, sessionOf } from '../reader.ts'
 import { begins } from './page.ts'
 import type { OverviewFilter, OverviewSession, SessionNeed, StatusOverview } from '../../rows.ts'
@@ -36,7 +36,7 @@ const NEED = `case
     else 'nothing' end`
 
 /** See `Lists.overview`. */
-export async function readOverview(database: Queryable, schema: Schema, filter: OverviewFilter): Promise<StatusOverview> {
+export async function readOverview(database: Queryable, schema: PostgresSchema, filter: OverviewFilter): Promise<StatusOverview> {
   const { value, values } = newStatement()
   const conditions = [
     ...(filter.agent === undefined ? [] : [`agent = ${value(safeKey(filter.agent))}`]),

@@ -3,7 +3,7 @@ import type { Json, JsonObject } from '../../../session/json.ts'
 import { dateOrNull, exactOr, jsonIn, ms, textIn } from '../../postgres/columns.ts'
 import type { Queryable, TextRow } from '../../postgres/database.ts'
 import { CALL_COLUMNS, toolCallOf } from '../reader.ts'
-import type { Schema } from '../../postgres/schema.ts'
+import type { PostgresSchema } from '../../postgres/schema.ts'
 import { safeKey } from '../../postgres/sanitise.ts'
 import { begins, keyIn, pageOf, queryOf, timestamp } from './page.ts'
 import type { ListedPending, Paging, PendingFilter, PendingKind, Rows } from '../../rows.ts'
@@ -19,7 +19,12 @@ const WAITS: Record<PendingKind, string> = {
 const KINDS = Object.keys(WAITS) as PendingKind[]
 
 /** See `Lists.pending`. */
-export function listPending(database: Queryable, schema: Schema, filter: PendingFilter, paging: Paging): Promise<Rows<ListedPending>> {
+export function listPending(
+  database: Queryable,
+  schema: PostgresSchema,
+  filter: PendingFilter,
+  paging: Paging,
+): Promise<Rows<ListedPending>> {
   const { kind = KINDS, agent, tags, session, idPrefix } = filter
   const query = queryOf(
     `select ${COLUMNS} from (

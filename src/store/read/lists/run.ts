@@ -2,7 +2,7 @@
 import { dateIn, ms, numberIn, textIn } from '../../postgres/columns.ts'
 import type { Queryable } from '../../postgres/database.ts'
 import { safeKey } from '../../postgres/sanitise.ts'
-import type { Schema } from '../../postgres/schema.ts'
+import type { PostgresSchema } from '../../postgres/schema.ts'
 import type { ListedRun } from '../../rows.ts'
 import { listErrors } from './errors.ts'
 import { listRunCalls } from './tool-calls.ts'
@@ -11,7 +11,7 @@ import { listRunCalls } from './tool-calls.ts'
 const FAILURES = 1_000
 
 /** See `Lists.run`. */
-export async function findRun(database: Queryable, schema: Schema, sessionId: string, run: number): Promise<ListedRun | null> {
+export async function findRun(database: Queryable, schema: PostgresSchema, sessionId: string, run: number): Promise<ListedRun | null> {
   const ofRun = [safeKey(sessionId), run]
   const events = await database.query(
     `select type, ${ms('at')} from ${schema.table('events')}

@@ -2,7 +2,7 @@
 import { dateIn, dateOrNull, ms, numberIn } from '../../postgres/columns.ts'
 import type { Queryable, TextRow } from '../../postgres/database.ts'
 import { SESSION_COLUMNS, sessionOf } from '../reader.ts'
-import type { Schema } from '../../postgres/schema.ts'
+import type { PostgresSchema } from '../../postgres/schema.ts'
 import { safeKey } from '../../postgres/sanitise.ts'
 import { begins, keyIn, type ListQuery, oneOf, pageOf, queryOf, timestamp, within } from './page.ts'
 import type { Key, ListedSession, Paging, Rows, SessionFilter } from '../../rows.ts'
@@ -14,7 +14,12 @@ const COLUMNS = `${SESSION_COLUMNS}, parent, forked_seq, model, provider, usd, c
 export const NEWEST_FIRST = 'sessions.created_at desc, sessions.session_id'
 
 /** See `Lists.sessions`. */
-export function listSessions(database: Queryable, schema: Schema, filter: SessionFilter, paging: Paging): Promise<Rows<ListedSession>> {
+export function listSessions(
+  database: Queryable,
+  schema: PostgresSchema,
+  filter: SessionFilter,
+  paging: Paging,
+): Promise<Rows<ListedSession>> {
   const query = queryOf(`select ${COLUMNS} from ${schema.table('sessions')} sessions`, NEWEST_FIRST)
   oneOf(query, 'status', filter.status)
   if (filter.paused !== undefined) query.where.push(`paused is ${filter.paused ? 'not null' : 'null'}`)
@@ -41,7 +46,7 @@ export function placeOf(row: TextRow): Key {
 }
 
 /** See `Lists.session`. */
-export async function findSession(database: Queryable, schema: Schema, sessionId: string): Promise<ListedSession | null> {
+export async function findSession(database: Queryable, schema: PostgresSchema, sessionId: string): Promise<ListedSession | null> {
   const [row] = await database.query(`select ${COLUMNS} from ${schema.table('sessions')} where session_id = $1`, [safeKey(sessionId)])
   return row ? listedSessionOf(row) : null
 }

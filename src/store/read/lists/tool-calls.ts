@@ -3,7 +3,7 @@ import { hydrateCalls } from '../../blobs.ts'
 import { dateOrNull, exactOr, jsonIn, ms, textIn } from '../../postgres/columns.ts'
 import type { Queryable, TextRow } from '../../postgres/database.ts'
 import { CALL_COLUMNS, toolCallOf } from '../reader.ts'
-import type { Schema } from '../../postgres/schema.ts'
+import type { PostgresSchema } from '../../postgres/schema.ts'
 import { safeKey } from '../../postgres/sanitise.ts'
 import { begins, keyIn, oneOf, pageOf, queryOf, timestamp, within } from './page.ts'
 import type { ListedToolCall, Paging, Rows, ToolCallFilter } from '../../rows.ts'
@@ -12,7 +12,12 @@ const COLUMNS = `session_id, agent, progress, approval, result_blob, resolved_by
   ${ms('started_at')}, ${ms('waiting_until')}, ${CALL_COLUMNS}`
 
 /** See `Lists.toolCalls`. */
-export function listToolCalls(database: Queryable, schema: Schema, filter: ToolCallFilter, paging: Paging): Promise<Rows<ListedToolCall>> {
+export function listToolCalls(
+  database: Queryable,
+  schema: PostgresSchema,
+  filter: ToolCallFilter,
+  paging: Paging,
+): Promise<Rows<ListedToolCall>> {
   const query = queryOf(
     `select ${COLUMNS} from ${schema.table('tool_calls')} calls`,
     'calls.issued_at desc, calls.session_id, calls.call_id',
@@ -38,7 +43,7 @@ export function listToolCalls(database: Queryable, schema: Schema, filter: ToolC
 }
 
 /** See `Lists.toolCallsOf`. */
-export async function readCalls(database: Queryable, schema: Schema, sessionId: string): Promise<ListedToolCall[]> {
+export async function readCalls(database: Queryable, schema: PostgresSchema, sessionId: string): Promise<ListedToolCall[]> {
   const rows = await database.query(
     `select ${COLUMNS} from ${schema.table('tool_calls')} where session_id = $1 order by run, turn, call_index`,
     [safeKey(sessionId)],
@@ -48,7 +53,7 @@ export async function readCalls(database: Queryable, schema: Schema, sessionId: 
 }
 
 /** The calls of one run, in the order of the model's requests; large results are not loaded. */
-export async function listRunCalls(database: Queryable, schema: Schema, sessionId: string, run: number): Promise<ListedToolCall[]> {
+export async function listRunCalls(database: Queryable, schema: PostgresSchema, sessionId: string, run: number): Promise<ListedToolCall[]> {
   const rows = await database.query(
     `select ${COLUMNS} from ${schema.table('tool_calls')} where session_id = $1 and run = $2 order by turn, call_index`,
     [safeKey(sessionId), run],

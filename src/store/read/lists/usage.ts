@@ -3,7 +3,7 @@
 import { textIn } from '../../postgres/columns.ts'
 import type { Queryable, TextRow } from '../../postgres/database.ts'
 import { usageOf } from '../reader.ts'
-import type { Schema } from '../../postgres/schema.ts'
+import type { PostgresSchema } from '../../postgres/schema.ts'
 import { safeKey } from '../../postgres/sanitise.ts'
 import { begins, keyIn, type ListQuery, pageOf, queryOf, timestamp, whereAll } from './page.ts'
 import type { Key, Paging, Rows, Span, UsageBy, UsageFilter, UsageSum } from '../../rows.ts'
@@ -23,7 +23,7 @@ const TOKEN_SUMS = TOKENS.map((name) => `sum(${name}::double precision) as ${nam
 const USD_SUM = `coalesce(round(sum(usd::double precision) * 1e9) / 1e9, 0)`
 
 /** See `Lists.usage`. */
-export function sumUsage(database: Queryable, schema: Schema, filter: UsageFilter, paging: Paging): Promise<Rows<UsageSum>> {
+export function sumUsage(database: Queryable, schema: PostgresSchema, filter: UsageFilter, paging: Paging): Promise<Rows<UsageSum>> {
   const rows = queryOf('', '')
   const byDay = filter.by === 'day'
   const query = {
@@ -36,7 +36,7 @@ export function sumUsage(database: Queryable, schema: Schema, filter: UsageFilte
   return pageOf(database, query, paging.limit, sumOf, (row) => (byDay ? [textIn(row, 'key')] : [textIn(row, 'usd'), textIn(row, 'key')]))
 }
 
-function sumsOf(query: ListQuery, schema: Schema, filter: UsageFilter): string {
+function sumsOf(query: ListQuery, schema: PostgresSchema, filter: UsageFilter): string {
   const { by, since, until } = filter
   if (by === 'session' && !since && !until) {
     // There is one group per session, and these sums exist already.
@@ -54,7 +54,7 @@ const ofSessions = (query: ListQuery, { session, idPrefix }: UsageFilter): strin
 ]
 
 /** The rows to sum: existing sums for whole days, and single calls for the days that the span cuts. */
-function counted(query: ListQuery, schema: Schema, filter: UsageFilter): string {
+function counted(query: ListQuery, schema: PostgresSchema, filter: UsageFilter): string {
   const always = ofSessions(query, filter)
   const { calls, days } = conditionsOf(query, filter)
   const parts = calls.map(

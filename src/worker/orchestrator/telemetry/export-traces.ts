@@ -13,7 +13,7 @@ import { withinTime } from './within-time.ts'
 
 /** What the exporter needs. */
 export interface ExportNeeds {
-  store: Pick<Store, 'events' | 'stateAt' | 'newestRun' | 'holdFeed' | 'passFeed' | 'leaveFeed' | 'lists' | 'watch'>
+  store: Pick<Store, 'events' | 'stateAt' | 'newestRun' | 'leaseFeed' | 'passFeed' | 'releaseFeed' | 'lists' | 'watch'>
   sender: SpanSender
   settings: Pick<TraceSettings, 'contents' | 'share'>
   logger: Logger
@@ -60,7 +60,7 @@ export function exportTraces({ store, sender, settings, logger, holder }: Export
 
   /** Acquires or renews the lease, and exports what is new. Returns whether more can be read at once. */
   async function step(): Promise<boolean> {
-    const place = await store.holdFeed(consumer, LEASE_MS)
+    const place = await store.leaseFeed(consumer, LEASE_MS)
     if (!place) {
       isHeld = false
       return false
@@ -87,7 +87,7 @@ export function exportTraces({ store, sender, settings, logger, holder }: Export
     let isLost = false
     const renew = setInterval(() => {
       if (end.signal.aborted) return
-      store.holdFeed(consumer, LEASE_MS).then(
+      store.leaseFeed(consumer, LEASE_MS).then(
         (place) => (isLost ||= !place),
         (err: unknown) => logger.debug({ err }, 'the lease on the feed could not be renewed'),
       )
@@ -150,7 +150,7 @@ export function exportTraces({ store, sender, settings, logger, holder }: Export
     end.abort()
     endWatch?.()
     const left = store
-      .leaveFeed(consumer)
+      .releaseFeed(consumer)
       .catch((err: unknown) => logger.debug({ err }, 'the lease on the feed could not be released; it expires by itself'))
     await withinTime(Promise.all([left, sender.close()]), GOODBYE_MS, logger)
   }

@@ -16,7 +16,7 @@ export interface CensusReport {
 }
 
 /** Starts to count. While Postgres is unavailable, nothing is reported. */
-export function reportCensus(store: Pick<Store, 'census' | 'holdFeed' | 'leaveFeed'>, holder: string, logger: Logger): CensusReport {
+export function reportCensus(store: Pick<Store, 'census' | 'leaseFeed' | 'releaseFeed'>, holder: string, logger: Logger): CensusReport {
   const reporter = { name: REPORTER, holder }
   let readings: readonly Reading[] = []
   let isOver = false
@@ -25,7 +25,7 @@ export function reportCensus(store: Pick<Store, 'census' | 'holdFeed' | 'leaveFe
   async function count(): Promise<void> {
     const begunAt = performance.now()
     try {
-      const isMine = (await store.holdFeed(reporter, LEASE_MS)) !== null
+      const isMine = (await store.leaseFeed(reporter, LEASE_MS)) !== null
       readings = isMine ? readingsOf(await store.census()) : []
     } catch (err) {
       readings = []
@@ -43,7 +43,7 @@ export function reportCensus(store: Pick<Store, 'census' | 'holdFeed' | 'leaveFe
       clearTimeout(timer)
       readings = []
       await store
-        .leaveFeed(reporter)
+        .releaseFeed(reporter)
         .catch((err: unknown) => logger.debug({ err }, 'the lease on the metrics could not be released; it expires by itself'))
     },
   }
