@@ -72,9 +72,9 @@ const DENIAL = options({ digest, by, note, reason })
 type Checked<S extends z.ZodType> = (given?: unknown) => Members<z.output<S>>
 type Members<T> = { [K in keyof T]: Exclude<T[K], undefined> }
 
-/** A check of options: it returns the members that have a value. `requires`: there is no default for all of them together. */
-function checking<S extends z.ZodObject>(schema: S, requires?: 'options'): Checked<S> {
-  return (given) => checkTexts(defined(checkOptions(schema, given === undefined && !requires ? {} : given))) as Members<z.output<S>>
+/** A check of options that returns the members that have a value. The options as a whole may be left out, unless they are `required`. */
+function checking<S extends z.ZodObject>(schema: S, presence?: 'required'): Checked<S> {
+  return (given) => checkTexts(defined(checkOptions(schema, given === undefined && !presence ? {} : given))) as Members<z.output<S>>
 }
 
 /** `by` alone. @throws InvalidOption `invalid_option`, RequestRefused `invalid_request`; so do the functions below. */
@@ -84,19 +84,19 @@ export const checkReasoned = checking(SAID)
 /** `by` and a note. */
 export const checkNoted = checking(NOTED)
 /** A point of the session's past. */
-export const checkTargetOptions = checking(TARGET, 'options')
+export const checkTargetOptions = checking(TARGET, 'required')
 /** Where to roll back to. */
-export const checkRollback = checking(ROLLBACK, 'options')
+export const checkRollback = checking(ROLLBACK, 'required')
 /** Options of a fork. */
 export const checkFork = checking(FORK)
 /** Limits to raise. */
-export const checkRaiseOptions = checking(RAISE, 'options')
+export const checkRaiseOptions = checking(RAISE, 'required')
 /** How to recover. */
 export const checkRecover = checking(RECOVER)
 /** A call's approval. */
-export const checkApproval = checking(APPROVAL, 'options')
+export const checkApproval = checking(APPROVAL, 'required')
 /** A call's denial. */
-export const checkDenial = checking(DENIAL, 'options')
+export const checkDenial = checking(DENIAL, 'required')
 
 const CALL = options({ callId: string('the id of a call') })
 const ANSWER = options({ result: json() })
