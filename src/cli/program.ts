@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { Command } from 'commander'
 import { chatCommand } from './chat/chat.ts'
-import { askingCommands } from './commands/asking.ts'
+import { queryCommands } from './commands/queries.ts'
 import { checkpointCommand } from './commands/checkpoint.ts'
 import { closeCommand } from './commands/close.ts'
 import { crashTestCommand } from './commands/crash-test.ts'
@@ -72,7 +72,7 @@ export function createProgram(): Command {
     regenerateCommand(),
     serveCommand(),
     keysCommand(),
-    ...askingCommands(),
+    ...queryCommands(),
     ...decidingCommands(),
   ]
   for (const command of commands) {

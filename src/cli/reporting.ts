@@ -1,7 +1,7 @@
 // The status of a session as lines for a terminal, with the command for everything that a person can do.
 import type { SessionReport, SessionWait } from '../client/index.ts'
 import { linesOfProgress, linesOfRecovery } from './chat/lines.ts'
-import { timeOf } from './asking.ts'
+import { timeOf } from './queries.ts'
 import { oneLine } from './terminal.ts'
 import { durationText } from '../session/duration.ts'
 

@@ -49,7 +49,7 @@ export type {
   UsageBy,
   UsageSum,
 } from '../store/index.ts'
-export type { Asking, SessionAsking } from './queries/asking.ts'
+export type { Queries, SessionQueries } from './queries/queries.ts'
 export {
   InvalidMessage,
   MessageRejected,

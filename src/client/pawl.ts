@@ -6,7 +6,7 @@ import type { Json } from '../session/json.ts'
 import { DEFAULT_TASK_QUEUE } from '../session/protocol/protocol.ts'
 import { openStore, type StoreOptions } from '../store/index.ts'
 import { type ApiKeys, apiKeysOf } from './admin/api-keys.ts'
-import { type Asking, askingOf } from './queries/asking.ts'
+import { type Queries, queriesOf } from './queries/queries.ts'
 import { checkSession } from './session/options.ts'
 import { sessionHandle, type SessionParts } from './session/session.ts'
 import { checkConnect, type ConnectOptions } from './connect-options.ts'
@@ -16,20 +16,20 @@ import { type Upkeep, upkeepOf } from './admin/upkeep.ts'
 import { type Reach, reachOf } from './reach.ts'
 import { defined } from '../session/defined.ts'
 
-/** A connection to a pawl deployment: its Temporal and its side store. `Asking` documents the queries to the side store. */
-export class Pawl implements Asking, Upkeep {
+/** A connection to a pawl deployment: its Temporal and its side store. `Queries` documents the queries to the side store. */
+export class Pawl implements Queries, Upkeep {
   /** Sessions as rows of the side store. */
-  readonly sessions: Asking['sessions']
-  readonly overview: Asking['overview']
-  readonly messages: Asking['messages']
-  readonly checkpoints: Asking['checkpoints']
-  readonly errors: Asking['errors']
-  readonly failures: Asking['failures']
-  readonly toolCalls: Asking['toolCalls']
+  readonly sessions: Queries['sessions']
+  readonly overview: Queries['overview']
+  readonly messages: Queries['messages']
+  readonly checkpoints: Queries['checkpoints']
+  readonly errors: Queries['errors']
+  readonly failures: Queries['failures']
+  readonly toolCalls: Queries['toolCalls']
   /** Calls that wait for a person or a client. */
-  readonly pending: Asking['pending']
-  readonly usage: Asking['usage']
-  readonly events: Asking['events']
+  readonly pending: Queries['pending']
+  readonly usage: Queries['usage']
+  readonly events: Queries['events']
   readonly recover: Upkeep['recover']
   readonly rebuild: Upkeep['rebuild']
   readonly prune: Upkeep['prune']
@@ -42,17 +42,17 @@ export class Pawl implements Asking, Upkeep {
   private constructor(parts: SessionParts, close: () => Promise<void>) {
     this.#parts = parts
     this.#close = close
-    const asking = askingOf(parts.store)
-    this.sessions = asking.sessions
-    this.overview = asking.overview
-    this.messages = asking.messages
-    this.checkpoints = asking.checkpoints
-    this.errors = asking.errors
-    this.failures = asking.failures
-    this.toolCalls = asking.toolCalls
-    this.pending = asking.pending
-    this.usage = asking.usage
-    this.events = asking.events
+    const queries = queriesOf(parts.store)
+    this.sessions = queries.sessions
+    this.overview = queries.overview
+    this.messages = queries.messages
+    this.checkpoints = queries.checkpoints
+    this.errors = queries.errors
+    this.failures = queries.failures
+    this.toolCalls = queries.toolCalls
+    this.pending = queries.pending
+    this.usage = queries.usage
+    this.events = queries.events
     this.apiKeys = apiKeysOf(parts.store)
     const upkeep = upkeepOf(parts)
     this.recover = upkeep.recover

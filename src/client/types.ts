@@ -15,7 +15,7 @@ import type { Moved, PauseAnswer, RaiseAnswer, ResolveRequest, SessionSummary, U
 import type { SessionState } from '../session/state.ts'
 import type { WatchItem } from '../session/watching/watching.ts'
 import type { MessageRow } from '../store/rows.ts'
-import type { SessionAsking } from './queries/asking.ts'
+import type { SessionQueries } from './queries/queries.ts'
 import type { SessionBudget } from './session/budget.ts'
 import type { RunReport } from './session/run-report.ts'
 import type { SessionReport } from './session/status.ts'
@@ -266,7 +266,7 @@ export interface SliceMoment<V = unknown> {
  * server does not answer. Those that wait for the session's answer (all but `send`, `interrupt` and `close`) reject with RequestRefused
  * `archive_unavailable`, `execution_unreadable`, `session_not_loaded` while the session cannot open; it opens by itself.
  */
-export interface SessionHandle<O = unknown> extends SessionAsking {
+export interface SessionHandle<O = unknown> extends SessionQueries {
   /** The session's id. */
   readonly id: string
   /**

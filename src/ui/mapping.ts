@@ -4,7 +4,7 @@ import { defined } from '../session/defined.ts'
 import type { ModelDelta } from '../session/watching/deltas.ts'
 import { answerIdOf, callIdOf, type EventOf, requestIdOf, type Resolution, type SessionEvent } from '../session/events.ts'
 import type { Json } from '../session/json.ts'
-import { approvalIdOf, type UiChunk, type UiShow, type UiStanding } from './protocol.ts'
+import { approvalIdOf, type UiChunk, type UiShow, type UiRunState } from './protocol.ts'
 
 /** A chunk, and the messages that it answers. */
 export interface UiItem {
@@ -49,7 +49,7 @@ interface Call {
 interface Stretch {
   run: number
   turn: number
-  standing: UiStanding
+  standing: UiRunState
   calls: Map<string, Call>
   /** Whether the turn's answer is recorded. */
   answered: boolean
@@ -106,7 +106,7 @@ export function startMapping({ show, isSettled = () => false }: MappingOptions):
       return items([...before, { type: 'start-step' }, standingAt(stretch, event, 'running')])
     }
     const ended = stretch?.standing.status === 'running' ? [standingAt(stretch, event, 'completed')] : []
-    const standing: UiStanding = { run, seq: event.seq, status: 'running', error: null }
+    const standing: UiRunState = { run, seq: event.seq, status: 'running', error: null }
     stretch = { run, turn, standing, calls: new Map(), answered: false, inStep: true }
     const start: UiItem = {
       chunk: { type: 'start', messageId: answerIdOf({ run, turn }), messageMetadata: { pawl: { ...standing } } },
@@ -127,7 +127,7 @@ export function startMapping({ show, isSettled = () => false }: MappingOptions):
     return [...unsettled, { type: 'finish-step' }]
   }
 
-  function standingAt({ standing }: Stretch, { seq }: SessionEvent, status = standing.status, error: UiStanding['error'] = null): UiChunk {
+  function standingAt({ standing }: Stretch, { seq }: SessionEvent, status = standing.status, error: UiRunState['error'] = null): UiChunk {
     Object.assign(standing, { seq, status, error: status === 'error' ? (error ?? standing.error) : null })
     return { type: 'message-metadata', messageMetadata: { pawl: { ...standing } } }
   }

@@ -2,7 +2,7 @@
 import { isObject } from '../session/json.ts'
 
 /** What pawl reports about an assistant's message, in `metadata.pawl`. */
-export interface UiStanding {
+export interface UiRunState {
   /** Number of the run within the session. */
   run: number
   /** `seq` of the session's last event that the message shows. */
@@ -16,7 +16,7 @@ export interface UiStanding {
 /** Metadata of an assistant's message. */
 export interface UiMetadata {
   /** What pawl reports about the answer. */
-  pawl: UiStanding
+  pawl: UiRunState
 }
 
 /** A chunk that every version of the protocol has. */
@@ -78,7 +78,7 @@ export function approvalOf(approvalId: unknown): { callId: string; digest: strin
 }
 
 /** The pawl metadata of a UI message; undefined: the message has none. */
-export function standingIn(metadata: unknown): Partial<UiStanding> | undefined {
+export function standingIn(metadata: unknown): Partial<UiRunState> | undefined {
   const pawl = isObject(metadata) ? metadata.pawl : undefined
   return isObject(pawl) ? pawl : undefined
 }

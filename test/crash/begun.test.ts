@@ -29,7 +29,7 @@ afterAll(async () => {
   await network.close()
 })
 
-interface Asking {
+interface HeldCall {
   plan: Plan
   run: RunHandle
   /** Lets the second check of the arguments pass: next, the executor asks whether it may enter the body. */
@@ -37,7 +37,7 @@ interface Asking {
 }
 
 /** A call that is about to have its attempt confirmed. */
-async function asking(): Promise<Asking> {
+async function heldCall(): Promise<HeldCall> {
   const name = randomUUID()
   const plan: Plan = [[{ tool: 'weigh', input: { name } }]]
   const resolved = rig.ledger.holdNext({ stage: 'checked', what: name })
@@ -49,10 +49,10 @@ async function asking(): Promise<Asking> {
   return { plan, run, ask: release }
 }
 
-const entered = ({ run }: Asking): number => rig.ledger.marks({ session: run.sessionId, stage: 'entered' }).length
+const entered = ({ run }: HeldCall): number => rig.ledger.marks({ session: run.sessionId, stage: 'entered' }).length
 
 /** The body is entered once, in the first attempt; nothing fails, and nothing is verified. */
-async function expectNoTrouble(call: Asking): Promise<void> {
+async function expectNoTrouble(call: HeldCall): Promise<void> {
   const { plan, run } = call
   expect((await run.result()).text).toBe(finalAnswer(plan))
   const stages = rig.ledger.marks({ session: run.sessionId, what: 'weigh' }).map(({ stage, attempt }) => `${stage} ${attempt}`)
@@ -61,7 +61,7 @@ async function expectNoTrouble(call: Asking): Promise<void> {
 }
 
 it('an external body waits for a slow heartbeat', async () => {
-  const call = await asking()
+  const call = await heldCall()
   network.hold()
   call.ask()
   await sleep(SLOW_MS)
@@ -71,7 +71,7 @@ it('an external body waits for a slow heartbeat', async () => {
 })
 
 it('an external body whose heartbeat is lost is not entered; the call is made again and counts as the first attempt', async () => {
-  const call = await asking()
+  const call = await heldCall()
   network.begin()
   call.ask()
   await sleep(LOST_MS)
@@ -81,7 +81,7 @@ it('an external body whose heartbeat is lost is not entered; the call is made ag
 })
 
 it('an external body whose heartbeat is under way when the orchestrator dies waits for confirmation from the next one', async () => {
-  const call = await asking()
+  const call = await heldCall()
   network.hold()
   call.ask()
   await sleep(SLOW_MS)

@@ -123,9 +123,12 @@ describe(`the crash kit (seed ${seed}, again with PAWL_SEED)`, () => {
 
   it('rejects a conversation that fails without kills: it does not end, or its run fails', async () => {
     const endless = { script: [() => new Promise<void>(() => undefined)], timeout: 3_000 }
-    await expect(kit.test('good', '', endless)).rejects.toMatchObject({ code: 'no_peace', message: expect.stringContaining('did not end') })
+    await expect(kit.test('good', '', endless)).rejects.toMatchObject({
+      code: 'baseline_failed',
+      message: expect.stringContaining('did not end'),
+    })
     await expect(kit.test('good', 'fail:now')).rejects.toMatchObject({
-      code: 'no_peace',
+      code: 'baseline_failed',
       message: expect.stringContaining('step 1 of the script ended as failed (invalid_script'),
     })
   })
@@ -137,9 +140,9 @@ describe(`the crash kit (seed ${seed}, again with PAWL_SEED)`, () => {
       message: "The world's `effects` threw: the bank is shut. Fix the world.",
     })
     const before = { ...process.env }
-    const { peace, table } = await kit.test('good', 'transfr:alice', { only: /no such boundary/ })
+    const { baseline, table } = await kit.test('good', 'transfr:alice', { only: /no such boundary/ })
     expect({ ...process.env }).toEqual(before)
-    expect(peace.notes).toEqual([expect.stringContaining('a call of transfr was not executed: There is no tool "transfr".')])
+    expect(baseline.notes).toEqual([expect.stringContaining('a call of transfr was not executed: There is no tool "transfr".')])
     expect(table).toContain('without kills (may be intended): a call of transfr was not')
   })
 })

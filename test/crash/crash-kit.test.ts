@@ -39,7 +39,7 @@ describe('a crash test', () => {
       result.table.split('\n').every((line) => line.length <= 80),
       result.table,
     ).toBe(true)
-    const effects = result.peace.effects as { what: string; account: string }[]
+    const effects = result.baseline.effects as { what: string; account: string }[]
     expect(effects.map(({ what, account }) => `${what}:${account}`)).toEqual(calls)
   }, 900_000)
 

@@ -95,9 +95,9 @@ it.each(CASES)(title, { timeout: 1_800_000 }, async ({ steps, only, random, time
 
   const paid = Array.from({ length: steps }, (_, step) => step).filter((step) => step % 3 !== 2)
   const free = Array.from({ length: steps }, (_, step) => step).filter((step) => step % 3 === 2)
-  expect(result.peace.effects).toMatchObject(paid.map((step) => ({ step, cents: step === 0 ? 100 : 50 })))
-  const hooksOf = (name: string) => (result.peace.world as { hooks: string[] }).hooks.filter((one) => one.startsWith(`${name} `))
-  expect(result.peace.world).toMatchObject({
+  expect(result.baseline.effects).toMatchObject(paid.map((step) => ({ step, cents: step === 0 ? 100 : 50 })))
+  const hooksOf = (name: string) => (result.baseline.world as { hooks: string[] }).hooks.filter((one) => one.startsWith(`${name} `))
+  expect(result.baseline.world).toMatchObject({
     plan: { version: steps + 1, open: 0 },
     memory: [Array.from({ length: steps }, (_, step) => `step ${step} is behind me`).join('\n')],
     money: { cents: 100 + (paid.length - 1) * 50, receipts: 200_000 + (paid.length - 1) * 10 },

@@ -39,11 +39,11 @@ describe.skipIf(!hasWorkload)('a task of the retail workload', () => {
       ...size({ only: someBoundaries(seed) }, {}),
     })
     expect(result.ok, result.table).toBe(true)
-    expect(result.peace.world).toBe(should.final_hash)
-    expect(result.peace.effects.map((effect) => (effect as { tool: string }).tool)).toEqual(
+    expect(result.baseline.world).toBe(should.final_hash)
+    expect(result.baseline.effects.map((effect) => (effect as { tool: string }).tool)).toEqual(
       task.actions.map(({ name }) => name).filter((name) => effectOf(name) !== 'read'),
     )
-    expect(resultsIn(result.peace.transcript).map(resultHash)).toEqual(should.results_canonical)
+    expect(resultsIn(result.baseline.transcript).map(resultHash)).toEqual(should.results_canonical)
     const tools = result.boundaries.filter(({ boundary }) => boundary.what === 'tool')
     expect(tools.map(({ verdict }) => verdict)).toEqual(tools.map(() => 'ok'))
     expect(tools.length).toBeGreaterThanOrEqual(size(3, 4 * task.actions.length))

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
-import { type Asking, askingOf } from '../../src/client/queries/asking.ts'
+import { type Queries, queriesOf } from '../../src/client/queries/queries.ts'
 import type { EventBody, RecoveryStrategy } from '../../src/session/events.ts'
 import { openStore, type Store } from '../../src/store/index.ts'
 import { codeOf } from '../support/codes.ts'
@@ -12,11 +12,11 @@ const schema = `failures_${randomUUID().replaceAll('-', '').slice(0, 16)}`
 const NOON = Date.UTC(2026, 10, 21, 12)
 const MINUTE = 60_000
 let store: Store
-let asking: Asking
+let queries: Queries
 
 beforeAll(() => {
   store = openStore({ postgres: inject('stack').databaseUrl, schema })
-  asking = askingOf(store)
+  queries = queriesOf(store)
 })
 afterAll(async () => {
   await store?.close()
@@ -82,20 +82,20 @@ describe('failures', () => {
     ])
     await put('held', 'one', [...begun(1), failed(1, 'agent_not_served', 'automatic')])
     await put('stumbles', 'two', [...begun(1), { type: 'model_attempt_failed', run: 1, turn: 1, error: failedAttempt(1) }])
-    const { agents } = await asking.failures({ since: NOON })
+    const { agents } = await queries.failures({ since: NOON })
     expect(agents).toEqual([
       { agent: 'one', runs: 4, failed: 1, heldUp: 1, failedAttempts: 1 },
       // No model has answered its run yet.
       { agent: 'two', runs: 0, failed: 0, heldUp: 0, failedAttempts: 1 },
     ])
-    expect((await asking.failures({ since: NOON, until: NOON + 1 })).agents).toEqual([])
+    expect((await queries.failures({ since: NOON, until: NOON + 1 })).agents).toEqual([])
   })
 
   it('that repeat are reported per session and code', async () => {
     const again = [failed(1, 'broken'), ...recovered(1, 'continue_run'), failed(1, 'broken'), ...begun(2), failed(2, 'broken')]
     await put('again', 'stubborn', [...begun(1), ...again])
     await put('once', 'stubborn', [...begun(1), failed(1, 'broken'), ...recovered(1, 'continue_run'), failed(1, 'other')])
-    expect((await asking.failures({ since: NOON, agent: 'stubborn' })).repeated).toEqual([
+    expect((await queries.failures({ since: NOON, agent: 'stubborn' })).repeated).toEqual([
       {
         sessionId: 'again',
         agent: 'stubborn',
@@ -131,7 +131,7 @@ describe('failures', () => {
     await put('r5', 'patient', [...begun(1), failed(1, 'x'), refused])
     const none = { completed: 0, failed: 0, unfinished: 0, refused: 0 }
     const manual = { agent: 'patient', automatic: false, ...none }
-    expect((await asking.failures({ since: NOON, agent: 'patient' })).recoveries).toEqual([
+    expect((await queries.failures({ since: NOON, agent: 'patient' })).recoveries).toEqual([
       { ...manual, strategy: 'continue_run', recoveries: 2, completed: 1, failed: 1 },
       { ...manual, strategy: 'abandon', recoveries: 1 },
       { ...manual, automatic: true, strategy: 'continue_run', recoveries: 1, completed: 1 },
@@ -150,7 +150,7 @@ describe('failures', () => {
       failed(1, 'agent_not_served', 'automatic'),
       { type: 'recovery_ended', run: 1, strategy: 'automatic' },
     ])
-    const { timeInError } = await asking.failures({ since: NOON, agent: 'slow' })
+    const { timeInError } = await queries.failures({ since: NOON, agent: 'slow' })
     expect(timeInError).toEqual([
       { agent: 'slow', code: 'x', times: 3, open: 1, totalMs: expect.any(Number), medianMs: 2 * MINUTE, longestMs: expect.any(Number) },
       { agent: 'slow', code: 'agent_not_served', times: 1, open: 0, totalMs: MINUTE, medianMs: MINUTE, longestMs: MINUTE },
@@ -161,8 +161,8 @@ describe('failures', () => {
   })
 
   it('cover the last day by default, and a misspelt option is refused', async () => {
-    expect((await asking.failures()).since.getTime()).toBeGreaterThan(Date.now() - 86_400_000 - MINUTE)
-    expect(await codeOf(asking.failures({ agnet: 'x' } as never))).toBe('invalid_option')
+    expect((await queries.failures()).since.getTime()).toBeGreaterThan(Date.now() - 86_400_000 - MINUTE)
+    expect(await codeOf(queries.failures({ agnet: 'x' } as never))).toBe('invalid_option')
   })
 
   it('come from one snapshot, however many sessions fail while they are counted', async () => {
@@ -173,7 +173,7 @@ describe('failures', () => {
     beforeReads(pool, fail)
     const busy = openStore({ postgres: pool, schema })
     try {
-      const { agents, timeInError } = await askingOf(busy).failures({ since: NOON, agent: 'more' })
+      const { agents, timeInError } = await queriesOf(busy).failures({ since: NOON, agent: 'more' })
       const [counted] = agents
       expect(timeInError).toMatchObject([{ agent: 'more', code: 'broken', times: counted?.failed }])
       expect(sessions).toBeGreaterThan(4)

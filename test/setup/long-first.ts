@@ -6,7 +6,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 const LONGEST = [
   'integration/rebuild',
   'integration/opening',
-  'integration/asking-cli',
+  'integration/queries-cli',
   'integration/store-trouble',
   'integration/local-stack',
   'integration/cli',

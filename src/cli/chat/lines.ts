@@ -5,7 +5,7 @@ import type { Json } from '../../session/json.ts'
 import { OUTPUT_TOOL } from '../../session/built-in-tools/output.ts'
 import type { Paused, SessionError, SessionState } from '../../session/state.ts'
 import type { MessageRow } from '../../store/rows.ts'
-import { timeOf } from '../asking.ts'
+import { timeOf } from '../queries.ts'
 import { oneLine, paint, printable } from '../terminal.ts'
 
 /** The agent's name, and which messages were sent from this terminal. */

@@ -1,7 +1,7 @@
 // `pawl checkpoints <session>`: points for rollbacks and forks.
 import type { Command } from 'commander'
 import type { ListedCheckpoint } from '../../client/index.ts'
-import { askStore, type ListingOptions, listingCommand, pageOf, showAll, showList, timeOf } from '../asking.ts'
+import { queryStore, type ListingOptions, listingCommand, pageOf, showAll, showList, timeOf } from '../queries.ts'
 import type { Column } from '../table.ts'
 
 const COLUMNS: Column<ListedCheckpoint>[] = [
@@ -20,9 +20,9 @@ export function checkpointsCommand(): Command {
     .argument('<session>', "the session's id")
     .option('--latest', 'only the newest one that is not archived')
     .action((session: string, options: ListingOptions & { latest?: true }) =>
-      askStore(options, async (asking) => {
-        if (!options.latest) return showList(options, asking.checkpoints({ session, ...pageOf(options) }), COLUMNS)
-        const latest = await asking.session(session).latestCheckpoint()
+      queryStore(options, async (queries) => {
+        if (!options.latest) return showList(options, queries.checkpoints({ session, ...pageOf(options) }), COLUMNS)
+        const latest = await queries.session(session).latestCheckpoint()
         return showAll(options, latest ? [latest] : [], COLUMNS)
       }),
     )

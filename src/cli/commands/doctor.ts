@@ -1,7 +1,7 @@
 // `pawl doctor`: examines a deployment.
 import { Command } from 'commander'
 import type { HealthCheck, HealthLevel } from '../../client/index.ts'
-import { say } from '../asking.ts'
+import { say } from '../queries.ts'
 import { aboutDeployment, connectOptions, type DeploymentOptions } from '../connecting.ts'
 import { jsonOption } from '../options.ts'
 import { oneLine, paint, type Style } from '../terminal.ts'

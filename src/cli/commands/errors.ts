@@ -2,7 +2,7 @@
 import type { Command } from 'commander'
 import type { ListedError } from '../../client/index.ts'
 import {
-  askStore,
+  queryStore,
   type ListingOptions,
   listingCommand,
   pageOf,
@@ -14,7 +14,7 @@ import {
   timeOf,
   withSession,
   withSpan,
-} from '../asking.ts'
+} from '../queries.ts'
 import type { Column } from '../table.ts'
 import { defined } from '../../session/defined.ts'
 
@@ -40,6 +40,8 @@ export function errorsCommand(): Command {
     .action((session: string | undefined, options: ErrorsOptions) => {
       const { context } = options
       const filter = { ...sessionIn(session, options), ...defined({ context }) }
-      return askStore(options, (asking) => showList(options, asking.errors({ ...pageOf(options), ...spanOf(options), ...filter }), COLUMNS))
+      return queryStore(options, (queries) =>
+        showList(options, queries.errors({ ...pageOf(options), ...spanOf(options), ...filter }), COLUMNS),
+      )
     })
 }

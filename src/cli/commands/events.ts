@@ -5,21 +5,21 @@ import type { EventType } from '../../session/events.ts'
 import { listenForStop, stopSignalOf } from '../running/stop.ts'
 import { oneLine, paint } from '../terminal.ts'
 import {
-  type AskingOptions,
-  askingCommand,
-  askStore,
+  type QueryOptions,
+  queryCommand,
+  queryStore,
   say,
   sessionIn,
   type SessionOptions,
   severalOf,
   timeOf,
   withSession,
-} from '../asking.ts'
+} from '../queries.ts'
 import { onDeployment } from '../connecting.ts'
 import { CliError } from '../errors.ts'
 import { defined } from '../../session/defined.ts'
 
-interface EventsOptions extends AskingOptions, SessionOptions {
+interface EventsOptions extends QueryOptions, SessionOptions {
   type?: string[]
   agent?: string
   after?: string
@@ -28,7 +28,7 @@ interface EventsOptions extends AskingOptions, SessionOptions {
 
 /** The command. */
 export function eventsCommand(): Command {
-  const command = askingCommand(
+  const command = queryCommand(
     'events',
     'show the events of all sessions in the order of storage, or those of one session, from its workflow if Postgres is unavailable',
   )
@@ -45,8 +45,8 @@ export function eventsCommand(): Command {
 
 async function eventsOfAll(options: EventsOptions): Promise<void> {
   const { type, agent, after, follow } = options
-  await askStore(options, async (asking) => {
-    const feed = asking.events({
+  await queryStore(options, async (queries) => {
+    const feed = queries.events({
       ...(type && { types: type as EventType[] }),
       ...defined({ agent, after }),
       ...(follow && { follow, signal: stopSignalOf(listenForStop()) }),

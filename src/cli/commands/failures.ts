@@ -1,13 +1,13 @@
 // `pawl failures`: statistics of failures: by agent, repeated ones, what recoveries led to, and time in error.
 import type { Command } from 'commander'
 import type { AgentFailures, RecoveryOutcomes, RepeatedFailure, TimeInError } from '../../client/index.ts'
-import { type AskingOptions, askingCommand, askStore, say, spanOf, type SpanOptions, timeOf, withSpan } from '../asking.ts'
+import { type QueryOptions, queryCommand, queryStore, say, spanOf, type SpanOptions, timeOf, withSpan } from '../queries.ts'
 import { paint } from '../terminal.ts'
 import { type Column, linesOfTable } from '../table.ts'
 import { defined } from '../../session/defined.ts'
 import { durationText } from '../../session/duration.ts'
 
-interface FailuresOptions extends AskingOptions, SpanOptions {
+interface FailuresOptions extends QueryOptions, SpanOptions {
   agent?: string
 }
 
@@ -53,14 +53,14 @@ const OUTCOMES: Column<RecoveryOutcomes>[] = [
 
 /** The command. */
 export function failuresCommand(): Command {
-  return withSpan(askingCommand('failures', 'show the error rate by agent, time in error, repeated failures and outcomes of recoveries'))
+  return withSpan(queryCommand('failures', 'show the error rate by agent, time in error, repeated failures and outcomes of recoveries'))
     .option('--agent <name>', 'only this agent')
     .action(failures)
 }
 
 async function failures(options: FailuresOptions): Promise<void> {
   const { agent, json } = options
-  const report = await askStore(options, (asking) => asking.failures({ ...spanOf(options), ...defined({ agent }) }))
+  const report = await queryStore(options, (queries) => queries.failures({ ...spanOf(options), ...defined({ agent }) }))
   if (json) return say(JSON.stringify(report))
   const { since, agents, timeInError, repeated, recoveries } = report
   say(`since ${timeOf(since)}`)

@@ -1,7 +1,7 @@
 // `pawl memory <session>`: the blocks of the session's memory, or all its versions.
 import { Command } from 'commander'
 import type { MemoryBlock, MemoryChange, MemoryVersion } from '../../client/index.ts'
-import { say, timeOf } from '../asking.ts'
+import { say, timeOf } from '../queries.ts'
 import { aboutDeployment, type DeploymentOptions } from '../connecting.ts'
 import { liveOrStored } from '../live-or-stored.ts'
 import { jsonOption } from '../options.ts'
@@ -37,7 +37,7 @@ async function showMemory(session: string, options: MemoryCommandOptions): Promi
   const blocks = await liveOrStored(
     options,
     (pawl) => pawl.session(session).memory(),
-    (asking) => asking.session(session).memory(),
+    (queries) => queries.session(session).memory(),
   )
   if (options.json) for (const block of blocks) say(JSON.stringify(block))
   else for (const line of blocks.length > 0 ? blocks.flatMap(linesOfBlock) : [`session ${session} has no memory`]) say(line)
@@ -47,7 +47,7 @@ async function showVersions(session: string, options: MemoryCommandOptions): Pro
   const versions = await liveOrStored(
     options,
     (pawl) => pawl.session(session).memoryVersions(),
-    (asking) => asking.session(session).memoryVersions(),
+    (queries) => queries.session(session).memoryVersions(),
   )
   for (const line of options.json ? versions.map((version) => JSON.stringify(version)) : linesOfTable(VERSIONS, versions)) say(line)
 }

@@ -4,7 +4,7 @@ import { CliError } from '../errors.ts'
 import type { MessageRow } from '../../client/index.ts'
 import { textOf } from '../../session/content.ts'
 import { type TargetOptions, targetIn, withTarget } from '../target.ts'
-import { askStore, type ListingOptions, listingCommand, pageOf, showAll, showList, timeOf } from '../asking.ts'
+import { queryStore, type ListingOptions, listingCommand, pageOf, showAll, showList, timeOf } from '../queries.ts'
 import type { Column } from '../table.ts'
 
 interface MessagesOptions extends ListingOptions, TargetOptions {
@@ -31,10 +31,10 @@ function messages(session: string, options: MessagesOptions): Promise<void> {
   const target = targetIn(options)
   if (target && options.archived)
     throw new CliError('invalid_usage', '--archived cannot be combined with a point of the past: use one of them.')
-  return askStore(options, async (asking) => {
-    if (options.archived) return showAll(options, await asking.session(session).archivedMessages(), COLUMNS)
-    if (target) return showAll(options, await asking.session(session).messagesUpTo(target), COLUMNS)
-    return showList(options, asking.messages({ session, ...pageOf(options) }), COLUMNS)
+  return queryStore(options, async (queries) => {
+    if (options.archived) return showAll(options, await queries.session(session).archivedMessages(), COLUMNS)
+    if (target) return showAll(options, await queries.session(session).messagesUpTo(target), COLUMNS)
+    return showList(options, queries.messages({ session, ...pageOf(options) }), COLUMNS)
   })
 }
 

@@ -2,7 +2,7 @@
 import type { Command } from 'commander'
 import type { ListedPending, PendingKind } from '../../client/index.ts'
 import {
-  askStore,
+  queryStore,
   type ListingOptions,
   listingCommand,
   pageOf,
@@ -12,7 +12,7 @@ import {
   showList,
   timeOf,
   withSession,
-} from '../asking.ts'
+} from '../queries.ts'
 import type { Column } from '../table.ts'
 import { argumentsOf } from './tools.ts'
 import { defined } from '../../session/defined.ts'
@@ -42,8 +42,8 @@ export function pendingCommand(): Command {
     .option('--agent <name>', 'only sessions of this agent')
     .option('--tag <tags>', 'only sessions that have all of these tags, separated by commas', severalOf)
     .action((session: string | undefined, options: PendingOptions) =>
-      askStore(options, (asking) =>
-        showList(options, asking.pending.list({ ...filterOf(options), ...sessionIn(session, options) }), COLUMNS),
+      queryStore(options, (queries) =>
+        showList(options, queries.pending.list({ ...filterOf(options), ...sessionIn(session, options) }), COLUMNS),
       ),
     )
 }

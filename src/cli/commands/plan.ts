@@ -1,7 +1,7 @@
 // `pawl plan <session>`: the session's plan, or all its versions.
 import { Command } from 'commander'
 import type { PlanChange, PlanStep, PlanStepStatus, PlanVersion } from '../../client/index.ts'
-import { say, timeOf } from '../asking.ts'
+import { say, timeOf } from '../queries.ts'
 import { aboutDeployment, type DeploymentOptions } from '../connecting.ts'
 import { liveOrStored } from '../live-or-stored.ts'
 import { jsonOption } from '../options.ts'
@@ -44,7 +44,7 @@ async function showPlan(session: string, options: PlanCommandOptions): Promise<v
   const versions = await liveOrStored(
     options,
     (pawl) => pawl.session(session).plans(),
-    (asking) => asking.session(session).plans(),
+    (queries) => queries.session(session).plans(),
   )
   const shown = options.versions ? versions : versions.filter(({ archivedSeq }) => archivedSeq === undefined).slice(-1)
   if (options.json) for (const version of shown) say(JSON.stringify(version))

@@ -1,6 +1,6 @@
 // `pawl recover <session>`: recovers a session from its error; with filters instead of a session, all sessions that they find.
 import { Command, Option } from 'commander'
-import { severalOf } from '../asking.ts'
+import { severalOf } from '../queries.ts'
 import { linesOfState } from '../chat/lines.ts'
 import { aboutDeployment, onDeployment } from '../connecting.ts'
 import { CliError } from '../errors.ts'

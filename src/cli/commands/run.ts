@@ -1,7 +1,7 @@
 // `pawl run <session> [run]`: the calls of one run, and what each recovery strategy would keep and redo.
 import { Command } from 'commander'
 import type { CallOptions, NextStep, RecoveryPreview, ReportedAttempt, ReportedCall, ReportedTurn, RunReport } from '../../client/index.ts'
-import { say, timeOf } from '../asking.ts'
+import { say, timeOf } from '../queries.ts'
 import { aboutDeployment, type DeploymentOptions } from '../connecting.ts'
 import { liveOrStored } from '../live-or-stored.ts'
 import { jsonOption, ordinalOf } from '../options.ts'
@@ -34,7 +34,7 @@ async function run(session: string, number: number | undefined, options: Deploym
   const report = await liveOrStored(
     options,
     (pawl) => pawl.session(session).runReport(number),
-    (asking) => asking.session(session).runReport(number),
+    (queries) => queries.session(session).runReport(number),
   )
   if (options.json) say(JSON.stringify(report))
   else for (const line of linesOfRun(report)) say(line)

@@ -3,7 +3,7 @@ import type { Command } from 'commander'
 import type { ListedSession } from '../../client/index.ts'
 import type { SessionStatus } from '../../session/events.ts'
 import {
-  askStore,
+  queryStore,
   dollarsOf,
   type ListingOptions,
   listingCommand,
@@ -14,7 +14,7 @@ import {
   type SpanOptions,
   timeOf,
   withSpan,
-} from '../asking.ts'
+} from '../queries.ts'
 import type { Column } from '../table.ts'
 import { defined } from '../../session/defined.ts'
 
@@ -49,7 +49,7 @@ export function sessionsCommand(): Command {
     .option('--agent <name>', 'only sessions of this agent')
     .option('--tag <tags>', 'only sessions that have all of these tags, separated by commas', severalOf)
     .action((options: SessionsOptions) =>
-      askStore(options, (asking) => showList(options, asking.sessions.list(filterOf(options)), COLUMNS)),
+      queryStore(options, (queries) => showList(options, queries.sessions.list(filterOf(options)), COLUMNS)),
     )
 }
 

@@ -1,6 +1,6 @@
 // `pawl show <session>`: an overview of one session, from the side store or, if that does not have it, from the session itself.
 import type { Command } from 'commander'
-import type { StoreAsking } from '../../client/queries/asking.ts'
+import type { StoreQueries } from '../../client/queries/queries.ts'
 import type { ListedCheckpoint, ListedCompaction, ListedError, ListedSession, ListedToolCall } from '../../client/index.ts'
 import { PawlError } from '../../session/errors.ts'
 import type { Json } from '../../session/json.ts'
@@ -10,7 +10,7 @@ import { cutText } from '../../session/protocol/texts.ts'
 import { onDeployment } from '../connecting.ts'
 import { linesOfRecovery, linesOfState, pausedText } from '../chat/lines.ts'
 import { oneLine, paint } from '../terminal.ts'
-import { type AskingOptions, askingCommand, askStore, dollarsOf, say, timeOf } from '../asking.ts'
+import { type QueryOptions, queryCommand, queryStore, dollarsOf, say, timeOf } from '../queries.ts'
 import { linesOfTable } from '../table.ts'
 import { CALL_COLUMNS } from './tools.ts'
 
@@ -42,14 +42,14 @@ const OUTPUT_SHOWN = 1_000
 
 /** The command. */
 export function showCommand(): Command {
-  return askingCommand('show', 'show an overview of a session: figures, open calls, newest errors')
+  return queryCommand('show', 'show an overview of a session: figures, open calls, newest errors')
     .argument('<session>', "the session's id")
     .action(show)
 }
 
-async function show(id: string, options: AskingOptions): Promise<void> {
+async function show(id: string, options: QueryOptions): Promise<void> {
   try {
-    const glance = await askStore(options, (asking) => glanceAt(asking, id))
+    const glance = await queryStore(options, (queries) => glanceAt(queries, id))
     if (options.json) say(JSON.stringify(glance))
     else for (const line of linesOf(glance)) say(line)
   } catch (error) {
@@ -60,14 +60,14 @@ async function show(id: string, options: AskingOptions): Promise<void> {
   }
 }
 
-async function glanceAt(asking: StoreAsking, id: string): Promise<Glance> {
-  const of = asking.session(id)
-  const session = await asking.sessions.get(id)
+async function glanceAt(queries: StoreQueries, id: string): Promise<Glance> {
+  const of = queries.session(id)
+  const session = await queries.sessions.get(id)
   const [latestCheckpoint, compactions, calls, errors] = await Promise.all([
     of.latestCheckpoint(),
     of.compactions(),
     of.toolCalls(),
-    asking.errors({ session: id, limit: ERRORS }),
+    queries.errors({ session: id, limit: ERRORS }),
   ])
   const openCalls = calls.filter(({ status }) => OPEN.has(status))
   return { session, latestCheckpoint, compactions, openCalls, errors: errors.items, output: outputIn(calls, session) }
@@ -81,7 +81,7 @@ function outputIn(calls: readonly ListedToolCall[], { run, status }: ListedSessi
 }
 
 /** The session's own state, or what it waits for. @throws the store's error, if Temporal does not answer either. */
-async function lookLive(id: string, options: AskingOptions, unstored: PawlError): Promise<Live> {
+async function lookLive(id: string, options: QueryOptions, unstored: PawlError): Promise<Live> {
   const stored = { code: unstored.code, reason: STORED_NOTHING.has(unstored.code) ? NOT_YET : unstored.message }
   try {
     return await onDeployment(options, async (pawl) => ({ stored, state: await pawl.session(id).state() }))

@@ -1,7 +1,7 @@
 // `pawl status [session]`: which sessions need a person, or the status of one session and what to do about it.
 import type { Command } from 'commander'
 import type { OverviewSession, SessionNeed, StatusOverview } from '../../client/index.ts'
-import { type AskingOptions, askingCommand, askStore, say, sessionIn, type SessionOptions, withSession } from '../asking.ts'
+import { type QueryOptions, queryCommand, queryStore, say, sessionIn, type SessionOptions, withSession } from '../queries.ts'
 import { liveOrStored } from '../live-or-stored.ts'
 import { limitOption } from '../options.ts'
 import { linesOfReport } from '../reporting.ts'
@@ -10,7 +10,7 @@ import { paint } from '../terminal.ts'
 import { defined } from '../../session/defined.ts'
 import { durationText } from '../../session/duration.ts'
 
-interface StatusOptions extends AskingOptions, SessionOptions {
+interface StatusOptions extends QueryOptions, SessionOptions {
   limit: number
   agent?: string
 }
@@ -37,7 +37,7 @@ const COLUMNS: Column<OverviewSession>[] = [
 
 /** The command. */
 export function statusCommand(): Command {
-  const command = askingCommand('status', 'show which sessions need a person or are stuck, or the status of one session and what to do')
+  const command = queryCommand('status', 'show which sessions need a person or are stuck, or the status of one session and what to do')
   return withSession(command)
     .option('--agent <name>', "only this agent's sessions")
     .addOption(limitOption('sessions that are listed, 1 to 1000'))
@@ -49,7 +49,7 @@ export function statusCommand(): Command {
 
 async function overview(options: StatusOptions): Promise<void> {
   const { limit, agent, json } = options
-  const { items, ...counts } = await askStore(options, (asking) => asking.overview({ limit, ...defined({ agent }) }))
+  const { items, ...counts } = await queryStore(options, (queries) => queries.overview({ limit, ...defined({ agent }) }))
   if (json) for (const line of [...items, counts]) say(JSON.stringify(line))
   else for (const line of linesOfOverview({ items, ...counts })) say(line)
 }
@@ -70,7 +70,7 @@ async function one(id: string, options: StatusOptions): Promise<void> {
   const report = await liveOrStored(
     options,
     (pawl) => pawl.session(id).status(),
-    async (asking) => ({ ...(await asking.session(id).status()), unanswered: 'Temporal does not answer.' }),
+    async (queries) => ({ ...(await queries.session(id).status()), unanswered: 'Temporal does not answer.' }),
   )
   if (options.json) say(JSON.stringify(report))
   else for (const line of linesOfReport(report)) say(line)

@@ -3,7 +3,7 @@ import type { Command } from 'commander'
 import type { ListedToolCall } from '../../client/index.ts'
 import type { ToolCallStatus } from '../../session/events.ts'
 import {
-  askStore,
+  queryStore,
   type ListingOptions,
   listingCommand,
   pageOf,
@@ -16,7 +16,7 @@ import {
   timeOf,
   withSession,
   withSpan,
-} from '../asking.ts'
+} from '../queries.ts'
 import type { Column } from '../table.ts'
 import { defined } from '../../session/defined.ts'
 
@@ -52,8 +52,8 @@ export function toolsCommand(): Command {
     .option('--key <key>', 'only calls with this idempotency key')
     .option('--effect-id <id>', "only the call whose effect has this id in the outside world, such as a refund's id")
     .action((session: string | undefined, options: ToolsOptions) =>
-      askStore(options, (asking) =>
-        showList(options, asking.toolCalls({ ...filterOf(options), ...sessionIn(session, options) }), CALL_COLUMNS),
+      queryStore(options, (queries) =>
+        showList(options, queries.toolCalls({ ...filterOf(options), ...sessionIn(session, options) }), CALL_COLUMNS),
       ),
     )
 }

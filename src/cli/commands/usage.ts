@@ -3,7 +3,7 @@ import { type Command, Option } from 'commander'
 import { PawlError } from '../../session/errors.ts'
 import type { SessionBudget, UsageBy, UsageSum } from '../../client/index.ts'
 import {
-  askStore,
+  queryStore,
   dollarsOf,
   type ListingOptions,
   listingCommand,
@@ -16,7 +16,7 @@ import {
   type SpanOptions,
   withSession,
   withSpan,
-} from '../asking.ts'
+} from '../queries.ts'
 import { liveOrStored } from '../live-or-stored.ts'
 import type { Column } from '../table.ts'
 
@@ -43,9 +43,9 @@ export function usageCommand(): Command {
       const { by } = options
       const one = sessionIn(session, options)
       const list = { by, ...pageOf(options), ...spanOf(options), ...one }
-      const stored = await askStore(options, async (asking) => {
-        await showList(options, asking.usage(list), columnsBy(by))
-        return one.session === undefined ? [] : asking.session(one.session).budgets().catch(unlessUnknown)
+      const stored = await queryStore(options, async (queries) => {
+        await showList(options, queries.usage(list), columnsBy(by))
+        return one.session === undefined ? [] : queries.session(one.session).budgets().catch(unlessUnknown)
       })
       if (one.session !== undefined && stored.length > 0) await showBudgets(one.session, options)
     })
@@ -71,7 +71,7 @@ async function showBudgets(session: string, options: UsageOptions): Promise<void
   const budgets = await liveOrStored(
     options,
     (pawl) => pawl.session(session).budgets(),
-    (asking) => asking.session(session).budgets(),
+    (queries) => queries.session(session).budgets(),
   )
   showAll(options, budgets, BUDGETS)
 }

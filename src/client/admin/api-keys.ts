@@ -7,7 +7,7 @@ import { isTooDeep, jsonBytes, type JsonObject, isObject } from '../../session/j
 import { numberText } from '../../session/number-text.ts'
 import { openStore, type Store, StoreError, type StoredKey } from '../../store/index.ts'
 import { storeOr } from '../no-store.ts'
-import { type AskingOptions, checkAsking } from '../queries/asking-options.ts'
+import { type QueriesOptions, checkQueriesOptions } from '../queries/queries-options.ts'
 
 /**
  * What a caller may do: `read` sessions; `send` messages, answer client tools, interrupt, regenerate and close; `approve` or deny calls;
@@ -142,8 +142,8 @@ export function apiKeysOf(store: Store | undefined): ApiKeys {
  * Opens a store for its API keys alone, without Temporal.
  * @throws InvalidOption `invalid_option`; StoreError `no_store`, `invalid_store_options`, `invalid_postgres_url`.
  */
-export function openApiKeys(given: AskingOptions = {}): ApiKeys & { close(): Promise<void> } {
-  const { postgres = process.env.DATABASE_URL, schema, logger, onWait } = checkAsking(given)
+export function openApiKeys(given: QueriesOptions = {}): ApiKeys & { close(): Promise<void> } {
+  const { postgres = process.env.DATABASE_URL, schema, logger, onWait } = checkQueriesOptions(given)
   if (!postgres) throw new StoreError('no_store', 'No side store for API keys is configured: set DATABASE_URL, or run `pawl dev` here.')
   const store = openStore({ postgres, migrate: 'off', ...defined({ schema, logger, onWait }) })
   return { ...apiKeysOf(store), close: () => store.close() }

@@ -20,7 +20,7 @@ import {
 } from '../../session/protocol/protocol.ts'
 import { TARGET_REQUIRED } from '../../session/protocol/requests.ts'
 import type { Store } from '../../store/store.ts'
-import { sessionAskingOf, transcriptOf } from '../queries/asking.ts'
+import { sessionQueriesOf, transcriptOf } from '../queries/queries.ts'
 import { checkSessionId } from './session-id.ts'
 import { type Asked, ask } from './updates.ts'
 import { InvalidMessage, RequestRefused, SessionNotFound } from '../errors.ts'
@@ -171,7 +171,7 @@ export function sessionHandle(parts: SessionParts, id: string, options: Opening,
       memoryVersions: () => readMemoryVersions(id, (after) => readEvents(source, after)),
       budgets: () => readBudgets(source),
       resume: () => ask<SessionSummary>(asked, UPDATES.resume),
-      ...sessionAskingOf(store, id),
+      ...sessionQueriesOf(store, id),
     }),
     runReport: async (run) => readRunReport(source, checkRunNumber(run)),
     async messagesUpTo(given) {

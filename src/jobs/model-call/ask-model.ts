@@ -47,7 +47,7 @@ class Gated extends Error {
 export type AsksModel = Pick<Agent, 'name' | 'model' | 'fallback' | 'retry'>
 
 /** A request of an attempt. */
-export interface Asking {
+export interface RequestOfAttempt {
   gates: RateGate
   request: ModelRequest
   attempt: Pick<AttemptSoFar, 'number' | 'fallback'>
@@ -66,7 +66,7 @@ export interface Asking {
 /** The checked answer of the model whose turn it is. @throws an error for `afterFailure`. */
 export async function askModel(
   agent: AsksModel,
-  { request, attempt, ctx, signal, gates, check, budget, onDelta, onEnd }: Asking,
+  { request, attempt, ctx, signal, gates, check, budget, onDelta, onEnd }: RequestOfAttempt,
 ): Promise<ModelAnswer> {
   let name: string | undefined
   let gate: string | undefined
@@ -117,7 +117,7 @@ const NO_DELTA =
   'watchers do not see what the model says: onDelta was given something other than { type: "text", index, text }, { type: "thinking", index, thinking } or { type: "tool_input", index, partialJson }'
 
 /** Times a request. */
-function stopwatch(model: string, signal: AbortSignal, onEnd: Asking['onEnd']) {
+function stopwatch(model: string, signal: AbortSignal, onEnd: RequestOfAttempt['onEnd']) {
   const begunAt = performance.now()
   let firstMs: number | undefined
   const end = (error?: string): void => onEnd({ model, ms: performance.now() - begunAt, ...defined({ firstMs, error }) })

@@ -115,10 +115,9 @@ async function carryOut(settings: CrashTestSettings, setup: Setup): Promise<Cras
   const table = tableOf({ boundaries: killed, rounds: randomRounds, problems, notes: baseline.outcome.notes, seed })
   log(`\n${table}`)
   const { effects, world, transcript, notes } = baseline.outcome
-  const peace = { effects, world, transcript, notes, ms: baseline.ms }
   return {
     ok: problems.length === 0 && [...killed, ...randomRounds].every(passes),
-    peace,
+    baseline: { effects, world, transcript, notes, ms: baseline.ms },
     problems,
     boundaries: killed,
     rounds: randomRounds,
@@ -173,7 +172,7 @@ async function runBaseline(run: RunConversation): Promise<Carried> {
   const [first, second] = [await run(), await run()]
   const [problem] = [first, second].flatMap(({ outcome }) => [...outcome.problems, ...outcome.failed])
   if (problem !== undefined) {
-    throw new CrashTestError('no_peace', `The conversation fails even without kills: ${problem}. Fix that first.`)
+    throw new CrashTestError('baseline_failed', `The conversation fails even without kills: ${problem}. Fix that first.`)
   }
   const { differences } = compare(first.outcome, second.outcome)
   const [difference] = differences

@@ -120,7 +120,7 @@ export interface CrashTestResult {
   /** Whether nothing differs, the run without kills has no problems, and something was killed at every chosen boundary that was reached. */
   ok: boolean
   /** The run without kills. `notes`: calls that were not executed, such as those of a tool that the agent does not have. */
-  peace: { effects: Json[]; world: Json; transcript: Json[]; notes: string[]; ms: number }
+  baseline: { effects: Json[]; world: Json; transcript: Json[]; notes: string[]; ms: number }
   /** Problems even without kills: idempotency keys that differ each time they are computed. */
   problems: string[]
   /** The outcome of each boundary. */

@@ -3,7 +3,7 @@ import type { CompactResult, TooLarge } from '../../activities/contract.ts'
 import { defined } from '../../session/defined.ts'
 import type { RunState } from '../../session/state.ts'
 import { cutText, TEXT_BYTES } from '../../session/protocol/texts.ts'
-import { askUntilAnswered, type Unanswered } from './asking-model.ts'
+import { askUntilAnswered, type Unanswered } from './ask-until-answered.ts'
 import { countAttempts } from '../calls/attempts.ts'
 import type { Failure, Session } from '../open-session.ts'
 

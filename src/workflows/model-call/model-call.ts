@@ -2,7 +2,7 @@
 import type { CallModelResult, NoAnswer } from '../../activities/contract.ts'
 import { defined } from '../../session/defined.ts'
 import type { RunState } from '../../session/state.ts'
-import { askUntilAnswered } from './asking-model.ts'
+import { askUntilAnswered } from './ask-until-answered.ts'
 import { countAttempts } from '../calls/attempts.ts'
 import { compactConversation } from './compaction.ts'
 import { recordHooks } from '../hooks.ts'

@@ -41,5 +41,5 @@ export async function sameMindAfterKills(fixture: string, only: RegExp, outcome:
 function outcomeOf(result: CrashTestResult): Json {
   expect(result.ok, result.table).toBe(true)
   expect(result.boundaries.filter(({ verdict }) => verdict === 'ok').length).toBeGreaterThan(5)
-  return result.peace.world as Json
+  return result.baseline.world as Json
 }

@@ -2,7 +2,7 @@
 import { Client, Connection } from '@temporalio/client'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { apiKeysOf, openApiKeys } from '../../../src/client/admin/api-keys.ts'
-import { openAsking } from '../../../src/client/queries/asking.ts'
+import { openQueries } from '../../../src/client/queries/queries.ts'
 import { checkSession } from '../../../src/client/session/options.ts'
 import { sessionHandle } from '../../../src/client/session/session.ts'
 import type { RunHandle, SessionHandle } from '../../../src/client/types.ts'
@@ -184,7 +184,7 @@ describe('API keys and queries of a store', () => {
     ['text in place of its options', () => apiKeysOf(undefined).revoke('abc', 'me' as never), 'The options must be an object'],
     ['a number as its `by`', () => apiKeysOf(undefined).revoke('abc', { by: 5 } as never), '`by` must be '],
     ['no id', () => apiKeysOf(undefined).revoke(undefined as never), '`id` is required'],
-    ['a misspelt option of openAsking', () => openAsking({ postgress: 'x' } as never), 'did you mean postgres?'],
+    ['a misspelt option of openQueries', () => openQueries({ postgress: 'x' } as never), 'did you mean postgres?'],
     ['a misspelt option of openApiKeys', () => openApiKeys({ shema: 'x' } as never), 'did you mean schema?'],
   ])('%s is refused', async (_, call, message) => {
     await expect(begun(async () => call())).rejects.toEqual(refusal(message))

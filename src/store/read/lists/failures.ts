@@ -13,7 +13,7 @@ const ROWS = 100
 const ERROR_EXITS = `('recovery_ended', 'run_started', 'run_completed', 'run_interrupted', 'rolled_back', 'error_entered', 'session_started', 'forked',
   'session_closed')`
 /**
- * See `Lists.failures`; `database` must be a snapshot, or the parts would contradict each other. docs/queries.md has the same statements
+ * See `Lists.failures`; `database` must be a snapshot, or the parts would contradict each other. docs/sql.md has the same statements
  * for operators.
  */
 export async function readFailures(database: Queryable, schema: PostgresSchema, filter: FailureFilter): Promise<FailureReport> {

@@ -25,7 +25,7 @@ let folder: string
 let played: Played
 
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'pawl-asking-'))
+  folder = await mkdtemp(join(tmpdir(), 'pawl-queries-'))
   here = await deploy({ schema })
   await here.startWorker({ agents: [player.agent] })
   played = player.play(

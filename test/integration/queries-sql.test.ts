@@ -1,4 +1,4 @@
-// The SQL of docs/queries.md, extracted from the page and run on a database with real sessions.
+// The SQL of docs/sql.md, extracted from the page and run on a database with real sessions.
 import { randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import pg from 'pg'
@@ -83,7 +83,7 @@ const classifier = defineAgent({
 })
 
 beforeAll(async () => {
-  const page = await readFile(new URL('../../docs/queries.md', import.meta.url), 'utf8')
+  const page = await readFile(new URL('../../docs/sql.md', import.meta.url), 'utf8')
   queries = [...page.matchAll(/^## (\d+)\.[^\n]*\n```sql\n([^`]+)```/gm)].map(([, , sql = '']) => sql)
   here = await deploy({ schema })
   database = new pg.Client(inject('stack').databaseUrl)
@@ -120,7 +120,7 @@ async function settle(session: SessionHandle, text: string): Promise<void> {
   await (await session.send(text)).settled({ timeout: 30_000 })
 }
 
-describe('docs/queries.md', () => {
+describe('docs/sql.md', () => {
   it('has sixteen questions', () => {
     expect(queries).toHaveLength(16)
   })

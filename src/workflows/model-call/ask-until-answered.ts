@@ -26,7 +26,7 @@ type Result = { failed?: FailedAttempt[]; facts?: AgentFacts; spent?: Cost } & {
 const WITH_COST: readonly string[] = ['completed', 'compacted']
 
 /** One kind of step. */
-export interface Asking<R extends Result, E> {
+export interface Retried<R extends Result, E> {
   /** The step's name in messages. */
   what: string
   attempts: Attempts
@@ -43,7 +43,7 @@ const MAX_STALE = 3
 export async function askUntilAnswered<R extends Result, E>(
   { journal, serving, alarms }: Session,
   run: RunState,
-  { what, attempts, schedule, note, answered }: Asking<R, E>,
+  { what, attempts, schedule, note, answered }: Retried<R, E>,
 ): Promise<E | Unanswered> {
   const { agent } = journal.state
   const { run: number, turn } = run

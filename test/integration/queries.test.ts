@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
-import { type Asking, askingOf, type SessionAsking, sessionAskingOf } from '../../src/client/queries/asking.ts'
+import { type Queries, queriesOf, type SessionQueries, sessionQueriesOf } from '../../src/client/queries/queries.ts'
 import type { FeedEvent } from '../../src/client/queries/feed.ts'
 import type { List } from '../../src/client/queries/list.ts'
 import { readAll, transcriptAt } from '../../src/client/session/past.ts'
@@ -11,9 +11,9 @@ import { openStore, type Store } from '../../src/store/index.ts'
 import { answered, completed, EPOCH, failedAttempt, issued, logOf, oneRun, received, started } from './store/sessions.ts'
 import { codeOf } from '../support/codes.ts'
 
-const schema = `asking_${randomUUID().replaceAll('-', '').slice(0, 16)}`
+const schema = `queries_${randomUUID().replaceAll('-', '').slice(0, 16)}`
 let store: Store
-let asking: Asking
+let queries: Queries
 let database: pg.Client
 
 beforeAll(async () => {
@@ -21,7 +21,7 @@ beforeAll(async () => {
   database = new pg.Client(url)
   await database.connect()
   store = openStore({ postgres: url, schema })
-  asking = askingOf(store)
+  queries = queriesOf(store)
   await store.head('nobody-to-list')
 })
 afterAll(async () => {
@@ -76,33 +76,33 @@ describe('sessions', () => {
   })
 
   it('are listed newest first, and the same page by page as all at once', async () => {
-    const whole = ids(await all(asking.sessions.list(mine)))
+    const whole = ids(await all(queries.sessions.list(mine)))
     expect(whole.slice(0, 4)).toEqual(['l7a', 'l7b', 'l6', 'l5'])
     expect(whole).toHaveLength(10)
-    const pages = await pagesOf((cursor) => asking.sessions.list({ ...mine, limit: 3, ...(cursor && { cursor }) }))
+    const pages = await pagesOf((cursor) => queries.sessions.list({ ...mine, limit: 3, ...(cursor && { cursor }) }))
     expect(pages.map((page) => page.length)).toEqual([3, 3, 3, 1])
     expect(ids(pages.flat())).toEqual(whole)
-    expect(ids(await all(asking.sessions.list({ ...mine, limit: 1 })))).toEqual(whole)
+    expect(ids(await all(queries.sessions.list({ ...mine, limit: 1 })))).toEqual(whole)
   })
 
   it('are not skipped or repeated when others start between two pages', async () => {
-    const first = await asking.sessions.list({ ...mine, tag: 'odd', limit: 1 })
+    const first = await queries.sessions.list({ ...mine, tag: 'odd', limit: 1 })
     await put('latecomer', [open('latecomer', { tags: ['odd'] })], NOON + 20 * HOUR)
-    const rest = await pagesOf((cursor) => asking.sessions.list({ ...mine, tag: 'odd', limit: 1, cursor: cursor ?? first.cursor ?? '' }))
+    const rest = await pagesOf((cursor) => queries.sessions.list({ ...mine, tag: 'odd', limit: 1, cursor: cursor ?? first.cursor ?? '' }))
     expect(ids([...first.items, ...rest.flat()])).toEqual(['l5', 'l3', 'l1'])
   })
 
   it('are found by status, tags and creation time', async () => {
-    expect(ids(await all(asking.sessions.list({ ...mine, status: 'error' })))).toEqual(['failed'])
-    expect(ids(await all(asking.sessions.list({ ...mine, status: ['error', 'waiting'] })))).toEqual(['failed'])
-    expect(ids(await all(asking.sessions.list({ ...mine, tags: ['odd', 'all'] })))).toEqual(['l5', 'l3', 'l1'])
+    expect(ids(await all(queries.sessions.list({ ...mine, status: 'error' })))).toEqual(['failed'])
+    expect(ids(await all(queries.sessions.list({ ...mine, status: ['error', 'waiting'] })))).toEqual(['failed'])
+    expect(ids(await all(queries.sessions.list({ ...mine, tags: ['odd', 'all'] })))).toEqual(['l5', 'l3', 'l1'])
     const span = { since: new Date(NOON + 2 * HOUR), until: NOON + 4 * HOUR }
-    expect(ids(await all(asking.sessions.list({ ...mine, ...span })))).toEqual(['l3', 'l2'])
-    expect(ids(await all(asking.sessions.list({ ...mine, since: '2026-11-21T18:00:00Z', until: span.until + 3 * HOUR })))).toEqual(['l6'])
+    expect(ids(await all(queries.sessions.list({ ...mine, ...span })))).toEqual(['l3', 'l2'])
+    expect(ids(await all(queries.sessions.list({ ...mine, since: '2026-11-21T18:00:00Z', until: span.until + 3 * HOUR })))).toEqual(['l6'])
   })
 
   it('show why they failed, whom they are for and what they have used', async () => {
-    expect(await asking.sessions.get('failed')).toMatchObject({
+    expect(await queries.sessions.get('failed')).toMatchObject({
       sessionId: 'failed',
       status: 'error',
       error: { code: 'max_turns', run: 1 },
@@ -115,24 +115,24 @@ describe('sessions', () => {
       erasedAt: null,
       flushedAt: expect.any(Date),
     })
-    expect(await codeOf(asking.sessions.get('nobody-to-list'))).toBe('session_not_found')
+    expect(await codeOf(queries.sessions.get('nobody-to-list'))).toBe('session_not_found')
   })
 })
 
 describe('an invalid query', () => {
   it.each<[string, () => PromiseLike<unknown>]>([
-    ['a limit of 0', () => asking.sessions.list({ limit: 0 })],
-    ['a limit over 1,000', () => asking.errors({ limit: 1_001 })],
-    ['a limit that is text', () => asking.errors({ limit: '5' as never })],
-    ['an unknown status', () => asking.sessions.list({ status: 'bored' as never })],
-    ['no status at all', () => asking.toolCalls({ status: [] })],
-    ['an invalid moment', () => asking.errors({ since: 'yesterday' })],
-    ['a misspelt option', () => asking.sessions.list({ agnet: 'x' } as never)],
-    ['no session', () => asking.messages({} as never)],
-    ['an unknown sum', () => asking.usage({ by: 'hour' as never })],
-    ['a list of sums', () => asking.usage({ by: ['day'] as never })],
-    ['an unknown type of event', () => first(asking.events({ types: ['run_ended' as never] }))],
-    ['empty text', () => asking.toolCalls({ tool: '' })],
+    ['a limit of 0', () => queries.sessions.list({ limit: 0 })],
+    ['a limit over 1,000', () => queries.errors({ limit: 1_001 })],
+    ['a limit that is text', () => queries.errors({ limit: '5' as never })],
+    ['an unknown status', () => queries.sessions.list({ status: 'bored' as never })],
+    ['no status at all', () => queries.toolCalls({ status: [] })],
+    ['an invalid moment', () => queries.errors({ since: 'yesterday' })],
+    ['a misspelt option', () => queries.sessions.list({ agnet: 'x' } as never)],
+    ['no session', () => queries.messages({} as never)],
+    ['an unknown sum', () => queries.usage({ by: 'hour' as never })],
+    ['a list of sums', () => queries.usage({ by: ['day'] as never })],
+    ['an unknown type of event', () => first(queries.events({ types: ['run_ended' as never] }))],
+    ['empty text', () => queries.toolCalls({ tool: '' })],
   ])('with %s is refused as invalid_option', async (_, ask) => {
     expect(await codeOf(ask())).toBe('invalid_option')
   })
@@ -143,49 +143,49 @@ describe('an invalid query', () => {
   }
 
   it('with a cursor that is malformed, truncated or from another list is refused as invalid_cursor', async () => {
-    const { cursor = '' } = await asking.sessions.list({ agent: 'lister', limit: 1 })
+    const { cursor = '' } = await queries.sessions.list({ agent: 'lister', limit: 1 })
     expect(cursor).not.toBe('')
     for (const wrong of ['nonsense', cursor.slice(0, -4), Buffer.from('[1]').toString('base64url')]) {
-      expect(await codeOf(asking.sessions.list({ agent: 'lister', cursor: wrong }))).toBe('invalid_cursor')
+      expect(await codeOf(queries.sessions.list({ agent: 'lister', cursor: wrong }))).toBe('invalid_cursor')
     }
-    expect(await codeOf(asking.sessions.list({ agent: 'other', cursor }))).toBe('invalid_cursor')
-    expect(await codeOf(asking.errors({ cursor }))).toBe('invalid_cursor')
-    expect(await codeOf(first(asking.events({ after: cursor })))).toBe('invalid_cursor')
+    expect(await codeOf(queries.sessions.list({ agent: 'other', cursor }))).toBe('invalid_cursor')
+    expect(await codeOf(queries.errors({ cursor }))).toBe('invalid_cursor')
+    expect(await codeOf(first(queries.events({ after: cursor })))).toBe('invalid_cursor')
   })
 
   it('with a cursor whose parts were changed is refused as well', async () => {
-    const { cursor = '' } = await asking.sessions.list({ agent: 'lister', limit: 1 })
+    const { cursor = '' } = await queries.sessions.list({ agent: 'lister', limit: 1 })
     const [tag] = JSON.parse(Buffer.from(cursor, 'base64url').toString()) as string[]
     for (const parts of [[tag], [tag, 'x', 'y'], [tag, 1.5, 'y'], [tag, 1, null]]) {
       const changed = Buffer.from(JSON.stringify(parts)).toString('base64url')
-      expect(await codeOf(asking.sessions.list({ agent: 'lister', cursor: changed }))).toBe('invalid_cursor')
+      expect(await codeOf(queries.sessions.list({ agent: 'lister', cursor: changed }))).toBe('invalid_cursor')
     }
   })
 
   it('with NUL or lone surrogates finds nothing and breaks nothing', async () => {
-    expect(await all(asking.sessions.list({ agent: 'a\0b', tags: ['\ud800'] }))).toEqual([])
-    expect(await all(asking.errors({ context: 'tool:\0' }))).toEqual([])
-    expect(await codeOf(asking.messages({ session: '\0' }))).toBe('session_not_found')
+    expect(await all(queries.sessions.list({ agent: 'a\0b', tags: ['\ud800'] }))).toEqual([])
+    expect(await all(queries.errors({ context: 'tool:\0' }))).toEqual([])
+    expect(await codeOf(queries.messages({ session: '\0' }))).toBe('session_not_found')
   })
 
   it('without a store says what to do, whatever it asks for', async () => {
-    const none = askingOf(undefined)
+    const none = queriesOf(undefined)
     expect(await codeOf(none.sessions.list())).toBe('no_store')
     expect(await codeOf(none.messages({ session: 's' }))).toBe('no_store')
-    expect(await codeOf(sessionAskingOf(undefined, 's').latestCheckpoint())).toBe('no_store')
+    expect(await codeOf(sessionQueriesOf(undefined, 's').latestCheckpoint())).toBe('no_store')
     await expect(none.sessions.get('s')).rejects.toThrow(/DATABASE_URL/)
   })
 
   it('about an unknown session is refused, unlike one about a session that has nothing', async () => {
     await put('empty', [started({ sessionId: 'empty', agent: 'quiet' })])
-    const of = (id: string): SessionAsking => sessionAskingOf(store, id)
-    expect(await all(asking.messages({ session: 'empty' }))).toEqual([])
+    const of = (id: string): SessionQueries => sessionQueriesOf(store, id)
+    expect(await all(queries.messages({ session: 'empty' }))).toEqual([])
     expect(await of('empty').latestCheckpoint()).toBeNull()
     expect(await of('empty').errors()).toEqual([])
     for (const ask of ['checkpoints', 'latestCheckpoint', 'toolCalls', 'errors', 'archivedMessages'] as const) {
       expect(await codeOf(of('nobody-to-list')[ask]())).toBe('session_not_found')
     }
-    expect(await codeOf(asking.checkpoints({ session: 'nobody-to-list' }))).toBe('session_not_found')
+    expect(await codeOf(queries.checkpoints({ session: 'nobody-to-list' }))).toBe('session_not_found')
   })
 })
 
@@ -201,7 +201,7 @@ describe('a session', () => {
     ...oneRun(3, 'u4'),
     received('u5'),
   ]
-  const of = (): SessionAsking => sessionAskingOf(store, 'whole')
+  const of = (): SessionQueries => sessionQueriesOf(store, 'whole')
   const messageIds = (rows: { messageId: string }[]): string[] => rows.map((row) => row.messageId)
   const FIRST = ['u1', 'm_1_1', 'r_1_1', 'm_1_2']
   const SECOND = ['u2', 'm_2_1', 'r_2_1', 'm_2_2']
@@ -210,7 +210,7 @@ describe('a session', () => {
   beforeAll(() => put('whole', log))
 
   it('has its messages in order, page by page, with waiting messages last', async () => {
-    const pages = await pagesOf((cursor) => asking.messages({ session: 'whole', limit: 4, ...(cursor && { cursor }) }))
+    const pages = await pagesOf((cursor) => queries.messages({ session: 'whole', limit: 4, ...(cursor && { cursor }) }))
     expect(pages.map(messageIds)).toEqual([FIRST, THIRD, ['u5']])
     expect(pages[0]?.[1]).toMatchObject({ sessionId: 'whole', agent: 'whole', role: 'assistant', callIds: ['t_1_1_0'], blobs: [] })
     expect(pages[0]?.[2]?.callIds).toEqual(['t_1_1_0'])
@@ -228,7 +228,7 @@ describe('a session', () => {
       { version: 1, reason: 'turn', by: null, seq: 11, lastMessageId: 'm_1_2', archivedSeq: null },
     ])
     expect(await of().latestCheckpoint()).toMatchObject({ version: 1 })
-    const pages = await pagesOf((cursor) => asking.checkpoints({ session: 'whole', limit: 1, ...(cursor && { cursor }) }))
+    const pages = await pagesOf((cursor) => queries.checkpoints({ session: 'whole', limit: 1, ...(cursor && { cursor }) }))
     expect(pages.flat().map(({ version }) => version)).toEqual([2, 1])
   })
 
@@ -254,7 +254,7 @@ describe('a session', () => {
   it('has the same current transcript in its events as in the store', async () => {
     const events = await readAll((after) => store.events('whole', { after }))
     const { messageRowsOf } = await import('../../src/client/session/message-rows.ts')
-    const now = await all(asking.messages({ session: 'whole' }))
+    const now = await all(queries.messages({ session: 'whole' }))
     expect(messageRowsOf(events)).toMatchObject(
       now.map(({ messageId, content, run, turn, kind }) => ({ messageId, content, run, turn, kind })),
     )
@@ -289,7 +289,7 @@ describe('tool calls and errors', () => {
   })
 
   it('are found by status across all sessions, newest first', async () => {
-    const unknown = await all(asking.toolCalls({ status: 'unknown', tool: 'refund' }))
+    const unknown = await all(queries.toolCalls({ status: 'unknown', tool: 'refund' }))
     expect(unknown.map(({ sessionId, callId }) => `${sessionId} ${callId}`)).toEqual(['c2 t_1_1_1', 'c1 t_1_1_1', 'c0 t_1_1_1'])
     expect(unknown[0]).toMatchObject({
       agent: 'caller',
@@ -301,19 +301,19 @@ describe('tool calls and errors', () => {
   })
 
   it('are found by session and time, page by page', async () => {
-    const pages = await pagesOf((cursor) => asking.toolCalls({ session: 'c1', limit: 2, ...(cursor && { cursor }) }))
+    const pages = await pagesOf((cursor) => queries.toolCalls({ session: 'c1', limit: 2, ...(cursor && { cursor }) }))
     expect(pages.map((page) => page.map(({ callId }) => callId))).toEqual([['t_1_1_2', 't_1_1_1'], ['t_1_1_0']])
     const status: 'unknown'[] = ['unknown']
-    expect(ids(await all(asking.toolCalls({ status, since: NOON + HOUR, until: NOON + 2 * HOUR })))).toEqual(['c1'])
-    expect((await sessionAskingOf(store, 'c1').toolCalls()).map(({ callId }) => callId)).toEqual(['t_1_1_0', 't_1_1_1', 't_1_1_2'])
+    expect(ids(await all(queries.toolCalls({ status, since: NOON + HOUR, until: NOON + 2 * HOUR })))).toEqual(['c1'])
+    expect((await sessionQueriesOf(store, 'c1').toolCalls()).map(({ callId }) => callId)).toEqual(['t_1_1_0', 't_1_1_1', 't_1_1_2'])
   })
 
   it('are found by idempotency key and by effect id, each with an index', async () => {
-    expect(ids(await all(asking.toolCalls({ key: 'key-t_1_1_1' })))).toEqual(['c2', 'c1', 'c0'])
-    expect(await all(asking.toolCalls({ key: 'key-t_1_1_1', session: 'c1' }))).toMatchObject([{ status: 'unknown', key: 'key-t_1_1_1' }])
-    const effects = await all(asking.toolCalls({ effectId: 're_0', session: 'c0' }))
+    expect(ids(await all(queries.toolCalls({ key: 'key-t_1_1_1' })))).toEqual(['c2', 'c1', 'c0'])
+    expect(await all(queries.toolCalls({ key: 'key-t_1_1_1', session: 'c1' }))).toMatchObject([{ status: 'unknown', key: 'key-t_1_1_1' }])
+    const effects = await all(queries.toolCalls({ effectId: 're_0', session: 'c0' }))
     expect(effects).toMatchObject([{ callId: 't_1_1_0', effectId: 're_0' }])
-    expect(await all(asking.toolCalls({ effectId: 're_9' }))).toEqual([])
+    expect(await all(queries.toolCalls({ effectId: 're_9' }))).toEqual([])
     await database.query('set enable_seqscan = off')
     for (const column of ['idempotency_key', 'effect_id']) {
       const { rows } = await database.query(`explain select * from "${schema}".tool_calls where ${column} = 'x'`)
@@ -322,10 +322,10 @@ describe('tool calls and errors', () => {
   })
 
   it('are found by context and time, with the attempt of each error', async () => {
-    expect(ids(await all(asking.errors({ context: 'tool:refund', since: NOON + HOUR })))).toEqual(['c2', 'c1'])
-    const pages = await pagesOf((cursor) => asking.errors({ context: 'model', limit: 1, ...(cursor && { cursor }) }))
+    expect(ids(await all(queries.errors({ context: 'tool:refund', since: NOON + HOUR })))).toEqual(['c2', 'c1'])
+    const pages = await pagesOf((cursor) => queries.errors({ context: 'model', limit: 1, ...(cursor && { cursor }) }))
     expect(ids(pages.flat())).toEqual(['c2', 'c1', 'c0'])
-    expect(await sessionAskingOf(store, 'c0').errors()).toMatchObject([
+    expect(await sessionQueriesOf(store, 'c0').errors()).toMatchObject([
       { context: 'model', attempt: 1, message: 'overloaded', nextDelayMs: 500, agent: 'caller' },
       { context: 'tool:refund', attempt: 1, message: 'lost', callId: 't_1_1_1' },
     ])
@@ -355,7 +355,7 @@ describe('usage', () => {
   const january = { since: '2026-01-01', until: '2026-02-01' }
 
   it('is totalled by agent, highest cost first, with the number of unpriced calls', async () => {
-    const sums = await all(asking.usage({ by: 'agent', ...january }))
+    const sums = await all(queries.usage({ by: 'agent', ...january }))
     expect(sums).toMatchObject([
       { key: 'lavish', calls: 4, unpriced: 0, usage: { input_tokens: 40, output_tokens: 20, cache_read_input_tokens: 12 } },
       { key: 'thrifty', calls: 2, unpriced: 2, usd: 0 },
@@ -365,7 +365,7 @@ describe('usage', () => {
 
   it('is totalled by day in UTC, newest first, by model and by session, page by page', async () => {
     const keys = async (by: 'day' | 'model' | 'session'): Promise<string[]> =>
-      (await pagesOf((cursor) => asking.usage({ by, ...january, limit: 1, ...(cursor && { cursor }) }))).flat().map(({ key }) => key)
+      (await pagesOf((cursor) => queries.usage({ by, ...january, limit: 1, ...(cursor && { cursor }) }))).flat().map(({ key }) => key)
     expect(await keys('day')).toEqual(['2026-01-02', '2026-01-01'])
     expect(await keys('model')).toEqual(['claude-opus-4-5', 'nameless'])
     expect(await keys('session')).toEqual(['u-b', 'u-c', 'u-a'])
@@ -390,22 +390,22 @@ describe('usage', () => {
         const within = calls.filter(({ at }) => at >= (since ?? Date.UTC(2026, 0, 31)) && at < until)
         for (const by of ['day', 'agent', 'session'] as const) {
           const span = { since: since ?? Date.UTC(2026, 0, 31), until, limit: 100 }
-          const found = (await asking.usage({ by, ...span })).items.map(({ key, calls }) => [key, calls] as const)
+          const found = (await queries.usage({ by, ...span })).items.map(({ key, calls }) => [key, calls] as const)
           const counts = new Map<string, number>()
           for (const call of within) counts.set(call[by], (counts.get(call[by]) ?? 0) + 1)
           expect(new Map(found), `by ${by} from ${since} to ${until}`).toEqual(counts)
         }
       }
     }
-    expect((await asking.usage({ by: 'session', session: 'span-3', until: '2027-01-01' })).items).toMatchObject([
+    expect((await queries.usage({ by: 'session', session: 'span-3', until: '2027-01-01' })).items).toMatchObject([
       { key: 'span-3', calls: 2 },
     ])
-    expect((await asking.usage({ by: 'day', since: '9999-12-31T12:00:00Z' })).items).toEqual([])
+    expect((await queries.usage({ by: 'day', since: '9999-12-31T12:00:00Z' })).items).toEqual([])
   })
 
   it('follows when calls are given a price, moved to another day or deleted', async () => {
     await put('repriced', [started({ sessionId: 'repriced' }), ...oneRun(1, 'u').map(priced('nameless'))], Date.UTC(2026, 3, 1))
-    const sum = async () => (await asking.usage({ by: 'day', session: 'repriced' })).items
+    const sum = async () => (await queries.usage({ by: 'day', session: 'repriced' })).items
     const change = (what: string) => database.query(`${what} where session_id = 'repriced' and turn = 1`)
     await change(`update ${schema}.token_usage set usd = 0.25`)
     expect(await sum()).toMatchObject([{ key: '2026-04-01', calls: 2, unpriced: 1, usd: 0.25, usage: { input_tokens: 20 } }])
@@ -449,7 +449,7 @@ describe('the sessions of one id prefix', () => {
 
   async function eventsOfFeed(idPrefix: string): Promise<FeedEvent[]> {
     const events: FeedEvent[] = []
-    for await (const event of asking.events({ idPrefix })) events.push(event)
+    for await (const event of queries.events({ idPrefix })) events.push(event)
     return events
   }
 
@@ -458,14 +458,14 @@ describe('the sessions of one id prefix', () => {
     const agent = 'tenancy'
     const day = { since, until: since + 2 * HOUR }
     const lists = {
-      sessions: ids(await all(asking.sessions.list({ agent, idPrefix }))),
-      pending: ids(await all(asking.pending.list({ agent, idPrefix }))),
-      errors: ids(await all(asking.errors({ idPrefix }))),
-      toolCalls: ids(await all(asking.toolCalls({ idPrefix }))),
-      usage: (await all(asking.usage({ by: 'session', idPrefix }))).map(({ key }) => key),
-      dailyUsage: (await all(asking.usage({ by: 'session', idPrefix, ...day }))).map(({ key }) => key),
-      overview: ids((await asking.overview({ agent, idPrefix })).items),
-      repeated: ids((await asking.failures({ agent, idPrefix, since })).repeated),
+      sessions: ids(await all(queries.sessions.list({ agent, idPrefix }))),
+      pending: ids(await all(queries.pending.list({ agent, idPrefix }))),
+      errors: ids(await all(queries.errors({ idPrefix }))),
+      toolCalls: ids(await all(queries.toolCalls({ idPrefix }))),
+      usage: (await all(queries.usage({ by: 'session', idPrefix }))).map(({ key }) => key),
+      dailyUsage: (await all(queries.usage({ by: 'session', idPrefix, ...day }))).map(({ key }) => key),
+      overview: ids((await queries.overview({ agent, idPrefix })).items),
+      repeated: ids((await queries.failures({ agent, idPrefix, since })).repeated),
       feed: ids(await eventsOfFeed(idPrefix)),
     }
     for (const [name, found] of Object.entries(lists)) {
@@ -476,17 +476,17 @@ describe('the sessions of one id prefix', () => {
   it('are the only ones that its totals count', async () => {
     const idPrefix = 't_1:'
     expect(TENANTS.filter(isFirstTenant)).toHaveLength(2)
-    expect((await asking.overview({ agent: 'tenancy', idPrefix })).sessions).toMatchObject({ error: 2 })
-    expect(await all(asking.usage({ by: 'agent', idPrefix }))).toMatchObject([{ key: 'tenancy', calls: 2 }])
-    expect(await all(asking.usage({ by: 'day', idPrefix }))).toMatchObject([{ calls: 2 }])
-    const { agents, timeInError } = await asking.failures({ idPrefix, since })
+    expect((await queries.overview({ agent: 'tenancy', idPrefix })).sessions).toMatchObject({ error: 2 })
+    expect(await all(queries.usage({ by: 'agent', idPrefix }))).toMatchObject([{ key: 'tenancy', calls: 2 }])
+    expect(await all(queries.usage({ by: 'day', idPrefix }))).toMatchObject([{ calls: 2 }])
+    const { agents, timeInError } = await queries.failures({ idPrefix, since })
     expect(agents).toMatchObject([{ agent: 'tenancy', failed: 2 }])
     expect(timeInError).toMatchObject([{ times: 4 }])
   })
 
   it('have cursors that are refused for another prefix', async () => {
-    const { cursor = '' } = await asking.sessions.list({ idPrefix: 't_1:', limit: 1 })
-    expect(ids((await asking.sessions.list({ idPrefix: 't_1:', limit: 1, cursor })).items)).toEqual(['t_1:session'])
-    expect(await codeOf(asking.sessions.list({ idPrefix: 'u_1:', limit: 1, cursor }))).toBe('invalid_cursor')
+    const { cursor = '' } = await queries.sessions.list({ idPrefix: 't_1:', limit: 1 })
+    expect(ids((await queries.sessions.list({ idPrefix: 't_1:', limit: 1, cursor })).items)).toEqual(['t_1:session'])
+    expect(await codeOf(queries.sessions.list({ idPrefix: 'u_1:', limit: 1, cursor }))).toBe('invalid_cursor')
   })
 })

@@ -1,6 +1,6 @@
 // Shared by the commands that query the side store: finding it, paging, and output.
 import { Command, InvalidArgumentError, Option } from 'commander'
-import type { StoreAsking } from '../client/queries/asking.ts'
+import type { StoreQueries } from '../client/queries/queries.ts'
 import type { List } from '../client/queries/list.ts'
 import { milliseconds } from '../session/duration.ts'
 import { connectOptions } from './connecting.ts'
@@ -11,14 +11,14 @@ import { type Column, linesOfTable } from './table.ts'
 import { defined } from '../session/defined.ts'
 
 /** Options of every query command. */
-export interface AskingOptions {
+export interface QueryOptions {
   data: string
   schema?: string
   json?: true
 }
 
 /** Options of every list command. */
-export interface ListingOptions extends AskingOptions {
+export interface ListingOptions extends QueryOptions {
   limit: number
   cursor?: string
   all?: true
@@ -53,7 +53,7 @@ export function sessionIn(argument: string | undefined, { session }: SessionOpti
 }
 
 /** A command that queries the side store; it does not need Temporal. */
-export function askingCommand(name: string, description: string): Command {
+export function queryCommand(name: string, description: string): Command {
   return new Command(name)
     .description(description)
     .option('--schema <name>', "Postgres schema of the side store (default: 'pawl')")
@@ -63,7 +63,7 @@ export function askingCommand(name: string, description: string): Command {
 
 /** A command that lists. */
 export function listingCommand(name: string, description: string): Command {
-  return askingCommand(name, description)
+  return queryCommand(name, description)
     .addOption(limitOption('items per page, 1 to 1000'))
     .option('--cursor <cursor>', 'continue after the page that printed this cursor')
     .option('--all', 'print all items')
@@ -96,11 +96,11 @@ export function momentOf(text: string): Date {
 }
 
 /** Opens the store, runs `work` and closes the store. */
-export async function askStore<T>(options: AskingOptions & { follow?: true }, work: (asking: StoreAsking) => Promise<T>): Promise<T> {
+export async function queryStore<T>(options: QueryOptions & { follow?: true }, work: (queries: StoreQueries) => Promise<T>): Promise<T> {
   // Loaded on demand, so that `pawl --help` is fast.
-  const { openAsking } = await import('../client/queries/asking.ts')
+  const { openQueries } = await import('../client/queries/queries.ts')
   const { postgres, schema, logger, onWait } = await connectOptions(options)
-  const asking = openAsking({
+  const queries = openQueries({
     ...(typeof postgres === 'string' && { postgres }),
     ...defined({ schema }),
     ...(onWait && { onWait }),
@@ -108,9 +108,9 @@ export async function askStore<T>(options: AskingOptions & { follow?: true }, wo
     ...(options.follow && logger && { logger }),
   })
   try {
-    return await work(asking)
+    return await work(queries)
   } finally {
-    await asking.close()
+    await queries.close()
   }
 }
 
@@ -123,7 +123,7 @@ export async function showList<T extends object>(options: ListingOptions, list: 
 }
 
 /** Prints items. */
-export function showAll<T extends object>(options: AskingOptions, items: readonly T[], columns: readonly Column<T>[]): void {
+export function showAll<T extends object>(options: QueryOptions, items: readonly T[], columns: readonly Column<T>[]): void {
   const lines = options.json ? items.map((item) => JSON.stringify(item)) : linesOfTable(columns, items)
   for (const line of lines) say(line)
 }

@@ -13,7 +13,7 @@ import { toolsCommand } from './tools.ts'
 import { usageCommand } from './usage.ts'
 
 /** All commands that query the side store. */
-export function askingCommands(): Command[] {
+export function queryCommands(): Command[] {
   return [
     statusCommand(),
     sessionsCommand(),

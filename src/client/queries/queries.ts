@@ -25,7 +25,7 @@ import {
 import { SessionNotFound } from '../errors.ts'
 import { type SessionBudget, storedBudgets } from '../session/budget.ts'
 import { readMemory, readMemoryVersions, readPlans } from '../session/versions.ts'
-import { type AskingOptions, checkAsking } from './asking-options.ts'
+import { type QueriesOptions, checkQueriesOptions } from './queries-options.ts'
 import { type FeedEvent, readFeed } from './feed.ts'
 import { type List, listOf } from './list.ts'
 import {
@@ -63,7 +63,7 @@ import { defined } from '../../session/defined.ts'
  * All of them reject with `InvalidOption` (`invalid_option`, `invalid_cursor`) and `StoreError` (`no_store`, `store_unavailable`, …);
  * queries about one session that the store does not know reject with `SessionNotFound`.
  */
-export interface Asking {
+export interface Queries {
   /** Sessions as rows of the side store. */
   readonly sessions: {
     /** Sessions by creation time, newest first. */
@@ -95,7 +95,7 @@ export interface Asking {
 }
 
 /** Queries about one session. */
-export interface SessionAsking {
+export interface SessionQueries {
   /** All checkpoints, newest first. */
   checkpoints(): Promise<ListedCheckpoint[]>
   /** The newest checkpoint that the session has not gone back behind; null: there is none. */
@@ -111,8 +111,8 @@ export interface SessionAsking {
 }
 
 /** Queries of a store that was opened on its own, without Temporal. */
-export interface StoreAsking extends Asking {
-  session(sessionId: string): SessionAsking & StoredSession
+export interface StoreQueries extends Queries {
+  session(sessionId: string): SessionQueries & StoredSession
   close(): Promise<void>
 }
 
@@ -130,7 +130,7 @@ export interface StoredSession {
 const PAGE_LIMIT = 1_000
 
 /** Queries of a store; without a store, every query rejects with `no_store`. */
-export function askingOf(store: Store | undefined): Asking {
+export function queriesOf(store: Store | undefined): Queries {
   const lists = () => storeOr(store).lists
 
   /** A list that belongs to one session, which must exist. */
@@ -186,8 +186,8 @@ export function askingOf(store: Store | undefined): Asking {
 }
 
 /** Queries of a store about one session. */
-export function sessionAskingOf(store: Store | undefined, sessionId: string): SessionAsking {
-  const asking = askingOf(store)
+export function sessionQueriesOf(store: Store | undefined, sessionId: string): SessionQueries {
+  const queries = queriesOf(store)
   const lists = () => storeOr(store).lists
   const all = async <T>(list: List<T>): Promise<T[]> => {
     const items: T[] = []
@@ -195,7 +195,7 @@ export function sessionAskingOf(store: Store | undefined, sessionId: string): Se
     return items
   }
   return {
-    checkpoints: () => all(asking.checkpoints({ session: sessionId, limit: PAGE_LIMIT })),
+    checkpoints: () => all(queries.checkpoints({ session: sessionId, limit: PAGE_LIMIT })),
     async latestCheckpoint() {
       const latest = await lists().latestCheckpoint(sessionId)
       return latest ?? existing(storeOr(store), sessionId, Promise.resolve(null))
@@ -207,7 +207,7 @@ export function sessionAskingOf(store: Store | undefined, sessionId: string): Se
       return existing(storeOr(store), sessionId, lists().toolCallsOf(sessionId))
     },
     async errors() {
-      const newestFirst = await all(asking.errors({ session: sessionId, limit: PAGE_LIMIT }))
+      const newestFirst = await all(queries.errors({ session: sessionId, limit: PAGE_LIMIT }))
       return existing(storeOr(store), sessionId, Promise.resolve(newestFirst.sort((a, b) => a.seq - b.seq)))
     },
     async archivedMessages() {
@@ -220,8 +220,8 @@ export function sessionAskingOf(store: Store | undefined, sessionId: string): Se
  * Queries of the side store alone, which is opened on first use.
  * @throws InvalidOption `invalid_option`; StoreError `no_store`, `invalid_store_options`, `invalid_postgres_url`.
  */
-export function openAsking(given: AskingOptions = {}): StoreAsking {
-  const { postgres = process.env.DATABASE_URL, schema, logger, onWait } = checkAsking(given)
+export function openQueries(given: QueriesOptions = {}): StoreQueries {
+  const { postgres = process.env.DATABASE_URL, schema, logger, onWait } = checkQueriesOptions(given)
   if (!postgres) throw noStore()
   const store = openStore({
     postgres,
@@ -231,9 +231,9 @@ export function openAsking(given: AskingOptions = {}): StoreAsking {
     ...(onWait && { onWait }),
   })
   return {
-    ...askingOf(store),
+    ...queriesOf(store),
     session: (sessionId) => ({
-      ...sessionAskingOf(store, sessionId),
+      ...sessionQueriesOf(store, sessionId),
       async messagesUpTo(target) {
         return transcriptOf(store, sessionId, await readAll((after) => store.events(sessionId, { after })), target)
       },

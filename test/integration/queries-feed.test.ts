@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import pg from 'pg'
 import { afterAll, afterEach, beforeEach, describe, expect, inject, it } from 'vitest'
-import { type Asking, askingOf } from '../../src/client/queries/asking.ts'
+import { type Queries, queriesOf } from '../../src/client/queries/queries.ts'
 import type { FeedEvent } from '../../src/client/queries/feed.ts'
 import type { FeedOptions } from '../../src/client/queries/list-options.ts'
 import { defined } from '../../src/session/defined.ts'
@@ -14,13 +14,13 @@ import { EPOCH, logOf, oneRun, received, started } from './store/sessions.ts'
 const url = inject('stack').databaseUrl
 let schema: string
 let store: Store
-let asking: Asking
+let queries: Queries
 const connections: pg.Client[] = []
 
 beforeEach(async () => {
   schema = `feed_${randomUUID().replaceAll('-', '').slice(0, 16)}`
   store = openStore({ postgres: url, schema })
-  asking = askingOf(store)
+  queries = queriesOf(store)
   await store.head('nobody')
 })
 afterEach(async () => {
@@ -46,7 +46,7 @@ const flush = (id: string, log: LogEntry[], through = store): Promise<unknown> =
 /** All events that the feed returns from `after` on. */
 async function read(options: FeedOptions = {}): Promise<FeedEvent[]> {
   const found: FeedEvent[] = []
-  for await (const event of asking.events(options)) found.push(event)
+  for await (const event of queries.events(options)) found.push(event)
   return found
 }
 
@@ -97,7 +97,7 @@ describe('the feed', () => {
     const other = openStore({ postgres: url, schema, migrate: 'off' })
     try {
       const rest: FeedEvent[] = []
-      for await (const event of askingOf(other).events({ after: events[4]?.cursor ?? '' })) rest.push(event)
+      for await (const event of queriesOf(other).events({ after: events[4]?.cursor ?? '' })) rest.push(event)
       expect(names(rest)).toEqual(names(events.slice(5)))
     } finally {
       await other.close()
@@ -126,7 +126,7 @@ describe('the feed', () => {
     const seen: string[] = []
     let after: string | undefined
     const step = async (): Promise<boolean> => {
-      for await (const event of asking.events(defined({ after }))) {
+      for await (const event of queries.events(defined({ after }))) {
         seen.push(`${event.sessionId} ${event.event.seq}`)
         after = event.cursor
         return true
@@ -195,7 +195,7 @@ describe('the feed', () => {
     const stop = new AbortController()
     const seen: string[] = []
     const reading = (async () => {
-      for await (const event of asking.events({ follow: true, signal: stop.signal })) seen.push(`${event.sessionId} ${event.event.seq}`)
+      for await (const event of queries.events({ follow: true, signal: stop.signal })) seen.push(`${event.sessionId} ${event.event.seq}`)
     })()
     try {
       await flush('a', logOf([open('a')]))

@@ -6,9 +6,9 @@ import { logger } from '../../options/shared.ts'
 import type { ConnectOptions } from '../connect-options.ts'
 
 /** Where the side store is, and which callbacks report on it. */
-export type AskingOptions = Pick<ConnectOptions, 'schema' | 'logger' | 'onWait'> & { postgres?: string }
+export type QueriesOptions = Pick<ConnectOptions, 'schema' | 'logger' | 'onWait'> & { postgres?: string }
 
-const ASKING = options({
+const QUERIES = options({
   postgres: where<string>((value) => typeof value === 'string', 'a URL such as postgres://user@host/database').optional(),
   schema: text('the name of a Postgres schema').optional(),
   logger: logger<Logger>().optional(),
@@ -16,7 +16,7 @@ const ASKING = options({
 })
 
 /** Checks the options and returns them unchanged. @throws InvalidOption. */
-export function checkAsking(given: AskingOptions): AskingOptions {
-  checkOptions(ASKING, given)
+export function checkQueriesOptions(given: QueriesOptions): QueriesOptions {
+  checkOptions(QUERIES, given)
   return given
 }
