@@ -1,6 +1,7 @@
 // Options as callers pass them: checked once, at the edge, by a zod schema whose messages say what is allowed.
 import { z } from 'zod'
 import { milliseconds } from '../session/duration.ts'
+import { numberText } from '../session/number-text.ts'
 import { InvalidOption } from './errors.ts'
 
 /** The options as `schema` reads them. `refuse` turns a sentence that names the option and says what is allowed into an error. */
@@ -126,8 +127,8 @@ export function where<T>(is: (value: unknown) => boolean, expected: string): z.Z
 /** An integer. */
 export function integer(min: number, max = Number.MAX_SAFE_INTEGER): z.ZodCustom<number, number> {
   const bounds = [
-    ...(min > Number.MIN_SAFE_INTEGER ? [` from ${min.toLocaleString('en-US')}`] : []),
-    ...(max < Number.MAX_SAFE_INTEGER ? [` to ${max.toLocaleString('en-US')}`] : []),
+    ...(min > Number.MIN_SAFE_INTEGER ? [` from ${numberText(min)}`] : []),
+    ...(max < Number.MAX_SAFE_INTEGER ? [` to ${numberText(max)}`] : []),
   ]
   const expected = `an integer${bounds.join('')}`
   return where((value) => Number.isSafeInteger(value) && Number(value) >= min && Number(value) <= max, expected)

@@ -2,6 +2,7 @@
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
+import { size } from '../../support/sizes.ts'
 
 /** A place in a body, which reports to the ledger when it gets there. */
 export type Stage = 'model' | 'checked' | 'entered' | 'applied' | 'left' | 'verify' | 'verified_too_early'
@@ -34,14 +35,18 @@ export interface Ledger {
   url: string
   /** Marks so far, oldest first. */
   marks(filter?: MarkFilter): Mark[]
-  /** Holds the next mark that fits until it is released; resolves when that mark arrives. */
+  /** Holds the next mark that fits until it is released; resolves when that mark arrives, and rejects if none does in time. */
   holdNext(filter: MarkFilter): Promise<HeldMark>
-  /** Resolves with the first mark that fits, which may already have arrived. */
+  /** Resolves with the first mark that fits, which may already have arrived; rejects if none does in time. */
   reached(filter: MarkFilter): Promise<Mark>
   /** Applies the effect of what reached the mark, from outside: the process that requested it may be dead. */
   apply(mark: Mark): void
   close(): Promise<void>
 }
+
+/** As long as `until` waits. */
+const GIVE_UP_AFTER_MS = size(120_000, 1_200_000)
+const SHOWN_MARKS = 20
 
 interface Waiting {
   filter: MarkFilter
@@ -72,7 +77,23 @@ export async function startLedger(): Promise<Ledger> {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
 
   function next(filter: MarkFilter, holds: boolean): Promise<HeldMark> {
-    return new Promise((take) => waiting.add({ filter, holds, take }))
+    const found = new Promise<HeldMark>((resolve, reject) => {
+      const one: Waiting = { filter, holds, take: (mark) => resolve(mark) }
+      waiting.add(one)
+      setTimeout(() => {
+        if (waiting.delete(one)) reject(new Error(`nothing reached ${JSON.stringify(filter)} in ${GIVE_UP_AFTER_MS} ms; ${seen(filter)}`))
+      }, GIVE_UP_AFTER_MS).unref()
+    })
+    // A test that failed before it waited for this has reported something better.
+    found.catch(() => undefined)
+    return found
+  }
+
+  /** The newest marks of the filter's session, for a message. */
+  function seen({ session }: MarkFilter): string {
+    const newest = marks.filter((mark) => session === undefined || mark.session === session).slice(-SHOWN_MARKS)
+    const lines = newest.map((mark) => `${mark.session}: ${mark.what} ${mark.stage}, attempt ${mark.attempt}, pid ${mark.pid}`)
+    return `what came: ${lines.join('; ') || 'nothing'}`
   }
 
   return {
