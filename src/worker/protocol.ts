@@ -23,6 +23,8 @@ export type ToExecutor =
   | { type: 'stop'; job: string; why: 'cancelled' | 'lost' | 'moved' }
   | { type: 'answer'; request: number; value: unknown }
   | { type: 'refusal'; request: number; code: string; message: string }
+  /** The orchestrator receives attempts from now on: an answer that the server did not accept is soon asked for again, or never. */
+  | { type: 'serving' }
   /** The rate gates that are closed: a call to one of these accounts must first ask for a place. */
   | { type: 'gates'; keys: string[] }
   /** A checkpoint is stored: an executor with the session in its cache folds it up to that point. */

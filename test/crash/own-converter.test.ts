@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { dataConverter as encrypting } from '../support/own/encrypting.ts'
 import { dataConverter as reversing } from '../support/own/reversing.ts'
 import { type Plan, finalAnswer } from './support/plan.ts'
-import { type Rig, startRig, type Supervised } from './support/rig.ts'
+import { type Rig, startRig, type Supervised, until } from './support/rig.ts'
 
 const call = (tool: string): Plan => [[{ tool, input: { name: 'a' } }]]
 
@@ -56,4 +56,22 @@ describe.each([
       [2, { from: 1 }],
     ])
   })
+
+  // Only a payload converter changes the workflow code. To bundle it takes seconds.
+  if (file === 'reversing') {
+    it('a new orchestrator continues heartbeats before it has bundled the workflow code', async () => {
+      await workers.serving()
+      const held = rig.ledger.holdNext({ stage: 'entered', what: 'look' })
+      const run = await rig.start(call('look'))
+      const mark = await held
+      const from = workers.events.length
+      const killedAt = Date.now()
+      process.kill(workers.supervisor.orchestratorPid() ?? expect.fail('no orchestrator'), 'SIGKILL')
+      await until(async () => (await rig.lastHeartbeat(run.sessionId)) > killedAt)
+      expect(workers.events.slice(from).map(({ event }) => event)).toEqual(['orchestrator_died', 'orchestrator_started'])
+      mark.release()
+      expect((await run.result()).text).toBe(finalAnswer(call('look')))
+      expect(await rig.errors(run.sessionId, 0)).toEqual([])
+    })
+  }
 })

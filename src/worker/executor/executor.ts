@@ -98,10 +98,13 @@ export function startExecutor({ id, agents, services, logger, ownProcess, spans 
     killsOverdue: ownProcess,
   }
   let connected: Channel<ToExecutor, FromExecutor> | undefined
+  /** Whether the connected orchestrator receives attempts. */
+  let isServed = false
 
   setInterval(() => {
     if (!connected) return
     line.post({ type: 'alive' })
+    if (!isServed) return
     for (const [job, one] of held) if (one.outcome && (one.keepMs -= ALIVE_EVERY_MS) <= 0) held.delete(job)
   }, ALIVE_EVERY_MS).unref()
 
@@ -113,6 +116,9 @@ export function startExecutor({ id, agents, services, logger, ownProcess, spans 
       case 'stop':
         held.get(message.job)?.stop.abort(new AttemptLost({ cause: message.why }))
         if (message.why === 'moved') held.delete(message.job)
+        return
+      case 'serving':
+        isServed = true
         return
       case 'gates':
         shut = new Set(message.keys)
@@ -227,6 +233,7 @@ export function startExecutor({ id, agents, services, logger, ownProcess, spans 
       channel.onMessage(receive)
       channel.onClose(() => connected === channel && (connected = undefined))
       connected = channel
+      isServed = false
       // The `hello` reports all outcomes again, so their countdown restarts with the new orchestrator.
       for (const one of held.values()) one.keepMs = keepMsOf(one.order)
       line.connect(channel, { type: 'hello', executor: id, pid: process.pid, worker, models, hasSlices, holding: holdings() })

@@ -9,7 +9,7 @@ import { checkAgents } from '../definition.ts'
 import { startExecutor } from '../executor/executor.ts'
 import { makeServices } from '../executor/services.ts'
 import type { CreateWorkerOptions, PawlWorker } from '../options.ts'
-import { createOrchestrator } from '../orchestrator/orchestrator.ts'
+import { prepareOrchestrator } from '../orchestrator/orchestrator.ts'
 import { installRuntime } from '../orchestrator/temporal/sdk-runtime.ts'
 import { connectNative } from '../orchestrator/temporal/connection.ts'
 import type { FromExecutor, ToExecutor } from '../protocol.ts'
@@ -78,7 +78,7 @@ async function assemble(options: CreateWorkerOptions, opened: Closers): Promise<
   const line = options.connection ? undefined : await openHeartbeatLine(temporal)
   opened.add(() => line?.close())
   const spans = telemetry?.traces && (await (await import('../executor/active-spans.ts')).activeSpans(telemetry.traces))
-  const { worker, connect, settle } = await createOrchestrator({
+  const orchestrator = await prepareOrchestrator({
     ...options,
     connection,
     ...(!options.connection && { address: where.address }),
@@ -89,9 +89,10 @@ async function assemble(options: CreateWorkerOptions, opened: Closers): Promise<
     telemetry,
     ...(line && { heartbeats: line.heartbeats }),
   })
-  opened.add(settle)
+  opened.add(orchestrator.settle)
+  const worker = await orchestrator.createWorker()
   const [orchestratorEnd, executorEnd] = loopback<FromExecutor, ToExecutor>()
-  connect(orchestratorEnd)
+  orchestrator.connect(orchestratorEnd)
   startExecutor({ id: 0, agents, services, logger, ownProcess: false, spans }).connect(executorEnd)
   let running: Promise<void> | undefined
 

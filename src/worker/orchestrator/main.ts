@@ -12,7 +12,7 @@ import { openLogger } from '../../log/logger.ts'
 import type { HeldCall } from '../options.ts'
 import type { FromExecutor, FromOrchestrator, OrchestratorOptions, ToExecutor, ToOrchestrator } from '../protocol.ts'
 import { cachedReporter } from './cached-reports.ts'
-import { createOrchestrator, type Orchestrator } from './orchestrator.ts'
+import { type Orchestrator, prepareOrchestrator, type TemporalWorker } from './orchestrator.ts'
 import { startRecoveryClock } from './recovery-clock.ts'
 import { releaseOrphans } from './executors/orphans.ts'
 import { installRuntime } from './temporal/sdk-runtime.ts'
@@ -65,7 +65,11 @@ async function main(options: OrchestratorOptions): Promise<void> {
     const exit = exits.get(id)
     if (exit && exits.delete(id)) post({ type: 'event', event: { event: 'worker_died', ...exit, calls } })
   }
-  const orchestrator = await createOrchestrator({
+  let worker: TemporalWorker | undefined
+  let isStopping = false
+  /** Executors that can work as soon as there is a worker. */
+  const ready: number[] = []
+  const orchestrator = await prepareOrchestrator({
     ...defined({ taskQueue, telemetry: options.telemetry }),
     ...(options.dataConverter !== undefined && { dataConverter: await loadDataConverter(options.dataConverter) }),
     ...(options.interceptors !== undefined && { interceptors: await loadInterceptors(options.interceptors) }),
@@ -77,7 +81,7 @@ async function main(options: OrchestratorOptions): Promise<void> {
     sdk,
     kill: (executor, why) => post({ type: 'kill', executor, why }),
     onDrained: (executor) => post({ type: 'drained', executor }),
-    onReady: ({ id }) => post({ type: 'executor_ready', executor: id }),
+    onReady: ({ id }) => (worker ? post({ type: 'executor_ready', executor: id }) : ready.push(id)),
     onJob: ({ ticket }, { pid }) => clock.runsAgain(ticket, pid),
     onDeath: ({ id }, held) => {
       const calls = held.map(({ ticket: { sessionId, call, tool } }) => ({ sessionId, call, ...defined({ tool }) }))
@@ -104,14 +108,18 @@ async function main(options: OrchestratorOptions): Promise<void> {
       case 'api_key':
         return void connection.setApiKey(message.apiKey)
       case 'shutdown':
-        return orchestrator.worker.shutdown()
+        isStopping = true
+        return worker?.shutdown()
       case 'start':
         return
     }
   })
-  const running = orchestrator.worker.run()
-  post({ type: 'serving' })
   void takeOver(orchestrator, options, gone, logger)
+  worker = await orchestrator.createWorker()
+  if (isStopping) worker.shutdown()
+  const running = worker.run()
+  post({ type: 'serving' })
+  for (const executor of ready) post({ type: 'executor_ready', executor })
   await running
   await idle(orchestrator)
   await orchestrator.settle()

@@ -16,7 +16,7 @@ import type { TelemetrySettings } from '../telemetry-settings.ts'
 import type { Channel } from '../channel.ts'
 import { adoptionBy } from './executors/adoption.ts'
 import { LimitedWorker } from './temporal/activation-limit.ts'
-import { workflowCode } from './temporal/bundle.ts'
+import { outerConverter, workflowCode } from './temporal/bundle.ts'
 import { eventsFrom } from './executors/events-along.ts'
 import { deltaWriter } from './delta-writer.ts'
 import { detailsBy } from './heartbeats/details.ts'
@@ -70,26 +70,30 @@ export interface TemporalWorker {
   status(): { activities: number; sessions: number }
 }
 
-/** An orchestrator, created and not yet polling. */
+/** An orchestrator that keeps its executors and the heartbeats of their attempts, and does not poll yet. */
 export interface Orchestrator {
   client: Client
-  worker: TemporalWorker
   pool: Pool
   /** Whether an executor got the job from an earlier orchestrator. */
   hasAdopted(activity: CachedExecution & { activityId: string }): boolean
   /** Connects the executor at the other end of the channel. */
   connect(channel: Channel<FromExecutor, ToExecutor>): void
+  /**
+   * Creates the Temporal workers, once. This takes as long as everything else at startup, or seconds longer with the user's own converter:
+   * executors connect before it, so that no attempt misses its heartbeats.
+   */
+  createWorker(): Promise<TemporalWorker>
   /** Ends the orchestrator; waits for flushes in progress. */
   settle(): Promise<void>
 }
 
-/** Creates an orchestrator. */
-export async function createOrchestrator(parts: OrchestratorParts): Promise<Orchestrator> {
+/** Prepares an orchestrator. */
+export async function prepareOrchestrator(parts: OrchestratorParts): Promise<Orchestrator> {
   const { store, logger, sdk, connection, namespace, interceptors, tuner } = parts
   const worker = `${hostname()}:${process.pid}`
   // This throws if a package is missing, so it comes before anything that must be closed.
   const telemetry = await prepareTelemetry({ settings: parts.telemetry, store, logger, worker })
-  const { workflowBundle, dataConverter, buildId } = await workflowCode(parts)
+  const dataConverter = outerConverter(parts)
   const client = new Client({ connection, namespace, dataConverter })
   const log = memoryLog()
   const shelf = blobShelf(store, logger)
@@ -107,6 +111,7 @@ export async function createOrchestrator(parts: OrchestratorParts): Promise<Orch
     store.notifyStop(sessionId)
   }
   const { kill, onDrained, onReady, onJob, onDeath } = parts
+  let isServing = false
   const gates = keepGates({ store, executors: () => pool.executors(), logger, worker })
   const deltas = deltaWriter(store, logger)
   const pool = startPool({
@@ -121,6 +126,7 @@ export async function createOrchestrator(parts: OrchestratorParts): Promise<Orch
     ...(onDrained && { onDrained }),
     onReady(executor) {
       gates.greet(executor)
+      if (isServing) executor.channel.send({ type: 'serving' })
       onReady?.(executor)
     },
     ...(onJob && { onJob }),
@@ -129,51 +135,58 @@ export async function createOrchestrator(parts: OrchestratorParts): Promise<Orch
   const snapshots = snapshotsInto(store, () => pool.executors(), logger)
   const { dispatch, adopt } = dispatcherTo(pool, leases)
   const needs = { client, store, logger, worker, dispatch }
-  const { workflowModules: _, ...workerInterceptors } = interceptors ?? {}
   const activities = createActivities(needs, reader, flusher)
-  const { flush, loadSession, loadCalls, loadFork, findPlace, findCalls, findKept, ...userCode } = activities
-  const taskQueue = parts.taskQueue ?? DEFAULT_TASK_QUEUE
-  const common = {
-    connection,
-    namespace,
-    dataConverter,
-    identity: identityOf(process.pid),
-    buildId,
-    // Draining waits for all jobs; the parent decides when that takes too long.
-    shutdownGraceTime: '1 day',
-    interceptors: {
-      ...workerInterceptors,
-      activity: [lateAnswers({ connection, client, logger }), ...(workerInterceptors.activity ?? [])],
-    },
-  } satisfies Partial<WorkerOptions>
-  const sessions = await LimitedWorker.create({
-    ...common,
-    taskQueue,
-    workflowBundle,
-    activities: userCode,
-    sinks: sinksOf(log, stopRequested, {
-      onExecution(execution) {
-        sdk.noteExecution(execution.executionId, sessionIdOf(execution.workflowId))
-        parts.onExecution?.(execution)
-      },
-      logEvents: startSessionLog({ logger, modelOf: modelsIn(pool) }),
-    }),
-    stickyQueueScheduleToStartTimeout: STICKY_TIMEOUT_MS,
-    ...(tuner ? { tuner } : {}),
-  })
-  const own = await Worker.create({
-    ...common,
-    taskQueue: ownTaskQueue(taskQueue),
-    activities: { flush, loadSession, loadCalls, loadFork, findPlace, findCalls, findKept },
-    maxConcurrentActivityTaskPolls: OWN_POLLS,
-  })
   const endTelemetry = telemetry.start(pool)
   const answerFor = adoptionBy(client, logger)
   const adopted = new Set<string>()
   const endWatch = sdk.watch({ address: parts.address ?? 'the address of your connection', probe: probeOf(connection) })
+
+  async function createWorker(): Promise<TemporalWorker> {
+    const { workflowBundle, buildId } = await workflowCode(parts)
+    const { workflowModules: _, ...workerInterceptors } = interceptors ?? {}
+    const { flush, loadSession, loadCalls, loadFork, findPlace, findCalls, findKept, ...userCode } = activities
+    const taskQueue = parts.taskQueue ?? DEFAULT_TASK_QUEUE
+    const common = {
+      connection,
+      namespace,
+      dataConverter,
+      identity: identityOf(process.pid),
+      buildId,
+      // Draining waits for all jobs; the parent decides when that takes too long.
+      shutdownGraceTime: '1 day',
+      interceptors: {
+        ...workerInterceptors,
+        activity: [lateAnswers({ connection, client, logger }), ...(workerInterceptors.activity ?? [])],
+      },
+    } satisfies Partial<WorkerOptions>
+    const sessions = await LimitedWorker.create({
+      ...common,
+      taskQueue,
+      workflowBundle,
+      activities: userCode,
+      sinks: sinksOf(log, stopRequested, {
+        onExecution(execution) {
+          sdk.noteExecution(execution.executionId, sessionIdOf(execution.workflowId))
+          parts.onExecution?.(execution)
+        },
+        logEvents: startSessionLog({ logger, modelOf: modelsIn(pool) }),
+      }),
+      stickyQueueScheduleToStartTimeout: STICKY_TIMEOUT_MS,
+      ...(tuner ? { tuner } : {}),
+    })
+    const own = await Worker.create({
+      ...common,
+      taskQueue: ownTaskQueue(taskQueue),
+      activities: { flush, loadSession, loadCalls, loadFork, findPlace, findCalls, findKept },
+      maxConcurrentActivityTaskPolls: OWN_POLLS,
+    })
+    isServing = true
+    for (const { channel } of pool.executors()) channel.send({ type: 'serving' })
+    return bothOf(sessions, own)
+  }
+
   return {
     client,
-    worker: bothOf(sessions, own),
     pool,
     hasAdopted: (activity) => adopted.has(nameOf(activity)),
     connect: (channel) =>
@@ -181,6 +194,7 @@ export async function createOrchestrator(parts: OrchestratorParts): Promise<Orch
         adopted.add(nameOf(held.order.ticket))
         answerFor(held, adopt(executor, held))
       }),
+    createWorker,
     async settle() {
       endWatch()
       gates.end()

@@ -124,11 +124,12 @@ describe('an executor whose orchestrator has died', () => {
     expect(second.of('hello')[0]?.holding).toMatchObject([{ job: 'k2', outcome: { kind: 'answered', result: { value: 'worked' } } }])
   })
 
-  it('brings along the answers of external bodies for long, and recent ones even if it waits long for an orchestrator', async () => {
+  it('brings along the answers of external bodies for long, and recent ones even if it waits long for an orchestrator that serves', async () => {
     vi.useFakeTimers()
     try {
       const executor = anExecutor()
       const first = orchestrator(executor)
+      first.say({ type: 'serving' })
       const broken = { ...orderOfWork('read'), kind: 'verifyTool' as const }
       const { once: _, ...ticket } = broken.ticket
       first.say({ type: 'job', job: 'external', order: orderOfWork('external') })
@@ -142,13 +143,19 @@ describe('an executor whose orchestrator has died', () => {
       first.die()
       await vi.advanceTimersByTimeAsync(60_000)
       const second = orchestrator(executor)
-      await vi.advanceTimersByTimeAsync(20_000)
+      // This one dies before it has created its Temporal workers.
+      await vi.advanceTimersByTimeAsync(60_000)
       second.die()
       const third = orchestrator(executor)
+      third.say({ type: 'serving' })
+      await vi.advanceTimersByTimeAsync(20_000)
+      third.die()
+      const fourth = orchestrator(executor)
       await vi.advanceTimersByTimeAsync(1)
       const held = (one: typeof first) => one.of('hello')[0]?.holding.map(({ job }) => job)
       expect(held(second)).toEqual(['external', 'repeatable'])
-      expect(held(third)).toEqual(['external'])
+      expect(held(third)).toEqual(['external', 'repeatable'])
+      expect(held(fourth)).toEqual(['external'])
     } finally {
       vi.useRealTimers()
     }

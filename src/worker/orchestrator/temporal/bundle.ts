@@ -12,76 +12,61 @@ import { defined } from '../../../session/defined.ts'
 import { EXTENSION } from '../../extension.ts'
 import { totalCodecs } from '../heartbeats/details.ts'
 
+const here = (path: string): string => fileURLToPath(new URL(path, import.meta.url))
+
+/** The user's code that a worker runs beside pawl's own. */
+export interface UserCode {
+  dataConverter?: DataConverter | undefined
+  interceptors?: WorkerInterceptors | undefined
+}
+
 /** The workflow code of this build, and the data converter that belongs to it. */
 export interface WorkflowCode {
   workflowBundle: WorkflowBundleOption
   dataConverter: DataConverter
 }
 
-/** Loads what workers run and a preflight replays. `buildId`: the name of this build, for operators. */
-export async function workflowCode(user: {
-  dataConverter?: DataConverter | undefined
-  interceptors?: WorkerInterceptors | undefined
-}): Promise<WorkflowCode & { buildId: string }> {
-  const given = user.dataConverter && absoluteConverter(user.dataConverter)
-  const {
-    workflowBundle: bundle,
-    payloadConverterPath,
-    buildId,
-  } = await workflowBundle({
-    payloadConverterPath: given?.payloadConverterPath,
-    failureConverterPath: given?.failureConverterPath,
-    workflowInterceptors: user.interceptors?.workflowModules,
-  })
-  const payloadCodecs = given?.payloadCodecs && totalCodecs(given.payloadCodecs)
-  return { workflowBundle: bundle, buildId, dataConverter: { ...given, payloadConverterPath, ...defined({ payloadCodecs }) } }
-}
-
-/** The options that decide whether the prebuilt bundle can be used. */
-export interface BundleOptions {
-  /** The user's own payload converter, which gets wrapped so that it never throws in the workflow. */
-  payloadConverterPath?: string | undefined
-  /** The user's own failure converter: if it encodes messages and stacks, it must do so in the workflow, too. */
-  failureConverterPath?: string | undefined
-  workflowInterceptors?: readonly string[] | undefined
-}
-
-const here = (path: string): string => fileURLToPath(new URL(path, import.meta.url))
-
 /** Path of pawl's own payload converter. */
 const TOTAL_CONVERTER = here(`../../../workflows/payload-converter.${EXTENSION}`)
 
-/** The bundle to run, the payload converter that the worker must use with it, and the name of this build for operators. */
-export interface Bundle {
-  workflowBundle: WorkflowBundleOption
-  payloadConverterPath: string
-  buildId: string
+/** The data converter for everything outside the workflow code. */
+export function outerConverter({ dataConverter }: UserCode): DataConverter {
+  const given = dataConverter && absoluteConverter(dataConverter)
+  const payloadCodecs = given?.payloadCodecs && totalCodecs(given.payloadCodecs)
+  return { ...given, payloadConverterPath: given?.payloadConverterPath ?? TOTAL_CONVERTER, ...defined({ payloadCodecs }) }
+}
+
+/** Loads what workers run and a preflight replays. `buildId`: the name of this build, for operators. */
+export async function workflowCode(user: UserCode): Promise<WorkflowCode & { buildId: string }> {
+  return { ...(await workflowBundle(user)), dataConverter: outerConverter(user) }
 }
 
 /** Makes or finds the bundle. */
-async function workflowBundle(options: BundleOptions): Promise<Bundle> {
-  const { failureConverterPath } = options
+async function workflowBundle({
+  dataConverter,
+  interceptors,
+}: UserCode): Promise<{ workflowBundle: WorkflowBundleOption; buildId: string }> {
+  const { payloadConverterPath: own, failureConverterPath } = (dataConverter && absoluteConverter(dataConverter)) ?? {}
+  const workflowInterceptors = interceptors?.workflowModules ?? []
   const prebuilt = await prebuiltBundle()
-  const own =
-    options.payloadConverterPath !== undefined || failureConverterPath !== undefined || (options.workflowInterceptors?.length ?? 0) > 0
-  if (!own && prebuilt?.fits) {
-    const buildId = buildIdOf(prebuilt.digest, prebuilt.version)
-    return { workflowBundle: { codePath: here('../../../workflow-bundle.js') }, payloadConverterPath: TOTAL_CONVERTER, buildId }
+  const isOwn = own !== undefined || failureConverterPath !== undefined || workflowInterceptors.length > 0
+  if (!isOwn && prebuilt?.fits) {
+    return { workflowBundle: { codePath: here('../../../workflow-bundle.js') }, buildId: buildIdOf(prebuilt.digest, prebuilt.version) }
   }
   const folder = await mkdtemp(join(tmpdir(), 'pawl-bundle-'))
   try {
-    const payloadConverterPath =
-      options.payloadConverterPath === undefined ? TOTAL_CONVERTER : await wrapConverter(folder, options.payloadConverterPath)
     const { code } = await bundleWorkflowCode({
       workflowsPath: here(`../../../workflows/index.${EXTENSION}`),
       preloadModules: [here(`../../../workflows/preloaded.${EXTENSION}`)],
-      payloadConverterPath,
+      // Wrapped, so that it never throws in the workflow.
+      payloadConverterPath: own === undefined ? TOTAL_CONVERTER : await wrapConverter(folder, own),
+      // If it encodes messages and stacks, it must do so in the workflow, too.
       ...defined({ failureConverterPath }),
-      workflowInterceptorModules: [here(`../../../workflows/resets.${EXTENSION}`), ...(options.workflowInterceptors ?? [])],
+      workflowInterceptorModules: [here(`../../../workflows/resets.${EXTENSION}`), ...workflowInterceptors],
       logger: SILENT,
     })
-    const buildId = buildIdOf(createHash('sha256').update(code).digest('hex').slice(0, 8), prebuilt?.version)
-    return { workflowBundle: { code }, payloadConverterPath: options.payloadConverterPath ?? TOTAL_CONVERTER, buildId }
+    const digest = createHash('sha256').update(code).digest('hex').slice(0, 8)
+    return { workflowBundle: { code }, buildId: buildIdOf(digest, prebuilt?.version) }
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
