@@ -1,33 +1,47 @@
 // The commands of `pawl`, one file each.
 import { readFileSync } from 'node:fs'
 import { Command } from 'commander'
-import { chatCommand } from './chat/chat.ts'
-import { queryCommands } from './commands/queries.ts'
+import { answerCommand } from './commands/answer.ts'
+import { approveCommand } from './commands/approve.ts'
+import { chatCommand } from './commands/chat.ts'
 import { checkpointCommand } from './commands/checkpoint.ts'
+import { checkpointsCommand } from './commands/checkpoints.ts'
 import { closeCommand } from './commands/close.ts'
 import { crashTestCommand } from './commands/crash-test.ts'
-import { decidingCommands } from './commands/deciding.ts'
+import { denyCommand } from './commands/deny.ts'
 import { devCommand } from './commands/dev.ts'
 import { doctorCommand } from './commands/doctor.ts'
 import { eraseCommand } from './commands/erase.ts'
+import { errorsCommand } from './commands/errors.ts'
+import { eventsCommand } from './commands/events.ts'
+import { failuresCommand } from './commands/failures.ts'
 import { forkCommand } from './commands/fork.ts'
 import { interruptCommand } from './commands/interrupt.ts'
 import { keysCommand } from './commands/keys.ts'
+import { memoryCommand } from './commands/memory.ts'
+import { messagesCommand } from './commands/messages.ts'
 import { migrateCommand } from './commands/migrate.ts'
-import { pauseCommand, unpauseCommand } from './commands/pause.ts'
+import { pauseCommand } from './commands/pause.ts'
+import { pendingCommand } from './commands/pending.ts'
+import { planCommand } from './commands/plan.ts'
 import { preflightCommand } from './commands/preflight.ts'
 import { pruneCommand } from './commands/prune.ts'
 import { raiseCommand } from './commands/raise.ts'
 import { rebuildCommand } from './commands/rebuild.ts'
 import { recoverCommand } from './commands/recover.ts'
 import { regenerateCommand } from './commands/regenerate.ts'
+import { resolveCommand } from './commands/resolve.ts'
 import { resumeCommand } from './commands/resume.ts'
 import { rollbackCommand } from './commands/rollback.ts'
-import { memoryCommand } from './commands/memory.ts'
-import { planCommand } from './commands/plan.ts'
 import { runCommand } from './commands/run.ts'
 import { sendCommand } from './commands/send.ts'
 import { serveCommand } from './commands/serve.ts'
+import { sessionsCommand } from './commands/sessions.ts'
+import { showCommand } from './commands/show.ts'
+import { statusCommand } from './commands/status.ts'
+import { toolsCommand } from './commands/tools.ts'
+import { unpauseCommand } from './commands/unpause.ts'
+import { usageCommand } from './commands/usage.ts'
 import { workerCommand } from './commands/worker.ts'
 
 const packageJson = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
@@ -72,8 +86,21 @@ export function createProgram(): Command {
     regenerateCommand(),
     serveCommand(),
     keysCommand(),
-    ...queryCommands(),
-    ...decidingCommands(),
+    statusCommand(),
+    sessionsCommand(),
+    showCommand(),
+    messagesCommand(),
+    checkpointsCommand(),
+    errorsCommand(),
+    failuresCommand(),
+    toolsCommand(),
+    pendingCommand(),
+    usageCommand(),
+    eventsCommand(),
+    approveCommand(),
+    denyCommand(),
+    resolveCommand(),
+    answerCommand(),
   ]
   for (const command of commands) {
     program.addCommand(command.copyInheritedSettings(program))

@@ -4,17 +4,21 @@ import { reportIfSlow } from '../connect/waits.ts'
 /** Prints a line; `line` has no line break. `isPassing`: the next line replaces it. */
 export type Say = (line: string, isPassing?: boolean) => void
 
-/** Resolves as `work` does. After two seconds, prints `what` and the time elapsed, then every five seconds, and the total at the end. */
-export async function printIfSlow<T>(say: Say, what: string, work: Promise<T>): Promise<T> {
+/**
+ * Resolves as `work` does. After two seconds, prints `what` and the time elapsed, then every five seconds, and the total at the end.
+ * A function is called for each line.
+ */
+export async function printIfSlow<T>(say: Say, what: string | (() => string), work: Promise<T>): Promise<T> {
   const begun = Date.now()
-  const soFar = (): string => `${what} (${Math.round((Date.now() - begun) / 1_000)} s)`
+  const name = typeof what === 'string' ? () => what : what
+  const soFar = (): string => `${name()} (${Math.round((Date.now() - begun) / 1_000)} s)`
   let hasPrinted = false
   const tell = (): void => {
     hasPrinted = true
     say(soFar(), true)
   }
   try {
-    const done = await reportIfSlow(tell, what, work)
+    const done = await reportIfSlow(tell, name(), work)
     if (hasPrinted) say(`${soFar()}: done`)
     return done
   } catch (error) {

@@ -12,6 +12,7 @@ import { printIfSlow, printTo, type Say } from './progress.ts'
 import { restartOnDeath } from './restarting.ts'
 import type { StackServer, WatchedServer } from './server.ts'
 import { TEMPORAL_WAYS, temporalBinary, type TemporalWay } from './temporal/binary.ts'
+import { DOWNLOADS } from './temporal/cli-source.ts'
 import { foundTemporal } from './temporal/found.ts'
 import { startTemporal, type TemporalServer } from './temporal/server.ts'
 
@@ -24,7 +25,10 @@ const POSTGRES_WAYS: readonly PostgresWay[] = ['url', 'embedded']
 export interface StackOptions {
   /** Folder for the servers' data, kept between starts. Default: a new temporary folder, removed at the end. */
   dataDir?: string
-  /** Ways to get Temporal; the first that works is used. Default: all, in the order of `TemporalWay`. */
+  /**
+   * Ways to get Temporal, which are tried one after another; the first that works is used. A download that takes more than five seconds
+   * competes with the ways after it, such as a build. Default: all, in the order of `TemporalWay`.
+   */
   temporal?: readonly TemporalWay[]
   /** Ways to get Postgres; the first that applies is used. Default: all, in the order of `PostgresWay`. */
   postgres?: readonly PostgresWay[]
@@ -147,7 +151,7 @@ async function haveTemporal(options: StackOptions, env: NodeJS.ProcessEnv, say: 
   const address = env.TEMPORAL_ADDRESS
   if (address && ways.includes('address')) return printIfSlow(say, `waiting for Temporal at ${address}`, foundTemporal(address, env))
   const { keeper, dir, state } = await base()
-  const binary = await temporalBinary(ways, { env, keeper, say, logFile: join(dir.path, 'go-install.log') })
+  const binary = await temporalBinary(ways, { env, keeper, say, logFile: join(dir.path, 'go-install.log'), ...DOWNLOADS })
   const place = { keeper, dir, state, namespace: env.TEMPORAL_NAMESPACE || 'default', ui: options.ui ?? 'on' }
   return printIfSlow(say, 'starting Temporal', startTemporal(binary, place))
 }

@@ -1,4 +1,5 @@
 // The commands as a whole: what all of them name in the same way.
+import { readdirSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { createProgram } from '../../src/cli/program.ts'
 
@@ -39,6 +40,11 @@ const CHANGING = [
 ]
 
 describe('all commands', () => {
+  it('have a file each, which bears their name', () => {
+    const files = readdirSync(new URL('../../src/cli/commands', import.meta.url))
+    expect(files.toSorted()).toEqual(commands.map((command) => `${command.name()}.ts`).toSorted())
+  })
+
   it('take their session as the first argument', () => {
     const others = commands.filter((command) => command.registeredArguments[0]?.name() !== 'session').map((command) => command.name())
     expect(others.sort()).toEqual(NO_SESSION.sort())

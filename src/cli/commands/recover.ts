@@ -8,7 +8,7 @@ import { jsonOption } from '../options.ts'
 import { byOption } from '../operator.ts'
 import { defined } from '../../session/defined.ts'
 import { RECOVERIES } from '../../session/recovery/recovery.ts'
-import { bulkOptionsIn, type RecoverCommandOptions, recoverInBulk, withBulk } from './recover-in-bulk.ts'
+import { bulkOptionsIn, type RecoverCommandOptions, recoverInBulk, withBulk } from '../recover-in-bulk.ts'
 
 /** The command. */
 export function recoverCommand(): Command {

@@ -38,6 +38,8 @@ function start(name: string, spec: ProcessSpec): Promise<number> {
     cwd,
     env,
     stdio: ['ignore', log, log],
+    // In a process group of its own.
+    detached: spec.signals === 'group',
     ...(uid === undefined ? {} : { uid }),
     ...(gid === undefined ? {} : { gid }),
   })
@@ -66,14 +68,19 @@ function openLog(path: string): number {
   return fd
 }
 
+function sendSignal({ child, spec }: Kept, signal: NodeJS.Signals): void {
+  if (spec.signals !== 'group' || process.platform === 'win32' || child.pid === undefined) child.kill(signal)
+  else process.kill(-child.pid, signal)
+}
+
 async function stop(name: string, signal: NodeJS.Signals): Promise<void> {
   const entry = kept.get(name)
   if (!entry) return
-  entry.child.kill(signal)
+  sendSignal(entry, signal)
   const inTime = new AbortController()
   const late = sleep(STOP_GRACE_MS, undefined, { signal: inTime.signal }).then(
-    () => entry.child.kill('SIGKILL'),
-    () => false,
+    () => sendSignal(entry, 'SIGKILL'),
+    () => {},
   )
   await entry.exited
   inTime.abort()

@@ -12,6 +12,8 @@ export interface ProcessSpec {
   logFile: string
   /** The signal that asks it to stop. */
   stopSignal: 'SIGTERM' | 'SIGINT'
+  /** `group`: a signal to stop also reaches the processes that it has started. Default: only the process itself. */
+  signals?: 'group'
   /** Part of its command line that no other process has. It tells a later keeper that a pid is still this process. */
   marker: string
 }

@@ -1,14 +1,16 @@
 // Finds a `temporal` program, or gets one: on PATH, in pawl's cache, from Temporal's downloads, or from source.
 import { execFile } from 'node:child_process'
-import { access, constants } from 'node:fs/promises'
-import { delimiter, join, resolve } from 'node:path'
+import { access, constants, rename } from 'node:fs/promises'
+import { delimiter, dirname, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
-import { cacheDir } from '../cache.ts'
+import { cacheDir, inScratch } from '../cache.ts'
 import { reasonOf, StackError } from '../errors.ts'
+import { firstToWork, type Way } from '../first-to-work.ts'
+import { printIfSlow } from '../progress.ts'
 import type { CliSource } from './cli-source.ts'
 import { downloadCli } from './download.ts'
 import { buildCli } from './go-install.ts'
-import { CLI_RELEASE } from './release.ts'
+import { CLI_RELEASE, PROGRAM } from './release.ts'
 
 /**
  * A way to get a Temporal server: `address` uses the one at `TEMPORAL_ADDRESS`; `path` and `cache` run an existing `temporal`
@@ -16,41 +18,36 @@ import { CLI_RELEASE } from './release.ts'
  */
 export type TemporalWay = 'address' | 'path' | 'cache' | 'download' | 'go'
 
-/** All ways; the first that works is used. */
+/** All ways, in the order in which they are tried. */
 export const TEMPORAL_WAYS: readonly TemporalWay[] = ['address', 'path', 'cache', 'download', 'go']
 
 const run = promisify(execFile)
 
 /** The path of a `temporal` program that runs here. @throws StackError `temporal_not_found`, which lists the four ways to get one. */
 export async function temporalBinary(ways: readonly TemporalWay[], source: CliSource): Promise<string> {
-  const reasons = new Map<TemporalWay, string>()
-  const causes: unknown[] = []
-  for (const way of ways) {
-    if (way === 'address') continue
+  const tried = ways.filter((way) => way !== 'address')
+  const cached = join(cacheDir(source.env), 'bin', PROGRAM)
+  const active = new Set<string>()
+  const what = () => (active.size === 0 ? 'looking for a Temporal server' : `${[...active].join(' and ')} the Temporal server`)
+  const getting = (doing: string, get: Get) => async (stop: AbortSignal) => {
+    active.add(doing)
     try {
-      const path = await tryWay(way, source)
-      await checkRuns(path)
-      return path
+      return await intoCache(cached, get, source, stop)
     } catch (error) {
-      reasons.set(way, reasonOf(error))
-      causes.push(error)
+      active.delete(doing)
+      throw error
     }
   }
-  throw noTemporal(source.env, reasons, causes)
-}
-
-function tryWay(way: Exclude<TemporalWay, 'address'>, source: CliSource): Promise<string> {
-  const cached = join(cacheDir(source.env), 'bin', process.platform === 'win32' ? 'temporal.exe' : 'temporal')
-  switch (way) {
-    case 'path':
-      return onPath(source.env)
-    case 'cache':
-      return executable(cached)
-    case 'download':
-      return downloadCli(cached, source)
-    case 'go':
-      return buildCli(cached, source)
+  const all: Record<(typeof tried)[number], Way<string>> = {
+    path: { run: () => onPath(source.env).then(checked) },
+    cache: { run: () => executable(cached).then(checked) },
+    download: { run: getting('downloading', downloadCli), headStartMs: source.headStartMs },
+    go: { run: getting('building', buildCli) },
   }
+  return printIfSlow(source.say, what, firstToWork(tried.map((way) => all[way]))).catch((error: unknown) => {
+    if (!(error instanceof AggregateError)) throw error
+    throw noTemporal(source.env, new Map(tried.map((way, at) => [way, reasonOf(error.errors[at])])), error)
+  })
 }
 
 async function onPath(env: NodeJS.ProcessEnv): Promise<string> {
@@ -69,13 +66,28 @@ async function executable(path: string): Promise<string> {
   return path
 }
 
-/** A file of that name may be another program, or one for another machine. */
-async function checkRuns(path: string): Promise<void> {
-  const { stdout } = await run(path, ['--version'], { timeout: 20_000, env: { PATH: process.env.PATH ?? '' } })
-  if (!stdout.startsWith('temporal version')) throw new Error(`${path} is not Temporal's command line`)
+/** Puts a program into a scratch folder and returns its path there. Ends early if `stop` aborts. */
+type Get = (scratch: string, source: CliSource, stop: AbortSignal) => Promise<string>
+
+/** Puts the program of `get` at `target`, whole or not at all, if it runs here. */
+async function intoCache(target: string, get: Get, source: CliSource, stop: AbortSignal): Promise<string> {
+  await inScratch(dirname(target), async (scratch) => {
+    await source.keeper.discard(scratch)
+    const program = await checked(await get(scratch, source, stop))
+    stop.throwIfAborted()
+    await rename(program, target)
+  })
+  return target
 }
 
-function noTemporal(env: NodeJS.ProcessEnv, reasons: ReadonlyMap<TemporalWay, string>, causes: unknown[]): StackError {
+/** A file of that name may be another program, or one for another machine. */
+async function checked(path: string): Promise<string> {
+  const { stdout } = await run(path, ['--version'], { timeout: 20_000, env: { PATH: process.env.PATH ?? '' } })
+  if (!stdout.startsWith('temporal version')) throw new Error(`${path} is not Temporal's command line`)
+  return path
+}
+
+function noTemporal(env: NodeJS.ProcessEnv, reasons: ReadonlyMap<TemporalWay, string>, cause: AggregateError): StackError {
   const said = (way: TemporalWay) => reasons.get(way) ?? 'not tried'
   const cached = join(cacheDir(env), 'bin', 'temporal')
   const text = [
@@ -86,5 +98,5 @@ function noTemporal(env: NodeJS.ProcessEnv, reasons: ReadonlyMap<TemporalWay, st
     `  4. Let pawl build it: needs Go, for "go install github.com/temporalio/cli/cmd/temporal@v${CLI_RELEASE}" (${said('go')}).`,
     'Do one of these and start again.',
   ]
-  return new StackError('temporal_not_found', text.join('\n'), { cause: new AggregateError(causes, 'ways that were tried') })
+  return new StackError('temporal_not_found', text.join('\n'), { cause })
 }

@@ -9,4 +9,11 @@ export interface CliSource {
   say: Say
   /** The file for the output of builds. */
   logFile: string
+  /** The server to download from. */
+  downloads: string
+  /** How long a download runs before the next way, usually a build, starts beside it. */
+  headStartMs: number
 }
+
+/** Where the program is downloaded from, and for how long before a build starts. */
+export const DOWNLOADS: Pick<CliSource, 'downloads' | 'headStartMs'> = { downloads: 'https://temporal.download', headStartMs: 5_000 }

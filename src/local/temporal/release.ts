@@ -3,6 +3,9 @@
 /** The release of the `temporal` command line that is downloaded or built. */
 export const CLI_RELEASE = '1.5.1'
 
+/** The file name of the program. */
+export const PROGRAM = process.platform === 'win32' ? 'temporal.exe' : 'temporal'
+
 /** Values for `--dynamic-config-value` of a dev server. docker/temporal-dynamic-config.yaml has the same values. */
 export const DYNAMIC_CONFIG: Readonly<Record<string, string>> = {
   // The default of 20 polls per second limits a session to five turns per second.

@@ -52,6 +52,20 @@ describe('work in progress', () => {
     expect(file.written).toEqual(['pawl: building (2 s)\n', 'pawl: building (3 s): failed\n'])
   })
 
+  it('is named by what is being done at that moment', async () => {
+    const file = stream(false)
+    let what = 'downloading'
+    setTimeout(() => (what = 'downloading and building'), 5_000)
+    const work = printIfSlow(
+      printTo(file),
+      () => what,
+      takes(8_000, () => (what = 'building')),
+    )
+    await vi.advanceTimersByTimeAsync(8_000)
+    await work
+    expect(file.written).toEqual(['downloading (2 s)\n', 'downloading and building (7 s)\n', 'building (8 s): done\n'])
+  })
+
   it('is not mentioned if it takes less than two seconds', async () => {
     const terminal = stream(true)
     const work = printIfSlow(

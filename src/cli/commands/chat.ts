@@ -2,7 +2,7 @@
 import { Command, Option } from 'commander'
 import type { Json } from '../../session/json.ts'
 import { aboutDeployment, type DeploymentOptions, onDeployment } from '../connecting.ts'
-import { converse } from './conversation.ts'
+import { converse } from '../chat/conversation.ts'
 import { CliError } from '../errors.ts'
 import { jsonOf } from '../options.ts'
 import { defined } from '../../session/defined.ts'

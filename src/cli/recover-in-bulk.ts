@@ -1,12 +1,12 @@
 // `pawl recover` with filters: recovers all sessions in error that they find.
 import { type Command, InvalidArgumentError } from 'commander'
-import type { BulkRecoveryReport, BulkRecoverySession, RecoverOptions } from '../../client/index.ts'
-import { momentOf, say, severalOf, type SpanOptions, timeOf } from '../queries.ts'
-import { type DeploymentOptions, onDeployment } from '../connecting.ts'
-import { CliError } from '../errors.ts'
-import { listenForStop, stopSignalOf } from '../running/stop.ts'
-import { oneLine, paint, type Style } from '../terminal.ts'
-import { defined } from '../../session/defined.ts'
+import type { BulkRecoveryReport, BulkRecoverySession, RecoverOptions } from '../client/index.ts'
+import { momentOf, say, severalOf, type SpanOptions, timeOf } from './queries.ts'
+import { type DeploymentOptions, onDeployment } from './connecting.ts'
+import { CliError } from './errors.ts'
+import { listenForStop, stopSignalOf } from './running/stop.ts'
+import { oneLine, paint, type Style } from './terminal.ts'
+import { defined } from '../session/defined.ts'
 
 /** Options that only a recovery in bulk accepts. */
 interface BulkOptions extends SpanOptions {

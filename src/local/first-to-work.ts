@@ -1,0 +1,39 @@
+// Tries several ways to one result, each with a head start over the next ("happy eyeballs"). The first that works ends the others.
+
+/** A way to a result. */
+export interface Way<T> {
+  /** Ends early if `stop` aborts. Settles after it has cleaned up. */
+  run(stop: AbortSignal): Promise<T>
+  /** How long the next way waits for this one. Default: until this one fails. */
+  headStartMs?: number
+}
+
+/** Resolves to the first result, once all other ways have ended. @throws AggregateError with the error of each way, in their order. */
+export async function firstToWork<T>(ways: readonly Way<T>[]): Promise<T> {
+  const stop = new AbortController()
+  const running: Promise<T>[] = []
+  try {
+    for (const { run, headStartMs } of ways) {
+      const latest = run(stop.signal)
+      running.push(latest)
+      const first = Promise.any(running).then(
+        (result) => ({ result }),
+        () => undefined,
+      )
+      const won = await Promise.race([first, headStart(latest, headStartMs)])
+      if (won) return won.result
+    }
+    return await Promise.any(running)
+  } finally {
+    stop.abort(new Error('another way was faster'))
+    await Promise.allSettled(running)
+  }
+}
+
+/** Resolves when `run` fails, or after `ms`. */
+function headStart(run: Promise<unknown>, ms: number | undefined): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = ms === undefined ? undefined : setTimeout(resolve, ms)
+    run.catch(() => resolve()).finally(() => clearTimeout(timer))
+  })
+}
