@@ -26,7 +26,7 @@ export interface StackOptions {
   /** Folder for the servers' data, kept between starts. Default: a new temporary folder, removed at the end. */
   dataDir?: string
   /**
-   * Ways to get Temporal, which are tried one after another; the first that works is used. A download that takes more than five seconds
+   * Ways to get Temporal, which are tried one after another; the first that works is used. A download that takes more than 15 seconds
    * competes with the ways after it, such as a build. Default: all, in the order of `TemporalWay`.
    */
   temporal?: readonly TemporalWay[]

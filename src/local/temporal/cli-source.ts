@@ -16,4 +16,4 @@ export interface CliSource {
 }
 
 /** Where the program is downloaded from, and for how long before a build starts. */
-export const DOWNLOADS: Pick<CliSource, 'downloads' | 'headStartMs'> = { downloads: 'https://temporal.download', headStartMs: 5_000 }
+export const DOWNLOADS: Pick<CliSource, 'downloads' | 'headStartMs'> = { downloads: 'https://temporal.download', headStartMs: 15_000 }
