@@ -47,8 +47,11 @@ export type {
   AnySlices,
   ApprovalContext,
   ApprovalNeed,
+  BasicToolOptions,
+  BodyOption,
   ContextIn,
   ContextTypes,
+  FittingOptions,
   Idempotency,
   Logger,
   NeedsOf,
@@ -62,6 +65,7 @@ export type {
   ToolOptions,
   Unless,
   Verdict,
+  Without,
 } from './agent/tool.ts'
 export type {
   AnswerTextBlock,

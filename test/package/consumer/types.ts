@@ -1,5 +1,15 @@
 // What a backend's compiler knows: each `@ts-expect-error` fails the check if the line below it compiles.
-import { type AgentContext, type AnswerOf, defineAgent, defineTool, defineWorker, type OutputOf, type Tool, type ToolContext } from 'pawl'
+import {
+  type AgentContext,
+  type AnswerOf,
+  defineAgent,
+  defineTool,
+  defineWorker,
+  type OutputOf,
+  type Tool,
+  type ToolContext,
+  type ToolOptions,
+} from 'pawl'
 import type { Pawl } from 'pawl/client'
 import { scripted } from 'pawl/testing'
 import { superviseWorkers } from 'pawl/worker'
@@ -129,6 +139,41 @@ defineTool({ ...read, effect: 'write' })
 defineTool({ ...read, effect: 'read', timeoutMs: 5 })
 // @ts-expect-error That is not a duration.
 defineTool({ ...read, effect: 'read', timeout: 'soon' })
+// Options of tools that run in a worker, on a tool that a client answers.
+const asked = { name: 'ask', description: 'Ask.', input: order, execute: 'client' } as const
+defineTool({ ...asked, effect: 'external', approval: true, timeout: '2d', idempotency: 'session', effectId: String, toModel: String })
+// @ts-expect-error No worker calls a client tool, so there is nothing to verify.
+defineTool({ ...asked, effect: 'external', verify: () => ({ happened: false }) })
+// @ts-expect-error A call that a client answers is never unknown.
+defineTool({ ...asked, effect: 'external', onUnknown: 'tell_model' })
+// @ts-expect-error A client tool has no verify to wait for.
+defineTool({ ...asked, effect: 'external', settleAfter: '5s' })
+// @ts-expect-error A client tool has no verify to limit.
+defineTool({ ...asked, effect: 'external', verifyTimeout: '5s' })
+// @ts-expect-error A client tool has no verify to retry.
+defineTool({ ...asked, effect: 'external', verifyRetries: 1 })
+// @ts-expect-error A client tool has no attempts to retry.
+defineTool({ ...asked, effect: 'read', retry: { maxRetries: 1 } })
+// Who answers may be decided at run time.
+defineTool({ ...read, effect: 'read', execute: process.env.BROWSER ? 'client' : ({ orderId }) => orderId })
+
+// Options of approvals.
+defineTool({ ...read, effect: 'read', approval: true, approvalTimeout: '8h', onExpiry: 'error' })
+defineTool({ ...read, effect: 'read', approval: ({ orderId }) => orderId !== '', approvalTimeout: '8h' })
+defineTool({ ...read, effect: 'read', approval: process.env.STRICT === '1', approvalTimeout: '8h' })
+defineTool({ ...read, effect: 'read', ...(process.env.STRICT === '1' && { approval: true }) })
+// @ts-expect-error There is no approval whose request could expire.
+defineTool({ ...read, effect: 'read', approvalTimeout: '8h' })
+// @ts-expect-error There is no approval whose request could expire.
+defineTool({ ...read, effect: 'read', onExpiry: 'error' })
+// @ts-expect-error A client tool without an approval requests none, either.
+defineTool({ ...asked, effect: 'read', approvalTimeout: '8h' })
+
+// A function may pass on the options of a tool.
+export function renamed(options: ToolOptions<typeof order, string, 'read'>): Tool {
+  return defineTool({ ...options, name: `my_${options.name}` })
+}
+
 // An effect that is decided at run time allows any of them.
 export function anyEffect(effect: 'read' | 'idempotent' | 'external'): Tool {
   return defineTool({ ...read, effect, ...(effect === 'external' && { verify: () => ({ happened: false as const }) }) })
