@@ -55,8 +55,10 @@ export type {
   Idempotency,
   Logger,
   NeedsOf,
+  NeedsServices,
   Services,
   ServicesIn,
+  ServicesOf,
   SlicesIn,
   Tool,
   ToolApproval,
@@ -144,4 +146,4 @@ export type {
   UnknownCall,
 } from './session/state.ts'
 export { defineWorker } from './worker/definition.ts'
-export type { WorkerDefinition } from './worker/definition.ts'
+export type { Serving, ServicesOption, WorkerDefinition } from './worker/definition.ts'

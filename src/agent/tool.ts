@@ -254,6 +254,25 @@ export type Without<K extends string> = { [Option in K]?: never }
 /** The options that a client tool cannot have: they say how pawl retries or verifies what a worker executes. */
 export type BodyOption = 'verify' | 'onUnknown' | 'settleAfter' | 'verifyTimeout' | 'verifyRetries' | 'retry'
 
+/** What tools, hooks and agents tell the compiler about their `ctx.services`. */
+export interface NeedsServices<N extends Pick<ToolNeeds, 'services'>> {
+  /** For the compiler only. */
+  readonly types?: { readonly needs: (given: N) => void }
+}
+
+/**
+ * The services that the tools, hooks or agents `D` (a union) need: the intersection of the types that they declare. `unknown` if none of
+ * them declares any.
+ */
+// oxlint-disable-next-line typescript/no-explicit-any -- of any needs
+export type ServicesOf<D extends NeedsServices<any>> = (
+  D extends NeedsServices<infer N>
+    ? (given: 0 extends 1 & N['services'] ? unknown : N['services']) => void
+    : never
+) extends (given: infer S) => void
+  ? S
+  : unknown
+
 /** Which options of a tool go together: `approvalTimeout` and `onExpiry` need `approval`, and a client tool has none of `BodyOption`. */
 export type FittingOptions = (Without<'approvalTimeout' | 'onExpiry'> | { approval: NonNullable<unknown> }) &
   (Without<BodyOption> | { execute: object })
