@@ -47,13 +47,18 @@ export type {
   AnySlices,
   ApprovalContext,
   ApprovalNeed,
+  BasicToolOptions,
+  BodyOption,
   ContextIn,
   ContextTypes,
+  FittingOptions,
   Idempotency,
   Logger,
   NeedsOf,
+  NeedsServices,
   Services,
   ServicesIn,
+  ServicesOf,
   SlicesIn,
   Tool,
   ToolApproval,
@@ -62,6 +67,7 @@ export type {
   ToolOptions,
   Unless,
   Verdict,
+  Without,
 } from './agent/tool.ts'
 export type {
   AnswerTextBlock,
@@ -140,4 +146,4 @@ export type {
   UnknownCall,
 } from './session/state.ts'
 export { defineWorker } from './worker/definition.ts'
-export type { WorkerDefinition } from './worker/definition.ts'
+export type { Serving, ServicesOption, WorkerDefinition } from './worker/definition.ts'

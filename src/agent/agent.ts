@@ -105,7 +105,7 @@ export interface AgentOptions<
     | ModelChoice<StandardSchemaV1.InferInput<C>, S, SlicesOf<NoInfer<L>>>
     | readonly ModelChoice<StandardSchemaV1.InferInput<C>, S, SlicesOf<NoInfer<L>>>[]
   /** Tools that the model may call; names must be unique. Default: none. */
-  // oxlint-disable-next-line typescript/no-explicit-any -- services are the worker's to provide, whichever a tool needs
+  // oxlint-disable-next-line typescript/no-explicit-any -- the worker provides the services that a tool needs
   tools?: readonly Tool<{ context: StandardSchemaV1.InferInput<C>; services: any; slices: SlicesOf<NoInfer<L>> }>[]
   /** Values that pawl folds from the session's events, as `ctx.slices`; names must be unique. Default: none. */
   slices?: L
@@ -113,7 +113,7 @@ export interface AgentOptions<
    * Functions that pawl calls at points of a run and whose answers it acts on. Make them with `defineHook`; names must be unique. Default:
    * none.
    */
-  // oxlint-disable-next-line typescript/no-explicit-any -- services are the worker's to provide, whichever a hook needs
+  // oxlint-disable-next-line typescript/no-explicit-any -- the worker provides the services that a hook needs
   hooks?: readonly Hook<{ context: StandardSchemaV1.InferInput<C>; services: any; slices: SlicesOf<NoInfer<L>> }>[]
   /** How pawl retries failed model calls. */
   retry?: RetryOptions
@@ -163,8 +163,8 @@ export interface AgentOptions<
 }
 
 /** A declared agent: the options, checked and completed. Make it with `defineAgent`. */
-// oxlint-disable-next-line typescript/no-explicit-any -- an `Agent` of any context fits where any agent is accepted
-export interface Agent<C = any, N extends string = string, O = unknown> {
+// oxlint-disable-next-line typescript/no-explicit-any -- an `Agent` of any context and services fits where any agent is accepted
+export interface Agent<C = any, N extends string = string, O = unknown, S = any> {
   /** Its name. */
   readonly name: N
   /** The system prompt, or the function that renders it. */
@@ -201,8 +201,8 @@ export interface Agent<C = any, N extends string = string, O = unknown> {
   readonly context?: StandardSchemaV1<C>
   /** What a run must output; absent: any answer ends the run. */
   readonly output?: OutputPolicy
-  /** For the compiler only: the context that a session must have, and what its runs output. */
-  readonly types?: { readonly takes: (context: C) => void; readonly output: O }
+  /** For the compiler only: the context that a session must have, what its runs output, and the services that its worker must have. */
+  readonly types?: { readonly takes: (context: C) => void; readonly output: O; readonly needs: (given: { services: S }) => void }
 }
 
 /** The type of a run's output by the agent's `output` schema: the value as JSON. */

@@ -11,6 +11,7 @@ import { CHECKPOINT, checkpointPolicy } from './checkpoint-policy.ts'
 import { type AgentCompaction, COMPACTION, compactionPolicy, windowProblem } from './compaction.ts'
 import { hooksOf } from './define-hook.ts'
 import { DeclarationError } from './errors.ts'
+import type { Hook } from './hook.ts'
 import { isMemoryOption, MEMORY_EXPECTED } from './memory-tools.ts'
 import { isModelChoice, type ModelChoice } from './model-choice.ts'
 import { outputPolicy } from './output-tool.ts'
@@ -20,13 +21,13 @@ import { RECOVERY, recoveryPolicy } from './recovery.ts'
 import { RETRY, retryPolicy } from './retry.ts'
 import { A_SCHEMA, isSchema } from './schema.ts'
 import type { Slice } from './slice.ts'
-import type { AnyServices, ContextTypes, ServicesIn, Tool } from './tool.ts'
+import type { AnyServices, ContextTypes, NeedsOf, ServicesIn, ServicesOf, Tool } from './tool.ts'
 
 const DEFAULT_MAX_TURNS = 50
 const YEAR_MS = 365 * 24 * 3_600_000
 
 /** Declares an agent; see `AgentOptions` for its options. */
-export interface DefineAgent<S> {
+export interface DefineAgent<S, Needed = unknown> {
   /**
    * Declares an agent.
    * @throws DeclarationError `invalid_agent` for an option that is unknown, missing or not allowed; `duplicate_tool`,
@@ -39,14 +40,16 @@ export interface DefineAgent<S> {
     C extends StandardSchemaV1 = StandardSchemaV1<Json, Json>,
     const L extends readonly Slice[] = readonly [],
     O extends StandardSchemaV1 | undefined = undefined,
+    const Tools extends readonly Tool[] = readonly [],
+    const Hooks extends readonly Hook[] = readonly [],
   >(
-    options: AgentOptions<C, N, S, L, O>,
-  ): Agent<StandardSchemaV1.InferInput<C>, N, OutputIn<O>>
+    options: AgentOptions<C, N, S, L, O> & { tools?: Tools; hooks?: Hooks },
+  ): Agent<StandardSchemaV1.InferInput<C>, N, OutputIn<O>, Needed & ServicesOf<Tools[number] | Hooks[number]>>
   /**
    * The same function, for agents whose functions have `ctx.services` of this type:
-   * `defineAgent.withTypes<{ services: { shop: Shop } }>()`.
+   * `defineAgent.withTypes<{ services: { shop: Shop } }>()`. A worker that serves such an agent must have these services.
    */
-  withTypes<T extends Pick<ContextTypes, 'services'>>(): DefineAgent<ServicesIn<T>>
+  withTypes<T extends Pick<ContextTypes, 'services'>>(): DefineAgent<ServicesIn<T>, NeedsOf<T>['services']>
 }
 
 const A_MODEL = "a Claude model's name, an object with generate()"
@@ -95,7 +98,7 @@ const OPTIONS = options({
  * `no_price` for a budget in US dollars with a model whose price is unknown.
  */
 export const defineAgent: DefineAgent<AnyServices> = Object.assign(declare as unknown as DefineAgent<AnyServices>, {
-  withTypes: <T extends Pick<ContextTypes, 'services'>>() => defineAgent as unknown as DefineAgent<ServicesIn<T>>,
+  withTypes: <T extends Pick<ContextTypes, 'services'>>() => defineAgent as unknown as DefineAgent<ServicesIn<T>, NeedsOf<T>['services']>,
 })
 
 function declare(given: unknown): Agent {

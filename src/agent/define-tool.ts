@@ -8,7 +8,7 @@ import { isToolName } from './names.ts'
 import { type RetryPolicy, RETRY, retryPolicy } from './retry.ts'
 import { A_SCHEMA, inputSchemaOf, isSchema } from './schema.ts'
 import type { Effect } from '../session/events.ts'
-import type { ApprovalContext, ApprovalNeed, ContextTypes, Idempotency, NeedsOf, Tool, ToolOptions } from './tool.ts'
+import type { ApprovalContext, ApprovalNeed, BodyOption, ContextTypes, Idempotency, NeedsOf, Tool, ToolOptions } from './tool.ts'
 
 const DEFAULT_TIMEOUT_MS = 60_000
 const DEFAULT_SETTLE_AFTER_MS = 5_000
@@ -73,6 +73,8 @@ const OPTIONS = options({
   ).optional(),
 })
 
+const BODY_OPTIONS = ['verify', 'onUnknown', 'settleAfter', 'verifyTimeout', 'verifyRetries', 'retry'] as const satisfies BodyOption[]
+
 type NeedsApproval = (input: unknown, ctx: ApprovalContext) => ApprovalNeed | Promise<ApprovalNeed>
 
 /**
@@ -122,15 +124,18 @@ function declare(given: unknown): Tool {
 
 /** The problem with options that are each valid, but not together; undefined if there is none. */
 function conflictIn(tool: z.output<typeof OPTIONS>): string | undefined {
-  const { effect, execute, verify, onUnknown, idempotency } = tool
-  if (execute === 'client' && verify) return 'verify is for calls that a worker executes, and a client answers this one: leave out verify.'
+  const { effect, execute, approval, verify, onUnknown, idempotency } = tool
+  const ofBody = BODY_OPTIONS.find((name) => tool[name] !== undefined)
+  if (execute === 'client' && ofBody)
+    return `${ofBody} is for calls that a worker executes, and a client answers this one: leave out ${ofBody}.`
   if (verify && effect !== 'external') return `verify is for 'external' tools, and this one is '${effect}': leave out verify.`
   if (onUnknown !== undefined && effect !== 'external')
     return `onUnknown is for 'external' tools, and this one is '${effect}': leave it out.`
   const ofVerify = (['settleAfter', 'verifyTimeout', 'verifyRetries'] as const).find((name) => tool[name] !== undefined)
   if (ofVerify && effect !== 'external') return `${ofVerify} is for 'external' tools, and this one is '${effect}': leave it out.`
-  if (ofVerify && execute === 'client') return `${ofVerify} is for tools with a verify, and a client answers this one: leave it out.`
   if (ofVerify && !verify) return `${ofVerify} is for tools with a verify: add verify, or leave out ${ofVerify}.`
+  const ofApproval = (['approvalTimeout', 'onExpiry'] as const).find((name) => tool[name] !== undefined)
+  if (ofApproval && approval === undefined) return `${ofApproval} is for tools with an approval: add approval, or leave out ${ofApproval}.`
   if (idempotency !== undefined && effect === 'read')
     return "idempotency is for tools with an effect, and a 'read' has no key: leave it out."
   return undefined

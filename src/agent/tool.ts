@@ -161,8 +161,8 @@ export interface NeedsOf<T extends ContextTypes> {
   slices: T extends { slices: infer L } ? L : unknown
 }
 
-/** Options of `defineTool`. */
-export interface ToolOptions<
+/** The options of `defineTool`, each by itself; `FittingOptions` says which ones go together. */
+export interface BasicToolOptions<
   S extends StandardSchemaV1 = StandardSchemaV1,
   R = unknown,
   E extends Effect = Effect,
@@ -203,18 +203,21 @@ export interface ToolOptions<
         input: StandardSchemaV1.InferOutput<S>,
         ctx: ApprovalContext<ContextIn<T>, ServicesIn<T>, SlicesIn<T>>,
       ) => ApprovalNeed | Promise<ApprovalNeed>)
-  /** How long a request for approval waits. At most 24 days. Default `'24h'`. */
+  /** How long a request for approval waits. At most 24 days. Default `'24h'`. Needs `approval`. */
   approvalTimeout?: Duration
   /**
    * What happens to a call whose approval request expires: the model is told that it was denied (`deny`, the default), or the run fails.
+   * Needs `approval`.
    */
   onExpiry?: 'deny' | 'error'
   /**
-   * For `external`: what happens if pawl cannot determine whether the call happened. `'ask'` (default): the session waits for
-   * `session.resolve`; `'tell_model'`: pawl tells the model, which decides what to do.
+   * For `external`, except client tools: what happens if pawl cannot determine whether the call happened. `'ask'` (default): the session
+   * waits for `session.resolve`; `'tell_model'`: pawl tells the model, which decides what to do.
    */
   onUnknown?: Unless<E, 'read' | 'idempotent', 'ask' | 'tell_model'>
-  /** For `external`: says whether a call happened, once its attempt is known to be dead. Must only read. Default: none. */
+  /**
+   * For `external`, except client tools: says whether a call happened, once its attempt is known to be dead. Must only read. Default: none.
+   */
   verify?: Unless<
     E,
     'read' | 'idempotent',
@@ -236,11 +239,52 @@ export interface ToolOptions<
   toModel?: (result: R, ctx: ToolContext<ContextIn<T>, ServicesIn<T>, SlicesIn<T>>) => ResultContent
   /** How long `execute` may take; then `ctx.signal` aborts. At most 24 days. Default `'60s'`; no limit for a client tool. */
   timeout?: Duration
-  /** How pawl retries attempts that threw: of an `external` tool, only those of which `verify` or a person said that they did not happen. */
+  /**
+   * Except for client tools: how pawl retries attempts that threw. Of an `external` tool, it retries only those of which `verify` or a
+   * person said that they did not happen.
+   */
   retry?: RetryOptions
   /** For `idempotent` and `external`: the scope within which the key is unique. Default `run`. */
   idempotency?: Unless<E, 'read', Idempotency<StandardSchemaV1.InferOutput<S>>>
 }
+
+/** Options without those named `K`. */
+export type Without<K extends string> = { [Option in K]?: never }
+
+/** The options that a client tool cannot have: they say how pawl retries or verifies what a worker executes. */
+export type BodyOption = 'verify' | 'onUnknown' | 'settleAfter' | 'verifyTimeout' | 'verifyRetries' | 'retry'
+
+/** What tools, hooks and agents tell the compiler about their `ctx.services`. */
+export interface NeedsServices<N extends Pick<ToolNeeds, 'services'>> {
+  /** For the compiler only. */
+  readonly types?: { readonly needs: (given: N) => void }
+}
+
+/**
+ * The services that the tools, hooks or agents `D` (a union) need: the intersection of the types that they declare. `unknown` if none of
+ * them declares any.
+ */
+// oxlint-disable-next-line typescript/no-explicit-any -- of any needs
+export type ServicesOf<D extends NeedsServices<any>> = (
+  D extends NeedsServices<infer N>
+    ? (given: 0 extends 1 & N['services'] ? unknown : N['services']) => void
+    : never
+) extends (given: infer S) => void
+  ? S
+  : unknown
+
+/** Which options of a tool go together: `approvalTimeout` and `onExpiry` need `approval`, and a client tool has none of `BodyOption`. */
+export type FittingOptions = (Without<'approvalTimeout' | 'onExpiry'> | { approval: NonNullable<unknown> }) &
+  (Without<BodyOption> | { execute: object })
+
+/** Options of `defineTool`. */
+export type ToolOptions<
+  S extends StandardSchemaV1 = StandardSchemaV1,
+  R = unknown,
+  E extends Effect = Effect,
+  O extends StandardSchemaV1 = StandardSchemaV1,
+  T extends ContextTypes = ContextTypes,
+> = BasicToolOptions<S, R, E, O, T> & FittingOptions
 
 /** A declared tool: the options, checked and completed. Make it with `defineTool`. */
 // oxlint-disable-next-line typescript/no-explicit-any -- a `Tool` of any needs fits where any tool is accepted

@@ -2,19 +2,26 @@
 import { z } from 'zod'
 import type { Agent } from '../agent/agent.ts'
 import { DeclarationError } from '../agent/errors.ts'
-import type { AnyServices } from '../agent/tool.ts'
+import type { AnyServices, ServicesOf } from '../agent/tool.ts'
 import { checkOptions, options } from '../options/check.ts'
 
-/** What a worker process serves; see `defineWorker`. */
-export interface WorkerDefinition {
+/** The option `services` of a worker whose agents need the services `S`. */
+export type ServicesOption<S> = (AnyServices & S) | (() => (AnyServices & S) | Promise<AnyServices & S>)
+
+/** What a worker process serves, with the services `S` that its agents need; see `defineWorker`. */
+export interface WorkerDefinition<S = unknown> {
   /** The agents to serve: at least one, each with a unique name. */
   agents: readonly Agent[]
   /**
    * What tools get as `ctx.services`, or a function that creates it and is called once per process, before the process serves. If it has
-   * a `dispose()`, that is called at shutdown. Default `{}`.
+   * a `dispose()`, that is called at shutdown. Must have the types that the agents' tools and hooks declare. Default `{}`, if they declare
+   * none.
    */
-  services?: AnyServices | (() => AnyServices | Promise<AnyServices>)
+  services?: ServicesOption<S>
 }
+
+/** Infers the agents `A` of a worker, and requires `services` if they need any. */
+export type Serving<A extends readonly Agent[]> = { agents: A } & ({} extends ServicesOf<A[number]> ? unknown : { services: unknown })
 
 const OPTIONS = options({ agents: z.unknown().optional(), services: z.unknown().optional() })
 
@@ -22,9 +29,11 @@ const OPTIONS = options({ agents: z.unknown().optional(), services: z.unknown().
  * Declares what a worker process serves: the default export of a worker module.
  * @throws DeclarationError `invalid_worker` for an unknown option; `no_agents`, `duplicate_agent`.
  */
-export function defineWorker(definition: WorkerDefinition): WorkerDefinition {
+export function defineWorker<const A extends readonly Agent[]>(
+  definition: WorkerDefinition<ServicesOf<A[number]>> & Serving<A>,
+): WorkerDefinition {
   checkOptions(OPTIONS, definition, (problem) => new DeclarationError('invalid_worker', `defineWorker: ${problem}`))
-  return checkAgents(definition, 'defineWorker')
+  return checkAgents<WorkerDefinition>(definition, 'defineWorker')
 }
 
 /**

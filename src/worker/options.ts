@@ -25,8 +25,8 @@ export interface TelemetryOptions {
   contents?: boolean
 }
 
-/** Options of `createWorker` and `runWorker`. */
-export interface CreateWorkerOptions extends WorkerDefinition {
+/** Options of `createWorker` and `runWorker`, for agents that need the services `S`. */
+export interface CreateWorkerOptions<S = unknown> extends WorkerDefinition<S> {
   /** Where Temporal is. Default: `TEMPORAL_*`, then the profile file, then `127.0.0.1:7233` with a warning. */
   temporal?: TemporalAddress
   /** Your own connection, instead of `temporal`. The worker does not close it. */

@@ -1,6 +1,6 @@
 // Tools that declare what they return (`output`): what happens to results that do not match, by effect.
 import { randomUUID } from 'node:crypto'
-import { type Agent, defineAgent, defineTool, type SessionEvent, type ToolOptions } from 'pawl'
+import { type Agent, type BasicToolOptions, defineAgent, defineTool, type SessionEvent } from 'pawl'
 import type { SessionHandle } from 'pawl/client'
 import { scripted, type ScriptedAnswer } from 'pawl/testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -18,7 +18,11 @@ let here: Deployment
 /** What the bodies of a session return, and how often they were entered. */
 const given = new Map<string, { value: unknown; entered: number }>()
 
-const giving = (name: string, effect: 'read' | 'idempotent' | 'external', more: Partial<ToolOptions<z.ZodType, unknown>> = {}) =>
+const giving = (
+  name: string,
+  effect: 'read' | 'idempotent' | 'external',
+  more: Partial<Pick<BasicToolOptions<z.ZodType, unknown>, 'onUnknown' | 'output' | 'toModel' | 'verify'>> & { execute?: () => never } = {},
+) =>
   defineTool({
     name,
     description: name,

@@ -1,5 +1,8 @@
 // A worker in one process, loaded on demand: it imports the Temporal SDK, which the parent of executors does not need.
+import type { Agent } from '../../agent/agent.ts'
+import type { ServicesOf } from '../../agent/tool.ts'
 import { checkCreate } from '../check-options.ts'
+import type { Serving } from '../definition.ts'
 import type { CreateWorkerOptions, PawlWorker } from '../options.ts'
 
 /**
@@ -8,17 +11,25 @@ import type { CreateWorkerOptions, PawlWorker } from '../options.ts'
  * @throws InvalidOption `invalid_option`; ConnectError `no_temporal`; StoreError `invalid_postgres_url`, `invalid_store_options`;
  * WorkerError `no_postgres`, `services_failed`, `no_telemetry_packages`; DeclarationError `no_agents`, `duplicate_agent`.
  */
-export async function createWorker(options: CreateWorkerOptions): Promise<PawlWorker> {
-  checkCreate(options)
-  const worker = await import('./create-worker.ts')
-  return worker.createWorker(options)
+export async function createWorker<const A extends readonly Agent[]>(
+  options: CreateWorkerOptions<ServicesOf<A[number]>> & Serving<A>,
+): Promise<PawlWorker> {
+  return create(options)
 }
 
 /**
  * Creates a worker and runs it until it is shut down (by SIGINT or SIGTERM).
  * @throws InvalidOption `invalid_option`, and the other errors of `createWorker`.
  */
-export async function runWorker(options: CreateWorkerOptions): Promise<void> {
-  const worker = await createWorker(options)
+export async function runWorker<const A extends readonly Agent[]>(
+  options: CreateWorkerOptions<ServicesOf<A[number]>> & Serving<A>,
+): Promise<void> {
+  const worker = await create(options)
   await worker.run()
+}
+
+async function create(options: CreateWorkerOptions): Promise<PawlWorker> {
+  checkCreate(options)
+  const worker = await import('./create-worker.ts')
+  return worker.createWorker(options)
 }

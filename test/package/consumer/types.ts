@@ -1,8 +1,21 @@
 // What a backend's compiler knows: each `@ts-expect-error` fails the check if the line below it compiles.
-import { type AgentContext, type AnswerOf, defineAgent, defineTool, defineWorker, type OutputOf, type Tool, type ToolContext } from 'pawl'
+import {
+  type Agent,
+  type AgentContext,
+  type AnswerOf,
+  defineAgent,
+  defineHook,
+  defineTool,
+  defineWorker,
+  type OutputOf,
+  type ServicesOf,
+  type Tool,
+  type ToolContext,
+  type ToolOptions,
+} from 'pawl'
 import type { Pawl } from 'pawl/client'
 import { scripted } from 'pawl/testing'
-import { superviseWorkers } from 'pawl/worker'
+import { createWorker, type CreateWorkerOptions, runWorker, superviseWorkers } from 'pawl/worker'
 import { z } from 'zod'
 
 type Is<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
@@ -129,6 +142,41 @@ defineTool({ ...read, effect: 'write' })
 defineTool({ ...read, effect: 'read', timeoutMs: 5 })
 // @ts-expect-error That is not a duration.
 defineTool({ ...read, effect: 'read', timeout: 'soon' })
+// Options of tools that run in a worker, on a tool that a client answers.
+const asked = { name: 'ask', description: 'Ask.', input: order, execute: 'client' } as const
+defineTool({ ...asked, effect: 'external', approval: true, timeout: '2d', idempotency: 'session', effectId: String, toModel: String })
+// @ts-expect-error No worker calls a client tool, so there is nothing to verify.
+defineTool({ ...asked, effect: 'external', verify: () => ({ happened: false }) })
+// @ts-expect-error A call that a client answers is never unknown.
+defineTool({ ...asked, effect: 'external', onUnknown: 'tell_model' })
+// @ts-expect-error A client tool has no verify to wait for.
+defineTool({ ...asked, effect: 'external', settleAfter: '5s' })
+// @ts-expect-error A client tool has no verify to limit.
+defineTool({ ...asked, effect: 'external', verifyTimeout: '5s' })
+// @ts-expect-error A client tool has no verify to retry.
+defineTool({ ...asked, effect: 'external', verifyRetries: 1 })
+// @ts-expect-error A client tool has no attempts to retry.
+defineTool({ ...asked, effect: 'read', retry: { maxRetries: 1 } })
+// Who answers may be decided at run time.
+defineTool({ ...read, effect: 'read', execute: process.env.BROWSER ? 'client' : ({ orderId }) => orderId })
+
+// Options of approvals.
+defineTool({ ...read, effect: 'read', approval: true, approvalTimeout: '8h', onExpiry: 'error' })
+defineTool({ ...read, effect: 'read', approval: ({ orderId }) => orderId !== '', approvalTimeout: '8h' })
+defineTool({ ...read, effect: 'read', approval: process.env.STRICT === '1', approvalTimeout: '8h' })
+defineTool({ ...read, effect: 'read', ...(process.env.STRICT === '1' && { approval: true }) })
+// @ts-expect-error There is no approval whose request could expire.
+defineTool({ ...read, effect: 'read', approvalTimeout: '8h' })
+// @ts-expect-error There is no approval whose request could expire.
+defineTool({ ...read, effect: 'read', onExpiry: 'error' })
+// @ts-expect-error A client tool without an approval requests none, either.
+defineTool({ ...asked, effect: 'read', approvalTimeout: '8h' })
+
+// A function may pass on the options of a tool.
+export function renamed(options: ToolOptions<typeof order, string, 'read'>): Tool {
+  return defineTool({ ...options, name: `my_${options.name}` })
+}
+
 // An effect that is decided at run time allows any of them.
 export function anyEffect(effect: 'read' | 'idempotent' | 'external'): Tool {
   return defineTool({ ...read, effect, ...(effect === 'external' && { verify: () => ({ happened: false as const }) }) })
@@ -163,7 +211,79 @@ defineAgent({ name: 'bare', model, instructions: '', tools: [refund] })
 // @ts-expect-error The agent's context has another field.
 defineAgent({ name: 'other', model, instructions: '', tools: [refund], context: z.object({ user: z.string() }) })
 const bare = defineAgent({ name: 'bare', model, instructions: '', tools: [plain, address] })
-export default defineWorker({ agents: [support, bare], services: () => ({ payments: null }) })
+
+// A worker's services are those that its agents' tools and hooks expect.
+declare const payments: Payments
+export default defineWorker({ agents: [support, bare], services: () => ({ payments }) })
+defineWorker({ agents: [support], services: { payments, mail: 'any more', dispose() {} } })
+defineWorker({ agents: [support, bare], services: async () => ({ payments, dispose: async () => undefined }) })
+// @ts-expect-error The service's name is misspelt.
+defineWorker({ agents: [support, bare], services: { paymets: payments } })
+// @ts-expect-error The service's name is misspelt.
+defineWorker({ agents: [support], services: () => ({ paymets: payments }) })
+// @ts-expect-error The service has another type.
+defineWorker({ agents: [support], services: async () => ({ payments: { refund: () => null } }) })
+// @ts-expect-error The tools expect services.
+defineWorker({ agents: [support] })
+// Agents whose tools declare no services need none, and may have any.
+defineWorker({ agents: [bare] })
+defineWorker({ agents: [bare], services: { anything: true } })
+// @ts-expect-error Services are an object.
+defineWorker({ agents: [bare], services: 7 })
+// What agents need comes together, from their tools, their hooks and their own functions.
+const mailing = defineTool.withTypes<{ services: { mail: { send(to: string): void } } }>()({
+  ...read,
+  effect: 'read',
+  execute: ({ orderId }, ctx) => ctx.services.mail.send(orderId),
+})
+const watching = defineHook.withTypes<{ services: { log: string[] } }>()({
+  on: 'turnStart',
+  run: ({ turn }, ctx) => void ctx.services.log.push(String(turn)),
+})
+const mixed = defineAgent.withTypes<{ services: { flags: Set<string> } }>()({
+  name: 'mixed',
+  context: tenant,
+  model,
+  instructions: (_state, ctx) => [...ctx.services.flags].join(),
+  tools: [plain, mailing, refund],
+  hooks: [watching],
+})
+const mail = { send: (to: string) => void to }
+const log: string[] = []
+assert<Is<keyof ServicesOf<typeof mixed>, 'payments' | 'mail' | 'log' | 'flags'>>()
+defineWorker({ agents: [mixed, bare, support], services: { payments, mail, log, flags: new Set<string>() } })
+// @ts-expect-error A tool's service is missing.
+defineWorker({ agents: [mixed], services: { payments, log, flags: new Set<string>() } })
+// @ts-expect-error The hook's service is missing.
+defineWorker({ agents: [mixed], services: { payments, mail, flags: new Set<string>() } })
+// @ts-expect-error The agent's own service is missing.
+defineWorker({ agents: [mixed], services: { payments, mail, log } })
+const mailer = defineAgent({ name: 'mailer', model, instructions: '', tools: [mailing] })
+// @ts-expect-error The second agent's service is missing.
+defineWorker({ agents: [support, mailer], services: { payments } })
+// Agents and tools may lose their types on the way.
+const some: Agent[] = [support, mixed]
+const few: Tool[] = [refund, mailing]
+defineWorker({ agents: some })
+defineWorker({ agents: [defineAgent({ name: 'few', model, instructions: '', tools: few })] })
+// A list keeps them.
+const list = [support, mailer]
+defineWorker({ agents: list, services: { payments, mail } })
+// @ts-expect-error A service is missing.
+defineWorker({ agents: list, services: { mail } })
+
+/** The same for a worker in the own process. */
+export async function ownProcess(options: CreateWorkerOptions): Promise<void> {
+  await createWorker({ agents: [support, mailer], services: { payments, mail }, taskQueue: 'q' })
+  await runWorker({ agents: [bare], taskQueue: 'q' })
+  await createWorker({ ...options, taskQueue: 'q' })
+  // @ts-expect-error The service's name is misspelt.
+  await createWorker({ agents: [support], services: { paymets: payments } })
+  // @ts-expect-error The tools expect services.
+  await runWorker({ agents: [support], taskQueue: 'q' })
+  // @ts-expect-error There is no such option.
+  await runWorker({ agents: [bare], queue: 'q' })
+}
 
 export async function backend(pawl: Pawl): Promise<void> {
   const context = { tenantId: 'acme' }

@@ -108,7 +108,7 @@ const tools = [
     approvalTimeout: '4s',
     execute: act,
   }),
-  defineTool({ ...common, name: 'ask', effect: 'read', execute: 'client', timeout: '4s', output: z.string() }),
+  defineTool({ description: common.description, input, name: 'ask', effect: 'read', execute: 'client', timeout: '4s', output: z.string() }),
 ]
 
 /** How texts from hooks begin. */

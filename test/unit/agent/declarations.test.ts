@@ -55,6 +55,12 @@ describe('a tool', () => {
     ['a wait before a verify that a read does not have', { settleAfter: 0 }],
     ['a limit for a verify that is missing', { effect: 'external', verifyTimeout: '5s' }],
     ['retries of a verify that is missing', { effect: 'external', verifyRetries: 1 }],
+    ['a verify of what a client answers', { effect: 'external', execute: 'client', verify: () => ({ happened: false }) }],
+    ['an unknown outcome of what a client answers', { effect: 'external', execute: 'client', onUnknown: 'tell_model' }],
+    ['a limit for a verify of what a client answers', { effect: 'external', execute: 'client', verifyTimeout: '5s' }],
+    ['retries of what a client answers', { execute: 'client', retry: { maxRetries: 1 } }],
+    ['a limit for an approval that is missing', { approvalTimeout: '8h' }],
+    ['an expiry of an approval that is missing', { onExpiry: 'error' }],
     ['a timeout of zero', { timeout: 0 }],
     ['an infinite timeout', { timeout: Number.POSITIVE_INFINITY }],
     ['half a retry', { retry: { maxRetries: 0.5 } }],
@@ -65,6 +71,21 @@ describe('a tool', () => {
     const { code, message } = refusalOf(toolWith(change))
     expect(code).toBe('invalid_tool')
     expect(message).toMatch(/[.?]$/)
+  })
+
+  it('is refused with the option that does not go with the others', () => {
+    expect(refusalOf(toolWith({ approvalTimeout: '8h' })).message).toBe(
+      'Tool "look": approvalTimeout is for tools with an approval: add approval, or leave out approvalTimeout.',
+    )
+    expect(refusalOf(toolWith({ execute: 'client', retry: {} })).message).toBe(
+      'Tool "look": retry is for calls that a worker executes, and a client answers this one: leave out retry.',
+    )
+  })
+
+  it('may have terms of approval while its approval is switched off', () => {
+    expect(defineTool({ ...TOOL, approval: false, approvalTimeout: '8h', onExpiry: 'error' })).not.toHaveProperty('approval')
+    const needing = defineTool({ ...TOOL, approval: true, approvalTimeout: '8h', onExpiry: 'error' })
+    expect(needing.approval).toMatchObject({ expiresMs: 28_800_000, onExpiry: 'error' })
   })
 
   it.each<[string, unknown]>([

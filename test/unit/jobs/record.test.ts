@@ -71,7 +71,12 @@ function there(): LargeValues & { kept: Blob[] } {
 
 const WAIT_MS = 12_345
 
-function record(result: unknown, more: Partial<Options> = {}, seen: Logged = { warnings: [] }, values: LargeValues = away()) {
+function record(
+  result: unknown,
+  more: Pick<Options, 'toModel' | 'effectId' | 'output'> = {},
+  seen: Logged = { warnings: [] },
+  values: LargeValues = away(),
+) {
   const tool = defineTool({ name: 't', description: 'T.', input: z.object({}), effect: 'idempotent', execute: () => null, ...more })
   return recordResult(tool, result, contextWith(seen), { values, waitMs: WAIT_MS, signal: new AbortController().signal })
 }
