@@ -211,39 +211,29 @@ describe('a suspect that has waited long', () => {
     expect([team.placed('one'), team.placed('two')]).toEqual([3, 3])
   })
 
-  it('has one more death at most if it needs five seconds and the other one always kills at once', async () => {
+  it('costs a healthy one that runs for seconds a third death, and no fourth', async () => {
     const team = await teamOf(1)
-    const deaths = { healthy: 0, bad: 0 }
-    const place: { healthy?: number; bad?: number } = {}
-    let healthySince = 0
-    let isDone = false
-    for (const from = Date.now(); !isDone && Date.now() - from < 60_000; await vi.advanceTimersByTimeAsync(5)) {
-      for (const call of ['healthy', 'bad'] as const) {
-        const attempts = team.placed(call)
-        if (attempts === deaths[call] && deaths[call] < 5 && team.leases.get(call)?.released !== false) await team.begin(call)
-        if (team.placed(call) > deaths[call] && place[call] === undefined) {
-          place[call] = await team.runs(call)
-          if (call === 'healthy') healthySince = Date.now()
-        }
-      }
-      if (place.healthy !== undefined && Date.now() - healthySince >= 5_000) {
-        await team.finish(place.healthy)
-        isDone = true
-      } else if (place.bad !== undefined) {
-        const killed = place.bad
-        for (const call of ['healthy', 'bad'] as const) {
-          if (place[call] !== killed) continue
-          deaths[call] += 1
-          delete place[call]
-        }
-        await team.die(killed)
-        await team.hire()
-        // Until then, they share the only one.
-        if (deaths.bad === 2) await team.hire()
-      }
+    const beginBoth = async () => {
+      for (const call of ['healthy', 'bad']) await team.begin(call)
     }
-    expect(isDone).toBe(true)
-    expect(deaths.healthy).toBe(3)
+    const die = async () => team.die(await team.runs('bad'))
+    for (let shared = 0; shared < 2; shared++) {
+      await beginBoth()
+      await die()
+      await team.hire()
+    }
+    await team.hire()
+    await beginBoth()
+    expect([team.placed('healthy'), team.placed('bad')]).toEqual([3, 2])
+    await vi.advanceTimersByTimeAsync(1_000)
+    expect(team.placed('bad')).toBe(3)
+    await die()
+    await team.hire()
+    await beginBoth()
+    await vi.advanceTimersByTimeAsync(9_000)
+    expect([team.placed('healthy'), team.placed('bad')]).toEqual([4, 3])
+    await team.finish(await team.runs('healthy'))
+    expect([team.placed('healthy'), team.placed('bad')]).toEqual([4, 4])
   })
 
   it('enters together with the others that have', async () => {
