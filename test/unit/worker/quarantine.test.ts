@@ -19,13 +19,13 @@ async function teamOf(size: number) {
 
   const placed = (call: string) => crew.story.filter((line) => line.startsWith(`job ${call} on `)).length
 
-  /** Where the call is, once an executor has accepted it. */
+  /** Where the call is, once its executor has accepted all its jobs. */
   async function runs(call: string): Promise<number> {
     const line = crew.story.findLast((one) => one.startsWith(`job ${call} on `))
     const id = Number(line?.split(' ').at(-1))
     const member = members.get(id)
     if (!member) throw new Error(`${call} runs nowhere: ${crew.story.join('; ')}`)
-    await member.accept(member.jobs().at(-1) ?? '')
+    for (const job of member.jobs()) await member.accept(job)
     return id
   }
   return {
@@ -166,15 +166,74 @@ describe('a tool of a session that has killed two executors', () => {
 })
 
 describe('a suspect that has waited long', () => {
-  it('joins the one that runs, and no other work', async () => {
+  it.each([2, 3])('joins the one that runs after a second, and no other work (%i deaths)', async (deaths) => {
     const team = await withSuspect(3)
-    await team.kill('worse', 2)
+    await team.kill('worse', deaths)
+    await vi.advanceTimersByTimeAsync(1_000)
+    const kept = await team.give('bad')
+    const others = [await team.give('a'), await team.give('b')]
+    await team.begin('worse', 'worse')
+    await vi.advanceTimersByTimeAsync(900)
+    expect(team.placed('worse')).toBe(deaths)
+    await vi.advanceTimersByTimeAsync(200)
+    expect(team.story.at(-1)).toBe(`job worse on ${kept}`)
+    expect(others).not.toContain(kept)
+  })
+
+  it.each([
+    ['its next death could be the last', { bad: 2, worse: 4 }],
+    ['that one has died three times', { bad: 3, worse: 2 }],
+  ])('joins it only after ten seconds if %s', async (_, deaths) => {
+    const team = await teamOf(3)
+    await team.kill('bad', deaths.bad)
+    await team.kill('worse', deaths.worse)
+    await vi.advanceTimersByTimeAsync(1_000)
     const kept = await team.give('bad')
     await team.begin('worse', 'worse')
     await vi.advanceTimersByTimeAsync(9_900)
-    expect(team.placed('worse')).toBe(2)
+    expect(team.placed('worse')).toBe(deaths.worse)
     await vi.advanceTimersByTimeAsync(200)
     expect(team.story.at(-1)).toBe(`job worse on ${kept}`)
+  })
+
+  it('does not wait for the rest of the ten seconds once that one has died', async () => {
+    const team = await teamOf(3)
+    await team.kill('bad', 4)
+    for (const session of ['one', 'two']) await team.kill(session, 2)
+    await vi.advanceTimersByTimeAsync(1_000)
+    const kept = await team.give('bad')
+    for (const session of ['one', 'two']) await team.begin(session, session)
+    await vi.advanceTimersByTimeAsync(2_000)
+    await team.die(kept)
+    expect([team.placed('one'), team.placed('two')]).toEqual([2, 2])
+    await team.hire()
+    await settled()
+    expect([team.placed('one'), team.placed('two')]).toEqual([3, 3])
+  })
+
+  it('costs a healthy one that runs for seconds a third death, and no fourth', async () => {
+    const team = await teamOf(1)
+    const beginBoth = async () => {
+      for (const call of ['healthy', 'bad']) await team.begin(call)
+    }
+    const die = async () => team.die(await team.runs('bad'))
+    for (let shared = 0; shared < 2; shared++) {
+      await beginBoth()
+      await die()
+      await team.hire()
+    }
+    await team.hire()
+    await beginBoth()
+    expect([team.placed('healthy'), team.placed('bad')]).toEqual([3, 2])
+    await vi.advanceTimersByTimeAsync(1_000)
+    expect(team.placed('bad')).toBe(3)
+    await die()
+    await team.hire()
+    await beginBoth()
+    await vi.advanceTimersByTimeAsync(9_000)
+    expect([team.placed('healthy'), team.placed('bad')]).toEqual([4, 3])
+    await team.finish(await team.runs('healthy'))
+    expect([team.placed('healthy'), team.placed('bad')]).toEqual([4, 4])
   })
 
   it('enters together with the others that have', async () => {
@@ -196,7 +255,7 @@ describe('a suspect that has waited long', () => {
     await team.kill('worse', 2)
     const kept = await team.give('bad')
     await team.begin('worse', 'worse')
-    await vi.advanceTimersByTimeAsync(9_900)
+    await vi.advanceTimersByTimeAsync(900)
     await team.die(kept)
     await vi.advanceTimersByTimeAsync(400)
     expect(team.placed('worse')).toBe(2)

@@ -1,5 +1,6 @@
 // Keeps work that has killed executors away from other work, so that one session's bug does not cost the others their calls.
 import type { JobOrder } from '../../../jobs/contract.ts'
+import { MAX_DEATHS } from '../../../session/attempts.ts'
 import { doubled } from '../../../session/backoff.ts'
 import { countDeaths } from './deaths.ts'
 import { type Executor, takesJobs } from './executors.ts'
@@ -16,7 +17,15 @@ const PAUSE_MS = 125
 const LONGEST_PAUSE_MS = 15_000
 /** Deaths of suspects that are further apart are not in a row. */
 const IN_A_ROW_MS = 60_000
-/** How long a suspect waits for its turn. The wait counts towards its activity's limit, which has room for a frozen worker. */
+/**
+ * How long a suspect waits before it joins those that run. Its two or three deaths may be chance, and a healthy body may run for minutes. If
+ * it is the cause, this costs each of the others one death.
+ */
+const WAIT_MS = 1_000
+/**
+ * The wait if the suspect's next death could be the last for its call, or if one of those that run has had that additional death. The wait
+ * counts towards its activity's limit, which has room for a frozen worker.
+ */
 const LONGEST_WAIT_MS = 10_000
 /** How long the successor of the executor for suspects may take to start before they run beside other work. */
 const SUCCESSOR_WITHIN_MS = 10_000
@@ -27,7 +36,7 @@ const ENTERS_WITHIN_MS = 1_000
 export interface Quarantine {
   /** Of the executors that accept jobs, those that the order may run on; at least one of them. */
   narrow(order: JobOrder, candidates: Executor[]): Executor[]
-  /** Resolves at once for work that is not a suspect. A suspect waits for its turn; suspects that have waited too long enter together. */
+  /** Resolves at once for work that is not a suspect. A suspect waits for its turn; suspects that have waited long enough enter together. */
   turn(order: JobOrder): Promise<void>
   /** An executor was connected. */
   connected(executor: Executor): void
@@ -40,6 +49,7 @@ export interface Quarantine {
 /** A suspect that waits for its turn. */
 interface Waiting {
   order: JobOrder
+  since: number
   /** Makes it check whether its turn has come. */
   look(): void
 }
@@ -63,7 +73,7 @@ export function startQuarantine(): Quarantine {
   }
 
   function wake(): void {
-    next()?.look()
+    for (const one of [...waiting]) one.look()
   }
 
   /** The executor for suspects, while one is kept; `place` is undefined while its successor starts. */
@@ -84,10 +94,21 @@ export function startQuarantine(): Quarantine {
     return now && !now.place ? now.vacantSince + SUCCESSOR_WITHIN_MS : 0
   }
 
+  /** The suspects that run on the executor for suspects. */
+  function running(): JobOrder[] {
+    const assignments = keeping()?.place?.assignments.values() ?? []
+    return [...assignments].flatMap(({ order }) => (isSuspect(order) ? [order] : []))
+  }
+
   function isFree(): boolean {
     const now = keeping()
-    if (!now) return true
-    return now.place !== undefined && ![...now.place.assignments.values()].some(({ order }) => isSuspect(order))
+    return !now || (now.place !== undefined && running().length === 0)
+  }
+
+  /** When the suspect has waited long enough to join those that run. */
+  function joinsAt({ order, since }: Waiting): number {
+    const isTooRisky = deaths.of(order) >= MAX_DEATHS - 1 || running().some((one) => deaths.of(one) > SUSPECT_AFTER)
+    return since + (isTooRisky ? LONGEST_WAIT_MS : WAIT_MS)
   }
 
   /** When the pauses that hold up the suspect's turn end. */
@@ -117,7 +138,7 @@ export function startQuarantine(): Quarantine {
     connected(executor) {
       const now = keeping()
       if (now && !now.place) now.place = executor
-      for (const one of [...waiting]) one.look()
+      wake()
     },
     died(executor, guilty) {
       const now = Date.now()
@@ -134,23 +155,22 @@ export function startQuarantine(): Quarantine {
     },
     ended(order, isDone) {
       if (isDone) deaths.forgive(order)
-      for (const one of [...waiting]) one.look()
+      wake()
     },
   }
 
-  function mayEnter(one: Waiting, giveUpAt: number, now: number): boolean {
+  function mayEnter(one: Waiting, now: number): boolean {
     if (!isSuspect(one.order)) return true
     if (now < closedUntil(one)) return false
-    // Suspects that have waited too long enter together, but wait for a successor that is about to start.
-    return (next() === one && isFree()) || now >= Math.max(giveUpAt, successorUntil())
+    // Suspects that have waited long enough enter together, but wait for a successor that is about to start.
+    return (isFree() && next() === one) || now >= Math.max(joinsAt(one), successorUntil())
   }
 
   async function inTurn(order: JobOrder): Promise<void> {
-    const giveUpAt = Date.now() + LONGEST_WAIT_MS
-    const me: Waiting = { order, look: () => undefined }
+    const me: Waiting = { order, since: Date.now(), look: () => undefined }
     waiting.push(me)
-    for (let now = Date.now(); !mayEnter(me, giveUpAt, now); now = Date.now()) {
-      const nextChange = Math.min(...[closedUntil(me), giveUpAt, successorUntil()].filter((at) => at > now))
+    for (let now = Date.now(); !mayEnter(me, now); now = Date.now()) {
+      const nextChange = Math.min(...[closedUntil(me), joinsAt(me), successorUntil()].filter((at) => at > now))
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, nextChange - now)
         me.look = () => (clearTimeout(timer), resolve())
