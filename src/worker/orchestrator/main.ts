@@ -67,8 +67,6 @@ async function main(options: OrchestratorOptions): Promise<void> {
   }
   let worker: TemporalWorker | undefined
   let isStopping = false
-  /** Executors that can work as soon as there is a worker. */
-  const ready: number[] = []
   const orchestrator = await prepareOrchestrator({
     ...defined({ taskQueue, telemetry: options.telemetry }),
     ...(options.dataConverter !== undefined && { dataConverter: await loadDataConverter(options.dataConverter) }),
@@ -81,7 +79,7 @@ async function main(options: OrchestratorOptions): Promise<void> {
     sdk,
     kill: (executor, why) => post({ type: 'kill', executor, why }),
     onDrained: (executor) => post({ type: 'drained', executor }),
-    onReady: ({ id }) => (worker ? post({ type: 'executor_ready', executor: id }) : ready.push(id)),
+    onReady: ({ id }) => post({ type: 'executor_ready', executor: id }),
     onJob: ({ ticket }, { pid }) => clock.runsAgain(ticket, pid),
     onDeath: ({ id }, held) => {
       const calls = held.map(({ ticket: { sessionId, call, tool } }) => ({ sessionId, call, ...defined({ tool }) }))
@@ -117,10 +115,8 @@ async function main(options: OrchestratorOptions): Promise<void> {
   void takeOver(orchestrator, options, gone, logger)
   worker = await orchestrator.createWorker()
   if (isStopping) worker.shutdown()
-  const running = worker.run()
   post({ type: 'serving' })
-  for (const executor of ready) post({ type: 'executor_ready', executor })
-  await running
+  await worker.run()
   await idle(orchestrator)
   await orchestrator.settle()
   endWatch()

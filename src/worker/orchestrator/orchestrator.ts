@@ -27,6 +27,7 @@ import { keepGates } from './rate-gates/gate-keeper.ts'
 import { type FromSender, heartbeatSender, sendBy, type ToSender } from './heartbeats/heartbeats.ts'
 import { lateAnswers } from './heartbeats/late-answers.ts'
 import { startLeases } from './heartbeats/leases.ts'
+import type { Executor } from './executors/executors.ts'
 import { identityOf } from './executors/orphans.ts'
 import { type Pool, type PoolNeeds, startPool } from './executors/pool.ts'
 import { requestsOver } from './executors/requests.ts'
@@ -112,6 +113,10 @@ export async function prepareOrchestrator(parts: OrchestratorParts): Promise<Orc
   }
   const { kill, onDrained, onReady, onJob, onDeath } = parts
   let isServing = false
+  const serve = (executor: Executor): void => {
+    executor.channel.send({ type: 'serving' })
+    onReady?.(executor)
+  }
   const gates = keepGates({ store, executors: () => pool.executors(), logger, worker })
   const deltas = deltaWriter(store, logger)
   const pool = startPool({
@@ -126,8 +131,7 @@ export async function prepareOrchestrator(parts: OrchestratorParts): Promise<Orc
     ...(onDrained && { onDrained }),
     onReady(executor) {
       gates.greet(executor)
-      if (isServing) executor.channel.send({ type: 'serving' })
-      onReady?.(executor)
+      if (isServing) serve(executor)
     },
     ...(onJob && { onJob }),
     ...(onDeath && { onDeath }),
@@ -180,9 +184,15 @@ export async function prepareOrchestrator(parts: OrchestratorParts): Promise<Orc
       activities: { flush, loadSession, loadCalls, loadFork, findPlace, findCalls, findKept },
       maxConcurrentActivityTaskPolls: OWN_POLLS,
     })
-    isServing = true
-    for (const { channel } of pool.executors()) channel.send({ type: 'serving' })
-    return bothOf(sessions, own)
+    const both = bothOf(sessions, own)
+    return {
+      ...both,
+      run() {
+        isServing = true
+        for (const executor of pool.executors()) serve(executor)
+        return both.run()
+      },
+    }
   }
 
   return {
