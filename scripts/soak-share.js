@@ -7,6 +7,8 @@ const ROOT = new URL('../', import.meta.url)
 const files = (await readdir(new URL('test/', ROOT), { recursive: true }))
   .filter((path) => path.endsWith('.test.ts'))
   .map((path) => `test/${path}`)
-const sized = await Promise.all(files.map(async (path) => (/\bsize\(/.test(await readFile(new URL(path, ROOT), 'utf8')) ? [path] : [])))
+const sized = await Promise.all(
+  files.map(async (path) => (/\b(size|variants)\(/.test(await readFile(new URL(path, ROOT), 'utf8')) ? [path] : [])),
+)
 const all = sized.flat().toSorted()
 console.log(all[Math.floor(Date.now() / DAY_MS) % all.length])

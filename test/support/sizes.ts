@@ -1,4 +1,6 @@
 // The size of tests that could run forever: small by default, full in the soak (`npm run test:soak`).
+import { draw } from './draw.ts'
+
 const isSoak = process.env.PAWL_SOAK === '1'
 
 /** A size: the usual one, or that of the soak. */
@@ -14,3 +16,8 @@ const today = Number(new Date().toISOString().slice(0, 10).replaceAll('-', ''))
  * changes the next day; in the soak it changes each time. `PAWL_SEED` sets it to that of a failed run.
  */
 export const seed = Number(process.env.PAWL_SEED ?? size(today, Math.floor(Math.random() * 1_000_000)))
+
+/** All variants of a test in the soak; usually `count` of them, drawn by the seed: different ones each day. */
+export function variants<T>(all: readonly T[], count: number): readonly T[] {
+  return size(draw(seed, all, count), all)
+}
