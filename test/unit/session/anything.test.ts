@@ -10,6 +10,7 @@ import { checkStart } from '../../../src/session/protocol/start.ts'
 import { Undecodable } from '../../../src/session/protocol/undecodable.ts'
 import { totalConverter } from '../../../src/workflows/payload-converter.ts'
 import { argumentOf, PROTOCOL, type Request } from '../../support/anything.ts'
+import { size } from '../../support/sizes.ts'
 
 const converter = totalConverter(defaultPayloadConverter)
 
@@ -43,7 +44,7 @@ describe('any input', () => {
           expect(() => contextProblem(context)).not.toThrow()
         }
       }),
-      { numRuns: 1_000 },
+      { numRuns: size(300, 1_000) },
     )
   })
 
@@ -58,7 +59,7 @@ describe('any input', () => {
         expect(() => tagsProblem(start.tags)).not.toThrow()
         if (continuedFrom !== undefined) expect(start.isNew).toBeUndefined()
       }),
-      { numRuns: 1_000 },
+      { numRuns: size(300, 1_000) },
     )
   })
 
@@ -70,7 +71,7 @@ describe('any input', () => {
         const target = targetIn(request.target)
         if (target) expect(Object.keys(target)).toHaveLength(1)
       }),
-      { numRuns: 1_000 },
+      { numRuns: size(300, 1_000) },
     )
   })
 
@@ -94,7 +95,7 @@ describe('any input', () => {
         if (value instanceof Undecodable) expect(value.reason).toMatch(/^no value can be read from \d+ bytes with the encoding "/)
         expect(() => plainOf(value)).not.toThrow()
       }),
-      { numRuns: 1_000 },
+      { numRuns: size(300, 1_000) },
     )
   })
 })

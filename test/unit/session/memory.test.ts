@@ -23,6 +23,7 @@ import { keptBeforeRun } from '../../../src/session/recovery/kept.ts'
 import type { SessionState } from '../../../src/session/state.ts'
 import { addToTranscript, emptyTranscript } from '../../../src/session/transcript/transcript.ts'
 import { BLOCKS, eventfulSessions, FIXED_SESSIONS, metInSessions } from './sound-session.ts'
+import { size } from '../../support/sizes.ts'
 
 const LIMITS: readonly MemoryLimit[] = [
   { block: 'customer', maxChars: 100 },
@@ -226,7 +227,7 @@ describe('calls of the memory tools', () => {
 })
 
 describe('in any session, the memory', () => {
-  const RUNS = { numRuns: 150 }
+  const RUNS = { numRuns: size(50, 150) }
 
   it('is the result of the calls that the model sees', () => {
     const compared = metInSessions(({ events }) => {

@@ -13,6 +13,7 @@ import { keptBeforeRun } from '../../../src/session/recovery/kept.ts'
 import type { SessionState } from '../../../src/session/state.ts'
 import { addToTranscript, emptyTranscript } from '../../../src/session/transcript/transcript.ts'
 import { eventfulSessions, FIXED_SESSIONS, metInSessions } from './sound-session.ts'
+import { size } from '../../support/sizes.ts'
 
 const STEPS = [
   { id: 'book', title: 'Book the flight', postconditions: 'There is a booking code.' },
@@ -206,7 +207,7 @@ describe('the size of a plan', () => {
 })
 
 describe('in any session, the plan', () => {
-  const RUNS = { numRuns: 150 }
+  const RUNS = { numRuns: size(50, 150) }
 
   it('is the result of the calls that the model sees', () => {
     const compared = metInSessions(({ events }) => {

@@ -15,6 +15,7 @@ import { hasRoomFor } from '../../../src/session/fold/queue.ts'
 import { lacksCalls, MAX_CALLS, putCallsBack, SNAPSHOT_BYTES, snapshotOf } from '../../../src/session/fold/snapshot.ts'
 import type { SessionState } from '../../../src/session/state.ts'
 import { boundedText, cutText, TEXT_BYTES, textProblem } from '../../../src/session/protocol/texts.ts'
+import { size } from '../../support/sizes.ts'
 
 /** Text of about `bytes` bytes of JSON, made of a character that has one to six of them. */
 function textOfBytes(bytes: number, character: string): string {
@@ -239,7 +240,7 @@ describe('a snapshot', () => {
           expect(bytes).toBeLessThanOrEqual(SNAPSHOT_BYTES.total)
         }
       }),
-      { numRuns: 12 },
+      { numRuns: size(6, 12) },
     )
     // The bound is tight.
     expect(largest).toBeGreaterThan(0.7 * SNAPSHOT_BYTES.total)
@@ -259,7 +260,7 @@ describe('a snapshot', () => {
           if (!isDeepStrictEqual(snapshot, state)) expect(snapshot).toEqual(state)
         }
       }),
-      { numRuns: 20 },
+      { numRuns: size(6, 20) },
     )
   })
 })

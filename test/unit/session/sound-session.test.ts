@@ -13,8 +13,9 @@ import { messagesFor } from '../../../src/session/transcript/model-messages.ts'
 import { addToTranscript, emptyTranscript, type Transcript } from '../../../src/session/transcript/transcript.ts'
 import { callsOfTurn } from '../../../src/session/fold/turn-calls.ts'
 import { type Entered, eventfulSessions, FIXED_SESSIONS, metInSessions, type SoundSession, soundSessions } from './sound-session.ts'
+import { size } from '../../support/sizes.ts'
 
-const RUNS = { numRuns: 150 }
+const RUNS = { numRuns: size(50, 150) }
 
 /** A property of every sound session, including those that go back, are forked, and ask people and clients. */
 function always(what: string, holds: (session: SoundSession) => void): void {

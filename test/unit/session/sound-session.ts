@@ -42,6 +42,7 @@ import { effectsAfter, locate, messagesAfter, newestRun, TargetRefused } from '.
 import { answerBuiltIn } from '../../../src/workflows/calls/built-in-call.ts'
 import type { Journal } from '../../../src/workflows/journal.ts'
 import { TOOLS } from './tools.ts'
+import { size } from '../../support/sizes.ts'
 
 /** A call whose body was entered. A crash must never make it happen twice. */
 export interface Entered {
@@ -72,9 +73,9 @@ export const soundSessions: fc.Arbitrary<SoundSession> = CHOICES.map((choices) =
 /** Random sound sessions with people, checkpoints, rollbacks, forks and losses. */
 export const eventfulSessions: fc.Arbitrary<SoundSession> = CHOICES.map((choices) => played(choices, true))
 
-const RANDOM_SESSIONS = 150
+const RANDOM_SESSIONS = size(50, 150)
 /** The number of sessions in which `metInSessions` counts. */
-export const FIXED_SESSIONS = 400
+export const FIXED_SESSIONS = size(200, 400)
 
 /**
  * Asserts `holds` in random sessions, then in a fixed sample. Returns the sum of what `holds` returns for the sample: how often it met

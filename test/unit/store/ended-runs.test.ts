@@ -7,6 +7,7 @@ import type { CallState, SessionState } from '../../../src/session/state.ts'
 import { type PlainRow, type PlainTables, projectedTables } from '../../support/projected.ts'
 import { answered, eventsOf, issued, logOf, received, started } from '../../integration/store/sessions.ts'
 import { eventfulSessions } from '../session/sound-session.ts'
+import { size } from '../../support/sizes.ts'
 
 const OPEN = ['issued', 'running', 'awaiting_approval', 'awaiting_answer']
 
@@ -63,7 +64,7 @@ describe('after any event of any session', () => {
           expect({ ...row, isOver: row.completed_at !== null && row.outcome_seq !== null }).toEqual({ ...row, isOver })
         }
       }),
-      { numRuns: 300, endOnFailure: true },
+      { numRuns: size(100, 300), endOnFailure: true },
     )
   })
 })

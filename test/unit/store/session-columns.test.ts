@@ -8,6 +8,7 @@ import type { SessionState } from '../../../src/session/state.ts'
 import { newProjection, project, type Projection, recall } from '../../../src/store/project/projections.ts'
 import { newSessionColumns, type SessionColumns, waitingCalls } from '../../../src/store/project/session-columns.ts'
 import { eventfulSessions } from '../session/sound-session.ts'
+import { size } from '../../support/sizes.ts'
 
 /** The columns according to the state. */
 function columnsOf({ status, run, current, turns, error, paused, usage, spend, checkpoint, forkedFrom, updatedAt }: SessionState) {
@@ -55,7 +56,7 @@ describe("a session's columns", () => {
           expect(said(projection.session)).toEqual(columnsOf(state ?? expect.fail()))
         }
       }),
-      { numRuns: 300, endOnFailure: true },
+      { numRuns: size(60, 300), endOnFailure: true },
     )
   })
 

@@ -21,7 +21,7 @@ describe('a sound event', () => {
           expect(sound).toBe(event)
         }
       }),
-      { numRuns: 200 },
+      { numRuns: size(80, 200) },
     )
   })
 

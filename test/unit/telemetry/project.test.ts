@@ -9,6 +9,7 @@ import { project, type Tracked } from '../../../src/telemetry/project.ts'
 import type { Span } from '../../../src/telemetry/span.ts'
 import { type Past, trackSessions } from '../../../src/telemetry/tracking.ts'
 import { eventfulSessions, metInSessions } from '../session/sound-session.ts'
+import { size } from '../../support/sizes.ts'
 
 /** The spans of the events, which are projected one by one. */
 function spansIn(events: readonly SessionEvent[]): Span[] {
@@ -364,7 +365,7 @@ describe('in every session', () => {
       fc.property(eventfulSessions, ({ events }) => {
         holds(events, spansIn(events))
       }),
-      { numRuns: 150 },
+      { numRuns: size(50, 150) },
     )
   const idOf = ({ traceId, spanId }: Pick<Span, 'traceId' | 'spanId'>) => `${traceId} ${spanId}`
 
@@ -438,7 +439,7 @@ describe('in every session', () => {
         expect(await spansInBatches(events, batches, 'nothing')).toEqual(spans)
         expect(await spansInBatches(events, batches, 'all')).toEqual(spans)
       }),
-      { numRuns: 60 },
+      { numRuns: size(20, 60) },
     )
   })
 })
