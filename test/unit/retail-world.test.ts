@@ -4,6 +4,7 @@ import { type Database, canonicalText, databaseHash, haveSameContent, resultHash
 import { EvaluationError, evaluate, printFloat, round2 } from '../retail/numbers.ts'
 import { type Task, readDatabase, readExpected, readTasks, readToolSpecs, hasWorkload } from '../retail/workload.ts'
 import { WORLD_TOOLS, runTool } from '../retail/world.ts'
+import { seed, variants } from '../support/sizes.ts'
 
 /** Carries out a task, noting what each call returned, whether it wrote, and whether an immediate repeat would write again. */
 function carryOut(task: Task, fresh: Database) {
@@ -27,9 +28,10 @@ function carryOut(task: Task, fresh: Database) {
 /** Hashing a database takes time, so each test covers only some of the tasks. */
 const TASKS_PER_TEST = 40
 
-describe.skipIf(!hasWorkload)('the retail world', () => {
+describe.skipIf(!hasWorkload)(`the retail world (seed ${seed}, again with PAWL_SEED)`, () => {
   const fresh = hasWorkload ? readDatabase() : ({} as Database)
   const tasks = hasWorkload ? readTasks() : []
+  const firsts = tasks.flatMap((_, first) => (first % TASKS_PER_TEST === 0 ? [first] : []))
   const expected = hasWorkload ? readExpected() : new Map<string, never>()
 
   it('starts from the database that the workload was made with', () => {
@@ -48,7 +50,7 @@ describe.skipIf(!hasWorkload)('the retail world', () => {
     expect(tasks).toHaveLength(635)
   })
 
-  it.each(tasks.flatMap((_, first) => (first % TASKS_PER_TEST === 0 ? [first] : [])))(
+  it.each(variants(firsts, 5))(
     `reproduces every result, every change and every final database of the ${TASKS_PER_TEST} tasks from the %dth`,
     (first) => {
       for (const task of tasks.slice(first, first + TASKS_PER_TEST)) {
