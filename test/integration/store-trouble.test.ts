@@ -21,11 +21,11 @@ import { until } from '../support/until.ts'
 
 const run = promisify(execFile)
 
-const SESSIONS = 3
+const SESSIONS = size(2, 3)
 const TURNS = 5
 const UNTIL_DONE_MS = 100_000
 /** More than fits into one flush. */
-const BACKLOG = size(1_200, 3_000)
+const BACKLOG = size(1_100, 3_000)
 
 /** A Postgres of the test's own beside the shared Temporal, and a deployment that reaches it through a proxy. */
 interface Ground {
@@ -87,8 +87,8 @@ function playThrough({ here, player }: Ground): Played {
 }
 
 /** Starts sessions, and resolves when all their runs are done. */
-async function runThrough(ground: Ground): Promise<Played[]> {
-  const all = Array.from({ length: SESSIONS }, () => playThrough(ground))
+async function runThrough(ground: Ground, sessions = SESSIONS): Promise<Played[]> {
+  const all = Array.from({ length: sessions }, () => playThrough(ground))
   await Promise.all(
     all.map(async ({ session }) => {
       const first = await session.send('go', { isNew: true })
@@ -136,7 +136,7 @@ describe('runs finish, and every row is there once afterwards, with Postgres', (
   beforeAll(async () => {
     dataDir = await realpath(await mkdtemp(join(tmpdir(), 'pawl-trouble-')))
     ground = await layGround(dataDir)
-    await expectEachRowOnce(ground, await runThrough(ground))
+    await expectEachRowOnce(ground, await runThrough(ground, 1))
   })
   afterAll(async () => {
     await ground?.close()
@@ -204,7 +204,7 @@ describe('runs finish, and every row is there once afterwards, with Postgres', (
     Object.assign(asApp, { username: 'app', password: 'app' })
     const app = await deployOn(ground.stack, asApp.href, { migrate: 'off' }, async () => undefined)
     try {
-      await expectEachRowOnce(app, await runThrough(app))
+      await expectEachRowOnce(app, await runThrough(app, 1))
       await sql(ground, 'revoke insert, update, delete on all tables in schema pawl from app')
       const all = await runThrough(app).finally(() => sql(ground, 'grant all on all tables in schema pawl to app'))
       await expectEachRowOnce(app, all)
@@ -284,7 +284,7 @@ describe('runs finish, and every row is there once afterwards, with a full disk'
 
   it('that has free space again later', async ({ skip }) => {
     if (!ground || mounted === undefined) return skip('a disk of its own can be mounted as root on Linux only')
-    await expectEachRowOnce(ground, await runThrough(ground))
+    await expectEachRowOnce(ground, await runThrough(ground, 1))
     const ballast = join(mounted, 'ballast')
     await fill(ballast, mounted)
     await until('Postgres finds no room', () => hasNoRoom(ground!), 60_000)
