@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import type { SessionHandle } from 'pawl/client'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { eventsOf, ofType } from '../support/events.ts'
+import { seed, variants } from '../support/sizes.ts'
 import { type Compiled, compile } from './support/build.ts'
 import { type Rig, startRig, type Supervised, until } from './support/rig.ts'
 
@@ -58,8 +59,8 @@ async function outcomeOf(session: SessionHandle) {
 }
 
 describe('when a process dies while a conversation is summarised', () => {
-  it.each(['executor', 'orchestrator'] as const)(
-    'the %s is replaced: the summary is recorded once, and nothing else differs',
+  it.each(variants(['executor', 'orchestrator'] as const, 1))(
+    `the %s is replaced: the summary is recorded once, and nothing else differs (seed ${seed}, again with PAWL_SEED)`,
     async (which) => {
       const undisturbed = await open()
       expect((await (await undisturbed.session.send('go')).result({ timeout: '60s' })).text).toBe('done')

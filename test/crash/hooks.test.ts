@@ -6,6 +6,8 @@ import { join } from 'node:path'
 import type { SessionHandle } from 'pawl/client'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { eventsOf, ofType } from '../support/events.ts'
+import { seed, variants } from '../support/sizes.ts'
+import { until as untilPaced } from '../support/until.ts'
 import { type Compiled, compile } from './support/build.ts'
 import { type Rig, startRig, until } from './support/rig.ts'
 
@@ -68,8 +70,8 @@ const DEATH = { context: 'model', call_id: null, class: 'WorkerDied', code: null
 const count = (lines: readonly string[], line: string): number => lines.filter((one) => one === line).length
 
 describe('a hook whose process ends while it runs', () => {
-  it.each(['agentStart', 'turnStart', 'turnEnd', 'preToolUse', 'postToolUse', 'postToolUseFailure', 'agentStop'])(
-    'on %s costs one attempt and nothing else',
+  it.each(variants(['agentStart', 'turnStart', 'turnEnd', 'preToolUse', 'postToolUse', 'postToolUseFailure', 'agentStop'], 2))(
+    `on %s costs one attempt and nothing else (seed ${seed}, again with PAWL_SEED)`,
     async (dies) => {
       const { session, ran } = await open(dies)
       expect((await (await session.send('go')).result({ timeout: '120s' })).text).toBe('done')
@@ -97,7 +99,11 @@ describe('a hook whose process ends while it runs', () => {
     const run = await session.send('wait')
     await until(async () => (await run.settled()).status === 'waiting')
     await session.interrupt()
-    await until(async () => (await session.state()).hooksDue === undefined && (await session.state()).current === null)
+    await untilPaced(
+      'the hooks have ended',
+      async () => (await session.state()).hooksDue === undefined && (await session.state()).current === null,
+      120_000,
+    )
     const { hooks, names, saw } = await recorded(session)
     expect(saw.slice(5)).toEqual(Array.from({ length: 3 }, () => ({ outcomes: ['work', 'fail failed'], reports: 5 })))
     expect(names.slice(5)).toEqual(['postToolUse t_1_1_0', 'postToolUseFailure t_1_1_1', 'turnEnd 1'])

@@ -1,23 +1,58 @@
-// A supervised process is killed while it holds a call: each kind of call resumes as its effect allows, without intervention.
+// A supervised process is killed while it holds a call, or the model's answer: each kind of call resumes as its effect allows, without
+// intervention.
+import type { RunHandle } from 'pawl/client'
 import type { HeldCall } from 'pawl/worker'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { eventsOf, ofType } from '../support/events.ts'
+import { seed, variants } from '../support/sizes.ts'
+import { until as untilPaced } from '../support/until.ts'
 import type { HeldMark, MarkFilter } from './support/ledger.ts'
 import { type Plan, finalAnswer } from './support/plan.ts'
+import { DIED, killedWhileResolving, ONCE_A_TURN, requests } from './support/resolving.ts'
 import { type Rig, startRig, type Supervised, until } from './support/rig.ts'
 
 const call = (tool: string, input: { tells?: boolean } = {}): Plan => [[{ tool, input: { name: 'a', ...input } }]]
 
-describe('when a process is killed', () => {
-  let rig: Rig
-  let workers: Supervised
+let rig: Rig
+let workers: Supervised
 
+beforeAll(async () => {
+  rig = await startRig()
+  workers = await rig.supervise({ processes: 3 })
+})
+
+afterAll(() => rig.close())
+
+// The first, because one of the processes is kept for suspects for a while, and would be the only one left when the others have died.
+describe('a tool call that kills its process each time', () => {
+  let guilty: RunHandle
+  let others: RunHandle[]
+
+  // The others begin after its second death.
   beforeAll(async () => {
-    rig = await startRig()
-    workers = await rig.supervise({ processes: 3 })
+    await workers.serving()
+    guilty = await rig.start([[{ tool: 'crash', input: { name: 'a' } }], [{ tool: 'look', input: { name: 'b' } }]])
+    const isGuilty = ({ sessionId }: HeldCall): boolean => sessionId === guilty.sessionId
+    await until(() => workers.events.filter((event) => event.event === 'worker_died' && event.calls.some(isGuilty)).length >= 2)
+    others = await Promise.all(Array.from({ length: 6 }, () => rig.start([[{ tool: 'dawdle', input: { name: 'a', ms: 2_000 } }]])))
+    for (const run of [...others, guilty]) await run.result()
   })
 
-  afterAll(() => rig.close())
+  it('ends with an error result after a few deaths, and the session continues', async () => {
+    const { text } = await guilty.result()
+    expect(text).toMatch(/^Done: .*given up.*; look b$/)
+    const entered = rig.ledger.marks({ session: guilty.sessionId, stage: 'entered', what: 'crash' })
+    expect(entered.map(({ attempt }) => attempt)).toEqual([1, 2, 3, 4, 5])
+    const errors = await rig.errors(guilty.sessionId, 5)
+    expect(errors.map(({ attempt, class: of }) => [attempt, of])).toEqual([1, 2, 3, 4, 5].map((attempt) => [attempt, 'WorkerDied']))
+  })
 
+  it('takes no other calls with it from its third death on', async () => {
+    for (const { sessionId } of others) expect(await rig.errors(sessionId, 0)).toEqual([])
+  })
+})
+
+describe('when a process is killed', () => {
   /** Runs the plan and kills the process of the first mark that fits `at`, at that mark. */
   async function killedAt(plan: Plan, at: MarkFilter) {
     // One spare is enough: the successor of the process that was killed last may still be starting.
@@ -68,18 +103,6 @@ describe('when a process is killed', () => {
     ])
   })
 
-  it('by a call for the second time, further deaths that it causes take no other calls with them', async () => {
-    await workers.serving()
-    const guilty = await rig.start(call('crash'))
-    const isGuilty = ({ sessionId }: HeldCall): boolean => sessionId === guilty.sessionId
-    const deaths = () => workers.events.filter((event) => event.event === 'worker_died' && event.calls.some(isGuilty)).length
-    await until(() => deaths() >= 2)
-    const others = await Promise.all(Array.from({ length: 6 }, () => rig.start([[{ tool: 'dawdle', input: { name: 'a', ms: 2_000 } }]])))
-    for (const other of others) await other.result()
-    await until(() => deaths() >= 5)
-    for (const { sessionId } of others) expect(await rig.errors(sessionId, 0)).toEqual([])
-  })
-
   it('during a read, the read is repeated', async () => {
     const plan = call('look')
     const { text, errors, marks } = await killedAt(plan, { stage: 'entered', what: 'look' })
@@ -88,7 +111,8 @@ describe('when a process is killed', () => {
     expect(errors).toEqual([died('tool:look', 't_1_1_0')])
   })
 
-  it.each(['entered', 'left'] as const)('during an idempotent call (%s), the call is repeated with the same key', async (stage) => {
+  const repeated = `during an idempotent call (%s), the call is repeated with the same key (seed ${seed}, again with PAWL_SEED)`
+  it.each(variants(['entered', 'left'] as const, 1))(repeated, async (stage) => {
     const plan = call('put')
     const { text, errors, marks } = await killedAt(plan, { stage, what: 'put' })
     expect(text).toBe(finalAnswer(plan))
@@ -170,32 +194,44 @@ describe('when a process is killed', () => {
   })
 })
 
-describe('a call that kills its process each time', () => {
-  let rig: Rig
-
-  beforeAll(async () => {
-    rig = await startRig()
-    await rig.supervise({ processes: 3 })
+describe('when a process is killed after the model’s answer has reached the orchestrator, the model is not asked again', () => {
+  it('if another one can resolve the calls; the death counts as a failed attempt', async () => {
+    await workers.serving(2)
+    const sessionId = await killedWhileResolving(rig)
+    expect(requests(rig, sessionId)).toEqual(ONCE_A_TURN)
+    expect(rig.ledger.marks({ session: sessionId, stage: 'entered' }).map(({ attempt }) => attempt)).toEqual([1])
+    expect(await rig.errors(sessionId, 1)).toEqual([DIED])
+    const events = await eventsOf(rig.pawl.session(sessionId))
+    expect(ofType(events, 'model_completed').map(({ turn, attempt }) => [turn, attempt])).toEqual([
+      [1, 2],
+      [2, 1],
+    ])
   })
 
-  afterAll(() => rig.close())
-
-  it('ends with an error result after a few deaths if it is a tool call, and the session continues', async () => {
-    const run = await rig.start([[{ tool: 'crash', input: { name: 'a' } }], [{ tool: 'look', input: { name: 'b' } }]])
-    const { text } = await run.result()
-    expect(text).toMatch(/^Done: .*given up.*; look b$/)
-    const entered = rig.ledger.marks({ session: run.sessionId, stage: 'entered', what: 'crash' })
-    expect(entered.map(({ attempt }) => attempt)).toEqual([1, 2, 3, 4, 5])
-    const errors = await rig.errors(run.sessionId, 5)
-    expect(errors.map(({ attempt, class: of }) => [attempt, of])).toEqual([1, 2, 3, 4, 5].map((attempt) => [attempt, 'WorkerDied']))
+  it('if its calls kill each process that resolves them; after five deaths, the run fails', async () => {
+    const run = await rig.start([[{ tool: 'topple', input: { name: 'a' } }]])
+    const session = rig.pawl.session(run.sessionId)
+    const error = await untilPaced('the run fails', async () => (await session.state()).error, 120_000)
+    expect(error).toMatchObject({ code: 'worker_died', attempts: 5 })
+    // Otherwise, recovery would request the answer once more and kill five more executors.
+    await session.interrupt()
+    expect(requests(rig, run.sessionId).filter(([, attempt]) => Number(attempt) <= 5)).toEqual([['model:1:1', 1]])
+    const rows = await rig.errors(run.sessionId, 6)
+    expect(rows.slice(0, 5)).toEqual([1, 2, 3, 4, 5].map((attempt) => ({ ...DIED, attempt })))
   })
+})
 
-  it('puts the session into error if it is a model call', async () => {
+describe('a model call that kills its process each time', () => {
+  it('puts the session into error', async () => {
     const run = await rig.start(['crash'])
-    const { status, error } = await until(async () => {
-      const state = await rig.pawl.session(run.sessionId).state()
-      return state.status === 'error' ? state : undefined
-    })
+    const { status, error } = await untilPaced(
+      'the run fails',
+      async () => {
+        const state = await rig.pawl.session(run.sessionId).state()
+        return state.status === 'error' && state
+      },
+      120_000,
+    )
     // pawl retries it later.
     expect({ status, error }).toMatchObject({ status: 'error', error: { code: 'worker_died', nextAttemptAt: expect.any(Number) } })
     await rig.pawl.session(run.sessionId).interrupt()

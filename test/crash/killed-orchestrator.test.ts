@@ -1,8 +1,16 @@
 // The orchestrator is killed or paused: executors keep their jobs and answers, and the next orchestrator takes both over.
+import type { RunHandle } from 'pawl/client'
+import type { SupervisorEvent } from 'pawl/worker'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { size } from '../support/sizes.ts'
+import { until as untilPaced } from '../support/until.ts'
+import type { HeldMark, MarkFilter } from './support/ledger.ts'
 import { type Plan, finalAnswer } from './support/plan.ts'
 import { defined } from '../../src/session/defined.ts'
 import { type Rig, startRig, type Supervised, until } from './support/rig.ts'
+
+/** Longer than any heartbeat timeout. */
+const LONG_MS = size(11_000, 15_000)
 
 const call = (tool: string, ms?: number): Plan => [[{ tool, input: { name: 'a', ...defined({ ms }) } }]]
 
@@ -26,43 +34,113 @@ describe('an orchestrator', () => {
     await until(() => workers.events.slice(from).some(({ event }) => event === 'orchestrator_ready'))
   }
 
-  /** Whether the server has received a heartbeat of the session's call since then, or the call has ended. */
-  async function hasReported(sessionId: string, since: number): Promise<boolean> {
-    return (await rig.lastHeartbeat(sessionId)) > since || (await rig.pendingActivities(sessionId)).length === 0
+  /** Resolves when the server has received a heartbeat of the session's call since then, or the call has ended. */
+  async function reported(sessionId: string, since: number): Promise<void> {
+    const look = async () => (await rig.lastHeartbeat(sessionId)) > since || (await rig.pendingActivities(sessionId)).length === 0
+    await untilPaced('a heartbeat has come', look, 120_000)
   }
 
-  it('that is killed does not disturb the bodies that its executors run: each finishes once and is answered for once', async () => {
+  /** A run of the plan, which is held at the first mark that fits `at`. */
+  async function heldAt(plan: Plan, at: MarkFilter): Promise<[HeldMark, RunHandle]> {
+    const mark = rig.ledger.holdNext(at)
+    const run = await rig.start(plan)
+    return [await mark, run]
+  }
+
+  describe('that is killed while its executors hold calls', () => {
     const tools = ['look', 'put', 'charge', 'post'] as const
-    const held = []
-    for (const what of tools) {
-      const mark = rig.ledger.holdNext({ stage: 'entered', what })
-      held.push({ what, run: await rig.start(call(what)), mark: await mark })
-    }
-    await replaced()
-    for (const { mark } of held) mark.release()
-    for (const { what, run } of held) {
-      expect((await run.result()).text).toBe(finalAnswer(call(what)))
-      const { sessionId: session } = run
-      expect(rig.ledger.marks({ session, stage: 'entered' })).toHaveLength(1)
-      expect(rig.ledger.marks({ session, stage: 'verify' })).toEqual([])
-      expect(rig.ledger.marks({ session, stage: 'left' })).toMatchObject([{ note: { stillMine: true } }])
-      expect(await rig.errors(session, 0)).toEqual([])
-    }
-    expect(workers.events.filter(({ event }) => event === 'worker_died')).toEqual([])
+    // Longer than the heartbeat timeout.
+    const dawdle = call('dawdle', 14_000)
+    let dawdling: RunHandle
+    let asking: RunHandle
+    let using: { what: string; run: RunHandle }[]
+    let interrupted: RunHandle
+    let deaths: () => SupervisorEvent[]
+
+    // One orchestrator dies for all of them. Those whose timeouts are the shortest begin last.
+    beforeAll(async () => {
+      await workers.serving()
+      const from = workers.events.length
+      deaths = () => workers.events.slice(from).filter(({ event }) => event === 'worker_died')
+      const dawdles = rig.ledger.reached({ stage: 'entered', what: 'dawdle' })
+      dawdling = await rig.start(dawdle)
+      await dawdles
+      const [asked, ask] = await heldAt(call('look'), { stage: 'model' })
+      asking = ask
+      using = []
+      const held = [asked]
+      for (const what of tools) {
+        const [mark, run] = await heldAt(call(what), { stage: 'entered', what })
+        held.push(mark)
+        using.push({ what, run })
+      }
+      const [overlooking, overlook] = await heldAt(call('overlook', 60_000), { stage: 'entered', what: 'overlook' })
+      interrupted = overlook
+      overlooking.release()
+      await replaced()
+      await rig.pawl.session(interrupted.sessionId).interrupt()
+      for (const mark of held) mark.release()
+    })
+
+    it('does not disturb the bodies: each finishes once and is answered for once', async () => {
+      for (const { what, run } of using) {
+        expect((await run.result()).text).toBe(finalAnswer(call(what)))
+        const { sessionId: session } = run
+        expect(rig.ledger.marks({ session, stage: 'entered' })).toHaveLength(1)
+        expect(rig.ledger.marks({ session, stage: 'verify' })).toEqual([])
+        expect(rig.ledger.marks({ session, stage: 'left' })).toMatchObject([{ note: { stillMine: true } }])
+        expect(await rig.errors(session, 0)).toEqual([])
+      }
+      expect(deaths()).toEqual([])
+    })
+
+    it('does not disturb a model call that is under way', async () => {
+      expect((await asking.result()).text).toBe(finalAnswer(call('look')))
+      expect(rig.ledger.marks({ session: asking.sessionId, stage: 'model' }).map(({ attempt }) => attempt)).toEqual([1, 1])
+      expect(await rig.errors(asking.sessionId, 0)).toEqual([])
+    })
+
+    it('goes unnoticed by running attempts: the next one continues their heartbeats', async () => {
+      expect((await dawdling.result()).text).toBe(finalAnswer(dawdle))
+      expect(rig.ledger.marks({ session: dawdling.sessionId, stage: 'entered' })).toHaveLength(1)
+      expect(await rig.errors(dawdling.sessionId, 0)).toEqual([])
+    })
+
+    it('does not prevent an interrupt: the stop reaches a body that an earlier orchestrator had started', async () => {
+      expect(await interrupted.settled()).toMatchObject({ status: 'interrupted' })
+    })
   })
 
-  it('that is killed loses no answer that comes before another one serves', async () => {
-    const mark = rig.ledger.holdNext({ stage: 'entered', what: 'charge' })
-    const run = await rig.start(call('charge'))
-    const held = await mark
-    const from = workers.events.length
-    process.kill(orchestrator(), 'SIGKILL')
-    await until(() => workers.events.slice(from).some(({ event }) => event === 'orchestrator_died'))
-    held.release()
-    expect((await run.result()).text).toBe(finalAnswer(call('charge')))
-    expect(rig.ledger.marks({ session: run.sessionId, stage: 'applied' })).toHaveLength(1)
-    expect(rig.ledger.marks({ session: run.sessionId, stage: 'verify' })).toEqual([])
-    expect(await rig.errors(run.sessionId, 0)).toEqual([])
+  describe('that is killed, while no other one serves', () => {
+    let charging: RunHandle
+    let interrupted: RunHandle
+
+    beforeAll(async () => {
+      await workers.serving()
+      const [looking, look] = await heldAt(call('look'), { stage: 'entered', what: 'look' })
+      const [charged, charge] = await heldAt(call('charge'), { stage: 'entered', what: 'charge' })
+      ;[interrupted, charging] = [look, charge]
+      const from = workers.events.length
+      process.kill(orchestrator(), 'SIGKILL')
+      await until(() => workers.events.slice(from).some(({ event }) => event === 'orchestrator_died'))
+      charged.release()
+      await rig.pawl.session(interrupted.sessionId).interrupt({ by: 'ann' })
+      await interrupted.settled()
+      looking.release()
+    })
+
+    it('loses no answer', async () => {
+      expect((await charging.result()).text).toBe(finalAnswer(call('charge')))
+      expect(rig.ledger.marks({ session: charging.sessionId, stage: 'applied' })).toHaveLength(1)
+      expect(rig.ledger.marks({ session: charging.sessionId, stage: 'verify' })).toEqual([])
+      expect(await rig.errors(charging.sessionId, 0)).toEqual([])
+    })
+
+    it('loses no interrupt: the next one stops the body that is running', async () => {
+      expect(await interrupted.settled()).toMatchObject({ status: 'interrupted' })
+      expect(rig.ledger.marks({ session: interrupted.sessionId, stage: 'entered' })).toHaveLength(1)
+      expect(await rig.errors(interrupted.sessionId, 0)).toEqual([])
+    })
   })
 
   it('that is killed together with an executor does not delay verify: the death is known before a heartbeat is missed', async () => {
@@ -78,29 +156,6 @@ describe('an orchestrator', () => {
     expect(rig.ledger.marks({ session: run.sessionId, stage: 'applied' })).toHaveLength(1)
   })
 
-  it('that is killed does not disturb a model call that is under way', async () => {
-    const mark = rig.ledger.holdNext({ stage: 'model' })
-    const run = await rig.start(call('look'))
-    const held = await mark
-    await replaced()
-    held.release()
-    expect((await run.result()).text).toBe(finalAnswer(call('look')))
-    expect(rig.ledger.marks({ session: run.sessionId, stage: 'model' }).map(({ attempt }) => attempt)).toEqual([1, 1])
-    expect(await rig.errors(run.sessionId, 0)).toEqual([])
-  })
-
-  it('that is killed goes unnoticed by running attempts: the next one continues their heartbeats', async () => {
-    // Longer than the heartbeat timeout.
-    const plan = call('dawdle', 14_000)
-    const entered = rig.ledger.reached({ stage: 'entered', what: 'dawdle' })
-    const run = await rig.start(plan)
-    await entered
-    await replaced()
-    expect((await run.result()).text).toBe(finalAnswer(plan))
-    expect(rig.ledger.marks({ session: run.sessionId, stage: 'entered' })).toHaveLength(1)
-    expect(await rig.errors(run.sessionId, 0)).toEqual([])
-  })
-
   it('that is killed half a second after each takeover, for longer than any heartbeat timeout, costs no attempt', async () => {
     const plans = [call('dawdle', 20_000), call('dawdle', 20_000)]
     const runs = []
@@ -109,13 +164,10 @@ describe('an orchestrator', () => {
       runs.push(run)
       await rig.ledger.reached({ session: run.sessionId, stage: 'entered' })
     }
-    for (const end = Date.now() + 15_000; Date.now() < end; ) {
+    for (const end = Date.now() + LONG_MS; Date.now() < end; ) {
       const killedAt = Date.now()
       await replaced()
-      await Promise.all([
-        new Promise((resolve) => setTimeout(resolve, 500)),
-        ...runs.map(({ sessionId }) => until(() => hasReported(sessionId, killedAt))),
-      ])
+      await Promise.all([new Promise((resolve) => setTimeout(resolve, 500)), ...runs.map(({ sessionId }) => reported(sessionId, killedAt))])
     }
     for (const [index, run] of runs.entries()) {
       expect((await run.result()).text).toBe(finalAnswer(plans[index] ?? []))
@@ -132,36 +184,11 @@ describe('an orchestrator', () => {
     const killedAt = Date.now()
     await replaced()
     // The next orchestrator is ready before executors have listed their jobs to it. Its first heartbeat shows that it has adopted this one.
-    await until(() => hasReported(run.sessionId, killedAt))
+    await reported(run.sessionId, killedAt)
     process.kill(pid, 'SIGKILL')
     expect((await run.result()).text).toBe(finalAnswer(call('put')))
     expect(rig.ledger.marks({ session: run.sessionId, stage: 'entered' }).map(({ attempt }) => attempt)).toEqual([1, 2])
     expect(await rig.errors(run.sessionId, 1)).toMatchObject([{ context: 'tool:put', attempt: 1, class: 'WorkerDied' }])
-  })
-
-  it('that is killed does not prevent an interrupt: the stop reaches a body that an earlier orchestrator had started', async () => {
-    await workers.serving()
-    const mark = rig.ledger.holdNext({ stage: 'entered', what: 'overlook' })
-    const run = await rig.start(call('overlook', 60_000))
-    ;(await mark).release()
-    await replaced()
-    await rig.pawl.session(run.sessionId).interrupt()
-    expect(await run.settled()).toMatchObject({ status: 'interrupted' })
-  })
-
-  it('that is killed does not lose an interrupt: the next one stops the body that is running', async () => {
-    await workers.serving()
-    const mark = rig.ledger.holdNext({ stage: 'entered', what: 'look' })
-    const run = await rig.start(call('look'))
-    const held = await mark
-    const from = workers.events.length
-    process.kill(orchestrator(), 'SIGKILL')
-    await until(() => workers.events.slice(from).some(({ event }) => event === 'orchestrator_died'))
-    await rig.pawl.session(run.sessionId).interrupt({ by: 'ann' })
-    expect(await run.settled()).toMatchObject({ status: 'interrupted' })
-    held.release()
-    expect(rig.ledger.marks({ session: run.sessionId, stage: 'entered' })).toHaveLength(1)
-    expect(await rig.errors(run.sessionId, 0)).toEqual([])
   })
 
   it('that is paused accepts what its executors finished meanwhile once it is resumed, and nothing is done twice', async () => {

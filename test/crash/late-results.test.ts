@@ -4,9 +4,10 @@ import type { RunHandle } from 'pawl/client'
 import { afterAll, beforeAll, expect, inject, it } from 'vitest'
 import { eventsOf, ofType } from '../support/events.ts'
 import { type Partition, startPartition } from '../support/partition.ts'
+import { until } from '../support/until.ts'
 import type { HeldMark } from './support/ledger.ts'
 import { type Plan, finalAnswer } from './support/plan.ts'
-import { type Rig, startRig, type Supervised, until } from './support/rig.ts'
+import { type Rig, startRig, type Supervised } from './support/rig.ts'
 
 /** The first has no `verify`; the second has one. */
 const TOOLS = ['entrust', 'dawdle'] as const
@@ -77,10 +78,14 @@ it('a server that has timed attempts out still accepts their results, whether th
   for (const tool of TOOLS) after.push(await held(tool))
   network.hold()
   for (const { mark } of during) mark.release()
-  await until(async () => {
-    const pending = await Promise.all([...during, ...after].map(({ run }) => rig.pendingActivities(run.sessionId)))
-    return !pending.flat().includes('executeTool')
-  })
+  await until(
+    'the attempts have timed out',
+    async () => {
+      const pending = await Promise.all([...during, ...after].map(({ run }) => rig.pendingActivities(run.sessionId)))
+      return !pending.flat().includes('executeTool')
+    },
+    120_000,
+  )
   network.release()
   for (const { mark } of after) mark.release()
   for (const one of [...during, ...after]) {

@@ -1,5 +1,6 @@
 // Long calls, whether or not they block the event loop: no process dies, no call is repeated, and the neighbours continue undisturbed.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { seed, variants } from '../support/sizes.ts'
 import { type Plan, type PlannedCall, finalAnswer } from './support/plan.ts'
 import { type Rig, startRig, type Supervised } from './support/rig.ts'
 
@@ -10,7 +11,9 @@ const LONG_MS = 12_000
 const long = (tool: string, ms: number): Plan => [[{ tool, input: { name: 'a', ms } }], [call('look', 'b')]]
 const call = (tool: string, name: string): PlannedCall => ({ tool, input: { name } })
 
-describe.each(['supervised', 'unsupervised'] as const)('in a worker that is %s, a long call', (kind) => {
+const KINDS = ['supervised', 'unsupervised'] as const
+
+describe.each(variants(KINDS, 1))(`in a worker that is %s, a long call (seed ${seed}, again with PAWL_SEED)`, (kind) => {
   let rig: Rig
   let workers: Supervised | undefined
 

@@ -1,8 +1,14 @@
-// Processes that the supervisor kills: those that are frozen for too long, and those that hold a body past its timeout.
+// Processes that the supervisor kills: those that are frozen for too long, unless the orchestrator was, and those that hold a body past its
+// timeout.
+import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { eventsOf, ofType } from '../support/events.ts'
 import { type Plan, finalAnswer } from './support/plan.ts'
 import { defined } from '../../src/session/defined.ts'
 import { type Rig, startRig, type Supervised } from './support/rig.ts'
+
+/** Longer than `stuckLoop`. Added to the time since the last heartbeat, it is still less than the timeout of heartbeats. */
+const PAUSE_MS = 6_000
 
 const plan = (tool: string, ms?: number): Plan => [[{ tool, input: { name: 'a', ...defined({ ms }) } }]]
 
@@ -90,6 +96,34 @@ describe('a supervised process', () => {
     expect(rig.ledger.marks({ session, stage: 'applied' })).toHaveLength(1)
     expect(rig.ledger.marks({ session, stage: 'verified_too_early' })).toEqual([])
     expect(await rig.errors(session, 1)).toMatchObject([{ attempt: 1, class: 'WorkerDied', code: 'stuck_loop' }])
+  })
+
+  it('is not mistaken for stuck when the orchestrator was paused for longer: the orchestrator itself was frozen', async () => {
+    await workers.serving()
+    const before = deaths().length
+    const held = []
+    for (const tool of ['put', 'charge', 'post', 'entrust']) {
+      const mark = rig.ledger.holdNext({ stage: 'entered', what: tool })
+      held.push({ tool, run: await rig.start(plan(tool)), mark: await mark })
+    }
+    const [put, ...others] = held
+    const pid = workers.supervisor.orchestratorPid() ?? expect.fail('no orchestrator')
+    process.kill(pid, 'SIGSTOP')
+    for (const { mark } of others) mark.release()
+    await sleep(PAUSE_MS)
+    process.kill(pid, 'SIGCONT')
+    put?.mark.release()
+    for (const { tool, run } of held) {
+      expect((await run.result()).text).toBe(finalAnswer(plan(tool)))
+      const marks = rig.ledger.marks({ session: run.sessionId, what: tool })
+      const count = (stage: string): number => marks.filter((mark) => mark.stage === stage).length
+      expect([count('entered'), count('applied'), count('verify')], tool).toEqual([1, 1, 0])
+      const events = await eventsOf(rig.pawl.session(run.sessionId))
+      expect(ofType(events, 'tool_unknown')).toEqual([])
+      expect(ofType(events, 'tool_completed')).toHaveLength(1)
+      expect(await rig.errors(run.sessionId, 0)).toEqual([])
+    }
+    expect(deaths().slice(before)).toEqual([])
   })
 
   /** A held read and an overrunning call in one process. The other process gets a read as well, which then finishes. */

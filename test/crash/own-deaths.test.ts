@@ -1,11 +1,14 @@
 // Executors that their own code ends, or that die at a moment no tool can observe: each call resumes as its effect allows.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { seed, variants } from '../support/sizes.ts'
 import { type Plan, finalAnswer } from './support/plan.ts'
 import { defined } from '../../src/session/defined.ts'
+import { DIED, killedWhileResolving, ONCE_A_TURN, requests } from './support/resolving.ts'
 import { isAlive, type Rig, startRig, type Supervised, until } from './support/rig.ts'
 
-const HEAP_MB = 96
+/** Room for a result of 64 MB. */
+const HEAP_MB = 400
 
 const call = (tool: string, how?: string): Plan => [[{ tool, input: { name: 'a', ...defined({ how }) } }]]
 
@@ -67,6 +70,29 @@ describe('when an executor dies between being given a job and accepting it', () 
   })
 })
 
+describe('when the only executor dies between receiving the model’s answer and resolving its calls', () => {
+  it('the answer waits until another executor has started', async () => {
+    await workers.serving()
+    const sessionId = await killedWhileResolving(rig)
+    expect(requests(rig, sessionId)).toEqual(ONCE_A_TURN)
+    expect(await rig.errors(sessionId, 1)).toEqual([DIED])
+  })
+
+  it('the answer is known to the next orchestrator, too', async () => {
+    await workers.serving()
+    const sessionId = await killedWhileResolving(rig, async () => {
+      process.kill(workers.supervisor.orchestratorPid() ?? expect.fail('no orchestrator'), 'SIGKILL')
+      // Once the executor gets other jobs, it has reported what it holds.
+      await (await rig.start(call('look'))).result()
+    })
+    const asked = requests(rig, sessionId).map(([of]) => of)
+    expect(asked).toEqual(['model:1:1', 'model:1:2'])
+    // If a new orchestrator takes longer to start than the server waits for a heartbeat, another attempt has used the answer.
+    const errors = await rig.errors(sessionId, 1)
+    if (!errors.some((one) => one.class === 'HeartbeatTimeout')) expect(errors).toEqual([DIED])
+  })
+})
+
 describe('when an executor dies between the end of a body and its result', () => {
   it('verify is asked about an external call, and its body is not entered again', async () => {
     await workers.serving()
@@ -87,11 +113,13 @@ describe('when an executor dies between the end of a body and its result', () =>
   })
 })
 
-describe.each([
+const ENDS = [
   ['process.exit(0)', 'exit'],
   ['process.abort()', 'abort'],
   ['more memory than executorMemory', 'heap'],
-] as const)('when a tool ends its executor (%s)', (_, how) => {
+] as const
+
+describe.each(variants(ENDS, 1))(`when a tool ends its executor (%s; seed ${seed}, again with PAWL_SEED)`, (_, how) => {
   it('all calls of the executor resume as their effects allow', async () => {
     await workers.serving()
     const neighbours = []
@@ -147,21 +175,13 @@ describe('a detached process that a tool started', () => {
 })
 
 describe('a call whose result is larger than 64 MB', () => {
-  let roomy: Rig
-
-  beforeAll(async () => {
-    roomy = await startRig()
-    await roomy.supervise({ processes: 1 })
-  })
-
-  afterAll(() => roomy.close())
-
   it('is recorded as completed, with a note that shows how the result begins', async () => {
-    const run = await roomy.start(call('gush'))
+    await workers.serving()
+    const run = await rig.start(call('gush'))
     expect((await run.result()).text).toMatch(
       /^Done: The call completed\. Its result has 641\d+ bytes, more than could be recorded .*begins:\nx+$/,
     )
-    expect(roomy.ledger.marks({ session: run.sessionId, stage: 'applied' })).toHaveLength(1)
-    expect(await roomy.errors(run.sessionId, 0)).toEqual([])
+    expect(rig.ledger.marks({ session: run.sessionId, stage: 'applied' })).toHaveLength(1)
+    expect(await rig.errors(run.sessionId, 0)).toEqual([])
   })
 })

@@ -5,6 +5,7 @@ import type { SessionHandle } from 'pawl/client'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { eventsOf, ofType } from '../support/events.ts'
 import { streamed, type WireAnswerSpec, WIRES } from '../support/provider-wires.ts'
+import { seed, variants } from '../support/sizes.ts'
 import { type WireServer, wireServer } from '../support/wire-server.ts'
 import { type Compiled, compile } from './support/build.ts'
 import { type Rig, startRig, type Supervised } from './support/rig.ts'
@@ -19,7 +20,7 @@ beforeAll(async () => {
   process.env.PROVIDERS_URL = server.url
   fixtures = await compile(['test/crash/fixtures/providers.ts'])
   rig = await startRig()
-  workers = await rig.supervise({ module: fixtures.path('providers'), processes: 3 })
+  workers = await rig.supervise({ module: fixtures.path('providers'), processes: 2 })
 })
 afterAll(async () => {
   await rig?.close()
@@ -38,16 +39,21 @@ const CALLING: WireAnswerSpec = {
 const ANSWERING: WireAnswerSpec = { text: ['On its ', 'way.'], stop: 'stop', usage: { input: 70, output: 5 } }
 const DEAD: WireAnswerSpec = { ...CALLING, thinking: { text: 'Dead end.', signature: 'ZGVhZA==' }, text: ['A dead', ' answer.'] }
 
-describe.each([
+/** Where a process dies: after no chunk, some of the thinking, half of the answer, and all but the end. */
+const PLACES = [
   { agent: 'openai', wire: WIRES.find(({ name }) => name.includes('Responses')) },
   { agent: 'google', wire: WIRES.find(({ name }) => name.includes('Google')) },
-])('when a process dies while a model of $agent answers', ({ agent, wire }) => {
-  const chunks = (spec: WireAnswerSpec) => wire?.chunks(spec) ?? []
-  // No chunk, some of the thinking, half of the answer, and all but the end.
-  const places = [...new Set([0, 2, Math.ceil(chunks(DEAD).length / 2), chunks(DEAD).length - 1])]
+].flatMap(({ agent, wire = expect.fail(`no wire of ${agent}`) }) => {
+  const { length } = wire.chunks(DEAD)
+  return [...new Set([0, 2, Math.ceil(length / 2), length - 1])].map((count) => ({ agent, wire, count }))
+})
 
-  it.each(places)('after %i chunks, the call is repeated as if it had never been made', async (count) => {
-    await workers.serving(2)
+describe('when a process dies while a model answers', () => {
+  const title = `$agent, after $count chunks: the call is repeated as if it had never been made (seed ${seed}, again with PAWL_SEED)`
+
+  it.each(variants(PLACES, 3))(title, async ({ agent, wire, count }) => {
+    const chunks = (spec: WireAnswerSpec) => wire.chunks(spec)
+    await workers.serving()
     server.reset()
     const kill = () => void process.kill(Number(server.received[0]?.headers['x-pid']), 'SIGKILL')
     server.answer(streamed(chunks(DEAD).slice(0, count), kill), streamed(chunks(CALLING)), streamed(chunks(ANSWERING)))

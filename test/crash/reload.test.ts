@@ -3,28 +3,44 @@
 import { randomUUID } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { seed, variants } from '../support/sizes.ts'
 import { until } from '../support/until.ts'
-import { startVersions, type Versions } from './support/versions.ts'
+import { startVersions, type Version, type Versions } from './support/versions.ts'
 
 const LONG_MS = 60_000
 
+let its: Versions
+let version = 1
+
+/** Why the first module was refused, and what a run answered that had been sent before the next one was written. */
+let refused: { why: unknown; text: string }
+
+beforeAll(async () => {
+  its = await startVersions({ loadTimeout: 30_000 }, { services: "throw new Error('no database')" })
+  const why = await its.supervisor.ready().catch((error: unknown) => error)
+  const run = await its.say('hello')
+  await its.write(`v${++version}`)
+  refused = { why, text: (await run.result()).text }
+  await served()
+})
+afterAll(() => its.close())
+
+const textOf = async (text: string) => (await (await its.say(text)).result()).text
+const served = () =>
+  until('both executors serve', () => its.supervisor.pids().length === 2 && its.supervisor.pids().every(isReady), LONG_MS)
+const isReady = (pid: number) => its.events.some((event) => event.event === 'worker_ready' && event.pid === pid)
+const diedOf = (pid: number) => its.events.filter((event) => event.event === 'worker_died' && event.pid === pid)
+const gone = (pids: number[]) => until('the old ones are gone', () => pids.every((pid) => diedOf(pid).length > 0), LONG_MS)
+
+/** Modules that cannot be loaded, and the error's code and reason. */
+const BROKEN: [string, Version, string, RegExp][] = [
+  ['throws', { top: "throw new Error('no luck')" }, 'module_failed', /no luck \(at .*agents\.mjs:\d+/],
+  ['throws in services', { services: "throw new Error('no database')" }, 'services_failed', /no database \(at .*agents\.mjs:\d+/],
+  ['ends its process', { top: 'process.exit(0)' }, 'module_exited', /exit code 0/],
+  ['takes its process down', { top: "process.kill(process.pid, 'SIGKILL')" }, 'module_dies', /SIGKILL/],
+]
+
 describe('a reload', () => {
-  let its: Versions
-  let version = 1
-
-  beforeAll(async () => {
-    its = await startVersions()
-    await its.supervisor.ready()
-  })
-  afterAll(() => its.close())
-
-  const textOf = async (text: string) => (await (await its.say(text)).result()).text
-  const served = () =>
-    until('both executors serve', () => its.supervisor.pids().length === 2 && its.supervisor.pids().every(isReady), LONG_MS)
-  const isReady = (pid: number) => its.events.some((event) => event.event === 'worker_ready' && event.pid === pid)
-  const diedOf = (pid: number) => its.events.filter((event) => event.event === 'worker_died' && event.pid === pid)
-  const gone = (pids: number[]) => until('the old ones are gone', () => pids.every((pid) => diedOf(pid).length > 0), LONG_MS)
-
   it('lets calls of every effect end on the executors that hold them, once, and runs new calls on the new code', async () => {
     const old = its.supervisor.pids()
     const tools = ['look', 'put', 'charge']
@@ -35,13 +51,14 @@ describe('a reload', () => {
     ]
     const runs = [await its.say('think', thinker), ...(await Promise.all(tools.map((tool, i) => its.say(`use ${tool}`, users[i]))))]
     const held = await Promise.all(holds)
+    const before = `v${version}`
     await its.write(`v${++version}`)
     await its.supervisor.reload()
-    expect(await textOf('hello')).toBe('v2: hello')
+    expect(await textOf('hello')).toBe(`v${version}: hello`)
     expect(its.supervisor.pids()).toEqual(expect.arrayContaining(old))
     for (const mark of held) mark.release()
     const texts = await Promise.all(runs.map(async (run) => (await run.result()).text))
-    expect(texts).toEqual(['v1: think', ...tools.map((tool) => `v2: ${tool} by v1`)])
+    expect(texts).toEqual([`${before}: think`, ...tools.map((tool) => `v${version}: ${tool} by ${before}`)])
     for (const session of users) expect(its.ledger.marks({ session, stage: 'entered' })).toHaveLength(1)
     expect(its.ledger.marks({ session: thinker })).toHaveLength(1)
     await gone(old)
@@ -57,8 +74,9 @@ describe('a reload', () => {
     await its.write(`v${++version}`)
     await its.supervisor.reload()
     const orchestrator = its.supervisor.orchestratorPid() ?? expect.fail('no orchestrator')
+    const from = its.events.length
     process.kill(orchestrator, 'SIGKILL')
-    await until('another one serves', () => its.events.filter(({ event }) => event === 'orchestrator_ready').length > 1, LONG_MS)
+    await until('another one serves', () => its.events.slice(from).some(({ event }) => event === 'orchestrator_ready'), LONG_MS)
     // Only new code answers, although the old executors have connected to the new orchestrator.
     for (let i = 0; i < 4; i++) expect(await textOf('hello')).toBe(`v${version}: hello`)
     mark.release()
@@ -99,18 +117,15 @@ describe('a reload', () => {
     await served()
   })
 
-  it.each([
-    ['throws', { top: "throw new Error('no luck')" }, 'module_failed', /no luck \(at .*agents\.mjs:\d+/],
-    ['throws in services', { services: "throw new Error('no database')" }, 'services_failed', /no database \(at .*agents\.mjs:\d+/],
-    ['ends its process', { top: 'process.exit(0)' }, 'module_exited', /exit code 0/],
-    ['takes its process down', { top: "process.kill(process.pid, 'SIGKILL')" }, 'module_dies', /SIGKILL/],
-  ])('of a module that %s changes nothing, and says why', async (_, broken, code, why) => {
+  const broken = `of a module that %s changes nothing, and says why (seed ${seed}, again with PAWL_SEED)`
+  it.each(variants(BROKEN, 1))(broken, async (_, made, code, why) => {
     const old = await until('two serve', () => its.supervisor.pids().length === 2 && its.supervisor.pids())
-    await its.write('broken', broken)
+    await its.write('broken', made)
     await expect(its.supervisor.reload()).rejects.toMatchObject({ name: 'WorkerError', code, message: expect.stringMatching(why) })
     await until('the new ones are gone', () => its.supervisor.pids().length === 2, LONG_MS)
     expect(its.supervisor.pids()).toEqual(old)
     expect(await textOf('hello')).toBe(`v${version}: hello`)
+    await its.write(`v${version}`)
   })
 
   it('that failed has no lasting effect: an executor that dies afterwards is replaced as soon as the module loads', async () => {
@@ -126,73 +141,57 @@ describe('a reload', () => {
     await its.supervisor.reload()
     expect(await textOf('hello')).toBe(`v${version}: hello`)
   })
+})
 
-  it('is rejected by workers that are shutting down', async () => {
+describe('a module that cannot be loaded', () => {
+  it('at the start makes ready() reject; pawl keeps trying, and serves once it can', () => {
+    expect(refused.why).toMatchObject({ code: 'services_failed', message: expect.stringContaining('no database') })
+    expect(refused.text).toBe('v2: hello')
+  })
+
+  it('is abandoned after its timeout if it hangs, and the previous code keeps serving', async () => {
+    await its.write('hangs', { services: 'await new Promise(() => setInterval(() => {}, 1000))' })
+    const refusal = its.supervisor.reload().catch((error: unknown) => error)
+    expect(await textOf('hello')).toBe(`v${version}: hello`)
+    expect(await refusal).toMatchObject({ code: 'module_hangs', message: expect.stringContaining('30 s') })
+    expect(await textOf('hello')).toBe(`v${version}: hello`)
+    await its.write(`v${version}`)
+    await served()
+  })
+
+  it('after it was served leaves the orchestrator up: nothing begins, no attempt is counted, and each failure logs one error', async () => {
+    const orchestrator = its.supervisor.orchestratorPid()
+    const [event, error] = [its.events.length, its.errors.length]
+    const errors = () => its.errors.slice(error)
+    await its.write('broken', { top: "throw new Error('no luck')" })
+    for (const pid of its.supervisor.pids()) process.kill(pid, 'SIGKILL')
+    await until('three attempts to load it', () => errors().length >= 3, LONG_MS)
+    const run = await its.say('use charge')
+    await until('two more', () => errors().length >= 5, LONG_MS)
+    const starts = its.events.slice(event).filter((one) => one.event === 'worker_started').length
+    // After the deaths, at most two at once, then one at a time. Each of these logged an error or is still loading.
+    expect(starts).toBeLessThanOrEqual(errors().length + 2)
+    for (const one of errors()) expect(one).toMatchObject({ code: 'module_failed', message: expect.stringContaining('no luck') })
+    await its.write(`v${++version}`)
+    expect((await run.result()).text).toBe(`v${version}: charge by v${version}`)
+    expect(its.ledger.marks({ session: run.sessionId }).map(({ stage, attempt }) => `${stage} ${attempt}`)).toEqual([
+      'model 1',
+      'entered 1',
+      'model 1',
+    ])
+    expect(await its.pawl.session(run.sessionId).errors()).toEqual([])
+    expect(its.supervisor.orchestratorPid()).toBe(orchestrator)
+    const pidsOf = (name: string) => its.events.flatMap((one) => (one.event === name ? one.pid : [])).sort()
+    const alive = its.supervisor.pids()
+    expect(pidsOf('worker_died')).toEqual(pidsOf('worker_started').filter((pid) => !alive.includes(pid)))
+  })
+})
+
+describe('workers that are shutting down', () => {
+  it('reject a reload', async () => {
     const ended = its.supervisor.shutdown()
     await expect(its.supervisor.reload()).rejects.toMatchObject({ code: 'worker_stopping' })
     await ended
     expect(its.supervisor.pids()).toEqual([])
-  })
-})
-
-describe('a module that cannot be loaded', () => {
-  it('is abandoned after its timeout if it hangs, and the previous code keeps serving', async () => {
-    const its = await startVersions({ processes: 1, loadTimeout: 15_000 })
-    try {
-      await its.supervisor.ready()
-      await its.write('hangs', { services: 'await new Promise(() => setInterval(() => {}, 1000))' })
-      const refusal = its.supervisor.reload().catch((error: unknown) => error)
-      expect((await (await its.say('hello')).result()).text).toBe('v1: hello')
-      expect(await refusal).toMatchObject({ code: 'module_hangs', message: expect.stringContaining('15 s') })
-      expect((await (await its.say('hello')).result()).text).toBe('v1: hello')
-    } finally {
-      await its.close()
-    }
-  })
-
-  it('at the start makes ready() reject; pawl keeps trying, and serves once it can', async () => {
-    const its = await startVersions({}, { services: "throw new Error('no database')" })
-    try {
-      await expect(its.supervisor.ready()).rejects.toMatchObject({
-        code: 'services_failed',
-        message: expect.stringContaining('no database'),
-      })
-      const run = await its.say('hello')
-      await its.write('v2')
-      expect((await run.result()).text).toBe('v2: hello')
-    } finally {
-      await its.close()
-    }
-  })
-
-  it('after it was served leaves the orchestrator up: nothing begins, no attempt is counted, and each failure logs one error', async () => {
-    const its = await startVersions()
-    try {
-      await its.supervisor.ready()
-      const orchestrator = its.supervisor.orchestratorPid()
-      await its.write('broken', { top: "throw new Error('no luck')" })
-      for (const pid of its.supervisor.pids()) process.kill(pid, 'SIGKILL')
-      await until('three attempts to load it', () => its.errors.length >= 3, LONG_MS)
-      const run = await its.say('use charge')
-      await until('two more', () => its.errors.length >= 5, LONG_MS)
-      const starts = its.events.filter(({ event }) => event === 'worker_started').length
-      // The first two; after the deaths, at most two at once, then one at a time. Each of these logged an error or is still loading.
-      expect(starts).toBeLessThanOrEqual(2 + its.errors.length + 2)
-      for (const error of its.errors) expect(error).toMatchObject({ code: 'module_failed', message: expect.stringContaining('no luck') })
-      await its.write('v2')
-      expect((await run.result()).text).toBe('v2: charge by v2')
-      expect(its.ledger.marks({ session: run.sessionId }).map(({ stage, attempt }) => `${stage} ${attempt}`)).toEqual([
-        'model 1',
-        'entered 1',
-        'model 1',
-      ])
-      expect(await its.pawl.session(run.sessionId).errors()).toEqual([])
-      expect(its.supervisor.orchestratorPid()).toBe(orchestrator)
-      const pidsOf = (name: string) => its.events.flatMap((event) => (event.event === name ? event.pid : [])).sort()
-      const alive = its.supervisor.pids()
-      expect(pidsOf('worker_died')).toEqual(pidsOf('worker_started').filter((pid) => !alive.includes(pid)))
-    } finally {
-      await its.close()
-    }
   })
 })

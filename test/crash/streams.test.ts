@@ -10,9 +10,9 @@ import { type Compiled, compile } from './support/build.ts'
 import { type Rig, startRig, type Supervised, until } from './support/rig.ts'
 import { speech, type SpeechOrder } from './support/speech.ts'
 
-const SESSIONS = size(6, 30)
+const SESSIONS = size(4, 30)
 const TURNS = size(3, 8)
-const KILLS = size(6, 60)
+const KILLS = size(4, 60)
 const random = seededRandom(seed)
 
 let rig: Rig
@@ -23,7 +23,7 @@ let store: pg.Client
 beforeAll(async () => {
   fixtures = await compile(['test/crash/fixtures/speaking.ts'])
   rig = await startRig()
-  workers = await rig.supervise({ module: fixtures.path('speaking'), processes: 3 })
+  workers = await rig.supervise({ module: fixtures.path('speaking'), processes: 2 })
   store = new pg.Client(inject('stack').databaseUrl)
   await store.connect()
 })

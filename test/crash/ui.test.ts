@@ -16,9 +16,9 @@ import { type Compiled, compile } from './support/build.ts'
 import { type Rig, startRig, type Supervised } from './support/rig.ts'
 import { speech, type SpeechOrder } from './support/speech.ts'
 
-const CHATS = size(2, 12)
+const CHATS = size(1, 12)
 const TURNS = size(3, 8)
-const KILLS = size(4, 100)
+const KILLS = size(3, 100)
 const random = seededRandom(seed)
 
 let rig: Rig
@@ -31,7 +31,7 @@ let origin: string
 beforeAll(async () => {
   fixtures = await compile(['test/crash/fixtures/speaking.ts'])
   rig = await startRig()
-  workers = await rig.supervise({ module: fixtures.path('speaking'), processes: 2 })
+  workers = await rig.supervise({ module: fixtures.path('speaking'), processes: 1 })
   server = await chatServer(rig.pawl, () => ({ identity: 'tester', scopes: ['read', 'send'] }))
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`

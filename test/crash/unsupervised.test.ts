@@ -1,7 +1,8 @@
 // Bare worker processes, as on a machine that dies: no supervisor notices their death; missed heartbeats and timeouts do.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { until } from '../support/until.ts'
 import { type Plan, finalAnswer } from './support/plan.ts'
-import { isAlive, type Rig, type ServingProcess, startRig, until } from './support/rig.ts'
+import { isAlive, type Rig, type ServingProcess, startRig } from './support/rig.ts'
 
 const call = (tool: string): Plan => [[{ tool, input: { name: 'a' } }]]
 const NOTICED_MS = 15_000
@@ -46,7 +47,7 @@ describe('a worker without a supervisor', () => {
     const mark = await held
     process.kill(mark.pid, 'SIGSTOP')
     mark.release()
-    await until(async () => (await rig.pendingActivities(session)).length === 0)
+    await until('the attempt has timed out', async () => (await rig.pendingActivities(session)).length === 0, 120_000)
     process.kill(mark.pid, 'SIGCONT')
     expect((await run.result()).text).toBe(finalAnswer(plan))
     // The effect came after the attempt had timed out. The worker reports it before the call's time is over, so verify is not asked.
