@@ -11,7 +11,7 @@ import { until } from '../support/until.ts'
 /** The number of history events at which sessions continue as new. */
 const DUE = size(200, 1_000)
 /** More turns than fit into two such histories. */
-const TURNS = size(48, 205)
+const TURNS = size(44, 205)
 const FLOOD = DUE + 100
 const CLOSED_AT = size(8, 30)
 const SECRET = 'a-result-that-must-be-in-history-once'
