@@ -15,7 +15,7 @@ import { seed, size } from '../support/sizes.ts'
 import { until } from '../support/until.ts'
 
 const { PAWL_PROPERTY_RUNS, PAWL_PROPERTY_BYTES } = process.env
-const RUNS = Number(PAWL_PROPERTY_RUNS ?? size(40, 600))
+const RUNS = Number(PAWL_PROPERTY_RUNS ?? size(24, 600))
 const BYTES = Number(PAWL_PROPERTY_BYTES ?? 400_000)
 /** The number of sessions at a time, and of requests that each receives. */
 const LANES = 8

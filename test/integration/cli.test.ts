@@ -4,9 +4,11 @@ import { existsSync } from 'node:fs'
 import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { Pawl } from 'pawl/client'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { seed, variants } from '../support/sizes.ts'
 import { userFolder } from './cli/folder.ts'
-import { eventsIn, familyOf, leftOver, type PawlProcess, pawl } from './cli/processes.ts'
+import { eventsIn, familyOf, leftOver, type PawlProcess, pawl, runPawl } from './cli/processes.ts'
 
 const exec = promisify(execFile)
 const START_MS = 60_000
@@ -45,10 +47,26 @@ afterAll(async () => {
 describe('pawl dev', () => {
   let dev: PawlProcess
 
-  beforeAll(async () => {
-    dev = start(['dev', 'agents.ts', '--json'])
+  async function startDev(args: string[], env: Record<string, string> = {}): Promise<void> {
+    dev = start(['dev', ...args, '--json'], { env })
     await dev.event('ready')
-  }, START_MS)
+  }
+  /** For what does not depend on how many workers there are. */
+  const ONE = ['agents.mjs', '--processes', '1']
+
+  /** Says something in a session, without a chat. */
+  async function say(session: string, text: string): Promise<void> {
+    const { temporalAddress, namespace, databaseUrl } = await dev.event('ready')
+    const temporal = { address: String(temporalAddress), namespace: String(namespace) }
+    const client = await Pawl.connect({ temporal, postgres: String(databaseUrl), taskQueue: 'pawl' })
+    try {
+      await (await client.session(session, { agent: 'echo' }).send(text)).result({ timeout: 30_000 })
+    } finally {
+      await client.close()
+    }
+  }
+
+  beforeAll(() => startDev(['agents.mjs']), START_MS)
   afterAll(() => stop(dev), START_MS)
 
   it('says which processes it started, then where everything is, and nothing else', () => {
@@ -105,7 +123,7 @@ describe('pawl dev', () => {
       await pawl.close()`
     const { stdout, stderr } = await exec(process.execPath, ['--input-type=module', '-e', script], { cwd: below, env })
     expect({ stdout, stderr }).toEqual({ stdout: 'message 1: hello 2\n', stderr: '' })
-    expect(await pawl(['show', 'from-below'], { cwd: below }).ended).toMatchObject({ code: 0, stdout: expect.stringContaining('idle') })
+    expect(await runPawl(['show', 'from-below'], { cwd: below })).toMatchObject({ code: 0, stdout: expect.stringContaining('idle') })
   }, 60_000)
 
   it('treats Ctrl-C in a chat as an interrupt of the current run', async () => {
@@ -133,18 +151,18 @@ describe('pawl dev', () => {
     expect(chat.stdout).toMatch(/status +idle/)
     expect(chat.stdout).toContain('session_not_found')
     expect(chat.code).toBe(1)
-    expect(await start(['chat', 'other', '--resume', 'walk-in'], { input: '' }).ended).toMatchObject({
+    expect(await runPawl(['chat', 'other', '--resume', 'walk-in'], { cwd: folder })).toMatchObject({
       code: 1,
       stderr: expect.stringContaining('invalid_usage: Session walk-in belongs to the agent "echo"'),
     })
-    expect(await start(['chat', 'echo', '--resume', 'nowhere'], { input: '' }).ended).toMatchObject({
+    expect(await runPawl(['chat', 'echo', '--resume', 'nowhere'], { cwd: folder })).toMatchObject({
       code: 1,
       stderr: expect.stringContaining('session_not_found'),
     })
   }, 60_000)
 
   it('switches to another session in the middle of a chat, shows what was said there, and continues it', async () => {
-    await start(['chat', 'echo', '--session', 'first'], { input: 'said in the first\n' }).ended
+    await say('first', 'said in the first')
     const chat = start(['chat', 'echo', '--session', 'second'])
     chat.type('said in the second\n')
     await chat.says(/message 1: said in the second/)
@@ -155,7 +173,7 @@ describe('pawl dev', () => {
     await chat.says(/message 2: and again/)
     chat.endInput()
     expect(await chat.ended).toMatchObject({ code: 0 })
-    const rows = (await start(['messages', 'first', '--json']).ended).stdout.trim().split('\n')
+    const rows = (await runPawl(['messages', 'first', '--json'], { cwd: folder })).stdout.trim().split('\n')
     expect(rows.map((row) => (JSON.parse(row) as { role: string }).role)).toEqual(['user', 'assistant', 'user', 'assistant'])
   }, 60_000)
 
@@ -191,16 +209,11 @@ describe('pawl dev', () => {
     },
     START_MS,
   )
-})
 
-describe('a session', () => {
-  afterEach(() => stop(...started), START_MS)
-
-  it('survives a restart of pawl dev, which leaves no process behind: --resume shows the conversation so far', async () => {
-    const dev = start(['dev', 'agents.mjs', '--json', '--processes', '1'])
+  it('leaves no process behind when it is stopped, and a session survives its restart: --resume shows the conversation so far', async () => {
     const { temporalAddress, databaseUrl } = await dev.event('ready')
-    const first = await start(['chat', 'echo', '--session', 'kept'], { input: 'hello\nlook up ape for 1 ms\n' }).ended
-    expect(first.code).toBe(0)
+    await say('kept', 'hello')
+    await say('kept', 'look up ape for 1 ms')
     const family = familyOf(dev.pid)
     expect(family.length).toBeGreaterThan(2)
     dev.kill('SIGTERM')
@@ -208,9 +221,7 @@ describe('a session', () => {
     expect(leftOver(family, folder)).toEqual([])
 
     // As in a shell into which the user has pasted the settings that it printed.
-    const env = { TEMPORAL_ADDRESS: String(temporalAddress), DATABASE_URL: String(databaseUrl) }
-    const again = start(['dev', 'agents.mjs', '--json', '--processes', '1'], { env })
-    await again.event('ready')
+    await startDev(ONE, { TEMPORAL_ADDRESS: String(temporalAddress), DATABASE_URL: String(databaseUrl) })
     const second = await start(['chat', 'echo', '--resume', 'kept'], { input: 'and now?\n' }).ended
     expect(second.code).toBe(0)
     const soFar = [
@@ -225,28 +236,32 @@ describe('a session', () => {
     expectInOrder(second.stdout, soFar)
   }, 120_000)
 
-  it('survives even when pawl dev is killed with SIGKILL, and none of its processes remain', async () => {
-    const dev = start(['dev', 'agents.mjs', '--json', '--processes', '1'])
-    await dev.event('ready')
+  it('leaves no process behind even when it is killed with SIGKILL, and a session survives that, too', async () => {
+    await say('survives', 'hello')
     const family = familyOf(dev.pid)
     dev.kill('SIGKILL')
     await dev.ended
     await expect.poll(() => leftOver(family, folder), { timeout: 40_000, interval: 200 }).toEqual([])
-    const again = start(['dev', 'agents.mjs', '--json', '--processes', '1'])
-    await again.event('ready')
-    const chat = await start(['chat', 'echo', '--resume', 'kept'], { input: 'still?\n' }).ended
-    expect(chat.stdout).toContain('message 4: still?')
+    await startDev(ONE)
+    const chat = await start(['chat', 'echo', '--resume', 'survives'], { input: 'still?\n' }).ended
+    expect(chat.stdout).toContain('message 2: still?')
   }, 120_000)
 })
 
 describe('a module that cannot be served', () => {
-  it.each([
-    // A missing file is noticed before a stack is started.
+  /** The module, the code of the error, and whether a stack is started before it is noticed. */
+  type UnservedModule = [module: string, code: string, startsStack: boolean]
+  it.each<UnservedModule>([
     ['missing.ts', 'module_not_found', false],
-    ['nobody.mjs', 'no_agents', true],
-    ['broken.mjs', 'module_failed', true],
+    ...variants<UnservedModule>(
+      [
+        ['nobody.mjs', 'no_agents', true],
+        ['broken.mjs', 'module_failed', true],
+      ],
+      1,
+    ),
   ])(
-    '%s: %s on standard error, exit code 1, nothing left running',
+    `%s: %s on standard error, exit code 1, nothing left running (seed ${seed}, again with PAWL_SEED)`,
     async (module, code, startsStack) => {
       const data = `data-of-${module}`
       const dev = start(['dev', module, '--json', '--data', data])
@@ -277,12 +292,15 @@ describe('the command line', () => {
 
   it('prints its version and its help, and refuses what it does not know', async () => {
     expect((await start(['--version']).ended).stdout).toMatch(/^\d+\.\d+\.\d+\n$/)
-    expect((await start(['dev', '--help']).ended).stdout).toContain('--task-queue')
-    expect(await start(['dev', 'agents.ts', '--processes', 'many']).ended).toMatchObject({
+    expect((await runPawl(['dev', '--help'], { cwd: folder })).stdout).toContain('--task-queue')
+    expect(await runPawl(['dev', 'agents.ts', '--processes', 'many'], { cwd: folder })).toMatchObject({
       code: 1,
       stderr: expect.stringContaining('from 1 to'),
     })
-    expect(await start(['dve']).ended).toMatchObject({ code: 1, stderr: expect.stringContaining('Did you mean dev?') })
-    expect(await start(['chat', 'echo', '--context', '{']).ended).toMatchObject({ code: 1, stderr: expect.stringContaining('Use JSON') })
+    expect(await runPawl(['dve'], { cwd: folder })).toMatchObject({ code: 1, stderr: expect.stringContaining('Did you mean dev?') })
+    expect(await runPawl(['chat', 'echo', '--context', '{'], { cwd: folder })).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('Use JSON'),
+    })
   }, 20_000)
 })

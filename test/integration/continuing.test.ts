@@ -9,10 +9,11 @@ import { size } from '../support/sizes.ts'
 import { until } from '../support/until.ts'
 
 /** The number of history events at which sessions continue as new. */
-const DUE = size(400, 1_000)
+const DUE = size(200, 1_000)
 /** More turns than fit into two such histories. */
-const TURNS = size(85, 205)
+const TURNS = size(44, 205)
 const FLOOD = DUE + 100
+const CLOSED_AT = size(8, 30)
 const SECRET = 'a-result-that-must-be-in-history-once'
 
 type Execution = NonNullable<Awaited<ReturnType<WorkflowHandle['fetchHistory']>>['events']>
@@ -80,8 +81,8 @@ describe(`a session of ${TURNS} turns`, () => {
           await played.session.send(messageId, { messageId })
         }
         // The close is requested in the first execution and done in the last. A message id from the first is sent again in a later one.
-        if (turn === 30) await played.session.close()
-        if (turn === TURNS - 25) await played.session.send('start', { messageId: 'start' })
+        if (turn === CLOSED_AT) await played.session.close()
+        if (turn === TURNS - 15) await played.session.send('start', { messageId: 'start' })
         if (turn === TURNS) return 'done'
         // The last call repeats the first one, which an earlier execution and another worker handled.
         const thing = turn === TURNS - 1 ? 0 : turn
@@ -200,7 +201,7 @@ describe('an idle session', () => {
   })
 
   it('can be forked by another worker before it has made an event since', async () => {
-    const here = await deploy({ history: { events: 200 } })
+    const here = await deploy({ history: { events: 100 } })
     try {
       const player = stage()
       const worker = await here.startWorker({ agents: [player.agent] })
@@ -208,7 +209,7 @@ describe('an idle session', () => {
       await (await session.send('one')).result({ timeout: 20_000 })
       const handle = here.temporal.workflow.getHandle(`pawl:${id}`)
       // An interrupt of an idle session only adds an event to its history.
-      for (let sent = 0; sent < 300; sent += 50) await Promise.all(Array.from({ length: 50 }, () => handle.signal('interrupt')))
+      for (let sent = 0; sent < 150; sent += 50) await Promise.all(Array.from({ length: 50 }, () => handle.signal('interrupt')))
       await until('it has continued', async () => (await executionsOf(here, id)).length > 1)
       await worker.stop()
       await here.startWorker({ agents: [player.agent] })

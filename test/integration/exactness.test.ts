@@ -20,10 +20,10 @@ import { defined } from '../../src/session/defined.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
 import { answersIn, resultsIn } from '../support/scenes.ts'
-import { seed, size } from '../support/sizes.ts'
+import { seed, size, variants } from '../support/sizes.ts'
 import { until } from '../support/until.ts'
 
-const RUNS = size(10, 25)
+const RUNS = size(6, 25)
 
 /** What a session receives and says. */
 interface Script {
@@ -285,11 +285,12 @@ describe('5 MB of text', () => {
     answer: 'done',
   }
 
-  it.each<[string, Partial<Script>]>([
+  const PLACES: [string, Partial<Script>][] = [
     ['a message', { message: MB5 }],
     ['a tool result', { result: MB5 }],
     ['both', { message: MB5, result: [MB5] }],
-  ])('as %s comes out as it went in', async (_, more) => {
+  ]
+  it.each(variants(PLACES, 1))(`as %s comes out as it went in (seed ${seed}, again with PAWL_SEED)`, async (_, more) => {
     const given = { ...plain, ...more }
     const session = await play(given)
     checkProcess(given, played(session.id).saw)

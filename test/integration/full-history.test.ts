@@ -13,10 +13,10 @@ import { until } from '../support/until.ts'
 
 /** The size of the largest result that history may hold, and enough turns to fill it: the server's limit is 50 MB. */
 const BYTES = 900_000
-const TURNS = size(18, 60)
+const TURNS = size(14, 60)
 const MB = 1_000_000
 /** The history at which sessions continue as new, and the one at which they wait for the store. */
-const DUE = size({ events: 250, bytes: MB }, { events: 1_000, bytes: 4 * MB })
+const DUE = size({ events: 120, bytes: MB }, { events: 1_000, bytes: 4 * MB })
 const BOUND = 10 * DUE.bytes
 /** The number of small turns that make a history more than twice as long. */
 const COUNTED = Math.ceil((2.2 * DUE.events) / 12)

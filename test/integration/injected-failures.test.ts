@@ -17,7 +17,7 @@ import { answersIn, inOrder, resultsIn, type Scene, type Stage, stage, use } fro
 import { size } from '../support/sizes.ts'
 import { gate, until } from '../support/until.ts'
 
-const SESSIONS = 20
+const SESSIONS = size(8, 20)
 /** Ten minutes at full size. */
 const AWAY_MS = size(4_000, 600_000)
 /** The default policy at full size; otherwise the same with shorter waits. */
@@ -155,7 +155,7 @@ describe.skipIf(!hasWorkload)('the retail workload', () => {
         const { answer, retailWith } = await import('../retail/agent.ts')
         const tasks = readTasks()
           .sort((one, other) => other.actions.length - one.actions.length)
-          .slice(0, 8)
+          .slice(0, size(3, 8))
         const [isOverloaded, isDown] = [outage(20, Math.min(AWAY_MS, 60_000)), outage(30, 1_000)]
         const client = connectRetail(shop.url)
         const flaky: RetailClient = {

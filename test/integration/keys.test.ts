@@ -11,7 +11,7 @@ import { until } from '../support/until.ts'
 import { size } from '../support/sizes.ts'
 
 /** Events of history at which sessions continue as new. */
-const DUE = size(200, 1_000)
+const DUE = size(100, 1_000)
 
 /** Each entry into a tool's body, with the key it was given. */
 const entered: { session: string; tool: string; key: string }[] = []
@@ -139,7 +139,7 @@ describe.concurrent('a completed key', () => {
     const handle = here.temporal.workflow.getHandle(`pawl:${session.id}`)
     const { runId } = await handle.describe()
     // An interrupt of an idle session only adds an event to its history.
-    for (let n = 0; n < DUE + 100; n += 50) await Promise.all(Array.from({ length: 50 }, () => handle.signal('interrupt')))
+    for (let n = 0; n < DUE + 50; n += 50) await Promise.all(Array.from({ length: 50 }, () => handle.signal('interrupt')))
     await until('it continued as new', async () => (await handle.describe()).runId !== runId)
     expect(await everyScope(session)).toEqual(LATER)
   })

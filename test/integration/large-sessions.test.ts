@@ -20,7 +20,7 @@ const METADATA = { x: 'y'.repeat(15_900) }
 /** With this many of them waiting, a state that held their metadata would exceed the limit of a state; in the soak, that of a blob. */
 const MANY = size(30, 140)
 /** Events of history at which sessions continue as new. */
-const DUE = size(250, 1_000)
+const DUE = size(150, 1_000)
 
 let here: Deployment
 let player: Stage

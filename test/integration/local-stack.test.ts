@@ -1,21 +1,19 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { access, chmod, cp, mkdir, mkdtemp, readFile, readdir, rm, symlink, writeFile } from 'node:fs/promises'
-import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { fileURLToPath, pathToFileURL } from 'node:url'
+import { fileURLToPath } from 'node:url'
 import { Client, Connection } from '@temporalio/client'
 import { startStack, type Stack, type StackOptions } from 'pawl/testing'
 import pg from 'pg'
-import { afterEach, describe, expect, it, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { lockOwner } from '../../src/local/keeper/lock.ts'
 import { isRunning } from '../../src/local/keeper/processes.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
-const TSX = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href
 const MINUTE = 60_000
 
 const cleanUps: (() => Promise<unknown>)[] = []
@@ -30,12 +28,29 @@ async function folder(parent = tmpdir()): Promise<string> {
   return path
 }
 
-/** Starts a stack of the test's own, whatever servers the environment names. */
+/** Starts a stack, whatever servers the environment names. */
+function startOwn(options: StackOptions): Promise<Stack> {
+  return startStack({ temporal: ['path', 'cache', 'download', 'go'], postgres: ['embedded'], ...options })
+}
+
+/** Starts a stack that is stopped after the test. */
 async function start(options: StackOptions = {}): Promise<Stack> {
-  const stack = await startStack({ temporal: ['path', 'cache', 'download', 'go'], postgres: ['embedded'], ...options })
+  const stack = await startOwn(options)
   cleanUps.push(() => stack.stop())
   return stack
 }
+
+/** The stack of the tests that need any, and its data directory. Those that stop it start another one there. */
+let running: Stack
+let dataDir: string
+beforeAll(async () => {
+  dataDir = join(await mkdtemp(join(tmpdir(), 'pawl-test-')), 'data')
+  running = await startOwn({ dataDir })
+}, MINUTE)
+afterAll(async () => {
+  await running?.stop()
+  await rm(dirname(dataDir), { recursive: true, force: true })
+}, MINUTE)
 
 async function query(url: string, sql: string): Promise<Record<string, unknown>[]> {
   const client = new pg.Client({ connectionString: url })
@@ -141,7 +156,7 @@ describe('the local stack', () => {
   })
 
   it('creates and drops databases', { timeout: MINUTE }, async () => {
-    const stack = await start()
+    const stack = running
     const url = await stack.createDatabase('of "a" test')
     const open = new pg.Client({ connectionString: url })
     open.on('error', () => {})
@@ -154,48 +169,44 @@ describe('the local stack', () => {
   })
 
   it('waits for an earlier stack that is still stopping', { timeout: MINUTE }, async () => {
-    const dataDir = join(await folder(), 'data')
-    const first = await start({ dataDir })
-    const stopping = first.stop()
-    const second = await start({ dataDir })
+    const stopping = running.stop()
+    running = await startOwn({ dataDir })
     await stopping
-    expect(await query(second.databaseUrl, 'select 1 as n')).toEqual([{ n: 1 }])
+    expect(await query(running.databaseUrl, 'select 1 as n')).toEqual([{ n: 1 }])
   })
 
   it('keeps its data, addresses and retention from one start to the next', { timeout: MINUTE }, async () => {
-    const dataDir = join(await folder(), 'data')
-    const first = await start({ dataDir })
+    const first = running
     await query(first.databaseUrl, 'create table kept as select 42 as answer')
     await temporal(first, (client) => client.workflow.start('anything', { workflowId: 'kept', taskQueue: 'nobody' }))
     await first.stop()
-    const second = await start({ dataDir })
-    expect(await query(second.databaseUrl, 'select answer from kept')).toEqual([{ answer: 42 }])
-    expect(await temporal(second, async (client) => (await client.workflow.getHandle('kept').describe()).status.name)).toBe('RUNNING')
-    expect(second.databaseUrl).toBe(first.databaseUrl)
-    const { config } = await temporal(second, (client) => client.workflowService.describeNamespace({ namespace: 'default' }))
+    running = await startOwn({ dataDir })
+    expect(await query(running.databaseUrl, 'select answer from kept')).toEqual([{ answer: 42 }])
+    expect(await temporal(running, async (client) => (await client.workflow.getHandle('kept').describe()).status.name)).toBe('RUNNING')
+    expect(running.databaseUrl).toBe(first.databaseUrl)
+    expect(running.temporalAddress).toBe(first.temporalAddress)
+    const { config } = await temporal(running, (client) => client.workflowService.describeNamespace({ namespace: 'default' }))
     expect(Number(config?.workflowExecutionRetentionTtl?.seconds)).toBe(30 * 24 * 60 * 60)
   })
 
   it('refuses a data directory that another stack is using', { timeout: MINUTE }, async () => {
-    const dataDir = join(await folder(), 'data')
-    await start({ dataDir })
     await expect(start({ dataDir })).rejects.toMatchObject({ code: 'data_dir_in_use', message: expect.stringContaining(dataDir) })
   })
 
   it('stops each server, cleanly or by a crash, and starts it again with its data', { timeout: 2 * MINUTE }, async () => {
-    const stack = await start()
-    await query(stack.databaseUrl, 'create table kept as select 1 as n')
-    await temporal(stack, (client) => client.workflow.start('anything', { workflowId: 'kept', taskQueue: 'nobody' }))
+    const stack = running
+    await query(stack.databaseUrl, 'create table crashed as select 1 as n')
+    await temporal(stack, (client) => client.workflow.start('anything', { workflowId: 'crashed', taskQueue: 'nobody' }))
     for (const how of ['orderly', 'crash'] as const) {
       await stack.postgres.stop(how)
       expect(stack.postgres.pid).toBeUndefined()
       await expect(query(stack.databaseUrl, 'select 1')).rejects.toMatchObject({ code: 'ECONNREFUSED' })
       await stack.postgres.start()
-      expect(await query(stack.databaseUrl, 'select n from kept')).toEqual([{ n: 1 }])
+      expect(await query(stack.databaseUrl, 'select n from crashed')).toEqual([{ n: 1 }])
       await stack.temporal.stop(how)
       expect(stack.temporal.pid).toBeUndefined()
       await stack.temporal.start()
-      expect(await temporal(stack, async (client) => (await client.workflow.getHandle('kept').describe()).status.name)).toBe('RUNNING')
+      expect(await temporal(stack, async (client) => (await client.workflow.getHandle('crashed').describe()).status.name)).toBe('RUNNING')
     }
   })
 
@@ -220,19 +231,18 @@ describe('the local stack', () => {
   })
 
   it('that loses the process that runs its servers says so, and leaves nothing behind', { timeout: MINUTE }, async () => {
-    const dataDir = join(await folder(), 'data')
-    const stack = await start({ dataDir, onDeath: 'restart' })
+    const lostDir = join(await folder(), 'data')
+    const stack = await start({ dataDir: lostDir, onDeath: 'restart' })
     const pids = [stack.temporal.pid ?? 0, stack.postgres.pid ?? 0]
-    const { pid: keeper } = JSON.parse(await readFile(join(dataDir, 'keeper.lock'), 'utf8')) as { pid: number }
+    const { pid: keeper } = JSON.parse(await readFile(join(lostDir, 'keeper.lock'), 'utf8')) as { pid: number }
     process.kill(keeper, 'SIGKILL')
     await expect(stack.lost).rejects.toMatchObject({ code: 'keeper_failed' })
     await stack.stop()
-    for (const pid of pids) expect(await isRunning(pid, dataDir)).toBe(false)
+    for (const pid of pids) expect(await isRunning(pid, lostDir)).toBe(false)
   })
 
   it('starts its own servers again if the environment names them, as it printed them', { timeout: MINUTE }, async () => {
-    const dataDir = join(await folder(), 'data')
-    const first = await start({ dataDir })
+    const first = running
     const exported = { ...process.env, ...first.env }
     // While they run, another stack may use them.
     const beside = await startStack({ dataDir, env: exported })
@@ -240,15 +250,15 @@ describe('the local stack', () => {
     await beside.stop()
     const stopping = first.stop()
     await until('the first stack is stopping', async () => (await lockOwner(join(dataDir, 'keeper.lock'))) !== 'keeping')
-    const second = await start({
+    running = await startStack({
       dataDir,
       env: exported,
       temporal: ['address', 'path', 'cache', 'download', 'go'],
       postgres: ['url', 'embedded'],
     })
     await stopping
-    expect([second.temporal.origin, second.postgres.origin]).toEqual(['embedded', 'embedded'])
-    expect(second.env).toEqual(first.env)
+    expect([running.temporal.origin, running.postgres.origin]).toEqual(['embedded', 'embedded'])
+    expect(running.env).toEqual(first.env)
   })
 
   it('leaves neither servers nor folder behind when its process is killed', { timeout: MINUTE }, async () => {
@@ -260,17 +270,17 @@ describe('the local stack', () => {
   })
 
   it('starts again on a data directory whose owner, keeper and servers were killed', { timeout: MINUTE }, async () => {
-    const dataDir = join(await folder(), 'data')
-    const parent = await startInAnotherProcess({ dataDir })
+    const orphanedDir = join(await folder(), 'data')
+    const parent = await startInAnotherProcess({ dataDir: orphanedDir })
     await query(parent.databaseUrl, 'create table kept as select 42 as answer')
-    const { pid: keeper } = JSON.parse(await readFile(join(dataDir, 'keeper.lock'), 'utf8')) as { pid: number }
+    const { pid: keeper } = JSON.parse(await readFile(join(orphanedDir, 'keeper.lock'), 'utf8')) as { pid: number }
     // The servers keep running as orphans: the worst that can remain.
     process.kill(keeper, 'SIGKILL')
     parent.child.kill('SIGKILL')
     await once(parent.child, 'exit')
-    const again = await start({ dataDir })
+    const again = await start({ dataDir: orphanedDir })
     expect(await query(again.databaseUrl, 'select answer from kept')).toEqual([{ answer: 42 }])
-    for (const pid of [parent.temporalPid, parent.postgresPid]) expect(await isRunning(pid, dataDir)).toBe(false)
+    for (const pid of [parent.temporalPid, parent.postgresPid]) expect(await isRunning(pid, orphanedDir)).toBe(false)
   })
 })
 
@@ -302,7 +312,6 @@ describe('the search for servers', () => {
   })
 
   it('uses servers that are running, and leaves them alone', { timeout: MINUTE }, async () => {
-    const running = await start()
     const found = await startStack({ env: { ...process.env, ...running.env } })
     expect(found.databaseUrl).toBe(running.databaseUrl)
     expect(found.temporal).toMatchObject({ origin: 'yours', pid: undefined })
@@ -316,11 +325,10 @@ describe('the search for servers', () => {
   it('says how to get the Postgres package if it was left out', { timeout: MINUTE }, async () => {
     const project = await folder()
     for (const part of ['local', 'connect', 'options', 'session', 'testing', 'agent'])
-      await cp(join(ROOT, 'src', part), join(project, 'src', part), { recursive: true })
+      await cp(join(ROOT, 'dist', part), join(project, 'dist', part), { recursive: true })
     await writeFile(join(project, 'package.json'), '{"type":"module"}')
     // Everything the local stack needs except the optional package.
     for (const name of [
-      'tsx',
       'pg',
       '@temporalio/client',
       '@temporalio/common',
@@ -333,12 +341,12 @@ describe('the search for servers', () => {
       await mkdir(dirname(link), { recursive: true })
       await symlink(join(ROOT, 'node_modules', name), link)
     }
-    const script = join(project, 'try.mts')
+    const script = join(project, 'try.mjs')
     await writeFile(
       script,
-      `import { startStack } from './src/local/index.ts'\nstartStack({ temporal: ['path', 'cache', 'download', 'go'], postgres: ['embedded'] }).catch((error) => console.log(error.code, error.message))`,
+      `import { startStack } from './dist/local/index.js'\nstartStack({ temporal: ['path', 'cache', 'download', 'go'], postgres: ['embedded'] }).catch((error) => console.log(error.code, error.message))`,
     )
-    const child = spawn(process.execPath, ['--import', TSX, script], { cwd: project, stdio: ['ignore', 'pipe', 'inherit'] })
+    const child = spawn(process.execPath, [script], { cwd: project, stdio: ['ignore', 'pipe', 'inherit'] })
     const lines: string[] = []
     createInterface(child.stdout).on('line', (line) => lines.push(line))
     await once(child, 'close')

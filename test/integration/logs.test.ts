@@ -158,7 +158,7 @@ describe('a user’s own logger', () => {
     const lines: Record<string, unknown>[] = []
     const at = (level: string) => (fields: object, msg?: string) => void lines.push({ ...fields, level, msg })
     const logger = { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
-    const supervisor = await superviseWorkers({ module: join(fixtures, 'agents.mjs'), ...where, logger, redact: ['email'] })
+    const supervisor = await superviseWorkers({ module: join(fixtures, 'agents.mjs'), ...where, processes: 1, logger, redact: ['email'] })
     const client = await Pawl.connect(where)
     try {
       await supervisor.ready()

@@ -11,16 +11,16 @@ import { size } from '../support/sizes.ts'
 import { answersIn, resultsIn, type Stage, stage, use } from '../support/scenes.ts'
 
 /** In the soak, 5,000 turns in total; `PAWL_TURNS=5000` makes them all in one session. */
-const TURNS = Number(process.env.PAWL_TURNS ?? size(100, 1_500))
-const BESIDE = { sessions: size(2, Math.max(0, Math.ceil((5_000 - TURNS) / 500))), turns: size(50, 500) }
+const TURNS = Number(process.env.PAWL_TURNS ?? size(50, 1_500))
+const BESIDE = { sessions: size(1, Math.max(0, Math.ceil((5_000 - TURNS) / 500))), turns: size(30, 500) }
 /** A message is sent at these turns, under an id that is sent again many turns later. */
 const MESSAGE_EVERY = size(10, 100)
-const REPEATED_AFTER = size(40, 400)
+const REPEATED_AFTER = size(20, 400)
 
 /** Events of history at which sessions continue as new. */
-const DUE = size(250, 1_000)
+const DUE = size(150, 1_000)
 
-const READS = size(80, 200)
+const READS = size(40, 200)
 const READING_TURNS = 3
 
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')

@@ -20,6 +20,7 @@ import { MAX_DEPTH } from '../../src/session/json.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
 import { answersIn, resultsIn } from '../support/scenes.ts'
+import { seed, size, variants } from '../support/sizes.ts'
 import { until } from '../support/until.ts'
 
 type Effect = 'read' | 'idempotent' | 'external'
@@ -197,7 +198,7 @@ const UNSERIALISABLE: Record<string, unknown> = {
   },
 }
 
-describe.concurrent.each(EFFECTS)('a result of a tool with effect %s', (effect) => {
+describe.concurrent.each(variants(EFFECTS, 1))(`a result of a tool with effect %s (seed ${seed}, again with PAWL_SEED)`, (effect) => {
   it('that is undefined becomes null', async () => {
     const { told, events } = await play({ calls: [use(effect)], body: () => undefined })
     expect(ofType(events, 'tool_completed')).toMatchObject([{ value: null }])
@@ -218,11 +219,11 @@ describe.concurrent.each(EFFECTS)('a result of a tool with effect %s', (effect) 
     expect(entered).toHaveLength(1)
   })
 
-  it('of 10 MB is kept in the store, and reaches the model whole', async () => {
-    const large = 'y'.repeat(10_000_000)
+  it('of more than 4 MB, which no message to Temporal can carry, is kept in the store, and reaches the model whole', async () => {
+    const large = 'y'.repeat(size(4_300_000, 10_000_000))
     const { told, events, entered } = await play({ calls: [use(effect)], body: () => large })
     expect(told[0]?.content === large).toBe(true)
-    expect(ofType(events, 'tool_completed')[0]?.blob?.bytes).toBeGreaterThan(10_000_000)
+    expect(ofType(events, 'tool_completed')[0]?.blob?.bytes).toBeGreaterThan(large.length)
     expect(entered).toHaveLength(1)
   })
 })

@@ -16,7 +16,7 @@ import { dataConverter as encrypting } from '../support/own/encrypting.ts'
 import { use } from '../support/scenes.ts'
 import { until } from '../support/until.ts'
 import { userFolder } from './cli/folder.ts'
-import { eventsIn, pawl as command } from './cli/processes.ts'
+import { eventsIn, pawl, runPawl } from './cli/processes.ts'
 
 const own = (name: string): string => fileURLToPath(new URL(`../support/own/${name}`, import.meta.url))
 
@@ -259,11 +259,12 @@ describe('a session that has changed since it was listed', () => {
 })
 
 describe('pawl preflight', () => {
-  const run = (...args: string[]) => {
+  const argsOf = (args: string[]) => ['preflight', '--task-queue', here.taskQueue, ...args]
+  const place = () => {
     const { temporalAddress: TEMPORAL_ADDRESS, databaseUrl: DATABASE_URL } = here.stack
-    const env = { TEMPORAL_ADDRESS, DATABASE_URL }
-    return command(['preflight', '--task-queue', here.taskQueue, ...args], { cwd: folder, env }).ended
+    return { cwd: folder, env: { TEMPORAL_ADDRESS, DATABASE_URL } }
   }
+  const run = (...args: string[]) => runPawl(argsOf(args), place())
 
   it('says how many sessions replay, and exits with 0', async () => {
     expect(await run('same.mjs')).toMatchObject({
@@ -276,7 +277,8 @@ describe('pawl preflight', () => {
   it('prints a line for each session that would break, and exits with 1', async () => {
     const path = 'interceptors.ts'
     await writeFile(join(folder, path), `export const interceptors: object = { workflowModules: ['${own('added-timer.js')}'] }\n`)
-    const { code, stdout } = await run('--interceptors', path)
+    // In a process of its own, because from then on a process loads TypeScript.
+    const { code, stdout } = await pawl(argsOf(['--interceptors', path]), place()).ended
     expect(code).toBe(1)
     for (const id of all) expect(stdout).toMatch(new RegExp(`^breaks +${id}  other_commands: .* at history event \\d+`, 'm'))
     expect(stdout).toContain('0 replay, 4 break')

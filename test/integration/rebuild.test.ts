@@ -11,9 +11,9 @@ import { until } from '../support/until.ts'
 import { runPawl } from './cli/processes.ts'
 
 /** Signals at a time. */
-const BATCH = 50
+const BATCH = size(25, 50)
 /** Events of history at which sessions continue as new. */
-const DUE = size(250, 1_000)
+const DUE = size(130, 1_000)
 
 /** What a session's row says about the session as a whole. */
 const NUMBERS =

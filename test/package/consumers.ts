@@ -1,6 +1,6 @@
 // User projects: the packed package, installed by npm into an empty folder.
 import { execFile } from 'node:child_process'
-import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -20,14 +20,16 @@ export interface Consumer {
   readonly folder: string
   /** Runs Node in the project, by default the one that runs this process. */
   node(args: string[], options?: { node?: string; env?: Record<string, string> }): Promise<Outcome>
-  /** Installs more packages. @throws if npm fails. */
-  install(...packages: string[]): Promise<void>
+  /** Installs packages into a folder beside this project's own, which they leave as it is. @returns the folder. @throws if npm fails. */
+  installBeside(...packages: string[]): Promise<string>
   /** Installs other versions of Temporal's packages in place of those that pawl asks for. @throws if npm fails. */
   replaceSdk(version: string): Promise<void>
   remove(): Promise<void>
 }
 
 const SDK_PACKAGES = ['activity', 'client', 'common', 'envconfig', 'nexus', 'proto', 'worker', 'workflow']
+
+const INSTALL = ['install', '--prefer-offline', '--no-audit', '--no-fund']
 
 /** Makes such a project: without the optional dependencies, which a production install may leave out. */
 export async function makeConsumer(): Promise<Consumer> {
@@ -43,21 +45,24 @@ export async function makeConsumer(): Promise<Consumer> {
     const tarball = (await npm(['pack', '--silent', '--ignore-scripts', '--pack-destination', folder], ROOT)).trim()
     await writeFile(join(folder, 'package.json'), JSON.stringify({ name: 'consumer', private: true }))
     await cp(SOURCES, folder, { recursive: true })
-    const install = (...packages: string[]) =>
-      npm(['install', '--prefer-offline', '--no-audit', '--no-fund', '--omit=optional', ...packages])
-    await install(join(folder, tarball), 'zod@4')
+    await npm([...INSTALL, '--omit=optional', join(folder, tarball), 'zod@4'])
     return {
       folder,
       node: (args, { node = process.execPath, env = {} } = {}) => run(node, args, { cwd: folder, env }),
-      install: async (...packages) => void (await install(...packages)),
+      async installBeside(...packages) {
+        const beside = join(folder, 'beside')
+        await mkdir(beside, { recursive: true })
+        await npm([...INSTALL, '--prefix', beside, ...packages], beside)
+        return beside
+      },
       async replaceSdk(version) {
         const path = join(folder, 'package.json')
         const overrides = Object.fromEntries(SDK_PACKAGES.map((name) => [`@temporalio/${name}`, version]))
         await writeFile(path, JSON.stringify({ ...JSON.parse(await readFile(path, 'utf8')), overrides }))
-        // npm ignores overrides of what is locked or installed.
-        for (const part of ['package-lock.json', 'node_modules/.package-lock.json', 'node_modules/@temporalio'])
-          await rm(join(folder, part), { recursive: true })
-        await install()
+        // npm ignores overrides of what is locked or installed; what else is locked it need not look up again.
+        for (const lock of ['package-lock.json', 'node_modules/.package-lock.json']) await forgetSdk(join(folder, lock))
+        await rm(join(folder, 'node_modules/@temporalio'), { recursive: true })
+        await npm([...INSTALL, '--omit=optional'])
       },
       remove,
     }
@@ -65,6 +70,13 @@ export async function makeConsumer(): Promise<Consumer> {
     await remove()
     throw error
   }
+}
+
+/** Removes Temporal's packages from a lock file. */
+async function forgetSdk(path: string): Promise<void> {
+  const lock = JSON.parse(await readFile(path, 'utf8')) as { packages: Record<string, unknown> }
+  const others = Object.entries(lock.packages).filter(([place]) => !place.includes('@temporalio/'))
+  await writeFile(path, JSON.stringify({ ...lock, packages: Object.fromEntries(others) }))
 }
 
 /** The last line that a program printed, parsed as JSON. @throws if the program failed. */
