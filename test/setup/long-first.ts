@@ -25,7 +25,6 @@ const LONGEST = [
   'crash/reload',
   'crash/own-converter',
   'crash/retail-boundaries',
-  'crash/plan',
 ]
 
 export default class LongFirst extends BaseSequencer {
