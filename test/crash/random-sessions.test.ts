@@ -11,7 +11,7 @@ import { until } from '../support/until.ts'
 import { someSteps } from './support/courses.ts'
 import { type Crew, openYard, type Yard } from './support/crew.ts'
 
-const SESSIONS = size(4, 8)
+const SESSIONS = size(2, 8)
 const ACTIONS = size(6, 10)
 const CALM_MS = 240_000
 
