@@ -1,5 +1,5 @@
 // The crash kit finds each mistake that only a crash reveals, and rejects what it could learn nothing from.
-import { crashTest, type CrashTestResult } from 'pawl/testing'
+import { crashTest, type CrashTestOptions, type CrashTestResult } from 'pawl/testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { seed, size, variants } from '../support/sizes.ts'
 import { bank } from './support/bank.ts'
@@ -67,13 +67,19 @@ const MISTAKES: Mistake[] = [
   },
 ]
 
-const drawn = variants(MISTAKES, 2).map((one) => [one.mistake, one] as const)
+/** How a conversation fails, with which message and options, and why. */
+const ENDLESS_OR_FAILED: [string, string, Partial<CrashTestOptions>, string][] = [
+  ['it does not end', '', { script: [() => new Promise<void>(() => undefined)], timeout: 3_000 }, 'did not end'],
+  ['its run fails', 'fail:now', {}, 'step 1 of the script ended as failed (invalid_script'],
+]
+
+const drawn = variants(MISTAKES, 1).map((one) => [one.mistake, one] as const)
 
 describe(`the crash kit (seed ${seed}, again with PAWL_SEED)`, () => {
   let kit: Kit
 
   beforeAll(async () => {
-    kit = await openKit()
+    kit = await openKit({ processes: 1 })
   })
   afterAll(() => kit?.close())
 
@@ -94,7 +100,7 @@ describe(`the crash kit (seed ${seed}, again with PAWL_SEED)`, () => {
   it('finds what only the death of the supervisor with all its processes reveals', async () => {
     const result = await kit.test('per-machine', 'charge:alice', {
       only: /tool charge .*(response 1 from|the body has ended)/,
-      random: { kinds: ['both'], rounds: size(2, 4), seed: SEED_IN_THE_MIDDLE },
+      random: { kinds: ['both'], rounds: size(1, 4), seed: SEED_IN_THE_MIDDLE },
     })
     expect(result.boundaries.map(({ verdict }) => verdict)).toEqual(['ok', 'ok'])
     const found = result.rounds.filter(({ verdict }) => verdict === 'differs')
@@ -102,45 +108,56 @@ describe(`the crash kit (seed ${seed}, again with PAWL_SEED)`, () => {
     expect(found[0]?.differences[0]?.text).toMatch(/"charge".* once more than without kills/)
   })
 
-  it('reports that the outcome of an external tool without verify is unknown, and that nothing was done twice', async () => {
-    const result = await kit.test('unverified', 'transfer:alice', { only: DURING })
-    expect(result.ok, result.table).toBe(true)
-    expect(new Set(result.boundaries.map(({ verdict }) => verdict))).toEqual(new Set(['unknown']))
-    expect(result.table).toContain('transfer has no `verify`')
+  describe('in a conversation that misspells a tool and calls an external one without verify', () => {
+    let before: NodeJS.ProcessEnv
+    let result: CrashTestResult
+
+    beforeAll(async () => {
+      before = { ...process.env }
+      result = await kit.test('unverified', 'transfr:alice transfer:alice', { only: DURING })
+    })
+
+    it('reports that the outcome of the external call is unknown, and that nothing was done twice', () => {
+      expect(result.ok, result.table).toBe(true)
+      expect(new Set(result.boundaries.map(({ verdict }) => verdict))).toEqual(new Set(['unknown']))
+      expect(result.table).toContain('transfer has no `verify`')
+    })
+
+    it('reports which calls of the script were not executed', () => {
+      expect(result.baseline.notes).toEqual([expect.stringContaining('a call of transfr was not executed: There is no tool "transfr".')])
+      expect(result.table).toContain('without kills (may be intended): a call of transfr was not')
+    })
+
+    it('leaves the environment as it was', () => expect({ ...process.env }).toEqual(before))
   })
 
-  it('rejects a conversation that differs each time, and one that has no agent to talk to', async () => {
+  it('rejects a conversation that differs each time', async () => {
     let time = 0
     const clock = { ...bank(), snapshot: () => ++time }
     await expect(kit.test('good', 'balance:alice', { world: clock })).rejects.toMatchObject({ code: 'not_repeatable' })
-    await expect(crashTest({ module: kit.module, script: ['hello'], world: bank(), stack: kit.stack })).rejects.toMatchObject({
-      code: 'invalid_option',
-    })
-    await expect(kit.test('nobody', 'balance:alice')).rejects.toMatchObject({ code: 'invalid_option' })
   })
 
-  it('rejects a conversation that fails without kills: it does not end, or its run fails', async () => {
-    const endless = { script: [() => new Promise<void>(() => undefined)], timeout: 3_000 }
-    await expect(kit.test('good', '', endless)).rejects.toMatchObject({
+  it.each(variants(['none of several', 'an unknown one'], 1))(
+    'rejects a conversation that has no agent to talk to: it names %s',
+    async (named) => {
+      const agent = named === 'an unknown one' ? { agent: 'nobody' } : {}
+      const test = crashTest({ module: kit.module, ...agent, script: ['hello'], world: bank(), stack: kit.stack, processes: 1 })
+      await expect(test).rejects.toMatchObject({ code: 'invalid_option' })
+    },
+  )
+
+  it.each(variants(ENDLESS_OR_FAILED, 1))('rejects a conversation that fails without kills: %s', async (_, message, options, reason) => {
+    await expect(kit.test('good', message, options)).rejects.toMatchObject({
       code: 'baseline_failed',
-      message: expect.stringContaining('did not end'),
-    })
-    await expect(kit.test('good', 'fail:now')).rejects.toMatchObject({
-      code: 'baseline_failed',
-      message: expect.stringContaining('step 1 of the script ended as failed (invalid_script'),
+      message: expect.stringContaining(reason),
     })
   })
 
-  it('reports what is wrong with a world, and which calls of the script were not executed, and leaves the environment as it was', async () => {
+  it('reports what is wrong with a world', async () => {
     const shut = { ...bank(), effects: () => expect.fail('the bank is shut') }
     await expect(kit.test('good', 'balance:alice', { world: shut })).rejects.toMatchObject({
       code: 'world_failed',
       message: "The world's `effects` threw: the bank is shut. Fix the world.",
     })
-    const before = { ...process.env }
-    const { baseline, table } = await kit.test('good', 'transfr:alice', { only: /no such boundary/ })
-    expect({ ...process.env }).toEqual(before)
-    expect(baseline.notes).toEqual([expect.stringContaining('a call of transfr was not executed: There is no tool "transfr".')])
-    expect(table).toContain('without kills (may be intended): a call of transfr was not')
   })
 })

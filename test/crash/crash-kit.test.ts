@@ -1,18 +1,28 @@
-// The crash kit and its command line, with real processes and servers: a correct agent passes, killed at every boundary.
+// The crash kit and its command line, with real processes and servers: a correct agent passes, killed at every boundary (usually, at
+// boundaries of some kinds, and in some kinds of trouble, which the seed draws).
 import { execFile, spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
+import { crashTest, type TroubleKind } from 'pawl/testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { seed, size } from '../support/sizes.ts'
+import { seed, size, variants } from '../support/sizes.ts'
 import { until } from '../support/until.ts'
+import { bank } from './support/bank.ts'
 import { type Kit, openKit } from './support/kit.ts'
 import { isAlive } from './support/rig.ts'
-import { someBoundaries } from './support/some-boundaries.ts'
+import { kindOf, kindsOf, someBoundaries } from './support/some-boundaries.ts'
 
 const CLI = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
 const SUPPORT = new URL('./support/bank.ts', import.meta.url).href
+/** Begins a crash test that needs no servers of its own, and finds the shared ones in its environment. */
+const ON_SHARED_STACK = `import { startStack } from 'pawl/testing'\nconst stack = await startStack()\n`
+/** No random rounds, and one worker process. */
+const FEW = ['--rounds', '0', '--processes', '1']
+
+const KINDS = variants(kindsOf('model', 'tool', 'verify', 'flush'), 4)
+const TROUBLES: readonly TroubleKind[] = variants(['kill', 'pause', 'supervisor', 'pause_supervisor', 'both', 'postgres', 'temporal'], 2)
 
 describe('a crash test', () => {
   let kit: Kit
@@ -24,17 +34,23 @@ describe('a crash test', () => {
 
   it(`passes a correct agent killed at every kind of boundary and in any random trouble (seed ${seed}, again with PAWL_SEED)`, async () => {
     const calls = size(['transfer:bob'], ['charge:alice', 'transfer:bob'])
-    const result = await kit.test('good', calls.join(' '), { random: { seed }, ...size({ only: someBoundaries(seed) }, {}) })
+    // It starts servers of its own, which may be stopped and restarted.
+    const result = await crashTest({
+      module: kit.module,
+      agent: 'good',
+      script: [calls.join(' ')],
+      world: bank(),
+      log: () => undefined,
+      random: { seed, kinds: [...TROUBLES], rounds: TROUBLES.length },
+      ...size({ only: someBoundaries(seed, KINDS) }, {}),
+    })
     expect(result.ok, result.table).toBe(true)
-    const stages = (what: string) => new Set(result.boundaries.flatMap(({ boundary }) => (boundary.what === what ? [boundary.stage] : [])))
-    for (const what of ['model', 'tool', 'verify', 'flush']) expect(stages(what), what).toEqual(new Set(['before', 'during', 'after']))
+    expect(result.boundaries.map(({ boundary }) => kindOf(boundary))).toEqual(expect.arrayContaining([...KINDS]))
     const reached = result.boundaries.filter(({ verdict }) => verdict === 'ok').map(({ boundary }) => boundary)
     expect(reached.filter(({ what }) => what !== 'flush')).toEqual(
       result.boundaries.map(({ boundary }) => boundary).filter(({ what }) => what !== 'flush'),
     )
-    expect(new Set(result.rounds.flatMap(({ troubles }) => troubles.map((trouble) => trouble.split(' ')[0])))).toEqual(
-      new Set(['kill', 'pause', 'supervisor', 'pause_supervisor', 'both', 'postgres', 'temporal']),
-    )
+    expect(new Set(result.rounds.flatMap(({ troubles }) => troubles.map((trouble) => trouble.split(' ')[0])))).toEqual(new Set(TROUBLES))
     expect(
       result.table.split('\n').every((line) => line.length <= 80),
       result.table,
@@ -49,7 +65,7 @@ describe('a crash test', () => {
     await writeFile(pidsFile, '')
     const options = `{ module: ${JSON.stringify(kit.module)}, agent: 'good', script: ['balance:alice'] }`
     const world = '{ reset() {}, snapshot: () => null, effects: () => [] }'
-    await writeFile(file, `export default { ...${options}, world: ${world} }\n`)
+    await writeFile(file, `${ON_SHARED_STACK}export default { ...${options}, world: ${world}, stack }\n`)
     const env = { ...process.env, PAYERS_PIDS: pidsFile, BANK_URL: 'http://127.0.0.1:1' }
     const command = spawn(process.execPath, [CLI, 'crash-test', file], { env, stdio: 'ignore' })
     const pids = () => [...new Set(readFileSync(pidsFile, 'utf8').split(/\s+/).filter(Boolean).map(Number))]
@@ -62,16 +78,17 @@ describe('a crash test', () => {
 
   it('runs from the command line, with the table on standard output and an exit code', async () => {
     const file = join(dirname(kit.module), 'payers.crash.ts')
+    const module = `new URL(${JSON.stringify(pathToFileURL(kit.module).href)})`
     const text = [
       `import { bank } from ${JSON.stringify(SUPPORT)}`,
-      `export default { module: new URL(${JSON.stringify(pathToFileURL(kit.module).href)}), agent: 'repeated', script: ['transfer:alice'], world: bank() }`,
+      `${ON_SHARED_STACK}export default { module: ${module}, agent: 'repeated', script: ['transfer:alice'], world: bank(), stack }`,
     ].join('\n')
     await writeFile(file, text)
-    const { code, stdout, stderr } = await run([CLI, 'crash-test', file, '--only', 'tool.*(before|during)', '--rounds', '0'])
+    const { code, stdout, stderr } = await run([CLI, 'crash-test', file, '--only', 'tool.*(before|response)', ...FEW])
     expect(stdout, stderr).toMatch(/^killed at +before +during +after\nrun 1 turn 1: tool transfer \(t_1_1_0\) +ok +DIFFERS +-\n/)
-    expect(stderr).toContain('3/3 run 1 turn 1: tool transfer')
+    expect(stderr).toContain('2/2 run 1 turn 1: tool transfer')
     expect(code).toBe(1)
-    const json = await run([CLI, 'crash-test', file, '--only', 'tool.*before', '--rounds', '0', '--json'])
+    const json = await run([CLI, 'crash-test', file, '--only', 'tool.*before', ...FEW, '--json'])
     expect(json.code).toBe(0)
     expect(JSON.parse(json.stdout)).toMatchObject({ ok: true, boundaries: [{ verdict: 'ok', boundary: { tool: 'transfer' } }] })
   })

@@ -2,6 +2,7 @@
 // after an effect, processes are asked to stop, are paused or hold a body past its timeout, and a dead attempt leaves its progress.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { defined } from '../../src/session/defined.ts'
+import { seed, variants } from '../support/sizes.ts'
 import type { HeldMark, Mark } from './support/ledger.ts'
 import { type Plan, finalAnswer } from './support/plan.ts'
 import { isAlive, type Rig, type ServingProcess, startRig, type Supervised, until } from './support/rig.ts'
@@ -36,6 +37,19 @@ const stagesOf = (rig: Rig, { session, what }: Held): string[] =>
 
 const ONCE = ['entered 1', 'applied 1', 'left 1']
 
+/** A call of each effect, held within one process or group of processes: no other exists yet that could hold them. */
+async function holdAll(rig: Rig, stage: Mark['stage']): Promise<Held[]> {
+  const calls: Held[] = []
+  for (const what of EFFECTS) calls.push(await hold(rig, what, stage))
+  return calls
+}
+
+/** A process, or a supervisor and its executors. */
+const pidsOf = ({ pid, lines }: ServingProcess): number[] => [
+  pid,
+  ...lines.flatMap((line) => /^worker (\d+)$/.exec(line)?.[1] ?? []).map(Number),
+]
+
 describe('a supervisor', () => {
   let rig: Rig
 
@@ -44,47 +58,17 @@ describe('a supervisor', () => {
   })
   afterAll(() => rig.close())
 
-  const pidsOf = ({ pid, lines }: ServingProcess): number[] => [
-    pid,
-    ...lines.flatMap((line) => /^worker (\d+)$/.exec(line)?.[1] ?? []).map(Number),
-  ]
-
   async function startGroup(): Promise<ServingProcess> {
     const group = await rig.serve('supervise')
     await until(() => pidsOf(group).length === 3)
     return group
   }
 
-  /** A call of each effect, held within one group of processes: no other group exists yet that could hold them. */
-  async function holdAll(stage: Mark['stage']): Promise<{ group: ServingProcess; calls: Held[] }> {
-    const group = await startGroup()
-    const calls: Held[] = []
-    for (const what of EFFECTS) calls.push(await hold(rig, what, stage))
-    return { group, calls }
-  }
-
-  async function end(group: ServingProcess): Promise<void> {
-    process.kill(group.pid, 'SIGTERM')
-    expect(await group.ended).toEqual([0, null])
-  }
-
-  /** Releases the calls and checks that each is made without trouble; another group continues their sessions. */
-  async function finishWithoutTrouble(calls: Held[]): Promise<void> {
-    for (const { mark } of calls) mark.release()
-    for (const { session, what } of calls) await rig.ledger.reached({ session, what, stage: 'left' })
-    const other = await startGroup()
-    for (const one of calls) {
-      expect(await one.answer).toBe(finalAnswer(one.plan))
-      expect(stagesOf(rig, one)).toEqual(ONCE)
-      expect(await rig.errors(one.session, 0)).toEqual([])
-    }
-    await end(other)
-  }
-
   it('that is killed with all its processes between the effects and the replies has all repeated but the external call', async () => {
-    const { group, calls } = await holdAll('left')
+    const group = await startGroup()
+    const calls = await holdAll(rig, 'left')
     for (const pid of pidsOf(group)) process.kill(pid, 'SIGKILL')
-    const other = await startGroup()
+    await startGroup()
     const again = [...ONCE, 'entered 2', 'applied 2', 'left 2']
     const expected: Record<string, string[]> = { look: again, put: again, charge: [...ONCE, 'verify 1'] }
     for (const one of calls) {
@@ -94,14 +78,39 @@ describe('a supervisor', () => {
       expect(await rig.errors(one.session, 1)).toMatchObject([{ context: `tool:${one.what}`, attempt: 1, class: 'HeartbeatTimeout' }])
       expect(rig.ledger.marks({ session: one.session, stage: 'verified_too_early' })).toEqual([])
     }
-    await end(other)
   })
+})
+
+describe.each(
+  variants(
+    [
+      { kind: 'a supervisor', script: 'supervise' },
+      { kind: 'a process without a supervisor', script: 'run-worker' },
+    ] as const,
+    1,
+  ),
+)(`$kind (seed ${seed}, again with PAWL_SEED)`, ({ script }) => {
+  let rig: Rig
+
+  beforeAll(async () => {
+    rig = await startRig()
+  })
+  afterAll(() => rig.close())
 
   it('that is asked to stop lets a call of each effect finish and be recorded, and exits cleanly', async () => {
-    const { group, calls } = await holdAll('entered')
-    const ended = end(group)
-    await finishWithoutTrouble(calls)
-    await ended
+    const first = await rig.serve(script)
+    const calls = await holdAll(rig, 'entered')
+    process.kill(first.pid, 'SIGTERM')
+    for (const { mark } of calls) mark.release()
+    expect(await first.ended).toEqual([0, null])
+    // Another one continues the sessions.
+    await rig.serve(script)
+    for (const one of calls) {
+      expect(await one.answer).toBe(finalAnswer(one.plan))
+      expect(stagesOf(rig, one)).toEqual(ONCE)
+      expect(rig.ledger.marks({ session: one.session, what: one.what }).every(({ pid }) => pidsOf(first).includes(pid))).toBe(true)
+      expect(await rig.errors(one.session, 0)).toEqual([])
+    }
   })
 })
 
@@ -158,36 +167,20 @@ describe('a process without a supervisor', () => {
       [1, mark.pid, { from: 0 }],
       [2, second.pid, { from: 1 }],
     ])
-    first = second
-  })
-
-  it('that is asked to stop finishes a call of each effect, records it, and exits cleanly', async () => {
-    const calls: Held[] = []
-    for (const what of EFFECTS) calls.push(await hold(rig, what, 'entered'))
-    process.kill(first.pid, 'SIGTERM')
-    for (const { mark } of calls) mark.release()
-    expect(await first.ended).toEqual([0, null])
-    await rig.serve('run-worker')
-    for (const one of calls) {
-      expect(await one.answer).toBe(finalAnswer(one.plan))
-      expect(stagesOf(rig, one)).toEqual(ONCE)
-      expect(rig.ledger.marks({ session: one.session, what: one.what }).every(({ pid }) => pid === first.pid)).toBe(true)
-      expect(await rig.errors(one.session, 0)).toEqual([])
-    }
   })
 })
 
-describe('a supervised process', () => {
+describe(`a supervised process (seed ${seed}, again with PAWL_SEED)`, () => {
   let rig: Rig
   let workers: Supervised
 
   beforeAll(async () => {
     rig = await startRig()
-    workers = await rig.supervise({ stuckLoop: 4_000 })
+    workers = await rig.supervise({ stuckLoop: 4_000, processes: 1 })
   })
   afterAll(() => rig.close())
 
-  it.each(['look', 'put'] as const)(
+  it.each(variants(['look', 'put'], 1))(
     'that is paused for too long while it holds a call (%s) is killed, and the call is made again',
     async (what) => {
       await workers.serving()
@@ -201,7 +194,7 @@ describe('a supervised process', () => {
     },
   )
 
-  it.each(['overlook', 'overput'] as const)(
+  it.each(variants(['overlook', 'overput'], 1))(
     'that holds a call (%s) past its timeout keeps running: the attempt fails, and the call is made again with the same key',
     async (what) => {
       await workers.serving()

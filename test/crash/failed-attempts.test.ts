@@ -5,13 +5,14 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { seededRandom } from '../retail/random.ts'
 import type { PlainRow } from '../support/projected.ts'
 import { rowsMatchEvents } from '../support/rows-match.ts'
-import { seed, size } from '../support/sizes.ts'
+import { seed, size, variants } from '../support/sizes.ts'
 import { type Course, someSteps, type Step } from './support/courses.ts'
 import { type Crew, openYard, type Yard } from './support/crew.ts'
 
 const SESSIONS = size(3, 5)
-const TURNS = 3
+const TURNS = size(2, 3)
 const RESULT_MS = 240_000
+const again = `seed ${seed}, again with PAWL_SEED`
 
 let yard: Yard
 
@@ -47,18 +48,28 @@ function coursesOf(steps: readonly Step[]): Map<string, Course> {
   )
 }
 
-/** Turns of one call each, so that no call dies because of another one. */
+/** Turns of one call each, so that no call dies because of another one. In each, attempts throw and die. */
 const ONE_BY_ONE: Step[] = [
   { model: ['throw', 'die', 'throw'], calls: [{ tool: 'look', course: ['throw', 'die', 'throw', 'die'] }] },
   { model: ['die'], calls: [{ tool: 'put', course: ['die', 'throw', 'throw', 'die'] }] },
   { model: ['throw'], calls: [{ tool: 'pay', course: ['throw', 'die', 'throw'] }] },
-  { model: ['die', 'die'], calls: [{ tool: 'look', course: [] }] },
+  { model: ['die', 'die'], calls: [{ tool: 'look', course: ['throw'] }] },
 ]
+
+/** The same with one death, for workers whose deaths take long to notice. */
+const ONE_DEATH: Step[] = [
+  { model: ['throw', 'die'], calls: [{ tool: 'look', course: [] }] },
+  { model: ['die'], calls: [{ tool: 'look', course: ['throw'] }] },
+  { model: [], calls: [{ tool: 'put', course: ['throw', 'die'] }] },
+  { model: ['throw'], calls: [{ tool: 'pay', course: ['die', 'throw'] }] },
+]
+
+const [oneByOne, oneDeath] = [variants(ONE_BY_ONE, 2), variants(ONE_DEATH, 2)]
 
 type During = (work: () => Promise<RunHandle>) => Promise<RunHandle>
 
 /** Plays the steps and expects a row for each failed attempt of each call, of the class that its course implies, and no others. */
-async function expectRowPerFailure(crew: Crew, lost: string, during: During, steps = ONE_BY_ONE): Promise<void> {
+async function expectRowPerFailure(crew: Crew, lost: string, during: During, steps: readonly Step[]): Promise<void> {
   const run = await during(async () => {
     const started = await start(crew, steps)
     expect(await started.result({ timeout: RESULT_MS })).toMatchObject({ text: 'done' })
@@ -98,16 +109,18 @@ async function withoutPostgres(work: () => Promise<RunHandle>): Promise<RunHandl
   return work().finally(() => yard.postgres.start())
 }
 
-describe('under a supervisor', () => {
+describe(`under a supervisor (${again})`, () => {
   let crew: Crew
   beforeAll(async () => {
     crew = await yard.supervised()
   })
   afterAll(() => crew?.close())
 
-  it('each failed attempt has a row, whether it threw or died', () => expectRowPerFailure(crew, 'WorkerDied', undisturbed))
+  it('each failed attempt has a row, whether it threw or died', () =>
+    expectRowPerFailure(crew, 'WorkerDied', undisturbed, size(oneByOne.slice(0, 1), oneByOne)))
 
-  it('each failed attempt has a row even if Postgres was down', () => expectRowPerFailure(crew, 'WorkerDied', withoutPostgres))
+  it('each failed attempt has a row even if Postgres was down', () =>
+    expectRowPerFailure(crew, 'WorkerDied', withoutPostgres, size(oneByOne.slice(1), oneByOne)))
 
   it('a tool call that fails permanently has a row for each attempt, including the last', async () => {
     const run = await start(crew, [{ model: [], calls: [{ tool: 'look', course: ['throw', 'throw', 'throw', 'throw', 'throw'] }] }])
@@ -132,7 +145,7 @@ describe('under a supervisor', () => {
     ])
   })
 
-  it(`sessions that lose attempts to one another's deaths number them without gaps or duplicates (seed ${seed})`, async () => {
+  it(`sessions that lose attempts to one another's deaths number them without gaps or duplicates`, async () => {
     const random = seededRandom(seed)
     const plans = Array.from({ length: SESSIONS }, () => someSteps(random, TURNS))
     await yard.postgres.stop()
@@ -155,16 +168,16 @@ describe('under a supervisor', () => {
   })
 })
 
-describe('without a supervisor', () => {
+describe(`without a supervisor (${again})`, () => {
   let crew: Crew
   beforeAll(async () => {
-    crew = await yard.unsupervised()
+    crew = await yard.unsupervised(size(1, 2))
   })
   afterAll(() => crew?.close())
 
   it('each failed attempt has a row, whether it threw or was never heard from again', () =>
-    expectRowPerFailure(crew, 'HeartbeatTimeout', undisturbed, size(ONE_BY_ONE.slice(2), ONE_BY_ONE)))
+    expectRowPerFailure(crew, 'HeartbeatTimeout', undisturbed, size(oneDeath.slice(0, 1), ONE_BY_ONE)))
 
   it('each failed attempt has a row even if Postgres was down', () =>
-    expectRowPerFailure(crew, 'HeartbeatTimeout', withoutPostgres, ONE_BY_ONE.slice(size(1, 0), 2)))
+    expectRowPerFailure(crew, 'HeartbeatTimeout', withoutPostgres, size(oneDeath.slice(1), ONE_BY_ONE.slice(0, 2))))
 })

@@ -1,60 +1,71 @@
-// Deaths when users bring a data converter: what is known of a dead attempt passes through it, in heartbeats and in failures.
+// Deaths when users bring a data converter: what is known of a dead attempt passes through it, in heartbeats and in failures. The seed draws
+// the converter.
 import { fileURLToPath } from 'node:url'
+import type { RunHandle } from 'pawl/client'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { dataConverter as encrypting } from '../support/own/encrypting.ts'
 import { dataConverter as reversing } from '../support/own/reversing.ts'
+import { seed, variants } from '../support/sizes.ts'
 import { type Plan, finalAnswer } from './support/plan.ts'
 import { type Rig, startRig, type Supervised, until } from './support/rig.ts'
 
 const call = (tool: string): Plan => [[{ tool, input: { name: 'a' } }]]
 
-describe.each([
+const CONVERTERS = [
   { kind: 'a payload converter of another encoding', file: 'reversing', dataConverter: reversing, bundles: true },
   { kind: 'a codec that refuses what it has not encoded', file: 'encrypting', dataConverter: encrypting, bundles: false },
-])('with $kind', ({ file, dataConverter, bundles }) => {
+]
+
+describe.each(variants(CONVERTERS, 1))(`with $kind (seed ${seed}, again with PAWL_SEED)`, ({ file, dataConverter, bundles }) => {
   const module = fileURLToPath(new URL(`../support/own/${file}.ts`, import.meta.url))
   let rig: Rig
   let workers: Supervised
 
   beforeAll(async () => {
     rig = await startRig({ dataConverter })
-    workers = await rig.supervise({ dataConverter: module })
+    workers = await rig.supervise({ dataConverter: module, processes: 1 })
   })
   afterAll(() => rig.close())
 
-  /** Kills one executor, whose death is reported; or all processes of the worker, whose heartbeats are missed. */
-  async function kill(whom: 'executor' | 'worker', pid: number): Promise<void> {
-    if (whom === 'executor') return void process.kill(pid, 'SIGKILL')
+  /** Kills the executor, whose death is reported; or all processes of the worker, whose heartbeats are missed. */
+  async function kill(whom: 'executor' | 'worker'): Promise<void> {
+    if (whom === 'executor') return void workers.supervisor.pids().forEach((pid) => process.kill(pid, 'SIGKILL'))
     workers.supervisor.kill()
     await workers.supervisor.finished
-    workers = await rig.supervise({ dataConverter: module })
+    workers = await rig.supervise({ dataConverter: module, processes: 1 })
   }
 
-  it.each([
+  describe.each([
     ['executor', 'WorkerDied'],
     ['worker', 'HeartbeatTimeout'],
-  ] as const)('an external body whose %s is killed is entered once, and verify answers for it', async (whom, loss) => {
-    await workers.serving()
-    const held = rig.ledger.holdNext({ stage: 'left', what: 'charge' })
-    const run = await rig.start(call('charge'))
-    await kill(whom, (await held).pid)
-    expect((await run.result()).text).toBe(finalAnswer(call('charge')))
-    const marks = rig.ledger.marks({ session: run.sessionId, what: 'charge' })
-    expect(marks.map(({ stage }) => stage)).toEqual(['entered', 'applied', 'left', 'verify'])
-    expect(await rig.errors(run.sessionId, 1)).toMatchObject([{ context: 'tool:charge', attempt: 1, class: loss }])
-  })
+  ] as const)('when its %s is killed', (whom, loss) => {
+    let charging: RunHandle
+    let climbing: RunHandle
 
-  it.each(['executor', 'worker'] as const)('progress that a body made before its %s was killed reaches the next attempt', async (whom) => {
-    await workers.serving()
-    const held = rig.ledger.holdNext({ stage: 'entered', what: 'climb' })
-    const run = await rig.start(call('climb'))
-    await kill(whom, (await held).pid)
-    expect((await run.result()).text).toBe(finalAnswer(call('climb')))
-    const entered = rig.ledger.marks({ session: run.sessionId, stage: 'entered' })
-    expect(entered.map(({ attempt, note }) => [attempt, note])).toEqual([
-      [1, { from: 0 }],
-      [2, { from: 1 }],
-    ])
+    beforeAll(async () => {
+      await workers.serving()
+      const held = [rig.ledger.holdNext({ stage: 'left', what: 'charge' }), rig.ledger.holdNext({ stage: 'entered', what: 'climb' })]
+      charging = await rig.start(call('charge'))
+      climbing = await rig.start(call('climb'))
+      await Promise.all(held)
+      await kill(whom)
+    })
+
+    it('an external body is entered once, and verify answers for it', async () => {
+      expect((await charging.result()).text).toBe(finalAnswer(call('charge')))
+      const marks = rig.ledger.marks({ session: charging.sessionId, what: 'charge' })
+      expect(marks.map(({ stage }) => stage)).toEqual(['entered', 'applied', 'left', 'verify'])
+      expect(await rig.errors(charging.sessionId, 1)).toMatchObject([{ context: 'tool:charge', attempt: 1, class: loss }])
+    })
+
+    it('progress that a body made before reaches the next attempt', async () => {
+      expect((await climbing.result()).text).toBe(finalAnswer(call('climb')))
+      const entered = rig.ledger.marks({ session: climbing.sessionId, stage: 'entered' })
+      expect(entered.map(({ attempt, note }) => [attempt, note])).toEqual([
+        [1, { from: 0 }],
+        [2, { from: 1 }],
+      ])
+    })
   })
 
   it('a new orchestrator continues heartbeats at once, before it has bundled workflow code, if it must', async () => {

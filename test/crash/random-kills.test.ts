@@ -5,9 +5,9 @@ import { seed, size } from '../support/sizes.ts'
 import { type Plan, finalAnswer } from './support/plan.ts'
 import { type Rig, startRig, type Supervised } from './support/rig.ts'
 
-const SESSIONS = size(16, 48)
-const TURNS = 8
-const KILLS = size(12, 60)
+const SESSIONS = size(8, 48)
+const TURNS = size(6, 8)
+const KILLS = size(6, 60)
 const random = seededRandom(seed)
 
 let rig: Rig

@@ -11,8 +11,8 @@ import { until } from '../support/until.ts'
 import { someSteps } from './support/courses.ts'
 import { type Crew, openYard, type Yard } from './support/crew.ts'
 
-const SESSIONS = size(4, 8)
-const ACTIONS = size(6, 10)
+const SESSIONS = size(2, 8)
+const ACTIONS = size(4, 10)
 const CALM_MS = 240_000
 
 let yard: Yard

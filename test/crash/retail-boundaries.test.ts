@@ -1,4 +1,5 @@
-// A task of the retail workload, with a SIGKILL at boundaries of every kind and, in the soak, at every boundary.
+// A task of the retail workload, with a SIGKILL at boundaries of tool calls and of another kind, which the seed draws; in the soak, at every
+// boundary.
 import { crashTest, startStack } from 'pawl/testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { resultHash } from '../retail/database.ts'
@@ -6,9 +7,11 @@ import { retailCrashWorld } from '../retail/crash-world.ts'
 import { effectOf } from '../retail/effects.ts'
 import { requestFor } from '../retail/script.ts'
 import { hasWorkload, readExpected, readTasks, sharedFolder, type Task } from '../retail/workload.ts'
-import { seed, size } from '../support/sizes.ts'
+import { seed, size, variants } from '../support/sizes.ts'
 import { type Compiled, compile } from './support/build.ts'
-import { someBoundaries } from './support/some-boundaries.ts'
+import { kindOf, kindsOf, someBoundaries } from './support/some-boundaries.ts'
+
+const KINDS = [...kindsOf('tool'), ...variants(kindsOf('model', 'flush'), 1)]
 
 /** Of the tasks that make writes of both kinds, the first one with the fewest calls. */
 function sample(): Task {
@@ -36,7 +39,7 @@ describe.skipIf(!hasWorkload)('a task of the retail workload', () => {
       world: retailCrashWorld(task.id),
       stack: await startStack(),
       random: false,
-      ...size({ only: someBoundaries(seed) }, {}),
+      ...size({ only: someBoundaries(seed, KINDS) }, {}),
     })
     expect(result.ok, result.table).toBe(true)
     expect(result.baseline.world).toBe(should.final_hash)
@@ -44,6 +47,7 @@ describe.skipIf(!hasWorkload)('a task of the retail workload', () => {
       task.actions.map(({ name }) => name).filter((name) => effectOf(name) !== 'read'),
     )
     expect(resultsIn(result.baseline.transcript).map(resultHash)).toEqual(should.results_canonical)
+    expect(result.boundaries.map(({ boundary }) => kindOf(boundary))).toEqual(expect.arrayContaining(KINDS))
     const tools = result.boundaries.filter(({ boundary }) => boundary.what === 'tool')
     expect(tools.map(({ verdict }) => verdict)).toEqual(tools.map(() => 'ok'))
     expect(tools.length).toBeGreaterThanOrEqual(size(3, 4 * task.actions.length))

@@ -14,7 +14,7 @@ import { type RetailProcess, startRetail } from '../retail/process.ts'
 import { type RetailProvider, startRetailProvider } from '../retail/provider.ts'
 import { seededRandom } from '../retail/random.ts'
 import { type Action, type Task, readExpected, readTasks, readToolSpecs, sharedFolder, hasWorkload } from '../retail/workload.ts'
-import { seed, size } from '../support/sizes.ts'
+import { seed, size, variants } from '../support/sizes.ts'
 import { type Compiled, compile } from './support/build.ts'
 
 const TASK_QUEUE = 'retail'
@@ -34,14 +34,14 @@ const callText = (name: string, args: Action['kwargs']) => `${name} ${canonicalT
 const actionText = ({ name, kwargs }: Action) => callText(name, kwargs)
 const executionText = ({ tool, args }: Execution) => callText(tool, args)
 
-/** A model in the agent's process, and one behind a provider's API, whose streams are cut now and then. */
+/** A model in the agent's process, and one behind a provider's API, whose streams are cut now and then. The seed draws one of them. */
 const MODELS: { model: string; module: string; usual: string; everyCalls: readonly [number, number] }[] = [
   { model: 'a scripted model', module: 'agent', usual: '16', everyCalls: [10, 25] },
   { model: 'an AI SDK model over HTTP', module: 'agent-over-http', usual: '6', everyCalls: [5, 12] },
 ]
 
-describe.skipIf(!hasWorkload).each(MODELS)(
-  'the retail workload with $model, while worker processes are killed',
+describe.skipIf(!hasWorkload).each(variants(MODELS, 1))(
+  `the retail workload with $model, while worker processes are killed (seed ${seed}, again with PAWL_SEED)`,
   ({ module, usual, everyCalls }) => {
     const deaths: Extract<SupervisorEvent, { event: 'worker_died' }>[] = []
     let stack: Stack

@@ -8,8 +8,9 @@ import { seed, size } from '../support/sizes.ts'
 import { type Plan, type PlannedCall, finalAnswer } from './support/plan.ts'
 import { type Rig, startRig, type Supervised, until } from './support/rig.ts'
 
-const SECONDS = size(12, 60)
-const SESSIONS = size(8, 20)
+const SESSIONS = size(6, 20)
+const EXECUTOR_KILLS = size(5, 60)
+const ORCHESTRATOR_KILLS = size(2, 24)
 const again = `seed ${seed}, again with PAWL_SEED`
 
 /** How often an executor is killed. */
@@ -38,21 +39,34 @@ afterAll(() => rig.close())
 const ready = (): number[] =>
   workers.supervisor.pids().filter((pid) => workers.events.some((event) => event.event === 'worker_ready' && event.pid === pid))
 
-/** Starts one run after another until time is up; returns what each one did and how long it took. */
-async function work(untilMs: number, planOf: () => Plan): Promise<{ plan: Plan; run: RunHandle; ms: number }[]> {
+/** An executor that has just entered a body that takes its time. */
+async function busy(): Promise<number> {
+  const from = rig.ledger.marks().length
+  const entered = (): number[] =>
+    rig.ledger
+      .marks()
+      .slice(from)
+      .flatMap(({ stage, what, pid }) => (stage === 'entered' && what === 'dawdle' ? [pid] : []))
+  return until(() => entered().findLast((pid) => ready().includes(pid)))
+}
+
+/** Starts one run after another until it is stopped; returns what each one did and how long it took. */
+async function work(goesOn: () => boolean, planOf: () => Plan): Promise<{ plan: Plan; run: RunHandle; ms: number }[]> {
   const runs = []
-  while (Date.now() < untilMs) {
+  do {
     const plan = planOf()
     const startedAt = performance.now()
     const run = await rig.start(plan)
     expect((await run.result({ timeout: 240_000 })).text).toBe(finalAnswer(plan))
     runs.push({ plan, run, ms: performance.now() - startedAt })
-  }
+  } while (goesOn())
   return runs
 }
 
-const sessionsAtWork = async (untilMs: number, planOf: () => Plan) =>
-  (await Promise.all(Array.from({ length: SESSIONS }, () => work(untilMs, planOf)))).flat()
+const once = (): boolean => false
+
+const sessionsAtWork = async (goesOn: () => boolean, planOf: () => Plan) =>
+  (await Promise.all(Array.from({ length: SESSIONS }, () => work(goesOn, planOf)))).flat()
 
 const turns = (tools: readonly string[], ms: number): Plan =>
   Array.from({ length: CALLS_IN_RUN }, (_, turn): PlannedCall[] => [{ tool: pick(tools), input: { name: `n${turn}`, ms } }])
@@ -72,19 +86,20 @@ function effects(session: string): Map<string, { entered: number; applied: numbe
 const middleOf = (figures: readonly number[]): number => figures.toSorted((a, b) => a - b)[Math.floor(figures.length / 2)] ?? 0
 
 it(`${SESSIONS} sessions (${again}) finish while an executor is killed every second, and no death awaits a missed heartbeat`, async () => {
-  const undisturbedMs = middleOf((await sessionsAtWork(Date.now() + 1, () => turns(['dawdle'], SHORT_MS))).map(({ ms }) => ms))
-  const endAt = Date.now() + SECONDS * 1_000
+  const undisturbed = await sessionsAtWork(once, () => turns(['dawdle'], SHORT_MS))
+  const undisturbedMs = middleOf(undisturbed.map(({ ms }) => ms))
   let kills = 0
+  const goesOn = (): boolean => kills < EXECUTOR_KILLS
   const killing = (async () => {
-    while (Date.now() < endAt) {
+    while (goesOn()) {
       await sleep(EVERY_MS)
-      // A machine that takes longer to start executors gets fewer kills, so some executors always serve.
+      // They come less often on a machine that takes longer to start executors, so some executors always serve.
       await workers.serving(2)
-      process.kill(pick(ready()), 'SIGKILL')
+      process.kill(kills % 2 === 0 ? await busy() : pick(ready()), 'SIGKILL')
       kills += 1
     }
   })()
-  const runs = await sessionsAtWork(endAt, () => turns(['dawdle', 'put', 'look'], SHORT_MS))
+  const runs = await sessionsAtWork(goesOn, () => turns(['dawdle', 'put', 'look'], SHORT_MS))
   await killing
 
   const overMs = []
@@ -115,17 +130,18 @@ it(`${SESSIONS} sessions (${again}) finish while an executor is killed every sec
 })
 
 it(`each body of ${SESSIONS} sessions (${again}) finishes and is reported once while the orchestrator is killed repeatedly`, async () => {
-  const endAt = Date.now() + SECONDS * 1_000
+  let kills = 0
+  const goesOn = (): boolean => kills < ORCHESTRATOR_KILLS
   const before = workers.events.length
   const since = (name: string): number => workers.events.slice(before).filter(({ event }) => event === name).length
   const killing = (async () => {
-    for (let kills = 0; Date.now() < endAt; kills++) {
+    for (; goesOn(); kills++) {
       await until(() => since('orchestrator_ready') === kills)
       await sleep(UPTIME_MS)
       process.kill(workers.supervisor.orchestratorPid() ?? expect.fail('no orchestrator'), 'SIGKILL')
     }
   })()
-  const runs = await sessionsAtWork(endAt, () => turns(['dawdle'], LONG_MS))
+  const runs = await sessionsAtWork(goesOn, () => turns(['dawdle'], LONG_MS))
   await killing
 
   let errors = 0

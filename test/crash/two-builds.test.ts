@@ -10,7 +10,7 @@ import { size } from '../support/sizes.ts'
 import { until } from '../support/until.ts'
 import { type Build, type Builds, OTHER_BUNDLE, startBuilds, TURNS } from './support/builds.ts'
 
-const SESSIONS = size(4, 40)
+const SESSIONS = size(2, 40)
 const LONG_MS = 60_000
 
 const before: Build = { name: 'before', maxTurns: 20 }

@@ -29,8 +29,8 @@ export interface Yard {
   own: SharedStack
   postgres: Stack['postgres']
   supervised(processes?: number): Promise<Crew>
-  /** Two processes without a supervisor; one that dies is started again, but its death is not reported. */
-  unsupervised(): Promise<Crew>
+  /** Processes without a supervisor; one that dies is started again, but its death is not reported. */
+  unsupervised(processes: number): Promise<Crew>
   /** Attempts that entered a body, in order, by call. */
   enteredIn(session: string): Map<string, number[]>
   close(): Promise<void>
@@ -52,7 +52,7 @@ export async function openYard(): Promise<Yard> {
     own,
     postgres: stack.postgres,
     supervised: (processes = 2) => supervised(own, module, processes),
-    unsupervised: () => unsupervised(own, module),
+    unsupervised: (processes) => unsupervised(own, module, processes),
     enteredIn(session) {
       const calls = new Map<string, number[]>()
       for (const line of readFileSync(file, 'utf8').split('\n').filter(Boolean)) {
@@ -95,7 +95,7 @@ async function supervised(own: SharedStack, module: string, processes: number): 
   }
 }
 
-async function unsupervised(own: SharedStack, module: string): Promise<Crew> {
+async function unsupervised(own: SharedStack, module: string, processes: number): Promise<Crew> {
   const taskQueue = `attempts-${randomUUID()}`
   const { temporalAddress, namespace, databaseUrl } = own
   const where = { TEMPORAL_ADDRESS: temporalAddress, TEMPORAL_NAMESPACE: namespace, DATABASE_URL: databaseUrl }
@@ -110,8 +110,7 @@ async function unsupervised(own: SharedStack, module: string): Promise<Crew> {
       if (!closing) start()
     })
   }
-  start()
-  start()
+  for (let started = 0; started < processes; started++) start()
   const pawl = await connect(own, taskQueue)
   return {
     pawl,

@@ -5,16 +5,25 @@ import { seededRandom } from '../../retail/random.ts'
 /** Besides one boundary of each kind, the sample has one in this many of the others. */
 const ONE_IN = 12
 
-/** One boundary of each kind (before, during and after a model call, a tool call, …), and some of the others, chosen by the seed. */
-export function someBoundaries(seed: number): (boundary: Boundary) => boolean {
+/** What is in progress at a boundary and how far it is: `tool before`, `flush during`, …. */
+export const kindOf = ({ what, stage }: Boundary): string => `${what} ${stage}`
+
+/** All kinds of these. */
+export function kindsOf(...whats: readonly Boundary['what'][]): string[] {
+  return whats.flatMap((what) => ['before', 'during', 'after'].map((stage) => `${what} ${stage}`))
+}
+
+/** One boundary of each kind (default: of every kind there is), and some of the others of these kinds, chosen by the seed. */
+export function someBoundaries(seed: number, among?: readonly string[]): (boundary: Boundary) => boolean {
   const random = seededRandom(seed)
   const kinds = new Set<string>()
   const chosen = new Map<string, boolean>()
-  return ({ id, what, stage }) => {
-    const kind = `${what} ${stage}`
-    const isChosen = chosen.get(id) ?? (!kinds.has(kind) || random() * ONE_IN < 1)
+  return (boundary) => {
+    const kind = kindOf(boundary)
+    if (among && !among.includes(kind)) return false
+    const isChosen = chosen.get(boundary.id) ?? (!kinds.has(kind) || random() * ONE_IN < 1)
     kinds.add(kind)
-    chosen.set(id, isChosen)
+    chosen.set(boundary.id, isChosen)
     return isChosen
   }
 }
