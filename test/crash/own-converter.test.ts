@@ -29,7 +29,7 @@ describe.each(variants(CONVERTERS, 1))(`with $kind (seed ${seed}, again with PAW
 
   /** Kills the executor, whose death is reported; or all processes of the worker, whose heartbeats are missed. */
   async function kill(whom: 'executor' | 'worker'): Promise<void> {
-    if (whom === 'executor') return void workers.supervisor.pids().forEach((pid) => process.kill(pid, 'SIGKILL'))
+    if (whom === 'executor') return workers.supervisor.pids().forEach((pid) => process.kill(pid, 'SIGKILL'))
     workers.supervisor.kill()
     await workers.supervisor.finished
     workers = await rig.supervise({ dataConverter: module, processes: 1 })
