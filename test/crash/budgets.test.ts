@@ -90,10 +90,14 @@ describe('while a model answers', () => {
       const run = await bereft.send('look')
       await door.reached
       const from = workers.events.length
-      killAt(answered.id, 200, () => process.kill(orchestrator(), 'SIGKILL'))
+      let killedAt = Infinity
+      killAt(answered.id, 200, () => {
+        killedAt = Date.now()
+        process.kill(orchestrator(), 'SIGKILL')
+      })
       await (await answered.send('look')).result()
       await until('another one serves', () => workers.events.slice(from).some(({ event }) => event === 'orchestrator_ready'))
-      await until('it has adopted the call', async () => (await rig.startedActivities(bereft.id)).includes('callModel'))
+      await until('it has adopted the call', async () => (await rig.lastHeartbeat(bereft.id)) > killedAt)
       process.kill(asker, 'SIGKILL')
       door.open()
       await run.result()
