@@ -32,7 +32,7 @@ describe('a crash test', () => {
   })
   afterAll(() => kit?.close())
 
-  it(`passes a correct agent killed at every kind of boundary and in any random trouble (seed ${seed}, again with PAWL_SEED)`, async () => {
+  it(`passes a correct agent killed at its boundaries and in random troubles (seed ${seed}, again with PAWL_SEED)`, async () => {
     const calls = size(['transfer:bob'], ['charge:alice', 'transfer:bob'])
     // It starts servers of its own, which may be stopped and restarted.
     const result = await crashTest({

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { eventsOf, ofType } from '../support/events.ts'
 import { until } from '../support/until.ts'
 import type { HeldMark, MarkFilter } from './support/ledger.ts'
+import { onceOnly } from './support/once-only.ts'
 import { type Plan, finalAnswer } from './support/plan.ts'
 import { type Rig, type ServingProcess, startRig } from './support/rig.ts'
 
@@ -43,17 +44,6 @@ async function held(tool: string, at: MarkFilter = { stage: 'entered', what: too
 
 const signal = (pids: readonly number[], name: 'SIGSTOP' | 'SIGCONT'): void => pids.forEach((pid) => process.kill(pid, name))
 
-/** The body was entered once and had its effect once; neither verify nor a person was asked. */
-async function onceOnly({ tool, run }: Held): Promise<void> {
-  expect((await run.result()).text).toBe(finalAnswer(call(tool)))
-  const marks = rig.ledger.marks({ session: run.sessionId, what: tool })
-  const count = (stage: string): number => marks.filter((mark) => mark.stage === stage).length
-  expect([count('entered'), count('applied'), count('verify')], tool).toEqual([1, 1, 0])
-  const events = await eventsOf(rig.pawl.session(run.sessionId))
-  expect(ofType(events, 'tool_unknown')).toEqual([])
-  expect(ofType(events, 'tool_completed')).toHaveLength(1)
-}
-
 describe('an executor that is paused for less than stuckLoop', () => {
   it('finishes everything it held once it is resumed, and no attempt fails', async () => {
     const started = told('started')
@@ -64,7 +54,7 @@ describe('an executor that is paused for less than stuckLoop', () => {
     await sleep(LONG_MS)
     signal(told('worker'), 'SIGCONT')
     for (const one of runs) {
-      await onceOnly(one)
+      await onceOnly(rig, one)
       expect(await rig.errors(one.run.sessionId, 0)).toEqual([])
     }
     // One that had died would have been replaced.
@@ -90,7 +80,7 @@ describe('a worker whose processes are all paused for longer than the heartbeat 
     )
     signal(frozen, 'SIGCONT')
     for (const one of external) {
-      await onceOnly(one)
+      await onceOnly(rig, one)
       expect(ofType(await eventsOf(rig.pawl.session(one.run.sessionId)), 'tool_resolved')).toMatchObject([{ by: 'worker', happened: true }])
       expect(await rig.errors(one.run.sessionId, 1)).toMatchObject([{ attempt: 1, class: 'HeartbeatTimeout' }])
     }
