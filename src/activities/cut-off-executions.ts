@@ -3,7 +3,7 @@
 import type { Client } from '@temporalio/client'
 import type { Payload } from '@temporalio/common'
 import type { Logger } from '../agent/tool.ts'
-import { queryEvents } from '../connect/events-query.ts'
+import { queryEvents } from '../connect/session-queries.ts'
 import { type EventsPage, SIGNALS, workflowIdOf } from '../session/protocol/protocol.ts'
 import { StoreError } from '../store/errors.ts'
 import type { Store } from '../store/store.ts'

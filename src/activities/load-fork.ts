@@ -2,10 +2,11 @@
 import { Context } from '@temporalio/activity'
 import { type Client, WorkflowNotFoundError } from '@temporalio/client'
 import { blobOf } from '../session/blobs.ts'
+import { queryState } from '../connect/session-queries.ts'
 import { continues } from '../session/digest.ts'
 import type { LogEntry, SessionEvent, Watermark } from '../session/events.ts'
 import { fold } from '../session/fold/fold.ts'
-import { type ForkStart, QUERIES, sessionIdOf, workflowIdOf } from '../session/protocol/protocol.ts'
+import { type ForkStart, sessionIdOf } from '../session/protocol/protocol.ts'
 import { snapshotOf } from '../session/fold/snapshot.ts'
 import type { SessionState } from '../session/state.ts'
 import type { Store } from '../store/store.ts'
@@ -85,12 +86,9 @@ function eventOf({ json }: LogEntry): SessionEvent {
 
 /** How many events the session's workflow reports; undefined if Temporal does not have it. @throws if the session is not open yet. */
 async function knownSeq(sessionId: string, client: Client): Promise<number | undefined> {
-  const handle = client.workflow.getHandle(workflowIdOf(sessionId))
   try {
-    const state = await client.withDeadline(Date.now() + QUERY_TIMEOUT_MS, () =>
-      handle.query<SessionState | { status: 'loading' }>(QUERIES.state),
-    )
-    if (state.status === 'loading') throw new Error(`the session ${sessionId} is not open yet`)
+    const state = await queryState(client, sessionId, QUERY_TIMEOUT_MS)
+    if (!('v' in state)) throw new Error(`the session ${sessionId} is not open yet`)
     return state.seq
   } catch (error) {
     if (error instanceof WorkflowNotFoundError) return undefined

@@ -1,6 +1,6 @@
 // Reads a session's events that the event log lacks: from its executions by paged queries, and from the store, oldest first.
 import type { Client } from '@temporalio/client'
-import { queryEvents } from '../connect/events-query.ts'
+import { queryEvents } from '../connect/session-queries.ts'
 import { continues } from '../session/digest.ts'
 import type { LogEntry, Watermark } from '../session/events.ts'
 import { entriesOf } from '../session/protocol/pages.ts'

@@ -2,7 +2,7 @@
 import { type Client, isGrpcDeadlineError, isGrpcServiceError, WorkflowNotFoundError } from '@temporalio/client'
 import type { Payload } from '@temporalio/common'
 import type { temporal } from '@temporalio/proto'
-import { queryEvents } from '../../connect/events-query.ts'
+import { queryEvents } from '../../connect/session-queries.ts'
 import type { Watermark } from '../../session/events.ts'
 import { type EventsPage, sessionIdOf, WORKFLOW_TYPE, workflowIdOf } from '../../session/protocol/protocol.ts'
 import { checkStart, type Start } from '../../session/protocol/start.ts'

@@ -1,6 +1,6 @@
 // A session's events as a backend reads them: from the store or, if that is unreachable or behind, from the workflow itself.
 import type { Client } from '@temporalio/client'
-import { queryEvents } from '../../connect/events-query.ts'
+import { queryEvents } from '../../connect/session-queries.ts'
 import type { SessionEvent } from '../../session/events.ts'
 import type { EventsPage } from '../../session/protocol/protocol.ts'
 import type { MessageRow } from '../../store/rows.ts'

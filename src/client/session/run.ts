@@ -1,7 +1,6 @@
 // The handle of a run, identified by a message that belongs to it.
 import type { SessionEvent } from '../../session/events.ts'
-import { QUERIES, type Unopened, workflowIdOf } from '../../session/protocol/protocol.ts'
-import type { SessionState } from '../../session/state.ts'
+import { queryState } from '../../connect/session-queries.ts'
 import { MessageRejected, ResultTimeout, RunFailed, RunInterrupted } from '../errors.ts'
 import { inTime } from '../../connect/in-time.ts'
 import { type RunEnd, type RunWatch, watchRun } from './run-watch.ts'
@@ -90,9 +89,7 @@ export function runHandle(source: EventSource, messageId: string, after?: number
     if (!waiting) return undefined
     const { client } = source
     try {
-      const state = await client.withDeadline(Date.now() + QUERY_TIMEOUT_MS, () =>
-        client.workflow.getHandle(workflowIdOf(sessionId)).query<SessionState | Unopened>(QUERIES.state),
-      )
+      const state = await queryState(client, sessionId, QUERY_TIMEOUT_MS)
       if ('v' in state) return watch.waiting(state)
     } catch {
       // No workflow, or no worker to ask: no decision or answer has been accepted since.

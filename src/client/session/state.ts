@@ -1,7 +1,7 @@
 // A session's state: from its workflow, else from the store; or why neither has it.
+import { queryState } from '../../connect/session-queries.ts'
 import type { SessionEvent } from '../../session/events.ts'
 import { fold } from '../../session/fold/fold.ts'
-import { QUERIES, type Unopened, workflowIdOf } from '../../session/protocol/protocol.ts'
 import type { SessionError, SessionState } from '../../session/state.ts'
 import { whyUnavailable } from './hold-ups.ts'
 import { readAll } from './past.ts'
@@ -16,7 +16,7 @@ export type Live =
 
 /** The state, from the workflow or the store. @throws SessionNotFound, SessionUnavailable. */
 export async function readState(source: EventSource): Promise<SessionState> {
-  const live = await queryState(source)
+  const live = await liveState(source)
   if (live.state) return live.state
   // Closed long ago, still loading, or with no worker to ask: the store may have it.
   try {
@@ -29,11 +29,9 @@ export async function readState(source: EventSource): Promise<SessionState> {
 }
 
 /** Asks the workflow. */
-export async function queryState({ client, sessionId }: Pick<EventSource, 'client' | 'sessionId'>): Promise<Live> {
+export async function liveState({ client, sessionId }: Pick<EventSource, 'client' | 'sessionId'>): Promise<Live> {
   try {
-    const answer = await client.withDeadline(Date.now() + QUERY_TIMEOUT_MS, () =>
-      client.workflow.getHandle(workflowIdOf(sessionId)).query<SessionState | Unopened>(QUERIES.state),
-    )
+    const answer = await queryState(client, sessionId, QUERY_TIMEOUT_MS)
     if ('v' in answer) return { state: answer }
     return answer.error ? { error: answer.error } : {}
   } catch (failed) {

@@ -10,7 +10,7 @@ import type { ListedPending, ListedSession } from '../../store/rows.ts'
 import type { Store } from '../../store/store.ts'
 import { SessionNotFound } from '../errors.ts'
 import { type ExecutionState, executionStateOf, lastingHoldUp, whyUnavailable } from './hold-ups.ts'
-import { type Live, queryState } from './state.ts'
+import { type Live, liveState } from './state.ts'
 
 /** The status of a session. Times are milliseconds since 1970. */
 export interface SessionReport {
@@ -63,7 +63,7 @@ type Asked<T> = { found: T } | { error: unknown }
 export async function readReport(source: ReportSource): Promise<SessionReport> {
   const { sessionId, client, store } = source
   const [live, execution, stored] = await Promise.all([
-    client ? queryState({ sessionId, client }) : undefined,
+    client ? liveState({ sessionId, client }) : undefined,
     client ? asked(executionStateOf(client, sessionId)) : undefined,
     asked(store ? readStored(store, sessionId) : Promise.resolve(null)),
   ])

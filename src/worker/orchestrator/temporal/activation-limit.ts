@@ -5,6 +5,7 @@ import type { Workflow, WorkflowCreator } from '@temporalio/worker/lib/workflow/
 import type { WorkflowBundleWithSourceMapAndFilename } from '@temporalio/worker/lib/workflow/workflow-worker-thread/input.js'
 import type { Logger } from '@temporalio/common'
 import { numberText } from '../../../session/number-text.ts'
+import { isCommittedAt, withCommittedQueries } from './committed-queries.ts'
 import { threadCode, workflowThreads } from './workflow-threads.ts'
 
 /**
@@ -25,7 +26,10 @@ export class LimitedWorker extends Worker {
   ): Promise<WorkflowCreator> {
     const unlimited = { ...options, isolateExecutionTimeoutMs: undefined as unknown as number }
     const start = (): Promise<WorkflowCreator> => super.createWorkflowCreator(bundle, unlimited, logger)
-    return limitedTo(ACTIVATION_LIMIT_MS, await workflowThreads(threadCode(bundle, options), start))
+    const limited = limitedTo(ACTIVATION_LIMIT_MS, await workflowThreads(threadCode(bundle, options), start))
+    const { connection, namespace } = options
+    // A worker that replays histories has no connection, and answers no queries.
+    return connection ? withCommittedQueries((applied) => isCommittedAt(connection.workflowService, namespace, applied), limited) : limited
   }
 }
 

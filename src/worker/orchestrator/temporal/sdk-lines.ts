@@ -2,6 +2,7 @@
 import type { LogEntry } from '@temporalio/worker'
 import type { OwnActivity } from '../../../activities/contract.ts'
 import type { Level } from '../../../log/levels.ts'
+import { isRefusal } from '../../../connect/session-queries.ts'
 import { defined } from '../../../session/defined.ts'
 import { PawlError } from '../../../session/errors.ts'
 import { sessionIn } from '../../../session/protocol/protocol.ts'
@@ -26,6 +27,8 @@ export function sdkLine(entry: LogEntry, sessionOf: (executionId: string) => str
   if (entry.message.startsWith('No workflows registered')) return undefined
   const meta = (entry.meta ?? {}) as Record<string, unknown>
   const { runId: execution, workflowId, error, failure, sdkComponent } = meta
+  // Its sender repeats it (connect/session-queries.ts).
+  if (entry.message === 'Failing legacy query request' && isRefusal(String(failure))) return undefined
   const rest = Object.entries(meta).filter(([name]) => !LEFT_OUT.has(name))
   const session =
     (typeof workflowId === 'string' ? sessionIn(workflowId) : undefined) ??

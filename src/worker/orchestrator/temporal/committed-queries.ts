@@ -1,0 +1,72 @@
+// Keeps queries from changing what a session is. The SDK's core answers a direct query from the history that the server has at that moment.
+// If a workflow task was scheduled or started in the meantime, core applies its events as well, and keeps the execution in its cache.
+// If the real task then has more events, or another time, what that execution writes cannot be replayed.
+import type { coresdk } from '@temporalio/proto'
+import type { WorkflowService } from '@temporalio/client'
+import type { Workflow, WorkflowCreator } from '@temporalio/worker/lib/workflow/interface.js'
+import { NOT_COMMITTED } from '../../../connect/session-queries.ts'
+import { defined } from '../../../session/defined.ts'
+
+type Activation = coresdk.workflow_activation.IWorkflowActivation
+
+/** An execution, and the event up to which core has applied its history. */
+export interface Applied {
+  workflowId: string
+  executionId: string
+  eventId: number
+}
+
+/** How core names a query that came without a workflow task. */
+const DIRECT_QUERY = 'legacy_query'
+
+/**
+ * A creator whose workflows refuse a direct query if the newest events that they have seen are not those of a completed workflow task.
+ * The refusal makes core drop the execution from its cache.
+ */
+export function withCommittedQueries(isCommitted: (applied: Applied) => Promise<boolean>, creator: WorkflowCreator): WorkflowCreator {
+  return {
+    async createWorkflow(options) {
+      const { workflowId, runId: executionId } = options.info
+      const workflow = await creator.createWorkflow(options)
+      /** The last event of the newest task that was no replay, until the server says that this task was completed. */
+      let inDoubt: number | undefined
+      return {
+        async activate(activation) {
+          if (!isDirectQuery(activation)) {
+            if (!activation.isReplaying && !isQuery(activation)) inDoubt = activation.historyLength ?? undefined
+            return workflow.activate(activation)
+          }
+          if (inDoubt !== undefined && !(await isCommitted({ workflowId, executionId, eventId: inDoubt }))) return refusal(executionId)
+          inDoubt = undefined
+          return workflow.activate(activation)
+        },
+        getAndResetSinkCalls: () => workflow.getAndResetSinkCalls(),
+        dispose: () => workflow.dispose(),
+      } satisfies Workflow
+    },
+    destroy: () => creator.destroy(),
+  }
+}
+
+const isQuery = ({ jobs }: Activation): boolean => (jobs ?? []).length > 0 && (jobs ?? []).every((job) => job.queryWorkflow)
+
+const isDirectQuery = ({ jobs }: Activation): boolean => (jobs ?? []).some((job) => job.queryWorkflow?.queryId === DIRECT_QUERY)
+
+function refusal(runId: string): coresdk.workflow_completion.IWorkflowActivationCompletion {
+  return { runId, failed: { failure: { message: NOT_COMMITTED, source: 'pawl', applicationFailureInfo: { type: 'NotCommitted' } } } }
+}
+
+/** Whether the server has the completion of the task that was started by that event. */
+export async function isCommittedAt(service: WorkflowService, namespace: string, applied: Applied): Promise<boolean> {
+  const execution = { workflowId: applied.workflowId, runId: applied.executionId }
+  let nextPageToken: Uint8Array | undefined
+  do {
+    const page = await service.getWorkflowExecutionHistoryReverse({ namespace, execution, ...defined({ nextPageToken }) })
+    const events = page.history?.events ?? []
+    const next = events.find(({ eventId }) => Number(eventId) === applied.eventId + 1)
+    if (next) return Number(next.workflowTaskCompletedEventAttributes?.startedEventId ?? 0) === applied.eventId
+    if (events.some(({ eventId }) => Number(eventId) <= applied.eventId)) return false
+    nextPageToken = page.nextPageToken?.length ? page.nextPageToken : undefined
+  } while (nextPageToken)
+  return false
+}
