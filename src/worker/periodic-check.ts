@@ -1,4 +1,5 @@
 // Checks other processes at an interval. A process that judges others by the clock must notice that it was itself frozen.
+import { steadyNow } from './steady-clock.ts'
 
 /** A check that is this late shows that this process was frozen, or the machine was asleep. */
 const FROZEN_MS = 3_000
@@ -13,9 +14,9 @@ export interface PeriodicCheck {
 
 /** Starts the checks; returns the function that ends them. */
 export function startPeriodicCheck({ everyMs, check, afterFreeze }: PeriodicCheck): () => void {
-  let checkedAt = Date.now()
+  let checkedAt = steadyNow()
   const timer = setInterval(() => {
-    const now = Date.now()
+    const now = steadyNow()
     const lateMs = now - checkedAt - everyMs
     checkedAt = now
     if (lateMs > FROZEN_MS) afterFreeze(lateMs, now)

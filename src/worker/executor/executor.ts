@@ -17,6 +17,7 @@ import { type AnswerStream, answerStreams } from './answer-stream.ts'
 import type { ActiveSpans } from './active-spans.ts'
 import { orchestratorLine } from './line.ts'
 import { defined } from '../../session/defined.ts'
+import { steadyNow } from '../steady-clock.ts'
 
 const ALIVE_EVERY_MS = 1_000
 /**
@@ -174,7 +175,7 @@ export function startExecutor({ id, agents, services, logger, ownProcess, spans 
         await line.ask({ ask: 'begin', job })
       },
       entered(timeoutMs: number) {
-        one.entered = { at: Date.now(), timeoutMs }
+        one.entered = { at: steadyNow(), timeoutMs }
         line.post({ type: 'entered', job, timeoutMs })
       },
       progress(value: Json) {
@@ -221,7 +222,7 @@ export function startExecutor({ id, agents, services, logger, ownProcess, spans 
       job,
       order,
       begun,
-      ...(entered && { entered: { agoMs: Date.now() - entered.at, timeoutMs: entered.timeoutMs } }),
+      ...(entered && { entered: { agoMs: steadyNow() - entered.at, timeoutMs: entered.timeoutMs } }),
       ...defined({ progress, reserved, streamed, answer }),
       ...(said && !outcome && { said: said.soFar() }),
       ...(outcome && { outcome }),

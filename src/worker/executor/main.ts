@@ -1,9 +1,9 @@
 // The process of an executor: loads the user's module, then connects to the orchestrator that its parent names.
-import { once } from 'node:events'
 import { connect } from 'node:net'
 import { openLogger } from '../../log/logger.ts'
 import { type SentLine, sendingLogger } from '../../log/sending-logger.ts'
 import { crossing } from '../errors.ts'
+import { endWithParent } from '../parent-watch.ts'
 import { socketChannel } from '../channel.ts'
 import type { ExecutorProcessOptions, ExecutorToParent, FromExecutor, ParentToExecutor, ToExecutor } from '../protocol.ts'
 import { startExecutor } from './executor.ts'
@@ -15,9 +15,8 @@ import { makeServices } from './services.ts'
 const CONNECT_RETRY_MS = 20
 const post = poster<ExecutorToParent>()
 
-/** Without its parent, no process could confirm this one's death. It therefore exits, and its jobs resume elsewhere. */
-const orphaned = process.connected ? once(process, 'disconnect') : Promise.resolve()
-void orphaned.then(() => process.exit(1))
+// Without its parent, no process could confirm this one's death. It therefore exits, and its jobs resume elsewhere.
+endWithParent()
 
 async function main(id: number, module: string): Promise<void> {
   /** The newest orchestrator's socket; may be set while this process loads. */

@@ -4,6 +4,7 @@ import { type MessagePort, parentPort } from 'node:worker_threads'
 import { connectClient, type TemporalAddress } from '../../connect/temporal.ts'
 import { crossing } from '../errors.ts'
 import { type FromSender, heartbeatSender, sendBy, type ToSender } from '../orchestrator/heartbeats/heartbeats.ts'
+import { steadyNow } from '../steady-clock.ts'
 
 /** A worker's request to the thread. */
 export interface HeartbeatsWanted {
@@ -24,14 +25,14 @@ async function serve({ temporal, stuckLoopMs, port }: HeartbeatsWanted): Promise
   const post = (message: FromThread): void => port.postMessage(message)
   let { apiKey } = temporal
   const { client, close } = await connectClient({ ...temporal, ...(apiKey !== undefined && { apiKey: () => apiKey ?? '' }) })
-  let aliveAt = Date.now()
+  let aliveAt = steadyNow()
   const sending = new Set<number>()
   const receive = heartbeatSender((token, details) => {
-    if (Date.now() - aliveAt > stuckLoopMs) return Promise.reject(new Error('the main event loop is stuck'))
+    if (steadyNow() - aliveAt > stuckLoopMs) return Promise.reject(new Error('the main event loop is stuck'))
     return sendBy(client)(token, details)
   }, post)
   port.on('message', (message: ToThread) => {
-    if (message.type === 'alive') aliveAt = Date.now()
+    if (message.type === 'alive') aliveAt = steadyNow()
     else if (message.type === 'api_key') apiKey = message.apiKey
     else {
       if (message.type === 'start') sending.add(message.id)

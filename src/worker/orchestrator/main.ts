@@ -4,6 +4,7 @@ import { createServer, type Server } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { resolveTemporal, warnIfAssumed } from '../../connect/temporal.ts'
 import { crossing } from '../errors.ts'
+import { endWithParent } from '../parent-watch.ts'
 import { openStore } from '../../store/index.ts'
 import { socketChannel } from '../channel.ts'
 import type { Logger } from '../../agent/tool.ts'
@@ -27,9 +28,7 @@ const LOOK_EVERY_MS = 20
 /** How long to wait for executors: they connect to a new orchestrator at once, unless they are blocked. */
 const HELLO_MS = 5_000
 
-// The parent decides when it ends: a terminal's Ctrl-C and a service manager's SIGTERM reach every process of the group.
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => undefined)
-process.once('disconnect', () => process.exit(1))
+endWithParent()
 
 /** Messages of the parent wait until they can be handled. */
 const early: ToOrchestrator[] = []

@@ -6,7 +6,7 @@ import type { PawlError } from '../../session/errors.ts'
 import { crossed } from '../crossed.ts'
 import { WorkerError } from '../errors.ts'
 import type { ExecutorToParent, ParentToExecutor } from '../protocol.ts'
-import { type ExecutorScript, forkExecutor, tell } from './processes.ts'
+import { type ExecutorScript, forkExecutor, killGroup, tell } from './processes.ts'
 
 /** How it ended. */
 export interface ProcessExit {
@@ -51,7 +51,7 @@ export function startExecutorProcess(script: ExecutorScript, loadTimeoutMs: numb
   }
   const hangs = setTimeout(() => {
     fail(moduleHangs(module, loadTimeoutMs))
-    child.kill('SIGKILL')
+    killGroup(child)
   }, loadTimeoutMs)
 
   child.on('message', (message: ExecutorToParent) => {
@@ -71,6 +71,8 @@ export function startExecutorProcess(script: ExecutorScript, loadTimeoutMs: numb
   })
   endOf(child, (exit, cause) => {
     clearTimeout(hangs)
+    // The child processes of a body that was cut off would continue its effect.
+    if (exit.signal !== null) killGroup(child)
     if (cause)
       fail(new WorkerError('worker_start_failed', `An executor could not be started: ${cause.message}. pawl retries it.`, { cause }))
     // A module may end its process silently; a kill is not the module's fault.
@@ -81,7 +83,7 @@ export function startExecutorProcess(script: ExecutorScript, loadTimeoutMs: numb
     pid: child.pid,
     isLoaded: () => isLoaded,
     tell: (message) => tell(child, message),
-    kill: () => void child.kill('SIGKILL'),
+    kill: () => killGroup(child),
   }
 }
 

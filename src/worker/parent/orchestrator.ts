@@ -6,7 +6,8 @@ import { startPeriodicCheck } from '../periodic-check.ts'
 import type { FromOrchestrator, OrchestratorOptions, ToOrchestrator } from '../protocol.ts'
 import { startBackoff } from './backoff.ts'
 import { cachedExecutions } from './cached-executions.ts'
-import { forkOrchestrator, tell } from './processes.ts'
+import { forkOrchestrator, killGroup, tell } from './processes.ts'
+import { steadyNow } from '../steady-clock.ts'
 
 const RESPAWN_MS = 20
 /** An orchestrator that is silent for this long counts as frozen: its event loop has no long tasks. */
@@ -45,13 +46,13 @@ export function keepOrchestrator({ options, folder, onStarted, onMessage, onList
   const backoff = startBackoff(RESPAWN_MS)
   const predecessors: number[] = []
   let current: { process: ChildProcess; path: string; isListening: boolean } | undefined
-  let aliveAt = Date.now()
+  let aliveAt = steadyNow()
   let starts = 0
   let isStopping = false
   const endWatch = startPeriodicCheck({
     everyMs: CHECK_EVERY_MS,
     check(now) {
-      if (now - aliveAt > STUCK_MS) current?.process.kill('SIGKILL')
+      if (now - aliveAt > STUCK_MS && current) killGroup(current.process)
     },
     afterFreeze(ms) {
       aliveAt += ms
@@ -63,13 +64,13 @@ export function keepOrchestrator({ options, folder, onStarted, onMessage, onList
     const child = forkOrchestrator([given.dataConverter, given.interceptors].filter((module) => module !== undefined))
     const mine = { process: child, path: socketPath(folder, ++starts), isListening: false }
     current = mine
-    aliveAt = Date.now()
+    aliveAt = steadyNow()
     child.on('error', () => {
       // If it was never started, there is no exit event.
       if (child.pid === undefined) exited(mine, null, null)
     })
     child.on('message', (message: FromOrchestrator) => {
-      aliveAt = Date.now()
+      aliveAt = steadyNow()
       receive(mine, message)
     })
     child.once('exit', (code, signal) => exited(mine, code, signal))
@@ -104,7 +105,7 @@ export function keepOrchestrator({ options, folder, onStarted, onMessage, onList
     isListening: () => current?.isListening === true,
     kill() {
       isStopping = true
-      current?.process.kill('SIGKILL')
+      if (current) killGroup(current.process)
     },
     shutdown() {
       isStopping = true

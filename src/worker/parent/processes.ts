@@ -29,13 +29,30 @@ export function forkChecker(module: string): ChildProcess {
   return forkScript('../executor/check-sessions', [module], typescriptLoader(module))
 }
 
-/** Standard output and error both go to the parent's standard error, because its standard output may be data. */
+/**
+ * Standard output and error both go to the parent's standard error, because its standard output may be data. The last pipe is for
+ * `endWithParent`. Each process leads a group of its own: a terminal's Ctrl-C then reaches the parent alone, and neither a body nor the
+ * child processes of a body.
+ */
 function forkScript(script: string, args: string[], execArgv: string[]): ChildProcess {
   return fork(fileURLToPath(new URL(`${script}.${EXTENSION}`, import.meta.url)), args, {
     execArgv: [...process.execArgv.filter((arg) => !arg.startsWith('--inspect')), ...execArgv],
     serialization: 'advanced',
-    stdio: ['ignore', 2, 2, 'ipc'],
+    stdio: ['ignore', 2, 2, 'ipc', 'pipe'],
+    detached: process.platform !== 'win32',
   })
+}
+
+/** Kills a process and its child processes, also those that it has left behind. */
+export function killGroup({ pid }: ChildProcess): void {
+  if (pid === undefined) return
+  for (const target of process.platform === 'win32' ? [pid] : [-pid, pid]) {
+    try {
+      process.kill(target, 'SIGKILL')
+    } catch {
+      // It has ended.
+    }
+  }
 }
 
 /** Sends a message to a process; errors are ignored, because an exiting process does not need it. */

@@ -51,8 +51,11 @@ export interface Rig {
   /** Starts a run of `plan` in a session of its own. Default agent: `planned`. */
   start(plan: Plan, agent?: 'planned' | 'guarded'): Promise<RunHandle>
   supervise(options?: Partial<SuperviseOptions>): Promise<Supervised>
-  /** Runs a fixture script that serves, and waits for a line that begins with `until`; default: `ready`. */
-  serve(script: 'run-worker' | 'supervise', options?: { until: string }): Promise<ServingProcess>
+  /**
+   * Runs a fixture script that serves, and waits for a line that begins with `until`; default: `ready`. `leads`: it leads a process group
+   * of its own, as a command in a terminal does.
+   */
+  serve(script: 'run-worker' | 'supervise', options?: { until?: string; leads?: true }): Promise<ServingProcess>
   /** The session's rows of `errors` once there are `count`. */
   errors(sessionId: string, count: number): Promise<ErrorRow[]>
   /** Names of the activities that the session's workflow waits for, as the server sees it. */
@@ -112,8 +115,8 @@ export async function startRig(connecting: Pick<ConnectOptions, 'dataConverter'>
       await serving()
       return { supervisor, events, serving }
     },
-    async serve(script, { until: begin } = { until: 'ready' }) {
-      const child = spawn(process.execPath, [fixtures.path(script)], { env, stdio: ['ignore', 'pipe', 'inherit'] })
+    async serve(script, { until: begin = 'ready', leads: detached = false } = {}) {
+      const child = spawn(process.execPath, [fixtures.path(script)], { env, detached, stdio: ['ignore', 'pipe', 'inherit'] })
       const ended = once(child, 'exit') as Promise<[number | null, NodeJS.Signals | null]>
       ends.push(() => endOf(child, ended))
       const lines: string[] = []

@@ -273,25 +273,25 @@ function answersTaking(...durations: number[]) {
 describe('the body of an external call', () => {
   it('may be entered when the server has just confirmed the attempt', async () => {
     const server = answersTaking(5)
-    await confirmedJustNow(server.ask, server.now)
+    await confirmedJustNow(server.ask, [server.now])
     expect(server.asked()).toBe(1)
   })
 
   it('is confirmed again if the answer took long, as after a pause of the process', async () => {
     const server = answersTaking(60_000, 5)
-    await confirmedJustNow(server.ask, server.now)
+    await confirmedJustNow(server.ask, [server.now])
     expect(server.asked()).toBe(2)
   })
 
   it('is not entered if the new answer says that another attempt is the live one', async () => {
     const server = answersTaking(60_000)
     const ask = () => (server.asked() === 0 ? server.ask() : Promise.reject(new AttemptLost()))
-    await expect(confirmedJustNow(ask, server.now)).rejects.toMatchObject({ code: 'attempt_lost' })
+    await expect(confirmedJustNow(ask, [server.now])).rejects.toMatchObject({ code: 'attempt_lost' })
   })
 
   it('is not entered if no answer comes in time', async () => {
     const server = answersTaking(4_000)
-    await expect(confirmedJustNow(server.ask, server.now)).rejects.toMatchObject({ code: 'attempt_lost' })
+    await expect(confirmedJustNow(server.ask, [server.now])).rejects.toMatchObject({ code: 'attempt_lost' })
     expect(server.asked()).toBe(5)
   })
 })

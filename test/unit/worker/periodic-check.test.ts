@@ -1,6 +1,7 @@
 // Checks of other processes: a late one means that this process was frozen.
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { startPeriodicCheck } from '../../../src/worker/periodic-check.ts'
+import { pause } from './support/pause.ts'
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
@@ -27,7 +28,7 @@ it('checks come at their interval until they are ended', () => {
 it('checks judge no process after this one was paused or the machine was asleep, and say for how long', () => {
   const { seen, end } = checks()
   vi.advanceTimersByTime(1_000)
-  vi.setSystemTime(Date.now() + 60_000)
+  pause(60_000)
   vi.advanceTimersByTime(2_000)
   end()
   expect(seen).toEqual(['check', 'frozen for 60000 ms', 'check'])
@@ -35,7 +36,15 @@ it('checks judge no process after this one was paused or the machine was asleep,
 
 it('checks that are somewhat late still count', () => {
   const { seen, end } = checks()
-  vi.setSystemTime(Date.now() + 2_000)
+  pause(2_000)
+  vi.advanceTimersByTime(1_000)
+  end()
+  expect(seen).toEqual(['check'])
+})
+
+it.each([3_600_000, -3_600_000])('checks are not late because the time of day was set by %d ms', (ms) => {
+  const { seen, end } = checks()
+  vi.setSystemTime(Date.now() + ms)
   vi.advanceTimersByTime(1_000)
   end()
   expect(seen).toEqual(['check'])

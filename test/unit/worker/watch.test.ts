@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { startWatch } from '../../../src/worker/orchestrator/executors/watch.ts'
 import { type Crew, order, type Played, settled, startCrew } from './support/crew.ts'
+import { pause } from './support/pause.ts'
 
 const STUCK_MS = 60_000
 const TIMEOUT_MS = 10_000
@@ -85,9 +86,6 @@ describe('an executor', () => {
 })
 
 describe('after a pause of the orchestrator itself, or of the machine', () => {
-  /** No timers run meanwhile. */
-  const pause = (ms: number): void => void vi.setSystemTime(Date.now() + ms)
-
   it('no executor counts as stuck because of messages that could not be received', async () => {
     const { crew, passes } = await entered()
     pause(600_000)
@@ -111,4 +109,11 @@ describe('after a pause of the orchestrator itself, or of the machine', () => {
     await vi.advanceTimersByTimeAsync(STUCK_MS + 2_000)
     expect(kills(crew)).toEqual(['kill 1 stuck_loop'])
   })
+})
+
+it.each([3_600_000, -3_600_000])('an executor that works is not killed because the time of day was set by %d ms', async (ms) => {
+  const { crew, passes } = await entered({ once: true })
+  vi.setSystemTime(Date.now() + ms)
+  await passes(2_000)
+  expect(kills(crew)).toEqual([])
 })

@@ -6,6 +6,7 @@ import type { Logger } from '../../../agent/tool.ts'
 import type { Holding } from '../../protocol.ts'
 import { signalLateResult } from '../heartbeats/late-results.ts'
 import { resetStickiness } from '../temporal/stickiness.ts'
+import { steadyNow } from '../../steady-clock.ts'
 
 /** How long an answer is retried while the server cannot be reached; after the heartbeat timeout, the server no longer expects it. */
 const OFFER_MS = 120_000
@@ -42,13 +43,13 @@ export function adoptionBy(client: Client, logger: Logger): (held: Holding, runn
 
 /** Sends an answer until the server has it or has given up the attempt. Returns which. Rejects if the server stays unreachable. */
 export async function offer(send: () => Promise<void>): Promise<'taken' | 'given_up'> {
-  for (const until = Date.now() + OFFER_MS; ; ) {
+  for (const until = steadyNow() + OFFER_MS; ; ) {
     try {
       await send()
       return 'taken'
     } catch (error) {
       if (error instanceof ActivityNotFoundError) return 'given_up'
-      if (Date.now() + RETRY_MS >= until) throw error
+      if (steadyNow() + RETRY_MS >= until) throw error
       await sleep(RETRY_MS)
     }
   }

@@ -11,6 +11,7 @@ import type { Lease, Leases } from '../heartbeats/leases.ts'
 import type { Given, Placed, Pool } from './pool.ts'
 import type { AttemptReport } from '../../../session/attempts.ts'
 import { defined } from '../../../session/defined.ts'
+import { steadyNow } from '../../steady-clock.ts'
 
 /** How many times a job is assigned to executors that die or freeze before they accept it. */
 const MAX_PLACEMENTS = 5
@@ -97,9 +98,9 @@ export function dispatcherTo(pool: Pool, leases: Leases): Dispatcher {
   }
 
   async function waitForExecutor(job: Underway): Promise<void> {
-    const until = Date.now() + (job.order.answer ? KEEP_ANSWER_MS : 0)
+    const until = steadyNow() + (job.order.answer ? KEEP_ANSWER_MS : 0)
     let hasExecutor = await pool.waitForExecutor(job.order)
-    while (!hasExecutor && !job.isStopped && Date.now() < until) hasExecutor = await pool.waitForExecutor(job.order)
+    while (!hasExecutor && !job.isStopped && steadyNow() < until) hasExecutor = await pool.waitForExecutor(job.order)
   }
 
   return { dispatch, adopt }

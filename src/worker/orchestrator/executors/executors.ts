@@ -7,6 +7,7 @@ import type { Watermark } from '../../../session/events.ts'
 import type { Channel } from '../../channel.ts'
 import type { FromExecutor, ToExecutor } from '../../protocol.ts'
 import type { Lease } from '../heartbeats/leases.ts'
+import { steadyNow } from '../../steady-clock.ts'
 
 /** An executor that is silent for this long counts as frozen: none of its bodies can end then. */
 export const FROZEN_MS = 3_000
@@ -70,14 +71,14 @@ export function newExecutor(
   channel: Executor['channel'],
   { executor: id, pid, worker, models, hasSlices }: Omit<FromExecutor & { type: 'hello' }, 'type' | 'holding'>,
 ): Executor {
-  const now = Date.now()
+  const now = steadyNow()
   const views = new LRUCache<string, Watermark>({ max: VIEWS_REMEMBERED })
   return { id, pid, worker, models, hasSlices, channel, assignments: new Map(), views, aliveAt: now, unblockedSince: now, isSilent: false }
 }
 
 /** Notes that a message arrived. */
 export function noteMessage(executor: Executor): void {
-  const now = Date.now()
+  const now = steadyNow()
   if (now - executor.aliveAt > FROZEN_MS) executor.unblockedSince = now
   executor.aliveAt = now
   executor.isSilent = false

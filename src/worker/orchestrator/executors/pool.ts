@@ -21,6 +21,7 @@ import type { EventsFor } from './events-along.ts'
 import type { MeasuredJobs } from '../telemetry/measure-jobs.ts'
 import { startQuarantine } from './quarantine.ts'
 import type { AnswerRequest } from './requests.ts'
+import { steadyNow } from '../../steady-clock.ts'
 
 /** How long a job waits for an executor before its call counts as not begun. */
 const NO_EXECUTOR_MS = 1_000
@@ -165,7 +166,7 @@ export function startPool(needs: PoolNeeds): Pool {
         needs.measured?.accepted(assignment.order)
         return
       case 'entered':
-        assignment.entered ??= { at: Date.now(), timeoutMs: message.timeoutMs }
+        assignment.entered ??= { at: steadyNow(), timeoutMs: message.timeoutMs }
         assignment.listener.entered?.(executor.worker)
         return
       case 'progress':
@@ -254,7 +255,7 @@ export function startPool(needs: PoolNeeds): Pool {
   }
 
   function keep(executor: Executor, { job: id, entered, streamed, said, answer, outcome }: Holding, job: Given): Placed {
-    const since = entered && { entered: { at: Date.now() - entered.agoMs, timeoutMs: entered.timeoutMs } }
+    const since = entered && { entered: { at: steadyNow() - entered.agoMs, timeoutMs: entered.timeoutMs } }
     const placed = place(executor, { id, ...job, isAccepted: true, ...since, ...defined({ streamed, answer }) })
     if (said) needs.deltas?.said(id, job.order, said)
     if (outcome) end(executor, placed.assignment, { end: 'done', outcome })
@@ -275,7 +276,7 @@ export function startPool(needs: PoolNeeds): Pool {
 
   function stop({ executor, assignment }: Placed, why: 'cancelled' | 'lost'): void {
     if (executor.assignments.get(assignment.id) !== assignment) return
-    assignment.stoppedAt = Date.now()
+    assignment.stoppedAt = steadyNow()
     executor.channel.send({ type: 'stop', job: assignment.id, why })
     // Its executor may be accepting it at this moment; it then reports the outcome itself.
     setTimeout(() => assignment.isAccepted || end(executor, assignment, { end: 'stopped' }), ACKNOWLEDGED_WITHIN_MS).unref()

@@ -4,6 +4,7 @@ import { MAX_DEATHS } from '../../../session/attempts.ts'
 import { doubled } from '../../../session/backoff.ts'
 import { countDeaths } from './deaths.ts'
 import { type Executor, takesJobs } from './executors.ts'
+import { steadyNow } from '../../steady-clock.ts'
 
 /** Deaths after which work is a suspect. One death says little: whatever shared the process died with it. */
 const SUSPECT_AFTER = 2
@@ -78,14 +79,14 @@ export function startQuarantine(): Quarantine {
 
   /** The executor for suspects, while one is kept; `place` is undefined while its successor starts. */
   function keeping(): typeof kept {
-    if (kept && Date.now() >= kept.until) kept = undefined
+    if (kept && steadyNow() >= kept.until) kept = undefined
     if (kept?.place && !takesJobs(kept.place)) vacate(kept)
     return kept
   }
 
   function vacate(place: NonNullable<typeof kept>): void {
     place.place = undefined
-    place.vacantSince = Date.now()
+    place.vacantSince = steadyNow()
   }
 
   /** Until when a successor is expected. */
@@ -129,7 +130,7 @@ export function startQuarantine(): Quarantine {
       wake()
       if (candidates.length < 2) return candidates
       const chosen = place && candidates.includes(place) ? place : leastBusy(candidates)
-      kept = { place: chosen, vacantSince: 0, until: Date.now() + KEPT_MS }
+      kept = { place: chosen, vacantSince: 0, until: steadyNow() + KEPT_MS }
       return [chosen]
     },
     async turn(order) {
@@ -141,7 +142,7 @@ export function startQuarantine(): Quarantine {
       wake()
     },
     died(executor, guilty) {
-      const now = Date.now()
+      const now = steadyNow()
       if (guilty.some(isSuspect)) {
         if (now - lastDeathAt > IN_A_ROW_MS) deathsInARow = 0
         pausedUntil = now + Math.min(doubled(PAUSE_MS, deathsInARow++), LONGEST_PAUSE_MS)
@@ -167,9 +168,9 @@ export function startQuarantine(): Quarantine {
   }
 
   async function inTurn(order: JobOrder): Promise<void> {
-    const me: Waiting = { order, since: Date.now(), look: () => undefined }
+    const me: Waiting = { order, since: steadyNow(), look: () => undefined }
     waiting.push(me)
-    for (let now = Date.now(); !mayEnter(me, now); now = Date.now()) {
+    for (let now = steadyNow(); !mayEnter(me, now); now = steadyNow()) {
       const nextChange = Math.min(...[closedUntil(me), joinsAt(me), successorUntil()].filter((at) => at > now))
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, nextChange - now)
@@ -177,7 +178,7 @@ export function startQuarantine(): Quarantine {
       })
     }
     waiting.splice(waiting.indexOf(me), 1)
-    if (isSuspect(order)) enteringUntil = Date.now() + ENTERS_WITHIN_MS
+    if (isSuspect(order)) enteringUntil = steadyNow() + ENTERS_WITHIN_MS
     wake()
   }
 }

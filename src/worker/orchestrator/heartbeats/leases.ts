@@ -7,6 +7,7 @@ import { PawlError } from '../../../session/errors.ts'
 import type { Json } from '../../../session/json.ts'
 import type { Reservation } from '../../../session/spending/reservation.ts'
 import type { FromSender, HeartbeatAnswer, ToSender } from './heartbeats.ts'
+import { steadyNow } from '../../steady-clock.ts'
 
 /** A lease on one attempt. */
 export interface Lease {
@@ -213,15 +214,18 @@ export function startLeases(
   }
 }
 
+/** The steady clock stands still while the machine sleeps. The time of day may be set, which costs one more request. */
+const CLOCKS: readonly (() => number)[] = [steadyNow, Date.now]
+
 /**
  * Makes the server confirm the attempt with a fresh answer. A process that was frozen may find an answer that predates the loss of its
  * attempt and the verification of the effect. @throws AttemptLost if no answer is fresh enough.
  */
-export async function confirmedJustNow(ask: () => Promise<void>, now: () => number = Date.now): Promise<void> {
+export async function confirmedJustNow(ask: () => Promise<void>, clocks = CLOCKS): Promise<void> {
   for (let asks = 0; asks < MAX_ASKS; asks++) {
-    const askedAt = now()
+    const asked = clocks.map((now) => now())
     await ask()
-    if (now() - askedAt < JUST_NOW_MS) return
+    if (clocks.every((now, index) => now() - (asked[index] ?? 0) < JUST_NOW_MS)) return
   }
   throw new AttemptLost()
 }
