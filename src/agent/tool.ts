@@ -233,10 +233,16 @@ export interface BasicToolOptions<
   verifyTimeout?: Unless<E, 'read' | 'idempotent', Duration>
   /** How many times pawl retries a `verify` that threw: an integer from 0. Default 3. Needs `verify`. */
   verifyRetries?: Unless<E, 'read' | 'idempotent', number>
-  /** Names the effect in the outside world (a refund's id); stored with the call. Default: none. */
-  effectId?: (result: R) => string
-  /** What the model receives instead of the result. Default: a string or content blocks unchanged, anything else as JSON. */
-  toModel?: (result: R, ctx: ToolContext<ContextIn<T>, ServicesIn<T>, SlicesIn<T>>) => ResultContent
+  /**
+   * Names the effect in the outside world (a refund's id); stored with the call. If it throws, or takes longer than 3 s, the call is recorded
+   * without it, and a warning is logged. Default: none.
+   */
+  effectId?: (result: R) => string | Promise<string>
+  /**
+   * What the model receives instead of the result. If it throws, or takes longer than 3 s, the model receives the result, and a warning is
+   * logged. Default: a string or content blocks unchanged, anything else as JSON.
+   */
+  toModel?: (result: R, ctx: ToolContext<ContextIn<T>, ServicesIn<T>, SlicesIn<T>>) => ResultContent | Promise<ResultContent>
   /** How long `execute` may take; then `ctx.signal` aborts. At most 24 days. Default `'60s'`; no limit for a client tool. */
   timeout?: Duration
   /**
@@ -326,9 +332,9 @@ export interface Tool<N extends ToolNeeds = any, A = any> {
   /** Says whether a call happened. */
   verify?(input: unknown, ctx: ToolContext): Verdict<unknown> | Promise<Verdict<unknown>>
   /** Names the effect in the outside world. */
-  effectId?(result: unknown): string
+  effectId?(result: unknown): string | Promise<string>
   /** What the model receives instead of the result. */
-  toModel?(result: unknown, ctx: ToolContext): ResultContent
+  toModel?(result: unknown, ctx: ToolContext): ResultContent | Promise<ResultContent>
   /** For the compiler only: what the tool needs from its agent, and what a client may answer. */
   readonly types?: { readonly needs: (given: N) => void; readonly answer: A }
 }

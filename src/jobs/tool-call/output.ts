@@ -26,8 +26,8 @@ export function withMismatchNote(tool: Tool, problem: string): Tool {
   const note = `The call completed, but its result does not match the tool's output schema. ${problem}`
   return {
     ...tool,
-    toModel(result, ctx) {
-      const shown = shownOf(tool, result, ctx)
+    async toModel(result, ctx) {
+      const shown = await shownOf(tool, result, ctx)
       if (shown === undefined) return note
       return typeof shown === 'string' ? `${note}\nThe result:\n${shown}` : [{ type: 'text', text: note }, ...shown]
     },
@@ -35,9 +35,9 @@ export function withMismatchNote(tool: Tool, problem: string): Tool {
 }
 
 /** What the model would see of the result. The tool's `toModel` expects results that match the schema. */
-function shownOf({ toModel }: Tool, result: unknown, ctx: ToolContext): ResultContent | undefined {
+async function shownOf({ toModel }: Tool, result: unknown, ctx: ToolContext): Promise<ResultContent | undefined> {
   try {
-    return resultText(plainJson(toModel ? toModel(result, ctx) : result))
+    return resultText(plainJson(toModel ? await toModel(result, ctx) : result))
   } catch {
     return undefined
   }

@@ -6,6 +6,7 @@ import { BLOB_THRESHOLD_BYTES, blobOfJson } from '../../session/blobs.ts'
 import type { ResultContent } from '../../session/events.ts'
 import { type Json, jsonBytes } from '../../session/json.ts'
 import { isBlocks, resultText } from '../../session/transcript/transcript.ts'
+import { inTime } from '../in-time.ts'
 import { plainJson } from '../json.ts'
 import type { LargeValues } from '../large-values.ts'
 import { defined } from '../../session/defined.ts'
@@ -15,6 +16,8 @@ const MAX_INLINE_BYTES = 1_000_000
 /** Larger results are useless to a model or a person: only their beginning is recorded. */
 const MAX_BYTES = 64_000_000
 const PREVIEW_CHARS = 8_000
+/** An async `effectId` or `toModel` must not delay a finished call for longer than this. */
+const DESCRIBE_MS = 3_000
 
 /** Storage for large results. */
 export interface Shelving {
@@ -26,10 +29,12 @@ export interface Shelving {
 
 /** Makes the record. Never throws: the effect has happened, whatever its result looks like. */
 export async function recordResult(tool: Tool, result: unknown, ctx: ToolContext, shelving: Shelving): Promise<RecordedResult> {
-  const effectId = attemptTo(() => asName(tool.effectId?.(result)), 'effectId', ctx)
-  const content = attemptTo(() => (tool.toModel ? asContent(tool.toModel(result, ctx)) : undefined), 'toModel', ctx)
+  // What is recorded is the result as the body returned it, even if `effectId` or `toModel` changes it.
+  const plain = plainOf(result)
+  const effectId = await attemptTo(async () => asName(await tool.effectId?.(result)), 'effectId', ctx)
+  const content = await attemptTo(async () => (tool.toModel ? asContent(await tool.toModel(result, ctx)) : undefined), 'toModel', ctx)
   return {
-    ...(await bounded(result, content, ctx, shelving)),
+    ...(await bounded(plain, content, ctx, shelving)),
     ...(effectId !== undefined && { effectId: effectId.slice(0, 1_000) }),
   }
 }
@@ -46,31 +51,37 @@ function asContent(content: unknown): ResultContent {
   throw new TypeError('it returned neither a string nor text and image blocks')
 }
 
-function attemptTo<T>(make: () => T, what: string, ctx: ToolContext): T | undefined {
+async function attemptTo<T>(make: () => Promise<T>, what: string, ctx: ToolContext): Promise<T | undefined> {
   try {
-    return make()
+    return await inTime(make(), DESCRIBE_MS)
   } catch (error) {
-    ctx.log.warn({ err: error }, `${what} threw: the call is recorded without it`)
+    ctx.log.warn({ err: error }, `${what} failed: the call is recorded without it`)
     return undefined
   }
 }
 
+/** The result as JSON, or why it has no JSON form. */
+function plainOf(result: unknown): { value: Json } | { reason: string } {
+  try {
+    return { value: plainJson(result) }
+  } catch (error) {
+    return { reason: error instanceof Error ? error.message : String(error) }
+  }
+}
+
 async function bounded(
-  result: unknown,
+  plain: ReturnType<typeof plainOf>,
   content: ResultContent | undefined,
   { sessionId }: ToolContext,
   { values, waitMs, signal }: Shelving,
 ): Promise<RecordedResult> {
-  let value: Json
-  try {
-    value = plainJson(result)
-  } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error)
+  if ('reason' in plain) {
     return {
       value: null,
-      content: content ?? `The call completed, but its result cannot be recorded, because it has no JSON form: ${reason}`,
+      content: content ?? `The call completed, but its result cannot be recorded, because it has no JSON form: ${plain.reason}`,
     }
   }
+  const { value } = plain
   const whole = { value, ...defined({ content }) }
   const bytes = jsonBytes(value) + (content === undefined ? 0 : jsonBytes(content))
   if (bytes <= BLOB_THRESHOLD_BYTES) return whole

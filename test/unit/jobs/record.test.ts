@@ -1,5 +1,5 @@
 // What is recorded of a tool's result. Whatever the result looks like, the effect has happened.
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { z } from 'zod'
 import { sha256Hex } from '../../../src/agent/canonical.ts'
 import { defineTool } from '../../../src/agent/define-tool.ts'
@@ -213,5 +213,25 @@ describe('the record', () => {
     }
     expect(await record({ id: 7 }, { effectId: broken, toModel: broken }, seen)).toEqual({ value: { id: 7 } })
     expect(seen.warnings).toHaveLength(2)
+  })
+
+  it('waits for what an async tool says about its result, and leaves it out with a warning if that rejects or takes too long', async () => {
+    const seen: Logged = { warnings: [] }
+    const said = { effectId: async () => 'r-1', toModel: async () => 'paid' }
+    expect(await record({ id: 7 }, said, seen)).toEqual({ value: { id: 7 }, content: 'paid', effectId: 'r-1' })
+    expect(seen.warnings).toEqual([])
+    const rejects = () => Promise.reject(new Error('broken'))
+    expect(await record({ id: 7 }, { effectId: rejects, toModel: rejects }, seen)).toEqual({ value: { id: 7 } })
+    vi.useFakeTimers()
+    const late = record({ id: 7 }, { toModel: () => new Promise<never>(() => undefined) }, seen)
+    await vi.advanceTimersByTimeAsync(3_000)
+    vi.useRealTimers()
+    expect(await late).toEqual({ value: { id: 7 } })
+    expect(seen.warnings).toHaveLength(3)
+  })
+
+  it('has the value that the body returned, whatever the tool does to it afterwards', async () => {
+    const change = (result: unknown): string => ((result as { id: number }).id = 0).toString()
+    expect(await record({ id: 7 }, { effectId: change, toModel: change })).toMatchObject({ value: { id: 7 } })
   })
 })

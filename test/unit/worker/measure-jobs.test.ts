@@ -10,10 +10,7 @@ afterEach(() => void vi.useRealTimers())
 /** A crew whose jobs are measured. */
 function measuredCrew() {
   const found: [name: string, value: number, labels: object][] = []
-  const measured = measureJobs(
-    (name, value, labels) => void found.push([name, value, labels]),
-    () => Date.now(),
-  )
+  const measured = measureJobs((name, value, labels) => void found.push([name, value, labels]))
   return { found, ...startCrew({ measured }) }
 }
 

@@ -6,6 +6,7 @@ import type { Labels } from '../../../telemetry/instruments.ts'
 import { modelLabels } from '../../../telemetry/measure.ts'
 import type { Assignment, AssignmentEnd, Executor } from '../executors/executors.ts'
 import type { Recorder } from './meters.ts'
+import { steadyNow } from '../../steady-clock.ts'
 
 /** Notified of what happens to jobs. */
 export interface MeasuredJobs {
@@ -20,14 +21,14 @@ const CALLS_KEPT = 1_000
 const MS = 1_000
 
 /** Measures jobs. `now`: in milliseconds. */
-export function measureJobs(record: Recorder, now: () => number = () => performance.now()): MeasuredJobs {
+export function measureJobs(record: Recorder): MeasuredJobs {
   const diedAt = new LRUCache<string, number>({ max: CALLS_KEPT })
 
   function accepted(order: JobOrder): void {
     const at = diedAt.get(keyOf(order))
     if (at === undefined) return
     diedAt.delete(keyOf(order))
-    record('pawl.resume.duration', (now() - at) / MS, { 'gen_ai.operation.name': operationOf(order) })
+    record('pawl.resume.duration', (steadyNow() - at) / MS, { 'gen_ai.operation.name': operationOf(order) })
   }
 
   function asked({ input }: JobOrder, { model, ms, firstMs, error }: TimedRequest): void {
@@ -40,15 +41,14 @@ export function measureJobs(record: Recorder, now: () => number = () => performa
     if (order.kind !== 'executeTool' || !entered || how.end === 'moved') return
     const { agent, resolution } = order.input as ExecuteToolInput
     const labels = { 'gen_ai.agent.name': agent, 'gen_ai.operation.name': 'execute_tool', 'gen_ai.tool.name': resolution.tool }
-    // `entered.at` is wall-clock time, unlike `now`.
-    record('gen_ai.execute_tool.duration', Math.max(0, Date.now() - entered.at) / MS, { ...labels, ...errorLabels(errorIn(how)) })
+    record('gen_ai.execute_tool.duration', (steadyNow() - entered.at) / MS, { ...labels, ...errorLabels(errorIn(how)) })
   }
 
   function died({ draining, killed }: Executor, held: readonly Assignment[]): void {
     // It was asked to end, and had no jobs.
     if (draining?.why === 'retired' && held.length === 0) return
     record('pawl.executor.deaths', 1, { 'pawl.cause': killed?.cause ?? 'crash' })
-    for (const { order, isAccepted } of held) if (isAccepted) diedAt.set(keyOf(order), now())
+    for (const { order, isAccepted } of held) if (isAccepted) diedAt.set(keyOf(order), steadyNow())
   }
 
   return { accepted, asked, ended, died }
