@@ -1,5 +1,5 @@
 // The attempt that an activity makes at a call: its number and the data of earlier attempts, from heartbeat details and the input.
-import { type AttemptReport, fateOf, lostAttempt, MAX_DEATHS, readReport } from '../session/attempts.ts'
+import { type AttemptReport, fateOf, lostAttempt, MAX_DEATHS, readReport, unexpectedIn } from '../session/attempts.ts'
 import type { Json } from '../session/json.ts'
 import type { AttemptSoFar } from '../jobs/contract.ts'
 import type { Prior } from './contract.ts'
@@ -25,7 +25,7 @@ const NONE: Prior = { attempts: 0, failures: 0, deaths: 0 }
 
 /** Counts the attempt of the activity `info`. */
 export function countAttempt(info: { attempt: number; heartbeatDetails: unknown }, { prior, progress, uncounted }: Earlier): Counted {
-  const { attempts: before, failures: failedBefore, deaths: deathsBefore, fallback } = prior ?? NONE
+  const { attempts: before, failures: failedBefore, deaths: deathsBefore, fallback, unexpected: earlier } = prior ?? NONE
   const { report: last } = readReport(info.heartbeatDetails)
   const failed = [...(last?.failed ?? [])]
   if (!uncounted) {
@@ -38,12 +38,13 @@ export function countAttempt(info: { attempt: number; heartbeatDetails: unknown 
   }
   const fates = failed.map(fateOf)
   const lastProgress = last?.progress ?? progress
+  const unexpected = failed.length > 0 ? unexpectedIn(failed.at(-1)) : earlier
   return {
     attempt: {
       number: before + failed.length + 1,
       failed,
       failures: failedBefore + fates.filter((fate) => fate === 'failure').length,
-      ...defined({ lastProgress, fallback }),
+      ...defined({ lastProgress, fallback, unexpected }),
     },
     isGivenUp: deathsBefore + fates.filter((fate) => fate === 'death').length >= MAX_DEATHS,
   }

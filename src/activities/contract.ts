@@ -22,6 +22,8 @@ export interface Prior {
   deaths: number
   /** The model to try, if not the agent's own. */
   fallback?: Fallback
+  /** Digest of the newest failed attempt, if it was unexpected. */
+  unexpected?: string
 }
 
 /** The models of an agent that a call has given up on. */
@@ -115,9 +117,9 @@ export type CallModelResult = { failed?: FailedAttempt[]; facts?: AgentFacts; ho
 export type NoAnswer =
   /**
    * The run cannot continue. `transient`: a retryable failure has used up its retries. `assumed`: an assumed cost leaves
-   * too little of the budget.
+   * too little of the budget. `unexpected`: the digest of the failure, if the error did not say whether another attempt may help.
    */
-  | { kind: 'failed'; code: string; reason: string; transient?: true; assumed?: true }
+  | { kind: 'failed'; code: string; reason: string; transient?: true; assumed?: true; unexpected?: string }
   /** The attempt failed (it is in `failed`); the next one is due in `afterMs`, or at once if it asks another model. */
   | { kind: 'again'; afterMs: number; fallback?: Fallback }
   /** The model was not called, because its provider accepts no calls now. No attempt is counted: the call has a place, due in `afterMs`. */

@@ -25,6 +25,8 @@ export interface AttemptSoFar {
   failures: number
   /** For a model call: the model to try, if not the agent's own. */
   fallback?: Fallback
+  /** Digest of the attempt before this one, if that failed unexpectedly. */
+  unexpected?: string
   /** The last progress that an earlier attempt reported. */
   lastProgress?: Json
 }

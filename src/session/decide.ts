@@ -7,6 +7,7 @@ import { type Deadline, deadlineOf, deadlinesOf } from './deadlines.ts'
 import { hasEnded, isWaiting } from './fold/calls.ts'
 import { outputFailure } from './built-in-tools/output.ts'
 import { leavesByItself } from './recovery/recovery.ts'
+import { modelCallsOf, turnsOf } from './turns.ts'
 import type { CallState, QueuedMessage, RunState, SessionError, SessionState } from './state.ts'
 
 /** The next step of a session. */
@@ -63,8 +64,9 @@ export function decide(state: SessionState, due: Due): Decision {
   const { current: run, error } = state
   if (state.status === 'error' && error && error.strategy !== 'automatic') {
     if (!leavesByItself(error)) return afterError(state)
-    // Messages wait for the run that they were sent to.
-    return due.recovery(error) ? { do: 'recover', strategy: error.strategy } : { do: 'wait' }
+    // A message may succeed where the old turn failed, and its sender waits for an answer.
+    const isJoined = run !== null && mayJoin(run, error) && takesOf(state, run, due).length > 0
+    return isJoined || due.recovery(error) ? { do: 'recover', strategy: error.strategy } : { do: 'wait' }
   }
   if (!run) return nextRun(state)
   switch (run.phase) {
@@ -87,21 +89,21 @@ export function decide(state: SessionState, due: Due): Decision {
   }
 }
 
+/** Whether the recovery ends with a turn that takes the waiting messages. Otherwise they would start one attempt after another. */
+function mayJoin({ phase }: RunState, { strategy }: SessionError): boolean {
+  return strategy !== 'continue_run' || phase === 'model' || phase === 'turn_due'
+}
+
 /** The limit that prevents another turn of the run, if one does. */
 function limitExceeded(state: SessionState, run: RunState, due: Due): { code: string; reason: string } | undefined {
   // A run that failed before it took its message would pass the message to another run, and that run to the next.
   if (run.turn === 0) return undefined
   const { maxTurns } = run.limits ?? {}
-  const turns = turnsOf(run)
+  const turns = modelCallsOf(run)
   if (maxTurns !== undefined && turns >= maxTurns) {
     return { code: 'max_turns', reason: `The run reached its limit of ${turns} model calls (limits.maxTurns).` }
   }
   return deadlineExceeded(state, run, due)
-}
-
-/** How many turns the run has begun. */
-function turnsOf({ turn, lastTurn = turn }: RunState): number {
-  return lastTurn
 }
 
 function deadlineExceeded(state: SessionState, run: RunState, due: Due): { code: string; reason: string } | undefined {

@@ -36,6 +36,8 @@ export interface FailedAttempt {
   model?: string
   /** For a model call under a budget: what it cost. Absent: nothing. */
   spent?: Cost
+  /** The error does not say whether another attempt may help. If the next attempt fails in the same way, it is a fault. */
+  unexpected?: true
 }
 
 /** Default of `settleAfter`: milliseconds after an outcome became unknown before "it did not happen" from `verify` counts. */
@@ -542,6 +544,8 @@ export type EventBody =
       /** Attempts of the step that failed. */
       attempts?: number
       progress?: ErrorProgress
+      /** Digest of the unexpected failure that may resolve itself, but not if it is repeated. */
+      unexpected?: string
     }
   /**
    * `automatic`: pawl follows the agent's policy. `toSeq`: what the run said and did after this event leaves the transcript. `selective`

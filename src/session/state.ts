@@ -110,6 +110,8 @@ export interface RunState {
   answerTurn?: number
   /** The highest turn so far, while a recovery has taken the run back to an earlier one. */
   lastTurn?: number
+  /** Turns that ended without an answer, because messages arrived after their model call had failed. They do not count as model calls. */
+  unanswered?: number
   /** Id of the transcript's last message before the newest answer. */
   beforeAnswer?: string
 }
@@ -249,6 +251,8 @@ export interface SessionState {
   error: SessionError | null
   /** Recoveries that pawl made by itself; absent: none since a run completed or a person stepped in. */
   recovered?: AutomaticRecoveries
+  /** Digest of the unexpected failure that the last run or its last step ended with; absent once the model has answered or a person stepped in. */
+  unexpected?: string
   /** The session takes no step until it is unpaused; absent: it is not paused. */
   paused?: Paused
   /** Received messages that no turn has taken yet, in order. */

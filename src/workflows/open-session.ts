@@ -46,6 +46,8 @@ export interface Failure {
   reason: string
   /** The cause may resolve itself: its retries were used up. */
   transient?: boolean | undefined
+  /** Digest of the failure, if the error did not say whether another attempt may help. */
+  unexpected?: string | undefined
 }
 
 /** Puts the session into `error` because its run cannot continue. */
@@ -64,6 +66,7 @@ export function failRun(session: Session, run: number, failure: Failure): void {
     ...choice,
     ...defined({ nextAttemptAt: next, attempts: current?.phase === 'model' ? current.modelAttempts : undefined }),
     ...(current && { progress: progressOf(state, current) }),
+    ...defined({ unexpected: failure.unexpected }),
   })
   endRun(session)
 }

@@ -11,6 +11,7 @@ import { until } from '../support/until.ts'
 let here: Deployment
 let player: Stage
 let patient: Stage
+let insistent: Stage
 
 beforeAll(async () => {
   here = await deploy()
@@ -18,7 +19,8 @@ beforeAll(async () => {
   player = stage({ name: 'player', retry, recovery: { baseDelay: 20, maxDelay: 50 } })
   // Longer than anything that a test does in the meantime.
   patient = stage({ name: 'patient', retry, recovery: { baseDelay: '1h', maxDelay: '1h' } })
-  await here.startWorker({ agents: [player.agent, patient.agent] })
+  insistent = stage({ name: 'insistent', retry: { maxRetries: 3, baseDelay: 10 }, recovery: { baseDelay: 20, maxDelay: 50 } })
+  await here.startWorker({ agents: [player.agent, patient.agent, insistent.agent] })
 })
 afterAll(() => here?.stop())
 
@@ -88,21 +90,24 @@ describe('a run whose provider is overloaded for longer than the retries last', 
     expect(found).toEqual([{ error_code: 'overloaded_error', error_strategy: 'continue_run', next_attempt_at: next }])
   })
 
-  it('is followed by the messages that arrived during the error once the provider is back, in the same session and in order', async () => {
-    let isBack = false
-    const { session } = patient.play(
+  it('is tried again at once with a message that arrives meanwhile, long before the next attempt is due', async () => {
+    const { session, id } = patient.play(
       here.pawl,
-      overloadedUntil(() => isBack),
+      overloadedUntil((calls) => calls > 2),
     )
     const first = await session.send('one')
-    await until('it is in error', async () => (await session.state()).status === 'error')
+    const inError = async (attempt: number) =>
+      until(`attempt ${attempt} has failed`, async () => {
+        const { status, recovered } = await session.state()
+        return status === 'error' && (recovered?.inARow ?? 0) === attempt - 1
+      })
+    await inError(1)
     const second = await session.send('two')
-    expect(await session.state()).toMatchObject({ status: 'error', run: 1, inbox: [{ messageId: second.messageId }] })
-    isBack = true
-    // A person need not wait for the next attempt.
-    await session.recover({ by: 'ann' })
-    expect(await first.result({ timeout: 20_000 })).toMatchObject({ run: 1, text: 'back: one' })
-    expect(await second.result({ timeout: 20_000 })).toMatchObject({ run: 2, text: 'back: one, two' })
+    await inError(2)
+    const third = await session.send('three')
+    const answer = { run: 1, text: 'back: one, two, three' }
+    for (const run of [first, second, third]) expect(await run.result({ timeout: 20_000 })).toMatchObject(answer)
+    await rowsMatchEvents(here.stack, id)
   })
 
   it('can be interrupted while it waits for the next attempt', async () => {
@@ -187,5 +192,49 @@ describe('a run that needs a person', () => {
       },
       { kind: 'recovery_started', by: 'bob', strategy: 'abandon', outcome: 'abandoned' },
     ])
+  })
+})
+
+describe('a run whose model call fails in a way that the error does not explain', () => {
+  const broken = (): never => {
+    throw new TypeError(`Cannot read properties of undefined (reading 'usage') in request req_${Math.floor(Math.random() * 1e9)}`)
+  }
+  const isFault = {
+    code: 'model_call_failed',
+    reason: expect.stringMatching(/^The same unexpected error twice in a row: .*reading 'usage'/),
+  }
+
+  it('waits for a person after the same error twice, not for an outage to end', async () => {
+    const { session } = insistent.play(here.pawl, { model: broken })
+    const failure = await (await session.send('go')).settled({ timeout: 20_000 })
+    expect(failure).toMatchObject({ status: 'failed', ...isFault })
+    expect(ofType(await eventsOf(session), 'model_attempt_failed')).toHaveLength(2)
+    const { error } = await session.status()
+    expect(error).toMatchObject(isFault)
+    expect(error?.nextAttemptAt).toBeUndefined()
+  })
+
+  it('answers the next message, even while it waits for an attempt after the first such error', async () => {
+    let calls = 0
+    const { session } = patient.play(here.pawl, { model: (request) => (++calls > 1 ? `heard ${saidIn(request).join(', ')}` : broken()) })
+    const first = await session.send('one')
+    await until('it is in error', async () => (await session.state()).error?.nextAttemptAt !== undefined)
+    const second = await session.send('two')
+    for (const run of [first, second]) expect(await run.result({ timeout: 20_000 })).toMatchObject({ text: 'heard one, two' })
+  })
+
+  it('counts the error of the attempt before an automatic recovery', async () => {
+    const { session } = player.play(here.pawl, { model: broken })
+    expect(await (await session.send('go')).settled({ timeout: 20_000 })).toMatchObject({ status: 'failed', ...isFault })
+    expect(ofType(await eventsOf(session), 'recovery_started')).toHaveLength(1)
+  })
+
+  it('is continued like any outage if a lost connection caused the error', async () => {
+    let calls = 0
+    const refused = (): never => {
+      throw new TypeError('fetch failed', { cause: Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' }) })
+    }
+    const { session } = insistent.play(here.pawl, { model: () => (++calls > 5 ? 'back' : refused()) })
+    expect(await (await session.send('go')).result({ timeout: 20_000 })).toMatchObject({ text: 'back' })
   })
 })

@@ -6,6 +6,8 @@ import type { Model, ModelRequest, ModelResponse } from '../../agent/model.ts'
 import { nextDelayMs } from '../../agent/retry.ts'
 import type { AgentContext } from '../../agent/tool.ts'
 import { defined } from '../../session/defined.ts'
+import { unexpectedIn } from '../../session/attempts.ts'
+import { PawlError } from '../../session/errors.ts'
 import { isEmptyDelta, type ModelDelta, soundDelta } from '../../session/watching/deltas.ts'
 import type { Cost } from '../../session/spending/spend.ts'
 import type { FailedAttempt } from '../../session/events.ts'
@@ -16,6 +18,7 @@ import { type BudgetedCall, type CallBudget, NotAfforded, reserveFor } from './c
 import type { AttemptSoFar, ModelAnswer, TimedRequest } from '../contract.ts'
 import { AttemptLost } from '../errors.ts'
 import { gateOf, noteRefusal, type RateGate, waitAtGate } from './rate-gate.ts'
+import { isOutage } from './outages.ts'
 import { readableBy, withProvider } from './thinking.ts'
 import { unlessAborted } from '../unless-aborted.ts'
 
@@ -189,9 +192,17 @@ export function afterFailure({ agent, worker, attempt, timeLeft, spent }: Failin
     return { kind: 'failed', code: thrown.code, reason: thrown.message, ...(thrown.isAssumed && { assumed: true }) }
   const { cause: error, model } = thrown instanceof ModelFailed ? thrown : { cause: thrown }
   const told = isModelError(error) ? error : undefined
-  const retryable = told?.retryable !== false
+  const unexpected = told === undefined && !(error instanceof PawlError) && !isOutage(error)
+  // The same unexpected error twice in a row is a fault of the code: nothing outside will end it.
+  const isFault = unexpected && unexpectedIn(failedAttempt(0, error, { retryable: false, unexpected: true })) === attempt.unexpected
+  const retryable = told?.retryable !== false && !isFault
   const record = (how: { retryable: boolean; nextDelayMs?: number }): FailedAttempt => {
-    const failed = failedAttempt(attempt.number, error, { ...how, worker, ...defined({ model, spent }) })
+    const failed = failedAttempt(attempt.number, error, {
+      ...how,
+      worker,
+      ...(unexpected && { unexpected: true }),
+      ...defined({ model, spent }),
+    })
     attempt.failed.push(failed)
     return failed
   }
@@ -202,16 +213,18 @@ export function afterFailure({ agent, worker, attempt, timeLeft, spent }: Failin
     // If the deadline comes first, the run ends then.
     return { kind: 'again', afterMs: Math.max(0, Math.min(afterMs, timeLeft())) }
   }
-  const mayFallBack = thrown instanceof ModelFailed && (told?.fallback ?? retryable)
+  const mayFallBack = thrown instanceof ModelFailed && (told?.fallback ?? (retryable || isFault))
   if (mayFallBack && (attempt.fallback?.at ?? 0) < agent.fallback.length) {
     const failure = reported(record({ retryable: true, nextDelayMs: 0 }), told !== undefined)
     return { kind: 'again', afterMs: 0, fallback: nextModel(attempt.fallback, retryable ? failure : undefined) }
   }
-  const failure = reported(record({ retryable: false }), told !== undefined)
+  const last = record({ retryable: false })
+  const failure = reported(last, told !== undefined)
+  if (isFault) failure.reason = `The same unexpected error twice in a row: ${failure.reason}`
   const earlier = retryable ? undefined : attempt.fallback?.transient
   if (earlier)
     return { kind: 'failed', ...earlier, reason: `${earlier.reason} The fallback failed, too: ${failure.reason}`, transient: true }
-  return { kind: 'failed', ...failure, ...(retryable && { transient: true }) }
+  return { kind: 'failed', ...failure, ...(retryable && { transient: true }), ...defined({ unexpected: unexpectedIn(last) }) }
 }
 
 type Reported = { code: string; reason: string }

@@ -16,6 +16,7 @@ import { RECOVERIES_KEPT } from '../recovery/recovery.ts'
 import { rests } from '../rest.ts'
 import type { QueuedMessage, RunState, SessionError, SessionState } from '../state.ts'
 import { defined } from '../defined.ts'
+import { joinsModelCall } from '../turns.ts'
 
 /** How many message ids a state keeps, as hashes. */
 export const ACCEPTED_KEPT = 2_000
@@ -297,6 +298,7 @@ function completeModelCall(state: SessionState, event: EventOf<'model_completed'
   if (event.content.length > 0) state.lastMessageId = answerIdOf(event)
   if (event.metadata) run.metadata = event.metadata
   limit(state, run)
+  delete state.unexpected
   if (state.recovered?.strategy === 'continue_run') endSeries(state)
   run.stopReason = event.stopReason
   countUsage(state, run, event.usage)
@@ -348,6 +350,8 @@ function enterError(state: SessionState, event: EventOf<'error_entered'>): void 
   const { code, reason, at, strategy, options, run, turn, nextAttemptAt, attempts, progress } = event
   state.status = 'error'
   state.error = { code, reason, at, strategy, ...defined({ options, run, turn, nextAttemptAt, attempts, progress }) }
+  if (event.unexpected === undefined) delete state.unexpected
+  else state.unexpected = event.unexpected
 }
 
 /** Counts the automatic recoveries in a row, so that a policy's limit applies. */
@@ -359,8 +363,9 @@ function countRecovery(state: SessionState, { automatic, strategy, at }: EventOf
 }
 
 /** The next automatic recovery is the first of a new series; the hourly limit still counts the old ones. */
-function endSeries({ recovered }: SessionState): void {
-  if (recovered) recovered.inARow = 0
+function endSeries(state: SessionState): void {
+  if (state.recovered) state.recovered.inARow = 0
+  delete state.unexpected
 }
 
 function startRecovery(state: SessionState, event: EventOf<'recovery_started'>): void {
@@ -383,6 +388,10 @@ function startRecovery(state: SessionState, event: EventOf<'recovery_started'>):
       reopenTurn(state, run, event)
       return
     default:
+      // Its model is asked again, with the messages that have arrived.
+      if (!joinsModelCall(state, run)) return
+      run.phase = 'turn_due'
+      run.unanswered = (run.unanswered ?? 0) + 1
   }
 }
 

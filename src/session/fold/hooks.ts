@@ -3,6 +3,7 @@ import type { EventOf } from '../events.ts'
 import { updateCall } from './calls.ts'
 import { saidBy } from '../hooks/hooks.ts'
 import { isOutputCall } from '../built-in-tools/output.ts'
+import { modelCallsOf } from '../turns.ts'
 import type { SessionState } from '../state.ts'
 
 /** Arguments that a hook changed replace the model's own. A text that a hook adds to a final answer lets the run continue. */
@@ -15,9 +16,8 @@ export function heedHook(state: SessionState, event: EventOf<'hook_answered'>): 
   }
   const run = state.current
   if (event.on !== 'agentStop' || !run || saidBy(event, 'appendContext') === undefined) return
-  const { turn, lastTurn = turn, limits } = run
   // At its limit, the run could only fail: the answer is final.
-  if (lastTurn >= (limits?.maxTurns ?? 0)) return
+  if (modelCallsOf(run) >= (run.limits?.maxTurns ?? 0)) return
   if (run.phase === 'answered') run.phase = 'turn_due'
   else if (run.phase === 'tools' && isOutputCall(run)) run.continues = true
 }

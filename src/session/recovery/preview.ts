@@ -3,6 +3,7 @@ import { generationOf, type RecoveryStrategy, requestIdOf } from '../events.ts'
 import { hasEnded } from '../fold/calls.ts'
 import { chooseRecovery, problemWith } from './recovery.ts'
 import { type CallOptions, callOptions } from './selective.ts'
+import { joinsModelCall, turnsOf } from '../turns.ts'
 import type { RunState, SessionError, SessionState } from '../state.ts'
 
 /** A call of the run that has a result in the transcript. */
@@ -102,12 +103,9 @@ function isAutomatic(error: SessionError | null): boolean {
   return error?.strategy === 'automatic'
 }
 
-function nextStepOf(
-  state: SessionState,
-  { run, turn, lastTurn = turn, phase }: RunState,
-  strategy: RecoveryStrategy,
-  open: readonly string[],
-): NextStep | undefined {
+function nextStepOf(state: SessionState, current: RunState, strategy: RecoveryStrategy, open: readonly string[]): NextStep | undefined {
+  const { run, turn, phase } = current
+  const next: NextStep = { step: 'model_call', run, turn: turnsOf(current) + 1 }
   switch (strategy) {
     case 'manual':
     // Depends on the calls that a person names.
@@ -119,11 +117,11 @@ function nextStepOf(
     case 'restart_run':
       return { step: 'new_run', run: state.run + 1 }
     case 'restart_from_last_effect':
-      return { step: 'model_call', run, turn: lastTurn + 1 }
+      return next
     case 'continue_run':
       if (phase === 'answered') return { step: 'completion', run }
       if (open.length > 0) return { step: 'calls', run, turn }
-      return { step: 'model_call', run, turn: phase === 'model' ? turn : lastTurn + 1 }
+      return phase === 'model' && !joinsModelCall(state, current) ? { step: 'model_call', run, turn } : next
   }
 }
 

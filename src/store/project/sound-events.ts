@@ -64,6 +64,7 @@ const FAILED_ATTEMPT = record({
   nextDelayMs: optional(duration),
   worker: optional(text),
   model: optional(text),
+  unexpected: optional(flag),
 })
 const AFTER = record({ run: count, checkpoint: count })
 const PLACE = record({ sessionId: text, seq: large })
@@ -275,6 +276,7 @@ const MEMBERS: { readonly [T in EventType]: MembersOf<T> } = {
     nextAttemptAt: optional(time),
     attempts: optional(count),
     progress: anything,
+    unexpected: optional(text),
   },
   recovery_started: {
     run: optional(count),

@@ -1,6 +1,7 @@
 // The budget that the attempts of one call have used, over all its activities.
 import type { Fallback, Prior } from '../../activities/contract.ts'
-import { fateOf, lostAttempt, lostCost, MAX_DEATHS, MAX_UNREPORTED } from '../../session/attempts.ts'
+import { fateOf, lostAttempt, lostCost, MAX_DEATHS, MAX_UNREPORTED, unexpectedIn } from '../../session/attempts.ts'
+import { defined } from '../../session/defined.ts'
 import type { FailedAttempt } from '../../session/events.ts'
 import type { Lost } from '../activities.ts'
 
@@ -17,16 +18,31 @@ export interface Attempts {
   lost(lost: Lost & { how: 'died' | 'failed' }): number
 }
 
-/** Starts counting after `before` attempts; `record` is called once for each failed attempt. */
-export function countAttempts(record: (attempt: FailedAttempt) => void, before = 0): Attempts {
-  const used: Prior = { attempts: before, failures: 0, deaths: 0 }
+/** What is known of a call before its first activity. */
+export interface Before {
+  /** Attempts made. Default 0. */
+  attempts?: number | undefined
+  /** Digest of the failure after which an automatic recovery makes the call again, if that was unexpected. */
+  unexpected?: string | undefined
+}
+
+/** Starts counting; `record` is called once for each failed attempt. */
+export function countAttempts(record: (attempt: FailedAttempt) => void, { attempts = 0, unexpected }: Before = {}): Attempts {
+  const used: Prior = { attempts, failures: 0, deaths: 0, ...defined({ unexpected }) }
   let unreported = 0
 
   function add(attempt: FailedAttempt): void {
     if (attempt.attempt <= used.attempts) return
     used.attempts = attempt.attempt
     count(fateOf(attempt))
+    noteUnexpected(attempt)
     record(attempt)
+  }
+
+  function noteUnexpected(attempt: FailedAttempt): void {
+    const digest = unexpectedIn(attempt)
+    if (digest === undefined) delete used.unexpected
+    else used.unexpected = digest
   }
 
   function count(fate: ReturnType<typeof fateOf>): void {
@@ -47,6 +63,7 @@ export function countAttempts(record: (attempt: FailedAttempt) => void, before =
     fallBack(to) {
       used.fallback = to
       used.failures = 0
+      delete used.unexpected
     },
     lost(lost) {
       const report = lost.how === 'died' ? lost.report : undefined

@@ -24,7 +24,9 @@ export async function runToolCall(turn: Turn, requested: CallState): Promise<voi
   const { journal, run } = turn
   const { callId, resolution, input = null } = requested
   const where = { run: run.run, turn: run.turn, callId, tool: resolution.tool }
-  const attempts = countAttempts((error) => journal.append({ type: 'tool_attempt_failed', ...where, error }), requested.attempts)
+  const attempts = countAttempts((error) => journal.append({ type: 'tool_attempt_failed', ...where, error }), {
+    attempts: requested.attempts,
+  })
   let call: Call = { ...where, input, resolution }
   if (requested.status === 'requested') issue(journal, call)
   while (await admitted(turn, requested, call)) {

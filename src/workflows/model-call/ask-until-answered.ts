@@ -54,7 +54,7 @@ export async function askUntilAnswered<R extends Result, E>(
     alarms.follow()
     const input: AskModelInput = { agent, ...eventsOf(journal), run: number, turn, ...timesOf(journal.state, run) }
     if (run.stretch !== undefined) input.stretch = run.stretch
-    if (attempts.used.attempts > 0) input.prior = attempts.used
+    if (attempts.used.attempts > 0 || attempts.used.unexpected !== undefined) input.prior = attempts.used
     if (how === 'until_served') input.untilServed = true
     if (journal.state.facts) input.known = journal.state.facts.digest
     let result: R
@@ -86,7 +86,7 @@ export async function askUntilAnswered<R extends Result, E>(
       case 'failed':
         serving.served()
         if (none.assumed) return { end: 'held_up', reason: none.reason }
-        return { end: 'failed', code: none.code, reason: none.reason, transient: none.transient }
+        return { end: 'failed', code: none.code, reason: none.reason, transient: none.transient, unexpected: none.unexpected }
       case 'again':
         // Retried here, not by Temporal, so that the failed attempt is recorded now and a stop can end the backoff.
         serving.served()

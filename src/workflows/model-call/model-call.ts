@@ -23,7 +23,10 @@ export function callModel(session: Session, run: RunState): Promise<ModelCallEnd
   return askUntilAnswered<CallModelResult, ModelCallEnd>(session, run, {
     what: 'model call',
     // Numbers continue after a recovery, and the budget of retries begins anew.
-    attempts: countAttempts((error) => journal.append({ type: 'model_attempt_failed', run: number, turn, error }), run.modelAttempts),
+    attempts: countAttempts((error) => journal.append({ type: 'model_attempt_failed', run: number, turn, error }), {
+      attempts: run.modelAttempts,
+      unexpected: journal.state.unexpected,
+    }),
     schedule: (activities, input) => activities.callModel(input),
     note: (result) => recordHooks(journal, number, result.hooks),
     answered(result) {

@@ -194,12 +194,33 @@ describe('the recovery of a run without a person', () => {
     expect(waitAfter([...OPENED, declared({ perHour: 4 }), ...often])).toBeLessThan(10_000)
   })
 
-  it('is decided when it is due, and messages wait for the run that they were sent to', () => {
-    const failed: EventBody = { type: 'error_entered', run: 1, code: 'c', reason: 'r', strategy: 'continue_run', nextAttemptAt: 500 }
-    const state = stateOf([...OPENED, failed, { type: 'message_received', messageId: 'n', content: 'still there?' }])
+  const WAITS: EventBody = { type: 'error_entered', run: 1, code: 'c', reason: 'r', strategy: 'continue_run', nextAttemptAt: 500 }
+  const NEWS: EventBody = { type: 'message_received', messageId: 'n', content: 'still there?' }
+
+  it('is decided when it is due', () => {
+    const state = stateOf([...OPENED, WAITS])
     expect(decide(state, dueAt(499))).toEqual({ do: 'wait' })
     expect(decide(state, dueAt(500))).toEqual({ do: 'recover', strategy: 'continue_run' })
     expect(isRunInProgress(state)).toBe(true)
+  })
+
+  it('is decided as soon as a message arrives, and the message takes part in the attempt, which does not count towards maxTurns', () => {
+    const state = stateOf([...OPENED, WAITS, NEWS])
+    expect(decide(state, dueAt(0))).toEqual({ do: 'recover', strategy: 'continue_run' })
+    const recovered = stateOf([
+      ...OPENED,
+      WAITS,
+      NEWS,
+      byItself('continue_run'),
+      { type: 'recovery_ended', run: 1, strategy: 'continue_run' },
+    ])
+    recovered.current!.limits = { maxTurns: 1 }
+    expect(decide(recovered, dueAt(0))).toEqual({ do: 'start_turn', run: 1, turn: 2, takes: ['n'] })
+  })
+
+  it('waits for its time if the attempt cannot take the message, whose deadline has passed', () => {
+    const late: EventBody = { type: 'message_received', messageId: 'n', content: 'now!', deadlineMs: 1 }
+    expect(decide(stateOf([...OPENED, WAITS, late]), dueAt(499))).toEqual({ do: 'wait' })
   })
 
   it('does not apply to an error that needs a person: a message then starts a new run, unless a person must resolve a call', () => {
