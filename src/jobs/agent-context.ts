@@ -1,7 +1,7 @@
 // The context that an agent's code receives, made from the workflow's data on the session.
 import type { AgentContext } from '../agent/tool.ts'
 import { withFields } from '../log/logger.ts'
-import type { Json, JsonObject } from '../session/json.ts'
+import { copyOf, type Json, type JsonObject } from '../session/json.ts'
 import type { SliceValues } from '../session/slices/slices.ts'
 import type { JobNeeds } from './needs.ts'
 
@@ -18,6 +18,11 @@ export interface AgentPlace {
 /** The slice values of an agent without slices. */
 export const NO_SLICES: SliceValues = Object.freeze({})
 
+/** The same context for one call of user code: nothing that it changes is seen by another call. Slices are frozen, and services shared. */
+export function ownContext<C extends Pick<AgentContext, 'context' | 'metadata' | 'tags'>>(ctx: C): C {
+  return { ...ctx, context: copyOf(ctx.context), metadata: copyOf(ctx.metadata), tags: copyOf(ctx.tags) }
+}
+
 /** The context of an agent's code in this process. */
 export function agentContext(
   needs: Pick<JobNeeds, 'services' | 'logger'>,
@@ -26,7 +31,7 @@ export function agentContext(
   slices: SliceValues,
 ): AgentContext {
   const { agent, run, turn, context, metadata, tags } = place
-  return {
+  return ownContext({
     sessionId,
     agent,
     run,
@@ -37,5 +42,5 @@ export function agentContext(
     services: needs.services,
     slices,
     log: withFields(needs.logger, { session: sessionId, run, turn }),
-  }
+  })
 }

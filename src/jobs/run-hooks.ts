@@ -17,6 +17,7 @@ import { type Json, jsonBytes, isObject } from '../session/json.ts'
 import { numberText } from '../session/number-text.ts'
 import type { SpendNote } from '../session/spending/spend-notes.ts'
 import { cutText, TEXT_BYTES } from '../session/protocol/texts.ts'
+import { ownContext } from './agent-context.ts'
 import { failedAttempt } from './attempt.ts'
 import { ABANDON_AFTER_MS, runBody, TimedOut } from './tool-call/body.ts'
 import { type EventRoom, eventRoom, reporter } from './custom-events.ts'
@@ -111,7 +112,16 @@ async function runHook(runner: HookRunner, hook: NamedHook, calling: HookCalling
   try {
     const answer = await runBody({ timeoutMs: hook.timeoutMs, stop, abandonAfterMs: ABANDON_AFTER_MS }, async (signal) =>
       // A copy, because the input is part of the session's cached past.
-      hook.run(structuredClone(calling.input), { ...ctx, turn, log, hook: hook.name, attempt, signal, emit: report, spend: reportCost }),
+      hook.run(structuredClone(calling.input), {
+        ...ownContext(ctx),
+        turn,
+        log,
+        hook: hook.name,
+        attempt,
+        signal,
+        emit: report,
+        spend: reportCost,
+      }),
     )
     stop.throwIfAborted()
     return { ...ran, ...defined({ answer: await checked(calling, answer, maxBytes) }), ...reported() }

@@ -26,6 +26,13 @@ export function isTooDeep(value: unknown, maxDepth = MAX_DEPTH): boolean {
   return false
 }
 
+/** A deep copy of plain JSON. Cheaper than `structuredClone`: texts are shared, because nothing can change them. */
+export function copyOf<T>(value: T): T {
+  if (typeof value !== 'object' || value === null) return value
+  if (Array.isArray(value)) return value.map(copyOf) as T
+  return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, copyOf(part as unknown)])) as T
+}
+
 /** UTF-8 bytes of a value's JSON. */
 export function jsonBytes(value: unknown): number {
   return new TextEncoder().encode(JSON.stringify(value) ?? '').length

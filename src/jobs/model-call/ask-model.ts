@@ -11,7 +11,9 @@ import { PawlError } from '../../session/errors.ts'
 import { isEmptyDelta, type ModelDelta, soundDelta } from '../../session/watching/deltas.ts'
 import type { Cost } from '../../session/spending/spend.ts'
 import type { FailedAttempt } from '../../session/events.ts'
+import { copyOf } from '../../session/json.ts'
 import { cutText } from '../../session/protocol/texts.ts'
+import { ownContext } from '../agent-context.ts'
 import { failedAttempt } from '../attempt.ts'
 import { checkResponse, modelName } from './check-response.ts'
 import { type BudgetedCall, type CallBudget, NotAfforded, reserveFor } from './call-budget.ts'
@@ -104,7 +106,8 @@ export async function askModel(
       onDelta?.(sound)
     }
     const generate = (): Promise<ModelResponse> =>
-      model.generate(call?.request ?? readable, { signal, attempt: attempt.number, onDelta: heard })
+      // A copy, because the messages are part of the session's cached past, and adapters edit their request in place.
+      model.generate(copyOf(call?.request ?? readable), { signal, attempt: attempt.number, onDelta: heard })
     response = await watch.time(() => unlessAborted(signal, generate()))
     const { notes, content, ...answered } = checkResponse(response, model)
     for (const note of notes) ctx.log.warn({ agent: agent.name }, note)
@@ -166,7 +169,7 @@ async function chosenModel(agent: AsksModel, to: Fallback | undefined, ctx: Agen
 /** A deploy may have shortened the list. */
 async function modelOf({ model, fallback }: AsksModel, to: Fallback | undefined, ctx: AgentContext): Promise<Model> {
   const choice = to ? (fallback[to.at - 1] ?? fallback.at(-1) ?? model) : model
-  const chosen = typeof choice === 'function' ? await choice(ctx) : choice
+  const chosen = typeof choice === 'function' ? await choice(ownContext(ctx)) : choice
   if (typeof chosen !== 'string') return chosen
   // Loaded on demand: the SDK behind it takes a tenth of a second to load.
   const { modelOf: named } = await import('../../models/index.ts')

@@ -4,9 +4,10 @@ import type { PromptView } from '../../agent/prompt.ts'
 import type { AgentContext } from '../../agent/tool.ts'
 import type { ContentBlock, Message } from '../../session/content.ts'
 import { shortHash } from '../../session/digest.ts'
-import type { JsonObject } from '../../session/json.ts'
+import { copyOf, type JsonObject } from '../../session/json.ts'
 import { contentOf } from '../../session/built-in-tools/memory.ts'
 import { workOf } from '../../session/watching/progress.ts'
+import { ownContext } from '../agent-context.ts'
 import type { SessionView } from '../session-views.ts'
 
 /** A rendered prompt. */
@@ -21,11 +22,11 @@ export interface Prompt {
 /** Renders the agent's prompt at this point of the session. */
 export async function renderPrompt(agent: Agent, { state }: Pick<SessionView, 'state'>, ctx: AgentContext): Promise<Prompt> {
   const view = viewFor(agent, state, ctx)
-  const instructions = typeof agent.instructions === 'string' ? agent.instructions : await agent.instructions(view(), ctx)
+  const instructions = typeof agent.instructions === 'string' ? agent.instructions : await agent.instructions(view(), ownContext(ctx))
   const system = [instructions, agent.plan?.guidance].filter(Boolean).join('\n\n')
   const texts: string[] = []
   for (const [index, section] of agent.sections.entries()) {
-    const text: unknown = await section(view(), ctx)
+    const text: unknown = await section(view(), ownContext(ctx))
     if (typeof text !== 'string') {
       throw new TypeError(
         `sections[${index}] of agent "${agent.name}" returned ${text === null ? 'null' : `a value of type ${typeof text}`}: return a string.`,
@@ -63,10 +64,10 @@ export function withVolatile(
 function viewFor({ memory }: Agent, state: SessionView['state'], { metadata, slices }: AgentContext): () => PromptView {
   return () => {
     const { current, ...rest } = structuredClone(state)
-    const progress = workOf(state)
+    const progress = copyOf(workOf(state))
     return {
       // The state has the run's metadata only once the run has its first answer.
-      state: { ...rest, current: current && { ...current, metadata: metadata as JsonObject }, progress },
+      state: { ...rest, current: current && { ...current, metadata: copyOf(metadata as JsonObject) }, progress },
       plan: rest.plan?.current ?? null,
       slices,
       memory: Object.fromEntries(memory.map(({ block }) => [block, contentOf(state.memory?.current, block)])),

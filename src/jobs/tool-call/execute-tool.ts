@@ -93,22 +93,27 @@ async function execute(needs: JobNeeds, tool: Tool, input: ExecuteToolInput, job
   // The attempt may have been stopped before it could begin: the heartbeat that confirmed it may have reported the stop.
   if (job.link.signal.aborted) return { kind: 'interrupted', attempt: number, begun: false }
   const startedAt = Date.now()
-  let given: { value: unknown; ctx: ToolContext }
+  let value: unknown
+  // Its own for the body, and another one for what describes the result.
+  const context = (signal: AbortSignal): ToolContext => toolContext(needs, input, job, signal, notes)
   try {
     const bounds = { timeoutMs: tool.timeoutMs, stop: job.link.signal, ...abandonment(needs, effect) }
-    given = await runBody(bounds, async (signal) => {
+    value = await runBody(bounds, async (signal) => {
       job.link.entered(tool.timeoutMs)
-      const ctx = toolContext(needs, input, job, signal, notes)
-      return { value: await tool.execute?.(parsed.input, ctx), ctx }
+      return tool.execute?.(parsed.input, context(signal))
     })
   } catch (error) {
     return whenThrown(needs, tool, effect, job, error)
   }
-  const { value, ctx } = given
   const problem = await outputProblem(tool, value)
   if (problem !== undefined && effect === 'read') return notFitting(needs, job.attempt, problem)
   const shelving = shelvingFor(needs, job, startedAt, tool.timeoutMs)
-  const recorded = await recordResult(problem === undefined ? tool : withMismatchNote(tool, problem), value, ctx, shelving)
+  const recorded = await recordResult(
+    problem === undefined ? tool : withMismatchNote(tool, problem),
+    value,
+    context(job.link.signal),
+    shelving,
+  )
   return { kind: 'completed', attempt: number, startedAt, worker: needs.worker, ...recorded }
 }
 

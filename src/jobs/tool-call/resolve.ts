@@ -6,10 +6,11 @@ import { DEFAULT_APPROVAL_MS } from '../../agent/define-tool.ts'
 import { check } from '../../agent/schema.ts'
 import type { AgentContext, ApprovalContext, ApprovalNeed, Tool } from '../../agent/tool.ts'
 import { type ApprovalTerms, callIdOf, type Resolution, SETTLE_AFTER_MS } from '../../session/events.ts'
-import { type Json, jsonBytes } from '../../session/json.ts'
+import { copyOf, type Json, jsonBytes } from '../../session/json.ts'
 import { cutText, TEXT_BYTES } from '../../session/protocol/texts.ts'
 import { defined } from '../../session/defined.ts'
 import { numberText } from '../../session/number-text.ts'
+import { ownContext } from '../agent-context.ts'
 import { inTime } from '../in-time.ts'
 import { resolveOutput } from '../model-call/run-output.ts'
 
@@ -121,11 +122,18 @@ export async function resolveCall(agent: Agent, call: RequestedCall, options: Re
   const replayOf = key === undefined ? undefined : completed?.get(key)
   const approval = await approvalOf(
     tool,
-    parsed.input,
+    await untouched(tool, rawInput, parsed.input),
     { ...ctx, callId: callIdOf(call.run, call.turn, index, call.generation) },
     verdict.ask,
   )
   return { ...known, ...defined({ key, replayOf }), ...(approval && { approval }) }
+}
+
+/** The tool's input as its own key function has not seen it: what is approved must be what will be executed. */
+async function untouched(tool: Tool, raw: Json, seen: unknown): Promise<unknown> {
+  if (!tool.approval || typeof tool.idempotency !== 'function') return seen
+  const parsed = await parseInput(tool, raw)
+  return 'problem' in parsed ? seen : parsed.input
 }
 
 /** What is recorded of a call that provides the run's output. */
@@ -153,7 +161,7 @@ async function approvalOf(tool: Tool, input: unknown, ctx: ApprovalContext, ask:
   const { needed, expiresMs, onExpiry } = tool.approval
   let need: ApprovalNeed
   try {
-    need = await inTime(needed(input, ctx), ANSWER_MS)
+    need = await inTime(needed(input, ownContext(ctx)), ANSWER_MS)
   } catch (error) {
     need = `The tool's approval function failed: ${error instanceof Error ? error.message : String(error)}`
   }
@@ -174,7 +182,8 @@ const NOT_RUN = { effect: 'read', schemaDigest: '', timeoutMs: 0, retry: { maxRe
 export async function parseInput(tool: Tool, raw: Json): Promise<{ input: unknown } | { problem: string }> {
   if (typeof raw === 'string') return { problem: `The arguments are not a JSON object: ${raw.slice(0, 500)}` }
   try {
-    const checked = await inTime(check(tool.input, raw), ANSWER_MS)
+    // A copy, because a schema may pass parts of its argument on to the tool's functions.
+    const checked = await inTime(check(tool.input, copyOf(raw)), ANSWER_MS)
     if ('value' in checked) return { input: checked.value }
     return { problem: `The arguments do not match the tool's schema.\n${checked.problem}`.slice(0, 4_000) }
   } catch (error) {
