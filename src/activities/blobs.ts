@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from '../agent/tool.ts'
 import { ArchiveUnavailable } from '../jobs/errors.ts'
-import type { ValueStore } from '../jobs/large-values.ts'
+import type { ValueSource, ValueStore } from '../jobs/large-values.ts'
 import { unlessAborted } from '../jobs/unless-aborted.ts'
 import type { BlobRef } from '../session/events.ts'
 import type { Store } from '../store/store.ts'
@@ -18,14 +18,14 @@ const READ_MS = 3_000
 export function blobShelf({ blobs }: Pick<Store, 'blobs'>, logger: Logger): ValueStore {
   let noWaitUntil = 0
 
-  async function put(sessionId: string, ref: BlobRef, text: Uint8Array, waitMs?: number): Promise<boolean> {
+  async function put(sessionId: string, ref: BlobRef, text: Uint8Array, { executionId, waitMs }: ValueSource): Promise<boolean> {
     if (waitMs === undefined && Date.now() < noWaitUntil) return false
     const until = Date.now() + (waitMs ?? QUICK_MS)
     const json = Buffer.from(text.buffer, text.byteOffset, text.byteLength).toString('utf8')
     for (;;) {
       try {
         const signal = AbortSignal.timeout(Math.max(0, until - Date.now()))
-        await unlessAborted(signal, blobs.put(sessionId, { ref, json }))
+        await unlessAborted(signal, blobs.put(sessionId, { ref, json }, executionId))
         return true
       } catch (err) {
         const isOver = waitMs === undefined || Date.now() + RETRY_MS >= until

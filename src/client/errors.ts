@@ -8,7 +8,7 @@ export class InvalidMessage extends PawlError {
   override readonly name = 'InvalidMessage'
 }
 
-/** The session refused the message. Codes: `agent_mismatch`, `undecodable`, … */
+/** The session refused the message, or its run can no longer be read. Codes: `agent_mismatch`, `undecodable`, …; `pruned`, `erased`. */
 export class MessageRejected extends PawlError {
   override readonly name = 'MessageRejected'
 }

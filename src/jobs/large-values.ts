@@ -13,16 +13,22 @@ const CACHED_CHARACTERS = 64_000_000
 
 /** The side store's large values, as an executor accesses them. */
 export interface ValueStore {
-  /** Stores a value; returns whether it is stored. `waitMs`: how long it may wait for the store; absent: one short try. */
-  put(sessionId: string, ref: BlobRef, json: Uint8Array, waitMs?: number): Promise<boolean>
+  /** Stores a value; returns whether it is stored, or was erased. `waitMs`: how long it may wait for the store; absent: one short try. */
+  put(sessionId: string, ref: BlobRef, json: Uint8Array, from: ValueSource): Promise<boolean>
   /** The stored JSON texts, by sha256. @throws ArchiveUnavailable. */
   get(sessionId: string, refs: readonly BlobRef[]): Promise<Map<string, string>>
 }
 
-/** How long a value may wait for the store. */
-export interface Patience {
+/** Where a value comes from, and how long it may wait for the store. */
+export interface ValueSource {
+  /** The execution whose call made it. */
+  executionId: string
   /** Milliseconds; absent: one short try. */
   waitMs?: number
+}
+
+/** How a value is kept. */
+export interface Patience extends ValueSource {
   /** Ends the wait. */
   signal: AbortSignal
 }
@@ -40,9 +46,9 @@ export function largeValues(store: ValueStore, logger: Logger): LargeValues {
   const cached = new LRUCache<string, string>({ maxSize: CACHED_CHARACTERS, sizeCalculation: (json) => json.length })
   const keyOf = (sessionId: string, sha256: string): string => `${sessionId}\n${sha256}`
 
-  async function keep(sessionId: string, { ref, json }: Blob, { waitMs, signal }: Patience): Promise<BlobRef | undefined> {
+  async function keep(sessionId: string, { ref, json }: Blob, { signal, ...from }: Patience): Promise<BlobRef | undefined> {
     try {
-      const isStored = await unlessAborted(signal, store.put(sessionId, ref, new TextEncoder().encode(json), waitMs))
+      const isStored = await unlessAborted(signal, store.put(sessionId, ref, new TextEncoder().encode(json), from))
       if (!isStored) return undefined
       cached.set(keyOf(sessionId, ref.sha256), json)
       return ref

@@ -5,7 +5,7 @@ import type { Blob } from '../session/blobs.ts'
 import type { BlobRef, ResultContent } from '../session/events.ts'
 import type { Json } from '../session/json.ts'
 import { resultText } from '../session/transcript/transcript.ts'
-import type { Queryable } from './postgres/database.ts'
+import type { Database, Queryable } from './postgres/database.ts'
 import type { BlobPlace } from './rows.ts'
 import type { PostgresSchema } from './postgres/schema.ts'
 import type { MessageRow, ToolCallRow } from './rows.ts'
@@ -16,8 +16,11 @@ const READ_BYTES = 16_000_000
 
 /** The large values of the store. Every method rejects with `StoreError` (`store_unavailable`, `schema_behind`, …). */
 export interface Blobs {
-  /** Stores a value for a session, whether or not the session has a row yet. Idempotent. */
-  put(sessionId: string, blob: Blob): Promise<void>
+  /**
+   * Stores a value for a session, whether or not the session has a row yet. Idempotent. `executionId`: the execution whose call made it;
+   * nothing is stored if that was erased.
+   */
+  put(sessionId: string, blob: Blob, executionId?: string): Promise<void>
   /** The stored JSON texts, by sha256; a text that does not match its sha256 counts as missing. */
   get(sessionId: string, refs: readonly Pick<BlobRef, 'sha256' | 'bytes'>[]): Promise<Map<string, string>>
   /** Copies the existing values to another session. */
@@ -31,13 +34,18 @@ export function sha256Of(text: string): string {
 
 /** The blobs in a schema; `prepared` and `reading` prepare the store for each call. */
 export function blobsOf(
-  database: Queryable,
+  database: Database,
   schema: PostgresSchema,
   prepared: <T>(work: () => Promise<T>) => Promise<T>,
   reading: <T>(work: () => Promise<T>) => Promise<T>,
 ): Blobs {
   return {
-    put: (sessionId, blob) => prepared(() => putBlob(database, schema, sessionId, blob)),
+    put: (sessionId, blob, executionId) =>
+      prepared(() =>
+        executionId === undefined
+          ? putBlob(database, schema, sessionId, blob)
+          : database.transaction((tx) => putUnlessErased(tx, schema, { sessionId, blob, executionId })),
+      ),
     get: (sessionId, refs) => reading(() => getBlobs(database, schema, sessionId, refs)),
     copy: (from, to, sha256s) => prepared(() => copyBlobs(database, schema, from, to, sha256s)),
   }
@@ -50,6 +58,21 @@ async function putBlob(database: Queryable, schema: PostgresSchema, sessionId: s
      on conflict (session_id, sha256) do update set created_at = now()`,
     [safeKey(sessionId), ref.sha256, ref.bytes, json],
   )
+}
+
+/** An erasure holds the session's row: what it has recorded is known once that is locked here. */
+async function putUnlessErased(
+  tx: Queryable,
+  schema: PostgresSchema,
+  { sessionId, blob, executionId }: { sessionId: string; blob: Blob; executionId: string },
+): Promise<void> {
+  const key = safeKey(sessionId)
+  await tx.query(`select from ${schema.table('sessions')} where session_id = $1 for share`, [key])
+  const erased = await tx.query(
+    `select from ${schema.table('audit')} where action = 'erase' and session_id = $1 and details->'executions' ? $2`,
+    [key, safeKey(executionId)],
+  )
+  if (erased.length === 0) await putBlob(tx, schema, sessionId, blob)
 }
 
 async function getBlobs(

@@ -593,3 +593,11 @@ export interface StoredEvents {
   agent: string
   events: readonly SessionEvent[]
 }
+
+/** Where a message's events begin. */
+export interface MessagePlace {
+  /** The `seq` before its `message_received` or `message_rejected`, or, while neither is stored, the session's head; 0 if it is unknown. */
+  after: number
+  /** The events are deleted, and nothing has happened in the session since. */
+  gone?: 'pruned' | 'erased'
+}

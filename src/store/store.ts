@@ -11,7 +11,7 @@ import type { SessionDeltaPart, SessionStream, TidiedDeltas } from './write/delt
 import type { Lists } from './read/lists/index.ts'
 import type { Watched } from './postgres/listener.ts'
 import type { Upkeep } from './maintenance/upkeep.ts'
-import type { Key, MessageRow, StoredEvents, StoredHead } from './rows.ts'
+import type { Key, MessagePlace, MessageRow, StoredEvents, StoredHead } from './rows.ts'
 import type { Census } from './read/census.ts'
 import type { Consumer, Passed } from './write/consumers.ts'
 
@@ -90,11 +90,8 @@ export interface Store {
   /** The same events as they were flushed, with text and digests. */
   entries(sessionId: string, options?: { after?: number; limit?: number }): Promise<LogEntry[]>
   messages(sessionId: string): Promise<MessageRow[]>
-  /**
-   * A `seq` from which the message's events can be followed: the one before its `message_received` or `message_rejected`, or, while
-   * neither is stored, the session's head; 0 for an unknown session.
-   */
-  locateMessage(sessionId: string, messageId: string): Promise<number>
+  /** Where the message's events can be followed, or why they are gone. */
+  locateMessage(sessionId: string, messageId: string): Promise<MessagePlace>
 
   /** Stores parts of the answers that models are streaming, and wakes their watchers. Leaves parts unchanged that are already stored. */
   saveDeltas(parts: readonly SessionDeltaPart[]): Promise<void>

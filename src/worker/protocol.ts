@@ -1,6 +1,7 @@
 // Messages between an orchestrator and its executors over a local socket, between both and their parent, and in a preflight. Only types.
 import type { CrossingError } from './errors.ts'
 import type { EventsAlong, JobOrder, ModelAnswer, Outcome, TimedRequest } from '../jobs/contract.ts'
+import type { ValueSource } from '../jobs/large-values.ts'
 import type { ReadTarget } from '../jobs/session-views.ts'
 import type { SliceSnapshot } from '../session/slices/slices.ts'
 import type { BlobRef, LogEntry, Resolution, Watermark } from '../session/events.ts'
@@ -73,7 +74,7 @@ export type Ask =
   /** Make the reservation for a model call durable. */
   | { ask: 'reserve'; job: string; reservation: Reservation }
   | { ask: 'entries'; target: ReadTarget; from: Watermark }
-  | { ask: 'put_value'; sessionId: string; ref: BlobRef; json: Uint8Array; waitMs?: number }
+  | ({ ask: 'put_value'; sessionId: string; ref: BlobRef; json: Uint8Array } & ValueSource)
   /** How long must this call wait for a provider whose gate is closed? The answer is in milliseconds. */
   | { ask: 'place_at_gate'; key: string; call: string }
   | { ask: 'get_values'; sessionId: string; refs: readonly BlobRef[] }

@@ -237,6 +237,32 @@ describe('a late flush', () => {
   })
 })
 
+describe('a large result that arrives after the erasure', () => {
+  it.each([
+    ['while nothing has happened since', false],
+    ['although the session was started again', true],
+  ])('is not stored, %s', async (_, startsAgain) => {
+    const body = gate()
+    const { id, session } = play({
+      model: (request) => (saidIn(request).at(-1) === 'again' || answersIn(request) > 0 ? 'done' : [use('put', SECRET)]),
+      put: async () => {
+        await body.pass()
+        return `${SECRET} `.repeat(20_000)
+      },
+    })
+    await session.send(`here is ${SECRET}`)
+    await body.reached
+    expect(await here.pawl.erase(id, { by: 'dpo', force: true })).toMatchObject({
+      leftovers: expect.arrayContaining([expect.stringContaining('backups')]),
+    })
+    if (startsAgain) await (await here.pawl.session(id, { agent: 'player', context: {} }).send('again')).result({ timeout: 30_000 })
+    body.open()
+    // The value would be stored before the attempt ends.
+    await until('the attempt has ended', () => worker.activities() === 0)
+    expect(await schema.holding(SECRET)).toEqual([])
+  })
+})
+
 describe('forks', () => {
   it('keep their copy and are named in the report, as is the session that an erased fork came from', async () => {
     const { id, session } = await closed()

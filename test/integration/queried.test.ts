@@ -31,6 +31,7 @@ const serving = new Set<RunningWorker>()
 async function serve(): Promise<RunningWorker> {
   const worker = await here.startWorker({ agents: [player.agent] })
   const own: RunningWorker = {
+    ...worker,
     async stop() {
       serving.delete(own)
       await worker.stop()

@@ -119,13 +119,13 @@ describe('a flushed session', () => {
   it('says after which event the events of a message can be followed', async () => {
     const rejected = { type: 'message_rejected', messageId: 'u9', code: 'empty_message', reason: 'empty' } as const
     const log = logOf([started(), ...oneRun(1, 'u\0'), rejected, received('u2')])
-    expect(await store.locateMessage('s', 'u2')).toBe(0)
+    expect(await store.locateMessage('s', 'u2')).toEqual({ after: 0 })
     await store.flush('s', EPOCH, log.slice(0, 5))
-    expect(await store.locateMessage('s', 'u2')).toBe(5)
+    expect(await store.locateMessage('s', 'u2')).toEqual({ after: 5 })
     await store.flush('s', EPOCH, log)
-    expect(await store.locateMessage('s', 'u\0')).toBe(1)
-    expect(await store.locateMessage('s', 'u9')).toBe(10)
-    expect(await store.locateMessage('s', 'u2')).toBe(11)
+    expect(await store.locateMessage('s', 'u\0')).toEqual({ after: 1 })
+    expect(await store.locateMessage('s', 'u9')).toEqual({ after: 10 })
+    expect(await store.locateMessage('s', 'u2')).toEqual({ after: 11 })
   })
 
   it('has a row in errors for each failed attempt and each failed run', async () => {

@@ -16,6 +16,8 @@ shared.pawlTestRuntime ??= Runtime.install({ logger: new DefaultLogger('ERROR') 
 
 /** A running worker. */
 export interface RunningWorker {
+  /** How many activities it carries out now. */
+  activities(): number
   /** Drains it and waits until it has ended. */
   stop(): Promise<void>
 }
@@ -69,6 +71,7 @@ export async function deploy(options: DeploymentOptions = {}): Promise<Deploymen
     const worker = await createWorker({ ...common, ...more })
     const ended = worker.run()
     const running: RunningWorker = {
+      activities: () => worker.status().activities,
       async stop() {
         workers.delete(running)
         await worker.shutdown()

@@ -35,7 +35,7 @@ async function erase(session: string, options: EraseCommandOptions): Promise<voi
   for (const line of lines) process.stdout.write(`${line}\n`)
 }
 
-function linesOfReport({ sessionId, terminated, executions, rows, forks, parent }: EraseReport): string[] {
+function linesOfReport({ sessionId, terminated, executions, rows, forks, parent, leftovers }: EraseReport): string[] {
   const counts = Object.entries(rows).filter(([, n]) => n > 0)
   return [
     `session ${sessionId} erased${terminated ? '; it was open and has been terminated' : ''}`,
@@ -43,5 +43,6 @@ function linesOfReport({ sessionId, terminated, executions, rows, forks, parent 
     `  ${String(executions).padStart(10)} histories in Temporal`,
     ...(forks.length > 0 ? [`Its forks have their own copies of its past: ${forks.join(', ')}`] : []),
     ...(parent === null ? [] : [`It was forked from ${parent}, which still has the inherited past.`]),
+    `pawl cannot reach: ${leftovers.join('; ')}.`,
   ]
 }

@@ -33,8 +33,16 @@ export async function erase(client: Client, store: Store, id: string, options: E
   if (!erased) throw new SessionNotFound(sessionId)
   for (const execution of executions) await deleteExecution(client, execution)
   await refuseNewer(client, sessionId, executions)
-  return { sessionId, terminated: running !== undefined, executions: executions.length, ...erased }
+  return { sessionId, terminated: running !== undefined, executions: executions.length, ...erased, leftovers: LEFTOVERS }
 }
+
+const LEFTOVERS = [
+  "backups of Postgres and of Temporal's database",
+  'archived histories, if the namespace archives them',
+  'logs of workers and of your own services',
+  'exported traces and metrics',
+  'what the model provider and your tools have stored',
+]
 
 async function terminate(client: Client, { sessionId, executionId }: Execution, by: string): Promise<void> {
   await client.workflow.getHandle(workflowIdOf(sessionId), executionId).terminate(`erased by ${by}`)

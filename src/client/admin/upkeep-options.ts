@@ -102,6 +102,8 @@ export interface EraseReport {
   forks: string[]
   /** The session that it was forked from, which still has the part before the fork; null: it is not a fork. */
   parent: string | null
+  /** Copies that pawl cannot reach, in words: backups, logs, exported traces. Delete them where they are kept, or let them expire. */
+  leftovers: readonly string[]
 }
 
 const MAX_NAME = 200

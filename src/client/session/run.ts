@@ -1,6 +1,7 @@
 // The handle of a run, identified by a message that belongs to it.
 import type { SessionEvent } from '../../session/events.ts'
 import { queryState } from '../../connect/session-queries.ts'
+import { isGone, untilGone } from './gone.ts'
 import { MessageRejected, ResultTimeout, RunFailed, RunInterrupted } from '../errors.ts'
 import { inTime } from '../../connect/in-time.ts'
 import { type RunEnd, type RunWatch, watchRun } from './run-watch.ts'
@@ -26,14 +27,36 @@ export function runHandle(source: EventSource, messageId: string, after?: number
   }
 
   async function locate(): Promise<number> {
-    const located = store?.locateMessage(sessionId, messageId).catch(() => 0)
-    return (located && (await inTime(located, STORE_PATIENCE_MS))) ?? 0
+    const located = store?.locateMessage(sessionId, messageId).catch(() => undefined)
+    return (located && (await inTime(located, STORE_PATIENCE_MS)))?.after ?? 0
+  }
+
+  /** Follows until `signal` aborts or the events turn out to be gone: they then end here. */
+  async function* whileThere<T>(signal: AbortSignal | undefined, follow: (signal: AbortSignal) => AsyncIterable<T>): AsyncGenerator<T> {
+    const stop = new AbortController()
+    const either = signal ? AbortSignal.any([stop.signal, signal]) : stop.signal
+    let isGone = false
+    untilGone(source, messageId, either).then(
+      () => {
+        isGone = true
+        stop.abort()
+      },
+      () => undefined,
+    )
+    try {
+      yield* follow(either)
+    } catch (error) {
+      if (!isGone || signal?.aborted) throw error
+    } finally {
+      stop.abort()
+    }
   }
 
   async function* events(options?: { signal?: AbortSignal }): AsyncGenerator<SessionEvent> {
     const { signal } = checkFollowing(options)
     const watch = watchRun(messageId)
-    for await (const batch of followBatches(source, await begin(), signal)) {
+    const from = await begin()
+    for await (const batch of whileThere(signal, (either) => followBatches(source, from, either))) {
       const end = watch.take(batch)
       yield* end ? batch.filter(({ seq }) => seq <= end.seq) : batch
       if (end) return
@@ -43,7 +66,8 @@ export function runHandle(source: EventSource, messageId: string, after?: number
   async function* stream(options?: { signal?: AbortSignal }): ReturnType<RunHandle['stream']> {
     const { signal } = checkFollowing(options)
     const watch = watchRun(messageId)
-    for await (const batch of watchBatches(source, await begin(), signal)) {
+    const from = await begin()
+    for await (const batch of whileThere(signal, (either) => watchBatches(source, from, either))) {
       const end = watch.take(batch.flatMap((item) => (item.type === 'event' ? [item.event] : [])))
       for (const item of batch) {
         if (item.type === 'status') continue
@@ -76,7 +100,7 @@ export function runHandle(source: EventSource, messageId: string, after?: number
     }
     try {
       // A query to a hanging server may take longer than the caller wants to wait.
-      return await Promise.race([follow(), aborted(signal)])
+      return await Promise.race([follow(), untilGone(source, messageId, signal), aborted(signal)])
     } finally {
       clearTimeout(timer)
       stop.abort()
@@ -111,7 +135,7 @@ export function runHandle(source: EventSource, messageId: string, after?: number
       case 'failed':
         throw new RunFailed(end)
       case 'rejected':
-        throw new MessageRejected(end.code, `The session refused the message: ${end.reason}`)
+        throw new MessageRejected(end.code, isGone(end.code) ? end.reason : `The session refused the message: ${end.reason}`)
     }
   }
 

@@ -131,9 +131,9 @@ function notFitting(needs: JobNeeds, { number, failed }: Job['attempt'], problem
 }
 
 /** A result may wait for the store, but not until its attempt is overdue. */
-export function shelvingFor({ values }: JobNeeds, { link }: Job, startedAt: number, timeoutMs: number): Shelving {
+export function shelvingFor({ values }: JobNeeds, { link, executionId }: Job, startedAt: number, timeoutMs: number): Shelving {
   const leftMs = startedAt + timeoutMs + SHELVE_GRACE_MS - Date.now()
-  return { values, waitMs: Math.max(0, Math.min(SHELVE_MS, leftMs)), signal: link.signal }
+  return { values, executionId, waitMs: Math.max(0, Math.min(SHELVE_MS, leftMs)), signal: link.signal }
 }
 
 /** `effect` comes from the call's resolution: a less strict effect of the present tool does not apply to the call. */

@@ -55,6 +55,6 @@ export async function checkAnswer(needs: JobNeeds, job: Job, input: CheckAnswerI
   if (message !== undefined) return { kind: 'does_not_fit', message }
   const { signal } = job.link
   const ctx = toolContext(needs, input, { ...job, slices: await readSlices(needs, job, input) }, signal, NO_NOTES)
-  const shelving = { values: needs.values, waitMs: SHELVE_MS, signal }
+  const shelving = { values: needs.values, executionId: job.executionId, waitMs: SHELVE_MS, signal }
   return { kind: 'fits', ...(await recordResult(tool, input.result, ctx, shelving)) }
 }

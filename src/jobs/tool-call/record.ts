@@ -22,6 +22,8 @@ const DESCRIBE_MS = 3_000
 /** Storage for large results. */
 export interface Shelving {
   values: LargeValues
+  /** The execution that waits for the result. */
+  executionId: string
   /** Milliseconds that a result too large for history may wait for the store; an abort ends the wait. */
   waitMs: number
   signal: AbortSignal
@@ -73,7 +75,7 @@ async function bounded(
   plain: ReturnType<typeof plainOf>,
   content: ResultContent | undefined,
   { sessionId }: ToolContext,
-  { values, waitMs, signal }: Shelving,
+  { values, executionId, waitMs, signal }: Shelving,
 ): Promise<RecordedResult> {
   if ('reason' in plain) {
     return {
@@ -87,7 +89,7 @@ async function bounded(
   if (bytes <= BLOB_THRESHOLD_BYTES) return whole
   const fits = bytes <= MAX_INLINE_BYTES
   const blob = bytes <= MAX_BYTES ? blobOfJson(whole as Json, textFor(content ?? value), sha256Hex) : undefined
-  const ref = blob && (await values.keep(sessionId, blob, { signal, ...(!fits && { waitMs }) }))
+  const ref = blob && (await values.keep(sessionId, blob, { executionId, signal, ...(!fits && { waitMs }) }))
   if (ref) return { blob: ref }
   return fits ? whole : { value: null, content: noteOf(value, content, bytes) }
 }

@@ -5,7 +5,8 @@ import type { JsonObject } from '../../session/json.ts'
 import { hydrateMessageRows } from '../blobs.ts'
 import { dateIn, exactOr, jsonIn, ms, numberIn, textIn } from '../postgres/columns.ts'
 import type { Queryable, TextRow } from '../postgres/database.ts'
-import type { BlobPlace } from '../rows.ts'
+import { defined } from '../../session/defined.ts'
+import type { BlobPlace, MessagePlace } from '../rows.ts'
 import type { PostgresSchema } from '../postgres/schema.ts'
 import type { ErrorRow, MessageRow, SessionRow, StoredHead, ToolCallRow } from '../rows.ts'
 import { safeKey } from '../postgres/sanitise.ts'
@@ -69,17 +70,28 @@ export function usageOf(row: TextRow): Usage {
 }
 
 /** See `Store.locateMessage`. */
-export async function locateMessage(database: Queryable, schema: PostgresSchema, sessionId: string, messageId: string): Promise<number> {
+export async function locateMessage(
+  database: Queryable,
+  schema: PostgresSchema,
+  sessionId: string,
+  messageId: string,
+): Promise<MessagePlace> {
+  // An archived message has its events unless they were pruned: how its run ended can be read.
   const [row] = await database.query(
-    `select coalesce(
-       (select max(seq) - 1 from ${schema.table('messages')} where session_id = $1 and message_id = $2),
-       (select min(seq) - 1 from ${schema.table('events')}
-          where session_id = $1 and type = 'message_rejected' and strpos(json, $3) > 0),
-       (select flushed_seq from ${schema.table('sessions')} where session_id = $1),
-       0) as after`,
+    `select coalesce(found, head, 0) as after, case when found is null then gone end as gone from (select
+       coalesce(
+         (select max(seq) - 1 from ${schema.table('messages')} where session_id = $1 and message_id = $2),
+         (select max(seq) - 1 from ${schema.table('archived_messages')} as archived where session_id = $1 and message_id = $2
+            and exists (select 1 from ${schema.table('events')} as e where e.session_id = $1 and e.seq = archived.seq)),
+         (select min(seq) - 1 from ${schema.table('events')}
+            where session_id = $1 and type = 'message_rejected' and strpos(json, $3) > 0)) as found,
+       (select flushed_seq from ${schema.table('sessions')} where session_id = $1) as head,
+       (select case when erased_at is not null then 'erased' when pruned_at >= updated_at then 'pruned' end
+          from ${schema.table('sessions')} where session_id = $1) as gone) as place`,
     [safeKey(sessionId), safeKey(messageId), `"messageId":${JSON.stringify(messageId)}`],
   )
-  return Number(row?.after ?? 0)
+  const gone = row?.gone === 'erased' || row?.gone === 'pruned' ? row.gone : undefined
+  return { after: Number(row?.after ?? 0), ...defined({ gone }) }
 }
 
 /** See `Store.events`. */

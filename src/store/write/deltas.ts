@@ -33,6 +33,7 @@ export async function saveDeltas(database: Queryable, schema: PostgresSchema, pa
        select session_id, seq, attempt, begun_at, until, from_position, run, turn, pieces::json
        from unnest($1::text[], $2::bigint[], $3::integer[], $4::bigint[], $5::integer[], $6::integer[], $7::integer[], $8::integer[], $9::text[])
          as part (session_id, seq, attempt, begun_at, until, from_position, run, turn, pieces)
+       where not exists (select from ${schema.table('sessions')} as s where s.session_id = part.session_id and s.erased_at is not null)
        on conflict (session_id, seq, attempt, begun_at, until)
          do update set from_position = excluded.from_position, pieces = excluded.pieces where excluded.from_position < old.from_position
      )

@@ -69,7 +69,7 @@ export function startExecutor({ id, agents, services, logger, ownProcess, spans 
   const hasSlices = agents.some(({ slices }) => slices.length > 0)
   const values = largeValues(
     {
-      put: (sessionId, ref, json, waitMs) => line.ask({ ask: 'put_value', sessionId, ref, json, ...defined({ waitMs }) }),
+      put: (sessionId, ref, json, from) => line.ask({ ask: 'put_value', sessionId, ref, json, ...from }),
       get: (sessionId, refs) => line.ask({ ask: 'get_values', sessionId, refs }),
     },
     logger,

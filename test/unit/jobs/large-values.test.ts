@@ -62,7 +62,7 @@ function received(blob: BlobRef): EventOf<'message_received'> {
 describe('a value that is kept', () => {
   it('is put back into its event by another executor', async () => {
     const blobs = memory()
-    expect(await valuesOver(blobs).keep('s', LARGE, { signal })).toEqual(LARGE.ref)
+    expect(await valuesOver(blobs).keep('s', LARGE, { executionId: 'x', signal })).toEqual(LARGE.ref)
     const { blob: _, ...rest } = completed(LARGE.ref) as EventOf<'tool_completed'>
     expect(await valuesOver(blobs).hydrate('s', [completed(LARGE.ref)])).toEqual([{ ...rest, value: { rows: 'x'.repeat(200_000) } }])
   })
@@ -70,7 +70,7 @@ describe('a value that is kept', () => {
   it('is read from the store once per executor, and not at all by the executor that wrote it', async () => {
     const blobs = memory()
     const values = valuesOver(blobs)
-    await values.keep('s', LARGE, { signal })
+    await values.keep('s', LARGE, { executionId: 'x', signal })
     await values.hydrate('s', [completed(LARGE.ref)])
     expect(blobs.gets).toBe(0)
     const other = valuesOver(blobs)
@@ -81,7 +81,7 @@ describe('a value that is kept', () => {
 
   it('belongs to its session: another session that names it gets nothing', async () => {
     const values = valuesOver(memory())
-    await values.keep('s', LARGE, { signal })
+    await values.keep('s', LARGE, { executionId: 'x', signal })
     expect(await values.hydrate('other', [completed(LARGE.ref)])).toEqual([completed(LARGE.ref)])
   })
 
@@ -98,8 +98,8 @@ describe('a value while the store is away', () => {
     const blobs = memory()
     blobs.away = true
     const values = valuesOver(blobs)
-    expect(await values.keep('s', LARGE, { signal })).toBeUndefined()
-    expect(await values.keep('s', LARGE, { signal })).toBeUndefined()
+    expect(await values.keep('s', LARGE, { executionId: 'x', signal })).toBeUndefined()
+    expect(await values.keep('s', LARGE, { executionId: 'x', signal })).toBeUndefined()
     expect(blobs.puts).toBe(1)
   })
 
@@ -107,7 +107,7 @@ describe('a value while the store is away', () => {
     const blobs = memory()
     blobs.away = true
     const values = valuesOver(blobs)
-    const kept = values.keep('s', LARGE, { signal, waitMs: 30_000 })
+    const kept = values.keep('s', LARGE, { executionId: 'x', signal, waitMs: 30_000 })
     const put = blobs.put
     blobs.put = (sessionId, blob) => {
       blobs.away = false
@@ -119,16 +119,16 @@ describe('a value while the store is away', () => {
   it('does not wait for a store that does not respond, nor once its attempt is stopped', async () => {
     const blobs = memory()
     blobs.away = 'silent'
-    expect(await valuesOver(blobs).keep('s', LARGE, { signal })).toBeUndefined()
+    expect(await valuesOver(blobs).keep('s', LARGE, { executionId: 'x', signal })).toBeUndefined()
     const stop = new AbortController()
-    const kept = valuesOver(blobs).keep('s', LARGE, { signal: stop.signal, waitMs: 600_000 })
+    const kept = valuesOver(blobs).keep('s', LARGE, { executionId: 'x', signal: stop.signal, waitMs: 600_000 })
     stop.abort()
     expect(await kept).toBeUndefined()
   })
 
   it('that is needed fails with an error, and nothing is guessed', async () => {
     const blobs = memory()
-    await valuesOver(blobs).keep('s', LARGE, { signal })
+    await valuesOver(blobs).keep('s', LARGE, { executionId: 'x', signal })
     blobs.away = true
     const values = valuesOver(blobs)
     await expect(values.hydrate('s', [completed(LARGE.ref)])).rejects.toThrow(ArchiveUnavailable)
@@ -146,7 +146,7 @@ describe('a value that is not what an event may carry', () => {
   ])('as a message: %s is replaced by what its event says about it', async (_, value) => {
     const blob = blobOfJson(value, 'how it begins', sha256Hex)
     const values = valuesOver(memory())
-    await values.keep('s', blob, { signal })
+    await values.keep('s', blob, { executionId: 'x', signal })
     const [event] = await values.hydrate('s', [received(blob.ref)])
     expect(event).toEqual({
       ...received(blob.ref),
@@ -160,14 +160,14 @@ describe('a value that is not what an event may carry', () => {
   ])('as a tool result: %s leaves the event as it is', async (_, value) => {
     const blob = blobOfJson(value, 'how it begins', sha256Hex)
     const values = valuesOver(memory())
-    await values.keep('s', blob, { signal })
+    await values.keep('s', blob, { executionId: 'x', signal })
     expect(await values.hydrate('s', [completed(blob.ref)])).toEqual([completed(blob.ref)])
   })
 
   it('changes nothing but value and content', async () => {
     const blob = blobOfJson({ value: 1, content: 'one', callId: 'forged', seq: 99 }, 'one', sha256Hex)
     const values = valuesOver(memory())
-    await values.keep('s', blob, { signal })
+    await values.keep('s', blob, { executionId: 'x', signal })
     const { blob: _, ...rest } = completed(blob.ref) as EventOf<'tool_completed'>
     expect(await values.hydrate('s', [completed(blob.ref)])).toEqual([{ ...rest, value: 1, content: 'one' }])
   })

@@ -78,7 +78,7 @@ function record(
   values: LargeValues = away(),
 ) {
   const tool = defineTool({ name: 't', description: 'T.', input: z.object({}), effect: 'idempotent', execute: () => null, ...more })
-  return recordResult(tool, result, contextWith(seen), { values, waitMs: WAIT_MS, signal: new AbortController().signal })
+  return recordResult(tool, result, contextWith(seen), { values, executionId: 'x', waitMs: WAIT_MS, signal: new AbortController().signal })
 }
 
 const circular: { self?: object } = {}

@@ -46,7 +46,7 @@ export function requestsOver(reader: SessionReader, values: ValueStore, gates: P
       case 'entries':
         return reader.entries(ask.target, ask.from, client)
       case 'put_value':
-        return values.put(ask.sessionId, ask.ref, ask.json, ask.waitMs)
+        return values.put(ask.sessionId, ask.ref, ask.json, ask)
       case 'place_at_gate':
         return gates.placeOf(ask.key, ask.call)
       case 'get_values':

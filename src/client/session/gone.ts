@@ -1,0 +1,42 @@
+// Notices that a message's events were pruned or erased: its handle would wait for them forever.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { WorkflowNotFoundError } from '@temporalio/client'
+import { workflowIdOf } from '../../session/protocol/protocol.ts'
+import type { EventSource } from './events.ts'
+import type { RunEnd } from './run-watch.ts'
+
+/** How often a handle that waits looks again: both are rare, and a look costs a query. */
+const LOOK_EVERY_MS = 30_000
+
+const WHY = {
+  pruned:
+    'The session was pruned, and with it how the run ended. What remains of its messages is in the archive (pawl.archived_messages). Send a new message to continue.',
+  erased: 'The session was erased. Send a new message to begin again.',
+}
+
+/** Whether a message is rejected with this code because its events are gone. */
+export const isGone = (code: string): boolean => Object.hasOwn(WHY, code)
+
+/** Resolves once the message's events are gone; never, if they are not. Rejects with the signal's reason. */
+export async function untilGone(source: EventSource, messageId: string, signal: AbortSignal): Promise<RunEnd> {
+  for (;;) {
+    const code = await goneNow(source, messageId)
+    if (code) return { status: 'rejected', code, reason: WHY[code] }
+    await sleep(LOOK_EVERY_MS, undefined, { signal, ref: false })
+  }
+}
+
+/** Why the message's events are gone; undefined if they are not, or if that cannot be found out now. */
+async function goneNow({ sessionId, client, store }: EventSource, messageId: string): Promise<keyof typeof WHY | undefined> {
+  try {
+    const { gone } = (await store?.locateMessage(sessionId, messageId)) ?? {}
+    if (!gone) return undefined
+    // A message that was sent since then has opened the session again, and is not stored yet.
+    const { status } = await client.workflow.getHandle(workflowIdOf(sessionId)).describe()
+    return status.name === 'RUNNING' ? undefined : gone
+  } catch (error) {
+    return error instanceof WorkflowNotFoundError
+      ? (await store?.locateMessage(sessionId, messageId).catch(() => undefined))?.gone
+      : undefined
+  }
+}

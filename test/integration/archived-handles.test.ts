@@ -1,0 +1,109 @@
+// Handles of messages that were archived, pruned or erased: each settles, with what its run did or with a code that says why that is gone.
+import { randomUUID } from 'node:crypto'
+import { ModelError } from 'pawl'
+import type { RunHandle, SessionHandle } from 'pawl/client'
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
+import { type Deployment, deploy } from '../support/deployment.ts'
+import { ownSchema, type OwnSchema } from '../support/rows.ts'
+import { saidIn, type Stage, stage } from '../support/scenes.ts'
+import { until } from '../support/until.ts'
+
+const TIMEOUT = { timeout: 20_000 }
+
+let here: Deployment
+let player: Stage
+let schema: OwnSchema
+
+beforeAll(async () => {
+  schema = await ownSchema(inject('stack').databaseUrl, 'handles')
+  here = await deploy({ schema: schema.name })
+  player = stage({ retry: { maxRetries: 0 } })
+  await here.startWorker({ agents: [player.agent] })
+})
+afterAll(async () => {
+  await here?.stop()
+  await schema?.close()
+})
+
+const refuse = (): never => {
+  throw new ModelError('no_such_thing', 'it cannot be answered', { retryable: false })
+}
+
+/** A session that has answered `zero` and `one`. */
+async function answered(): Promise<{ session: SessionHandle; one: RunHandle }> {
+  const { session } = player.play(here.pawl, { model: (request) => `heard ${saidIn(request).at(-1)}` })
+  await (await session.send('zero', { messageId: 'm0' })).result(TIMEOUT)
+  const one = await session.send('one', { messageId: 'm1' })
+  await one.result(TIMEOUT)
+  return { session, one }
+}
+
+/** What both handles of the message, the earlier one and a new one, say; the events that they show end, too. */
+async function settled(session: SessionHandle, earlier: RunHandle): Promise<unknown> {
+  const said = await Promise.all([earlier, session.run(earlier.messageId)].map((handle) => handle.settled(TIMEOUT)))
+  expect(said[0]).toEqual(said[1])
+  for (const stream of [session.run(earlier.messageId).events(), session.run(earlier.messageId).stream()]) {
+    for await (const _ of stream);
+  }
+  return said[1]
+}
+
+async function closed({ id, ...session }: SessionHandle): Promise<void> {
+  await session.close()
+  await until('it is closed in the store', async () => {
+    const [row] = await schema.query('select status from {schema}.sessions where session_id = $1', [id])
+    return row?.status === 'closed'
+  })
+  await until(
+    'its workflow has ended',
+    async () => (await here.temporal.workflow.getHandle(`pawl:${id}`).describe()).status.name !== 'RUNNING',
+  )
+}
+
+describe('the handle of a message', () => {
+  it('says how the run ended, after a rollback has archived it', async () => {
+    const { session, one } = await answered()
+    await session.rollback({ message: 'm1', by: 'ann' })
+    expect(await settled(session, one)).toMatchObject({ status: 'completed', run: 2, text: 'heard one' })
+    await (await session.send('two')).result(TIMEOUT)
+    expect(await settled(session, one)).toMatchObject({ status: 'completed', text: 'heard one' })
+    expect(await session.run('m0').result(TIMEOUT)).toMatchObject({ text: 'heard zero' })
+  })
+
+  it('says that the run failed, after it was abandoned and rolled back', async () => {
+    const { session } = player.play(here.pawl, { model: (request) => (saidIn(request).at(-1) === 'fail' ? refuse() : 'fine') })
+    await (await session.send('zero')).result(TIMEOUT)
+    const run = await session.send('fail', { messageId: 'f' })
+    await run.settled(TIMEOUT)
+    await session.recover({ strategy: 'abandon', by: 'ann' })
+    await (await session.send('one')).result(TIMEOUT)
+    await session.rollback({ message: 'f', by: 'ann' })
+    expect(await settled(session, run)).toMatchObject({ status: 'failed', code: 'no_such_thing' })
+  })
+
+  it('is rejected as pruned, after the session was pruned, whether or not the message was archived before', async () => {
+    const { session, one } = await answered()
+    await session.rollback({ message: 'm1', by: 'ann' })
+    await closed(session)
+    await schema.age([session.id], 100)
+    expect(await here.pawl.prune({ olderThan: '90d', by: 'ann' })).toMatchObject({ sessions: 1 })
+    for (const handle of [one, session.run('m0')]) {
+      expect(await settled(session, handle)).toMatchObject({
+        status: 'rejected',
+        code: 'pruned',
+        reason: expect.stringContaining('archive'),
+      })
+    }
+    await expect(session.run('m0').result(TIMEOUT)).rejects.toMatchObject({ name: 'MessageRejected', code: 'pruned' })
+    // A message that opens the session again is answered.
+    expect(await (await session.send('two')).result(TIMEOUT)).toMatchObject({ text: 'heard two' })
+  })
+
+  it('is rejected as erased, after the session was erased, even if it has waited since before', async () => {
+    const { session, one } = await answered()
+    await closed(session)
+    await here.pawl.erase(session.id, { by: 'dpo' })
+    expect(await settled(session, one)).toMatchObject({ status: 'rejected', code: 'erased' })
+    expect(await settled(session, session.run(randomUUID()))).toMatchObject({ status: 'rejected', code: 'erased' })
+  })
+})
