@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from '../agent/tool.ts'
 import { ArchiveUnavailable } from '../jobs/errors.ts'
 import type { ValueSource, ValueStore } from '../jobs/large-values.ts'
+import type { EarlierKeys } from '../jobs/needs.ts'
 import { unlessAborted } from '../jobs/unless-aborted.ts'
 import type { BlobRef } from '../session/events.ts'
 import type { Store } from '../store/store.ts'
@@ -14,8 +15,11 @@ const RETRY_MS = 250
 /** How long a model call waits for values before it reports them as unreadable. */
 const READ_MS = 3_000
 
-/** Access to the large values in the store. */
-export function blobShelf({ blobs }: Pick<Store, 'blobs'>, logger: Logger): ValueStore {
+/** Access to the large values in the store, and to the keys of pruned effects. */
+export function blobShelf(
+  { blobs, completedKey }: Pick<Store, 'blobs' | 'completedKey'>,
+  logger: Logger,
+): ValueStore & { earlierKey: EarlierKeys } {
   let noWaitUntil = 0
 
   async function put(sessionId: string, ref: BlobRef, text: Uint8Array, { executionId, waitMs }: ValueSource): Promise<boolean> {
@@ -39,16 +43,21 @@ export function blobShelf({ blobs }: Pick<Store, 'blobs'>, logger: Logger): Valu
     }
   }
 
-  async function get(sessionId: string, refs: readonly BlobRef[]): Promise<Map<string, string>> {
-    for (const giveUpAt = Date.now() + READ_MS; ; ) {
-      try {
-        return await blobs.get(sessionId, refs)
-      } catch (cause) {
-        if (Date.now() + RETRY_MS >= giveUpAt) throw new ArchiveUnavailable({ cause })
-        await sleep(RETRY_MS)
-      }
+  return {
+    put,
+    get: (sessionId, refs) => patiently(() => blobs.get(sessionId, refs)),
+    earlierKey: async (sessionId, key) => (await patiently(() => completedKey(sessionId, key))) ?? undefined,
+  }
+}
+
+/** @throws ArchiveUnavailable. */
+async function patiently<T>(read: () => Promise<T>): Promise<T> {
+  for (const giveUpAt = Date.now() + READ_MS; ; ) {
+    try {
+      return await read()
+    } catch (cause) {
+      if (Date.now() + RETRY_MS >= giveUpAt) throw new ArchiveUnavailable({ cause })
+      await sleep(RETRY_MS)
     }
   }
-
-  return { put, get }
 }

@@ -6,12 +6,16 @@ import type { LargeValues } from './large-values.ts'
 import type { RateGate } from './model-call/rate-gate.ts'
 import type { SessionViews } from './session-views.ts'
 
+/** Finds the call that used a key in a part of the session that was pruned. Undefined: none did. @throws ArchiveUnavailable. */
+export type EarlierKeys = (sessionId: string, key: string) => Promise<{ callId: string; outcome: 'completed' | 'unknown' } | undefined>
+
 /** The dependencies that the jobs of one executor share. */
 export interface JobNeeds {
   agents: ReadonlyMap<string, Agent>
   services: Services
   views: SessionViews
   values: LargeValues
+  earlierKeys: EarlierKeys
   gates: RateGate
   logger: Logger
   /** This process, as people see it: `host:pid`. */

@@ -51,7 +51,7 @@ export interface Resolution {
   tool: string
   /** Why the call cannot run: the model gets this as an error result. */
   invalid?: {
-    code: 'unknown_tool' | 'cut_off' | 'invalid_arguments' | 'invalid_idempotency_key' | 'denied' | 'invalid_output'
+    code: 'unknown_tool' | 'cut_off' | 'invalid_arguments' | 'invalid_idempotency_key' | 'denied' | 'invalid_output' | 'outcome_unknown'
     message: string
   }
   /** The tool's effect. */

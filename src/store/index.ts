@@ -16,6 +16,7 @@ import { notifierOn } from './postgres/notifier.ts'
 import type { WatchWhen } from './postgres/outages.ts'
 import { lastCallEnd, liveReader } from './read/deltas.ts'
 import { saveDeltas, sweepDeltas, tidyDeltas } from './write/deltas.ts'
+import { findKey } from './maintenance/completed-keys.ts'
 import { locateMessage, readEntries, readEvents, readHead, readMessages } from './read/reader.ts'
 import { readCensus } from './read/census.ts'
 import { readNewestRun, readStateAt } from './read/past.ts'
@@ -127,6 +128,7 @@ export function openStore(options: StoreOptions): Store {
     entries: (sessionId, page) => reading(() => readEntries(database, schema, sessionId, page)),
     messages: (sessionId) => reading(() => readMessages(database, schema, sessionId)),
     locateMessage: (sessionId, messageId) => reading(() => locateMessage(database, schema, sessionId, messageId)),
+    completedKey: (sessionId, key) => reading(() => findKey(database, schema, sessionId, key)),
     saveDeltas: (parts) => prepared(() => saveDeltas(database, schema, parts)),
     tidyDeltas: (streams) => prepared(() => tidyDeltas(database, schema, streams)),
     sweepDeltas: () => prepared(() => sweepDeltas(database, schema)),

@@ -10,6 +10,7 @@ import type { LiveSession } from './read/deltas.ts'
 import type { SessionDeltaPart, SessionStream, TidiedDeltas } from './write/deltas.ts'
 import type { Lists } from './read/lists/index.ts'
 import type { Watched } from './postgres/listener.ts'
+import type { KeptKey } from './maintenance/completed-keys.ts'
 import type { Upkeep } from './maintenance/upkeep.ts'
 import type { Key, MessagePlace, MessageRow, StoredEvents, StoredHead } from './rows.ts'
 import type { Census } from './read/census.ts'
@@ -90,6 +91,8 @@ export interface Store {
   /** The same events as they were flushed, with text and digests. */
   entries(sessionId: string, options?: { after?: number; limit?: number }): Promise<LogEntry[]>
   messages(sessionId: string): Promise<MessageRow[]>
+  /** The call that used the key, if its events were pruned; null: none did. */
+  completedKey(sessionId: string, key: string): Promise<KeptKey | null>
   /** Where the message's events can be followed, or why they are gone. */
   locateMessage(sessionId: string, messageId: string): Promise<MessagePlace>
 

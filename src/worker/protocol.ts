@@ -1,6 +1,7 @@
 // Messages between an orchestrator and its executors over a local socket, between both and their parent, and in a preflight. Only types.
 import type { CrossingError } from './errors.ts'
 import type { EventsAlong, JobOrder, ModelAnswer, Outcome, TimedRequest } from '../jobs/contract.ts'
+import type { EarlierKeys } from '../jobs/needs.ts'
 import type { ValueSource } from '../jobs/large-values.ts'
 import type { ReadTarget } from '../jobs/session-views.ts'
 import type { SliceSnapshot } from '../session/slices/slices.ts'
@@ -78,6 +79,8 @@ export type Ask =
   /** How long must this call wait for a provider whose gate is closed? The answer is in milliseconds. */
   | { ask: 'place_at_gate'; key: string; call: string }
   | { ask: 'get_values'; sessionId: string; refs: readonly BlobRef[] }
+  /** Which call used this key in a part of the session that was pruned? */
+  | { ask: 'earlier_key'; sessionId: string; key: string }
 
 /** The answer to each request. */
 export interface Answers {
@@ -88,6 +91,7 @@ export interface Answers {
   put_value: boolean
   place_at_gate: number
   get_values: Map<string, string>
+  earlier_key: Awaited<ReturnType<EarlierKeys>>
 }
 
 /** Pieces of a streamed answer, from a position in it. */

@@ -1,5 +1,9 @@
 // Pruning: closed sessions move their messages to the archive and keep their numbers, and no other session has to wait for it.
+import { randomUUID } from 'node:crypto'
+import { type Agent, defineAgent, defineTool } from 'pawl'
+import { scripted } from 'pawl/testing'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
+import { z } from 'zod'
 import { openStore, type Store } from '../../src/store/index.ts'
 import type { PruneOptions } from '../../src/client/index.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
@@ -46,7 +50,7 @@ async function closed(...messages: string[]): Promise<Played> {
   return played
 }
 
-async function close({ id, session }: Played): Promise<void> {
+async function close({ id, session }: Pick<Played, 'id' | 'session'>): Promise<void> {
   await session.close()
   await until('it is closed in the store', async () => (await store.lists.session(id))?.status === 'closed')
   // Until its workflow has ended, too, messages still go to that workflow.
@@ -72,7 +76,7 @@ describe('a session that closed long ago', () => {
     expect(
       await schema.query('select distinct why, epoch, archived_seq from {schema}.archived_messages where session_id = $1', [id]),
     ).toEqual([{ why: 'pruned', epoch: row?.epoch, archived_seq: row?.flushed_seq }])
-    expect(await schema.counts(id)).toEqual({ sessions: 1, archived_messages: messages.length })
+    expect(await schema.counts(id)).toEqual({ sessions: 1, archived_messages: messages.length, completed_keys: 2 })
     const [tombstone] = await schema.query('select * from {schema}.sessions where session_id = $1', [id])
     expect(tombstone).toMatchObject({
       status: 'closed',
@@ -246,7 +250,7 @@ describe('the archive', () => {
       sessions: 0,
       archive: { messages: archived, blobs: 1 },
     })
-    expect(await schema.counts(id)).toEqual({ sessions: 1 })
+    expect(await schema.counts(id)).toEqual({ sessions: 1, completed_keys: 2 })
   })
 
   it('drops old messages of a session that is still open, but no value that its events need', async () => {
@@ -323,5 +327,83 @@ describe('pawl prune', () => {
       code: 1,
       stderr: expect.stringMatching(/^invalid_option: /),
     })
+  })
+})
+
+describe('an effect whose events were pruned', () => {
+  const pay = (effects: string[]) =>
+    defineTool({
+      name: 'settle',
+      description: 'Settles an invoice.',
+      input: z.object({ invoice: z.string(), fails: z.boolean().optional() }),
+      effect: 'external',
+      idempotency: 'session',
+      onUnknown: 'tell_model',
+      execute({ invoice, fails }) {
+        effects.push(invoice)
+        if (fails) throw new Error('the connection was lost')
+        return { paid: invoice }
+      },
+      effectId: ({ paid }) => `pay-${paid}`,
+    })
+
+  /** An agent that settles the invoice which the user names, and says what the tool has answered. */
+  const clerk = (name: string, effects: string[]): Agent =>
+    defineAgent({
+      name,
+      instructions: 'Settle.',
+      tools: [pay(effects)],
+      model: scripted((request) => {
+        const last = request.messages.at(-1)
+        const text = saidIn(request).at(-1) ?? ''
+        if (last?.role === 'user' && Array.isArray(last.content) && last.content.some(({ type }) => type === 'tool_result'))
+          return JSON.stringify(last.content)
+        return [{ type: 'tool_use', id: 'u', name: 'settle', input: { invoice: text, ...(text === 'lost' && { fails: true }) } }]
+      }),
+    })
+
+  async function settles(agent: string, id: string, invoice: string): Promise<string> {
+    return (await (await here.pawl.session(id, { agent }).send(invoice)).result({ timeout: 30_000 })).text
+  }
+
+  async function pruned(agent: string, id: string): Promise<void> {
+    await close({ id, session: here.pawl.session(id, { agent }) })
+    await schema.age([id], 100)
+    // An earlier prune was longer ago than what has happened since.
+    await schema.query(`update {schema}.sessions set pruned_at = pruned_at - interval '200 days' where session_id = $1`, [id])
+    expect(await here.pawl.prune({ olderThan: '90d' })).toMatchObject({ sessions: 1 })
+  }
+
+  it('does not happen again, even after another prune: the model is told that it has happened', async () => {
+    const effects: string[] = []
+    await here.startWorker({ agents: [clerk('clerk', effects)] })
+    const id = `clerk-${randomUUID()}`
+    await settles('clerk', id, 'A1')
+    await pruned('clerk', id)
+    const [kept] = await schema.query('select * from {schema}.completed_keys where session_id = $1', [id])
+    expect(kept).toMatchObject({
+      call_id: 't_1_1_0',
+      tool: 'settle',
+      outcome: 'completed',
+      effect_id: 'pay-A1',
+      result_sha256: expect.stringMatching(/^[0-9a-f]{64}$/),
+    })
+    expect(await settles('clerk', id, 'A1')).toContain('[idempotent replay of t_1_1_0]\\nThis effect has already happened.')
+    expect(await settles('clerk', id, 'A2')).toContain('paid')
+    await pruned('clerk', id)
+    for (const invoice of ['A1', 'A2']) expect(await settles('clerk', id, invoice)).toContain('already happened')
+    expect(effects).toEqual(['A1', 'A2'])
+    await here.pawl.erase(id, { by: 'dpo', force: true })
+    expect(await schema.query('select 1 from {schema}.completed_keys where session_id = $1', [id])).toEqual([])
+  })
+
+  it('is not repeated either if its outcome was never known', async () => {
+    const effects: string[] = []
+    await here.startWorker({ agents: [clerk('unsure', effects)] })
+    const id = `unsure-${randomUUID()}`
+    await settles('unsure', id, 'lost')
+    await pruned('unsure', id)
+    expect(await settles('unsure', id, 'lost')).toContain('It may have taken effect')
+    expect(effects).toEqual(['lost'])
   })
 })

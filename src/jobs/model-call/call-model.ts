@@ -21,7 +21,7 @@ import { type CallDeadline, signalUntil } from './deadline.ts'
 import { AttemptLost } from '../errors.ts'
 import { isFinal, runHooksBefore, runHooksOfCall, runHooksOfFinal } from './hooks.ts'
 import { deadlineExceeded, modelStep } from './model-step.ts'
-import type { Job, JobNeeds } from '../needs.ts'
+import type { EarlierKeys, Job, JobNeeds } from '../needs.ts'
 import { type Prompt, renderPrompt, withVolatile } from './prompt.ts'
 import { hookRoom, type HookRunner } from '../run-hooks.ts'
 import { resolveCall } from '../tool-call/resolve.ts'
@@ -70,7 +70,7 @@ async function answer(needs: JobNeeds, agent: Agent, input: ModelCall, job: Job,
     const { hooks: _, ...answered } =
       job.answer ?? (await newAnswer(agent, view, { job, ctx, signal, gates: needs.gates, worker: needs.worker, hooks: before.runs }))
     if (isBudgeted) paid = costOfAnswer(answered)
-    const { calls, runs } = await resolveCalls(agent, answered, input, view, runner)
+    const { calls, runs } = await resolveCalls(agent, answered, input, view, runner, needs.earlierKeys)
     const outputProblem = agent.output && isFinal(answered) ? outputMissing(answered.stopReason) : undefined
     const ofAnswer = outputProblem === undefined ? [...runs, ...(await runHooksOfFinal(runner, answered, calls, turn))] : runs
     return {
@@ -158,11 +158,13 @@ async function resolveCalls(
   agent: Agent,
   answer: ModelAnswer,
   { run, turn }: CallModelInput,
-  { state: { keysOf, current }, transcript: { keys: completed } }: SessionView,
+  { state: { keysOf, current, origin }, transcript: { keys: completed } }: SessionView,
   runner: HookRunner,
+  earlierKeys: EarlierKeys,
 ): Promise<{ calls: Resolution[]; runs: HookOutcome[] }> {
   const { ctx } = runner
   const { sessionId } = ctx
+  const earlier = origin && ((key: string) => earlierKeys(sessionId, key))
   const cut = cutCall(answer)
   const asked = answer.content.flatMap((block) => (block.type === 'tool_use' ? [block] : []))
   const resolved = await Promise.all(
@@ -180,7 +182,7 @@ async function resolveCalls(
         ...defined({ keysOf }),
       }
       const { runs, input, verdict } = await runHooksOfCall(runner, agent, call, asked.length)
-      return { resolution: await resolveCall(agent, { ...call, input }, { completed, ctx, verdict }), runs }
+      return { resolution: await resolveCall(agent, { ...call, input }, { completed, earlier, ctx, verdict }), runs }
     }),
   )
   return { calls: resolved.map(({ resolution }) => resolution), runs: resolved.flatMap(({ runs }) => runs) }

@@ -36,10 +36,11 @@ export async function resolveTool(needs: JobNeeds, job: Job, input: ResolveToolI
     }
     const ctx = agentContext(needs, sessionId, input, slices)
     const completed = transcript.keys
-    if (!input.asksHooks) return { kind: 'resolved', resolution: await resolveCall(agent, call, { completed, ctx }) }
+    const earlier = state.origin && ((key: string) => needs.earlierKeys(sessionId, key))
+    if (!input.asksHooks) return { kind: 'resolved', resolution: await resolveCall(agent, call, { completed, earlier, ctx }) }
     const runner = { hooks: agent.hooks, ctx, attempt: job.attempt.number, room: hookRoom(), signal: job.link.signal }
     const asked = await runHooksOfCall(runner, agent, call, 1)
-    const resolution = await resolveCall(agent, { ...call, input: asked.input }, { completed, ctx, verdict: asked.verdict })
+    const resolution = await resolveCall(agent, { ...call, input: asked.input }, { completed, earlier, ctx, verdict: asked.verdict })
     return { kind: 'resolved', resolution, hooks: asked.runs, ...(asked.verdict.own !== undefined && { input: asked.input }) }
   } catch (error) {
     if (error instanceof StaleWatermark) return { kind: 'stale_watermark' }

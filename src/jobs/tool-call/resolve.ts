@@ -10,6 +10,7 @@ import { copyOf, type Json, jsonBytes } from '../../session/json.ts'
 import { cutText, TEXT_BYTES } from '../../session/protocol/texts.ts'
 import { defined } from '../../session/defined.ts'
 import { numberText } from '../../session/number-text.ts'
+import type { EarlierKeys } from '../needs.ts'
 import { ownContext } from '../agent-context.ts'
 import { inTime } from '../in-time.ts'
 import { resolveOutput } from '../model-call/run-output.ts'
@@ -50,6 +51,8 @@ export interface Verdict {
 export interface ResolveOptions {
   /** By key: the call that completed with this key. */
   completed?: ReadonlyMap<string, string>
+  /** Finds keys of a part of the session that was pruned; absent: none was. */
+  earlier?: ((key: string) => ReturnType<EarlierKeys>) | undefined
   /** For the tool's `approval`. */
   ctx: AgentContext
   verdict?: Verdict
@@ -120,13 +123,15 @@ export async function resolveCall(agent: Agent, call: RequestedCall, options: Re
     }
   }
   const replayOf = key === undefined ? undefined : completed?.get(key)
+  const earlier = key === undefined || replayOf !== undefined ? undefined : await options.earlier?.(key)
+  if (earlier?.outcome === 'unknown') return { ...known, invalid: { code: 'outcome_unknown', message: unknownBefore(earlier.callId) } }
   const approval = await approvalOf(
     tool,
     await untouched(tool, rawInput, parsed.input),
     { ...ctx, callId: callIdOf(call.run, call.turn, index, call.generation) },
     verdict.ask,
   )
-  return { ...known, ...defined({ key, replayOf }), ...(approval && { approval }) }
+  return { ...known, ...defined({ key, replayOf: replayOf ?? earlier?.callId }), ...(approval && { approval }) }
 }
 
 /** The tool's input as its own key function has not seen it: what is approved must be what will be executed. */
@@ -145,6 +150,10 @@ async function outputOf(
   const resolved = await resolveOutput(agent, { input, isChanged: own !== undefined, isAlone, isCut })
   const { invalid } = resolved
   return invalid ? { invalid: { ...invalid, message: cutText(invalid.message, MAX_TEXT_BYTES) } } : resolved
+}
+
+function unknownBefore(callId: string): string {
+  return `The same call was made before, as ${callId}. It may have taken effect: its outcome was never found out, and its record was pruned. It was not executed again. Tell the user, and do not repeat it.`
 }
 
 function denialOf(reason: string): string {

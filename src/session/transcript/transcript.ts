@@ -258,11 +258,14 @@ function resultOf(event: EventOf<'tool_completed' | 'tool_failed' | 'tool_unknow
   if (event.type === 'tool_failed') return { content: event.message, isError: true }
   if (event.replayOf === undefined) return { content: contentOf(event), isError: false }
   const note = `[idempotent replay of ${event.replayOf}]`
-  if (replayed === undefined || typeof replayed === 'string') {
+  if (replayed === undefined) return { content: `${note}\n${PRUNED}`, isError: false }
+  if (typeof replayed === 'string') {
     return { content: replayed ? `${note}\n${replayed}` : note, isError: false }
   }
   return { content: [{ type: 'text', text: note }, ...replayed], isError: false }
 }
+
+const PRUNED = 'This effect has already happened. Its result is no longer stored.'
 
 /** What the model sees of a completed call; for a large result that was not restored, its beginning. */
 function contentOf({ content, value, blob }: EventOf<'tool_completed' | 'tool_resolved'>): ResultContent {

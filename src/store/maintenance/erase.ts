@@ -39,6 +39,7 @@ const CONTENT = [
   'recoveries',
   'custom_events',
   'slices',
+  'completed_keys',
   'commits',
   'blobs',
   'deltas',

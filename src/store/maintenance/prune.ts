@@ -1,6 +1,7 @@
 // Pruning: archives the messages of closed sessions and keeps a row with their numbers; also deletes old archived messages.
 import type { Database, Queryable, TextRow } from '../postgres/database.ts'
 import type { PostgresSchema } from '../postgres/schema.ts'
+import { keepKeys } from './completed-keys.ts'
 
 /** Rows by table. */
 export type RowCounts = Record<string, number>
@@ -8,7 +9,7 @@ export type RowCounts = Record<string, number>
 /** What one batch pruned. */
 export interface PrunedBatch {
   sessions: string[]
-  /** Deleted rows; for `archived_messages`, rows moved there. */
+  /** Deleted rows; for `archived_messages`, rows moved there, and for `completed_keys`, keys of effects that are kept. */
   rows: RowCounts
 }
 
@@ -66,7 +67,8 @@ export async function pruneBatch(
       )
       const sessions = found.map((row) => row.session_id ?? '')
       if (sessions.length === 0) return { sessions, rows: {} }
-      const rows: RowCounts = { archived_messages: await archiveMessages(tx, schema, sessions) }
+      const rows: RowCounts = { archived_messages: await archiveMessages(tx, schema, sessions), completed_keys: 0 }
+      for (const session of sessions) rows.completed_keys = (rows.completed_keys ?? 0) + (await keepKeys(tx, schema, session))
       for (const table of DELETED_TABLES) rows[table] = await deleteRows(tx, schema, table, sessions)
       rows.blobs = await deleteUnusedBlobs(tx, schema, sessions)
       await tx.query(

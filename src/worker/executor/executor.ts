@@ -89,6 +89,7 @@ export function startExecutor({ id, agents, services, logger, ownProcess, spans 
       logger,
     }),
     values,
+    earlierKeys: (sessionId, key) => line.ask({ ask: 'earlier_key', sessionId, key }),
     gates: {
       isShut: (key) => shut.has(key),
       placeOf: (key, call) => line.ask({ ask: 'place_at_gate', key, call }),

@@ -500,6 +500,19 @@ create table {schema}.consumers (
   updated_at timestamptz not null default now()
 );
 
+-- The keys of effects whose events were pruned, so that no effect happens again. Only an erasure deletes them.
+create table {schema}.completed_keys (
+  session_id text not null,
+  key text not null,
+  call_id text not null,
+  tool text not null,
+  outcome text not null,                    -- completed, or unknown: it may have happened
+  effect_id text,
+  result_sha256 text,                       -- of the result's JSON
+  at timestamptz not null,                  -- when its outcome was recorded
+  primary key (session_id, key)
+);
+
 -- Recoveries, resumptions, rollbacks and resolutions of unknown calls, who made them, and what they led to. Kept when a session is pruned.
 create table {schema}.recoveries (
   session_id text not null,

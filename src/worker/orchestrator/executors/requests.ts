@@ -3,6 +3,7 @@ import type { Client } from '@temporalio/client'
 import type { SessionReader } from '../../../activities/session-reader.ts'
 import { AttemptLost } from '../../../jobs/errors.ts'
 import type { ValueStore } from '../../../jobs/large-values.ts'
+import type { EarlierKeys } from '../../../jobs/needs.ts'
 import { PawlError } from '../../../session/errors.ts'
 import type { Ask, Answers, FromExecutor } from '../../protocol.ts'
 import type { Executor } from './executors.ts'
@@ -12,7 +13,12 @@ import type { RateGates } from '../rate-gates/rate-gates.ts'
 export type AnswerRequest = (executor: Executor, request: FromExecutor & { type: 'request' }) => Promise<void>
 
 /** Answers requests with the reader and the store of this orchestrator. */
-export function requestsOver(reader: SessionReader, values: ValueStore, gates: Pick<RateGates, 'placeOf'>, client: Client): AnswerRequest {
+export function requestsOver(
+  reader: SessionReader,
+  values: ValueStore & { earlierKey: EarlierKeys },
+  gates: Pick<RateGates, 'placeOf'>,
+  client: Client,
+): AnswerRequest {
   return async (executor, { request, ask }) => {
     try {
       executor.channel.send({ type: 'answer', request, value: await answer(executor, ask) })
@@ -51,6 +57,8 @@ export function requestsOver(reader: SessionReader, values: ValueStore, gates: P
         return gates.placeOf(ask.key, ask.call)
       case 'get_values':
         return values.get(ask.sessionId, ask.refs)
+      case 'earlier_key':
+        return values.earlierKey(ask.sessionId, ask.key)
     }
   }
 }

@@ -1,0 +1,104 @@
+// Keeps the keys of a session's effects when its events are pruned: an effect whose key is known does not happen again.
+import type { EventOf, SessionEvent } from '../../session/events.ts'
+import { fold } from '../../session/fold/fold.ts'
+import { addToTranscript, emptyTranscript } from '../../session/transcript/transcript.ts'
+import { sha256Of } from '../blobs.ts'
+import { textIn } from '../postgres/columns.ts'
+import type { Queryable } from '../postgres/database.ts'
+import { safeKey } from '../postgres/sanitise.ts'
+import type { PostgresSchema } from '../postgres/schema.ts'
+
+const PAGE = 1_000
+const COLUMNS = 'key, call_id, tool, outcome, effect_id, result_sha256, at'
+
+type Outcome = EventOf<'tool_completed'> | EventOf<'tool_resolved'> | EventOf<'tool_unknown'>
+
+interface KeyRow {
+  key: string
+  outcome: 'completed' | 'unknown'
+  event: Outcome
+}
+
+/** Records the keys of the session's effects; returns their number. `key`: the session's id as the store has it. */
+export async function keepKeys(tx: Queryable, schema: PostgresSchema, key: string): Promise<number> {
+  const rows = keysIn(await eventsOf(tx, schema, key))
+  if (rows.length === 0) return 0
+  await tx.query(
+    `insert into ${schema.table('completed_keys')} (session_id, ${COLUMNS})
+     select $1, ${COLUMNS} from unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::timestamptz[]) as row (${COLUMNS})
+     on conflict (session_id, key) do update set call_id = excluded.call_id, tool = excluded.tool, outcome = excluded.outcome,
+       effect_id = excluded.effect_id, result_sha256 = excluded.result_sha256, at = excluded.at`,
+    [
+      key,
+      rows.map((row) => safeKey(row.key)),
+      rows.map(({ event }) => safeKey(event.callId)),
+      rows.map(({ event }) => safeKey(event.tool)),
+      rows.map(({ outcome }) => outcome),
+      rows.map(({ event }) => ('effectId' in event && event.effectId !== undefined ? safeKey(event.effectId) : null)),
+      rows.map(({ event }) => digestOf(event)),
+      rows.map(({ event }) => new Date(event.at).toISOString()),
+    ],
+  )
+  return rows.length
+}
+
+async function eventsOf(tx: Queryable, schema: PostgresSchema, key: string): Promise<SessionEvent[]> {
+  const events: SessionEvent[] = []
+  for (let after = 0; ; ) {
+    const rows = await tx.query(
+      `select seq, json from ${schema.table('events')} where session_id = $1 and seq > $2 order by seq limit ${PAGE}`,
+      [key, after],
+    )
+    for (const row of rows) events.push(JSON.parse(textIn(row, 'json')) as SessionEvent)
+    if (rows.length < PAGE) return events
+    after = Number(rows.at(-1)?.seq)
+  }
+}
+
+/** The keys by which a later call would be recognised, as the transcript has them, and those of calls whose outcome is unknown. */
+function keysIn(events: readonly SessionEvent[]): KeyRow[] {
+  const transcript = emptyTranscript()
+  const outcomes = new Map<string, Outcome>()
+  for (const event of events) {
+    addToTranscript(transcript, event)
+    if (event.type === 'tool_completed' || event.type === 'tool_unknown' || (event.type === 'tool_resolved' && event.happened))
+      outcomes.set(event.callId, event)
+  }
+  const found = new Map<string, KeyRow>()
+  const add = (key: string, callId: string, outcome: KeyRow['outcome']): void => {
+    const event = outcomes.get(callId)
+    if (event) found.set(key, { key, outcome, event })
+  }
+  for (const [callId, { resolution }] of Object.entries(unknownIn(events))) {
+    for (const key of [resolution.key, resolution.firstKey]) if (key !== undefined) add(key, callId, 'unknown')
+  }
+  for (const [key, callId] of transcript.keys) add(key, callId, 'completed')
+  return [...found.values()]
+}
+
+function unknownIn(events: readonly SessionEvent[]): NonNullable<ReturnType<typeof fold>>['unknown'] {
+  // A session that was pruned before has no events before the one with which it started over.
+  const start = events.findLastIndex(({ type }) => type === 'session_started')
+  return fold(undefined, events.slice(Math.max(0, start)))?.unknown ?? {}
+}
+
+/** SHA-256 of the result's JSON. */
+function digestOf(event: Outcome): string | null {
+  if (event.type === 'tool_unknown') return null
+  return event.blob?.sha256 ?? sha256Of(JSON.stringify(event.value ?? null))
+}
+
+/** What the store knows of a key whose events were pruned. */
+export interface KeptKey {
+  callId: string
+  outcome: 'completed' | 'unknown'
+}
+
+/** See `Store.completedKey`. */
+export async function findKey(database: Queryable, schema: PostgresSchema, sessionId: string, key: string): Promise<KeptKey | null> {
+  const [row] = await database.query(`select call_id, outcome from ${schema.table('completed_keys')} where session_id = $1 and key = $2`, [
+    safeKey(sessionId),
+    safeKey(key),
+  ])
+  return row ? { callId: textIn(row, 'call_id'), outcome: row.outcome === 'unknown' ? 'unknown' : 'completed' } : null
+}
