@@ -39,6 +39,8 @@ export interface EventsInput {
   epoch: string
   watermark: Watermark
   origin?: Watermark
+  /** The session began without asking the store, which has not confirmed yet that it is new. */
+  isNew?: true
 }
 
 /** A step of a run that asks a model. */
@@ -84,34 +86,39 @@ export interface CompactInput extends AskModelInput {
  * `facts`: the agent as this worker has it, unless the session already knows that. `hooks`: the hooks that ran before the request. `spent`:
  * under a budget, the cost of a call that was stopped.
  */
-export type CallModelResult = { failed?: FailedAttempt[]; facts?: AgentFacts; hooks?: HookOutcome[]; spent?: Cost } & (
-  | {
-      kind: 'completed'
-      attempt: number
-      content: AssistantBlock[]
-      stopReason: StopReason
-      usage: Usage
-      model: string
-      /** The price that the Model states. */
-      price?: ModelPrice
-      /** The assumed cost, because the provider does not report the usage. */
-      spent?: Cost
-      calls: Resolution[]
-      /** Digest of the prompt that was rendered for the call; absent from workers of earlier builds. */
-      promptDigest?: string
-      /** Hooks of the answer: those of its calls, or those of the run's end. */
-      hooksOfAnswer?: HookOutcome[]
-      /** The metadata of the message that opened the run, if the session's state lacks it: the workflow does not carry the events. */
-      metadata?: JsonObject
-      /** What the model is told if the agent has an `output` and this final answer does not provide it. */
-      outputProblem?: string
-    }
-  /** A hook ends the run. */
-  | { kind: 'stopped'; hook: string; reason: string }
-  /** The conversation must be compacted first. The model was not asked, or its provider has refused the request. */
-  | ({ kind: 'compact' } & TooLarge)
-  | NoAnswer
-)
+export type CallModelResult = { isConfirmed?: true } & {
+  failed?: FailedAttempt[]
+  facts?: AgentFacts
+  hooks?: HookOutcome[]
+  spent?: Cost
+} & (
+    | {
+        kind: 'completed'
+        attempt: number
+        content: AssistantBlock[]
+        stopReason: StopReason
+        usage: Usage
+        model: string
+        /** The price that the Model states. */
+        price?: ModelPrice
+        /** The assumed cost, because the provider does not report the usage. */
+        spent?: Cost
+        calls: Resolution[]
+        /** Digest of the prompt that was rendered for the call; absent from workers of earlier builds. */
+        promptDigest?: string
+        /** Hooks of the answer: those of its calls, or those of the run's end. */
+        hooksOfAnswer?: HookOutcome[]
+        /** The metadata of the message that opened the run, if the session's state lacks it: the workflow does not carry the events. */
+        metadata?: JsonObject
+        /** What the model is told if the agent has an `output` and this final answer does not provide it. */
+        outputProblem?: string
+      }
+    /** A hook ends the run. */
+    | { kind: 'stopped'; hook: string; reason: string }
+    /** The conversation must be compacted first. The model was not asked, or its provider has refused the request. */
+    | ({ kind: 'compact' } & TooLarge)
+    | NoAnswer
+  )
 
 /** Why a step that asks a model has no answer. */
 export type NoAnswer =
@@ -125,6 +132,8 @@ export type NoAnswer =
   /** The model was not called, because its provider accepts no calls now. No attempt is counted: the call has a place, due in `afterMs`. */
   | { kind: 'gated'; afterMs: number }
   | { kind: 'not_served' }
+  /** The session is not new: the store has another past for its id. What the model answered is dropped. */
+  | { kind: 'foreign_past' }
   /** Neither the event log nor the workflow has the events of this watermark. */
   | { kind: 'stale_watermark' }
   /** The transcript needs values that are in the side store, which cannot be reached. */
@@ -225,6 +234,8 @@ export interface FlushResult {
   seq: number
   /** The events of this watermark cannot be read: retry with a newer one. */
   stale?: true
+  /** The store has another past for the session's id: these events were set aside. */
+  foreign?: true
 }
 
 /** Input of the activities that load what a session needs to open. */
@@ -246,6 +257,8 @@ export interface NotYet {
 export interface LoadSessionInput extends Loading {
   /** The execution that was reset: its unstored events are stored first. */
   after?: string
+  /** The execution that took the session for a new one: its messages are sent again. */
+  mistaken?: string
 }
 
 /** What a session resumes from after its workflow has closed. */

@@ -32,10 +32,12 @@ const SESSION_CODES = new Set(['gap', 'flush_mismatch', 'invalid_events', 'sessi
 /** How many sessions' heads and failures are kept. */
 const SESSIONS_KEPT = 10_000
 
+const NOTHING: Watermark = { seq: 0, digest: '' }
+
 /** The missing events begin after the store's head, but not before the session's origin: earlier events cannot be read. */
 function startOf(head: Watermark | undefined, origin: Watermark | undefined): Watermark {
   if (head && head.seq >= (origin?.seq ?? 0)) return head
-  return origin ?? { seq: 0, digest: '' }
+  return origin ?? NOTHING
 }
 
 /** The watermark up to which to flush a session. */
@@ -102,6 +104,7 @@ export function startFlusher(
   async function flushParts(target: ReadTarget, client: Client, until: number): Promise<number> {
     const { sessionId, epoch, executionId, watermark, origin } = target
     const head = heads.get(sessionId) ?? (await store.head(sessionId)) ?? undefined
+    if (head && target.isNew && head.epoch !== epoch && !(await beginsAs(target, client))) return setAside(target, client)
     if (head && head.seq >= watermark.seq && (head.epoch === epoch || (await holds(sessionId, watermark)))) return head.seq
     let stored = head?.seq ?? 0
     const late = failing.get(sessionId)
@@ -119,6 +122,19 @@ export function startFlusher(
     return stored
   }
 
+  /** Whether the stored past begins with this one's first event: an execution that was reset has continued it under another epoch. */
+  async function beginsAs(target: ReadTarget, client: Client): Promise<boolean> {
+    for await (const [first] of reader.parts(target, NOTHING, client)) return first !== undefined && holds(target.sessionId, first)
+    return true
+  }
+
+  /** Hands the store a second past of the session, which it sets aside. @throws StoreError `foreign_epoch`. */
+  async function setAside(target: ReadTarget, client: Client): Promise<never> {
+    const { sessionId, epoch, executionId } = target
+    for await (const entries of reader.parts(target, NOTHING, client)) await store.flush(sessionId, epoch, entries, { executionId })
+    throw new StoreError('foreign_epoch', `The store has another past for session ${sessionId}, whose execution chain is not ${epoch}.`)
+  }
+
   /** Whether the store has the event and all earlier ones; another chain of executions may have written later ones. */
   async function holds(sessionId: string, { seq, digest }: Watermark): Promise<boolean> {
     const [entry] = await store.entries(sessionId, { after: seq - 1, limit: 1 })
@@ -129,7 +145,9 @@ export function startFlusher(
     const { code, message } = error
     const { since = new Date(), attempts = 0 } = failing.get(sessionId) ?? {}
     const isSessionFailure = SESSION_CODES.has(code)
-    if (isSessionFailure ? attempts === 0 : logged !== code) {
+    if (code === 'foreign_epoch' && attempts === 0) {
+      logger.error({ err: error, session: sessionId }, 'a session has two pasts: these events were set aside in stray_events')
+    } else if (isSessionFailure ? attempts === 0 : logged !== code) {
       logger.warn({ err: error, session: sessionId }, 'the side store could not be written; its events are stored later')
     }
     if (!isSessionFailure) logged = code

@@ -26,7 +26,7 @@ async function load({ store, logger }: ActivityNeeds, reader: SessionReader, inp
     { store, reader, client, logger, abandoned: input.abandoned === true },
     input.after,
   )
-  await resendMessages(sessionId, unopened, client)
+  await resendMessages(sessionId, [...unopened, ...(input.mistaken === undefined ? [] : [input.mistaken])], client)
   // From here on, the store knows that this execution has the remaining events of earlier ones.
   const resumed = await store.resume(sessionId, runId)
   if (!resumed) return { found: false }

@@ -1,7 +1,9 @@
 // The activities that run user code: each counts its attempt, runs the job on an executor, and returns the executor's answer.
 import { ApplicationFailure, Context } from '@temporalio/activity'
+import { inTime } from '../connect/in-time.ts'
 import { callIdOf } from '../session/events.ts'
 import { sessionIdOf } from '../session/protocol/protocol.ts'
+import { StoreError } from '../store/errors.ts'
 import type { JobInput, JobKind, JobOrder, JobResult, Ticket } from '../jobs/contract.ts'
 import { type Counted, countAttempt, type Earlier, reportOf } from './attempt.ts'
 import type {
@@ -19,6 +21,8 @@ import type { ActivityNeeds } from './needs.ts'
 
 const DEFAULT_HEARTBEAT_MS = 10_000
 const NO_EXECUTOR_RETRY_MS = 1_000
+/** A flush takes milliseconds, and the model's answer longer. If the store is away, no session waits for it. */
+const CONFIRMED_WITHIN_MS = 1_000
 
 /** Makes the activities. */
 export function userCodeActivities(needs: ActivityNeeds, flusher: Flusher): Pick<PawlActivities, JobKind> {
@@ -40,9 +44,14 @@ export function userCodeActivities(needs: ActivityNeeds, flusher: Flusher): Pick
     const order = orderOf('callModel', olderBy(waitedMs(), input), attempt, { call: `model:${number}:${turn}` })
     const { epoch, watermark, origin } = input
     const { sessionId, executionId } = order.ticket
-    flusher.nudge({ sessionId, epoch, executionId, watermark, ...(origin && { origin }) }, client)
+    const target = { sessionId, epoch, executionId, watermark, ...(origin && { origin }) }
+    const confirmed = input.isNew && isConfirmed(flusher.flush({ ...target, isNew: true }, client))
+    if (!confirmed) flusher.nudge(target, client)
     const result = await run(order)
-    if (result) return result
+    // Before the answer can have an effect.
+    const is = await confirmed
+    if (is === 'foreign') return { kind: 'foreign_past' }
+    if (result) return is === 'new' ? { ...result, isConfirmed: true } : result
     if (untilServed) throw noExecutor(worker)
     return { kind: 'not_served' }
   }
@@ -173,4 +182,13 @@ function question(): Counted['attempt'] {
 
 function aboutCall({ run, turn, resolution }: ToolCallInput): { call: string; tool: string } {
   return { call: callIdOf(run, turn, resolution.index, resolution.generation), tool: resolution.tool }
+}
+
+/** Whether the store knows no other past of the session; undefined if it does not say so in time: the session continues without it. */
+async function isConfirmed(flushed: Promise<number>): Promise<'new' | 'foreign' | undefined> {
+  const said = flushed.then(
+    () => 'new' as const,
+    (error: unknown) => (error instanceof StoreError && error.code === 'foreign_epoch' ? ('foreign' as const) : undefined),
+  )
+  return inTime(said, CONFIRMED_WITHIN_MS)
 }

@@ -39,6 +39,8 @@ export interface ReadTarget {
   watermark: Watermark
   /** Events before this point cannot be read; absent: all events can. */
   origin?: Watermark
+  /** Only if the store does not have another past for the session. */
+  isNew?: true
 }
 
 /** Reads the entries above `from` up to the target's watermark. @throws StaleWatermark. */

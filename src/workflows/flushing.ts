@@ -27,8 +27,8 @@ export interface Held {
   release(): void
 }
 
-/** Starts flushing `journal`, which is stored up to `flushedSeq`. */
-export function startFlushing(journal: Journal, flushedSeq: number): Flushing {
+/** Starts flushing `journal`, which is stored up to `flushedSeq`. `onForeign`: the store has another past for the session. */
+export function startFlushing(journal: Journal, flushedSeq: number, onForeign: () => void): Flushing {
   let flushed = flushedSeq
   let wanted = flushedSeq
   let inFlight: Promise<void> | undefined
@@ -36,7 +36,10 @@ export function startFlushing(journal: Journal, flushedSeq: number): Flushing {
 
   async function flushWanted(): Promise<void> {
     while (flushed < wanted) {
-      const { seq, stale } = await flush(eventsOf(journal))
+      const { seq, stale, foreign } = await flush(eventsOf(journal))
+      // Nothing of this journal will be stored: a flush stays in flight until the workflow has ended.
+      if (foreign) return onForeign()
+      if (!stale) journal.isUnconfirmed = false
       flushed = Math.max(flushed, seq)
       if (stale) await sleep(STALE_PAUSE_MS)
     }

@@ -33,6 +33,8 @@ export interface Journal {
   readonly state: SessionState
   /** The core version of this execution. */
   readonly coreVersion: number
+  /** Whether the session began without asking the store, which has not confirmed yet that it is new. */
+  isUnconfirmed: boolean
   append(body: EventBody): void
   /** Ends the journal: further appends fail with `workflow_reset`. */
   end(): void
@@ -56,8 +58,9 @@ export function hintStop(): void {
 }
 
 /** The events that activities of this session may read now. */
-export function eventsOf({ state, watermark }: Journal): EventsInput {
-  return { epoch: state.epoch, watermark: watermark(), ...(state.origin && { origin: state.origin }) }
+export function eventsOf({ state, watermark, isUnconfirmed }: Journal): EventsInput {
+  const { epoch, origin } = state
+  return { epoch, watermark: watermark(), ...(origin && { origin }), ...(isUnconfirmed && { isNew: true }) }
 }
 
 /**
@@ -134,6 +137,7 @@ export function openJournal(base: Watermark, carried: SessionState | undefined, 
       return state
     },
     coreVersion,
+    isUnconfirmed: false,
     append,
     end: () => {
       hasEnded = true

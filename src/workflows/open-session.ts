@@ -28,6 +28,8 @@ export interface Session {
   closing: { wanted: Closing | undefined }
   /** How many rollbacks and forks in progress keep new runs from starting. */
   holds: number
+  /** The store has another past for the session's id: this one must end. */
+  isForeign: boolean
 }
 
 /** The session's next step. */

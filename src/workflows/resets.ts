@@ -7,8 +7,11 @@ export interface Resets {
   maker(): string
   /** From now on, this execution makes the events: one of its activities has confirmed that. */
   madeBy(executionId: string): void
-  /** Runs `work`, and cancels it if the workflow was reset. Calls `abandon` first, before any part of `work` resumes. */
-  unlessReset(work: () => Promise<void>, abandon: () => void): Promise<'done' | 'reset'>
+  /**
+   * Runs `work`, and cancels it if the workflow was reset, or once `isForeign`. Calls `abandon` first; if the workflow was reset, before any
+   * part of `work` resumes.
+   */
+  unlessReset(work: () => Promise<void>, abandon: () => void, isForeign: () => boolean): Promise<'done' | 'reset' | 'foreign'>
 }
 
 const ignore = (): void => undefined
@@ -42,7 +45,7 @@ export function watchResets(): Resets {
       // That execution may have been reset itself at this point: this task's signals and results are not its own.
       look()
     },
-    async unlessReset(work, abandon) {
+    async unlessReset(work, abandon, isForeign) {
       if (isCutOff) return 'reset'
       const scope = new CancellationScope()
       onCutOff = () => {
@@ -53,10 +56,17 @@ export function watchResets(): Resets {
         () => 'done' as const,
         (error: unknown) => {
           if (isCutOff) return 'reset' as const
+          if (isForeign()) return 'foreign' as const
           throw error
         },
       )
-      return Promise.race([done, condition(() => isCutOff).then(() => 'reset' as const)])
+      const ended = condition(() => isCutOff || isForeign()).then(() => {
+        if (isCutOff) return 'reset' as const
+        abandon()
+        scope.cancel()
+        return 'foreign' as const
+      })
+      return Promise.race([done, ended])
     },
   }
 }

@@ -3,6 +3,7 @@ import {
   allHandlersFinished,
   CancellationScope,
   condition,
+  continueAsNew,
   defineQuery,
   defineUpdate,
   setDefaultSignalHandler,
@@ -11,7 +12,7 @@ import {
   workflowInfo,
 } from '@temporalio/workflow'
 import type { UpdateDefinition } from '@temporalio/common'
-import { QUERIES, SIGNALS, UPDATES } from '../session/protocol/protocol.ts'
+import { QUERIES, sessionIdOf, SIGNALS, UPDATES } from '../session/protocol/protocol.ts'
 import type {
   AnswerRequest,
   ApproveRequest,
@@ -157,23 +158,44 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
         before = opened
         session = undefined
       }
-      const how = await resets.unlessReset(async () => {
-        session = opened
-        for (const act of onceOpen.splice(0)) act()
-        await serve(opened, start)
-      }, leave)
+      const how = await resets.unlessReset(
+        async () => {
+          session = opened
+          for (const act of onceOpen.splice(0)) act()
+          await serve(opened, start)
+        },
+        leave,
+        () => opened.isForeign,
+      )
       if (how === 'done') return
       leave()
+      if (how === 'foreign') return startAgain()
       open = await reopenSession(start, opened, resets, opening)
     }
   })
 
+  /** The session that is there gets the messages: the next execution loads it, and they are sent to it again. */
+  async function startAgain(): Promise<void> {
+    refused = {
+      code: 'session_exists',
+      reason: 'The session was started as a new one, but exists already. It resumes with the messages that were sent: repeat the request.',
+    }
+    await condition(allHandlersFinished)
+    const { isNew: _, undecodable: __, ...plain } = start
+    return continueAsNew<(next: SessionStart) => Promise<void>>({ sessionId: sessionIdOf(workflowInfo().workflowId), ...plain })
+  }
+
   function sessionOf({ journal, previous }: { journal: Journal; previous?: string }): Session {
-    const flushing = startFlushing(journal, start.carried && !before ? journal.base.seq : 0)
+    const foreign = (): void => {
+      opened.isForeign = true
+    }
+    const flushing = startFlushing(journal, start.carried && !before ? journal.base.seq : 0, foreign)
     const serving = startServing(journal, flushing, start.settings?.notServedAfterMs ?? NOT_SERVED_AFTER_MS)
     const stopping = startStopping()
     const alarms = startAlarms(journal, stopping)
-    return { journal, flushing, serving, stopping, alarms, late: startLateResults(), pacing: startPacing(), closing, previous, holds: 0 }
+    const parts = { journal, flushing, serving, stopping, alarms, late: startLateResults(), pacing: startPacing(), closing, previous }
+    const opened: Session = { ...parts, holds: 0, isForeign: false }
+    return opened
   }
 
   /** Any client may send an update with any content. `check` is its validator: a refused update leaves nothing in history. */

@@ -1,5 +1,5 @@
 // A step of a run that asks a model: scheduled again until it has an answer, fails permanently, or is stopped.
-import { sleep } from '@temporalio/workflow'
+import { condition, sleep } from '@temporalio/workflow'
 import type { AskModelInput, NoAnswer } from '../../activities/contract.ts'
 import { MAX_DEATHS } from '../../session/attempts.ts'
 import { timerMs } from '../../session/backoff.ts'
@@ -41,10 +41,11 @@ const MAX_STALE = 3
 
 /** Carries out the step of `run`'s turn. */
 export async function askUntilAnswered<R extends Result, E>(
-  { journal, serving, alarms }: Session,
+  session: Session,
   run: RunState,
   { what, attempts, schedule, note, answered }: Retried<R, E>,
 ): Promise<E | Unanswered> {
+  const { journal, serving, alarms } = session
   const { agent } = journal.state
   const { run: number, turn } = run
   let how: 'first' | 'again' | 'until_served' = 'first'
@@ -74,6 +75,7 @@ export async function askUntilAnswered<R extends Result, E>(
       if (attempts.used.failures >= MAX_DEATHS) return { end: 'failed', code: 'model_call_failed', reason: lost.message, transient: true }
       continue
     }
+    if ('isConfirmed' in result) journal.isUnconfirmed = false
     if (result.facts) journal.append({ type: 'agent_declared', ...result.facts })
     attempts.failed(result.failed)
     note?.(result)
@@ -101,6 +103,11 @@ export async function askUntilAnswered<R extends Result, E>(
         alarms.follow()
         if (await interruptedWhile(sleep(timerMs(none.afterMs)))) return { end: 'stopped' }
         continue
+      case 'foreign_past':
+        session.isForeign = true
+        // The workflow is about to end this step.
+        await condition(() => false)
+        return { end: 'stopped' }
       case 'not_served':
         how = 'until_served'
         continue

@@ -30,7 +30,11 @@ export async function openSession(start: Start, early: readonly unknown[], openi
   const coreVersion = coreVersionOf(carried, patched)
   if (carried) return openCarried(carried, coreVersion, opening)
   if (fork) return openFork(start, fork, coreVersion, opening)
-  const loaded: LoadSessionResult = start.isNew ? { found: false } : await opening.load(loadSession)
+  // Only an execution that had taken the session for a new one continues without its state.
+  const { continuedFromExecutionRunId: mistaken } = workflowInfo()
+  const loaded: LoadSessionResult = start.isNew
+    ? { found: false }
+    : await opening.load((how) => loadSession({ ...how, ...defined({ mistaken }) }))
   if (loaded.found) return { journal: await journalOf(start, loaded, coreVersion, opening) }
   if (start.mustExist && early.length === 0) {
     return {
@@ -39,6 +43,7 @@ export async function openSession(start: Start, early: readonly unknown[], openi
   }
   const named = start.agent === undefined ? await firstAgent(early) : { agent: start.agent, context: start.context }
   const begun = beginSession({ ...named, tags: start.tags }, coreVersion)
+  begun.journal.isUnconfirmed = start.isNew === true
   if (start.undecodable !== undefined) {
     begun.journal.append({
       type: 'message_rejected',

@@ -29,7 +29,7 @@ describe('a nudge', () => {
       })
     }
     const journal = { state: { epoch: 'e' }, watermark: () => ({ seq, digest: '' }) } as Journal
-    const flushing = startFlushing(journal, 0)
+    const flushing = startFlushing(journal, 0, () => undefined)
     flushing.nudge()
     answer()
     for (let step = 0; step < steps; step++) await Promise.resolve()

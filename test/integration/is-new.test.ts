@@ -1,0 +1,101 @@
+// Sessions that are started as new ones although they exist: the message reaches the session that is there, and no effect happens before.
+import { randomUUID } from 'node:crypto'
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
+import { openStore, type Store } from '../../src/store/index.ts'
+import { type Deployment, deploy } from '../support/deployment.ts'
+import { eventsOf, ofType } from '../support/events.ts'
+import { ownSchema, type OwnSchema } from '../support/rows.ts'
+import { type Played, saidIn, type Stage, stage, use } from '../support/scenes.ts'
+import { until } from '../support/until.ts'
+
+const TIMEOUT = { timeout: 30_000 }
+
+let schema: OwnSchema
+let here: Deployment
+let player: Stage
+let store: Store
+const logged: { level: string; message: string }[] = []
+
+beforeAll(async () => {
+  const { databaseUrl } = inject('stack')
+  schema = await ownSchema(databaseUrl, 'isnew')
+  here = await deploy({ schema: schema.name })
+  player = stage()
+  store = openStore({ postgres: databaseUrl, schema: schema.name })
+  const line = (level: string) => (_: object, message?: string) => void logged.push({ level, message: message ?? '' })
+  const logger = { debug: () => undefined, info: () => undefined, warn: line('warn'), error: line('error') }
+  await here.startWorker({ agents: [player.agent], logger })
+})
+afterAll(async () => {
+  await here?.stop()
+  await store?.close()
+  await schema?.close()
+})
+
+/** A session that pays once for each message, and says what it has heard so far. */
+function play(id = `new-${randomUUID()}`): Played {
+  return player.play(
+    here.pawl,
+    { model: (request) => (request.turn === 1 ? [use('pay', saidIn(request).at(-1) ?? '')] : saidIn(request).join(', ')) },
+    { id },
+  )
+}
+
+/** The session after its first message, with its workflow ended. */
+async function closed(): Promise<Played> {
+  const played = play()
+  await (await played.session.send('one')).result(TIMEOUT)
+  await played.session.close()
+  await until('it is closed in the store', async () => (await store.lists.session(played.id))?.status === 'closed')
+  await until(
+    'its workflow has ended',
+    async () => (await here.temporal.workflow.getHandle(`pawl:${played.id}`).describe()).status.name !== 'RUNNING',
+  )
+  return played
+}
+
+describe('a message that is sent with isNew to a session that exists', () => {
+  it('is answered by that session, and its effect happens once, in the session’s own past', async () => {
+    const { session, id, count } = await closed()
+    const run = await session.send('two', { isNew: true })
+    expect(await run.result(TIMEOUT)).toMatchObject({ text: 'one, two', run: 2 })
+    expect(count('pay')).toBe(2)
+    const events = await eventsOf(session)
+    expect(events.map(({ seq }) => seq)).toEqual(events.map((_, index) => index + 1))
+    expect(ofType(events, 'session_started')).toHaveLength(1)
+    const { seq, epoch } = await session.state()
+    await until('all of it is stored', async () => (await store.head(id))?.seq === seq)
+    expect(await store.head(id)).toMatchObject({ epoch })
+    const strays = await schema.query('select seq from {schema}.stray_events where session_id = $1', [id])
+    expect(strays.length).toBeGreaterThan(0)
+    expect(logged).toContainEqual({ level: 'error', message: 'a session has two pasts: these events were set aside in stray_events' })
+  })
+
+  it('is answered once if several clients send at once, and none of their messages is lost', async () => {
+    const { session, count } = await closed()
+    const runs = await Promise.all(['two', 'three', 'four'].map((text) => session.send(text, { isNew: true })))
+    for (const run of runs) expect((await run.result(TIMEOUT)).text).toMatch(/^one, /)
+    const said = ofType(await eventsOf(session), 'message_received').map(({ content }) => content)
+    expect(said.toSorted()).toEqual(['four', 'one', 'three', 'two'])
+    expect(count('pay')).toBeLessThanOrEqual(4)
+  })
+
+  it('is answered by that session if the workflow is started from elsewhere', async () => {
+    const { session, id } = await closed()
+    await here.temporal.workflow.signalWithStart('pawlSession', {
+      workflowId: `pawl:${id}`,
+      taskQueue: here.taskQueue,
+      args: [{ sessionId: id, agent: 'player', isNew: true }],
+      signal: 'message',
+      signalArgs: [{ messageId: 'elsewhere', content: 'two' }],
+    })
+    expect(await session.run('elsewhere').result(TIMEOUT)).toMatchObject({ text: 'one, two' })
+  })
+
+  it('begins a session, if there is none', async () => {
+    const { session, count } = play()
+    expect(await (await session.send('one', { isNew: true })).result(TIMEOUT)).toMatchObject({ text: 'one', run: 1 })
+    expect(count('pay')).toBe(1)
+    expect(ofType(await eventsOf(session), 'session_started')).toHaveLength(1)
+  })
+})
