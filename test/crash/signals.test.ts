@@ -117,12 +117,13 @@ describe('when the parent is killed', () => {
   })
 })
 
-describe('when an executor is killed', () => {
-  it('the child processes of its bodies end with it, and the effect happens once', async () => {
+describe('when an executor dies', () => {
+  it.each(['outsource', 'walk_out'])('the child processes of its bodies end with it, and the effect of %s happens once', async (tool) => {
     const parent = await serve()
-    const { run, mark } = await held('outsource', undefined, SOON_MS)
-    process.kill(mark.pid, 'SIGKILL')
-    expect((await run.result()).text).toBe(finalAnswer(call('outsource')))
+    const { run, mark } = await held(tool, undefined, SOON_MS)
+    if (tool === 'outsource') process.kill(mark.pid, 'SIGKILL')
+    else mark.release()
+    expect((await run.result()).text).toBe(finalAnswer(call(tool)))
     await until(() => !isAlive(childOf(mark)))
     const count = (stage: 'entered' | 'applied'): number => rig.ledger.marks({ session: run.sessionId, stage }).length
     expect([count('entered'), count('applied')]).toEqual([2, 1])

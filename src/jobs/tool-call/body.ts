@@ -49,14 +49,15 @@ export async function runBody<T>({ timeoutMs, stop, abandonAfterMs }: BodyBounds
 
 /**
  * Calls back after `ms` in which the event loop was not blocked. A late timer shows that another call blocked the loop. The response
- * that this call waits for may have arrived already, so the time is added to its limit. Returns the function that cancels it.
+ * that this call waits for may have arrived already, so the time is added to its limit.
+ * It is measured by a clock that cannot be set. Returns the function that cancels it.
  */
 function afterUnblocked(ms: number, act: () => void): () => void {
   let timer: NodeJS.Timeout
   const arm = (waitMs: number): void => {
-    const due = Date.now() + waitMs
+    const due = performance.now() + waitMs
     timer = setTimeout(() => {
-      const lateMs = Date.now() - due
+      const lateMs = performance.now() - due
       if (lateMs > BLOCKED_MS) arm(Math.min(lateMs, ms))
       else act()
     }, waitMs)

@@ -43,6 +43,7 @@ export function startExecutorProcess(script: ExecutorScript, loadTimeoutMs: numb
   const child = forkExecutor(script)
   let isLoaded = false
   let hasFailed = false
+  let isReleased = false
 
   const fail = (error: PawlError): void => {
     if (hasFailed) return
@@ -71,8 +72,8 @@ export function startExecutorProcess(script: ExecutorScript, loadTimeoutMs: numb
   })
   endOf(child, (exit, cause) => {
     clearTimeout(hangs)
-    // The child processes of a body that was cut off would continue its effect.
-    if (exit.signal !== null) killGroup(child)
+    // The child processes of a body that was cut off would continue its effect, also if the executor ended itself.
+    if (!isReleased || exit.code !== 0) killGroup(child)
     if (cause)
       fail(new WorkerError('worker_start_failed', `An executor could not be started: ${cause.message}. pawl retries it.`, { cause }))
     // A module may end its process silently; a kill is not the module's fault.
@@ -82,7 +83,10 @@ export function startExecutorProcess(script: ExecutorScript, loadTimeoutMs: numb
   return {
     pid: child.pid,
     isLoaded: () => isLoaded,
-    tell: (message) => tell(child, message),
+    tell(message) {
+      if (message.pawl === 'shutdown') isReleased = true
+      tell(child, message)
+    },
     kill: () => killGroup(child),
   }
 }
