@@ -598,6 +598,8 @@ export interface StoredEvents {
 export interface MessagePlace {
   /** The `seq` before its `message_received` or `message_rejected`, or, while neither is stored, the session's head; 0 if it is unknown. */
   after: number
+  /** The `seq` before the `message_received` of an archived message with that id, whose events are still there. */
+  archived?: number
   /** The events are deleted, and nothing has happened in the session since. */
   gone?: 'pruned' | 'erased'
 }

@@ -2,7 +2,7 @@
 import { ApplicationFailure } from '@temporalio/workflow'
 import { decide, type Decision, isRunInProgress } from '../session/decide.ts'
 import { chooseRecovery, nextAttemptAt, progressOf } from '../session/recovery/recovery.ts'
-import type { Closing, StopSignal } from '../session/protocol/protocol.ts'
+import type { Closing, RefusalDetails, StopSignal } from '../session/protocol/protocol.ts'
 import { boundedText, cutText, TEXT_BYTES } from '../session/protocol/texts.ts'
 import type { Alarms } from './alarms.ts'
 import type { Flushing } from './flushing.ts'
@@ -103,7 +103,17 @@ export function textOf<K extends 'by' | 'reason' | 'note'>(
   return (text === undefined ? {} : { [kind]: text }) as { [name in K]?: string }
 }
 
-/** Refuses an update: the client receives the code, and nothing changes. */
+/** Refuses an update: the client receives the code, and nothing changes. For a message that quotes nothing of the user's. */
 export function refuse(code: string, message: string): never {
   throw ApplicationFailure.nonRetryable(message, code)
 }
+
+/**
+ * Refuses an update with a message that quotes a client, a tool or a session. It goes into the failure's details, which the user's
+ * converter and codecs encode; a failure's message is plain text for everyone who can read histories.
+ */
+export function refuseQuoting(code: string, message: string): never {
+  throw ApplicationFailure.nonRetryable(REFUSED, code, { message } satisfies RefusalDetails)
+}
+
+const REFUSED = 'The session refused the request: see the details of this failure.'

@@ -14,8 +14,16 @@ import type { RunWaiting } from './waiting.ts'
 
 const QUERY_TIMEOUT_MS = 5_000
 
-/** The handle of `messageId`'s run; of the one after event `after`, if the message is answered again. */
-export function runHandle(source: EventSource, messageId: string, after?: number): RunHandle {
+/** Where the run of a message is looked for. */
+export interface RunPlace {
+  /** The message was sent just now: an archived one with the same id is not meant. */
+  isSent?: true
+  /** The message is answered again after this event. */
+  after?: number
+}
+
+/** The handle of `messageId`'s run. */
+export function runHandle(source: EventSource, messageId: string, { isSent, after }: RunPlace = {}): RunHandle {
   const { sessionId, store } = source
 
   /** The `seq` after which the message's events begin: before its own event or, while that is not stored, the newest stored event. */
@@ -28,7 +36,8 @@ export function runHandle(source: EventSource, messageId: string, after?: number
 
   async function locate(): Promise<number> {
     const located = store?.locateMessage(sessionId, messageId).catch(() => undefined)
-    return (located && (await inTime(located, STORE_PATIENCE_MS)))?.after ?? 0
+    const place = located && (await inTime(located, STORE_PATIENCE_MS))
+    return (isSent ? undefined : place?.archived) ?? place?.after ?? 0
   }
 
   /** Follows until `signal` aborts or the events turn out to be gone: they then end here. */

@@ -106,7 +106,7 @@ export function sessionHandle(parts: SessionParts, id: string, options: Opening,
       signalArgs: [signal],
     }
     await onTemporal(client, () => client.workflow.signalWithStart(WORKFLOW_TYPE, opening))
-    return runHandle(source, messageId)
+    return runHandle(source, messageId, { isSent: true })
   }
 
   /** Without an agent's name, only an open session can receive a message. */
@@ -121,7 +121,7 @@ export function sessionHandle(parts: SessionParts, id: string, options: Opening,
         { cause },
       )
     }
-    return runHandle(source, message.messageId ?? '')
+    return runHandle(source, message.messageId ?? '', { isSent: true })
   }
 
   /** Sends an update with checked details. */
@@ -209,7 +209,7 @@ export function sessionHandle(parts: SessionParts, id: string, options: Opening,
     },
     async regenerate(said) {
       const { messageId, seq } = await request<Regenerated>(UPDATES.regenerate, checkReasoned(said))
-      return runHandle(source, messageId, seq)
+      return runHandle(source, messageId, { after: seq })
     },
     async fork(given) {
       const copy = await fork(asked, checkFork(given) as ForkOptions, () => allEvents(source))

@@ -345,3 +345,8 @@ export interface Closing {
   when: 'idle' | 'now'
   by?: string
 }
+
+/** The details of a refused update whose message quotes something of the user's. */
+export interface RefusalDetails {
+  message: string
+}

@@ -78,11 +78,12 @@ export async function locateMessage(
 ): Promise<MessagePlace> {
   // An archived message has its events unless they were pruned: how its run ended can be read.
   const [row] = await database.query(
-    `select coalesce(found, head, 0) as after, case when found is null then gone end as gone from (select
+    `select coalesce(found, head, 0) as after, case when found is null then archived end as archived,
+       case when found is null and archived is null then gone end as gone from (select
+       (select max(seq) - 1 from ${schema.table('archived_messages')} as old where session_id = $1 and message_id = $2
+          and exists (select 1 from ${schema.table('events')} as e where e.session_id = $1 and e.seq = old.seq)) as archived,
        coalesce(
          (select max(seq) - 1 from ${schema.table('messages')} where session_id = $1 and message_id = $2),
-         (select max(seq) - 1 from ${schema.table('archived_messages')} as archived where session_id = $1 and message_id = $2
-            and exists (select 1 from ${schema.table('events')} as e where e.session_id = $1 and e.seq = archived.seq)),
          (select min(seq) - 1 from ${schema.table('events')}
             where session_id = $1 and type = 'message_rejected' and strpos(json, $3) > 0)) as found,
        (select flushed_seq from ${schema.table('sessions')} where session_id = $1) as head,
@@ -91,7 +92,8 @@ export async function locateMessage(
     [safeKey(sessionId), safeKey(messageId), `"messageId":${JSON.stringify(messageId)}`],
   )
   const gone = row?.gone === 'erased' || row?.gone === 'pruned' ? row.gone : undefined
-  return { after: Number(row?.after ?? 0), ...defined({ gone }) }
+  const archived = typeof row?.archived === 'string' ? Number(row.archived) : undefined
+  return { after: Number(row?.after ?? 0), ...defined({ archived, gone }) }
 }
 
 /** See `Store.events`. */

@@ -56,13 +56,25 @@ function refusal(runId: string): coresdk.workflow_completion.IWorkflowActivation
   return { runId, failed: { failure: { message: NOT_COMMITTED, source: 'pawl', applicationFailureInfo: { type: 'NotCommitted' } } } }
 }
 
-/** Whether the server has the completion of the task that was started by that event. */
+/** The last event of an execution that has ended, however it did: nothing that a worker makes of it is written any more. */
+const ENDS = [
+  'workflowExecutionCompletedEventAttributes',
+  'workflowExecutionFailedEventAttributes',
+  'workflowExecutionTimedOutEventAttributes',
+  'workflowExecutionCanceledEventAttributes',
+  'workflowExecutionTerminatedEventAttributes',
+  'workflowExecutionContinuedAsNewEventAttributes',
+] as const
+
+/** Whether the server has the completion of the task that was started by that event, or the execution has ended. */
 export async function isCommittedAt(service: WorkflowService, namespace: string, applied: Applied): Promise<boolean> {
   const execution = { workflowId: applied.workflowId, runId: applied.executionId }
   let nextPageToken: Uint8Array | undefined
   do {
     const page = await service.getWorkflowExecutionHistoryReverse({ namespace, execution, ...defined({ nextPageToken }) })
     const events = page.history?.events ?? []
+    const [newest] = nextPageToken ? [] : events
+    if (newest && ENDS.some((member) => newest[member])) return true
     const next = events.find(({ eventId }) => Number(eventId) === applied.eventId + 1)
     if (next) return Number(next.workflowTaskCompletedEventAttributes?.startedEventId ?? 0) === applied.eventId
     if (events.some(({ eventId }) => Number(eventId) <= applied.eventId)) return false
