@@ -136,7 +136,7 @@ describe.concurrent('a model that fails', () => {
   it('for a while is retried; each failed attempt is a row in errors with its number', async () => {
     const { session, id, requests } = player.play(here.pawl, {
       model(_request, ctx) {
-        if (ctx.attempt < 3) throw new Error(`failure ${ctx.attempt}`)
+        if (ctx.attempt < 3) throw new Error(ctx.attempt === 1 ? 'the first failure' : 'another failure')
         return `attempt ${ctx.attempt}`
       },
     })
@@ -147,15 +147,15 @@ describe.concurrent('a model that fails', () => {
       return rows.length === 2 && rows
     })
     expect(errors).toMatchObject([
-      { context: 'model', attempt: 1, message: 'failure 1', retryable: true, worker: expect.stringContaining(`:${process.pid}`) },
-      { context: 'model', attempt: 2, message: 'failure 2', retryable: true },
+      { context: 'model', attempt: 1, message: 'the first failure', retryable: true, worker: expect.stringContaining(`:${process.pid}`) },
+      { context: 'model', attempt: 2, message: 'another failure', retryable: true },
     ])
   })
 
   it('until its retries are used up ends the run; every attempt is recorded', async () => {
     const { session } = player.play(here.pawl, {
       model() {
-        throw new Error('the network is down')
+        throw Object.assign(new Error('the network is down'), { code: 'ECONNREFUSED' })
       },
     })
     await expect((await session.send('go')).result({ timeout: 20_000 })).rejects.toMatchObject({

@@ -19,17 +19,21 @@ describe('a session that cannot be read yet', () => {
 
   it('is refused to the sender in the end, with the last reason', async () => {
     const refused = readFor(readableAfter(100))
-    await expect(refused).rejects.toMatchObject({ type: 'stale_watermark', nonRetryable: true })
-    await expect(refused).rejects.toThrow('could not be read back: the execution is still loading. Try again.')
+    const message = expect.stringContaining('could not be read back: the execution is still loading. Try again.')
+    await expect(refused).rejects.toMatchObject({ type: 'stale_watermark', nonRetryable: true, details: [{ message }] })
   })
 
   it('is refused without a reason if a worker of an earlier build gave none', async () => {
-    await expect(readFor(async () => ({ kind: 'stale_watermark' }))).rejects.toThrow('could not be read back: try again.')
+    const message = expect.stringContaining('could not be read back: try again.')
+    await expect(readFor(async () => ({ kind: 'stale_watermark' }))).rejects.toMatchObject({ details: [{ message }] })
   })
 
   it('is refused to the sender if it is cancelled', async () => {
     const refused = readFor(() => Promise.reject(new CancelledFailure('cancelled')))
     await expect(refused).rejects.toBeInstanceOf(ApplicationFailure)
-    await expect(refused).rejects.toMatchObject({ type: 'events_unavailable', message: expect.stringContaining('cancelled') })
+    await expect(refused).rejects.toMatchObject({
+      type: 'events_unavailable',
+      details: [{ message: expect.stringContaining('cancelled') }],
+    })
   })
 })
