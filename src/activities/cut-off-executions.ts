@@ -1,9 +1,9 @@
 // Recovers the unstored events of executions that were ended from outside, and the unrecorded messages of executions that never opened.
 // Their histories have both.
 import type { Client } from '@temporalio/client'
-import type { Payload } from '@temporalio/common'
 import type { Logger } from '../agent/tool.ts'
 import { queryEvents } from '../connect/session-queries.ts'
+import { isObject } from '../session/json.ts'
 import { type EventsPage, SIGNALS, workflowIdOf } from '../session/protocol/protocol.ts'
 import { StoreError } from '../store/errors.ts'
 import type { Store } from '../store/store.ts'
@@ -11,9 +11,12 @@ import { StaleWatermark } from '../jobs/errors.ts'
 import { cutOffBefore } from './earlier-executions.ts'
 import { CannotLoad } from './loading.ts'
 import type { SessionReader } from './session-reader.ts'
+import { decodedOrNothing, endedInFailure, readUnstored } from './unreplayable.ts'
 
 /** A history of maximum size takes some seconds to replay. */
 const QUERY_TIMEOUT_MS = 30_000
+/** Shorter than the time after which `loading` reports what it waits for. */
+const BROKEN_QUERY_TIMEOUT_MS = 4_000
 
 /** Dependencies. */
 interface Needs {
@@ -42,8 +45,11 @@ export async function storeCutOffExecutions(sessionId: string, own: string, need
 
 async function storeEventsOf(sessionId: string, executionId: string, needs: Needs): Promise<'unopened' | undefined> {
   const { store, reader, client, logger } = needs
+  let isBroken = false
   try {
-    const end = await endOf(sessionId, executionId, client)
+    isBroken = await endedInFailure(sessionId, executionId, client)
+    // A worker of the build that wrote the history may be there, and answers soon. Others never answer.
+    const end = await endOf(sessionId, executionId, client, isBroken ? BROKEN_QUERY_TIMEOUT_MS : QUERY_TIMEOUT_MS)
     if (!end) return 'unopened'
     const head = (await store.head(sessionId)) ?? { seq: 0, digest: '' }
     if (end.to.seq <= head.seq) return undefined
@@ -59,6 +65,8 @@ async function storeEventsOf(sessionId: string, executionId: string, needs: Need
         { err: error, session: sessionId, execution: executionId },
         'an execution that was ended from outside does not continue the stored events',
       )
+    } else if (isBroken && !(error instanceof StoreError) && (await continueWithout(sessionId, executionId, error, needs))) {
+      return undefined
     } else {
       if (error instanceof StoreError || !needs.abandoned) throw unreadable(executionId, error)
       logger.warn(
@@ -68,6 +76,26 @@ async function storeEventsOf(sessionId: string, executionId: string, needs: Need
     }
   }
   return undefined
+}
+
+/**
+ * Sends the session what an execution that no worker can replay received after its last stored event. Returns false, and sends nothing, if
+ * it may have done more than that: its effects must not be repeated, and decisions of clients must not be lost in silence.
+ */
+async function continueWithout(sessionId: string, executionId: string, cause: unknown, { store, client, logger }: Needs): Promise<boolean> {
+  const { seq = 0 } = (await store.head(sessionId)) ?? {}
+  const { signals, lost } = await readUnstored(sessionId, executionId, seq, client)
+  if (lost !== undefined) return false
+  const session = client.workflow.getHandle(workflowIdOf(sessionId))
+  for (const { eventId, name, argument } of signals) {
+    if (!isObject(argument)) continue
+    await session.signal(name, name === SIGNALS.message ? { messageId: `${executionId}/${eventId}`, ...argument } : argument)
+  }
+  logger.error(
+    { err: cause, session: sessionId, execution: executionId, seq, signals: signals.length },
+    'an execution cannot be replayed: its session continues after the last stored event, with the messages and other signals that followed',
+  )
+  return true
 }
 
 /** Whether the events are of an older chain, or were erased and must not come back. */
@@ -86,8 +114,8 @@ function unreadable(executionId: string, cause: unknown): unknown {
 }
 
 /** The last event of the execution; undefined if it never opened. */
-function endOf(sessionId: string, executionId: string, client: Client): Promise<EventsPage | undefined> {
-  return queryEvents(client, { sessionId, executionId }, { after: Number.MAX_SAFE_INTEGER }, QUERY_TIMEOUT_MS)
+function endOf(sessionId: string, executionId: string, client: Client, timeoutMs: number): Promise<EventsPage | undefined> {
+  return queryEvents(client, { sessionId, executionId }, { after: Number.MAX_SAFE_INTEGER }, timeoutMs)
 }
 
 /** Resends messages that were sent to executions that never opened. Messages that the session already accepted change nothing. */
@@ -97,23 +125,10 @@ export async function resendMessages(sessionId: string, executionIds: readonly s
     const { events } = await client.workflow.getHandle(workflowIdOf(sessionId), executionId).fetchHistory()
     for (const { eventId, workflowExecutionSignaledEventAttributes: signal } of events ?? []) {
       if (signal?.signalName !== SIGNALS.message) continue
-      const message = await decoded(client, signal.input?.payloads?.[0])
+      const message = await decodedOrNothing(client, signal.input?.payloads?.[0])
       if (message !== null && typeof message === 'object') {
         await session.signal(SIGNALS.message, { messageId: `${executionId}/${eventId}`, ...message })
       }
     }
-  }
-}
-
-/** Returns undefined if the payload cannot be decoded: the session would have refused it. */
-async function decoded(client: Client, payload: Payload | null | undefined): Promise<unknown> {
-  if (!payload) return undefined
-  const { payloadConverter, payloadCodecs } = client.options.loadedDataConverter
-  try {
-    let payloads = [payload]
-    for (const codec of [...payloadCodecs].reverse()) payloads = await codec.decode(payloads)
-    return payloads[0] && payloadConverter.fromPayload(payloads[0])
-  } catch {
-    return undefined
   }
 }
