@@ -10,7 +10,7 @@ import { defined } from '../../../session/defined.ts'
 type Activation = coresdk.workflow_activation.IWorkflowActivation
 
 /** An execution, and the event up to which core has applied its history. */
-export interface Applied {
+export interface AppliedHistory {
   workflowId: string
   executionId: string
   eventId: number
@@ -23,7 +23,7 @@ const DIRECT_QUERY = 'legacy_query'
  * A creator whose workflows refuse a direct query if the newest events that they have seen are not those of a completed workflow task.
  * The refusal makes core drop the execution from its cache.
  */
-export function withCommittedQueries(isCommitted: (applied: Applied) => Promise<boolean>, creator: WorkflowCreator): WorkflowCreator {
+export function withCommittedQueries(isCommitted: (applied: AppliedHistory) => Promise<boolean>, creator: WorkflowCreator): WorkflowCreator {
   return {
     async createWorkflow(options) {
       const { workflowId, runId: executionId } = options.info
@@ -67,7 +67,7 @@ const ENDS = [
 ] as const
 
 /** Whether the server has the completion of the task that was started by that event, or the execution has ended. */
-export async function isCommittedAt(service: WorkflowService, namespace: string, applied: Applied): Promise<boolean> {
+export async function isCommittedAt(service: WorkflowService, namespace: string, applied: AppliedHistory): Promise<boolean> {
   const execution = { workflowId: applied.workflowId, runId: applied.executionId }
   let nextPageToken: Uint8Array | undefined
   do {
