@@ -277,6 +277,8 @@ export type LoadSessionResult =
       tags: string[]
       run: number
       checkpoint: number
+      /** The session whose id its session-wide keys have, if it was a fork. */
+      keysOf?: string
       seq: number
       digest: string
     }

@@ -232,8 +232,11 @@ export type EventBody =
       tags: string[]
       executionId: string
       coreVersion: number
-      /** The session existed before, but its events can no longer be read: numbers continue from this run. */
-      after?: { run: number; checkpoint: number; origin: Watermark }
+      /**
+       * The session existed before, but its events can no longer be read: numbers continue from this run. `keysOf`: the session whose id
+       * its session-wide keys have, if it is a fork.
+       */
+      after?: { run: number; checkpoint: number; origin: Watermark; keysOf?: string }
     }
   /** A session whose workflow had closed resumes in a new chain of executions. `resetOf`: the execution that an operator reset. */
   | { type: 'session_resumed'; executionId: string; fromEpoch: string; coreVersion: number; resetOf?: string }

@@ -10,6 +10,7 @@ import type { BlobPlace } from './rows.ts'
 import type { PostgresSchema } from './postgres/schema.ts'
 import type { MessageRow, ToolCallRow } from './rows.ts'
 import { safeKey } from './postgres/sanitise.ts'
+import { wasErased } from './write/erased.ts'
 
 /** Maximum bytes that one statement reads. */
 const READ_BYTES = 16_000_000
@@ -68,11 +69,7 @@ async function putUnlessErased(
 ): Promise<void> {
   const key = safeKey(sessionId)
   await tx.query(`select from ${schema.table('sessions')} where session_id = $1 for share`, [key])
-  const erased = await tx.query(
-    `select from ${schema.table('audit')} where action = 'erase' and session_id = $1 and details->'executions' ? $2`,
-    [key, safeKey(executionId)],
-  )
-  if (erased.length === 0) await putBlob(tx, schema, sessionId, blob)
+  if (!(await wasErased(tx, schema, key, executionId))) await putBlob(tx, schema, sessionId, blob)
 }
 
 async function getBlobs(

@@ -41,7 +41,7 @@ export interface LateFlush {
 export type Resumed = { seq: number; digest: string; warnings: string[] } & (
   | { lost?: undefined; state: SessionState }
   /** `erased`: the content was erased on request, so any client may start the session again. */
-  | { lost: true; erased?: true; agent: string; context: Json; tags: string[]; run: number; checkpoint: number }
+  | { lost: true; erased?: true; agent: string; context: Json; tags: string[]; run: number; checkpoint: number; keysOf?: string }
 )
 
 /** The side store. Every method rejects with `StoreError` (`store_unavailable`, …) if Postgres is unavailable. */

@@ -95,8 +95,10 @@ describe('the handle of a message', () => {
       })
     }
     await expect(session.run('m0').result(TIMEOUT)).rejects.toMatchObject({ name: 'MessageRejected', code: 'pruned' })
-    // A message that opens the session again is answered.
+    // A message that opens the session again is answered, also with the id of an old one.
     expect(await (await session.send('two')).result(TIMEOUT)).toMatchObject({ text: 'heard two' })
+    expect(await session.run('m0').settled(TIMEOUT)).toMatchObject({ status: 'rejected', code: 'pruned' })
+    expect(await (await session.send('three', { messageId: 'm0' })).result(TIMEOUT)).toMatchObject({ text: 'heard three' })
   })
 
   it('is rejected as erased, after the session was erased, even if it has waited since before', async () => {

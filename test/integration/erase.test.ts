@@ -222,6 +222,20 @@ describe('a late flush', () => {
     expect(await schema.holding(SECRET)).toEqual([])
   })
 
+  it('is refused although the session was started again, and nothing is set aside', async () => {
+    const { id } = await closed()
+    const entries = await store.entries(id)
+    const head = await store.head(id)
+    await here.pawl.erase(id, { by: 'ops' })
+    const { session } = player.play(here.pawl, { model: () => 'hello' }, { id, context: {} })
+    await (await session.send('again')).result({ timeout: 30_000 })
+    await until('the new past is stored', async () => (await store.head(id))?.epoch !== head!.epoch)
+    const more = logOf([received('late', SECRET)], head!)
+    for (const log of [entries, [...entries, ...more]])
+      await expect(store.flush(id, head!.epoch, log)).rejects.toMatchObject({ code: 'session_erased' })
+    expect((await schema.counts(id)).stray_events).toBeUndefined()
+  })
+
   it('does not bring back a session of which the store had nothing yet', async () => {
     const { id } = await closed()
     const entries = await store.entries(id)

@@ -405,6 +405,18 @@ describe('an effect whose events were pruned', () => {
     expect(await schema.query('select 1 from {schema}.completed_keys where session_id = $1', [id])).toEqual([])
   })
 
+  it('does not happen again in a fork that shares the keys of its original, after the fork was pruned', async () => {
+    const id = `clerk-${randomUUID()}`
+    await settles('clerk', id, 'B0')
+    const fork = await own.pawl.session(id, { agent: 'clerk' }).fork()
+    await settles('clerk', fork.id, 'B1')
+    await pruned('clerk', fork.id)
+    for (const invoice of ['B0', 'B1']) expect(await settles('clerk', fork.id, invoice)).toContain('already happened')
+    await pruned('clerk', fork.id)
+    expect(await settles('clerk', fork.id, 'B1')).toContain('already happened')
+    expect(effects).toEqual(['B0', 'B1'])
+  })
+
   it('is not repeated either if its outcome was never known', async () => {
     const id = `unsure-${randomUUID()}`
     await settles('clerk', id, 'lost')

@@ -18,19 +18,29 @@ const WHY = {
 export const isGone = (code: string): boolean => Object.hasOwn(WHY, code)
 
 /** Resolves once the message's events are gone; never, if they are not. Rejects with the signal's reason. */
-export async function untilGone(source: EventSource, messageId: string, signal: AbortSignal): Promise<RunEnd> {
+export async function untilGone(
+  source: EventSource,
+  { messageId, isSent }: { messageId: string; isSent?: true | undefined },
+  signal: AbortSignal,
+): Promise<RunEnd> {
   for (;;) {
-    const code = await goneNow(source, messageId)
+    const code = await goneNow(source, messageId, isSent)
     if (code) return { status: 'rejected', code, reason: WHY[code] }
     await sleep(LOOK_EVERY_MS, undefined, { signal, ref: false })
   }
 }
 
 /** Why the message's events are gone; undefined if they are not, or if that cannot be found out now. */
-async function goneNow({ sessionId, client, store }: EventSource, messageId: string): Promise<keyof typeof WHY | undefined> {
+async function goneNow(
+  { sessionId, client, store }: EventSource,
+  messageId: string,
+  isSent = false,
+): Promise<keyof typeof WHY | undefined> {
   try {
-    const { gone } = (await store?.locateMessage(sessionId, messageId)) ?? {}
+    const { gone, isPruned } = (await store?.locateMessage(sessionId, messageId)) ?? {}
     if (!gone) return undefined
+    // One that is sent again with the id of an old message is not stored yet.
+    if (isPruned && !isSent) return gone
     // A message that was sent since then has opened the session again, and is not stored yet.
     const { status } = await client.workflow.getHandle(workflowIdOf(sessionId)).describe()
     return status.name === 'RUNNING' ? undefined : gone

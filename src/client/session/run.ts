@@ -45,7 +45,7 @@ export function runHandle(source: EventSource, messageId: string, { isSent, afte
     const stop = new AbortController()
     const either = signal ? AbortSignal.any([stop.signal, signal]) : stop.signal
     let isGone = false
-    untilGone(source, messageId, either).then(
+    untilGone(source, { messageId, isSent }, either).then(
       () => {
         isGone = true
         stop.abort()
@@ -109,7 +109,7 @@ export function runHandle(source: EventSource, messageId: string, { isSent, afte
     }
     try {
       // A query to a hanging server may take longer than the caller wants to wait.
-      return await Promise.race([follow(), untilGone(source, messageId, signal), aborted(signal)])
+      return await Promise.race([follow(), untilGone(source, { messageId, isSent }, signal), aborted(signal)])
     } finally {
       clearTimeout(timer)
       stop.abort()

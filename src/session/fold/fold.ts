@@ -57,9 +57,9 @@ export function emptyState(): SessionState {
 /** Numbers only grow, even after a past that can no longer be read. */
 function numbersAfter(
   { seq, at }: EventOf<'session_started'>,
-  { run, checkpoint, origin }: NonNullable<EventOf<'session_started'>['after']>,
-): Pick<SessionState, 'run' | 'checkpoint' | 'origin'> {
-  return { run, checkpoint: { version: checkpoint, seq, at, turns: 0 }, origin }
+  { run, checkpoint, origin, keysOf }: NonNullable<EventOf<'session_started'>['after']>,
+): Pick<SessionState, 'run' | 'checkpoint' | 'origin' | 'keysOf'> {
+  return { run, checkpoint: { version: checkpoint, seq, at, turns: 0 }, origin, ...defined({ keysOf }) }
 }
 
 /** The state after `events`; `state` belongs to the caller and is changed in place. */

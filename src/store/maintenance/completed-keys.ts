@@ -1,6 +1,7 @@
 // Keeps the keys of a session's effects when its events are pruned: an effect whose key is known does not happen again.
 import type { EventOf, SessionEvent } from '../../session/events.ts'
 import { fold } from '../../session/fold/fold.ts'
+import type { SessionState } from '../../session/state.ts'
 import { addToTranscript, emptyTranscript } from '../../session/transcript/transcript.ts'
 import { sha256Of } from '../blobs.ts'
 import { textIn } from '../postgres/columns.ts'
@@ -21,7 +22,10 @@ interface KeyRow {
 
 /** Records the keys of the session's effects; returns their number. `key`: the session's id as the store has it. */
 export async function keepKeys(tx: Queryable, schema: PostgresSchema, key: string): Promise<number> {
-  const rows = keysIn(await eventsOf(tx, schema, key))
+  const events = await eventsOf(tx, schema, key)
+  const state = stateAfter(events)
+  await tx.query(`update ${schema.table('sessions')} set keys_of = $2 where session_id = $1`, [key, state?.keysOf ?? null])
+  const rows = keysIn(events, state?.unknown ?? {})
   if (rows.length === 0) return 0
   await tx.query(
     `insert into ${schema.table('completed_keys')} (session_id, ${COLUMNS})
@@ -56,7 +60,7 @@ async function eventsOf(tx: Queryable, schema: PostgresSchema, key: string): Pro
 }
 
 /** The keys by which a later call would be recognised, as the transcript has them, and those of calls whose outcome is unknown. */
-function keysIn(events: readonly SessionEvent[]): KeyRow[] {
+function keysIn(events: readonly SessionEvent[], unknown: SessionState['unknown']): KeyRow[] {
   const transcript = emptyTranscript()
   const outcomes = new Map<string, Outcome>()
   for (const event of events) {
@@ -69,17 +73,17 @@ function keysIn(events: readonly SessionEvent[]): KeyRow[] {
     const event = outcomes.get(callId)
     if (event) found.set(key, { key, outcome, event })
   }
-  for (const [callId, { resolution }] of Object.entries(unknownIn(events))) {
+  for (const [callId, { resolution }] of Object.entries(unknown)) {
     for (const key of [resolution.key, resolution.firstKey]) if (key !== undefined) add(key, callId, 'unknown')
   }
   for (const [key, callId] of transcript.keys) add(key, callId, 'completed')
   return [...found.values()]
 }
 
-function unknownIn(events: readonly SessionEvent[]): NonNullable<ReturnType<typeof fold>>['unknown'] {
+function stateAfter(events: readonly SessionEvent[]): SessionState | undefined {
   // A session that was pruned before has no events before the one with which it started over.
   const start = events.findLastIndex(({ type }) => type === 'session_started')
-  return fold(undefined, events.slice(Math.max(0, start)))?.unknown ?? {}
+  return fold(undefined, events.slice(Math.max(0, start)))
 }
 
 /** SHA-256 of the result's JSON. */

@@ -51,21 +51,22 @@ export async function eraseSession(database: Database, schema: PostgresSchema, r
   const key = safeKey(sessionId)
   return database.transaction(
     async (tx) => {
-      const parent = await lockForErasure(tx, schema, key, request)
-      if (parent === undefined) return null
+      const locked = await lockForErasure(tx, schema, key, request)
+      if (!locked) return null
+      const { parent, epoch } = locked
       const rows: RowCounts = {}
       for (const table of CONTENT) rows[table] = await deleteRows(tx, schema, table, [key])
       // The head stays, so that a late flush is refused and a new start continues the numbering.
       await tx.query(
         `update ${schema.table('sessions')} set status = 'closed', context = null, tags = '{}', error = null, error_raw = null, paused = null, paused_raw = null,
-           raw = null, current_run = null, open_seq = null, waiting = 0, erased_at = now() where session_id = $1`,
+           raw = null, keys_of = null, current_run = null, open_seq = null, waiting = 0, erased_at = now() where session_id = $1`,
         [key],
       )
       const forks = await forksOf(tx, schema, key)
       await tx.query(`insert into ${schema.table('audit')} (action, session_id, by, details) values ('erase', $1, $2, $3::jsonb)`, [
         key,
         safeKey(by),
-        JSON.stringify({ reason: reason === undefined ? null : safeKey(reason), rows, executions, forks }),
+        JSON.stringify({ reason: reason === undefined ? null : safeKey(reason), rows, executions, epoch, forks }),
       ])
       return { rows, forks, parent }
     },
@@ -85,13 +86,13 @@ export async function reviveErased(tx: Queryable, schema: PostgresSchema, key: s
   )
 }
 
-/** Locks the session's row, or creates one if only histories exist; returns its parent, or undefined if the session does not exist. */
+/** Locks the session's row, or creates one if only histories exist; returns its parent and its chain; undefined if there is no session. */
 async function lockForErasure(
   tx: Queryable,
   schema: PostgresSchema,
   key: string,
   { unknown }: EraseRequest,
-): Promise<string | null | undefined> {
+): Promise<{ parent: string | null; epoch: string } | undefined> {
   const sessions = schema.table('sessions')
   if (unknown) {
     await tx.query(
@@ -100,8 +101,8 @@ async function lockForErasure(
       [key, safeKey(unknown.agent), safeKey(unknown.epoch)],
     )
   }
-  const [row] = await tx.query(`select parent from ${sessions} where session_id = $1 for update`, [key])
-  return row && (row.parent ?? null)
+  const [row] = await tx.query(`select parent, epoch from ${sessions} where session_id = $1 for update`, [key])
+  return row && { parent: row.parent ?? null, epoch: row.epoch ?? '' }
 }
 
 async function forksOf(tx: Queryable, schema: PostgresSchema, key: string): Promise<string[]> {

@@ -79,7 +79,8 @@ export async function locateMessage(
   // An archived message has its events unless they were pruned: how its run ended can be read.
   const [row] = await database.query(
     `select coalesce(found, head, 0) as after, case when found is null then archived end as archived,
-       case when found is null and archived is null then gone end as gone from (select
+       case when found is null and archived is null then case when is_archived then 'pruned' else gone end end as gone,
+       (found is null and archived is null and is_archived)::text as is_pruned from (select
        (select max(seq) - 1 from ${schema.table('archived_messages')} as old where session_id = $1 and message_id = $2
           and exists (select 1 from ${schema.table('events')} as e where e.session_id = $1 and e.seq = old.seq)) as archived,
        coalesce(
@@ -88,12 +89,13 @@ export async function locateMessage(
             where session_id = $1 and type = 'message_rejected' and strpos(json, $3) > 0)) as found,
        (select flushed_seq from ${schema.table('sessions')} where session_id = $1) as head,
        (select case when erased_at is not null then 'erased' when pruned_at >= updated_at then 'pruned' end
-          from ${schema.table('sessions')} where session_id = $1) as gone) as place`,
+          from ${schema.table('sessions')} where session_id = $1) as gone,
+       exists (select from ${schema.table('archived_messages')} where session_id = $1 and message_id = $2) as is_archived) as place`,
     [safeKey(sessionId), safeKey(messageId), `"messageId":${JSON.stringify(messageId)}`],
   )
   const gone = row?.gone === 'erased' || row?.gone === 'pruned' ? row.gone : undefined
   const archived = typeof row?.archived === 'string' ? Number(row.archived) : undefined
-  return { after: Number(row?.after ?? 0), ...defined({ archived, gone }) }
+  return { after: Number(row?.after ?? 0), ...defined({ archived, gone }), ...(row?.is_pruned === 'true' && { isPruned: true }) }
 }
 
 /** See `Store.events`. */

@@ -1,4 +1,5 @@
 // What a session resumes from after its workflow closed: its state at the stored head, as far as the store still has it.
+import { defined } from '../../session/defined.ts'
 import { shortHash } from '../../session/digest.ts'
 import { ACCEPTED_KEPT } from '../../session/fold/fold.ts'
 import type { SessionState } from '../../session/state.ts'
@@ -28,7 +29,8 @@ export async function resume(
   if (!session) return null
   const { agent, context, tags } = session
   const lost = { agent, context, tags, run: Number(row.run), checkpoint: Number(row.checkpoint), seq, digest, warnings }
-  return { lost: true, ...(row.erased === 'true' && { erased: true as const }), ...lost }
+  const keysOf = row.erased === 'true' ? undefined : (row.keys_of ?? undefined)
+  return { lost: true, ...defined({ keysOf }), ...(row.erased === 'true' && { erased: true as const }), ...lost }
 }
 
 /** See `Store.state`. */
@@ -46,7 +48,7 @@ interface Head {
 
 async function headOf(database: Queryable, schema: PostgresSchema, key: string): Promise<Head | undefined> {
   const [row] = await database.query(
-    `select flushed_seq, digest, run, checkpoint, coalesce(forked_seq, 0) as forked_seq, (erased_at is not null)::text as erased
+    `select flushed_seq, digest, run, checkpoint, keys_of, coalesce(forked_seq, 0) as forked_seq, (erased_at is not null)::text as erased
      from ${schema.table('sessions')} where session_id = $1`,
     [key],
   )

@@ -20,6 +20,7 @@ import type { StoredEvents, StoredHead } from '../rows.ts'
 import type { FlushOptions } from '../store.ts'
 import { STRAY_EVENTS } from '../postgres/tables.ts'
 import { safeKey } from '../postgres/sanitise.ts'
+import { wasErased } from './erased.ts'
 
 /** Bytes of JSON per statement; a flush after a long outage needs several. */
 const SEGMENT_BYTES = 4_000_000
@@ -85,6 +86,7 @@ export async function applyFlush(
   if (session.erased) await beginAfterErasure(tx, schema, session, flush)
   const strays = session.erased ? [] : await strayEntries(tx, schema, key, session, epoch, entries)
   if (strays.length === 0) return append(tx, schema, kept, session, flush, manner)
+  if (await wasErased(tx, schema, key, epoch)) throw erasedError(flush.sessionId)
   await setAside(tx, schema, key, epoch, strays)
   return { ...NOTHING, head: session.head, strays }
 }
@@ -101,8 +103,11 @@ async function beginAfterErasure(
   const next = entries.find((entry) => entry.seq === head.seq + 1)
   const event = epoch !== head.epoch && next?.prev === head.digest ? parsed(next).event : undefined
   if (event?.type === 'session_started') return reviveErased(tx, schema, key, event)
-  throw new StoreError('session_erased', `Session ${sessionId} was erased: its remaining events are not stored again.`)
+  throw erasedError(sessionId)
 }
+
+const erasedError = (sessionId: string): StoreError =>
+  new StoreError('session_erased', `Session ${sessionId} was erased: its remaining events are not stored again.`)
 
 async function lockOrCreate(
   tx: Queryable,

@@ -169,11 +169,14 @@ function started(
 
 /** A session whose events can no longer be read: only its numbers continue. */
 function startOver(start: Start, lost: Extract<LoadSessionResult, { lost: true }>, coreVersion: number, { executionId }: Maker): Journal {
-  const { seq, digest, run, checkpoint } = lost
+  const { seq, digest, run, checkpoint, keysOf } = lost
   const { agent = lost.agent, context, tags } = start
   const named = lost.erased ? { agent, context, tags } : lost
   const journal = openJournal({ seq, digest }, undefined, coreVersion)
-  journal.append({ ...started(named, coreVersion, executionId), after: { run, checkpoint, origin: { seq, digest } } })
+  journal.append({
+    ...started(named, coreVersion, executionId),
+    after: { run, checkpoint, origin: { seq, digest }, ...defined({ keysOf }) },
+  })
   return journal
 }
 

@@ -37,6 +37,7 @@ create table {schema}.sessions (
   waiting integer not null default 0,       -- calls that wait for a person or a client
   origin_seq bigint not null default 0,     -- events up to there are not in `events`: no source had them
   pruned_at timestamptz,
+  keys_of text,                             -- of a pruned fork: the session whose id its session-wide keys have
   erased_at timestamptz,
   raw text,                                 -- of agent, context, tags
   error_raw text,

@@ -23,7 +23,10 @@ const DIRECT_QUERY = 'legacy_query'
  * A creator whose workflows refuse a direct query if the newest events that they have seen are not those of a completed workflow task.
  * The refusal makes core drop the execution from its cache.
  */
-export function withCommittedQueries(isCommitted: (applied: AppliedHistory) => Promise<boolean>, creator: WorkflowCreator): WorkflowCreator {
+export function withCommittedQueries(
+  isCommitted: (applied: AppliedHistory) => Promise<boolean>,
+  creator: WorkflowCreator,
+): WorkflowCreator {
   return {
     async createWorkflow(options) {
       const { workflowId, runId: executionId } = options.info
