@@ -196,8 +196,9 @@ describe('a run that needs a person', () => {
 })
 
 describe('a run whose model call fails in a way that the error does not explain', () => {
+  let requests = 0
   const broken = (): never => {
-    throw new TypeError(`Cannot read properties of undefined (reading 'usage') in request req_${Math.floor(Math.random() * 1e9)}`)
+    throw new TypeError(`Cannot read properties of undefined (reading 'usage') in request req_${++requests}`)
   }
   const isFault = {
     code: 'model_call_failed',
