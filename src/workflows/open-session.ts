@@ -103,16 +103,11 @@ export function textOf<K extends 'by' | 'reason' | 'note'>(
   return (text === undefined ? {} : { [kind]: text }) as { [name in K]?: string }
 }
 
-/** Refuses an update: the client receives the code, and nothing changes. For a message that quotes nothing of the user's. */
-export function refuse(code: string, message: string): never {
-  throw ApplicationFailure.nonRetryable(message, code)
-}
-
 /**
- * Refuses an update with a message that quotes a client, a tool or a session. It goes into the failure's details, which the user's
- * converter and codecs encode; a failure's message is plain text for everyone who can read histories.
+ * Refuses an update: the client receives the code and the message, and nothing changes. The message may quote anyone. It goes into the
+ * failure's details, which the user's converter and codecs encode: a failure's own message is plain text for everyone who can read histories.
  */
-export function refuseQuoting(code: string, message: string): never {
+export function refuse(code: string, message: string): never {
   throw ApplicationFailure.nonRetryable(REFUSED, code, { message } satisfies RefusalDetails)
 }
 

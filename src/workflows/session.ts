@@ -51,7 +51,7 @@ import { forkPoint, makeCheckpoint, regenerate, rollBack } from './requests/roll
 import { openSession, reopenSession } from './opening/open.ts'
 import { startOpening } from './opening/opening.ts'
 import { startPacing } from './pacing.ts'
-import { hasRunInProgress, nextStep, refuseQuoting, type Session, stopDetails } from './open-session.ts'
+import { hasRunInProgress, nextStep, refuse, type Session, stopDetails } from './open-session.ts'
 import { answer, approve, checkAnswerRequest, checkDecision, checkResolution, deny, resolve } from './calls/approvals.ts'
 import { pause, unpause } from './requests/pausing.ts'
 import { raise } from './requests/raising.ts'
@@ -212,7 +212,7 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
   async function opened(): Promise<Session> {
     if (!session) await CancellationScope.nonCancellable(whenOpen)
     const { code, reason } = refused ?? opening.trouble ?? { code: 'session_not_found', reason: 'There is no such session: check the id.' }
-    return session ?? refuseQuoting(code, reason)
+    return session ?? refuse(code, reason)
   }
 
   async function whenOpen(): Promise<void> {

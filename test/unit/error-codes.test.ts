@@ -60,7 +60,7 @@ function thrownIn(sources: readonly ts.SourceFile[]): Thrown {
 }
 
 /** Calls of these functions refuse a request: `refuse(code, …)`. */
-const REFUSING = ['refuse', 'refuseQuoting']
+const REFUSING = ['refuse']
 /** What these functions return becomes a refusal: `{ code, reason }`. */
 const PROBLEMS = ['problemWith', 'problemWithTurn', 'problemWithChoice']
 

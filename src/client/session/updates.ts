@@ -14,13 +14,7 @@ import {
 import { ApplicationFailure } from '@temporalio/common'
 import { onTemporal } from '../../connect/deadline.ts'
 import { type TellWait, reportIfSlow } from '../../connect/waits.ts'
-import {
-  type RefusalDetails,
-  type SessionStart,
-  WORKFLOW_TASK_TIMEOUT_MS,
-  WORKFLOW_TYPE,
-  workflowIdOf,
-} from '../../session/protocol/protocol.ts'
+import { refusalIn, type SessionStart, WORKFLOW_TASK_TIMEOUT_MS, WORKFLOW_TYPE, workflowIdOf } from '../../session/protocol/protocol.ts'
 import { RequestRefused, SessionNotFound, SessionUnavailable } from '../errors.ts'
 import { type HoldUps, watchHoldUps } from './hold-ups.ts'
 
@@ -145,11 +139,9 @@ export async function refusable<R>(sessionId: string, update: () => Promise<R>):
     if (isNotReady(cause))
       throw new SessionUnavailable(sessionId, { what: 'has lost its worker, and no other worker has taken it over', cause })
     if (!(cause instanceof WorkflowUpdateFailedError && cause.cause instanceof ApplicationFailure)) throw cause
-    const { type, details } = cause.cause
-    const [told] = (details ?? []) as (Partial<RefusalDetails> | null)[]
-    const message = typeof told?.message === 'string' ? told.message : cause.cause.message
+    const { type } = cause.cause
     if (type === 'session_not_found') throw new SessionNotFound(sessionId, { cause })
-    throw new RequestRefused(type ?? 'invalid_request', message, { cause })
+    throw new RequestRefused(type ?? 'invalid_request', refusalIn(cause.cause), { cause })
   }
 }
 

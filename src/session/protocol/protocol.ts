@@ -346,7 +346,13 @@ export interface Closing {
   by?: string
 }
 
-/** The details of a refused update whose message quotes something of the user's. */
+/** The details of a refused update. */
 export interface RefusalDetails {
   message: string
+}
+
+/** The message of a refused update. A worker of an earlier build refuses without details. */
+export function refusalIn({ message, details }: { message: string; details?: unknown[] | null | undefined }): string {
+  const [first] = (details ?? []) as (Partial<RefusalDetails> | null)[]
+  return typeof first?.message === 'string' ? first.message : message
 }

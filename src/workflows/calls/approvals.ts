@@ -13,7 +13,7 @@ import { inputOf, type Where } from './call.ts'
 import { recordHooks } from '../hooks.ts'
 import { recorded } from '../recorded.ts'
 import { eventsOf } from '../journal.ts'
-import { failRun, refuse, refuseQuoting, type Session, textOf } from '../open-session.ts'
+import { failRun, refuse, type Session, textOf } from '../open-session.ts'
 import { issue } from './tool-call.ts'
 import { defined } from '../../session/defined.ts'
 import { numberText } from '../../session/number-text.ts'
@@ -108,7 +108,7 @@ export async function approve(session: Session, request: ApproveRequest): Promis
 function heedHooks({ journal, flushing }: Session, { run, call }: Waiting, { resolution, hooks, input }: Resolved, given: Json): void {
   recordHooks(journal, run.run, hooks, given)
   if (hooks.length > 0) flushing.nudge()
-  if (resolution.invalid) refuseQuoting('denied_by_hook', `A hook does not allow these arguments. ${resolution.invalid.message}`)
+  if (resolution.invalid) refuse('denied_by_hook', `A hook does not allow these arguments. ${resolution.invalid.message}`)
   if (input === undefined) return
   const ownDigest = call.resolution.ownDigest ?? call.resolution.inputDigest
   const { approval = call.resolution.approval } = resolution
@@ -145,8 +145,7 @@ export function checkResolution(session: Session | undefined, request: ResolveRe
   if (isObject(resolution) && resolution.happened) checkJson(resolution.result, 'result')
   if (!session) return
   const { state } = session.journal
-  if (!unknownOf(state, callId))
-    refuseQuoting('not_unknown', `The outcome of ${nameOf(callId)} is not unknown: there is nothing to resolve.`)
+  if (!unknownOf(state, callId)) refuse('not_unknown', `The outcome of ${nameOf(callId)} is not unknown: there is nothing to resolve.`)
   const waits = state.current?.calls.some((call) => call.callId === callId && call.status === 'awaiting_resolution')
   if (!waits && (resolution === 'retry' || resolution === 'skip')) {
     refuse(
@@ -195,8 +194,7 @@ export async function answer(session: Session, request: AnswerRequest): Promise<
     pacing.schedule({ ...inputOf({ journal, run: open.run }, call), ...eventsOf(journal), result }, checkAnswer),
   )
   if (checked.kind === 'not_served') refuse('agent_not_served', `No worker serves the tool "${call.tool}" at the moment: try again.`)
-  if (checked.kind === 'does_not_fit')
-    refuseQuoting('invalid_answer', `The answer does not match the tool's output schema. ${checked.message}`)
+  if (checked.kind === 'does_not_fit') refuse('invalid_answer', `The answer does not match the tool's output schema. ${checked.message}`)
   checkAnswerRequest(session, request)
   journal.append({ type: 'answer_received', ...whereOf(open.run, open.call), ...textOf(request, 'by') })
   if (checked.kind === 'fits') {
@@ -227,7 +225,7 @@ async function resolveWith(session: Session, callId: string, given: Json): Promi
   const resolution = resolutionIn(resolved, call)
   const { hooks = [], input } = resolved.kind === 'resolved' ? resolved : {}
   if (resolution.invalid?.code === 'denied') return { resolution, hooks }
-  if (resolution.invalid) refuseQuoting(resolution.invalid.code, resolution.invalid.message)
+  if (resolution.invalid) refuse(resolution.invalid.code, resolution.invalid.message)
   const admission = admit(session.journal.state, { ...call, resolution })
   if (admission.as === 'replay')
     refuse(
@@ -266,7 +264,7 @@ async function asking<T>(activity: () => Promise<T>): Promise<T> {
     return answerIn(await activity())
   } catch (error) {
     const lost = whyLost(error)
-    return refuseQuoting(
+    return refuse(
       'agent_not_served',
       `No worker could check the request (${lost.how === 'cancelled' ? 'cancelled' : lost.message}): try again.`,
     )
@@ -293,7 +291,7 @@ function callOf({ journal }: Session, callId: string): Waiting {
   const call = run?.calls.find((one) => one.callId === callId)
   return run && call
     ? { run, call }
-    : refuseQuoting('call_not_found', `The current run has no call ${nameOf(callId)}: \`pawl pending\` lists the calls that wait.`)
+    : refuse('call_not_found', `The current run has no call ${nameOf(callId)}: \`pawl pending\` lists the calls that wait.`)
 }
 
 function waitingCall(session: Session, callId: string, status: CallState['status']): CallState {

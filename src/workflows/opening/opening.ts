@@ -7,7 +7,7 @@ import type { SessionError } from '../../session/state.ts'
 import { cutText, TEXT_BYTES } from '../../session/protocol/texts.ts'
 import { Undecodable } from '../../session/protocol/undecodable.ts'
 import { whyLost } from '../activities.ts'
-import { refuse, refuseQuoting } from '../open-session.ts'
+import { refuse } from '../open-session.ts'
 
 /** The wait before an activity that failed permanently is rescheduled. The activity's own waits leave no history. */
 const FIRST_PAUSE_MS = 10_000
@@ -78,10 +78,10 @@ export function startOpening(): Opening {
       if (!trouble) return refuse('not_in_error', 'The session is loading, not in error: there is nothing to recover.')
       if (trouble.code === 'execution_unreadable') {
         if (request?.strategy !== 'abandon')
-          refuseQuoting('recovers_by_itself', `${trouble.reason} To continue without these events, abandon them.`)
+          refuse('recovers_by_itself', `${trouble.reason} To continue without these events, abandon them.`)
         abandoned = true
       } else if (trouble.code !== 'session_not_loaded') {
-        refuseQuoting('recovers_by_itself', `The session opens by itself once the cause is gone. ${trouble.reason}`)
+        refuse('recovers_by_itself', `The session opens by itself once the cause is gone. ${trouble.reason}`)
       }
       hurried = true
       active?.cancel()

@@ -1,7 +1,7 @@
 // Activities that read a session's events for the sender of an update: their failure is the sender's, not the session's.
 import type { Unreadable } from '../../activities/contract.ts'
 import { answerIn, whyLost } from '../activities.ts'
-import { refuseQuoting } from '../open-session.ts'
+import { refuse } from '../open-session.ts'
 
 /** How often an activity is tried: its watermark may come from a rejected task, but the next one does not. */
 const ASKS = 3
@@ -15,7 +15,7 @@ export async function readFor<R extends { kind: string }>(read: () => Promise<R 
     } catch (error) {
       // An update that fails with anything but a Temporal failure would fail the task.
       const lost = whyLost(error)
-      return refuseQuoting(
+      return refuse(
         'events_unavailable',
         lost.how === 'cancelled' ? 'The session was cancelled in the meantime. Resume it, then send the request again.' : lost.message,
       )
@@ -23,10 +23,7 @@ export async function readFor<R extends { kind: string }>(read: () => Promise<R 
     if (!isUnreadable(answer)) return answer
     const { reason } = answer
     if (ask === ASKS)
-      return refuseQuoting(
-        'stale_watermark',
-        `The events of the session could not be read back: ${reason ? `${reason}. Try` : 'try'} again.`,
-      )
+      return refuse('stale_watermark', `The events of the session could not be read back: ${reason ? `${reason}. Try` : 'try'} again.`)
   }
 }
 

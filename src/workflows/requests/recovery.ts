@@ -1,6 +1,6 @@
 // The update `recover`: takes a session out of `error`.
 import { ApplicationFailure } from '@temporalio/workflow'
-import type { RecoverRequest } from '../../session/protocol/protocol.ts'
+import { type RecoverRequest, refusalIn } from '../../session/protocol/protocol.ts'
 import type { EventOf, RecoveryStrategy, SessionStatus } from '../../session/events.ts'
 import { chooseRecovery, DEFAULT_RECOVERY, problemWith, RECOVERIES } from '../../session/recovery/recovery.ts'
 import type { Restored } from '../../session/recovery/restored.ts'
@@ -49,7 +49,7 @@ export function checkRecovery(journal: Journal, request: RecoverRequest): void {
       type: 'recovery_refused',
       ...defined({ run: state.current?.run, strategy }),
       code: error.type ?? 'refused',
-      message: error.message,
+      message: refusalIn(error),
       ...textOf(request, 'by'),
       ...textOf(request, 'reason'),
     })

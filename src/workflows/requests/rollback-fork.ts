@@ -14,7 +14,7 @@ import type {
 import { TARGET_REQUIRED, targetIn } from '../../session/protocol/requests.ts'
 import { findPlace } from '../activities.ts'
 import { eventsOf } from '../journal.ts'
-import { endRun, hasRunInProgress, held, refuse, refuseQuoting, type Session, stopDetails, textOf } from '../open-session.ts'
+import { endRun, hasRunInProgress, held, refuse, type Session, stopDetails, textOf } from '../open-session.ts'
 import { readFor } from './reading.ts'
 import { defined } from '../../session/defined.ts'
 import { numberText } from '../../session/number-text.ts'
@@ -129,5 +129,5 @@ async function interruptRun(session: Session, details: { reason?: string; by?: s
 
 async function placeOf({ journal }: Session, which: Pick<FindPlaceInput, 'target' | 'upToSeq' | 'newestRun' | 'archived'>) {
   const place = await readFor(() => findPlace({ ...eventsOf(journal), ...which }))
-  return place.kind === 'found' ? place : refuseQuoting(place.code, place.reason)
+  return place.kind === 'found' ? place : refuse(place.code, place.reason)
 }
