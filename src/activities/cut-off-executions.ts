@@ -11,7 +11,7 @@ import { StaleWatermark } from '../jobs/errors.ts'
 import { cutOffBefore } from './earlier-executions.ts'
 import { CannotLoad } from './loading.ts'
 import type { SessionReader } from './session-reader.ts'
-import { decodedOrNothing, endedInFailure, readUnstored } from './unreplayable.ts'
+import { endedInFailure, readSignals, readUnstored, type ReceivedSignal } from './raw-histories.ts'
 
 /** A history of maximum size takes some seconds to replay. */
 const QUERY_TIMEOUT_MS = 30_000
@@ -65,10 +65,12 @@ async function storeEventsOf(sessionId: string, executionId: string, needs: Need
         { err: error, session: sessionId, execution: executionId },
         'an execution that was ended from outside does not continue the stored events',
       )
-    } else if (isBroken && !(error instanceof StoreError) && (await continueWithout(sessionId, executionId, error, needs))) {
-      return undefined
+    } else if (error instanceof StoreError) {
+      throw error
     } else {
-      if (error instanceof StoreError || !needs.abandoned) throw unreadable(executionId, error)
+      const lost = isBroken ? await continueWithout(sessionId, executionId, error, needs) : 'events'
+      if (lost === undefined) return undefined
+      if (!needs.abandoned) throw unreadable(executionId, lost, error)
       logger.warn(
         { err: error, session: sessionId, execution: executionId },
         'the events of an unreadable execution were abandoned, as a person decided',
@@ -79,23 +81,24 @@ async function storeEventsOf(sessionId: string, executionId: string, needs: Need
 }
 
 /**
- * Sends the session what an execution that no worker can replay received after its last stored event. Returns false, and sends nothing, if
- * it may have done more than that: its effects must not be repeated, and decisions of clients must not be lost in silence.
+ * Sends the session what an execution that no worker can replay received after its last stored event. If it may have done more than that,
+ * sends nothing, and returns what would be lost.
  */
-async function continueWithout(sessionId: string, executionId: string, cause: unknown, { store, client, logger }: Needs): Promise<boolean> {
+async function continueWithout(
+  sessionId: string,
+  executionId: string,
+  cause: unknown,
+  { store, client, logger }: Needs,
+): Promise<string | undefined> {
   const { seq = 0 } = (await store.head(sessionId)) ?? {}
   const { signals, lost } = await readUnstored(sessionId, executionId, seq, client)
-  if (lost !== undefined) return false
-  const session = client.workflow.getHandle(workflowIdOf(sessionId))
-  for (const { eventId, name, argument } of signals) {
-    if (!isObject(argument)) continue
-    await session.signal(name, name === SIGNALS.message ? { messageId: `${executionId}/${eventId}`, ...argument } : argument)
-  }
+  if (lost !== undefined) return lost
+  for (const signal of signals) await resend(sessionId, executionId, signal, client)
   logger.error(
     { err: cause, session: sessionId, execution: executionId, seq, signals: signals.length },
     'an execution cannot be replayed: its session continues after the last stored event, with the messages and other signals that followed',
   )
-  return true
+  return undefined
 }
 
 /** Whether the events are of an older chain, or were erased and must not come back. */
@@ -103,12 +106,11 @@ function isPassedOver(error: unknown): boolean {
   return error instanceof StaleWatermark || (error instanceof StoreError && ['session_erased', 'foreign_epoch'].includes(error.code))
 }
 
-function unreadable(executionId: string, cause: unknown): unknown {
-  if (cause instanceof StoreError) return cause
+function unreadable(executionId: string, lost: string, cause: unknown): CannotLoad {
   const why = cause instanceof Error ? cause.message : String(cause)
   return new CannotLoad(
     'execution_unreadable',
-    `Execution ${executionId} was ended from outside with events that are not stored, and its history cannot be read now: ${why}`,
+    `Execution ${executionId} was ended from outside with ${lost} that are not stored, and its history cannot be read now: ${why}`,
     { cause },
   )
 }
@@ -120,15 +122,16 @@ function endOf(sessionId: string, executionId: string, client: Client, timeoutMs
 
 /** Resends messages that were sent to executions that never opened. Messages that the session already accepted change nothing. */
 export async function resendMessages(sessionId: string, executionIds: readonly string[], client: Client): Promise<void> {
-  const session = client.workflow.getHandle(workflowIdOf(sessionId))
   for (const executionId of executionIds) {
-    const { events } = await client.workflow.getHandle(workflowIdOf(sessionId), executionId).fetchHistory()
-    for (const { eventId, workflowExecutionSignaledEventAttributes: signal } of events ?? []) {
-      if (signal?.signalName !== SIGNALS.message) continue
-      const message = await decodedOrNothing(client, signal.input?.payloads?.[0])
-      if (message !== null && typeof message === 'object') {
-        await session.signal(SIGNALS.message, { messageId: `${executionId}/${eventId}`, ...message })
-      }
+    for (const signal of await readSignals(sessionId, executionId, client)) {
+      if (signal.name === SIGNALS.message) await resend(sessionId, executionId, signal, client)
     }
   }
+}
+
+/** A message without an id gets one that is the same if it is sent again. */
+async function resend(sessionId: string, executionId: string, { eventId, name, argument }: ReceivedSignal, client: Client): Promise<void> {
+  if (!isObject(argument)) return
+  const sent = name === SIGNALS.message ? { messageId: `${executionId}/${eventId}`, ...argument } : argument
+  await client.workflow.getHandle(workflowIdOf(sessionId)).signal(name, sent)
 }

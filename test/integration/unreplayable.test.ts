@@ -67,5 +67,6 @@ it('a session whose unreadable history has effects that are not stored waits for
   await played.session.send('four')
   const errorOf = async () => (await workflowOf(played.id).query<Unopened>('state')).error
   await until('it says so', async () => (await errorOf())?.code === 'execution_unreadable', 60_000)
+  expect((await errorOf())?.reason).toContain('with tool calls that are not stored')
   expect(played.count('pay')).toBe(1)
 })

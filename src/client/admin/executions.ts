@@ -1,7 +1,7 @@
 // The executions of sessions in Temporal: lists them, reads their starting state and their events, and deletes them.
 import { type Client, isGrpcDeadlineError, isGrpcServiceError, WorkflowNotFoundError } from '@temporalio/client'
-import type { Payload } from '@temporalio/common'
-import type { temporal } from '@temporalio/proto'
+import { decoded } from '../../connect/decoded.ts'
+import type { HistoryEvent } from '../../connect/histories.ts'
 import { queryEvents } from '../../connect/session-queries.ts'
 import type { Watermark } from '../../session/events.ts'
 import { type EventsPage, sessionIdOf, WORKFLOW_TYPE, workflowIdOf } from '../../session/protocol/protocol.ts'
@@ -89,7 +89,7 @@ export async function eventsHeldBy(
 
 /** What an execution started with; undefined: its history no longer exists. Needs no worker. */
 export async function beginningOf(client: Client, sessionId: string, executionId: string): Promise<Beginning | undefined> {
-  let events: readonly temporal.api.history.v1.IHistoryEvent[]
+  let events: readonly HistoryEvent[]
   try {
     const { history } = await client.connection.workflowService.getWorkflowExecutionHistory({
       namespace: client.options.namespace,
@@ -103,16 +103,13 @@ export async function beginningOf(client: Client, sessionId: string, executionId
   }
   const started = events[0]?.workflowExecutionStartedEventAttributes
   const previous = started?.continuedExecutionRunId || undefined
-  const start = checkStart(await decoded(client, started?.input?.payloads?.[0]), previous)
+  const start = checkStart(await decoded(client.options.loadedDataConverter, started?.input?.payloads?.[0]), previous)
   const snapshot = start.carried ?? (await loadedState(client, events))
   return { start, ...(previous && { previous }), ...(snapshot && { snapshot: { state: snapshot.state, digest: snapshot.digest } }) }
 }
 
 /** The result of the activity that loads the past of a resumed or forked session. */
-async function loadedState(
-  client: Client,
-  events: readonly temporal.api.history.v1.IHistoryEvent[],
-): Promise<{ state: SessionState; digest: string } | undefined> {
+async function loadedState(client: Client, events: readonly HistoryEvent[]): Promise<{ state: SessionState; digest: string } | undefined> {
   const loading = events.find(({ activityTaskScheduledEventAttributes: scheduled }) =>
     ['loadSession', 'loadFork'].includes(scheduled?.activityType?.name ?? ''),
   )
@@ -120,17 +117,9 @@ async function loadedState(
     ({ activityTaskCompletedEventAttributes: completed }) =>
       loading && completed && String(completed.scheduledEventId) === String(loading.eventId),
   )
-  const result = await decoded(client, done?.activityTaskCompletedEventAttributes?.result?.payloads?.[0])
+  const result = await decoded(client.options.loadedDataConverter, done?.activityTaskCompletedEventAttributes?.result?.payloads?.[0])
   const { state, digest } = (result ?? {}) as { state?: SessionState; digest?: string }
   return state && digest !== undefined ? { state, digest } : undefined
-}
-
-async function decoded(client: Client, payload: Payload | null | undefined): Promise<unknown> {
-  if (!payload) return undefined
-  const { payloadConverter, payloadCodecs } = client.options.loadedDataConverter
-  let payloads = [payload]
-  for (const codec of [...payloadCodecs].reverse()) payloads = await codec.decode(payloads)
-  return payloads[0] && payloadConverter.fromPayload(payloads[0])
 }
 
 /** All executions of a session: those that visibility lists, and those that they continue. */

@@ -69,7 +69,7 @@ async function readReserved({ client, sessionId }: EventSource): Promise<Reserve
     for (const { activityType, heartbeatDetails } of raw.pendingActivities ?? []) {
       const [details] = heartbeatDetails?.payloads ?? []
       if (!MODEL_ACTIVITIES.has(activityType?.name ?? '') || !details) continue
-      const { reserved } = readReport(await decoded(client, details)).report ?? {}
+      const { reserved } = readReport(await decoded(client.options.loadedDataConverter, details)).report ?? {}
       if (reserved) return maxCost(reserved)
     }
     return none

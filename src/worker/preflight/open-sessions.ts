@@ -1,12 +1,11 @@
 // Reads the open sessions of a task queue and their histories from Temporal.
 import { type Client, isGrpcServiceError } from '@temporalio/client'
 import type { temporal } from '@temporalio/proto'
+import type { HistoryEvent } from '../../connect/histories.ts'
 import { WORKFLOW_TYPE } from '../../session/protocol/protocol.ts'
 
 /** A Temporal history, decoded from the wire. */
 export type History = temporal.api.history.v1.IHistory
-/** One event of a history. */
-export type HistoryEvent = temporal.api.history.v1.IHistoryEvent
 
 /** The server's code for an execution that no longer exists. */
 const NOT_FOUND = 5

@@ -1,11 +1,13 @@
 // What a session's history says about its events: the states from which the session was opened, and the watermarks in activity inputs.
 import type { LoadedDataConverter, Payload } from '@temporalio/common'
+import { decoded } from '../../connect/decoded.ts'
 import type { Watermark } from '../../session/events.ts'
 import { isObject } from '../../session/json.ts'
 import { checkStart, type Start } from '../../session/protocol/start.ts'
 import type { CallState, SessionState } from '../../session/state.ts'
 import { Undecodable } from '../../session/protocol/undecodable.ts'
-import type { History, HistoryEvent } from './open-sessions.ts'
+import { type HistoryEvent, watermarkIn } from '../../connect/histories.ts'
+import type { History } from './open-sessions.ts'
 
 /** The state after an event. */
 export interface Snapshot {
@@ -62,20 +64,8 @@ function noteLoaded({ opened, calls }: Recorded, answer: unknown): void {
   if (more) calls.push(...more)
 }
 
-function watermarkIn(input: unknown): Watermark | undefined {
-  const { watermark } = (isObject(input) ? input : {}) as { watermark?: Watermark }
-  return isObject(watermark) && typeof watermark.seq === 'number' && typeof watermark.digest === 'string' ? watermark : undefined
-}
-
 async function ownPayload(converter: LoadedDataConverter, payload: Payload | null | undefined): Promise<unknown> {
   const value = await decoded(converter, payload)
   if (value instanceof Undecodable) throw new Error(value.reason)
   return value
-}
-
-async function decoded({ payloadConverter, payloadCodecs }: LoadedDataConverter, payload: Payload | null | undefined): Promise<unknown> {
-  if (!payload) return undefined
-  let payloads = [payload]
-  for (const codec of [...payloadCodecs].reverse()) payloads = await codec.decode(payloads)
-  return payloads[0] && payloadConverter.fromPayload(payloads[0])
 }

@@ -57,7 +57,7 @@ export async function releaseOrphans(
       if (isHeld({ workflowId, executionId, activityId })) continue
       const [details] = heartbeatDetails?.payloads ?? []
       const failure = details
-        ? deathIn(kind, await decoded(client, details), deadExecutors)
+        ? deathIn(kind, await decoded(client.options.loadedDataConverter, details), deadExecutors)
         : attempt === 1
           ? neverDispatched(kind)
           : undefined

@@ -4,8 +4,8 @@
 import type { coresdk } from '@temporalio/proto'
 import type { WorkflowService } from '@temporalio/client'
 import type { Workflow, WorkflowCreator } from '@temporalio/worker/lib/workflow/interface.js'
+import { type HistoryEvent, newestFirst } from '../../../connect/histories.ts'
 import { NOT_COMMITTED } from '../../../connect/session-queries.ts'
-import { defined } from '../../../session/defined.ts'
 
 type Activation = coresdk.workflow_activation.IWorkflowActivation
 
@@ -70,18 +70,16 @@ const ENDS = [
 ] as const
 
 /** Whether the server has the completion of the task that was started by that event, or the execution has ended. */
-export async function isCommittedAt(service: WorkflowService, namespace: string, applied: AppliedHistory): Promise<boolean> {
-  const execution = { workflowId: applied.workflowId, runId: applied.executionId }
-  let nextPageToken: Uint8Array | undefined
-  do {
-    const page = await service.getWorkflowExecutionHistoryReverse({ namespace, execution, ...defined({ nextPageToken }) })
-    const events = page.history?.events ?? []
-    const [newest] = nextPageToken ? [] : events
-    if (newest && ENDS.some((member) => newest[member])) return true
-    const next = events.find(({ eventId }) => Number(eventId) === applied.eventId + 1)
-    if (next) return Number(next.workflowTaskCompletedEventAttributes?.startedEventId ?? 0) === applied.eventId
-    if (events.some(({ eventId }) => Number(eventId) <= applied.eventId)) return false
-    nextPageToken = page.nextPageToken?.length ? page.nextPageToken : undefined
-  } while (nextPageToken)
+export async function isCommittedAt(
+  service: WorkflowService,
+  namespace: string,
+  { eventId, ...applied }: AppliedHistory,
+): Promise<boolean> {
+  let next: HistoryEvent | undefined
+  for await (const event of newestFirst(service, { namespace, ...applied })) {
+    if (!next && ENDS.some((member) => event[member])) return true
+    if (Number(event.eventId) <= eventId) return Number(next?.workflowTaskCompletedEventAttributes?.startedEventId ?? 0) === eventId
+    next = event
+  }
   return false
 }

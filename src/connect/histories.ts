@@ -1,0 +1,36 @@
+// The raw histories of executions, which the server returns whether or not a worker can replay them.
+import type { WorkflowService } from '@temporalio/client'
+import type { temporal } from '@temporalio/proto'
+import { defined } from '../session/defined.ts'
+import type { Watermark } from '../session/events.ts'
+import { isObject } from '../session/json.ts'
+
+/** One event of a history. */
+export type HistoryEvent = temporal.api.history.v1.IHistoryEvent
+
+/** An execution of a workflow in a namespace. */
+export interface ExecutionPlace {
+  namespace: string
+  workflowId: string
+  executionId: string
+}
+
+/** The events of an execution, newest first. Reads a page only once the one before is used up. */
+export async function* newestFirst(
+  service: WorkflowService,
+  { namespace, workflowId, executionId }: ExecutionPlace,
+): AsyncGenerator<HistoryEvent> {
+  const execution = { workflowId, runId: executionId }
+  let nextPageToken: Uint8Array | undefined
+  do {
+    const page = await service.getWorkflowExecutionHistoryReverse({ namespace, execution, ...defined({ nextPageToken }) })
+    yield* page.history?.events ?? []
+    nextPageToken = page.nextPageToken?.length ? page.nextPageToken : undefined
+  } while (nextPageToken)
+}
+
+/** The last event of a session that the input of one of its activities names; undefined if it names none. */
+export function watermarkIn(input: unknown): Watermark | undefined {
+  const { watermark } = (isObject(input) ? input : {}) as { watermark?: Watermark }
+  return isObject(watermark) && typeof watermark.seq === 'number' && typeof watermark.digest === 'string' ? watermark : undefined
+}
