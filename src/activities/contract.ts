@@ -82,16 +82,25 @@ export interface CompactInput extends AskModelInput {
   tooLarge: TooLarge
 }
 
-/**
- * `facts`: the agent as this worker has it, unless the session already knows that. `hooks`: the hooks that ran before the request. `spent`:
- * under a budget, the cost of a call that was stopped.
- */
-export type CallModelResult = { isConfirmed?: true } & {
+/** What a step that asks a model reports beside its outcome. */
+interface StepReport {
   failed?: FailedAttempt[]
+  /** The agent as this worker has it, unless the session already knows that. */
   facts?: AgentFacts
-  hooks?: HookOutcome[]
+  /** Under a budget: the cost of a call that was stopped, or the assumed cost of one whose provider did not report its usage. */
   spent?: Cost
-} & (
+}
+
+/** What a model call reports beside its outcome. */
+interface CallReport extends StepReport {
+  /** The hooks that ran before the request. */
+  hooks?: HookOutcome[]
+  /** The store has confirmed that the session is new. */
+  isConfirmed?: true
+}
+
+export type CallModelResult = CallReport &
+  (
     | {
         kind: 'completed'
         attempt: number
@@ -101,8 +110,6 @@ export type CallModelResult = { isConfirmed?: true } & {
         model: string
         /** The price that the Model states. */
         price?: ModelPrice
-        /** The assumed cost, because the provider does not report the usage. */
-        spent?: Cost
         calls: Resolution[]
         /** Digest of the prompt that was rendered for the call; absent from workers of earlier builds. */
         promptDigest?: string
@@ -140,23 +147,24 @@ export type NoAnswer =
   | { kind: 'archive_unavailable'; reason: string }
   | { kind: 'interrupted' }
 
-/** The result of one piece of a compaction. `spent`: under a budget, the cost of a call that was stopped, or whose provider did not report it. */
-export type CompactResult = { failed?: FailedAttempt[]; facts?: AgentFacts; spent?: Cost } & (
-  | {
-      kind: 'compacted'
-      attempt: number
-      upToSeq: number
-      summary: string
-      messages: number
-      resultBytes?: number
-      model?: string
-      usage?: Usage
-      price?: ModelPrice
-      /** Another piece follows. */
-      more?: true
-    }
-  | NoAnswer
-)
+/** The result of one piece of a compaction. */
+export type CompactResult = StepReport &
+  (
+    | {
+        kind: 'compacted'
+        attempt: number
+        upToSeq: number
+        summary: string
+        messages: number
+        resultBytes?: number
+        model?: string
+        usage?: Usage
+        price?: ModelPrice
+        /** Another piece follows. */
+        more?: true
+      }
+    | NoAnswer
+  )
 
 /** The data of a tool call, wherever it runs. */
 export interface ToolCallInput {
