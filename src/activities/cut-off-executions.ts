@@ -5,7 +5,7 @@ import type { Logger } from '../agent/tool.ts'
 import { queryEvents } from '../connect/session-queries.ts'
 import { isObject } from '../session/json.ts'
 import { type EventsPage, SIGNALS, workflowIdOf } from '../session/protocol/protocol.ts'
-import { StoreError } from '../store/errors.ts'
+import { isForeignPast, StoreError } from '../store/errors.ts'
 import type { Store } from '../store/store.ts'
 import { StaleWatermark } from '../jobs/errors.ts'
 import { cutOffBefore } from './earlier-executions.ts'
@@ -103,7 +103,8 @@ async function continueWithout(
 
 /** Whether the events are of an older chain, or were erased and must not come back. */
 function isPassedOver(error: unknown): boolean {
-  return error instanceof StaleWatermark || (error instanceof StoreError && ['session_erased', 'foreign_epoch'].includes(error.code))
+  const isErased = error instanceof StoreError && error.code === 'session_erased'
+  return error instanceof StaleWatermark || isForeignPast(error) || isErased
 }
 
 function unreadable(executionId: string, lost: string, cause: unknown): CannotLoad {

@@ -1,8 +1,9 @@
 // The activities of an orchestrator.
 import { Context } from '@temporalio/activity'
 import { StaleWatermark } from '../jobs/errors.ts'
+import { defined } from '../session/defined.ts'
 import { sessionIdOf } from '../session/protocol/protocol.ts'
-import { StoreError } from '../store/errors.ts'
+import { isForeignPast } from '../store/errors.ts'
 import { heartbeating } from './heartbeating.ts'
 import type { FlushInput, FlushResult, PawlActivities } from './contract.ts'
 import { findCallsActivity } from './find-calls.ts'
@@ -29,14 +30,14 @@ export function createActivities(needs: ActivityNeeds, reader: SessionReader, fl
   async function flush({ epoch, watermark, origin, isNew }: FlushInput): Promise<FlushResult> {
     const { client, info } = Context.current()
     const { workflowId = '', runId: executionId = '' } = info.workflowExecution ?? {}
-    const target = { sessionId: sessionIdOf(workflowId), epoch, executionId, watermark, ...(origin && { origin }), ...(isNew && { isNew }) }
+    const target = { sessionId: sessionIdOf(workflowId), epoch, executionId, watermark, ...defined({ origin, isNew }) }
     try {
       return { seq: await heartbeating(() => flusher.flush(target, client, FLUSH_MS)) }
     } catch (error) {
       // With the same watermark, a retry could fail forever; the workflow has a newer one.
       if (error instanceof StaleWatermark && info.attempt >= STALE_TRIES) return { seq: 0, stale: true }
       // No retry changes that: the workflow finds the session that is there.
-      if (isNew && error instanceof StoreError && error.code === 'foreign_epoch') return { seq: 0, foreign: true }
+      if (isNew && isForeignPast(error)) return { seq: 0, foreign: true }
       throw error
     }
   }

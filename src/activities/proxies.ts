@@ -1,9 +1,10 @@
 // The activities that run user code: each counts its attempt, runs the job on an executor, and returns the executor's answer.
 import { ApplicationFailure, Context } from '@temporalio/activity'
 import { inTime } from '../connect/in-time.ts'
+import { defined } from '../session/defined.ts'
 import { callIdOf } from '../session/events.ts'
 import { sessionIdOf } from '../session/protocol/protocol.ts'
-import { StoreError } from '../store/errors.ts'
+import { isForeignPast } from '../store/errors.ts'
 import type { JobInput, JobKind, JobOrder, JobResult, Ticket } from '../jobs/contract.ts'
 import { type Counted, countAttempt, type Earlier, reportOf } from './attempt.ts'
 import type {
@@ -42,10 +43,10 @@ export function userCodeActivities(needs: ActivityNeeds, flusher: Flusher): Pick
       return { kind: 'failed', code: 'worker_died', reason, ...(attempt.failed.length > 0 && { failed: attempt.failed }) }
     }
     const order = orderOf('callModel', olderBy(waitedMs(), input), attempt, { call: `model:${number}:${turn}` })
-    const { epoch, watermark, origin } = input
+    const { epoch, watermark, origin, isNew } = input
     const { sessionId, executionId } = order.ticket
-    const target = { sessionId, epoch, executionId, watermark, ...(origin && { origin }) }
-    const confirmed = input.isNew && isConfirmed(flusher.flush({ ...target, isNew: true }, client))
+    const target = { sessionId, epoch, executionId, watermark, ...defined({ origin, isNew }) }
+    const confirmed = isNew && isConfirmed(flusher.flush(target, client))
     if (!confirmed) flusher.nudge(target, client)
     const result = await run(order)
     // Before the answer can have an effect.
@@ -188,7 +189,7 @@ function aboutCall({ run, turn, resolution }: ToolCallInput): { call: string; to
 async function isConfirmed(flushed: Promise<number>): Promise<'new' | 'foreign' | undefined> {
   const said = flushed.then(
     () => 'new' as const,
-    (error: unknown) => (error instanceof StoreError && error.code === 'foreign_epoch' ? ('foreign' as const) : undefined),
+    (error: unknown) => (isForeignPast(error) ? ('foreign' as const) : undefined),
   )
   return inTime(said, CONFIRMED_WITHIN_MS)
 }

@@ -46,6 +46,11 @@ export function isAboutValues(error: unknown): boolean {
   return isBug(error.cause) || ABOUT_VALUES.has(sqlState(error.cause)?.slice(0, 2) ?? '')
 }
 
+/** Whether the store has another past for the session's id. */
+export function isForeignPast(error: unknown): boolean {
+  return error instanceof StoreError && error.code === 'foreign_epoch'
+}
+
 /** Whether a statement exceeded its time limit. */
 export function isTooSlow(error: unknown): boolean {
   return error instanceof StoreError && sqlState(error.cause) === '57014'
