@@ -5,7 +5,6 @@ import type { JsonObject } from '../../session/json.ts'
 import { hydrateMessageRows } from '../blobs.ts'
 import { dateIn, exactOr, jsonIn, ms, numberIn, textIn } from '../postgres/columns.ts'
 import type { Queryable, TextRow } from '../postgres/database.ts'
-import { defined } from '../../session/defined.ts'
 import type { BlobPlace, MessagePlace } from '../rows.ts'
 import type { PostgresSchema } from '../postgres/schema.ts'
 import type { ErrorRow, MessageRow, SessionRow, StoredHead, ToolCallRow } from '../rows.ts'
@@ -76,26 +75,29 @@ export async function locateMessage(
   sessionId: string,
   messageId: string,
 ): Promise<MessagePlace> {
-  // An archived message has its events unless they were pruned: how its run ended can be read.
-  const [row] = await database.query(
-    `select coalesce(found, head, 0) as after, case when found is null then archived end as archived,
-       case when found is null and archived is null then case when is_archived then 'pruned' else gone end end as gone,
-       (found is null and archived is null and is_archived)::text as is_pruned from (select
-       (select max(seq) - 1 from ${schema.table('archived_messages')} as old where session_id = $1 and message_id = $2
-          and exists (select 1 from ${schema.table('events')} as e where e.session_id = $1 and e.seq = old.seq)) as archived,
+  const [row = {}] = await database.query(
+    `select
        coalesce(
-         (select max(seq) - 1 from ${schema.table('messages')} where session_id = $1 and message_id = $2),
-         (select min(seq) - 1 from ${schema.table('events')}
-            where session_id = $1 and type = 'message_rejected' and strpos(json, $3) > 0)) as found,
-       (select flushed_seq from ${schema.table('sessions')} where session_id = $1) as head,
-       (select case when erased_at is not null then 'erased' when pruned_at >= updated_at then 'pruned' end
-          from ${schema.table('sessions')} where session_id = $1) as gone,
-       exists (select from ${schema.table('archived_messages')} where session_id = $1 and message_id = $2) as is_archived) as place`,
+         (select max(seq) from ${schema.table('messages')} where session_id = $1 and message_id = $2),
+         -- Only if the former finds nothing: this reads all of the session's events.
+         (select min(seq) from ${schema.table('events')}
+            where session_id = $1 and type = 'message_rejected' and strpos(json, $3) > 0)) as recorded,
+       (select max(seq) from ${schema.table('archived_messages')} where session_id = $1 and message_id = $2) as archived,
+       (select max(seq) from ${schema.table('archived_messages')} as old where session_id = $1 and message_id = $2
+          and exists (select from ${schema.table('events')} as e where e.session_id = $1 and e.seq = old.seq)) as readable,
+       flushed_seq, (erased_at is not null)::text as is_erased, (pruned_at >= updated_at)::text as is_pruned
+     from (select) as one left join ${schema.table('sessions')} on session_id = $1`,
     [safeKey(sessionId), safeKey(messageId), `"messageId":${JSON.stringify(messageId)}`],
   )
-  const gone = row?.gone === 'erased' || row?.gone === 'pruned' ? row.gone : undefined
-  const archived = typeof row?.archived === 'string' ? Number(row.archived) : undefined
-  return { after: Number(row?.after ?? 0), ...defined({ archived, gone }), ...(row?.is_pruned === 'true' && { isPruned: true }) }
+  const recorded = numberIn(row, 'recorded')
+  if (recorded !== null) return { after: recorded - 1 }
+  const after = numberIn(row, 'flushed_seq') ?? 0
+  // An archived message has its events unless they were pruned: how its run ended can be read.
+  const readable = numberIn(row, 'readable')
+  if (readable !== null) return { after, archived: readable - 1 }
+  if (numberIn(row, 'archived') !== null) return { after, gone: 'pruned', isPruned: true }
+  if (row.is_erased === 'true') return { after, gone: 'erased' }
+  return { after, ...(row.is_pruned === 'true' && { gone: 'pruned' as const }) }
 }
 
 /** See `Store.events`. */
