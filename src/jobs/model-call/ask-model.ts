@@ -196,38 +196,37 @@ export function afterFailure({ agent, worker, attempt, timeLeft, spent }: Failin
   const { cause: error, model } = thrown instanceof ModelFailed ? thrown : { cause: thrown }
   const told = isModelError(error) ? error : undefined
   const unexpected = told === undefined && !(error instanceof PawlError) && !isOutage(error)
+  const failed = failedAttempt(attempt.number, error, {
+    retryable: false,
+    worker,
+    ...(unexpected && { unexpected: true }),
+    ...defined({ model, spent }),
+  })
   // The same unexpected error twice in a row is a fault of the code: nothing outside will end it.
-  const isFault = unexpected && unexpectedIn(failedAttempt(0, error, { retryable: false, unexpected: true })) === attempt.unexpected
+  const isFault = unexpected && unexpectedIn(failed) === attempt.unexpected
   const retryable = told?.retryable !== false && !isFault
-  const record = (how: { retryable: boolean; nextDelayMs?: number }): FailedAttempt => {
-    const failed = failedAttempt(attempt.number, error, {
-      ...how,
-      worker,
-      ...(unexpected && { unexpected: true }),
-      ...defined({ model, spent }),
-    })
-    attempt.failed.push(failed)
-    return failed
+  const record = (followedBy?: { afterMs: number }): void => {
+    attempt.failed.push(followedBy ? { ...failed, retryable: true, nextDelayMs: followedBy.afterMs } : failed)
   }
+  const failure = reported(failed, told !== undefined)
   const retry = attempt.failures + 1
   if (retryable && retry <= agent.retry.maxRetries) {
     const afterMs = nextDelayMs(agent.retry, retry, told?.retryAfterMs)
-    record({ retryable, nextDelayMs: afterMs })
+    record({ afterMs })
     // If the deadline comes first, the run ends then.
     return { kind: 'again', afterMs: Math.max(0, Math.min(afterMs, timeLeft())) }
   }
   const mayFallBack = thrown instanceof ModelFailed && (told?.fallback ?? (retryable || isFault))
   if (mayFallBack && (attempt.fallback?.at ?? 0) < agent.fallback.length) {
-    const failure = reported(record({ retryable: true, nextDelayMs: 0 }), told !== undefined)
+    record({ afterMs: 0 })
     return { kind: 'again', afterMs: 0, fallback: nextModel(attempt.fallback, retryable ? failure : undefined) }
   }
-  const last = record({ retryable: false })
-  const failure = reported(last, told !== undefined)
+  record()
   if (isFault) failure.reason = `The same unexpected error twice in a row: ${failure.reason}`
   const earlier = retryable ? undefined : attempt.fallback?.transient
   if (earlier)
     return { kind: 'failed', ...earlier, reason: `${earlier.reason} The fallback failed, too: ${failure.reason}`, transient: true }
-  return { kind: 'failed', ...failure, ...(retryable && { transient: true }), ...defined({ unexpected: unexpectedIn(last) }) }
+  return { kind: 'failed', ...failure, ...(retryable && { transient: true }), ...defined({ unexpected: unexpectedIn(failed) }) }
 }
 
 type Reported = { code: string; reason: string }
