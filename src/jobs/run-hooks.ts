@@ -13,7 +13,7 @@ import {
   type HookRun,
   ranked,
 } from '../session/hooks/hooks.ts'
-import { type Json, jsonBytes, isObject } from '../session/json.ts'
+import { copyOf, type Json, jsonBytes, isObject } from '../session/json.ts'
 import { numberText } from '../session/number-text.ts'
 import type { SpendNote } from '../session/spending/spend-notes.ts'
 import { cutText, TEXT_BYTES } from '../session/protocol/texts.ts'
@@ -112,7 +112,7 @@ async function runHook(runner: HookRunner, hook: NamedHook, calling: HookCalling
   try {
     const answer = await runBody({ timeoutMs: hook.timeoutMs, stop, abandonAfterMs: ABANDON_AFTER_MS }, async (signal) =>
       // A copy, because the input is part of the session's cached past.
-      hook.run(structuredClone(calling.input), {
+      hook.run(copyOf(calling.input), {
         ...ownContext(ctx),
         turn,
         log,

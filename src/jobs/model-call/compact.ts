@@ -8,6 +8,7 @@ import type { AgentContext } from '../../agent/tool.ts'
 import { chooseCut, type Cut, pieceEnd, summaryBytes, summaryTokens } from '../../session/transcript/compaction.ts'
 import { textOf } from '../../session/content.ts'
 import { defined } from '../../session/defined.ts'
+import { copyOf } from '../../session/json.ts'
 import { bytesOfText, BYTES_PER_TOKEN } from '../../session/transcript/measure.ts'
 import { messagesBetween, sentFrom } from '../../session/transcript/model-messages.ts'
 import { hasBudget } from '../../session/spending/spend.ts'
@@ -152,7 +153,7 @@ async function summaryOf(
   if (summarise) {
     const end = pieceEnd(transcript, to, roomIn(tooLarge.window))
     // A copy, because the messages are part of the session's cached past.
-    const messages = structuredClone(messagesBetween(transcript, from, end))
+    const messages = copyOf(messagesBetween(transcript, from, end))
     const given: unknown = await unlessAborted(signal, Promise.resolve(summarise({ messages, previous, maxTokens, ctx, signal })))
     return { to: end, ...ownSummary(given, isBudgeted) }
   }

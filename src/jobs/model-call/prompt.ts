@@ -63,7 +63,7 @@ export function withVolatile(
 /** Returns a factory of views: each call of user code has its own, so that none can change what another one sees. */
 function viewFor({ memory }: Agent, state: SessionView['state'], { metadata, slices }: AgentContext): () => PromptView {
   return () => {
-    const { current, ...rest } = structuredClone(state)
+    const { current, ...rest } = copyOf(state)
     const progress = copyOf(workOf(state))
     return {
       // The state has the run's metadata only once the run has its first answer.
