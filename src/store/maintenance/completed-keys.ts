@@ -8,16 +8,17 @@ import { textIn } from '../postgres/columns.ts'
 import type { Queryable } from '../postgres/database.ts'
 import { safeKey } from '../postgres/sanitise.ts'
 import type { PostgresSchema } from '../postgres/schema.ts'
+import { eventsAt } from '../read/reader.ts'
 
-const PAGE = 1_000
 const COLUMNS = 'key, call_id, tool, outcome, effect_id, result_sha256, at'
 
-type Outcome = EventOf<'tool_completed'> | EventOf<'tool_resolved'> | EventOf<'tool_unknown'>
+/** An event that reports the outcome of an effect. */
+type EffectEvent = EventOf<'tool_completed'> | EventOf<'tool_resolved'> | EventOf<'tool_unknown'>
 
 interface KeyRow {
   key: string
   outcome: 'completed' | 'unknown'
-  event: Outcome
+  event: EffectEvent
 }
 
 /** Records the keys of the session's effects; returns their number. `key`: the session's id as the store has it. */
@@ -49,20 +50,18 @@ export async function keepKeys(tx: Queryable, schema: PostgresSchema, key: strin
 async function eventsOf(tx: Queryable, schema: PostgresSchema, key: string): Promise<SessionEvent[]> {
   const events: SessionEvent[] = []
   for (let after = 0; ; ) {
-    const rows = await tx.query(
-      `select seq, json from ${schema.table('events')} where session_id = $1 and seq > $2 order by seq limit ${PAGE}`,
-      [key, after],
-    )
-    for (const row of rows) events.push(JSON.parse(textIn(row, 'json')) as SessionEvent)
-    if (rows.length < PAGE) return events
-    after = Number(rows.at(-1)?.seq)
+    const page = await eventsAt(tx, schema, key, { after })
+    const last = page.at(-1)
+    if (!last) return events
+    events.push(...page)
+    after = last.seq
   }
 }
 
 /** The keys by which a later call would be recognised, as the transcript has them, and those of calls whose outcome is unknown. */
 function keysIn(events: readonly SessionEvent[], unknown: SessionState['unknown']): KeyRow[] {
   const transcript = emptyTranscript()
-  const outcomes = new Map<string, Outcome>()
+  const outcomes = new Map<string, EffectEvent>()
   for (const event of events) {
     addToTranscript(transcript, event)
     if (event.type === 'tool_completed' || event.type === 'tool_unknown' || (event.type === 'tool_resolved' && event.happened))
@@ -87,7 +86,7 @@ function stateAfter(events: readonly SessionEvent[]): SessionState | undefined {
 }
 
 /** SHA-256 of the result's JSON. */
-function digestOf(event: Outcome): string | null {
+function digestOf(event: EffectEvent): string | null {
   if (event.type === 'tool_unknown') return null
   return event.blob?.sha256 ?? sha256Of(JSON.stringify(event.value ?? null))
 }

@@ -100,14 +100,25 @@ export async function locateMessage(
   return { after, ...(row.is_pruned === 'true' && { gone: 'pruned' as const }) }
 }
 
+/** A part of a session's events. */
+interface EventRange {
+  after?: number
+  limit?: number
+}
+
 /** See `Store.events`. */
-export async function readEvents(
+export function readEvents(database: Queryable, schema: PostgresSchema, sessionId: string, options?: EventRange): Promise<SessionEvent[]> {
+  return eventsAt(database, schema, safeKey(sessionId), options)
+}
+
+/** The same for the id as the store has it. */
+export async function eventsAt(
   database: Queryable,
   schema: PostgresSchema,
-  sessionId: string,
-  options: { after?: number; limit?: number } = {},
+  key: string,
+  options: EventRange = {},
 ): Promise<SessionEvent[]> {
-  const rows = await eventRows(database, schema, sessionId, options)
+  const rows = await eventRows(database, schema, key, options)
   return rows.map((row) => JSON.parse(textIn(row, 'json')) as SessionEvent)
 }
 
@@ -116,9 +127,9 @@ export async function readEntries(
   database: Queryable,
   schema: PostgresSchema,
   sessionId: string,
-  options: { after?: number; limit?: number } = {},
+  options: EventRange = {},
 ): Promise<LogEntry[]> {
-  const rows = await eventRows(database, schema, sessionId, options)
+  const rows = await eventRows(database, schema, safeKey(sessionId), options)
   let prev = rows[0]?.prev ?? ''
   return rows.map((row) => {
     const entry = { seq: Number(row.seq), prev, digest: textIn(row, 'digest'), json: textIn(row, 'json') }
@@ -127,12 +138,7 @@ export async function readEntries(
   })
 }
 
-function eventRows(
-  database: Queryable,
-  schema: PostgresSchema,
-  sessionId: string,
-  options: { after?: number; limit?: number },
-): Promise<TextRow[]> {
+function eventRows(database: Queryable, schema: PostgresSchema, key: string, options: EventRange): Promise<TextRow[]> {
   const { after = 0, limit = EVENTS_LIMIT } = options
   const events = schema.table('events')
   return database.query(
@@ -142,7 +148,7 @@ function eventRows(
        from (select seq, digest, json from ${events} where session_id = $1 and seq > $2 order by seq limit $3) as next
      ) as counted
      where bytes_before < ${EVENTS_BYTES} order by seq`,
-    [safeKey(sessionId), after, limit],
+    [key, after, limit],
   )
 }
 
