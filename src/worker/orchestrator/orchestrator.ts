@@ -15,7 +15,7 @@ import type { CachedExecution, FromExecutor, ToExecutor } from '../protocol.ts'
 import type { TelemetrySettings } from '../telemetry-settings.ts'
 import type { Channel } from '../channel.ts'
 import { adoptionBy } from './executors/adoption.ts'
-import { LimitedWorker } from './temporal/activation-limit.ts'
+import { SessionsWorker } from './temporal/sessions-worker.ts'
 import { outerConverter, workflowCode } from './temporal/bundle.ts'
 import { eventsFrom } from './executors/events-along.ts'
 import { deltaWriter } from './delta-writer.ts'
@@ -163,7 +163,7 @@ export async function prepareOrchestrator(parts: OrchestratorParts): Promise<Orc
         activity: [lateAnswers({ connection, client, logger }), ...(workerInterceptors.activity ?? [])],
       },
     } satisfies Partial<WorkerOptions>
-    const sessions = await LimitedWorker.create({
+    const sessions = await SessionsWorker.create({
       ...common,
       taskQueue,
       workflowBundle,

@@ -2,7 +2,7 @@
 import { DefaultLogger, type InjectedSinks, makeTelemetryFilterString, Runtime, type WorkerOptions } from '@temporalio/worker'
 import type { LogEntry } from '../../session/events.ts'
 import type { PawlSinks } from '../../workflows/journal.ts'
-import { LimitedWorker } from '../orchestrator/temporal/activation-limit.ts'
+import { SessionsWorker } from '../orchestrator/temporal/sessions-worker.ts'
 import type { WorkflowCode } from '../orchestrator/temporal/bundle.ts'
 import type { OpenExecution } from './open-sessions.ts'
 
@@ -47,7 +47,7 @@ export async function replayEach<E extends OpenExecution>(
     }
   }
 
-  for await (const { error } of LimitedWorker.runReplayHistories({ ...code, ...asServed(namespace), sinks }, histories())) {
+  for await (const { error } of SessionsWorker.runReplayHistories({ ...code, ...asServed(namespace), sinks }, histories())) {
     if (current) await onReplayed(current, { error, entries, reached })
   }
 }

@@ -1,0 +1,29 @@
+// The SDK's worker as pawl runs workflows: how the creator of its workflows is composed.
+import { Worker } from '@temporalio/worker'
+import type { CompiledWorkerOptions } from '@temporalio/worker/lib/worker-options.js'
+import type { WorkflowCreator } from '@temporalio/worker/lib/workflow/interface.js'
+import type { WorkflowBundleWithSourceMapAndFilename } from '@temporalio/worker/lib/workflow/workflow-worker-thread/input.js'
+import type { Logger } from '@temporalio/common'
+import { ACTIVATION_LIMIT_MS, limitedTo } from './activation-limit.ts'
+import { isCommittedAt, withCommittedQueries } from './committed-queries.ts'
+import { threadCode, workflowThreads } from './workflow-threads.ts'
+
+/**
+ * A worker whose workflows have pawl's threads, limit of activations and refusal of uncommitted queries. It has no limit of the SDK's own, a
+ * `timeout` of Node's `vm`: for each step of an activation, Node starts a thread that counts the time and waits until it has ended. That is
+ * most of the CPU time of a step, and on a busy machine most of its duration.
+ */
+export class SessionsWorker extends Worker {
+  protected static override async createWorkflowCreator(
+    bundle: WorkflowBundleWithSourceMapAndFilename,
+    options: CompiledWorkerOptions,
+    logger: Logger,
+  ): Promise<WorkflowCreator> {
+    const unlimited = { ...options, isolateExecutionTimeoutMs: undefined as unknown as number }
+    const start = (): Promise<WorkflowCreator> => super.createWorkflowCreator(bundle, unlimited, logger)
+    const limited = limitedTo(ACTIVATION_LIMIT_MS, await workflowThreads(threadCode(bundle, options), start))
+    const { connection, namespace } = options
+    // A worker that replays histories has no connection, and answers no queries.
+    return connection ? withCommittedQueries((applied) => isCommittedAt(connection.workflowService, namespace, applied), limited) : limited
+  }
+}
