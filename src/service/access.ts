@@ -58,6 +58,11 @@ export function requireScope({ scopes }: Access, scope: Scope): void {
   throw new ServiceError('forbidden', 403, `This needs the scope "${scope}", which these credentials do not have.`)
 }
 
+/** A name for the caller, under which the server counts what the caller uses. */
+export function callerOf({ tenant = '', identity }: Pick<Access, 'tenant' | 'identity'>): string {
+  return `${tenant}\n${identity}`
+}
+
 /** The prefix of the ids of the caller's sessions; undefined: any id. */
 export function prefixOf({ tenant }: Pick<Access, 'tenant'>): string | undefined {
   return tenant === undefined ? undefined : `${tenant}:`

@@ -41,11 +41,16 @@ export interface HandlerOptions {
   maxBodyBytes?: number
   /** The maximum number of event streams that are open at the same time in this process: an integer from 1. Default 2,000. */
   maxWatches?: number
+  /** The maximum number of event streams that one caller (`identity` in its `tenant`) has open here. Default: a quarter of `maxWatches`. */
+  maxWatchesPerCaller?: number
   /** A stream sends a comment after this long without an event, so that proxies keep it open. At most 24 days. Default `'15s'`. */
   keepAlive?: Duration
   /** A stream ends when its client has read nothing for this long. At most 24 days. Default `'60s'`. */
   stalledAfter?: Duration
-  /** How often the handler calls `authorize` again for an open stream. At most 24 days. Default `'2m'`. */
+  /**
+   * The longest time until the handler calls `authorize` again for an open stream. At most 24 days. Default `'2m'`. Only `null`, or access
+   * to less, ends the stream. If `authorize` throws, the handler calls it again later.
+   */
   reauthorizeEvery?: Duration
   /** Logs requests that failed unexpectedly. Default: lines on standard error. */
   logger?: Logger
@@ -77,6 +82,7 @@ const OPTIONS = options({
   ).optional(),
   maxBodyBytes: integer(1_000, 100_000_000).optional(),
   maxWatches: integer(1).optional(),
+  maxWatchesPerCaller: integer(1).optional(),
   keepAlive: duration({ example: '15s' }).optional(),
   stalledAfter: duration({ example: '60s' }).optional(),
   reauthorizeEvery: duration({ example: '2m' }).optional(),
@@ -84,6 +90,8 @@ const OPTIONS = options({
 })
 
 const ROUTES: readonly Route[] = [...SESSION_ROUTES, ...WATCH_ROUTES, ...CHANGE_ROUTES, ...LIST_ROUTES, ...UI_ROUTES]
+/** How long a stream stays open at least while `authorize` throws. */
+const UNCHECKED_MS = 3_600_000
 /** Does not use pino, which a bundled backend does not include. */
 const ON_STDERR: Pick<Logger, 'error'> = {
   error: (fields, message) => void process.stderr.write(`${message} ${inspect(fields, { breakLength: Number.POSITIVE_INFINITY })}\n`),
@@ -97,11 +105,14 @@ const NOTHING = z.strictObject({})
 export function createHandler(given: HandlerOptions): Handler {
   const checked = checkOptions(OPTIONS, given)
   const { pawl, authorize, agents, basePath = '', maxBodyBytes = 2_000_000, logger: log = ON_STDERR } = checked
+  const { maxWatches = 2_000 } = checked
   const streams = streamsWith({
     keepAliveMs: checked.keepAlive ?? 15_000,
     stalledAfterMs: checked.stalledAfter ?? 60_000,
     reauthorizeMs: checked.reauthorizeEvery ?? 120_000,
-    max: checked.maxWatches ?? 2_000,
+    uncheckedMs: UNCHECKED_MS,
+    max: maxWatches,
+    maxPerCaller: checked.maxWatchesPerCaller ?? Math.ceil(maxWatches / 4),
   })
   const ready = readinessOf(pawl, streams)
   const openApi = documentOf({ routes: ROUTES, basePath, agents })

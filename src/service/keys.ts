@@ -1,52 +1,73 @@
 // Requests with API keys: `Authorization: Bearer pawl_…`, or `X-Api-Key`.
 import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
-import type { ApiKey } from '../client/admin/api-keys.ts'
+import { type ApiKey, isApiKey } from '../client/admin/api-keys.ts'
 import type { Pawl } from '../client/pawl.ts'
 import { StoreError } from '../connect/errors.ts'
 import type { Access, Authorize } from './access.ts'
-
-/** The result of a key's lookup, and when it was made. */
-interface Lookup {
-  at: number
-  key: ApiKey | null
-}
+import { sharedLookups } from './key-lookups.ts'
 
 /** How long a lookup is cached. A revoked key may still be accepted for this long. */
 const GOOD_FOR_MS = 10_000
 /** While the side store is unavailable, keys that were valid stay valid: sessions continue without it, and so should their clients. */
 const GOOD_WITHOUT_STORE_MS = 10 * 60_000
 const MAX_KEYS = 10_000
+const MAX_UNKNOWN = 10_000
+/** A key that was never seen before waits up to this long if its address has sent many unknown ones. */
+const SUSPECT_PAUSE_MS = 1_000
 
 /**
  * Returns an `authorize` that checks the deployment's API keys (`pawl keys create`, `pawl.apiKeys`). A revoked key is refused within
  * 10 seconds. While the side store is unavailable, keys that were valid less than 10 minutes ago are accepted.
  */
 export function apiKeyAuthorize(pawl: Pick<Pawl, 'apiKeys'>): Authorize {
-  /** Keyed by digest, so that a memory dump of the process contains no keys. */
-  const known = new LRUCache<string, Lookup>({ max: MAX_KEYS })
+  return keyAuthorize(pawl, async () => false)
+}
 
-  async function find(text: string): Promise<ApiKey | null> {
+/** The same; `isSuspect`: whether many unknown keys have come from the request's address. */
+export function keyAuthorize({ apiKeys }: Pick<Pawl, 'apiKeys'>, isSuspect: (request: Request) => Promise<boolean>): Authorize {
+  // Keyed by digest, so that a memory dump of the process contains no keys. Apart, so that unknown keys push out no valid one.
+  const valid = new LRUCache<string, { at: number; key: ApiKey }>({ max: MAX_KEYS })
+  const unknown = new LRUCache<string, { at: number }>({ max: MAX_UNKNOWN })
+  const find = sharedLookups(apiKeys, 0)
+  const findForSuspect = sharedLookups(apiKeys, SUSPECT_PAUSE_MS)
+
+  async function keyFor(text: string, request: Request): Promise<ApiKey | null> {
+    if (!isApiKey(text)) return null
     const digest = createHash('sha256').update(text).digest('hex')
-    const before = known.get(digest)
-    const age = before ? performance.now() - before.at : Number.POSITIVE_INFINITY
-    if (before && age < GOOD_FOR_MS) return before.key
+    const before = valid.get(digest)
+    if (before && isNewer(before, GOOD_FOR_MS)) return before.key
+    const refused = unknown.get(digest)
+    if (refused && isNewer(refused, GOOD_FOR_MS)) return null
+    const lookUp = !before && (await isSuspect(request)) ? findForSuspect : find
     try {
-      const key = await pawl.apiKeys.find(text)
-      known.set(digest, { at: performance.now(), key })
-      return key
+      return keep(digest, await lookUp(text))
     } catch (error) {
       const isAway = error instanceof StoreError && error.code === 'store_unavailable'
-      if (isAway && before?.key && age < GOOD_WITHOUT_STORE_MS) return before.key
+      if (isAway && before && isNewer(before, GOOD_WITHOUT_STORE_MS)) return before.key
       throw error
     }
   }
 
+  function keep(digest: string, key: ApiKey | null): ApiKey | null {
+    const at = performance.now()
+    if (key) valid.set(digest, { at, key })
+    else {
+      valid.delete(digest)
+      unknown.set(digest, { at })
+    }
+    return key
+  }
+
   return async (request) => {
     const text = textIn(request)
-    const key = text === undefined ? null : await find(text)
+    const key = text === undefined ? null : await keyFor(text, request)
     return key && accessOf(key)
   }
+}
+
+function isNewer({ at }: { at: number }, ms: number): boolean {
+  return performance.now() - at < ms
 }
 
 function textIn({ headers }: Request): string | undefined {

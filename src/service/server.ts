@@ -5,16 +5,16 @@ import type { Duplex } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Hono } from 'hono'
 import { cors } from 'hono/cors'
-import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible'
 import { numberText } from '../session/number-text.ts'
-import type { Authorize } from './access.ts'
 import { ServiceError } from './errors.ts'
 import { createHandler, type HandlerOptions } from './handler.ts'
+import { keyAuthorize } from './keys.ts'
 import { nodeListener } from './node.ts'
 import { PROBLEM_TYPE, problemOf } from './problem.ts'
+import { rateLimits } from './rate-limits.ts'
 
-/** Options of a server. */
-export interface ServerOptions extends HandlerOptions {
+/** Options of a server for clients with API keys. */
+export interface ServerOptions extends Omit<HandlerOptions, 'authorize'> {
   host: string
   /** 0: any free port. */
   port: number
@@ -33,16 +33,14 @@ export interface RunningServer {
   stop(hurry: Promise<void>): Promise<void>
 }
 
-const WINDOW_S = 60
-/** Refused credentials per minute from one address. They never cause a refusal of valid ones. */
-const MAX_REFUSALS = 60
 const DRAIN_MS = 30_000
 
 /** Starts the server. */
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
-  const { host, port, origins, perMinute, drainDelayMs, authorize, ...rest } = options
+  const { host, port, origins, perMinute, drainDelayMs, ...rest } = options
   const addresses = new WeakMap<Request, string>()
-  const handler = createHandler({ ...rest, authorize: limited(authorize, perMinute, addresses) })
+  const limits = rateLimits(perMinute, (request) => addresses.get(request) ?? '')
+  const handler = createHandler({ ...rest, authorize: limits.limited(keyAuthorize(rest.pawl, limits.isSuspect)) })
   const app = new Hono()
   if (origins.length > 0) app.use(crossOrigin(origins))
   app.all('*', ({ req }) => handler(req.raw))
@@ -108,29 +106,4 @@ function crossOrigin(origins: readonly string[]) {
     exposeHeaders: ['location', 'retry-after'],
     maxAge: 600,
   })
-}
-
-/** The same `authorize` with a rate limit: `perMinute` for a known caller, `MAX_REFUSALS` for refused credentials. */
-function limited(authorize: Authorize, perMinute: number, addresses: WeakMap<Request, string>): Authorize {
-  const requests = new RateLimiterMemory({ points: Math.max(1, perMinute), duration: WINDOW_S })
-  const refusals = new RateLimiterMemory({ points: MAX_REFUSALS, duration: WINDOW_S })
-  return async (request) => {
-    const access = await authorize(request)
-    if (!access) await take(refusals, addresses.get(request) ?? '')
-    else if (perMinute > 0) await take(requests, `${access.tenant ?? ''}\n${access.identity}`)
-    return access
-  }
-}
-
-/** @throws ServiceError `rate_limited`. */
-async function take(limiter: RateLimiterMemory, key: string): Promise<void> {
-  try {
-    await limiter.consume(key)
-  } catch (refused) {
-    if (!(refused instanceof RateLimiterRes)) throw refused
-    const seconds = Math.max(1, Math.ceil(refused.msBeforeNext / 1_000))
-    throw new ServiceError('rate_limited', 429, `Too many requests: the limit is ${limiter.points} a minute. Wait ${seconds} s.`, {
-      headers: { 'retry-after': String(seconds) },
-    })
-  }
 }

@@ -1,7 +1,8 @@
 // Event streams: pulled by their readers and kept alive. They end when they are not read, when the caller may no longer read, and on a
 // drain.
+import { inTime } from '../connect/in-time.ts'
 import { ServiceError } from './errors.ts'
-import { type Problem, problemOf } from './problem.ts'
+import { type Problem, problemOf, statusOf } from './problem.ts'
 
 /** One event of a stream. */
 export interface StreamItem {
@@ -18,10 +19,14 @@ export interface StreamSettings {
   keepAliveMs: number
   /** A stream ends when its reader has read nothing for this long. */
   stalledAfterMs: number
-  /** How often a stream checks again that the caller may read. */
+  /** The longest time until a stream checks again that the caller may read. */
   reauthorizeMs: number
+  /** How long a stream stays open while that cannot be checked. */
+  uncheckedMs: number
   /** The maximum number of open streams. */
   max: number
+  /** The maximum number of open streams of one caller. */
+  maxPerCaller: number
 }
 
 /** The source of a stream. */
@@ -32,7 +37,9 @@ export interface StreamSource {
   ending?(problem: Problem): string
   /** Further headers. */
   headers?: Readonly<Record<string, string>>
-  /** Rejects when the caller may no longer read. */
+  /** Whose stream it is. */
+  caller: string
+  /** Rejects when the caller may no longer read, with 401, 403 or 404. Any other rejection says nothing about the caller. */
   reauthorize(): Promise<void>
   /** Aborts when the client has disconnected. */
   signal: AbortSignal
@@ -51,24 +58,29 @@ export interface Streams {
 const RETRY_MS = 2_000
 const DRAIN_RETRY_MS = 1_000
 const DRAIN_SPREAD_MS = 4_000
-/** Failures of `reauthorize` that say nothing about the caller: this many in a row end the stream. */
-const MAX_UNSURE = 3
+/** Statuses with which `reauthorize` refuses. A limit or a failure says nothing about the caller. */
+const REFUSALS: readonly number[] = [401, 403, 404]
+
+type End = (why: unknown, retryMs: number) => void
 
 /** Creates the streams of a handler; none is open at first. */
 export function streamsWith(settings: StreamSettings): Streams {
-  const open = new Set<(why: ServiceError, retryMs: number) => void>()
+  const open = new Map<End, string>()
   let draining = false
   return {
     open(source) {
       if (draining) throw drainingError()
       if (open.size >= settings.max) {
-        throw new ServiceError('too_many_watches', 429, `${settings.max} streams are open here, which is the limit: try again later.`)
+        throw tooMany(`This server has reached its limit of ${settings.max} open streams`)
+      }
+      if ([...open.values()].filter((caller) => caller === source.caller).length >= settings.maxPerCaller) {
+        throw tooMany(`You have ${settings.maxPerCaller} open streams here, which is the limit for one caller`)
       }
       return openStream(source, settings, open)
     },
     drain() {
       draining = true
-      for (const end of open) end(drainingError(), DRAIN_RETRY_MS + Math.random() * DRAIN_SPREAD_MS)
+      for (const end of open.keys()) end(drainingError(), DRAIN_RETRY_MS + Math.random() * DRAIN_SPREAD_MS)
     },
     get draining() {
       return draining
@@ -76,13 +88,15 @@ export function streamsWith(settings: StreamSettings): Streams {
   }
 }
 
-function drainingError(): ServiceError {
-  return new ServiceError('draining', 503, 'The server is shutting down: connect again, and continue after the last event that you have.')
+function tooMany(what: string): ServiceError {
+  return new ServiceError('too_many_watches', 429, `${what}. Close streams that you no longer read, or try again later.`)
 }
 
-type End = (why: ServiceError, retryMs: number) => void
+function drainingError(): ServiceError {
+  return new ServiceError('draining', 503, 'The server is shutting down. Reconnect, and resume after the last event that you received.')
+}
 
-function openStream(source: StreamSource, settings: StreamSettings, open: Set<End>): Response {
+function openStream(source: StreamSource, settings: StreamSettings, open: Map<End, string>): Response {
   const stop = new AbortController()
   const signal = AbortSignal.any([stop.signal, source.signal])
   const iterator = source.items(signal)[Symbol.asyncIterator]()
@@ -97,24 +111,35 @@ function openStream(source: StreamSource, settings: StreamSettings, open: Set<En
     last ??= { text: `retry: ${Math.round(retryMs)}\n${endingOf(problemOf(why))}` }
     wake()
   }
-  const checking = setInterval(() => void check(), settings.reauthorizeMs)
-  let unsure = 0
-  checking.unref?.()
+  let checking: NodeJS.Timeout | undefined
+  let checkedAt = performance.now()
+  /** Each stream has its own, so that those of many callers do not end together. */
+  const uncheckedMs = settings.uncheckedMs * between(1, 2)
+
+  /** At a random moment, so that streams that were opened together are not checked together. */
+  function checkLater(): void {
+    checking = setTimeout(() => void check(), settings.reauthorizeMs * between(0.5, 1))
+    checking.unref?.()
+  }
 
   async function check(): Promise<void> {
     try {
-      await source.reauthorize()
-      unsure = 0
+      const isAnswered = await inTime(
+        source.reauthorize().then(() => true),
+        settings.reauthorizeMs,
+      )
+      if (!isAnswered) throw new Error('authorize did not answer')
+      checkedAt = performance.now()
     } catch (error) {
-      unsure += 1
-      const isSure = error instanceof ServiceError && error.status < 500
-      if (isSure || unsure >= MAX_UNSURE) ending(isSure ? error : unsureError(error), RETRY_MS)
+      if (REFUSALS.includes(statusOf(error))) return ending(error, RETRY_MS)
+      if (performance.now() - checkedAt > uncheckedMs) return ending(uncheckedError(error), RETRY_MS)
     }
+    if (!signal.aborted) checkLater()
   }
 
   function release(): void {
     open.delete(ending)
-    clearInterval(checking)
+    clearTimeout(checking)
     clearTimeout(stalled)
     source.signal.removeEventListener('abort', release)
     stop.abort()
@@ -191,7 +216,8 @@ function openStream(source: StreamSource, settings: StreamSettings, open: Set<En
     stalled.unref?.()
   }
 
-  open.add(ending)
+  open.set(ending, source.caller)
+  checkLater()
   source.signal.addEventListener('abort', release, { once: true })
   return new Response(body, {
     headers: {
@@ -204,8 +230,12 @@ function openStream(source: StreamSource, settings: StreamSettings, open: Set<En
   })
 }
 
-function unsureError(cause: unknown): ServiceError {
-  return new ServiceError('unauthorized', 401, 'Your access could not be checked again: reconnect.', { cause })
+function uncheckedError(cause: unknown): ServiceError {
+  return new ServiceError('unauthorized', 401, 'Your access could not be checked again for too long: reconnect.', { cause })
+}
+
+function between(min: number, max: number): number {
+  return min + Math.random() * (max - min)
 }
 
 const encoder = new TextEncoder()

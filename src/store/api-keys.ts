@@ -24,7 +24,8 @@ export interface StoredKeys {
   put(key: Omit<StoredKey, 'createdAt' | 'revokedAt' | 'revokedBy'>): Promise<StoredKey>
   /** Newest first. */
   list(): Promise<StoredKey[]>
-  find(id: string): Promise<StoredKey | null>
+  /** Those that exist. */
+  find(ids: readonly string[]): Promise<StoredKey[]>
   /** Returns the revoked key, even if it was already revoked; null if no key has this id. */
   revoke(id: string, by: string | undefined): Promise<StoredKey | null>
 }
@@ -47,7 +48,10 @@ export function storedKeysOf(database: Queryable, schema: PostgresSchema, writin
         return keyOf(row as TextRow)
       }),
     list: () => reading(async () => (await database.query(`select ${COLUMNS} from ${table} order by created_at desc, id`)).map(keyOf)),
-    find: (id) => reading(async () => oneOf(await database.query(`select ${COLUMNS} from ${table} where id = $1`, [safeKey(id)]))),
+    find: (ids) =>
+      reading(async () =>
+        (await database.query(`select ${COLUMNS} from ${table} where id = any($1::text[])`, [ids.map(safeKey)])).map(keyOf),
+      ),
     revoke: (id, by) =>
       writing(async () =>
         oneOf(

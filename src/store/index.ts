@@ -33,7 +33,7 @@ import { flush } from './write/writer.ts'
 
 export { StoreError } from './errors.ts'
 export type * from './read/lists/index.ts'
-export type { StoredKey } from './api-keys.ts'
+export type { StoredKey, StoredKeys } from './api-keys.ts'
 export type * from './store.ts'
 export type * from './maintenance/upkeep.ts'
 

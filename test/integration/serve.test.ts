@@ -1,10 +1,11 @@
 // `pawl serve` and `pawl keys` as an operator uses them: keys, tenants, limits, CORS, and shutdown.
-import { randomUUID } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer, type Server } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { nodeListener } from 'pawl/service'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
@@ -58,7 +59,20 @@ beforeAll(async () => {
   // The worker creates the tables.
   await (await player.play(here.pawl, {}).session.send('hello')).result()
   await until('the tables are there', () => here.pawl.apiKeys.list())
-  ;({ server, url } = await serve('--rate-limit', '0', '--cors-origin', 'https://app.example', '--agents', 'player', '--drain-delay', '1s'))
+  ;({ server, url } = await serve(
+    ...[
+      '--rate-limit',
+      '0',
+      '--cors-origin',
+      'https://app.example',
+      '--agents',
+      'player',
+      '--drain-delay',
+      '1s',
+      '--reauthorize-every',
+      '1s',
+    ],
+  ))
 })
 afterAll(async () => {
   for (const one of servers) one.kill('SIGKILL')
@@ -105,14 +119,16 @@ describe('a key', () => {
     }
   })
 
-  it('no longer grants access after it is revoked', async () => {
+  it('no longer grants access after it is revoked, and its open streams end', async () => {
     const key = await newKey('short-lived')
     const client = webClient(fetch, key, url)
     expect((await client.get('/v1/sessions')).status).toBe(200)
+    const watching = eventsUntil(await client.watch('/v1/events/watch'), ({ event }) => event === 'end')
     const id = key.split('_')[1] ?? ''
     const { stdout } = await run('keys', 'revoke', id)
     expect(stdout).toBe(`Key ${id} of short-lived is revoked.\n`)
     await until('it is refused', async () => (await client.get('/v1/sessions')).status === 401)
+    expect((await watching).at(-1)?.data).toMatchObject({ code: 'unauthorized' })
     expect((await here.pawl.apiKeys.list()).find((one) => one.id === id)).toMatchObject({
       revokedAt: expect.any(Date),
       revokedBy: expect.any(String),
@@ -168,6 +184,45 @@ describe('rate limits', () => {
     limited.server.kill('SIGTERM')
     limited.server.kill('SIGTERM')
     expect((await limited.server.ended).code).toBe(0)
+  })
+})
+
+describe('open streams', () => {
+  it('cost nothing of their key’s rate limit, stay open when it is used up, and leave room for other keys', async () => {
+    const { url: at } = await serve('--rate-limit', '6', '--reauthorize-every', '200ms', '--max-watches', '8', '--max-watches-per-key', '3')
+    const [client, other] = [webClient(fetch, await newKey('many-tabs'), at), webClient(fetch, await newKey('one-tab'), at)]
+    let ended = 0
+    const watch = async (by: typeof client): Promise<void> => {
+      const events = await by.watch('/v1/events/watch')
+      // A server that is killed at the end of this file ends them, too.
+      void eventsUntil(events, ({ event }) => event === 'end').then(
+        () => void (ended += 1),
+        () => undefined,
+      )
+    }
+    for (let n = 0; n < 3; n++) await watch(client)
+    expect((await client.get('/v1/events/watch')).body).toMatchObject({ code: 'too_many_watches', detail: expect.stringContaining('3') })
+    await watch(other)
+    // Each of the streams has been checked again at least ten times.
+    await sleep(2_500)
+    expect((await client.get('/v1/sessions')).status).toBe(200)
+    expect((await client.get('/v1/sessions')).status).toBe(200)
+    expect((await client.get('/v1/sessions')).body).toMatchObject({ code: 'rate_limited' })
+    await sleep(600)
+    expect(ended).toBe(0)
+  })
+})
+
+describe('unknown keys', () => {
+  it('are limited for each address, and shut out no valid key that the server has not seen before', async () => {
+    const { url: at } = await serve()
+    const unknownKey = (): string => `pawl_${randomBytes(6).toString('hex')}_${randomBytes(32).toString('base64url')}`
+    const ask = async (key: string): Promise<number> => (await webClient(fetch, key, at).get('/v1/sessions')).status
+    for (let n = 0; n < 60; n++) expect(await ask(unknownKey())).toBe(401)
+    const valid = await newKey('newcomer')
+    const answers = await Promise.all([ask(valid), ...Array.from({ length: 300 }, () => ask(unknownKey()))])
+    expect(answers[0]).toBe(200)
+    expect(new Set(answers.slice(1))).toEqual(new Set([429]))
   })
 })
 

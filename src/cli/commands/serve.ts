@@ -1,6 +1,7 @@
 // `pawl serve`: the HTTP service of a deployment, for clients with API keys.
 import { Command, InvalidArgumentError, Option } from 'commander'
 import { milliseconds } from '../../session/duration.ts'
+import { defined } from '../../session/defined.ts'
 import { isAgentName } from '../../session/protocol/protocol.ts'
 import { aboutDeployment, connectOptions, type DeploymentOptions } from '../connecting.ts'
 import { jsonOption, LOG_HELP } from '../options.ts'
@@ -13,6 +14,9 @@ interface ServeCommandOptions extends DeploymentOptions {
   corsOrigin?: string[]
   rateLimit: number
   maxBody: number
+  maxWatches: number
+  maxWatchesPerKey?: number
+  reauthorizeEvery: number
   drainDelay: number
   json?: true
 }
@@ -28,9 +32,16 @@ export function serveCommand(): Command {
       .option('--cors-origin <origin...>', "origins whose pages may send requests, such as https://app.example; '*': any (default: none)")
       .option('--rate-limit <n>', 'requests per minute for each key; 0: no limit', numberOf(0, 1_000_000), 600)
       .option('--max-body <bytes>', 'the maximum size of a request body', numberOf(1_000, 100_000_000), 2_000_000)
+      .option('--max-watches <n>', 'the maximum number of open event streams', numberOf(1, 1_000_000), 2_000)
+      .option('--max-watches-per-key <n>', 'the same for each key (default: a quarter of --max-watches)', numberOf(1, 1_000_000))
+      .addOption(
+        new Option('--reauthorize-every <time>', 'how often, at least, the key of an open stream is checked again')
+          .argParser(durationOf(1))
+          .default(120_000, '2m'),
+      )
       .addOption(
         new Option('--drain-delay <time>', 'how long to keep accepting connections after SIGTERM, so that load balancers can react')
-          .argParser(durationOf)
+          .argParser(durationOf(0))
           .default(5_000, '5s'),
       ),
   )
@@ -42,27 +53,39 @@ export function serveCommand(): Command {
 async function serve(options: ServeCommandOptions): Promise<void> {
   const requests = listenForStop()
   // Loaded on demand, so that `pawl --help` is fast.
-  const [{ Pawl }, { apiKeyAuthorize }, { startServer }, { defaultLogger }] = await Promise.all([
+  const [{ Pawl }, { startServer }, { defaultLogger }] = await Promise.all([
     import('../../client/index.ts'),
-    import('../../service/keys.ts'),
     import('../../service/server.ts'),
     import('../../log/default-logger.ts'),
   ])
-  const { host, port, agents, corsOrigin = [], rateLimit, maxBody, drainDelay, json } = options
+  const {
+    host,
+    port,
+    agents,
+    corsOrigin = [],
+    rateLimit,
+    maxBody,
+    maxWatches,
+    maxWatchesPerKey,
+    reauthorizeEvery,
+    drainDelay,
+    json,
+  } = options
   const logger = defaultLogger()
   const pawl = await Pawl.connect({ ...(await connectOptions(options)), logger })
   try {
     const server = await startServer({
       pawl,
-      authorize: apiKeyAuthorize(pawl),
       host,
       port,
       origins: corsOrigin,
       perMinute: rateLimit,
       maxBodyBytes: maxBody,
+      maxWatches,
+      reauthorizeEvery,
       drainDelayMs: drainDelay,
       logger,
-      ...(agents && { agents }),
+      ...defined({ agents, maxWatchesPerCaller: maxWatchesPerKey }),
     })
     say(json, { event: 'serving', url: server.url }, `pawl serves ${server.url} (its interface: ${server.url}/openapi.json)`)
     await requests.stop
@@ -86,10 +109,12 @@ function numberOf(min: number, max: number): (text: string) => number {
   }
 }
 
-function durationOf(text: string): number {
-  const ms = text === '0' ? 0 : milliseconds(text)
-  if (ms === undefined) throw new InvalidArgumentError("Use a time such as '5s'.")
-  return ms
+function durationOf(minMs: number): (text: string) => number {
+  return (text) => {
+    const ms = text === '0' ? 0 : milliseconds(text)
+    if (ms === undefined || ms < minMs) throw new InvalidArgumentError("Use a time such as '5s'.")
+    return ms
+  }
 }
 
 function agentsOf(text: string): string[] {

@@ -5,7 +5,7 @@ import { InvalidOption } from '../../options/errors.ts'
 import { defined } from '../../session/defined.ts'
 import { isTooDeep, jsonBytes, type JsonObject, isObject } from '../../session/json.ts'
 import { numberText } from '../../session/number-text.ts'
-import { openStore, type Store, StoreError, type StoredKey } from '../../store/index.ts'
+import { openStore, type Store, StoreError, type StoredKey, type StoredKeys } from '../../store/index.ts'
 import { storeOr } from '../no-store.ts'
 import { type QueriesOptions, checkQueriesOptions } from '../queries/queries-options.ts'
 
@@ -73,6 +73,8 @@ export interface ApiKeys {
   revoke(id: string, options?: { by?: string }): Promise<ApiKey>
   /** The key with this text; null: there is none, or it was revoked. */
   find(key: string): Promise<ApiKey | null>
+  /** The same for many keys at once, by their texts; only valid keys are in the result. */
+  findAll(keys: readonly string[]): Promise<Map<string, ApiKey>>
 }
 
 const TENANT = /^[A-Za-z0-9._@-]+(:[A-Za-z0-9._@-]+)*$/
@@ -80,6 +82,11 @@ const MAX_TENANT = 100
 const MAX_CONTEXT_BYTES = 16_000
 const MAX_NAME = 100
 const KEY = /^pawl_([0-9a-f]{12})_[A-Za-z0-9_-]{43}$/
+
+/** Whether a text looks like a key: any other text is not one. */
+export function isApiKey(text: string): boolean {
+  return KEY.test(text)
+}
 
 /** Whether a value is a valid tenant. */
 export function isTenant(tenant: unknown): tenant is string {
@@ -128,14 +135,21 @@ export function apiKeysOf(store: Store | undefined): ApiKeys {
       if (!revoked) throw new InvalidOption(`No API key has the id ${JSON.stringify(id)}. List the keys with \`pawl keys list\`.`)
       return withoutDigest(revoked)
     },
-    async find(key) {
-      const [, id] = KEY.exec(key) ?? []
-      if (id === undefined) return null
-      const stored = await keys().find(id)
-      if (!stored || stored.revokedAt !== null) return null
-      return timingSafeEqual(Buffer.from(digestOf(key), 'hex'), Buffer.from(stored.digest, 'hex')) ? withoutDigest(stored) : null
-    },
+    find: async (key) => (await findAll(keys, [key])).get(key) ?? null,
+    findAll: (texts) => findAll(keys, texts),
   }
+}
+
+async function findAll(keys: () => StoredKeys, texts: readonly string[]): Promise<Map<string, ApiKey>> {
+  const ids = new Map(texts.filter(isApiKey).map((text) => [text, KEY.exec(text)?.[1] ?? '']))
+  const stored = ids.size === 0 ? [] : await keys().find([...new Set(ids.values())])
+  const valid = new Map(stored.filter(({ revokedAt }) => revokedAt === null).map((key) => [key.id, key]))
+  const found = new Map<string, ApiKey>()
+  for (const [text, id] of ids) {
+    const key = valid.get(id)
+    if (key && isDigestOf(text, key.digest)) found.set(text, withoutDigest(key))
+  }
+  return found
 }
 
 /**
@@ -147,6 +161,10 @@ export function openApiKeys(given: QueriesOptions = {}): ApiKeys & { close(): Pr
   if (!postgres) throw new StoreError('no_store', 'No side store for API keys is configured: set DATABASE_URL, or run `pawl dev` here.')
   const store = openStore({ postgres, migrate: 'off', ...defined({ schema, logger, onWait }) })
   return { ...apiKeysOf(store), close: () => store.close() }
+}
+
+function isDigestOf(text: string, digest: string): boolean {
+  return timingSafeEqual(Buffer.from(digestOf(text), 'hex'), Buffer.from(digest, 'hex'))
 }
 
 function withoutDigest(stored: StoredKey): ApiKey {

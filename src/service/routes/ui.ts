@@ -10,7 +10,7 @@ import { isObject, type JsonObject } from '../../session/json.ts'
 import { uiMessagesOf } from '../../ui/messages.ts'
 import { approvalOf, standingIn } from '../../ui/protocol.ts'
 import { resumePoint } from '../../ui/streaming.ts'
-import { requireScope } from '../access.ts'
+import { callerOf, requireScope } from '../access.ts'
 import { ServiceError } from '../errors.ts'
 import { type Call, route } from '../route.ts'
 import { OF_SESSION, OPENING, sessionId, some } from '../schemas.ts'
@@ -52,12 +52,13 @@ type Show = { show?: 'pieces' | 'steps' | undefined }
 type Asked = Call<unknown, Show, Chat>
 
 function open(call: Call<unknown, Show, unknown>, opening: Omit<UiOpening, 'show'>): Response {
-  const { streams, request, query, reauthorize } = call
+  const { streams, request, query, access, reauthorize } = call
   return streams.open({
     items: (signal) => uiEvents({ ...opening, show: query.show ?? 'steps' }, signal),
     ending: uiEnding,
     headers: UI_HEADERS,
     signal: request.signal,
+    caller: callerOf(access),
     reauthorize: () => reauthorize(opening.session.id),
   })
 }

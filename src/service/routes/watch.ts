@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import type { SessionHandle } from '../../client/types.ts'
 import { defined } from '../../session/defined.ts'
-import { prefixOf } from '../access.ts'
+import { callerOf, prefixOf } from '../access.ts'
 import { ServiceError } from '../errors.ts'
 import { route } from '../route.ts'
 import { after, named, OF_SESSION, PAGE, streamOf } from '../schemas.ts'
@@ -49,7 +49,7 @@ export const WATCH_ROUTES = [
     query: z.strictObject({ after }),
     headers: LAST,
     answer: { ...STREAM, schema: streamOf(['event', 'delta', 'reset', 'status']) },
-    async handle({ pawl, session, params, query, request, streams, reauthorize }) {
+    async handle({ pawl, session, params, query, request, streams, access, reauthorize }) {
       const handle = session(params.session)
       const from = beginningOf(request, query.after)
       const { storedSeq } = await known(pawl, handle)
@@ -58,6 +58,7 @@ export const WATCH_ROUTES = [
       return streams.open({
         items: (signal) => itemsOf(handle, from, signal),
         signal: request.signal,
+        caller: callerOf(access),
         reauthorize: () => reauthorize(params.session),
       })
     },
@@ -82,7 +83,7 @@ export const WATCH_ROUTES = [
           yield { id: item.cursor, event: 'event', data: item }
         }
       }
-      return streams.open({ items, signal: request.signal, reauthorize: () => reauthorize() })
+      return streams.open({ items, signal: request.signal, caller: callerOf(access), reauthorize: () => reauthorize() })
     },
   }),
 ]

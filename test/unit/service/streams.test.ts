@@ -6,7 +6,14 @@ import { type StreamItem, type StreamSettings, type StreamSource, streamsWith } 
 import { gate, until } from '../../support/until.ts'
 
 const NEVER = 3_600_000
-const settings: StreamSettings = { keepAliveMs: NEVER, stalledAfterMs: NEVER, reauthorizeMs: NEVER, max: 10 }
+const settings: StreamSettings = {
+  keepAliveMs: NEVER,
+  stalledAfterMs: NEVER,
+  reauthorizeMs: NEVER,
+  uncheckedMs: NEVER,
+  max: 10,
+  maxPerCaller: 10,
+}
 const refused = (): Promise<never> => Promise.reject(new ServiceError('unauthorized', 401, 'No.'))
 
 /** An endless source of numbered events. It counts those that it made, and notes whether it was stopped and its stream has ended. */
@@ -20,6 +27,7 @@ function numbers(more: Partial<StreamSource> = {}) {
     }
   }
   const source: StreamSource = {
+    caller: 'ann',
     reauthorize: () => Promise.resolve(),
     signal: new AbortController().signal,
     ...more,
@@ -129,21 +137,54 @@ describe('a stream', () => {
     await until('the source was stopped', () => seen.stopped)
   })
 
-  it('survives two failed checks of whether the caller may read, but not three', async () => {
+  it.each([
+    ['a failure', () => Promise.reject(new Error('the store is away'))],
+    ['a limit', () => Promise.reject(new ServiceError('rate_limited', 429, 'Too many.'))],
+    ['a check without an answer', () => new Promise<never>(() => undefined)],
+  ])('does not end because of %s when it checks whether the caller may read, and checks again', async (_, answer) => {
     let asked = 0
-    const { source } = silence({
-      reauthorize: () => (++asked === 3 ? Promise.resolve() : Promise.reject(new Error('the store is away'))),
-    })
+    const { source, seen } = silence({ reauthorize: () => (++asked < 6 ? answer() : refused()) })
     const text = await readSome(streamsWith({ ...settings, reauthorizeMs: 5 }).open(source), () => false)
     expect(text).toMatch(/"code":"unauthorized"/)
     expect(asked).toBe(6)
+    expect(seen.ended).toBe(true)
+  })
+
+  it('ends when the check has failed for too long, each stream at its own time', async () => {
+    const watchers = Array.from({ length: 20 }, () => silence({ reauthorize: () => Promise.reject(new Error('the store is away')) }))
+    const streams = streamsWith({ ...settings, max: 20, maxPerCaller: 20, reauthorizeMs: 5, uncheckedMs: 300 })
+    const ends: number[] = []
+    await Promise.all(
+      watchers.map(async ({ source }) => {
+        const text = await readSome(streams.open(source), () => false)
+        expect(text).toMatch(/"code":"unauthorized"/)
+        ends.push(performance.now())
+      }),
+    )
+    expect(Math.max(...ends) - Math.min(...ends)).toBeGreaterThan(50)
+  })
+
+  it('checks at a time of its own, and no later than the setting says', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    onTestFinished(() => void vi.useRealTimers())
+    const asked = Array.from({ length: 100 }, () => 0)
+    const streams = streamsWith({ ...settings, max: 100, maxPerCaller: 100, reauthorizeMs: 1_000 })
+    for (const n of asked.keys()) streams.open(silence({ reauthorize: async () => void (asked[n] = (asked[n] ?? 0) + 1) }).source)
+    await vi.advanceTimersByTimeAsync(499)
+    expect(new Set(asked)).toEqual(new Set([0]))
+    await vi.advanceTimersByTimeAsync(251)
+    const early = asked.filter((times) => times === 1).length
+    expect(early).toBeGreaterThan(20)
+    expect(early).toBeLessThan(80)
+    await vi.advanceTimersByTimeAsync(250)
+    expect(Math.min(...asked)).toBe(1)
   })
 })
 
 describe('readers that never read', () => {
   it('cost at most one item each, and their streams end', async () => {
     const watchers = Array.from({ length: 1_000 }, () => numbers())
-    const streams = streamsWith({ ...settings, max: 1_000, stalledAfterMs: 50 })
+    const streams = streamsWith({ ...settings, max: 1_000, maxPerCaller: 1_000, stalledAfterMs: 50 })
     const responses = watchers.map(({ source }) => streams.open(source))
     expect(() => streams.open(numbers().source)).toThrow(expect.objectContaining({ code: 'too_many_watches' }))
     await until('all streams have ended', () => watchers.every(({ seen }) => seen.ended))
@@ -174,6 +215,16 @@ describe('streams of a handler', () => {
     const streams = streamsWith({ ...settings, max: 1 })
     streams.open(silence().source)
     expect(() => streams.open(silence().source)).toThrow(expect.objectContaining({ code: 'too_many_watches', status: 429 }))
+  })
+
+  it('are limited in number for each caller, so that one leaves room for others', async () => {
+    const streams = streamsWith({ ...settings, maxPerCaller: 2 })
+    const first = streams.open(silence().source)
+    streams.open(silence().source)
+    expect(() => streams.open(silence().source)).toThrow(expect.objectContaining({ code: 'too_many_watches', status: 429 }))
+    streams.open(silence({ caller: 'bob' }).source)
+    await first.body?.cancel()
+    streams.open(silence().source)
   })
 
   it('end on a drain with different hints, which keep clients from returning all at once, and no new stream begins', async () => {
