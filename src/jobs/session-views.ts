@@ -110,11 +110,13 @@ export function sessionViews({ read, values, slicesOf, hasHooks, onSnapshots, lo
     if (!state) throw new StaleWatermark('the events begin in the middle of the session')
     const slices = from?.fold ?? emptySlices(slicesOf(state.agent))
     let marks = from?.marks ?? noMarks(slices.rules)
-    const snapshots: SliceSnapshot[] = []
+    let snapshots: SliceSnapshot[] = []
     for (const [index, event] of whole.entries()) {
       addToSlices(slices, event, ({ error, ...skipped }) =>
         logger.warn({ session: target.sessionId, ...skipped, err: error }, 'a slice skipped an event: its reducer threw'),
       )
+      // The store discards them, too: an outcome that was newer than the checkpoint may have stayed.
+      if (event.type === 'rolled_back') snapshots = snapshots.filter(({ seq }) => seq > event.toSeq)
       const entry = entries[index]
       if (event.type !== 'checkpoint_made' || !entry || slices.rules.length === 0) continue
       const taken = atCheckpoint(slices, marks, event, entry)

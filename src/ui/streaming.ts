@@ -7,7 +7,7 @@ import { leavesByItself } from '../session/recovery/recovery.ts'
 import type { SessionState } from '../session/state.ts'
 import { startMapping, type UiItem } from './mapping.ts'
 import type { UiChunk, UiShow } from './protocol.ts'
-import { surviving } from './surviving.ts'
+import { surviving, type Surviving } from './surviving.ts'
 
 /** The position of a stream. */
 export type UiCursor =
@@ -101,6 +101,8 @@ export function startStreaming({ from, show, past, isFresh, decided = new Set() 
   let cursor = from
   let state: SessionState | undefined
   let seq = 0
+  /** The turn with which the newest answer begins: chunks cannot change the answers before it. */
+  let newestStart = { run: 0, turn: 0 }
   /** The answer that the mapping has reached. */
   let current: { id: string; run: number } | undefined
   let isReceived = false
@@ -113,15 +115,17 @@ export function startStreaming({ from, show, past, isFresh, decided = new Set() 
   function follow(event: SessionEvent): void {
     seq = event.seq
     state = fold(state, [event])
+    if (event.type === 'turn_started' && (event.run !== newestStart.run || event.takes.length > 0)) newestStart = event
     if ('message' in cursor) {
       if (event.type === 'message_received' && event.messageId === cursor.message) isReceived = true
       if (event.type === 'message_rejected' && event.messageId === cursor.message) problem = event
-    } else if (event.seq > cursor.after && isRetraction(event)) problem = HISTORY_CHANGED
+    } else if (event.seq > cursor.after && (isRetraction(event) || changesEarlierAnswer(event, newestStart))) problem = HISTORY_CHANGED
   }
 
-  function shownOf(event: SessionEvent): UiSent[] {
+  /** `next`: the place of what is shown next; a stream cannot be resumed between two events of one place. */
+  function shownOf({ event, at }: Pick<Surviving, 'event' | 'at'>, next?: number): UiSent[] {
     const items = mapping.event(event)
-    return items.flatMap((item, n) => send(item, event.seq, n === items.length - 1))
+    return items.flatMap((item, n) => send(item, at, n === items.length - 1 && at !== next))
   }
 
   function send({ chunk, takes }: UiItem, at: number, isLast: boolean): UiSent[] {
@@ -162,10 +166,10 @@ export function startStreaming({ from, show, past, isFresh, decided = new Set() 
     return { type: 'finish', finishReason: state?.status === 'waiting' ? 'tool-calls' : 'stop' }
   }
 
-  const shownPast = surviving(past).flatMap(({ event, isArchived }) => (isArchived ? [] : [event]))
+  const shownPast = surviving(past).filter(({ isArchived }) => !isArchived)
   for (const event of past) follow(event)
   if (isFresh) problem = undefined
-  const all = shownPast.flatMap(shownOf)
+  const all = shownPast.flatMap((one, n) => shownOf(one, shownPast[n + 1]?.at))
   const sent = problem ? [] : all
   const live = (items: readonly UiItem[]): UiSent[] => (isShown() ? items.map(({ chunk }) => ({ chunk })) : [])
   return {
@@ -176,7 +180,7 @@ export function startStreaming({ from, show, past, isFresh, decided = new Set() 
       },
       event(event) {
         follow(event)
-        return problem ? [] : shownOf(event)
+        return problem ? [] : shownOf({ event, at: event.seq })
       },
       delta: (at, delta) => live(mapping.delta(at, delta)),
       reset: () => live(mapping.reset()),
@@ -202,6 +206,23 @@ function isAtRest({ status, inbox, error, current }: SessionState, decided: Read
     case 'running':
       return false
   }
+}
+
+/** What chunks say about a call. An outcome that only became known is not among them: the answer says what the model was told. */
+const OF_CALLS: ReadonlySet<SessionEvent['type']> = new Set([
+  'tool_issued',
+  'approval_requested',
+  'approval_decided',
+  'tool_completed',
+  'tool_failed',
+  'tool_unknown',
+])
+
+/** Whether the event gives another result to a call in an earlier answer of the run than the one that begins with `newest`. */
+function changesEarlierAnswer(event: SessionEvent, newest: { run: number; turn: number }): boolean {
+  const isSelective = event.type === 'recovery_started' && event.strategy === 'selective'
+  if (!isSelective && !OF_CALLS.has(event.type)) return false
+  return 'turn' in event && event.run === newest.run && (event.turn ?? 0) < newest.turn
 }
 
 /** Whether the event archives answers. */

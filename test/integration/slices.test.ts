@@ -1,7 +1,7 @@
 // Slices: what instructions and tools see of them, and what a client reads, through rollbacks, forks, dead executions and new versions.
 import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { type Agent, defineAgent, defineSlice, defineTool, type Slice, type SlicesOf, type Tool } from 'pawl'
+import { type Agent, defineAgent, defineSlice, defineTool, ModelError, type Slice, type SlicesOf, type Tool, ToolError } from 'pawl'
 import type { ListedCheckpoint, SessionHandle } from 'pawl/client'
 import { scripted, type ScriptedAnswer } from 'pawl/testing'
 import pg from 'pg'
@@ -83,6 +83,33 @@ const agentLater = defineAgent({
   slices: [doneLater],
 })
 
+/** The sessions in which the call of `flaky` works. */
+const repaired = new Set<string>()
+/** Requests a call, and fails if the call failed. */
+const flaky = defineAgent({
+  name: 'flaky',
+  model: scripted((request) => {
+    if (resultsIn(request).length === 0) return [use('try', 'it')]
+    if (resultsIn(request).some(({ isError }) => isError)) throw new ModelError('broken', 'it is broken', { retryable: false })
+    return JSON.stringify(resultsIn(request))
+  }),
+  instructions: 'Try.',
+  slices: [done],
+  tools: [
+    defineTool({
+      name: 'try',
+      description: 'Tries.',
+      input: z.object({ what: z.string() }),
+      effect: 'idempotent',
+      execute(_input, ctx) {
+        if (!repaired.has(ctx.sessionId)) throw new ToolError('it is down', { retryable: false })
+        ctx.emit('tried')
+        return 'done'
+      },
+    }),
+  ],
+})
+
 interface Warned {
   fields: Record<string, unknown>
   message: string | undefined
@@ -99,7 +126,7 @@ const logger = {
 let here: Deployment
 beforeAll(async () => {
   here = await deploy()
-  await here.startWorker({ agents: [agent as Agent], logger })
+  await here.startWorker({ agents: [agent as Agent, flaky as Agent], logger })
 })
 afterAll(() => here?.stop())
 
@@ -184,6 +211,26 @@ describe.concurrent('a slice', () => {
     expect(await say(session, 'three')).toEqual(expected)
     expect(await say(fork, 'three')).toEqual(expected)
     expect([await session.slice(done), await fork.slice(done)]).toEqual([expected, expected])
+  })
+
+  it('has the newest outcome of a call after a rollback, and at the checkpoint what was known there', async () => {
+    const session = here.pawl.session(`slices-${randomUUID()}`, { agent: 'flaky' })
+    const run = await session.send('go')
+    expect(await run.settled({ timeout: 30_000 })).toMatchObject({ status: 'failed', code: 'broken' })
+    const [{ version } = expect.fail('no checkpoint')] = await checkpointsOf(session)
+    repaired.add(session.id)
+    await session.recover({ strategy: 'selective', redo: ['t_1_1_0'], by: 'ann' })
+    const results = await until('the run has completed', async () => (await run.result({ timeout: 2_000 })).text)
+    expect(await until('the slice is stored', async () => (await storedSlices(here, session)).length > 0)).toBe(true)
+    await session.rollback({ checkpoint: version })
+    const after: Done = { items: ['tried'], bytes: 4 }
+    expect(await session.slice(done)).toEqual(after)
+    expect(await session.slice(done, { at: version })).toEqual({ items: [], bytes: 0 })
+    const [, , shown] = await session.messages()
+    expect(JSON.stringify(shown?.content)).toContain(JSON.stringify(JSON.parse(results)[0].content))
+    // No checkpoint up to which the rollback went has the slice as it was before the call was made again.
+    const valid = (await storedSlices(here, session)).filter(({ checkpoint }) => Number(checkpoint) <= version)
+    expect(valid).toEqual([])
   })
 
   it('is the same after an execution was terminated during a turn as in an undisturbed session', async () => {

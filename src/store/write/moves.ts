@@ -65,6 +65,18 @@ async function rollBack(tx: Queryable, schema: PostgresSchema, key: string, even
   const values = [toSeq, requeued, ...(keepsRun ? [] : [upToSeq])]
   await archive(tx, schema, { key, seq, why: 'rolled_back', which: `(position > $4${untaken}) and seq <> all($5::bigint[])`, values })
   if (requeued.length > 0) await requeueMessages(tx, schema, key, 'seq = any($2::bigint[])', requeued)
+  await discardSlices(tx, schema, key, event)
+}
+
+/** Of each call that stays, the newest outcome stays, but slices at earlier checkpoints have an older one: discards those after its answer. */
+async function discardSlices(tx: Queryable, schema: PostgresSchema, key: string, { seq, toSeq }: EventOf<'rolled_back'>): Promise<void> {
+  await tx.query(
+    `delete from ${schema.table('slices')} where session_id = $1 and seq < $2 and seq > (
+       select min(answer.position) from ${schema.table('messages')} answer
+       join ${schema.table('tool_calls')} call on call.session_id = answer.session_id and call.run = answer.run and call.turn = answer.turn
+       where answer.session_id = $1 and answer.kind = 'assistant' and call.outcome_seq > $3 and call.outcome_seq < $2)`,
+    [key, seq, toSeq],
+  )
 }
 
 /** Puts users' messages back, for a run to take again. */

@@ -165,7 +165,9 @@ describe('a slice', () => {
         const last = events.length
         const gone = foldOf([journal], [...events, { v: 1, seq: last + 1, at: 0, type: 'rolled_back', toSeq, upToSeq: last, effects: [] }])
         const startedAfter = events.findLastIndex(({ type }) => type === 'session_started') >= toSeq
-        if (!startedAfter) expect(gone.values).toEqual(then.values)
+        // Of each call that stays, the newest outcome stays: past.test.ts says which one.
+        const isReplaced = events.some((event) => event.seq > toSeq && event.type === 'recovery_started' && event.strategy === 'selective')
+        if (!startedAfter && !isReplaced) expect(gone.values).toEqual(then.values)
       }),
     )
   })

@@ -1,0 +1,117 @@
+// What an event takes out of a session: the one answer to that question, for every event that goes back.
+import { type EventOf, requestIdOf, type SessionEvent } from '../events.ts'
+
+/** A part of the past that an event takes out of the session. */
+export interface Cut {
+  /** `seq` of the event. */
+  at: number
+  /** What came up to this event stays. */
+  after: number
+  /** Only what this run said and did leaves; absent: everything after `after`. */
+  run?: number
+  /** Only these outcomes of the turn whose answer is `after` leave. */
+  outcomes?: LeavingOutcomes
+  /**
+   * The users' messages that turns have taken after `after`. `stay`: in the transcript, without the answers; `wait`: for another run;
+   * `leave`: they are archived, too.
+   */
+  taken: 'stay' | 'wait' | 'leave'
+  /** The messages that no turn has taken leave if they arrived by this event; 0: they all stay. */
+  waiting: number
+  /** The `seq` of messages that wait again although the others leave. */
+  again: readonly number[]
+}
+
+/** Outcomes that another outcome of the same call replaces. */
+interface LeavingOutcomes {
+  /** Calls of which another generation is made. */
+  madeAgain: ReadonlySet<string>
+  /** Calls that are skipped, by request: their failures leave. */
+  skipped: ReadonlySet<string>
+}
+
+/** The newest run. */
+export interface NewestRun {
+  run: number
+  /** `seq` of its `run_started`. */
+  seq: number
+}
+
+/** The newest run of a session without one. */
+export const NO_RUN: NewestRun = { run: 0, seq: 0 }
+
+/** What the event takes out; undefined if it takes nothing out. `newest`: the newest run before it. */
+export function cutOf(event: SessionEvent, newest: NewestRun): Cut | undefined {
+  switch (event.type) {
+    case 'session_started':
+      return { at: event.seq, after: 0, taken: 'leave', waiting: event.seq, again: [] }
+    case 'forked':
+      return { at: event.seq, after: event.seq, taken: 'stay', waiting: event.seq, again: [] }
+    case 'rolled_back':
+      return rollback(event, newest)
+    case 'recovery_started':
+      return recovery(event, newest)
+    default:
+      return undefined
+  }
+}
+
+function rollback({ seq: at, toSeq: after, upToSeq, keepsRun, again }: EventOf<'rolled_back'>, { run }: NewestRun): Cut {
+  const requeued = (again?.messages ?? []).map((message) => message.seq)
+  return { at, after, taken: 'leave', waiting: keepsRun ? 0 : upToSeq, again: requeued, ...(keepsRun && { run }) }
+}
+
+function recovery(event: EventOf<'recovery_started'>, { run, seq }: NewestRun): Cut | undefined {
+  const known = { at: event.seq, waiting: 0, again: [] }
+  switch (event.strategy) {
+    case 'restart_run':
+      return { ...known, after: seq - 1, run, taken: 'wait' }
+    case 'abandon':
+      return { ...known, after: seq, run, taken: 'stay' }
+    case 'restart_from_last_effect':
+      return { ...known, after: event.toSeq ?? event.seq, run, taken: 'stay' }
+    case 'selective':
+      return { ...known, after: event.toSeq ?? event.seq, run, taken: 'stay', outcomes: leavingOutcomes(event) }
+    default:
+      return undefined
+  }
+}
+
+function leavingOutcomes({ redo = [], skip = [] }: EventOf<'recovery_started'>): LeavingOutcomes {
+  const again = redo.flatMap(({ callId, as }) => (as === callId ? [] : [callId]))
+  return { madeAgain: new Set(again), skipped: new Set(skip.map(requestIdOf)) }
+}
+
+/**
+ * Whether the cut takes the event out. Users' messages are not its subject: see `visible.ts`. `firstOutcome`: for
+ * a call's own event, the `seq` of the first outcome of the call; undefined if it has none, or none that counts.
+ */
+export function takesOut(cut: Cut, event: SessionEvent, firstOutcome: number | undefined): boolean {
+  if (cut.outcomes) return isLeavingOutcome(cut.outcomes, event)
+  if (event.seq <= cut.after) return false
+  // Of each call that stays, the newest known outcome stays.
+  if (firstOutcome !== undefined && firstOutcome <= cut.after) return false
+  return cut.run === undefined || ('run' in event && event.run === cut.run)
+}
+
+/** Hooks have said something about the request and something about the outcome, and are not asked about the request again. */
+function isLeavingOutcome({ madeAgain, skipped }: LeavingOutcomes, event: SessionEvent): boolean {
+  const callId = 'callId' in event ? event.callId : undefined
+  if (callId === undefined || ('on' in event && event.on === 'preToolUse')) return false
+  const isAboutOutcome = event.type === 'tool_failed' || ('hook' in event && event.hook !== undefined)
+  return madeAgain.has(callId) || (isAboutOutcome && skipped.has(requestIdOf(callId)))
+}
+
+/** The request of the call whose own event this is; undefined if it is no call's. What hooks say about a call is not its own. */
+export function requestOf(event: SessionEvent): string | undefined {
+  if (!('callId' in event) || event.callId === undefined) return undefined
+  return 'hook' in event && event.hook !== undefined ? undefined : requestIdOf(event.callId)
+}
+
+/** An event with the result that the model sees. */
+export type Outcome = EventOf<'tool_completed' | 'tool_failed' | 'tool_unknown'>
+
+/** Whether the event has the result that the model sees. A call that a person must resolve gets its result with the resolution. */
+export function isOutcome(event: SessionEvent): event is Outcome {
+  return event.type === 'tool_completed' || event.type === 'tool_failed' || (event.type === 'tool_unknown' && !event.ask)
+}

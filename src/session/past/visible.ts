@@ -1,0 +1,125 @@
+// Which events of a session still count: not those that going back has taken out.
+import { type EventOf, requestIdOf, type SessionEvent } from '../events.ts'
+import { type Cut, cutOf, isOutcome, type NewestRun, NO_RUN, type Outcome, requestOf, takesOut } from './cut.ts'
+
+/** The events of a session, or those that a reader needs. It grows event by event. */
+export interface VisiblePast {
+  /** Whether the reader needs the event. */
+  keeps(event: SessionEvent): boolean
+  /** Oldest first. */
+  entries: PastEntry[]
+  newest: NewestRun
+  /** By request, the first outcome of the calls that count. */
+  outcomes: Map<string, FirstOutcome>
+  /** The kept messages that no turn has taken, by id. */
+  waiting: Map<string, PastEntry>
+}
+
+/** The run of a call, and the `seq` of its first outcome. From then on, the call may stay in the transcript. */
+interface FirstOutcome {
+  run: number
+  seq: number
+}
+
+/** An event of the past. */
+export interface PastEntry {
+  event: SessionEvent
+  /** What took it out; absent: it counts. */
+  out?: Cut
+  /** For a user's message, the turn that took it: the `seq` of its `turn_started`. */
+  takenAt?: number
+  /** For a user's message that no turn has taken, what archived it. The message was said at that time, so it counts. */
+  archivedBy?: Cut
+}
+
+/** The past before any event. */
+export function nothingVisible(keeps: (event: SessionEvent) => boolean = () => true): VisiblePast {
+  return { keeps, entries: [], newest: NO_RUN, outcomes: new Map(), waiting: new Map() }
+}
+
+/** Adds one event, in place. */
+export function addToVisible(past: VisiblePast, event: SessionEvent): void {
+  goBackTo(past, event)
+  keep(past, { event })
+}
+
+/** Takes out what the event takes out, in place, before it is kept. Returns whether earlier events no longer count, or count again. */
+export function goBackTo(past: VisiblePast, event: SessionEvent): boolean {
+  const cut = cutOf(event, past.newest)
+  const isMoved = cut !== undefined && applyCut(past, cut)
+  if (event.type === 'session_started') Object.assign(past, nothingVisible(past.keeps))
+  if (event.type === 'run_started') past.newest = { run: event.run, seq: event.seq }
+  if (isOutcome(event)) noteOutcome(past, event)
+  if (event.type === 'turn_started') take(past, event)
+  return isMoved
+}
+
+/** Adds an entry, if the reader needs its event. */
+export function keep({ keeps, entries, waiting }: VisiblePast, entry: PastEntry): void {
+  const { event } = entry
+  if (!keeps(event)) return
+  entries.push(entry)
+  if (event.type === 'message_received') waiting.set(event.messageId, entry)
+}
+
+function take({ waiting }: VisiblePast, { takes, seq }: EventOf<'turn_started'>): void {
+  for (const messageId of takes) {
+    const entry = waiting.get(messageId)
+    if (entry) entry.takenAt = seq
+    waiting.delete(messageId)
+  }
+}
+
+function applyCut(past: VisiblePast, cut: Cut): boolean {
+  let isMoved = false
+  if (!cut.outcomes) forgetOutcomes(past, cut)
+  past.waiting = new Map()
+  for (const entry of past.entries) {
+    const { event, out: before } = entry
+    if (returns(entry, cut)) delete entry.out
+    if (event.type === 'message_received') {
+      if (!entry.out) cutMessage(entry, event.seq, cut)
+      if (!entry.out && !entry.archivedBy && entry.takenAt === undefined) past.waiting.set(event.messageId, entry)
+    } else if (isReplaceable(entry.out) && takesOut(cut, event, firstOutcomeOf(past, event))) entry.out = cut
+    isMoved ||= (before === undefined) !== (entry.out === undefined)
+  }
+  return isMoved
+}
+
+function noteOutcome({ outcomes }: VisiblePast, { run, seq, callId }: Outcome): void {
+  const request = requestIdOf(callId)
+  if (!outcomes.has(request)) outcomes.set(request, { run, seq })
+}
+
+function forgetOutcomes({ outcomes }: VisiblePast, { after, run }: Cut): void {
+  for (const [request, first] of outcomes) if (first.seq > after && (run === undefined || run === first.run)) outcomes.delete(request)
+}
+
+/** What an earlier going back took out counts again behind it, except for outcomes: the newest one of a call stays. */
+function returns({ event, out }: PastEntry, { run, outcomes, after }: Cut): boolean {
+  return out !== undefined && !out.outcomes && run === undefined && !outcomes && event.seq <= after && out.at > after
+}
+
+/** What left without the users' messages may leave with them later. */
+function isReplaceable(out: Cut | undefined): boolean {
+  return out === undefined || (out.taken === 'stay' && !out.outcomes)
+}
+
+function cutMessage(entry: PastEntry, seq: number, cut: Cut): void {
+  const { takenAt } = entry
+  if (entry.archivedBy) {
+    if (cut.taken === 'leave' && seq > cut.after) entry.out = cut
+    return
+  }
+  if (takenAt !== undefined && (takenAt <= cut.after || cut.taken === 'stay')) return
+  if (takenAt === undefined && seq > cut.waiting) return
+  delete entry.takenAt
+  if (cut.again.includes(seq) || (takenAt !== undefined && cut.taken === 'wait')) return
+  if (seq > cut.after) entry.out = cut
+  else entry.archivedBy = cut
+}
+
+function firstOutcomeOf({ outcomes }: VisiblePast, event: SessionEvent): number | undefined {
+  const request = requestOf(event)
+  return request === undefined ? undefined : outcomes.get(request)?.seq
+}
