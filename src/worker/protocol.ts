@@ -125,6 +125,8 @@ export interface OrchestratorOptions extends Pick<SuperviseOptions, 'taskQueue' 
   temporal: TemporalAddress & { apiKey?: string }
   postgres: string
   stuckLoopMs: number
+  /** How many executors the parent keeps running. */
+  processes: number
   /** The socket for executors. */
   socketPath: string
   /** Executions that an earlier orchestrator had cached, newest first. */

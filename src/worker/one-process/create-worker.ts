@@ -80,6 +80,7 @@ async function assemble(options: CreateWorkerOptions, opened: Closers): Promise<
   const spans = telemetry?.traces && (await (await import('../executor/active-spans.ts')).activeSpans(telemetry.traces))
   const orchestrator = await prepareOrchestrator({
     ...options,
+    size: 1,
     connection,
     ...(!options.connection && { address: where.address }),
     namespace,

@@ -76,6 +76,7 @@ async function main(options: OrchestratorOptions): Promise<void> {
     store,
     logger,
     sdk,
+    size: options.processes,
     kill: (executor, why) => post({ type: 'kill', executor, why }),
     onDrained: (executor) => post({ type: 'drained', executor }),
     onReady: ({ id }) => post({ type: 'executor_ready', executor: id }),

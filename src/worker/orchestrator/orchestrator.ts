@@ -43,7 +43,7 @@ const STICKY_TIMEOUT_MS = 2_000
 /** Dependencies of an orchestrator. */
 export interface OrchestratorParts
   extends Pick<CreateWorkerOptions, 'taskQueue' | 'dataConverter' | 'interceptors' | 'tuner'>,
-    Pick<PoolNeeds, 'kill' | 'onDrained' | 'onReady' | 'onJob' | 'onDeath'> {
+    Pick<PoolNeeds, 'size' | 'kill' | 'onDrained' | 'onReady' | 'onJob' | 'onDeath'> {
   connection: NativeConnection
   /** Host and port of the server, if known. */
   address?: string
@@ -120,6 +120,7 @@ export async function prepareOrchestrator(parts: OrchestratorParts): Promise<Orc
   const gates = keepGates({ store, executors: () => pool.executors(), logger, worker })
   const deltas = deltaWriter(store, logger)
   const pool = startPool({
+    size: parts.size,
     deltas,
     eventsFor: eventsFrom(log),
     answerRequest: requestsOver(reader, shelf, gates, client),

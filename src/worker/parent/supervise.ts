@@ -109,6 +109,7 @@ function startSupervision(given: Supervision): Supervisor & { connected: Promise
       ...given.store,
       temporal: { ...temporal, ...apiKeys.newest() },
       stuckLoopMs: options.stuckLoopMs,
+      processes: options.processes,
       executors: executors.holders(),
       exited,
       log: logOptions,

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
-const SCRIPTS = ['agents', 'payers', 'run-worker', 'supervise'] as const
+const SCRIPTS = ['agents', 'held-start', 'payers', 'run-worker', 'supervise'] as const
 
 /** Compiled modules, by the names of their files. */
 export interface Compiled<Name extends string = string> {

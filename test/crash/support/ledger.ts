@@ -5,7 +5,7 @@ import { text } from 'node:stream/consumers'
 import { size } from '../../support/sizes.ts'
 
 /** A place in a body, which reports to the ledger when it gets there. */
-export type Stage = 'model' | 'checked' | 'entered' | 'applied' | 'left' | 'verify' | 'verified_too_early'
+export type Stage = 'loading' | 'model' | 'checked' | 'entered' | 'applied' | 'left' | 'verify' | 'verified_too_early'
 
 /** What reached a stage. */
 export interface Mark {

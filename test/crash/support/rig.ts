@@ -50,7 +50,8 @@ export interface Rig {
   ledger: Ledger
   /** Starts a run of `plan` in a session of its own. Default agent: `planned`. */
   start(plan: Plan, agent?: 'planned' | 'guarded'): Promise<RunHandle>
-  supervise(options?: Partial<SuperviseOptions>): Promise<Supervised>
+  /** `fixture`: the worker's module; default `agents`. */
+  supervise(options?: Partial<SuperviseOptions> & { fixture?: 'agents' | 'held-start' }): Promise<Supervised>
   /**
    * Runs a fixture script that serves, and waits for a line that begins with `until`; default: `ready`. `leads`: it leads a process group
    * of its own, as a command in a terminal does.
@@ -96,11 +97,11 @@ export async function startRig(connecting: Pick<ConnectOptions, 'dataConverter'>
     ledger,
     pawl,
     start: (plan, agent = 'planned') => pawl.session(`crash-${randomUUID()}`, { agent }).send(planText(plan), { isNew: true }),
-    async supervise(options = {}) {
+    async supervise({ fixture = 'agents', ...options } = {}) {
       const events: SupervisorEvent[] = []
       const processes = options.processes ?? 2
       const supervisor = await superviseWorkers({
-        module: fixtures.path('agents'),
+        module: fixtures.path(fixture),
         processes,
         temporal,
         taskQueue,

@@ -7,8 +7,8 @@ beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
 /** Executors that are replaced when they die, as the parent does. */
-async function teamOf(size: number) {
-  const crew = startCrew()
+async function teamOf(size: number, kept = Math.max(size, 2)) {
+  const crew = startCrew({ size: kept })
   const members = new Map<number, Played>()
   let last = 0
   async function hire(): Promise<number> {
@@ -52,9 +52,16 @@ async function teamOf(size: number) {
         await hire()
       }
     },
-    async finish(id: number): Promise<void> {
+    /** Its last job ends without entering a body. */
+    async answer(id: number): Promise<void> {
       const member = members.get(id)
       await member?.answer(member.jobs().at(-1) ?? '', 'done')
+    },
+    async finish(id: number): Promise<void> {
+      const member = members.get(id)
+      const job = member?.jobs().at(-1) ?? ''
+      await member?.say({ type: 'entered', job, timeoutMs: 60_000 })
+      await member?.answer(job, 'done')
     },
   }
 }
@@ -66,8 +73,8 @@ async function begin({ pool }: Crew, call: string, session: string, tool?: strin
 }
 
 /** A team in which the session `bad` has killed two executors. */
-async function withSuspect(size: number) {
-  const team = await teamOf(size)
+async function withSuspect(size: number, kept?: number) {
+  const team = await teamOf(size, kept)
   await team.kill('bad', 2)
   return team
 }
@@ -158,8 +165,8 @@ describe('a tool of a session that has killed two executors', () => {
     expect(more).toContain(again)
   })
 
-  it('runs at once if there is only one executor', async () => {
-    const team = await withSuspect(1)
+  it('runs at once if the worker has only one executor', async () => {
+    const team = await withSuspect(1, 1)
     expect(await team.give('a')).toBe(3)
     expect(await team.give('bad')).toBe(3)
   })
@@ -262,6 +269,124 @@ describe('a suspect that has waited long', () => {
     const successor = await team.hire()
     await settled()
     expect(team.story.at(-1)).toBe(`job worse on ${successor}`)
+  })
+})
+
+describe('a healthy call, while an executor is kept for suspects', () => {
+  /** A suspect runs on `kept`, which is the only executor. */
+  async function withSuspectAlone() {
+    const team = await withSuspect(2)
+    const kept = await team.give('bad')
+    const other = await team.give('a')
+    await team.finish(other)
+    await team.die(other)
+    return { team, kept }
+  }
+
+  it('waits for the successor of the only other one', async () => {
+    const { team, kept } = await withSuspectAlone()
+    await team.begin('b')
+    await vi.advanceTimersByTimeAsync(5_000)
+    expect(team.placed('b')).toBe(0)
+    const successor = await team.hire()
+    await settled()
+    expect(team.story.at(-1)).toBe(`job b on ${successor}`)
+    expect(successor).not.toBe(kept)
+  })
+
+  it('does not wait forever: its worker cannot begin it while the suspect runs on the only executor', async () => {
+    const { team } = await withSuspectAlone()
+    const seen = await team.begin('b')
+    await vi.advanceTimersByTimeAsync(12_000)
+    expect(seen).toEqual({ outcome: 'no executor' })
+    expect(team.placed('b')).toBe(0)
+  })
+
+  it('gets that executor after ten seconds if no suspect runs there and no other one responds', async () => {
+    const { team, kept } = await withSuspectAlone()
+    await team.finish(kept)
+    await team.begin('b')
+    await vi.advanceTimersByTimeAsync(9_900)
+    expect(team.placed('b')).toBe(0)
+    await vi.advanceTimersByTimeAsync(200)
+    expect(team.story.at(-1)).toBe(`job b on ${kept}`)
+    // It is not kept for suspects any longer.
+    await team.begin('c')
+    expect(team.story.at(-1)).toBe(`job c on ${kept}`)
+  })
+
+  it('stops waiting when it is stopped', async () => {
+    const { team } = await withSuspectAlone()
+    const seen = await team.begin('b')
+    team.leases.get('b')?.stop('cancelled')
+    await settled()
+    expect(seen.error).toMatchObject({ name: 'CancelledFailure' })
+  })
+
+  it('waits for a frozen one, and leaves it after ten seconds at most', async () => {
+    const team = await withSuspect(2)
+    const kept = await team.give('bad')
+    await team.begin('b')
+    const frozen = team.story.at(-1)
+    expect(frozen).not.toBe(`job b on ${kept}`)
+    await vi.advanceTimersByTimeAsync(9_000)
+    await team.finish(kept)
+    expect(team.story.at(-1)).toBe(frozen)
+    await vi.advanceTimersByTimeAsync(1_500)
+    expect(team.story.at(-1)).toBe(`job b on ${kept}`)
+  })
+})
+
+describe('a suspect without an executor of its own', () => {
+  it('waits for the end of a healthy call if the successor is late', async () => {
+    const team = await withSuspect(2)
+    const busy = await team.give('a')
+    await team.die(await team.give('bad'))
+    await team.begin('bad')
+    await vi.advanceTimersByTimeAsync(15_000)
+    expect(team.placed('bad')).toBe(3)
+    await team.finish(busy)
+    expect(team.story.at(-1)).toBe(`job bad on ${busy}`)
+  })
+
+  it('has its worker unable to begin it if that call runs on, and does not wait forever', async () => {
+    const team = await withSuspect(2)
+    await team.give('a')
+    await team.die(await team.give('bad'))
+    const seen = await team.begin('bad')
+    await vi.advanceTimersByTimeAsync(25_000)
+    expect(seen).toEqual({ outcome: 'no executor' })
+  })
+
+  it('waits until the least busy one is empty, which gets no other work meanwhile', async () => {
+    const team = await withSuspect(2)
+    await vi.advanceTimersByTimeAsync(100_000)
+    const [one, two] = [await team.give('a'), await team.give('b')]
+    expect(one).not.toBe(two)
+    await team.give('c')
+    const busier = await team.runs('c')
+    const emptying = busier === one ? two : one
+    await team.begin('bad')
+    expect(team.placed('bad')).toBe(2)
+    expect([await team.give('d'), await team.give('e'), await team.give('f')]).toEqual([busier, busier, busier])
+    await team.finish(emptying)
+    expect(team.story.at(-1)).toBe(`job bad on ${emptying}`)
+  })
+
+  it('stays a suspect if its job ends before its body is entered', async () => {
+    const team = await withSuspect(2)
+    const kept = await team.give('bad')
+    await team.answer(kept)
+    await vi.advanceTimersByTimeAsync(100_000)
+    const again = await team.give('bad')
+    expect([await team.give('a'), await team.give('b'), await team.give('c')]).not.toContain(again)
+  })
+
+  it('keeps its executor for as long as it runs', async () => {
+    const team = await withSuspect(2)
+    const kept = await team.give('bad')
+    await vi.advanceTimersByTimeAsync(100_000)
+    expect([await team.give('a'), await team.give('b'), await team.give('c')]).not.toContain(kept)
   })
 })
 

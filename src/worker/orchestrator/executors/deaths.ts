@@ -8,6 +8,8 @@ const MAX_REMEMBERED = 1_000
 
 /** The counts. */
 export interface Deaths {
+  /** Whether there is nothing to know: usually. */
+  isEmpty(): boolean
   /** The deaths that the order's code may have caused since it last ended well. */
   of(order: JobOrder): number
   /** An executor died while it was running these. */
@@ -32,6 +34,7 @@ export function countDeaths(): Deaths {
   const ofTools = new LRUCache<string, ToolDeaths>({ max: MAX_REMEMBERED, ttl: REMEMBERED_MS })
 
   return {
+    isEmpty: () => ofSessions.size === 0 && ofTools.size === 0,
     of(order) {
       const tool = isTool(order) ? ofTools.get(codeOf(order)) : undefined
       return Math.max(ofSessions.get(inSession(order)) ?? 0, tool?.always.size === 0 ? tool.count : 0)

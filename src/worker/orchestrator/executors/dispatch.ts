@@ -32,8 +32,8 @@ export interface Dispatcher {
 /** A dispatched job. */
 interface Underway extends Given {
   at?: Placed
-  /** Set once, possibly while no executor has the job. */
-  isStopped: boolean
+  /** Aborted once, possibly while no executor has the job. */
+  stopped: AbortSignal
   /** Whether an executor had accepted it before it was withdrawn. */
   mayHaveBegun: boolean
   /** The last executor's death, if the job was kept for another executor after it. */
@@ -44,11 +44,12 @@ interface Underway extends Given {
 export function dispatcherTo(pool: Pool, leases: Leases): Dispatcher {
   /** Acquires the job's lease, and passes a stop to the executor that has the job. */
   function setOut(order: JobOrder, listener: JobListener = {}): Underway {
+    const stop = new AbortController()
     const lease = leases.take(order.ticket, (why) => {
-      job.isStopped = true
+      stop.abort()
       if (job.at) pool.stop(job.at, why)
     })
-    const job: Underway = { order, lease, listener, isStopped: false, mayHaveBegun: false }
+    const job: Underway = { order, lease, listener, stopped: stop.signal, mayHaveBegun: false }
     return job
   }
 
@@ -83,10 +84,13 @@ export function dispatcherTo(pool: Pool, leases: Leases): Dispatcher {
 
   async function carry(job: Underway): Promise<Answer> {
     for (let placements = 0; placements < MAX_PLACEMENTS; placements++) {
-      await waitForExecutor(job)
-      if (job.isStopped) throw job.died ?? (job.mayHaveBegun ? workerDied(job.order, reportOn(job), 'neighbour') : stoppedBeforeStart())
+      const hasExecutor = await waitForExecutor(job)
+      if (job.stopped.aborted)
+        throw job.died ?? (job.mayHaveBegun ? workerDied(job.order, reportOn(job), 'neighbour') : stoppedBeforeStart())
       const placed = pool.give(job)
       if (!placed) {
+        // Other work was faster.
+        if (hasExecutor) continue
         if (job.died) throw job.died
         return undefined
       }
@@ -97,10 +101,11 @@ export function dispatcherTo(pool: Pool, leases: Leases): Dispatcher {
     throw job.died ?? noExecutorAccepted(job.order)
   }
 
-  async function waitForExecutor(job: Underway): Promise<void> {
-    const until = steadyNow() + (job.order.answer ? KEEP_ANSWER_MS : 0)
-    let hasExecutor = await pool.waitForExecutor(job.order)
-    while (!hasExecutor && !job.isStopped && steadyNow() < until) hasExecutor = await pool.waitForExecutor(job.order)
+  async function waitForExecutor({ order, stopped }: Underway): Promise<boolean> {
+    const until = steadyNow() + (order.answer ? KEEP_ANSWER_MS : 0)
+    let hasExecutor = await pool.waitForExecutor(order, stopped)
+    while (!hasExecutor && !stopped.aborted && steadyNow() < until) hasExecutor = await pool.waitForExecutor(order, stopped)
+    return hasExecutor
   }
 
   return { dispatch, adopt }

@@ -23,8 +23,6 @@ import { startQuarantine } from './quarantine.ts'
 import type { AnswerRequest } from './requests.ts'
 import { steadyNow } from '../../steady-clock.ts'
 
-/** How long a job waits for an executor before its call counts as not begun. */
-const NO_EXECUTOR_MS = 1_000
 /** An executor that has not acknowledged a job within this time loses it if another one can run it. */
 const ACKNOWLEDGED_WITHIN_MS = 300
 
@@ -33,6 +31,8 @@ const HUNG_UP_MS = 2_000
 
 /** Dependencies of the pool. */
 export interface PoolNeeds {
+  /** How many executors the worker keeps. */
+  size: number
   eventsFor: EventsFor
   answerRequest: AnswerRequest
   /** Shuts the rate gate of an account. */
@@ -68,9 +68,9 @@ export interface Placed {
 export interface Pool {
   /** Connects an executor: its first message is a hello. `takeOver` is called for each job that it holds from an earlier orchestrator. */
   connect(channel: Channel<FromExecutor, ToExecutor>, takeOver: (executor: Executor, held: Holding) => void): void
-  /** Resolves to true once an executor may get the job, or to false if there is none after a while. */
-  waitForExecutor(order: JobOrder): Promise<boolean>
-  /** Assigns the job to an executor; undefined if none accepts jobs. */
+  /** Resolves to true once an executor may get the job, or to false if there is none after a while, or the job is stopped. */
+  waitForExecutor(order: JobOrder, stopped: AbortSignal): Promise<boolean>
+  /** Assigns the job to an executor; undefined if none may get it now. */
   give(job: Given): Placed | undefined
   /** Assigns a job to the executor that got it from an earlier orchestrator. */
   keep(executor: Executor, held: Holding, job: Given): Placed
@@ -87,11 +87,14 @@ export interface Pool {
   kill(executor: Executor, why: KillReason): void
 }
 
+/** Whether the job's own code has run: a tool's job may end without entering its body. */
+const hasRun = ({ order: { kind }, entered }: Assignment): boolean =>
+  (kind !== 'executeTool' && kind !== 'verifyTool') || entered !== undefined
+
 /** Starts a pool without executors. */
 export function startPool(needs: PoolNeeds): Pool {
   const executors = new Map<number, Executor>()
-  const arrivals = new Set<() => void>()
-  const quarantine = startQuarantine()
+  const quarantine = startQuarantine({ size: needs.size, takers: () => [...executors.values()].filter(takesJobs) })
 
   function connect(channel: Channel<FromExecutor, ToExecutor>, takeOver: Parameters<Pool['connect']>[1]): void {
     let executor: Executor | undefined
@@ -104,7 +107,6 @@ export function startPool(needs: PoolNeeds): Pool {
         if (retired.has(executor.id) || hasExited.has(executor.id)) endDrained(executor)
         quarantine.connected(executor)
         needs.onReady?.(executor)
-        for (const wake of arrivals) wake()
       } else if (executor) receive(executor, message)
     })
     channel.onClose((broken) => {
@@ -198,7 +200,7 @@ export function startPool(needs: PoolNeeds): Pool {
     needs.deltas?.ended(assignment.id)
     needs.measured?.ended(assignment, how)
     assignment.settle(how)
-    quarantine.ended(assignment.order, how.end === 'done')
+    quarantine.ended(assignment.order, how.end === 'done' && hasRun(assignment))
     finishDraining(executor)
   }
 
@@ -241,11 +243,13 @@ export function startPool(needs: PoolNeeds): Pool {
     if (!executor) return undefined
     const placed = place(executor, { id: randomUUID(), ...job, isAccepted: false })
     const { assignment } = placed
+    const givenAt = steadyNow()
     const along = needs.eventsFor(executor, order)
     executor.channel.send({ type: 'job', job: assignment.id, order, ...(along && { along }) })
     const look = (): void => {
       if (assignment.isAccepted || executor.assignments.get(assignment.id) !== assignment) return
       executor.isSilent = true
+      quarantine.hasWaited(order, steadyNow() - givenAt)
       if (pick(order)?.isSilent === false) return takeBack(executor, assignment)
       // The first one that responds gets it.
       setTimeout(look, ACKNOWLEDGED_WITHIN_MS).unref()
@@ -270,6 +274,7 @@ export function startPool(needs: PoolNeeds): Pool {
     const assignment: Assignment = { ...job, settle }
     job.lease.given(executor.worker)
     executor.assignments.set(job.id, assignment)
+    quarantine.placed(job.order, executor)
     needs.onJob?.(job.order, executor)
     return { executor, assignment, ended }
   }
@@ -284,35 +289,15 @@ export function startPool(needs: PoolNeeds): Pool {
 
   /** Prefers responsive executors, then the one that has the session, then the least busy. */
   function pick(order: JobOrder): Executor | undefined {
-    const candidates = quarantine.narrow(order, [...executors.values()].filter(takesJobs))
     const key = viewKey(order)
     const cost = (one: Executor): number =>
       (one.isSilent ? 1e6 : 0) + one.assignments.size - (key !== undefined && one.views.has(key) ? 2 : 0)
-    return candidates.toSorted((a, b) => cost(a) - cost(b))[0]
-  }
-
-  async function waitForExecutor(order: JobOrder): Promise<boolean> {
-    await quarantine.turn(order)
-    return anyExecutor()
-  }
-
-  function anyExecutor(): Promise<boolean> {
-    const hasExecutor = (): boolean => [...executors.values()].some(takesJobs)
-    if (hasExecutor()) return Promise.resolve(true)
-    return new Promise((resolve) => {
-      const wake = (): void => {
-        clearTimeout(timer)
-        arrivals.delete(wake)
-        resolve(hasExecutor())
-      }
-      const timer = setTimeout(wake, NO_EXECUTOR_MS)
-      arrivals.add(wake)
-    })
+    return quarantine.allowed(order).toSorted((a, b) => cost(a) - cost(b))[0]
   }
 
   return {
     connect,
-    waitForExecutor,
+    waitForExecutor: quarantine.turn,
     give,
     keep,
     stop,

@@ -28,35 +28,55 @@ const WAIT_MS = 1_000
  * counts towards its activity's limit, which has room for a frozen worker.
  */
 const LONGEST_WAIT_MS = 10_000
-/** How long the successor of the executor for suspects may take to start before they run beside other work. */
+/** How long the successor of the executor for suspects may take to start before they use another one that is empty. */
 const SUCCESSOR_WITHIN_MS = 10_000
 /** How long a suspect may take from its turn to its assignment. */
 const ENTERS_WITHIN_MS = 1_000
+/** How long a job waits for an executor that accepts jobs before its call counts as not begun. */
+const NO_EXECUTOR_MS = 1_000
+/** How long it waits if executors accept jobs, but none that it may run on. */
+const NO_ROOM_MS = 11_000
+/** How long healthy work is kept from the executor for suspects while no other one responds and no suspect runs there. */
+const LENT_AFTER_MS = 10_000
 
-/** What the quarantine knows. */
+/** What the quarantine needs to know of the executors. */
+export interface QuarantineNeeds {
+  /** How many executors the worker keeps. With one, work cannot be kept apart. */
+  size: number
+  /** Those that accept jobs. */
+  takers(): Executor[]
+}
+
+/** Decides which executors work may run on, and when. */
 export interface Quarantine {
-  /** Of the executors that accept jobs, those that the order may run on; at least one of them. */
-  narrow(order: JobOrder, candidates: Executor[]): Executor[]
-  /** Resolves at once for work that is not a suspect. A suspect waits for its turn; suspects that have waited long enough enter together. */
-  turn(order: JobOrder): Promise<void>
+  /** The executors that the order may run on now. A suspect and other work are never given to the same one. */
+  allowed(order: JobOrder): Executor[]
+  /** Resolves to true as soon as there is one, or to false if there is none after a while, or it is stopped. Suspects also take turns. */
+  turn(order: JobOrder, stopped: AbortSignal): Promise<boolean>
+  /** The order has been assigned to the executor. */
+  placed(order: JobOrder, executor: Executor): void
+  /** The order has waited this long for an executor that responds. */
+  hasWaited(order: JobOrder, ms: number): void
   /** An executor was connected. */
   connected(executor: Executor): void
   /** An executor died, and one of `guilty` may be the cause. */
   died(executor: Executor, guilty: readonly JobOrder[]): void
-  /** A job has left its executor. `isDone`: it has an outcome. */
-  ended(order: JobOrder, isDone: boolean): void
+  /** A job has left its executor. `hasRun`: its code has run to an end. */
+  ended(order: JobOrder, hasRun: boolean): void
 }
 
-/** A suspect that waits for its turn. */
+/** Work that waits for an executor. */
 interface Waiting {
   order: JobOrder
   since: number
+  /** Since when it lacks nothing but an executor. */
+  readySince?: number | undefined
   /** Makes it check whether its turn has come. */
   look(): void
 }
 
-/** Starts a quarantine. A worker with only one executor cannot keep work apart. */
-export function startQuarantine(): Quarantine {
+/** Starts a quarantine. */
+export function startQuarantine({ size, takers }: QuarantineNeeds): Quarantine {
   const deaths = countDeaths()
   const waiting: Waiting[] = []
   let kept: { place: Executor | undefined; vacantSince: number; until: number } | undefined
@@ -67,10 +87,12 @@ export function startQuarantine(): Quarantine {
   let enteringUntil = 0
 
   const isSuspect = (order: JobOrder): boolean => deaths.of(order) >= SUSPECT_AFTER
+  const suspectsOn = (executor: Executor): JobOrder[] => ordersOn(executor).filter(isSuspect)
+  const hasOtherWork = (executor: Executor): boolean => ordersOn(executor).some((order) => !isSuspect(order))
 
   /** The suspect with the fewest deaths goes first: it may only have shared an executor with another suspect. */
   function next(): Waiting | undefined {
-    return waiting.toSorted((one, other) => deaths.of(one.order) - deaths.of(other.order))[0]
+    return waiting.filter(({ order }) => isSuspect(order)).toSorted((one, other) => deaths.of(one.order) - deaths.of(other.order))[0]
   }
 
   function wake(): void {
@@ -79,9 +101,14 @@ export function startQuarantine(): Quarantine {
 
   /** The executor for suspects, while one is kept; `place` is undefined while its successor starts. */
   function keeping(): typeof kept {
-    if (kept && steadyNow() >= kept.until) kept = undefined
+    if (kept && steadyNow() >= kept.until && !next() && !(kept.place && suspectsOn(kept.place).length > 0)) kept = undefined
     if (kept?.place && !takesJobs(kept.place)) vacate(kept)
     return kept
+  }
+
+  function keep(place: Executor | undefined): void {
+    const now = steadyNow()
+    kept = { place, vacantSince: place ? 0 : now, until: now + KEPT_MS }
   }
 
   function vacate(place: NonNullable<typeof kept>): void {
@@ -97,8 +124,8 @@ export function startQuarantine(): Quarantine {
 
   /** The suspects that run on the executor for suspects. */
   function running(): JobOrder[] {
-    const assignments = keeping()?.place?.assignments.values() ?? []
-    return [...assignments].flatMap(({ order }) => (isSuspect(order) ? [order] : []))
+    const place = keeping()?.place
+    return place ? suspectsOn(place) : []
   }
 
   function isFree(): boolean {
@@ -117,24 +144,107 @@ export function startQuarantine(): Quarantine {
     return Math.max(enteringUntil, deaths.of(order) > SUSPECT_AFTER ? pausedUntil : 0)
   }
 
-  return {
-    narrow(order, candidates) {
-      const place = keeping()?.place
-      if (!isSuspect(order)) {
-        const others = candidates.filter((one) => one !== place)
-        // A frozen executor is worse than the one for suspects.
-        return others.some(({ isSilent }) => !isSilent) ? others : candidates
+  /** Whether the work lacks nothing but an executor. */
+  function isReady(one: Waiting, now: number): boolean {
+    if (!isSuspect(one.order)) return true
+    if (now < closedUntil(one)) return false
+    // Suspects that have waited long enough enter together, but wait for a successor that is about to start.
+    return (isFree() && next() === one) || now >= Math.max(joinsAt(one), successorUntil())
+  }
+
+  function allowed(order: JobOrder): Executor[] {
+    const candidates = takers()
+    if (size < 2) return candidates
+    return isSuspect(order) ? forSuspects(candidates) : forOthers(candidates)
+  }
+
+  function forSuspects(candidates: Executor[]): Executor[] {
+    const place = keeping()?.place
+    const empty = candidates.filter((one) => !hasOtherWork(one))
+    if (place) return empty.filter((one) => one === place)
+    return empty.toSorted(byWork).slice(0, 1)
+  }
+
+  function forOthers(candidates: Executor[]): Executor[] {
+    if (!kept && deaths.isEmpty()) return candidates
+    const place = keeping()?.place
+    const others = candidates.filter((one) => one !== place)
+    // Work that was there before it became a suspect stays where it is.
+    const safe = others.filter((one) => suspectsOn(one).length === 0)
+    return safe.some(responds) ? safe : others
+  }
+
+  /** If no executor is kept for suspects and none is empty, one gets no other work from now on, unless that has only this one. */
+  function reserve(): void {
+    if (size < 2 || keeping()?.place) return
+    const candidates = takers().filter(responds)
+    if (candidates.length >= 2) keep(candidates.toSorted(byWork)[0])
+  }
+
+  function hasWaited(order: JobOrder, ms: number): void {
+    const place = keeping()?.place
+    if (isSuspect(order) || ms < LENT_AFTER_MS || !place || !responds(place) || suspectsOn(place).length > 0) return
+    if (takers().some((one) => one !== place && responds(one))) return
+    kept = undefined
+    wake()
+  }
+
+  function mayEnter(one: Waiting, now: number): boolean {
+    if (!isReady(one, now)) {
+      one.readySince = undefined
+      return false
+    }
+    one.readySince ??= now
+    hasWaited(one.order, now - one.readySince)
+    if (isSuspect(one.order) && allowed(one.order).length === 0) reserve()
+    return allowed(one.order).length > 0
+  }
+
+  /** When the work stops waiting for an executor. */
+  function waitsUntil({ readySince = Number.POSITIVE_INFINITY }: Waiting): number {
+    return readySince + (takers().length === 0 ? NO_EXECUTOR_MS : NO_ROOM_MS)
+  }
+
+  async function inTurn(me: Waiting, stopped: AbortSignal): Promise<boolean> {
+    const look = (): void => me.look()
+    stopped.addEventListener('abort', look)
+    waiting.push(me)
+    try {
+      for (let now = steadyNow(); !mayEnter(me, now); now = steadyNow()) {
+        if (stopped.aborted || now >= waitsUntil(me)) return false
+        await change(me, now)
       }
-      // It has entered: from now on, its assignment decides when the next suspect may enter.
-      enteringUntil = 0
+      if (isSuspect(me.order)) enteringUntil = steadyNow() + ENTERS_WITHIN_MS
+      return true
+    } finally {
+      stopped.removeEventListener('abort', look)
+      waiting.splice(waiting.indexOf(me), 1)
       wake()
-      if (candidates.length < 2) return candidates
-      const chosen = place && candidates.includes(place) ? place : leastBusy(candidates)
-      kept = { place: chosen, vacantSince: 0, until: steadyNow() + KEPT_MS }
-      return [chosen]
+    }
+  }
+
+  function change(me: Waiting, now: number): Promise<void> {
+    const { readySince = now } = me
+    const times = [closedUntil(me), joinsAt(me), successorUntil(), readySince + LENT_AFTER_MS, waitsUntil(me)]
+    return new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, Math.min(...times.filter((at) => at > now)) - now)
+      me.look = () => (clearTimeout(timer), resolve())
+    })
+  }
+
+  return {
+    allowed,
+    hasWaited,
+    async turn(order, stopped) {
+      if (!isSuspect(order) && allowed(order).length > 0) return true
+      return inTurn({ order, since: steadyNow(), look: () => undefined }, stopped)
     },
-    async turn(order) {
-      if (isSuspect(order)) await inTurn(order)
+    placed(order, executor) {
+      if (!isSuspect(order)) return
+      // From now on, its assignment decides when the next suspect may enter.
+      enteringUntil = 0
+      if (size >= 2) keep(executor)
+      wake()
     },
     connected(executor) {
       const now = keeping()
@@ -151,38 +261,19 @@ export function startQuarantine(): Quarantine {
       deaths.count(guilty)
       if (kept?.place === executor) vacate(kept)
       // The successor is kept for suspects, so that the next attempt finds it empty.
-      else if (!keeping() && guilty.some(isSuspect)) kept = { place: undefined, vacantSince: now, until: now + KEPT_MS }
+      else if (!keeping() && guilty.some(isSuspect)) keep(undefined)
       wake()
     },
-    ended(order, isDone) {
-      if (isDone) deaths.forgive(order)
+    ended(order, hasRun) {
+      if (hasRun) deaths.forgive(order)
       wake()
     },
-  }
-
-  function mayEnter(one: Waiting, now: number): boolean {
-    if (!isSuspect(one.order)) return true
-    if (now < closedUntil(one)) return false
-    // Suspects that have waited long enough enter together, but wait for a successor that is about to start.
-    return (isFree() && next() === one) || now >= Math.max(joinsAt(one), successorUntil())
-  }
-
-  async function inTurn(order: JobOrder): Promise<void> {
-    const me: Waiting = { order, since: steadyNow(), look: () => undefined }
-    waiting.push(me)
-    for (let now = steadyNow(); !mayEnter(me, now); now = steadyNow()) {
-      const nextChange = Math.min(...[closedUntil(me), joinsAt(me), successorUntil()].filter((at) => at > now))
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, nextChange - now)
-        me.look = () => (clearTimeout(timer), resolve())
-      })
-    }
-    waiting.splice(waiting.indexOf(me), 1)
-    if (isSuspect(order)) enteringUntil = steadyNow() + ENTERS_WITHIN_MS
-    wake()
   }
 }
 
-function leastBusy(candidates: readonly Executor[]): Executor {
-  return candidates.reduce((best, one) => (one.assignments.size < best.assignments.size ? one : best))
-}
+const ordersOn = ({ assignments }: Executor): JobOrder[] => [...assignments.values()].map(({ order }) => order)
+
+const responds = ({ isSilent }: Executor): boolean => !isSilent
+
+const byWork = (one: Executor, other: Executor): number =>
+  Number(one.isSilent) - Number(other.isSilent) || one.assignments.size - other.assignments.size

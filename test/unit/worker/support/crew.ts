@@ -90,6 +90,7 @@ export function startCrew(more: Partial<PoolNeeds> = {}): Crew {
   const adopted: Crew['adopted'] = []
   const tell = (line: string): void => void story.push(line)
   const pool = startPool({
+    size: 2,
     eventsFor: () => undefined,
     // These tests ask for nothing of a session's past.
     answerRequest: requestsOver({} as never, {} as never, {} as never, {} as never),
