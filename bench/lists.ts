@@ -145,7 +145,9 @@ async function measure(name: string, list: List, pool: pg.Pool, repeats: number)
     statements.push({ text, values: [...values] })
     return (await pool.query({ text, values: [...values], types: AS_TEXT })).rows
   }
-  const lists = listsOf({ query, snapshot: (work) => work({ query }) }, schemaOf('pawl'), (work) => work())
+  const work = <T>(on: (at: { query: typeof query }) => Promise<T>): Promise<T> => on({ query })
+  const database = { query, snapshot: work, sequence: work }
+  const lists = listsOf({ database, schema: schemaOf('pawl'), reading: (read) => read(), logger: undefined })
   await list(lists, PAGE)
   const plans: string[] = []
   for (const { text, values } of statements.splice(0)) {

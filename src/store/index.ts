@@ -134,7 +134,7 @@ export function openStore(options: StoreOptions): Store {
     sweepDeltas: () => prepared(() => sweepDeltas(database, schema)),
     live: (sessionId, cursor) => reading(() => live(sessionId, cursor)),
     lastCallEnd: (sessionId, upTo) => reading(() => lastCallEnd(database, schema, sessionId, upTo)),
-    lists: listsOf(database, schema, reading),
+    lists: listsOf({ database, schema, reading, logger }),
     blobs: blobsOf(database, schema, prepared, reading),
     apiKeys: storedKeysOf(database, schema, prepared, reading),
     upkeep: upkeepOf(database, schema, prepared),

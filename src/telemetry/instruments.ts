@@ -52,6 +52,7 @@ export const INSTRUMENTS = {
   'pawl.sessions.error': gauge('{session}', 'Sessions in error by code.'),
   'pawl.calls.waiting': gauge('{call}', 'Tool calls that wait for a person or a client.'),
   'pawl.messages.waiting': gauge('{message}', 'Messages that no turn has taken yet.'),
+  'pawl.feed.delay': gauge('s', 'Time for which stored events have been missing from the feed; 0 unless it is held up for seconds.'),
   'pawl.export.backlog': gauge('{flush}', 'Flushes whose spans are not exported yet, up to 10,000.'),
 } as const satisfies Record<string, Instrument>
 

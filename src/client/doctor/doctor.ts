@@ -10,7 +10,7 @@ import { judgeClocks } from './judgements.ts'
 import type { HealthCheck, HealthReport } from './report.ts'
 
 /** The order of the checks: each after those that it depends on. */
-const ORDER = ['temporal', 'postgres', 'schema', 'clocks', 'workers', 'backlog', 'agents', 'sessions', 'workflows', 'storage']
+const ORDER = ['temporal', 'postgres', 'schema', 'clocks', 'workers', 'backlog', 'agents', 'sessions', 'workflows', 'storage', 'feed']
 
 /**
  * Examines a deployment: Temporal, Postgres, the schema, the clocks, the workers that poll the task queues, their backlog, which agents are

@@ -4,7 +4,7 @@ import { type StoreHealth, storeHealth } from '../../store/maintenance/health.ts
 import { PawlError } from '../../session/errors.ts'
 import { defined } from '../../session/defined.ts'
 import type { ConnectOptions } from '../connect-options.ts'
-import { type ClockReading, judgeAgents, judgePostgres, judgeSchema, judgeSessions, judgeStorage } from './judgements.ts'
+import { type ClockReading, judgeAgents, judgeFeed, judgePostgres, judgeSchema, judgeSessions, judgeStorage } from './judgements.ts'
 import { fail, type HealthCheck } from './report.ts'
 
 /** The findings about the store. */
@@ -43,6 +43,6 @@ async function examine(health: StoreHealth, schemaName: string): Promise<Examine
   const checks = [judgePostgres(server), schema]
   if (schema.level === 'fail') return { checks, clock: server.clock, quiet: [] }
   const [needs, storage, agents] = await Promise.all([health.needs(), health.storage(), health.agents()])
-  checks.push(judgeSessions(needs), judgeStorage(storage), judgeAgents(agents, Date.now()))
+  checks.push(judgeSessions(needs), judgeStorage(storage), judgeFeed(storage.heldUp), judgeAgents(agents, Date.now()))
   return { checks, clock: server.clock, quiet: storage.quiet.sessionIds }
 }

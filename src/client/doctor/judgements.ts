@@ -1,6 +1,8 @@
 // Turns the doctor's measurements into findings. Pure, so that every finding can be tested.
 import { durationText } from '../../session/duration.ts'
 import type { AgentActivity, SchemaFacts, ServerFacts, StorageFacts } from '../../store/maintenance/health.ts'
+import type { HeldUp } from '../../store/postgres/commit-order.ts'
+import { whyHeldUp } from '../../store/read/held-up.ts'
 import type { StatusOverview } from '../../store/rows.ts'
 import { fail, type HealthCheck, ok, warn } from './report.ts'
 import type { Poller, QueueFacts, TemporalFacts } from './temporal-facts.ts'
@@ -172,6 +174,17 @@ export function judgeStorage({ quiet, strayEvents, unprojected }: StorageFacts):
       ? '`pawl status <session>` says whether the cause is a long call, a missing worker or a failing flush.'
       : 'Report them as a bug.'
   return warn('storage', { measured: parts.join('; '), advice, details })
+}
+
+/** Whether stored events reach the readers of the feed. */
+export function judgeFeed(heldUp: HeldUp | null): HealthCheck {
+  if (!heldUp) return ok('feed', { measured: 'no transaction holds up the feed', details: null })
+  const details = { forMs: heldUp.forMs, holders: heldUp.holders.map((holder) => ({ ...holder })) }
+  const advice =
+    heldUp.holders.length === 0
+      ? 'End the long transactions on the primary, or read the feed from the primary, where only flushes hold it up.'
+      : 'Postgres ends a frozen flush after 20 s. If it waits for another process, end that one: `select pg_terminate_backend(<process>)`.'
+  return warn('feed', { measured: whyHeldUp(heldUp), advice, details })
 }
 
 function unique(pollers: readonly Poller[]): Poller[] {

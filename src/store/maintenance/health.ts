@@ -3,6 +3,7 @@ import type { Pool } from 'pg'
 import type { TellWait } from '../../connect/waits.ts'
 import { addressOf } from '../postgres/address.ts'
 import { ms, numberIn, textIn } from '../postgres/columns.ts'
+import { type HeldUp, readHeldUp } from '../postgres/commit-order.ts'
 import { type Database, databaseAt } from '../postgres/database.ts'
 import { migrationNames } from '../postgres/migrate.ts'
 import { type PostgresSchema, schemaOf } from '../postgres/schema.ts'
@@ -39,6 +40,8 @@ export interface StorageFacts {
   strayEvents: number
   /** Events of the last day that have no rows. */
   unprojected: number
+  /** What holds up the feed. */
+  heldUp: HeldUp | null
 }
 
 /** An agent with open sessions. */
@@ -119,7 +122,7 @@ async function schemaFacts(database: Database, schema: PostgresSchema): Promise<
 }
 
 async function storageFacts(database: Database, schema: PostgresSchema): Promise<StorageFacts> {
-  const [quiet, [stray], [unprojected]] = await Promise.all([
+  const [quiet, [stray], [unprojected], heldUp] = await Promise.all([
     database.query(
       `select session_id, count(*) over () as quiet, (extract(epoch from now() - flushed_at) * 1000)::bigint as for_ms
        from ${schema.table('sessions')} where status = 'running' and flushed_at < now() - interval '5 minutes'
@@ -130,6 +133,7 @@ async function storageFacts(database: Database, schema: PostgresSchema): Promise
       `select count(*) as events from ${schema.table('events')}
        where adjusted is not null and at > now() - interval '1 day' and adjusted @? '$[*].problem'`,
     ),
+    readHeldUp(database, schema),
   ])
   return {
     quiet: {
@@ -139,6 +143,7 @@ async function storageFacts(database: Database, schema: PostgresSchema): Promise
     },
     strayEvents: Number(stray?.events ?? 0),
     unprojected: Number(unprojected?.events ?? 0),
+    heldUp,
   }
 }
 

@@ -19,10 +19,12 @@ export interface Queryable {
 
 /** Postgres. Every method rejects with `StoreError`. */
 export interface Database extends Queryable {
-  /** Read committed; rolled back if `work` throws. `timeoutMs` bounds each of its statements. */
-  transaction<T>(work: (tx: Queryable) => Promise<T>, options?: { timeoutMs?: number }): Promise<T>
+  /** Read committed; rolled back if `work` throws. `timeoutMs` bounds each of its statements. `first`: a statement without parameters. */
+  transaction<T>(work: (tx: Queryable) => Promise<T>, options?: { timeoutMs?: number; first?: string }): Promise<T>
   /** Read-only; all statements of `work` see the same moment. They must run one after another, because they share a connection. */
   snapshot<T>(work: (at: Queryable) => Promise<T>): Promise<T>
+  /** Read-only, on one connection; each statement of `work` sees at least what the one before it saw. They must run one after another. */
+  sequence<T>(work: (on: Queryable) => Promise<T>): Promise<T>
   /** A client outside the pool, not connected yet. */
   newClient(): Client
   /** Closes the pool, if pawl created it. */
@@ -102,8 +104,10 @@ export function databaseAt(postgres: string | Pool, { logger, watch = 'in_use', 
 
   return {
     query: (text, values) => asStored(withClient((client) => run(client, STATEMENT_MS, text, values))),
-    transaction: (work, { timeoutMs = STATEMENT_MS } = {}) => asStored(withClient((client) => transact(client, work, WRITING, timeoutMs))),
-    snapshot: (work) => asStored(withClient((client) => transact(client, work, READING, STATEMENT_MS))),
+    transaction: (work, { timeoutMs = STATEMENT_MS, first } = {}) =>
+      asStored(withClient((client) => transact(client, work, { mode: WRITING, timeoutMs, first }))),
+    snapshot: (work) => asStored(withClient((client) => transact(client, work, { mode: READING, timeoutMs: STATEMENT_MS }))),
+    sequence: (work) => asStored(withClient((client) => transact(client, work, { mode: READING_ON, timeoutMs: STATEMENT_MS }))),
     newClient,
     async close() {
       if (closed) return
@@ -167,13 +171,25 @@ async function run(client: PoolClient, timeoutMs: number, text: string, values: 
 
 const WRITING = 'read committed read write'
 const READING = 'repeatable read read only'
+const READING_ON = 'read committed read only'
 
-async function transact<T>(client: PoolClient, work: (tx: Queryable) => Promise<T>, mode: string, timeoutMs: number): Promise<T> {
+interface TransactionManner {
+  mode: string
+  timeoutMs: number
+  first?: string | undefined
+}
+
+async function transact<T>(
+  client: PoolClient,
+  work: (tx: Queryable) => Promise<T>,
+  { mode, timeoutMs, first }: TransactionManner,
+): Promise<T> {
   // One round trip. `set local`, because a pooler assigns the next transaction to another connection.
   const begin = [
     `begin isolation level ${mode}`,
     `set local statement_timeout = ${timeoutMs}`,
     `set local idle_in_transaction_session_timeout = ${IDLE_IN_TRANSACTION_MS}`,
+    ...(first === undefined ? [] : [first]),
   ].join('; ')
   await run(client, timeoutMs, begin)
   let result: T

@@ -1,5 +1,6 @@
 // Counts of open sessions and of waiting work over all sessions, for metrics.
 import { textIn } from '../postgres/columns.ts'
+import { readHeldUp } from '../postgres/commit-order.ts'
 import type { Queryable, TextRow } from '../postgres/database.ts'
 import type { PostgresSchema } from '../postgres/schema.ts'
 
@@ -23,6 +24,8 @@ export interface Census {
   messages: Counted[]
   /** Flushes whose spans are not exported yet, at most 10,000; undefined: no traces are exported. */
   unexported?: number
+  /** Milliseconds for which stored events have been missing from the feed; 0: they appear within seconds. */
+  feedDelayMs: number
 }
 
 /** Limits the count, so that it stays cheap even if a collector is away for days. */
@@ -51,12 +54,14 @@ export async function readCensus(database: Queryable, schema: PostgresSchema): P
   )
   const of = (kind: string): Counted[] => rows.filter((row) => row.kind === kind).map(countedIn)
   const [unexported] = of('unexported')
+  const heldUp = await readHeldUp(database, schema)
   return {
     sessions: of('sessions'),
     errors: of('errors'),
     calls: of('calls'),
     messages: of('messages'),
     ...(unexported && { unexported: unexported.count }),
+    feedDelayMs: heldUp?.forMs ?? 0,
   }
 }
 

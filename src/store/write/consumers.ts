@@ -1,6 +1,7 @@
 // Consumers of the feed, each active in one process at a time: which process holds the lease, and how far it has come. Times are those of
 // the database's clock.
 import { textIn } from '../postgres/columns.ts'
+import { horizonIn } from '../postgres/commit-order.ts'
 import type { Queryable } from '../postgres/database.ts'
 import { safeKey } from '../postgres/sanitise.ts'
 import type { PostgresSchema } from '../postgres/schema.ts'
@@ -29,7 +30,7 @@ export async function leaseFeed(
 ): Promise<Key | null> {
   const [row] = await database.query(
     `insert into ${schema.table('consumers')} as consumer (name, holder, held_until, place)
-     values ($1, $2, now() + make_interval(secs => $3::float8 / 1000), jsonb_build_array(pg_snapshot_xmin(pg_current_snapshot())::text, '', 0))
+     values ($1, $2, now() + make_interval(secs => $3::float8 / 1000), jsonb_build_array(${horizonIn(schema)}::text, '', 0))
      on conflict (name) do update set holder = excluded.holder, held_until = excluded.held_until
      where consumer.holder = excluded.holder or consumer.held_until < now()
      returning place`,

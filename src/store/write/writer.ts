@@ -6,6 +6,7 @@ import { type Applied, applyFlush, type Flush, type Flushed, type Manner, type W
 import { touchesCheckpoints } from './checkpoints.ts'
 import { parsed } from './entries.ts'
 import { isAboutValues, isTooSlow, StoreError } from '../errors.ts'
+import { joinWriters } from '../postgres/commit-order.ts'
 import type { StoredHead } from '../rows.ts'
 import type { FlushOptions } from '../store.ts'
 import { safeKey } from '../postgres/sanitise.ts'
@@ -73,7 +74,8 @@ function mayBeCheckpoints(error: unknown, entries: readonly LogEntry[]): boolean
 
 async function transact(needs: WriteNeeds, flush: Flush, manner: Manner): Promise<Flushed> {
   const known = await needs.known()
-  const applied = await needs.database.transaction((tx) => applyFlush(tx, needs, known, flush, manner))
+  const first = joinWriters(needs.schema)
+  const applied = await needs.database.transaction((tx) => applyFlush(tx, needs, known, flush, manner), { first })
   applied.folding?.keep(applied.head.digest)
   if (applied.entries.length > 0) needs.notifier.ring(flush.key, !applied.entries.every(({ event }) => STEPS.has(event.type)))
   warnOf(needs.logger, flush.sessionId, applied)

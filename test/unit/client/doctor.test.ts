@@ -7,6 +7,7 @@ import {
   judgePostgres,
   judgeSchema,
   judgeSessions,
+  judgeFeed,
   judgeStorage,
   judgeWorkers,
   judgeWorkflows,
@@ -37,7 +38,8 @@ const SCHEMA = { applied: 2, missing: [], breaking: [], newer: [] }
 const SERVER = { version: '18.4', address: 'db:5432/app', roundTripMs: 1, clock: { theirs: 0, ours: 0 }, isReadOnly: false }
 const NEEDS = { recovery: 0, resolution: 0, approval: 0, unpausing: 0, automatic: 0, look: 0, answer: 0, nothing: 0 }
 const AGENT = { agent: 'support', unserved: 0, unservedSince: null, answeredAt: NOW - 5_000, active: 2 }
-const QUIET = { quiet: { sessionIds: [], count: 0, longestMs: 0 }, strayEvents: 0, unprojected: 0 }
+const QUIET = { quiet: { sessionIds: [], count: 0, longestMs: 0 }, strayEvents: 0, unprojected: 0, heldUp: null }
+const HOLDER = { pid: 41, program: 'pawl', client: '10.0.0.3', openMs: 15_000, waitsFor: 'Lock: relation', blockedBy: [99] }
 
 describe('the doctor', () => {
   it.each<[string, HealthCheck | undefined, HealthCheck['level'], RegExp]>([
@@ -105,6 +107,14 @@ describe('the doctor', () => {
       'warn',
       /stored nothing for up to 6 min: s.*pawl status/,
     ],
+    ['a feed that nothing holds up', judgeFeed(null), 'ok', /no transaction holds up the feed/],
+    [
+      'a feed that waits for a flush',
+      judgeFeed({ forMs: 12_000, holders: [HOLDER] }),
+      'warn',
+      /for 12 s.*server process 41 \("pawl" at 10\.0\.0\.3\), open for 15 s, waiting for Lock: relation of process 99.*pg_terminate_backend/,
+    ],
+    ['a feed on a replica', judgeFeed({ forMs: 12_000, holders: [] }), 'warn', /a transaction on the primary.*from the primary/],
     ['stray events', judgeStorage({ ...QUIET, strayEvents: 2 }), 'warn', /2 event\(s\) of other chains.*Report them/],
   ])('finds %s', (_, found, level, says) => {
     expect(found?.level).toBe(level)

@@ -371,7 +371,8 @@ create table {schema}.blobs (
   primary key (session_id, sha256)
 );
 
--- One row per flush. A reader that reads only rows from before every open transaction never misses a late commit.
+-- One row per flush. Transactions that insert rows must first take a lock, before they have an id: see commit-order.ts. Readers stop
+-- before the oldest of them that is open, and so never miss a late commit.
 create table {schema}.commits (
   txid xid8 not null default pg_current_xact_id(),
   session_id text not null,
@@ -380,6 +381,8 @@ create table {schema}.commits (
   at timestamptz not null default now(),
   primary key (txid, session_id, first_seq)
 );
+
+create index commits_by_session on {schema}.commits (session_id text_pattern_ops, txid); -- those of one session, or of one tenant
 
 create table {schema}.audit (
   id bigint generated always as identity primary key,

@@ -1,11 +1,12 @@
 // Lists over sessions, for the client's lists and feed. Callers check the filters.
+import type { Logger } from '../../../agent/tool.ts'
 import type { Database } from '../../postgres/database.ts'
 import type { PostgresSchema } from '../../postgres/schema.ts'
 import { findLatestCheckpoint, listCheckpoints } from './checkpoints.ts'
 import { readCompactions } from './compactions.ts'
 import { listErrors } from './errors.ts'
 import { readFailures } from './failures.ts'
-import { type FeedFilter, type FeedRows, readFeed } from './feed.ts'
+import { type FeedFilter, type FeedNeeds, type FeedRows, readFeed } from './feed.ts'
 import { listInError } from './in-error.ts'
 import { listMessages, readArchived } from './messages.ts'
 import type {
@@ -34,6 +35,7 @@ import type {
   UsageFilter,
   UsageSum,
 } from '../../rows.ts'
+import { heldUpReports } from '../held-up.ts'
 import { findRun } from './run.ts'
 import { findSession, listSessions } from './sessions.ts'
 import { listToolCalls, readCalls } from './tool-calls.ts'
@@ -84,12 +86,18 @@ export interface Lists {
   feed(filter: FeedFilter, after: Key | undefined): Promise<FeedRows>
 }
 
-/** The lists of a store; `reading` prepares the store for each. */
-export function listsOf(
-  database: Pick<Database, 'query' | 'snapshot'>,
-  schema: PostgresSchema,
-  reading: <T>(work: () => Promise<T>) => Promise<T>,
-): Lists {
+/** What the lists of a store need. */
+export interface ListNeeds {
+  database: Pick<Database, 'query' | 'snapshot' | 'sequence'>
+  schema: PostgresSchema
+  /** Prepares the store for each list. */
+  reading<T>(work: () => Promise<T>): Promise<T>
+  logger: Logger | undefined
+}
+
+/** The lists of a store. */
+export function listsOf({ database, schema, reading, logger }: ListNeeds): Lists {
+  const ofFeed: FeedNeeds = { database, schema, report: logger && heldUpReports(logger) }
   return {
     sessions: (filter, paging) => reading(() => listSessions(database, schema, filter, paging)),
     session: (sessionId) => reading(() => findSession(database, schema, sessionId)),
@@ -107,6 +115,6 @@ export function listsOf(
     run: (sessionId, run) => reading(() => database.snapshot((at) => findRun(at, schema, sessionId, run))),
     pending: (filter, paging) => reading(() => listPending(database, schema, filter, paging)),
     usage: (filter, paging) => reading(() => sumUsage(database, schema, filter, paging)),
-    feed: (filter, after) => reading(() => readFeed(database, schema, filter, after)),
+    feed: (filter, after) => reading(() => readFeed(ofFeed, filter, after)),
   }
 }

@@ -49,7 +49,7 @@ export function reportCensus(store: Pick<Store, 'census' | 'leaseFeed' | 'releas
   }
 }
 
-function readingsOf({ sessions, errors, calls, messages, unexported }: Census): Reading[] {
+function readingsOf({ sessions, errors, calls, messages, unexported, feedDelayMs }: Census): Reading[] {
   const of = (name: GaugeName, counted: readonly Counted[], label?: string): Reading[] =>
     counted.map(({ agent, what, count }) => ({
       name,
@@ -61,6 +61,7 @@ function readingsOf({ sessions, errors, calls, messages, unexported }: Census): 
     ...of('pawl.sessions.error', errors, 'error.type'),
     ...of('pawl.calls.waiting', calls, 'pawl.waits_for'),
     ...of('pawl.messages.waiting', messages),
+    { name: 'pawl.feed.delay', value: feedDelayMs / 1_000, labels: {} },
     ...(unexported === undefined ? [] : [{ name: 'pawl.export.backlog', value: unexported, labels: {} } as const]),
   ]
 }
