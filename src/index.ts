@@ -114,6 +114,7 @@ export type {
   SessionLimits,
   SessionStatus,
   Target,
+  Unreplayable,
   Watermark,
 } from './session/events.ts'
 export type {

@@ -8,6 +8,7 @@ import type { Json, JsonObject } from '../session/json.ts'
 import type { Kept } from '../session/recovery/kept.ts'
 import type { ModelPrice } from '../session/spending/model-price.ts'
 import type { Restored } from '../session/recovery/restored.ts'
+import type { Unreplayable } from '../session/events.ts'
 import type { ForkStart } from '../session/protocol/protocol.ts'
 import type { SpendNote } from '../session/spending/spend-notes.ts'
 import type { CallState, SessionState } from '../session/state.ts'
@@ -262,15 +263,32 @@ export interface NotYet {
   }
 }
 
+/** What an activity of an execution that no worker can replay did. Absent `result`: a tool's body may have been entered. */
+export type Inherited =
+  | { of: 'model'; run: number; turn: number; result: CallModelResult }
+  | { of: 'call'; run: number; turn: number; callId: string; result?: ExecuteToolResult }
+
+/** An execution that no worker could replay: its session continues in another one. */
+export interface Succession {
+  unreplayable?: Unreplayable
+  /** What its activities did after the last stored event, in order. */
+  answers?: Inherited[]
+}
+
 export interface LoadSessionInput extends Loading {
   /** The execution that was reset: its unstored events are stored first. */
   after?: string
   /** The execution that took the session for a new one: its messages are sent again. */
   mistaken?: string
+  /** The execution that this one replaces, because no worker could replay it. */
+  unreplayable?: Unreplayable
 }
 
 /** What a session resumes from after its workflow has closed. */
-export type LoadSessionResult =
+export type LoadSessionResult = Succession & Past
+
+/** What the store has of a session. */
+export type Past =
   | { found: false }
   /** `state`: within its bounds, see `snapshotOf`. */
   | { found: true; lost?: undefined; state: SessionState; digest: string }

@@ -1,8 +1,9 @@
-// Recovers the unstored events of executions that were ended from outside, and the unrecorded messages of executions that never opened.
-// Their histories have both.
+// Recovers what is not stored of executions that were ended: their events, or, if no worker can replay them or they never opened, what they
+// received and did.
 import type { Client } from '@temporalio/client'
 import type { Logger } from '../agent/tool.ts'
 import { queryEvents } from '../connect/session-queries.ts'
+import type { Unreplayable } from '../session/events.ts'
 import { isObject } from '../session/json.ts'
 import { type EventsPage, SIGNALS, workflowIdOf } from '../session/protocol/protocol.ts'
 import { isForeignPast, StoreError } from '../store/errors.ts'
@@ -11,12 +12,15 @@ import { StaleWatermark } from '../jobs/errors.ts'
 import { cutOffBefore } from './earlier-executions.ts'
 import { CannotLoad } from './loading.ts'
 import type { SessionReader } from './session-reader.ts'
-import { endedInFailure, readSignals, readUnstored, type ReceivedSignal } from './raw-histories.ts'
+import type { Succession } from './contract.ts'
+import { endedInFailure, readSignals, readUnstored, type Received } from './raw-histories.ts'
 
 /** A history of maximum size takes some seconds to replay. */
 const QUERY_TIMEOUT_MS = 30_000
 /** Shorter than the time after which `loading` reports what it waits for. */
 const BROKEN_QUERY_TIMEOUT_MS = 4_000
+/** A worker that is alive accepts an update within milliseconds. */
+const UPDATE_MS = 10_000
 
 /** Dependencies. */
 interface Needs {
@@ -28,31 +32,55 @@ interface Needs {
   abandoned: boolean
 }
 
-/**
- * Stores the unstored events of the reset execution, if there is one, and of executions before `own`, if they continue the stored ones.
- * Returns the executions that never opened.
- * @throws CannotLoad `execution_unreadable`; StoreError.
- */
-export async function storeCutOffExecutions(sessionId: string, own: string, needs: Needs, wasReset?: string): Promise<string[]> {
-  if (wasReset !== undefined) await storeEventsOf(sessionId, wasReset, needs)
-  const last = await needs.store.lastExecution(sessionId)
-  const unopened: string[] = []
-  for (const executionId of await cutOffBefore(sessionId, { own, last }, needs.client)) {
-    if ((await storeEventsOf(sessionId, executionId, needs)) === 'unopened') unopened.push(executionId)
-  }
-  return unopened
+/** Executions that the session resumes after, besides those that the store and the server know. */
+interface Named {
+  /** The execution that was reset. */
+  after?: string
+  /** The execution that no worker could replay. */
+  unreplayable?: Unreplayable
 }
 
-async function storeEventsOf(sessionId: string, executionId: string, needs: Needs): Promise<'unopened' | undefined> {
+/**
+ * Stores the unstored events of the reset execution, if there is one, and of executions before `own`, if they continue the stored ones. Of
+ * one that no worker can replay, sends the session what it received, and returns what its activities answered.
+ * @throws CannotLoad `execution_unreadable`; StoreError.
+ */
+export async function storeCutOffExecutions(sessionId: string, own: string, needs: Needs, named: Named): Promise<Succession> {
+  if (named.after !== undefined) await storeEventsOf(sessionId, named.after, needs)
+  const last = await needs.store.lastExecution(sessionId)
+  const succession: Succession = {}
+  for (const executionId of await cutOffBefore(sessionId, { own, last }, needs.client)) {
+    const known = named.unreplayable?.executionId === executionId ? named.unreplayable.reason : undefined
+    const { unreplayable, answers = [] } = await storeEventsOf(sessionId, executionId, needs, known)
+    if (unreplayable) succession.unreplayable = unreplayable
+    if (answers.length > 0) succession.answers = [...(succession.answers ?? []), ...answers]
+  }
+  return succession
+}
+
+/** `unreplayable`: why no worker can replay the execution, if that is known. */
+async function storeEventsOf(sessionId: string, executionId: string, needs: Needs, unreplayable?: string): Promise<Succession> {
   const { store, reader, client, logger } = needs
-  let isBroken = false
   try {
-    isBroken = await endedInFailure(sessionId, executionId, client)
+    if (unreplayable !== undefined) return await continueWithout(sessionId, executionId, unreplayable, needs)
+  } catch (error) {
+    // What would be lost can be had from a worker of the build that wrote the history, once there is one again.
+    if (!(error instanceof CannotLoad)) throw error
+  }
+  let why: string | undefined
+  try {
+    const hasFailed = await endedInFailure(sessionId, executionId, client)
     // A worker of the build that wrote the history may be there, and answers soon. Others never answer.
-    const end = await endOf(sessionId, executionId, client, isBroken ? BROKEN_QUERY_TIMEOUT_MS : QUERY_TIMEOUT_MS)
-    if (!end) return 'unopened'
+    const end = await endOf(sessionId, executionId, client, hasFailed ? BROKEN_QUERY_TIMEOUT_MS : QUERY_TIMEOUT_MS).catch(
+      (error: unknown) => {
+        if (!hasFailed) throw error
+        why = unreplayable ?? textOf(error)
+      },
+    )
+    if (why !== undefined) return await continueWithout(sessionId, executionId, why, needs)
+    if (!end) return await passOn(sessionId, executionId, needs)
     const head = (await store.head(sessionId)) ?? { seq: 0, digest: '' }
-    if (end.to.seq <= head.seq) return undefined
+    if (end.to.seq <= head.seq) return {}
     const target = { sessionId, executionId, epoch: end.epoch, watermark: end.to }
     for await (const entries of reader.parts(target, head, client)) await store.flush(sessionId, end.epoch, entries, { executionId })
     logger.warn(
@@ -67,38 +95,40 @@ async function storeEventsOf(sessionId: string, executionId: string, needs: Need
       )
     } else if (error instanceof StoreError) {
       throw error
-    } else {
-      const lost = isBroken ? await continueWithout(sessionId, executionId, error, needs) : 'events'
-      if (lost === undefined) return undefined
-      if (!needs.abandoned) throw unreadable(executionId, lost, error)
+    } else if (needs.abandoned) {
       logger.warn(
         { err: error, session: sessionId, execution: executionId },
         'the events of an unreadable execution were abandoned, as a person decided',
       )
+    } else {
+      throw error instanceof CannotLoad ? error : unreadable(executionId, 'events', textOf(error), error)
     }
   }
-  return undefined
+  return {}
 }
 
 /**
- * Sends the session what an execution that no worker can replay received after its last stored event. If it may have done more than that,
- * sends nothing, and returns what would be lost.
+ * Sends the session what an execution that no worker can replay received after its last stored event, and returns what its activities did.
+ * @throws CannotLoad `execution_unreadable` if something else would be lost.
  */
-async function continueWithout(
-  sessionId: string,
-  executionId: string,
-  cause: unknown,
-  { store, client, logger }: Needs,
-): Promise<string | undefined> {
+async function continueWithout(sessionId: string, executionId: string, reason: string, needs: Needs): Promise<Succession> {
+  const { store, client, logger, abandoned } = needs
   const { seq = 0 } = (await store.head(sessionId)) ?? {}
-  const { signals, lost } = await readUnstored(sessionId, executionId, seq, client)
-  if (lost !== undefined) return lost
-  for (const signal of signals) await resend(sessionId, executionId, signal, client)
-  logger.error(
-    { err: cause, session: sessionId, execution: executionId, seq, signals: signals.length },
-    'an execution cannot be replayed: its session continues after the last stored event, with the messages and other signals that followed',
-  )
-  return undefined
+  const { received, answers, lost } = await readUnstored(sessionId, executionId, seq, client)
+  if (lost !== undefined && !abandoned) throw unreadable(executionId, lost, reason)
+  for (const one of received) await resend(sessionId, executionId, one, needs)
+  const about = { session: sessionId, execution: executionId, seq, received: received.length, answers: answers.length }
+  if (lost === undefined) logger.debug({ ...about, reason }, 'an execution that no worker can replay was read from its history')
+  else logger.warn({ ...about, reason, lost }, 'what an unreadable execution did was abandoned, as a person decided')
+  // Without the answers that requested them, other calls may have the ids of those that are lost.
+  return { unreplayable: { executionId, reason }, answers: lost === undefined ? answers : answers.filter(({ of }) => of === 'call') }
+}
+
+/** Sends the session what an execution that never opened received, and returns what it would have used. */
+async function passOn(sessionId: string, executionId: string, needs: Needs): Promise<Succession> {
+  const { received, answers } = await readUnstored(sessionId, executionId, -1, needs.client)
+  for (const one of received) await resend(sessionId, executionId, one, needs)
+  return { answers }
 }
 
 /** Whether the events are of an older chain, or were erased and must not come back. */
@@ -107,31 +137,48 @@ function isPassedOver(error: unknown): boolean {
   return error instanceof StaleWatermark || isForeignPast(error) || isErased
 }
 
-function unreadable(executionId: string, lost: string, cause: unknown): CannotLoad {
-  const why = cause instanceof Error ? cause.message : String(cause)
+function unreadable(executionId: string, lost: string, why: string, cause?: unknown): CannotLoad {
   return new CannotLoad(
     'execution_unreadable',
-    `Execution ${executionId} was ended from outside with ${lost} that are not stored, and its history cannot be read now: ${why}`,
+    `Execution ${executionId} was ended with ${lost} that are not stored, and its history cannot be read now: ${why}`,
     { cause },
   )
 }
+
+const textOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
 /** The last event of the execution; undefined if it never opened. */
 function endOf(sessionId: string, executionId: string, client: Client, timeoutMs: number): Promise<EventsPage | undefined> {
   return queryEvents(client, { sessionId, executionId }, { after: Number.MAX_SAFE_INTEGER }, timeoutMs)
 }
 
-/** Resends messages that were sent to executions that never opened. Messages that the session already accepted change nothing. */
-export async function resendMessages(sessionId: string, executionIds: readonly string[], client: Client): Promise<void> {
-  for (const executionId of executionIds) {
-    for (const signal of await readSignals(sessionId, executionId, client)) {
-      if (signal.name === SIGNALS.message) await resend(sessionId, executionId, signal, client)
-    }
+/** Resends the messages of an execution that ended without a past. Messages that the session already accepted change nothing. */
+export async function resendMessages(sessionId: string, executionId: string, client: Client): Promise<void> {
+  for (const signal of await readSignals(sessionId, executionId, client)) {
+    if (signal.name === SIGNALS.message) await resendSignal(sessionId, executionId, signal, client)
+  }
+}
+
+async function resend(sessionId: string, executionId: string, received: Received, { client, logger }: Needs): Promise<void> {
+  if (received.kind === 'signal') return resendSignal(sessionId, executionId, received, client)
+  const { name, argument, updateId = '' } = received
+  const workflow = client.workflow.getHandle(workflowIdOf(sessionId))
+  const how = { updateId, waitForStage: 'ACCEPTED' } as const
+  const send = () =>
+    argument === undefined ? workflow.startUpdate(name, how) : workflow.startUpdate<unknown, [unknown]>(name, { ...how, args: [argument] })
+  try {
+    await client.withDeadline(Date.now() + UPDATE_MS, send)
+  } catch (err) {
+    // The session checks it anew, and may refuse it now.
+    logger.warn(
+      { err, session: sessionId, execution: executionId, update: name },
+      'a request that an execution had accepted was not carried out',
+    )
   }
 }
 
 /** A message without an id gets one that is the same if it is sent again. */
-async function resend(sessionId: string, executionId: string, { eventId, name, argument }: ReceivedSignal, client: Client): Promise<void> {
+async function resendSignal(sessionId: string, executionId: string, { eventId, name, argument }: Received, client: Client): Promise<void> {
   if (!isObject(argument)) return
   const sent = name === SIGNALS.message ? { messageId: `${executionId}/${eventId}`, ...argument } : argument
   await client.workflow.getHandle(workflowIdOf(sessionId)).signal(name, sent)

@@ -20,18 +20,15 @@ async function load({ store, logger }: ActivityNeeds, reader: SessionReader, inp
   const { info, client } = Context.current()
   const { workflowId = '', runId = '' } = info.workflowExecution ?? {}
   const sessionId = sessionIdOf(workflowId)
-  const unopened = await storeCutOffExecutions(
-    sessionId,
-    runId,
-    { store, reader, client, logger, abandoned: input.abandoned === true },
-    input.after,
-  )
-  await resendMessages(sessionId, [...unopened, ...(input.mistaken === undefined ? [] : [input.mistaken])], client)
-  // From here on, the store knows that this execution has the remaining events of earlier ones.
-  const resumed = await store.resume(sessionId, runId)
-  if (!resumed) return { found: false }
+  const needs = { store, reader, client, logger, abandoned: input.abandoned === true }
+  const succession = await storeCutOffExecutions(sessionId, runId, needs, input)
+  if (input.mistaken !== undefined) await resendMessages(sessionId, input.mistaken, client)
+  // From here on, the store knows that this execution has the remaining events of earlier ones. What this activity alone passes on must be
+  // found again if its worker dies now: the store then learns of this execution with its first events.
+  const resumed = await store.resume(sessionId, succession.answers || succession.unreplayable ? undefined : runId)
+  if (!resumed) return { ...succession, found: false }
   const { warnings, ...found } = resumed
   for (const warning of warnings) logger.warn({ session: sessionId }, warning)
-  if ('state' in found) return { found: true, state: snapshotOf(found.state), digest: found.digest }
-  return { found: true, ...found }
+  if ('state' in found) return { ...succession, found: true, state: snapshotOf(found.state), digest: found.digest }
+  return { ...succession, found: true, ...found }
 }

@@ -38,7 +38,7 @@ async function loadOnce<R>(waitsFor: string, load: () => Promise<R>): Promise<R 
     if (code !== waitsFor) return { notYet: { code, reason } }
     // The workflow knows the consequence; a person who inspects the activity wants to see the cause.
     const message = cause instanceof Error ? cause.message : reason
-    throw ApplicationFailure.create({ type: 'NotYet', message, nextRetryDelay: RETRY_MS })
+    throw ApplicationFailure.create({ type: code, message, nextRetryDelay: RETRY_MS })
   }
 }
 

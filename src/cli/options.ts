@@ -36,6 +36,12 @@ export function executorMemoryOption(): Option {
   })
 }
 
+/** `--heal-after <duration>` */
+export function healAfterOption(): Option {
+  const about = 'how long no worker must have been able to replay a session until it continues in a new execution; never: a person must act'
+  return new Option('--heal-after <duration>', about).default('2m').argParser((text) => (text === 'never' ? false : text))
+}
+
 /** `--json` */
 export function jsonOption(): Option {
   return new Option('--json', 'print one JSON object per line and nothing else')

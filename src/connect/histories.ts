@@ -29,6 +29,21 @@ export async function* newestFirst(
   } while (nextPageToken)
 }
 
+/** The first event of an execution. */
+export async function firstOf(
+  service: WorkflowService,
+  { namespace, workflowId, executionId }: ExecutionPlace,
+): Promise<HistoryEvent | undefined> {
+  const execution = { workflowId, runId: executionId }
+  const { history } = await service.getWorkflowExecutionHistory({ namespace, execution, maximumPageSize: 1 })
+  return history?.events?.[0]
+}
+
+/** When the server recorded the event, in milliseconds since 1970. */
+export function eventTime({ eventTime }: HistoryEvent): number {
+  return Number(eventTime?.seconds ?? 0) * 1_000 + Math.trunc((eventTime?.nanos ?? 0) / 1_000_000)
+}
+
 /** The last event of a session that the input of one of its activities names; undefined if it names none. */
 export function watermarkIn(input: unknown): Watermark | undefined {
   const { watermark } = (isObject(input) ? input : {}) as { watermark?: Watermark }

@@ -222,6 +222,14 @@ export interface ErrorProgress {
 /** Text or blocks of a tool result. */
 export type ResultContent = string | (TextBlock | ImageBlock)[]
 
+/** An execution that no worker could replay, and why. */
+export interface Unreplayable {
+  /** Its run id. */
+  executionId: string
+  /** What failed in its workflow task. */
+  reason: string
+}
+
 /** An event without its position in the session. */
 export type EventBody =
   | {
@@ -238,8 +246,11 @@ export type EventBody =
        */
       after?: { run: number; checkpoint: number; origin: Watermark; keysOf?: string }
     }
-  /** A session whose workflow had closed resumes in a new chain of executions. `resetOf`: the execution that an operator reset. */
-  | { type: 'session_resumed'; executionId: string; fromEpoch: string; coreVersion: number; resetOf?: string }
+  /**
+   * A session whose workflow had closed resumes in a new chain of executions. `resetOf`: the execution that an operator reset;
+   * `unreplayable`: the one that no worker could replay.
+   */
+  | { type: 'session_resumed'; executionId: string; fromEpoch: string; coreVersion: number; resetOf?: string; unreplayable?: Unreplayable }
   /**
    * `blob`: refers to the whole content; `content` then holds only its beginning. `deadlineMs`: milliseconds from this event, for the run
    * that takes the message. `traceparent`: the caller's span, as defined by W3C Trace Context.

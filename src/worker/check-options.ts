@@ -47,6 +47,9 @@ function isPath(value: unknown): boolean {
   return typeof value === 'string' && value.trim() !== ''
 }
 
+const DEFAULT_HEAL_MS = 120_000
+const HEAL_AFTER = z.union([z.literal(false), duration({ example: '2m' })]).optional()
+
 const SUPERVISE = options({
   module: text('the path of the module that exports your agents'),
   processes: integer(1, 64).default(DEFAULT_PROCESSES),
@@ -62,6 +65,7 @@ const SUPERVISE = options({
       "above 0 and at most '110s': a stuck executor must be killed before its sessions give up on its calls and verify or repeat them, " +
       'two minutes after their timeouts',
   }).optional(),
+  healAfter: HEAL_AFTER,
   loadTimeout: duration({ example: '60s' }).optional(),
   onFile: fn<(path: string) => void>().optional(),
   logger: logger<Logger>().optional(),
@@ -71,17 +75,19 @@ const SUPERVISE = options({
 })
 
 /** A supervisor's options, completed with defaults. */
-export interface Supervising extends Omit<SuperviseOptions, 'processes' | 'stuckLoop' | 'loadTimeout'> {
+export interface Supervising extends Omit<SuperviseOptions, 'processes' | 'stuckLoop' | 'healAfter' | 'loadTimeout'> {
   processes: number
   stuckLoopMs: number
+  healAfterMs: number | false
   loadTimeoutMs: number
 }
 
 /** Completes a supervisor's options. @throws InvalidOption. */
 export function checkSupervise(given: SuperviseOptions): Supervising {
   const checked = checkOptions(SUPERVISE, given)
-  const { stuckLoop: stuckLoopMs = DEFAULT_STUCK_LOOP_MS, loadTimeout: loadTimeoutMs = DEFAULT_LOAD_MS, processes, ...more } = checked
-  return { ...(more as Omit<SuperviseOptions, 'processes'>), processes, stuckLoopMs, loadTimeoutMs }
+  const { stuckLoop = DEFAULT_STUCK_LOOP_MS, healAfter = DEFAULT_HEAL_MS, loadTimeout = DEFAULT_LOAD_MS, processes, ...more } = checked
+  const times = { stuckLoopMs: stuckLoop, healAfterMs: healAfter, loadTimeoutMs: loadTimeout }
+  return { ...(more as Omit<SuperviseOptions, 'processes'>), processes, ...times }
 }
 
 const CREATE = options({
@@ -100,12 +106,14 @@ const CREATE = options({
   ).optional(),
   logger: logger<Logger>().optional(),
   redact: REDACT,
+  healAfter: HEAL_AFTER,
   telemetry: TELEMETRY,
 })
 
-/** Checks a worker's options; its agents are checked by `defineWorker`. @throws InvalidOption. */
-export function checkCreate(given: CreateWorkerOptions): void {
-  checkOptions(CREATE, given)
+/** Checks a worker's options, and returns its times; its agents are checked by `defineWorker`. @throws InvalidOption. */
+export function checkCreate(given: CreateWorkerOptions): { healAfterMs: number | false } {
+  const { healAfter: healAfterMs = DEFAULT_HEAL_MS } = checkOptions(CREATE, given)
+  return { healAfterMs }
 }
 
 /** A history can be as large as 50 MB. */

@@ -47,6 +47,11 @@ export interface CreateWorkerOptions<S = unknown> extends WorkerDefinition<S> {
   interceptors?: WorkerInterceptors
   /** How many tasks run at once, in the form that Temporal's worker accepts. Default: Temporal's. */
   tuner?: NonNullable<TemporalWorkerOptions['tuner']>
+  /**
+   * How long no worker must have been able to complete a session's workflow task before a new execution takes the session over, which needs
+   * no replay of the old one. In this time a bad deploy can be rolled back. `false`: a person must terminate the workflow. Default `'2m'`.
+   */
+  healAfter?: Duration | false
   /** Receives log lines. Default: stderr, from level `PAWL_LOG_LEVEL` or `info`; plain text on a terminal, otherwise pino's JSON. */
   logger?: Logger
   /**
@@ -92,6 +97,8 @@ export interface SuperviseOptions {
   interceptors?: string
   /** How long an executor's event loop may be blocked before the executor is killed. At most `'110s'`. Default `'60s'`. */
   stuckLoop?: Duration
+  /** As for `createWorker`. Default `'2m'`. */
+  healAfter?: Duration | false
   /** How long the module may take to load and create its services, at most 24 days. Default `'60s'`. */
   loadTimeout?: Duration
   /**

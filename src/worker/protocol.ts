@@ -127,6 +127,7 @@ export interface OrchestratorOptions extends Pick<SuperviseOptions, 'taskQueue' 
   stuckLoopMs: number
   /** How many executors the parent keeps running. */
   processes: number
+  healAfterMs: number | false
   /** The socket for executors. */
   socketPath: string
   /** Executions that an earlier orchestrator had cached, newest first. */

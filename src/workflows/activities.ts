@@ -15,6 +15,7 @@ import type { Resolution } from '../session/events.ts'
 import { ownTaskQueue } from '../session/protocol/protocol.ts'
 import { Undecodable } from '../session/protocol/undecodable.ts'
 import { cutText, TEXT_BYTES } from '../session/protocol/texts.ts'
+import { EndedBefore } from './inherited.ts'
 
 /** How much longer than its timeout an attempt may last: a process with a blocked event loop is killed only after a minute. */
 const FREEZE_ALLOWANCE_MS = 120_000
@@ -148,6 +149,9 @@ export type Lost =
 /** Reads the failure of an activity; rethrows any other error. */
 export function whyLost(error: unknown): Lost {
   if (error instanceof CancelledFailure) return { how: 'cancelled' }
+  if (error instanceof EndedBefore) {
+    return { how: 'died', confirmed: false, begun: true, report: undefined, message: error.message, failureClass: error.name }
+  }
   if (error instanceof UndecodableAnswer) return { how: 'failed', message: error.message, failureClass: error.name }
   if (!(error instanceof ActivityFailure)) throw error
   const { cause } = error

@@ -7,6 +7,7 @@ import { boundedText, cutText, TEXT_BYTES } from '../session/protocol/texts.ts'
 import type { Alarms } from './alarms.ts'
 import type { Flushing } from './flushing.ts'
 import type { Journal } from './journal.ts'
+import type { Inheritance } from './inherited.ts'
 import type { LateResults } from './calls/late-results.ts'
 import type { Pacing } from './pacing.ts'
 import type { Serving } from './awaiting-worker.ts'
@@ -24,6 +25,7 @@ export interface Session {
   pacing: Pacing
   /** The previous execution. */
   previous: string | undefined
+  inherited: Inheritance
   /** Set by the signal `close`, or by cancelling the workflow. */
   closing: { wanted: Closing | undefined }
   /** How many rollbacks and forks in progress keep new runs from starting. */

@@ -104,7 +104,7 @@ function isBetweenTurns(decision: Decision): boolean {
 }
 
 async function carryOut(session: Session, decision: Exclude<Decision, { do: 'wait' }>): Promise<void> {
-  const { journal, serving, pacing, alarms, late, flushing } = session
+  const { journal, serving, pacing, alarms, late, inherited, flushing } = session
   switch (decision.do) {
     case 'start_run': {
       const { messageId, intent } = decision.message
@@ -131,8 +131,9 @@ async function carryOut(session: Session, decision: Exclude<Decision, { do: 'wai
     case 'expire':
       return expire(session, decision.call)
     case 'run_calls':
+      if (session.stopping.isRequested()) inherited.settle(journal, decision.calls)
       return inRun(session, async (run) => {
-        await Promise.all(decision.calls.map((call) => runToolCall({ journal, serving, pacing, run, alarms, late }, call)))
+        await Promise.all(decision.calls.map((call) => runToolCall({ journal, serving, pacing, run, alarms, late, inherited }, call)))
       })
     case 'end_hooks':
       return runEndHooks(session, decision)

@@ -46,9 +46,9 @@ import { startAlarms } from './alarms.ts'
 import { startFlushing } from './flushing.ts'
 import { receive } from './inbox.ts'
 import { startLateResults } from './calls/late-results.ts'
-import type { Journal } from './journal.ts'
+import { startInheriting } from './inherited.ts'
 import { forkPoint, makeCheckpoint, regenerate, rollBack } from './requests/rollback-fork.ts'
-import { openSession, reopenSession } from './opening/open.ts'
+import { type Opened, openSession, reopenSession } from './opening/open.ts'
 import { startOpening } from './opening/opening.ts'
 import { startPacing } from './pacing.ts'
 import { hasRunInProgress, nextStep, refuse, type Session, stopDetails } from './open-session.ts'
@@ -150,7 +150,7 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
       const { fork: _, mustExist: __, ...plain } = start
       first = await openSession(plain, early, opening)
     }
-    let open: { journal: Journal; previous?: string } = first
+    let open: Opened = first
     for (;;) {
       const opened = sessionOf(open)
       const leave = (): void => {
@@ -185,7 +185,7 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
     return continueAsNew<(next: SessionStart) => Promise<void>>({ sessionId: sessionIdOf(workflowInfo().workflowId), ...plain })
   }
 
-  function sessionOf({ journal, previous }: { journal: Journal; previous?: string }): Session {
+  function sessionOf({ journal, previous, inherited = startInheriting({}, undefined) }: Opened): Session {
     const foreign = (): void => {
       opened.isForeign = true
     }
@@ -193,7 +193,18 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
     const serving = startServing(journal, flushing, start.settings?.notServedAfterMs ?? NOT_SERVED_AFTER_MS)
     const stopping = startStopping()
     const alarms = startAlarms(journal, stopping)
-    const parts = { journal, flushing, serving, stopping, alarms, late: startLateResults(), pacing: startPacing(), closing, previous }
+    const parts = {
+      journal,
+      flushing,
+      serving,
+      stopping,
+      alarms,
+      late: startLateResults(),
+      pacing: startPacing(),
+      closing,
+      previous,
+      inherited,
+    }
     const opened: Session = { ...parts, holds: 0, isForeign: false }
     return opened
   }

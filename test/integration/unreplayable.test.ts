@@ -1,15 +1,18 @@
 // Sessions whose workflow's history no worker can replay, because another build with other workflow code wrote it.
 import { fileURLToPath } from 'node:url'
 import type { Agent } from 'pawl'
-import { afterAll, afterEach, beforeAll, describe, expect, inject, it } from 'vitest'
-import type { Unopened } from '../../src/session/protocol/protocol.ts'
+import pg from 'pg'
+import { afterAll, afterEach, beforeAll, describe, expect, inject, it, onTestFinished } from 'vitest'
 import { type Deployment, deploy, type RunningWorker } from '../support/deployment.ts'
-import { inOrder, type Played, saidIn, type Stage, stage, use } from '../support/scenes.ts'
+import { recorder } from '../support/recorder.ts'
+import { inOrder, type Played, resultsIn, saidIn, type Stage, stage, use } from '../support/scenes.ts'
 import { startSlowProxy } from '../support/slow-proxy.ts'
-import { until } from '../support/until.ts'
+import { gate, until } from '../support/until.ts'
 
 const TIMEOUT = { timeout: 60_000 }
 /** Waits before the session begins, which is in no history of the other build. */
+const BROKEN_BUILD = { workflowModules: [fileURLToPath(new URL('../support/own/always-throws.js', import.meta.url))] }
+const SOON = { healAfter: '1s' } as const
 const OTHER_BUILD = { workflowModules: [fileURLToPath(new URL('../support/own/added-timer.js', import.meta.url))] }
 
 let here: Deployment
@@ -26,6 +29,19 @@ afterAll(() => here?.stop())
 const workflowOf = (id: string) => here.temporal.workflow.getHandle(`pawl:${id}`)
 const hasFailedTask = async (id: string): Promise<boolean> =>
   ((await workflowOf(id).fetchHistory()).events ?? []).some((event) => event.workflowTaskFailedEventAttributes)
+
+const inPostgres = async (sql: string): Promise<Record<string, unknown>[]> => {
+  const client = new pg.Client(here.stack.databaseUrl)
+  await client.connect()
+  try {
+    return (await client.query<Record<string, unknown>>(sql)).rows
+  } finally {
+    await client.end()
+  }
+}
+const recoveriesOf = (id: string) => inPostgres(`select kind, note, details from pawl.recoveries where session_id = '${id}'`)
+const completedCallsOf = (id: string) =>
+  inPostgres(`select tool, result from pawl.tool_calls where session_id = '${id}' and status = 'completed'`)
 
 describe.each([
   { deploy: 'forward', before: {}, after: { interceptors: OTHER_BUILD } },
@@ -49,24 +65,152 @@ describe.each([
   })
 })
 
-it('a session whose unreadable history has effects that are not stored waits for a person', { timeout: 180_000 }, async () => {
+describe.each([
+  { deploy: 'forward', before: {}, after: { interceptors: OTHER_BUILD } },
+  { deploy: 'back', before: { interceptors: OTHER_BUILD }, after: {} },
+])('after a deploy $deploy, a session that no worker can replay', ({ before, after }) => {
+  it('continues by itself, and says in one row what happened', { timeout: 180_000 }, async () => {
+    worker = await here.startWorker({ agents: [player.agent as Agent], ...before })
+    const played: Played = player.play(here.pawl, { model: () => 'hello' })
+    await (await played.session.send('one')).result(TIMEOUT)
+    const { executionId } = await workflowOf(played.id)
+      .describe()
+      .then(({ runId }) => ({ executionId: runId }))
+    await worker.stop()
+
+    const log = recorder()
+    worker = await here.startWorker({ agents: [player.agent as Agent], ...after, ...SOON, logger: log })
+    const two = await played.session.send('two')
+    await until('its workflow task fails', () => hasFailedTask(played.id))
+    const three = await played.session.send('three')
+    await Promise.all([two.result(TIMEOUT), three.result(TIMEOUT)])
+    expect(saidIn(played.requests.at(-1) ?? expect.fail('no model was asked')).sort()).toEqual(['one', 'three', 'two'])
+    expect(log.about('its session continues in another one')).toMatchObject([['error', expect.anything()]])
+    await until('it is stored', async () => (await recoveriesOf(played.id)).length > 0)
+    expect(await recoveriesOf(played.id)).toMatchObject([
+      { kind: 'session_resumed', details: { unreplayable: executionId }, note: expect.stringContaining('TMPRL1100') },
+    ])
+  })
+})
+
+it('a call that ran while the deploy broke its session is not repeated, and its result counts', { timeout: 180_000 }, async () => {
+  const old = await here.startWorker({ agents: [player.agent as Agent] })
+  const body = gate()
+  const pay = async () => {
+    await body.pass()
+    return 'receipt 7'
+  }
+  const played = player.play(here.pawl, { model: inOrder([use('pay', 'rent'), use('put', 'note')], 'paid'), pay })
+  const sent = await played.session.send('one')
+  await body.reached
+  const stopped = old.stop()
+  worker = await here.startWorker({ agents: [player.agent as Agent], interceptors: OTHER_BUILD, ...SOON })
+  body.open()
+  await stopped
+  await sent.result(TIMEOUT)
+  expect(played.count('pay')).toBe(1)
+  expect(played.count('verify')).toBe(0)
+  expect(JSON.stringify(resultsIn(played.requests.at(-1) ?? expect.fail('no model was asked')))).toContain('receipt 7')
+  expect(played.requests).toHaveLength(2)
+})
+
+it('an interrupt of such a call does not lose its result', { timeout: 180_000 }, async () => {
+  const old = await here.startWorker({ agents: [player.agent as Agent] })
+  const body = gate()
+  const pay = async () => {
+    await body.pass()
+    return 'receipt 8'
+  }
+  const played = player.play(here.pawl, { model: inOrder([use('pay', 'rent')], 'paid'), pay })
+  const sent = await played.session.send('one')
+  await body.reached
+  const stopped = old.stop()
+  worker = await here.startWorker({ agents: [player.agent as Agent], interceptors: OTHER_BUILD, ...SOON })
+  body.open()
+  await stopped
+  await played.session.interrupt({ reason: 'enough' })
+  expect(
+    await sent.result(TIMEOUT).then(
+      () => 'completed',
+      (error: { code?: string }) => error.code,
+    ),
+  ).toBe('run_interrupted')
+  expect(played.count('pay')).toBe(1)
+  await until('it is stored', async () => (await completedCallsOf(played.id)).length > 0)
+  expect(await completedCallsOf(played.id)).toEqual([{ tool: 'pay', result: 'receipt 8' }])
+})
+
+it('calls that are not stored are taken from the history', { timeout: 180_000 }, async () => {
   const store = await startSlowProxy(inject('stack').databaseUrl)
   worker = await here.startWorker({ agents: [player.agent as Agent], postgres: store.url })
-  const played = player.play(here.pawl, { model: inOrder('hello', [use('pay', 'rent')], 'paid') })
+  const played = player.play(here.pawl, {
+    model: inOrder('hello', [use('pay', 'rent'), use('put', 'note')], [use('pay', 'power')], 'paid', 'again'),
+  })
   await (await played.session.send('one')).result(TIMEOUT)
   await until('its answer is stored', async () => (await here.pawl.sessions.list({ idPrefix: played.id })).items[0]?.status === 'idle')
   await store.close()
   await played.session.send('two')
-  await until('the model has the result', () => played.requests.length === 3)
+  await until('the model has the results', () => played.requests.length === 4)
   await worker.stop()
 
-  worker = await here.startWorker({ agents: [player.agent as Agent], interceptors: OTHER_BUILD })
-  await played.session.send('three')
-  await until('its workflow task fails', () => hasFailedTask(played.id))
-  await workflowOf(played.id).terminate('by an operator')
+  worker = await here.startWorker({ agents: [player.agent as Agent], interceptors: OTHER_BUILD, ...SOON })
+  await (await played.session.send('three')).result(TIMEOUT)
+  expect(played.entries.map(({ tool, input }) => `${tool} ${input.what}`)).toEqual(['pay rent', 'put note', 'pay power'])
+  expect(saidIn(played.requests.at(-1) ?? expect.fail('no model was asked')).sort()).toEqual(['one', 'three', 'two'])
+})
+
+it('a session that would lose calls waits for a person, and its status says for what', { timeout: 180_000 }, async () => {
+  const store = await startSlowProxy(inject('stack').databaseUrl)
+  worker = await here.startWorker({ agents: [player.agent as Agent], postgres: store.url })
+  const played = player.play(here.pawl, { model: inOrder('hello', 'hello again', [use('pay', 'rent')], 'paid', 'done') })
+  await (await played.session.send('one')).result(TIMEOUT)
+  await until('its answer is stored', async () => (await here.pawl.sessions.list({ idPrefix: played.id })).items[0]?.status === 'idle')
+  await store.close()
+  // A message that arrives later could join the first of these two runs: the calls of the second one would be requested anew.
+  await (await played.session.send('two')).result(TIMEOUT)
+  await (await played.session.send('three')).result(TIMEOUT)
+  await worker.stop()
+
+  worker = await here.startWorker({ agents: [player.agent as Agent], interceptors: OTHER_BUILD, ...SOON })
   await played.session.send('four')
-  const errorOf = async () => (await workflowOf(played.id).query<Unopened>('state')).error
-  await until('it says so', async () => (await errorOf())?.code === 'execution_unreadable', 60_000)
-  expect((await errorOf())?.reason).toContain('with tool calls that are not stored')
+  const status = await until(
+    'it says so',
+    async () => {
+      const report = await played.session.status()
+      return report.status === 'error' && report
+    },
+    60_000,
+  )
+  expect(status.error).toMatchObject({
+    code: 'execution_unreadable',
+    reason: expect.stringContaining('with tool calls that are not stored'),
+  })
+  expect(status.waitsFor).toMatchObject([{ for: 'person', to: 'recover' }, { for: 'worker' }])
   expect(played.count('pay')).toBe(1)
+  await played.session.recover({ strategy: 'abandon' })
+  await (await played.session.send('five')).result(TIMEOUT)
+  expect(played.count('pay')).toBe(1)
+})
+
+it('a build with which no execution can begin replaces one execution, and no other', { timeout: 180_000 }, async () => {
+  // Executions of other tests may still have a task, and one of them could be the one that is replaced.
+  const own = await deploy()
+  onTestFinished(() => own.stop())
+  worker = await own.startWorker({ agents: [player.agent as Agent] })
+  const all = [1, 2, 3].map(() => player.play(own.pawl, { model: () => 'hello' }))
+  for (const { session } of all) await (await session.send('one')).result(TIMEOUT)
+  await worker.stop()
+  const executionsOf = () => Promise.all(all.map(async ({ id }) => (await workflowOf(id).describe()).runId))
+  const before = await executionsOf()
+
+  const log = recorder()
+  worker = await own.startWorker({ agents: [player.agent as Agent], interceptors: BROKEN_BUILD, ...SOON, logger: log })
+  const sent = await Promise.all(all.map(({ session }) => session.send('two')))
+  await until('it says that the build is broken', () => log.about('this build fails new executions, too').length > 0, 60_000)
+  await worker.stop()
+  const after = await executionsOf()
+  expect(after.filter((id, at) => id !== before[at])).toHaveLength(1)
+
+  worker = await own.startWorker({ agents: [player.agent as Agent], ...SOON })
+  await Promise.all(sent.map((message) => message.result(TIMEOUT)))
 })

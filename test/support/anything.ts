@@ -198,6 +198,7 @@ export const PROTOCOL: readonly Request[] = [
   ...of('start', [
     ['a session', { sessionId: '"another"', agent: '"helped"', context: { tenant: '"t"' }, tags: '["a"]', settings: SETTINGS }],
     ['an update', { agent: '"helped"', isNew: 'false', mustExist: 'true', settings: SETTINGS }],
+    ['a successor', { agent: '"helped"', unreplayable: { executionId: '"another"', reason: '"broken"', times: '1' } }],
     [
       'a fork',
       { agent: '"helped"', fork: { from: '"<session>"', seq: '3', digest: '"00"', keys: '"carried"', by: BY, target: { run: '1' } } },

@@ -1,16 +1,18 @@
 // `pawl worker <module>`: a supervised worker for one module, with an existing Temporal and Postgres.
 import { Command, Option } from 'commander'
+import type { Duration } from '../../session/duration.ts'
 import type { SuperviseOptions } from '../../worker/options.ts'
 import type { ServedStack } from '../../connect/dev-stack.ts'
 import { announceAsJson, announceAsText } from '../running/announce.ts'
 import { findModule } from '../running/module.ts'
-import { executorMemoryOption, jsonOption, LOG_HELP, processesOption, taskQueueOption } from '../options.ts'
+import { executorMemoryOption, healAfterOption, jsonOption, LOG_HELP, processesOption, taskQueueOption } from '../options.ts'
 import { listenForStop } from '../running/stop.ts'
 import { defined } from '../../session/defined.ts'
 
 interface WorkerCommandOptions {
   processes: number
   executorMemory?: number
+  healAfter: Duration | false
   taskQueue: string
   schema: string
   migrate: NonNullable<SuperviseOptions['migrate']>
@@ -24,6 +26,7 @@ export function workerCommand(): Command {
     .argument('<module>', 'TypeScript or JavaScript file that exports an agent, a list of agents, or defineWorker({ agents })')
     .addOption(processesOption())
     .addOption(executorMemoryOption())
+    .addOption(healAfterOption())
     .addOption(taskQueueOption())
     .option('--schema <name>', 'Postgres schema of the side store', 'pawl')
     .addOption(
@@ -42,14 +45,14 @@ export function workerCommand(): Command {
 async function work(given: string, options: WorkerCommandOptions): Promise<void> {
   const module = await findModule(given)
   const announcer = options.json ? announceAsJson() : announceAsText(() => [])
-  const { processes, executorMemory, taskQueue, schema, migrate } = options
+  const { processes, executorMemory, healAfter, taskQueue, schema, migrate } = options
   const requests = listenForStop()
   // Loaded on demand, as in `pawl dev`.
   const [{ resolveTemporal }, { serve }] = await Promise.all([import('../../connect/temporal.ts'), import('../running/serve.ts')])
   const { address: temporalAddress, namespace } = resolveTemporal()
   const databaseUrl = process.env.DATABASE_URL
   const stack: ServedStack = { temporalAddress, namespace, taskQueue, ...(databaseUrl && { databaseUrl: withoutPassword(databaseUrl) }) }
-  const workers = { module, processes, taskQueue, schema, migrate, ...defined({ executorMemory }) }
+  const workers = { module, processes, healAfter, taskQueue, schema, migrate, ...defined({ executorMemory }) }
   await serve(workers, stack, { announcer, requests, watch: false })
 }
 

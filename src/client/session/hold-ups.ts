@@ -2,7 +2,7 @@
 import { type Client, type WorkflowExecutionDescription, WorkflowNotFoundError } from '@temporalio/client'
 import { onTemporal } from '../../connect/deadline.ts'
 import { workflowIdOf } from '../../session/protocol/protocol.ts'
-import type { PendingStep } from '../../session/watching/waits.ts'
+import { type PendingStep, UNREADABLE } from '../../session/watching/waits.ts'
 import { SessionNotFound, SessionUnavailable } from '../errors.ts'
 import { msOf, pendingStepsOf } from './pending-steps.ts'
 import { defined } from '../../session/defined.ts'
@@ -133,6 +133,12 @@ function loadingPast({ raw, taskQueue }: WorkflowExecutionDescription): HoldUp |
   const loading = raw.pendingActivities?.find(({ activityType }) => activityType?.name?.startsWith('load'))
   if (!loading) return undefined
   const { lastFailure, lastStartedTime } = loading
+  if (lastFailure?.applicationFailureInfo?.type === UNREADABLE) {
+    return {
+      waitsFor: `a worker that can read its earlier execution (${firstSentenceOf(lastFailure.message ?? '')})`,
+      advice: 'Roll the deploy back, or continue without what cannot be read: recover the session with the strategy abandon.',
+    }
+  }
   if (lastFailure?.message) return waitingForPast({ message: lastFailure.message })
   if (!lastStartedTime) return noWorkerOn(taskQueue)
   return { waitsFor: 'Postgres, which holds its past', advice: 'Ask again.', passing: true }
@@ -151,7 +157,8 @@ function waitingTask({ raw, taskQueue }: WorkflowExecutionDescription): HoldUp |
   if (attempt > 1) {
     return {
       waitsFor: `a worker on task queue "${taskQueue}" that completes its next step (attempt ${attempt})`,
-      advice: 'The workers’ log says why none has completed it.',
+      advice:
+        'The workers’ log says why none has completed it. If none can, pawl continues the session in a new execution (option healAfter).',
       ...since,
     }
   }

@@ -2,7 +2,7 @@
 import type { Client } from '@temporalio/client'
 import { WorkflowNotFoundError } from '@temporalio/client'
 import type { SessionStatus } from '../../session/events.ts'
-import { type SessionWait, waitsOf } from '../../session/watching/waits.ts'
+import { type SessionWait, UNREADABLE, waitsForReader, waitsOf } from '../../session/watching/waits.ts'
 import type { SessionError, SessionState } from '../../session/state.ts'
 import { defined } from '../../session/defined.ts'
 import { reasonOf } from '../../store/errors.ts'
@@ -137,7 +137,7 @@ function unopened(about: About, execution: ExecutionState & { open: true }): Ses
     ...unansweredOf(about, error ? 'workflow' : 'server'),
     run: null,
     error,
-    waitsFor: [waitForHoldUp(execution)],
+    waitsFor: error?.code === UNREADABLE ? waitsForReader(error) : [waitForHoldUp(execution)],
     queued: 0,
     ...storedPart(about.stored),
   }
@@ -159,7 +159,8 @@ function unansweredOf({ client, live, execution }: About, from: SessionReport['f
 
 /** What keeps the workflow itself from its next step. */
 function heldUpBy(execution: ExecutionState | undefined, live: Live | undefined, { status }: SessionState): SessionWait[] {
-  if (!execution) return []
+  // The workflow itself says what it waits for.
+  if (!execution || live?.error?.code === UNREADABLE) return []
   if (!execution.open) return status === 'running' || status === 'waiting' ? [{ for: 'person', to: 'resume' }] : []
   return lastingHoldUp(execution) || live?.failed ? [waitForHoldUp(execution)] : []
 }

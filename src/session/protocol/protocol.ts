@@ -3,7 +3,7 @@ import type { BudgetScope } from '../spending/spend.ts'
 import type { UserBlock } from '../content.ts'
 import type { CustomEvent } from '../hooks/custom-events.ts'
 import type { SpendNote } from '../spending/spend-notes.ts'
-import type { BlobRef, EffectReport, RecoveryStrategy, ResultContent, SessionEvent, Target, Watermark } from '../events.ts'
+import type { BlobRef, EffectReport, RecoveryStrategy, ResultContent, SessionEvent, Target, Unreplayable, Watermark } from '../events.ts'
 import type { Json, JsonObject } from '../json.ts'
 import type { Paused, SessionError, SessionState } from '../state.ts'
 
@@ -295,6 +295,8 @@ export interface SessionStart {
   settings?: SessionSettings
   /** The session must exist: it is to be resumed, not started. */
   mustExist?: true
+  /** The execution that this one replaces, because no worker could replay it. `times`: how many in a row, with this one. */
+  unreplayable?: Unreplayable & { times: number }
   /** The session is a fork of another one. */
   fork?: ForkStart
   /** From the previous execution, at continue-as-new. */

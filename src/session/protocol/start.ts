@@ -11,6 +11,7 @@ import {
 import { isObject } from '../json.ts'
 import { isOrdinal, requestOf, targetIn } from './requests.ts'
 import { Undecodable } from './undecodable.ts'
+import { cutText, TEXT_BYTES } from './texts.ts'
 import { defined } from '../defined.ts'
 
 /** The longest timer that is useful. */
@@ -28,7 +29,7 @@ export interface Start extends Omit<SessionStart, 'sessionId'> {
 export function checkStart(raw: unknown, continuedFrom: string | undefined): Start {
   // A carried state may be as large and deep as a session: its origin is checked instead.
   const { carried: given, ...outside } = (isObject(raw) ? raw : {}) as { carried?: unknown }
-  const { agent, context, tags, isNew, settings, mustExist, fork } = requestOf<Partial<SessionStart>>(outside)
+  const { agent, context, tags, isNew, settings, mustExist, unreplayable, fork } = requestOf<Partial<SessionStart>>(outside)
   const carried = carriedIn(given, continuedFrom)
   const forked = forkIn(fork)
   return {
@@ -38,6 +39,7 @@ export function checkStart(raw: unknown, continuedFrom: string | undefined): Sta
     // A schedule or a retry starts an execution with the arguments of the previous one.
     ...(isNew === true && continuedFrom === undefined && { isNew }),
     ...(mustExist === true && { mustExist }),
+    ...defined({ unreplayable: unreplayableIn(unreplayable) }),
     ...(forked && { fork: forked }),
     settings: settingsIn(settings),
     ...(carried && { carried }),
@@ -56,6 +58,12 @@ function carriedIn(given: unknown, continuedFrom: string | undefined): Carried |
     typeof digest === 'string' &&
     (tail === undefined || Array.isArray(tail))
   return isSound ? (given as Carried) : undefined
+}
+
+function unreplayableIn(given: unknown): Start['unreplayable'] {
+  const { executionId, reason, times } = (isObject(given) ? given : {}) as Partial<NonNullable<Start['unreplayable']>>
+  if (typeof executionId !== 'string' || typeof reason !== 'string' || !isOrdinal(times)) return undefined
+  return { executionId: cutText(executionId, TEXT_BYTES.name), reason: cutText(reason, TEXT_BYTES.reason), times }
 }
 
 function settingsIn(settings: unknown): SessionSettings {

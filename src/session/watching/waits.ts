@@ -66,15 +66,26 @@ function waitsOfStatus(state: SessionState, seen: Seen | undefined): SessionWait
   }
 }
 
+/** The code of a session that would lose something if it continued without an earlier execution. */
+export const UNREADABLE = 'execution_unreadable'
+
+/** A worker that can replay the earlier execution ends the wait, or a person who decides to continue without what is lost. */
+export function waitsForReader({ reason }: SessionError): SessionWait[] {
+  return [
+    { for: 'person', to: 'recover', reason: 'to continue without what cannot be read: strategy abandon' },
+    { for: 'worker', reason },
+  ]
+}
+
 /** Codes of errors that end once something else is available again. */
 const ENDS_WITH: Readonly<Record<string, SessionWait['for']>> = {
   agent_not_served: 'worker',
-  execution_unreadable: 'worker',
   archive_unavailable: 'postgres',
 }
 
 function waitsInError({ unknown, current }: SessionState, error: SessionError, seen: Seen | undefined): SessionWait[] {
   const { nextAttemptAt: until } = error
+  if (error.code === UNREADABLE) return waitsForReader(error)
   if (leavesByItself(error)) {
     const reason = seen?.steps.find(({ heldUp }) => heldUp)?.heldUp?.reason
     return [{ for: ENDS_WITH[error.code] ?? 'next_attempt', ...defined({ reason, until }) }]

@@ -73,8 +73,11 @@ function rowOf(event: SessionEvent, error: { code: string } | null): Row | undef
       const { v: _v, seq: _seq, at: _at, type: _type, by, reason, ...details } = event
       return row(event, { by, note: reason, details: details as unknown as Json })
     }
-    case 'session_resumed':
-      return row(event, { details: { fromEpoch: event.fromEpoch, executionId: event.executionId } })
+    case 'session_resumed': {
+      const { fromEpoch, executionId, resetOf, unreplayable } = event
+      const details = { fromEpoch, executionId, ...defined({ resetOf, unreplayable: unreplayable?.executionId }) }
+      return row(event, { note: unreplayable?.reason, details })
+    }
     case 'session_started':
       return event.after && row(event, { details: { after: event.after as unknown as Json, executionId: event.executionId } })
     case 'tool_resolved': {

@@ -83,7 +83,13 @@ const MEMBERS: { readonly [T in EventType]: MembersOf<T> } = {
     coreVersion: count,
     after: optional(AFTER),
   },
-  session_resumed: { executionId: text, fromEpoch: text, coreVersion: count, resetOf: optional(text) },
+  session_resumed: {
+    executionId: text,
+    fromEpoch: text,
+    coreVersion: count,
+    resetOf: optional(text),
+    unreplayable: optional(record({ executionId: text, reason: text })),
+  },
   message_received: {
     messageId: text,
     content,

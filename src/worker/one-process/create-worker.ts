@@ -5,6 +5,7 @@ import { userLogger } from '../../log/user-logger.ts'
 import { openStore } from '../../store/index.ts'
 import { startApiKeys } from '../api-keys.ts'
 import { loopback } from '../channel.ts'
+import type { checkCreate } from '../check-options.ts'
 import { checkAgents } from '../definition.ts'
 import { startExecutor } from '../executor/executor.ts'
 import { makeServices } from '../executor/services.ts'
@@ -17,8 +18,11 @@ import { storeOptions } from '../store-options.ts'
 import { telemetrySettings } from '../telemetry-settings.ts'
 import { openHeartbeatLine } from './threaded-heartbeats.ts'
 
+/** Options with the times that are checked. */
+type Creating = CreateWorkerOptions & ReturnType<typeof checkCreate>
+
 /** See `createWorker` of `pawl/worker`. */
-export async function createWorker(options: CreateWorkerOptions): Promise<PawlWorker> {
+export async function createWorker(options: Creating): Promise<PawlWorker> {
   const opened = closers()
   try {
     return await assemble(options, opened)
@@ -54,7 +58,7 @@ function closers(): Closers {
   }
 }
 
-async function assemble(options: CreateWorkerOptions, opened: Closers): Promise<PawlWorker> {
+async function assemble(options: Creating, opened: Closers): Promise<PawlWorker> {
   const { agents } = checkAgents(options, 'createWorker')
   const logger = openLogger({ to: options.logger && userLogger(options.logger), redact: options.redact })
   const telemetry = telemetrySettings(options.telemetry)

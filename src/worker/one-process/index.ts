@@ -29,7 +29,7 @@ export async function runWorker<const A extends readonly Agent[]>(
 }
 
 async function create(options: CreateWorkerOptions): Promise<PawlWorker> {
-  checkCreate(options)
+  const times = checkCreate(options)
   const worker = await import('./create-worker.ts')
-  return worker.createWorker(options)
+  return worker.createWorker({ ...options, ...times })
 }

@@ -70,6 +70,7 @@ async function main(options: OrchestratorOptions): Promise<void> {
     ...defined({ taskQueue, telemetry: options.telemetry }),
     ...(options.dataConverter !== undefined && { dataConverter: await loadDataConverter(options.dataConverter) }),
     ...(options.interceptors !== undefined && { interceptors: await loadInterceptors(options.interceptors) }),
+    healAfterMs: options.healAfterMs,
     connection,
     address,
     namespace,

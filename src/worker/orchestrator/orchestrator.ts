@@ -22,6 +22,7 @@ import { deltaWriter } from './delta-writer.ts'
 import { detailsBy } from './heartbeats/details.ts'
 import { dispatcherTo } from './executors/dispatch.ts'
 import { memoryLog } from './event-log.ts'
+import { startHealing } from './healing/healing.ts'
 import { publishEvents } from './events-channel.ts'
 import { keepGates } from './rate-gates/gate-keeper.ts'
 import { type FromSender, heartbeatSender, sendBy, type ToSender } from './heartbeats/heartbeats.ts'
@@ -55,6 +56,8 @@ export interface OrchestratorParts
   telemetry?: TelemetrySettings | undefined
   /** The sending half of heartbeats, if not this event loop: returns the function that accepts its messages. */
   heartbeats?: (post: (message: FromSender) => void) => (message: ToSender) => void
+  /** How long a session's task may keep failing before the session continues in a new execution; false: for ever. */
+  healAfterMs: number | false
   /** Called for each execution whose events pass through here, with their last `seq`. */
   onExecution?: (execution: CachedExecution & { seq: number }) => void
 }
@@ -144,6 +147,10 @@ export async function prepareOrchestrator(parts: OrchestratorParts): Promise<Orc
   const endTelemetry = telemetry.start(pool)
   const answerFor = adoptionBy(client, logger)
   const adopted = new Set<string>()
+  const healing =
+    parts.healAfterMs === false
+      ? undefined
+      : startHealing({ client, taskQueue: parts.taskQueue ?? DEFAULT_TASK_QUEUE, logger, afterMs: parts.healAfterMs })
   const endWatch = sdk.watch({ address: parts.address ?? 'the address of your connection', probe: probeOf(connection) })
 
   async function createWorker(): Promise<TemporalWorker> {
@@ -164,7 +171,7 @@ export async function prepareOrchestrator(parts: OrchestratorParts): Promise<Orc
         activity: [lateAnswers({ connection, client, logger }), ...(workerInterceptors.activity ?? [])],
       },
     } satisfies Partial<WorkerOptions>
-    const sessions = await SessionsWorker.create({
+    const sessions = (await SessionsWorker.create({
       ...common,
       taskQueue,
       workflowBundle,
@@ -178,7 +185,8 @@ export async function prepareOrchestrator(parts: OrchestratorParts): Promise<Orc
       }),
       stickyQueueScheduleToStartTimeout: STICKY_TIMEOUT_MS,
       ...(tuner ? { tuner } : {}),
-    })
+    })) as SessionsWorker
+    if (healing) sessions.onFailed(healing.suspect)
     const own = await Worker.create({
       ...common,
       taskQueue: ownTaskQueue(taskQueue),
@@ -208,6 +216,7 @@ export async function prepareOrchestrator(parts: OrchestratorParts): Promise<Orc
     createWorker,
     async settle() {
       endWatch()
+      healing?.end()
       gates.end()
       await flusher.idle()
       await deltas.settle()

@@ -110,6 +110,7 @@ function startSupervision(given: Supervision): Supervisor & { connected: Promise
       temporal: { ...temporal, ...apiKeys.newest() },
       stuckLoopMs: options.stuckLoopMs,
       processes: options.processes,
+      healAfterMs: options.healAfterMs,
       executors: executors.holders(),
       exited,
       log: logOptions,

@@ -5,6 +5,7 @@ import type { Json } from '../../session/json.ts'
 import type { RunState } from '../../session/state.ts'
 import type { Alarms } from '../alarms.ts'
 import type { Journal } from '../journal.ts'
+import type { Inheritance } from '../inherited.ts'
 import type { LateResults } from './late-results.ts'
 import type { Pacing } from '../pacing.ts'
 import type { Serving } from '../awaiting-worker.ts'
@@ -18,6 +19,7 @@ export interface Turn {
   run: RunState
   alarms: Alarms
   late: LateResults
+  inherited: Inheritance
 }
 
 /** A call's position, as in its events. */

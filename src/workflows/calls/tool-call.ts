@@ -104,7 +104,7 @@ async function untilServed(turn: Turn, call: Call): Promise<void> {
 
 /** Executes the call to its end; returns another build's resolution if no build has the tool as it was resolved. */
 async function execute(turn: Turn, call: Call, attempts: Attempts, progress: Progress): Promise<Resolution | undefined> {
-  const { journal, serving, pacing } = turn
+  const { journal, serving, pacing, inherited } = turn
   const { resolution } = call
   const where = whereOf(call)
   let asks = 0
@@ -127,7 +127,7 @@ async function execute(turn: Turn, call: Call, attempts: Attempts, progress: Pro
         ...defined({ progress: progress.last }),
       }
       const { executeTool } = toolCalls(resolution, asks === 0 ? 'first' : 'again')
-      result = answerIn(await pacing.schedule(input, executeTool))
+      result = answerIn(await (inherited.call(call.callId) ?? pacing.schedule(input, executeTool)))
     } catch (error) {
       const lost = whyLost(error)
       if (lost.how === 'cancelled') return failInterrupted()

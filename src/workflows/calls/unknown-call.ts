@@ -2,22 +2,12 @@
 import { CancellationScope, condition } from '@temporalio/workflow'
 import type { VerifyToolResult } from '../../activities/contract.ts'
 import { MAX_DEATHS } from '../../session/attempts.ts'
-import { type Resolution, SETTLE_AFTER_MS } from '../../session/events.ts'
+import { SETTLE_AFTER_MS } from '../../session/events.ts'
 import { answerIn, type Lost, verifications, whyLost } from '../activities.ts'
 import { type Call, inputOf, type Turn, whereOf } from './call.ts'
+import { mayLiveForMs } from './may-live.ts'
 import { eventsOf } from '../journal.ts'
 import { recorded, recordReports } from '../recorded.ts'
-
-/** The time after a tool's timeout until its body counts as dead if no supervisor can confirm the death. */
-const DEATH_GRACE_MS = 5_000
-
-/**
- * How long a call's body may still be running once its loss is known. The body may have been entered just before, however long ago its
- * activity was scheduled. The calculation does not compare clocks of different machines.
- */
-export function mayLiveForMs({ timeoutMs }: Resolution): number {
-  return timeoutMs + DEATH_GRACE_MS
-}
 
 /** The message to a person about an unknown outcome. */
 const UNKNOWN = 'The outcome of this call is unknown: it may or may not have taken effect. The session waits for a person to resolve it.'

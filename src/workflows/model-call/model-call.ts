@@ -18,7 +18,7 @@ export type ModelCallEnd =
 
 /** Makes the model call of `run`'s turn and records it. */
 export function callModel(session: Session, run: RunState): Promise<ModelCallEnd> {
-  const { journal } = session
+  const { journal, inherited } = session
   const { run: number, turn } = run
   return askUntilAnswered<CallModelResult, ModelCallEnd>(session, run, {
     what: 'model call',
@@ -27,7 +27,7 @@ export function callModel(session: Session, run: RunState): Promise<ModelCallEnd
       attempts: run.modelAttempts,
       unexpected: journal.state.unexpected,
     }),
-    schedule: (activities, input) => activities.callModel(input),
+    schedule: (activities, input) => inherited.model(number, turn) ?? activities.callModel(input),
     note: (result) => recordHooks(journal, number, result.hooks),
     answered(result) {
       switch (result.kind) {

@@ -1,7 +1,7 @@
 // How an execution of a session begins: new, continued as new, resumed from the store, or forked.
 import { condition, patched, workflowInfo } from '@temporalio/workflow'
-import type { LoadCallsResult, LoadForkResult, LoadSessionResult } from '../../activities/contract.ts'
-import type { EffectReport, EventBody } from '../../session/events.ts'
+import type { LoadCallsResult, LoadForkResult, LoadSessionResult, Succession } from '../../activities/contract.ts'
+import type { EffectReport, EventBody, Unreplayable } from '../../session/events.ts'
 import { isObject, type Json } from '../../session/json.ts'
 import { contextProblem, tagsProblem } from '../../session/protocol/incoming.ts'
 import { type Carried, type ForkStart, isAgentName, type MessageSignal, sessionIdOf } from '../../session/protocol/protocol.ts'
@@ -12,20 +12,29 @@ import type { CallState, RunState, SessionState } from '../../session/state.ts'
 import { cutText, TEXT_BYTES } from '../../session/protocol/texts.ts'
 import { loadCalls, loadFork, loadSession } from '../activities.ts'
 import { coreVersionOf } from '../core-version.ts'
+import { type Inheritance, startInheriting } from '../inherited.ts'
 import { type Journal, openJournal } from '../journal.ts'
 import type { Opening } from './opening.ts'
 import type { Session } from '../open-session.ts'
 import type { Resets } from '../resets.ts'
-import { mayLiveForMs } from '../calls/unknown-call.ts'
+import { mayLiveForMs } from '../calls/may-live.ts'
 import { defined } from '../../session/defined.ts'
 
 const NOTHING = { seq: 0, digest: '' }
 
-/** The opened session, or the reason for the refusal. */
-type Opened = { journal: Journal; previous?: string } | { refused: { code: string; reason: string } }
+/** An opened session, and what it has from its earlier executions. */
+export interface Opened {
+  journal: Journal
+  previous?: string
+  inherited?: Inheritance
+}
+
+interface Refused {
+  refused: { code: string; reason: string }
+}
 
 /** Opens the session's journal. `early` collects signals that arrive meanwhile. */
-export async function openSession(start: Start, early: readonly unknown[], opening: Opening): Promise<Opened> {
+export async function openSession(start: Start, early: readonly unknown[], opening: Opening): Promise<Opened | Refused> {
   const { carried, fork } = start
   const coreVersion = coreVersionOf(carried, patched)
   if (carried) return openCarried(carried, coreVersion, opening)
@@ -34,15 +43,18 @@ export async function openSession(start: Start, early: readonly unknown[], openi
   const { continuedFromExecutionRunId: mistaken } = workflowInfo()
   const loaded: LoadSessionResult = start.isNew
     ? { found: false }
-    : await opening.load((how) => loadSession({ ...how, ...defined({ mistaken }) }))
-  if (loaded.found) return { journal: await journalOf(start, loaded, coreVersion, opening) }
+    : await opening.load((how) => loadSession({ ...how, ...defined({ mistaken, unreplayable: unreplayableOf(start) }) }))
+  if (loaded.found) {
+    const inherited = startInheriting(loaded, loaded.lost ? undefined : loaded.state)
+    return { journal: await journalOf(start, loaded, coreVersion, opening), inherited }
+  }
   if (start.mustExist && early.length === 0) {
     return {
       refused: { code: 'session_not_found', reason: `There is no session "${sessionIdOf(workflowInfo().workflowId)}": check the id.` },
     }
   }
   const named = start.agent === undefined ? await firstAgent(early) : { agent: start.agent, context: start.context }
-  const begun = beginSession({ ...named, tags: start.tags }, coreVersion)
+  const begun = { ...beginSession({ ...named, tags: start.tags }, coreVersion), inherited: startInheriting(loaded, undefined) }
   begun.journal.isUnconfirmed = start.isNew === true
   if (start.undecodable !== undefined) {
     begun.journal.append({
@@ -54,7 +66,11 @@ export async function openSession(start: Start, early: readonly unknown[], openi
   return begun
 }
 
-async function openCarried({ state, digest, tail, previous }: Carried, coreVersion: number, opening: Opening): Promise<Opened> {
+function unreplayableOf({ unreplayable }: Start): Unreplayable | undefined {
+  return unreplayable && { executionId: unreplayable.executionId, reason: unreplayable.reason }
+}
+
+async function openCarried({ state, digest, tail, previous }: Carried, coreVersion: number, opening: Opening): Promise<Opened | Refused> {
   const isWhole = await fetchCalls({ state, digest }, opening)
   const journal = openJournal({ seq: state.seq, digest }, state, coreVersion, tail)
   if (!isWhole) reportLostCalls(journal)
@@ -182,14 +198,14 @@ function startOver(start: Start, lost: Extract<LoadSessionResult, { lost: true }
 
 /** Resumes the session where it was, including its run: the run was not stopped, only its workflow ended. */
 function resumeFrom(
-  { state, digest }: { state: SessionState; digest: string },
+  { state, digest, unreplayable }: Succession & { state: SessionState; digest: string },
   coreVersion: number,
   { executionId, resetOf }: Maker,
   isWhole: boolean,
 ): Journal {
   const { epoch: fromEpoch, error } = state
   const journal = openJournal({ seq: state.seq, digest }, { ...state, epoch: executionId }, coreVersion)
-  journal.append({ type: 'session_resumed', executionId, fromEpoch, coreVersion, ...defined({ resetOf }) })
+  journal.append({ type: 'session_resumed', executionId, fromEpoch, coreVersion, ...defined({ resetOf, unreplayable }) })
   const { current } = journal.state
   if (!current) return journal
   if (!isWhole) {
@@ -198,6 +214,8 @@ function resumeFrom(
   }
   const failed = error !== null && error.strategy !== 'automatic'
   if (failed) return journal
+  // What its calls did is known from the execution that made them.
+  if (unreplayable) return journal
   if (current.phase === 'tools' && current.calls.some((call) => call.status === 'issued')) abandonTurn(journal, current)
   return journal
 }
@@ -253,7 +271,7 @@ function effectOf({ callId, resolution: { tool, effect }, status }: CallState): 
   return status === 'unknown' || status === 'issued' || status === 'awaiting_resolution' ? [{ callId, tool, status: 'unknown' }] : []
 }
 
-async function openFork(start: Start, fork: ForkStart, coreVersion: number, opening: Opening): Promise<Opened> {
+async function openFork(start: Start, fork: ForkStart, coreVersion: number, opening: Opening): Promise<Opened | Refused> {
   const { originalExecutionRunId: executionId } = workflowInfo()
   const loaded = await opening.load<LoadForkResult>((how) => loadFork({ epoch: executionId, fork, ...how }))
   if (loaded.kind === 'refused') return { refused: loaded }

@@ -4,7 +4,7 @@ import { rm, writeFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { Client, Connection } from '@temporalio/client'
 import { Pawl } from 'pawl/client'
-import { type PreflightReport, preflight, superviseWorkers, type Supervisor } from 'pawl/worker'
+import { type PreflightReport, preflight, type SuperviseOptions, superviseWorkers, type Supervisor } from 'pawl/worker'
 import { inject } from 'vitest'
 import { type Ledger, startLedger } from './ledger.ts'
 import { moduleFolder } from './versions.ts'
@@ -23,6 +23,9 @@ export interface Build {
 
 /** A user's interceptors that only mark activities: another workflow bundle, which behaves the same. */
 export const OTHER_BUNDLE = [fileURLToPath(new URL('../../support/own/workflow-interceptors.js', import.meta.url))]
+
+/** Workflow code that cannot replay the histories of the other builds. */
+export const OTHER_COMMANDS = [fileURLToPath(new URL('../../support/own/added-timer.js', import.meta.url))]
 
 /** How many turns of a run make a read and an effect. */
 export const TURNS = 3
@@ -68,7 +71,7 @@ export interface Builds {
   pawl: Pawl
   temporal: Client
   /** Starts a worker of the build, with one executor. */
-  serve(build: Build): Promise<Supervisor>
+  serve(build: Build, options?: Pick<SuperviseOptions, 'healAfter'>): Promise<Supervisor>
   /** How many open sessions Temporal lists; it lists them shortly after they start. */
   listed(): Promise<number>
   /** The report of the build's preflight. */
@@ -103,8 +106,8 @@ export async function startBuilds(): Promise<Builds> {
     ledger,
     pawl,
     temporal: client,
-    async serve(build) {
-      const supervisor = await superviseWorkers({ ...where, ...(await write(build)), processes: 1 })
+    async serve(build, options = {}) {
+      const supervisor = await superviseWorkers({ ...where, ...(await write(build)), processes: 1, ...options })
       supervisors.push(supervisor)
       await supervisor.ready()
       return supervisor

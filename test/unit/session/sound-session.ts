@@ -487,7 +487,9 @@ function play(choices: readonly number[], isEventful: boolean): SoundSession {
   /** The workflow has ended, and another one resumes from the state. */
   function resumeAnywhere(): void {
     const fromEpoch = now().epoch
-    append({ type: 'session_resumed', executionId: `execution-${last.seq}`, fromEpoch, coreVersion: 2 })
+    const unreplayable = chance(3) && { unreplayable: { executionId: fromEpoch, reason: 'its history differs' } }
+    append({ type: 'session_resumed', executionId: `execution-${last.seq}`, fromEpoch, coreVersion: 2, ...unreplayable })
+    if (unreplayable) return
     const run = now().current
     if (now().status === 'error' || !run || run.phase !== 'tools' || run.answerSeq === undefined) return
     const { answerSeq, beforeAnswer, lastTurn } = run

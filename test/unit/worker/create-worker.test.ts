@@ -27,6 +27,7 @@ it('closes its store and disposes of its services if Temporal does not answer', 
       temporal: { address: `127.0.0.1:${temporal}` },
       postgres: `postgres://127.0.0.1:${postgres}/none`,
       logger: { debug: log, info: log, warn: log, error: log },
+      healAfterMs: false,
     }),
   ).rejects.toMatchObject({ code: 'no_temporal' })
   expect(disposals).toBe(1)

@@ -341,6 +341,14 @@ describe('a line', () => {
     expect(lineOf(body, { model: 'scripted' }).fields).not.toHaveProperty('provider')
   })
 
+  it('of a session that replaces an execution that no worker can replay is an error with the reason', () => {
+    const unreplayable = { executionId: 'e1', reason: 'its history differs' }
+    expect(lineOf({ type: 'session_resumed', executionId: 'e2', fromEpoch: 'e1', coreVersion: 1, unreplayable })).toMatchObject({
+      level: 'error',
+      fields: unreplayable,
+    })
+  })
+
   it('of a stream that failed is an error', () => {
     const error: FailedAttempt = { ...FAILED, phase: 'stream' }
     expect(lineOf({ type: 'model_attempt_failed', ...TURN, error })).toMatchObject({ level: 'error', message: 'model call attempt failed' })

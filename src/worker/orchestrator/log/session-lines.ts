@@ -41,7 +41,10 @@ function placeOf(event: SessionEvent, known: Known): object {
 
 const LINES: { [T in EventType]: (event: EventOf<T>, known: Known) => Said } = {
   session_started: ({ agent }, { model }) => info('session opened', { agent, ...modelOf(model) }),
-  session_resumed: ({ resetOf }, { agent }) => info('session resumed', { agent, resetOf }),
+  session_resumed: ({ resetOf, unreplayable }, { agent }) =>
+    unreplayable
+      ? error('no worker can replay an execution: its session continues in another one', { agent, ...unreplayable })
+      : info('session resumed', { agent, resetOf }),
   forked: ({ from }, { agent }) => info('session forked', { agent, from: from.sessionId, fromSeq: from.seq }),
   session_closed: ({ reason, by }) => info('session closed', { reason, by }),
 

@@ -6,6 +6,7 @@ import type { WorkflowBundleWithSourceMapAndFilename } from '@temporalio/worker/
 import type { Logger } from '@temporalio/common'
 import { ACTIVATION_LIMIT_MS, limitedTo } from './activation-limit.ts'
 import { isCommittedAt, withCommittedQueries } from './committed-queries.ts'
+import { type Dropped, failedBy, type HeldExecution, noting } from './dropped.ts'
 import { threadCode, workflowThreads } from './workflow-threads.ts'
 
 /**
@@ -21,9 +22,17 @@ export class SessionsWorker extends Worker {
   ): Promise<WorkflowCreator> {
     const unlimited = { ...options, isolateExecutionTimeoutMs: undefined as unknown as number }
     const start = (): Promise<WorkflowCreator> => super.createWorkflowCreator(bundle, unlimited, logger)
-    const limited = limitedTo(ACTIVATION_LIMIT_MS, await workflowThreads(threadCode(bundle, options), start))
+    const limited = noting(limitedTo(ACTIVATION_LIMIT_MS, await workflowThreads(threadCode(bundle, options), start)))
     const { connection, namespace } = options
     // A worker that replays histories has no connection, and answers no queries.
     return connection ? withCommittedQueries((applied) => isCommittedAt(connection.workflowService, namespace, applied), limited) : limited
+  }
+
+  /** Calls `listener` for each execution that core drops because something failed. */
+  onFailed(listener: (execution: HeldExecution) => void): void {
+    this.evictionsEmitter.on('eviction', (dropped: Dropped) => {
+      const execution = failedBy(dropped)
+      if (execution) listener(execution)
+    })
   }
 }

@@ -1,0 +1,74 @@
+// What the server says of an execution whose workflow task has failed: whether it still fails, since when, and what the execution began with.
+import type { Client, WorkflowExecutionDescription } from '@temporalio/client'
+import { decoded } from '../../../connect/decoded.ts'
+import { eventTime, firstOf, newestFirst } from '../../../connect/histories.ts'
+import { checkStart, type Start } from '../../../session/protocol/start.ts'
+import { Undecodable } from '../../../session/protocol/undecodable.ts'
+
+/** An execution of a session. */
+export interface Suspect {
+  workflowId: string
+  executionId: string
+}
+
+/** An execution that makes no progress. */
+export interface Broken {
+  /** When the first task in a row failed, in milliseconds since 1970. */
+  since: number
+  reason: string
+  /** An attempt of a model call or tool call is in progress: its result is worth waiting for. */
+  isBusy: boolean
+  start: Start
+}
+
+/** The server's state for an activity that a worker has. */
+const STARTED = 2
+/**
+ * Causes by which the server itself fails a task: of commands that came too late, resets, failovers, and closes. The values are those of
+ * `WorkflowTaskFailedCause`.
+ */
+const NOT_OF_THE_WORKFLOW: ReadonlySet<number> = new Set([1, 13, 17, 18, 20])
+
+/**
+ * Returns undefined if the execution makes progress, has ended, or has never completed a task: another execution would fail in the same way.
+ * A task that times out is no sign of a broken history: its worker may have died, or be slow.
+ */
+export async function examine(client: Client, { workflowId, executionId }: Suspect): Promise<Broken | undefined> {
+  const description = await client.workflow.getHandle(workflowId, executionId).describe()
+  if (description.status.name !== 'RUNNING' || !description.raw.pendingWorkflowTask) return undefined
+  const place = { namespace: client.options.namespace, workflowId, executionId }
+  let failed: Pick<Broken, 'since' | 'reason'> | undefined
+  let hasCompleted = false
+  for await (const event of newestFirst(client.workflowService, place)) {
+    const { workflowTaskFailedEventAttributes: failure } = event
+    hasCompleted = event.workflowTaskCompletedEventAttributes != null
+    if (hasCompleted) break
+    if (failure && !NOT_OF_THE_WORKFLOW.has(Number(failure.cause ?? 0)))
+      failed = { since: eventTime(event), reason: failure.failure?.message || 'its workflow task fails' }
+  }
+  if (!failed || !hasCompleted) return undefined
+  return { ...failed, isBusy: isBusy(description), start: await startOf(client, place) }
+}
+
+/** Whether the execution has completed a task, or failed one; undefined: neither yet. */
+export async function firstTaskOf(client: Client, { workflowId, executionId }: Suspect): Promise<'completed' | 'failed' | undefined> {
+  for await (const event of newestFirst(client.workflowService, { namespace: client.options.namespace, workflowId, executionId })) {
+    if (event.workflowTaskCompletedEventAttributes) return 'completed'
+    if (event.workflowTaskFailedEventAttributes) return 'failed'
+  }
+  return undefined
+}
+
+function isBusy({ raw }: WorkflowExecutionDescription): boolean {
+  return (raw.pendingActivities ?? []).some(
+    ({ state, activityType }) => state === STARTED && ['callModel', 'executeTool', 'verifyTool'].includes(activityType?.name ?? ''),
+  )
+}
+
+async function startOf(client: Client, place: Suspect & { namespace: string }): Promise<Start> {
+  const started = (await firstOf(client.workflowService, place))?.workflowExecutionStartedEventAttributes
+  const given = await decoded(client.options.loadedDataConverter, started?.input?.payloads?.[0]).catch(
+    (error: unknown) => new Undecodable(String(error)),
+  )
+  return checkStart(given, started?.continuedExecutionRunId || undefined)
+}

@@ -1,0 +1,131 @@
+// Continues sessions whose executions no worker can replay. This build has failed a workflow task of such an execution; if no other build
+// completes that task within a while, in which a bad deploy may be rolled back, a new execution takes the session over.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Client, WorkflowNotFoundError, type WorkflowStartOptions } from '@temporalio/client'
+import { InternalWorkflowStartOptionsSymbol } from '@temporalio/client/lib/internal.js'
+import type { Logger } from '../../../agent/tool.ts'
+import { sessionIdOf, type SessionStart, WORKFLOW_TASK_TIMEOUT_MS, WORKFLOW_TYPE } from '../../../session/protocol/protocol.ts'
+import { cutText, TEXT_BYTES } from '../../../session/protocol/texts.ts'
+import { type Broken, examine, firstTaskOf, type Suspect } from './broken.ts'
+
+/** Dependencies. */
+export interface HealingParts {
+  client: Client
+  taskQueue: string
+  logger: Logger
+  /** How long no worker must have completed the execution's task. Each further time in a row takes four times as long. */
+  afterMs: number
+}
+
+/** The healing of one orchestrator. */
+export interface Healing {
+  /** This worker has failed a workflow task of the execution. */
+  suspect(execution: Suspect): void
+  end(): void
+}
+
+/** How often an execution is examined while a result of it is outstanding. */
+const LOOK_AGAIN_MS = 1_000
+const FACTOR = 4
+const LONGEST_MS = 24 * 3_600_000
+/** How long the first task of a new execution may take before nothing is concluded from it. */
+const FIRST_TASK_MS = 30_000
+const BETWEEN_LOOKS_MS = 250
+
+/** Starts without suspects. */
+export function startHealing({ client, taskQueue, logger, afterMs }: HealingParts): Healing {
+  const ended = new AbortController()
+  const watched = new Set<string>()
+  /** One at a time: if this build fails the new execution, too, it is the build that is broken, and no other session is touched. */
+  let turn: Promise<void> = Promise.resolve()
+  let isBuildBroken = false
+
+  async function watch(suspect: Suspect): Promise<void> {
+    while (!ended.signal.aborted) {
+      const broken = await examine(client, suspect).catch(notFound)
+      if (!broken || isBuildBroken) return
+      const dueInMs = broken.since + patienceFor(broken) - Date.now()
+      if (dueInMs <= 0 && !broken.isBusy) return inTurn(() => heal(suspect))
+      await sleep(dueInMs > 0 ? dueInMs : LOOK_AGAIN_MS, undefined, { signal: ended.signal, ref: false })
+    }
+  }
+
+  function patienceFor({ start }: Broken): number {
+    return Math.min(afterMs * FACTOR ** (start.unreplayable?.times ?? 0), LONGEST_MS)
+  }
+
+  function inTurn(work: () => Promise<void>): Promise<void> {
+    turn = turn.catch(() => undefined).then(work)
+    return turn
+  }
+
+  async function heal(suspect: Suspect): Promise<void> {
+    // Another worker may have healed it meanwhile.
+    const broken = isBuildBroken ? undefined : await examine(client, suspect).catch(notFound)
+    if (!broken || ended.signal.aborted) return
+    const { workflowId, executionId } = suspect
+    const successor = await startSuccessor(suspect, broken)
+    const about = { session: sessionIdOf(workflowId), execution: executionId, successor }
+    logger.warn(about, 'no worker has completed a workflow task for too long: its session continues in a new execution')
+    isBuildBroken = (await outcomeOf({ workflowId, executionId: successor })) === 'failed'
+    if (isBuildBroken) {
+      const message = 'this build fails new executions, too: no further session continues in a new execution until the worker is replaced'
+      logger.error({ ...about, reason: broken.reason }, message)
+    }
+  }
+
+  /**
+   * Terminates the execution and starts its successor in one step of the server: no crash comes in between. Every worker sends the same
+   * request id, by which the server starts only one.
+   */
+  async function startSuccessor({ workflowId, executionId }: Suspect, { start, reason }: Broken): Promise<string> {
+    const { agent, context, tags, settings, unreplayable } = start
+    const next: SessionStart = {
+      sessionId: sessionIdOf(workflowId),
+      ...(agent !== undefined && { agent }),
+      ...(context !== undefined && { context }),
+      ...(tags && { tags }),
+      ...(settings && { settings }),
+      unreplayable: { executionId, reason: cutText(reason, TEXT_BYTES.reason), times: (unreplayable?.times ?? 0) + 1 },
+    }
+    const options: WorkflowStartOptions = {
+      workflowId,
+      taskQueue,
+      workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT_MS,
+      workflowIdConflictPolicy: 'TERMINATE_EXISTING',
+      args: [next],
+      ...{ [InternalWorkflowStartOptionsSymbol]: { requestId: `heal-${executionId}` } },
+    }
+    return (await client.workflow.start(WORKFLOW_TYPE, options)).firstExecutionRunId
+  }
+
+  async function outcomeOf(execution: Suspect): Promise<'completed' | 'failed' | undefined> {
+    for (const until = Date.now() + FIRST_TASK_MS; Date.now() < until && !ended.signal.aborted; ) {
+      const outcome = await firstTaskOf(client, execution)
+      if (outcome) return outcome
+      await sleep(BETWEEN_LOOKS_MS, undefined, { ref: false })
+    }
+    return undefined
+  }
+
+  return {
+    suspect(execution) {
+      const { executionId } = execution
+      if (watched.has(executionId) || isBuildBroken) return
+      watched.add(executionId)
+      watch(execution)
+        .catch((err: unknown) => {
+          // It is suspected again when its task fails again.
+          if (!ended.signal.aborted) logger.debug({ err, session: sessionIdOf(execution.workflowId) }, 'an execution could not be examined')
+        })
+        .finally(() => watched.delete(executionId))
+    },
+    end: () => ended.abort(),
+  }
+}
+
+/** An execution that the server no longer has needs no healing. */
+function notFound(error: unknown): undefined {
+  if (error instanceof WorkflowNotFoundError) return undefined
+  throw error
+}

@@ -1,0 +1,93 @@
+// What a session does not repeat after its execution could not be replayed: its successor uses the answers of that execution's activities in
+// place of new ones.
+import type { CallModelResult, ExecuteToolResult, Inherited, Succession } from '../activities/contract.ts'
+import type { CallState, SessionState } from '../session/state.ts'
+import { mayLiveForMs } from './calls/may-live.ts'
+import type { Journal } from './journal.ts'
+import { recorded, recordReports } from './recorded.ts'
+
+/** The answers that are left. Each is used once, in the order in which they were given. */
+export interface Inheritance {
+  /** The next answer to the model call of that turn. */
+  model(run: number, turn: number): Promise<CallModelResult> | undefined
+  /** The next answer to the tool call. Rejects with `EndedBefore` if it may have been made, and its outcome is not known. */
+  call(callId: string): Promise<ExecuteToolResult> | undefined
+  /** Records the outcomes of calls that a stop keeps from being made. */
+  settle(journal: Journal, calls: readonly CallState[]): void
+}
+
+/** The attempt may have been made by an execution that ended before it could record the outcome. */
+export class EndedBefore extends Error {
+  override readonly name = 'EndedBefore'
+}
+
+/** What an execution of a session inherits. `state`: the session as it is stored; undefined: nothing is. */
+export function startInheriting({ answers = [], unreplayable }: Succession, state: SessionState | undefined): Inheritance {
+  const left = [...answers.filter(isUsable(answers, state)), ...(unreplayable ? lostCalls(answers, state) : [])]
+
+  function take<O extends Inherited['of']>(of: O, isIt: (one: Inherited & { of: O }) => boolean): (Inherited & { of: O }) | undefined {
+    const at = left.findIndex((one) => one.of === of && isIt(one as Inherited & { of: O }))
+    return at < 0 ? undefined : (left.splice(at, 1)[0] as Inherited & { of: O })
+  }
+
+  const takeCall = (callId: string) => take('call', (one) => one.callId === callId)
+
+  return {
+    model(run, turn) {
+      const answer = take('model', (one) => one.run === run && one.turn === turn)
+      return answer && Promise.resolve(answer.result)
+    },
+    call(callId) {
+      const answer = takeCall(callId)
+      if (!answer) return undefined
+      return answer.result ? Promise.resolve(answer.result) : Promise.reject(new EndedBefore(MAY_HAVE_BEEN_MADE))
+    },
+    settle(journal, calls) {
+      for (const call of calls) for (let one = takeCall(call.callId); one; one = takeCall(call.callId)) record(journal, call, one.result)
+    },
+  }
+}
+
+const MAY_HAVE_BEEN_MADE = 'The workflow that made this call could not continue, and no result of the call is known.'
+
+/**
+ * Messages that arrived later may be part of a turn that had not begun, and the model has not seen them: its answer counts only if calls
+ * followed from it. A call counts if the session knows it, or will know it from such an answer.
+ */
+function isUsable(answers: readonly Inherited[], state: SessionState | undefined): (one: Inherited) => boolean {
+  const { run, turn, phase, calls = [] } = state?.current ?? {}
+  const turnsWithCalls = new Set(answers.flatMap((one) => (hasCalls(one) ? [turnOf(one)] : [])))
+  return (one) => {
+    if (turnsWithCalls.has(turnOf(one))) return true
+    return one.of === 'call' ? calls.some(({ callId }) => callId === one.callId) : one.run === run && one.turn === turn && phase === 'model'
+  }
+}
+
+const turnOf = ({ run, turn }: Inherited): string => `${run}/${turn}`
+
+function hasCalls(answer: Inherited): boolean {
+  return answer.of === 'model' && answer.result.kind === 'completed' && answer.result.calls.length > 0
+}
+
+/** Calls that were under way by another activity than that of their body, such as `verify`. */
+function lostCalls(answers: readonly Inherited[], state: SessionState | undefined): Inherited[] {
+  const known = new Set(answers.flatMap((one) => (one.of === 'call' ? [one.callId] : [])))
+  const { run = 0, turn = 0, calls = [] } = state?.current ?? {}
+  const place = { run, turn }
+  const begun = calls.filter(({ status, resolution }) => status === 'issued' && resolution.effect === 'external')
+  return begun.flatMap(({ callId }) => (known.has(callId) ? [] : [{ of: 'call' as const, ...place, callId }]))
+}
+
+function record(journal: Journal, { callId, resolution, attempts = 0 }: CallState, result: ExecuteToolResult | undefined): void {
+  const { current } = journal.state
+  if (!current) return
+  const where = { run: current.run, turn: current.turn, callId, tool: resolution.tool }
+  if (result?.kind === 'completed') {
+    const { attempt, startedAt, worker } = result
+    recordReports(journal, where, result)
+    journal.append({ type: 'tool_completed', ...where, attempt, startedAt, worker, ...recorded(result) })
+  } else if (result?.kind === 'unknown' || (!result && resolution.effect === 'external')) {
+    const about = { attempt: attempts + 1, message: MAY_HAVE_BEEN_MADE, aliveForMs: mayLiveForMs(resolution) }
+    journal.append({ type: 'tool_unknown', ...where, ...about })
+  }
+}
