@@ -55,8 +55,7 @@ async function talked(): Promise<Played> {
 async function closed(): Promise<Played> {
   const played = await talked()
   await played.session.close()
-  await until('it is closed in the store', async () => (await store.lists.session(played.id))?.status === 'closed')
-  await until('its workflow has ended', async () => (await handleOf(played.id).describe()).status.name === 'COMPLETED')
+  await here.workflowEnded(played.id)
   return played
 }
 
@@ -88,12 +87,11 @@ describe('a closed session', () => {
     // The session gets a second chain of executions, too.
     await (await session.send('once more')).result({ timeout: 30_000 })
     await session.close()
-    await until('it is closed in the store', async () => (await store.lists.session(id))?.status === 'closed')
+    await here.workflowEnded(id)
     const executions = await until('both chains are visible', async () => {
       const ids = await executionIds(id)
       return ids.length === 2 && ids
     })
-    await until('its workflow has ended', async () => (await handleOf(id).describe()).status.name === 'COMPLETED')
     const before = await schema.counts(id)
     const [row] = await schema.query('select * from {schema}.sessions where session_id = $1', [id])
     expect(await schema.holding(SECRET)).toEqual(expect.arrayContaining(['events', 'messages', 'sessions', 'tool_calls']))

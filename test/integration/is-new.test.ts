@@ -46,11 +46,7 @@ async function closed(): Promise<Played> {
   const played = play()
   await (await played.session.send('one')).result(TIMEOUT)
   await played.session.close()
-  await until('it is closed in the store', async () => (await store.lists.session(played.id))?.status === 'closed')
-  await until(
-    'its workflow has ended',
-    async () => (await here.temporal.workflow.getHandle(`pawl:${played.id}`).describe()).status.name !== 'RUNNING',
-  )
+  await here.workflowEnded(played.id)
   return played
 }
 

@@ -4,7 +4,6 @@ import type { ResultTimeout, SessionHandle, SessionState } from 'pawl/client'
 import { scripted } from 'pawl/testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { workflowIdOf } from '../../src/session/protocol/protocol.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
 import { rowsMatchEvents } from '../support/rows-match.ts'
@@ -302,10 +301,7 @@ describe.concurrent('a pause', () => {
     await session.pause({ by: 'ann' })
     await session.close()
     proxy.delayMs = 0
-    await until('it is closed', async () => {
-      const { status } = await here.temporal.workflow.getHandle(workflowIdOf(session.id)).describe()
-      return status.name === 'COMPLETED'
-    })
+    await here.workflowEnded(session.id)
     await slow.stop()
     await proxy.close()
   })

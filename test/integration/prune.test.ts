@@ -52,9 +52,7 @@ async function closed(...messages: string[]): Promise<Played> {
 
 async function close({ id, session }: Pick<Played, 'id' | 'session'>): Promise<void> {
   await session.close()
-  await until('it is closed in the store', async () => (await store.lists.session(id))?.status === 'closed')
-  // Until its workflow has ended, too, messages still go to that workflow.
-  await until('it has ended', async () => (await here.temporal.workflow.getHandle(`pawl:${id}`).describe()).status.name !== 'RUNNING')
+  await here.workflowEnded(id)
 }
 
 describe('a session that closed long ago', () => {

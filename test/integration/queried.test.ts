@@ -77,6 +77,16 @@ const ARRIVALS: Record<string, (session: SessionHandle) => Promise<RunHandle | u
 
 const echo: Scene = { model: ({ messages }) => `heard ${JSON.stringify(messages.at(-1)?.content)}` }
 
+/** A session that has answered once, is queried while no worker is there, and then gets another message. */
+async function askedWhileAway(): Promise<{ session: SessionHandle; asked: Promise<unknown>[]; run: RunHandle }> {
+  const { session } = player.play(here.pawl, echo)
+  const worker = await serve()
+  await (await session.send('m0')).result({ timeout: PATIENCE_MS })
+  await worker.stop()
+  const asked = await queriesOf(session, 12)
+  return { session, asked, run: await session.send('m1') }
+}
+
 /** The session continues in other workers, and the store has what the history says. */
 async function expectSound(session: SessionHandle): Promise<void> {
   for (const text of ['after', 'after that']) {
@@ -89,13 +99,7 @@ async function expectSound(session: SessionHandle): Promise<void> {
 
 describe('a query that is answered while a workflow task is in progress elsewhere', () => {
   it.each(Object.keys(ARRIVALS))('leaves a session that every worker can replay, if %s arrives then', async (arrival) => {
-    const { session } = player.play(here.pawl, echo)
-    const first = await serve()
-    await (await session.send('m0')).result({ timeout: PATIENCE_MS })
-    await first.stop()
-
-    const asked = await queriesOf(session, 12)
-    const run = await session.send('m1')
+    const { session, asked, run } = await askedWhileAway()
     await loseTask(session)
     const second = await serve()
     // The queries are answered, or refused, as soon as the worker polls: before the server gives the lost task up.
@@ -108,12 +112,7 @@ describe('a query that is answered while a workflow task is in progress elsewher
   })
 
   it('leaves a session that every worker can replay, if no worker has begun the task', async () => {
-    const { session } = player.play(here.pawl, echo)
-    const first = await serve()
-    await (await session.send('m0')).result({ timeout: PATIENCE_MS })
-    await first.stop()
-    const asked = await queriesOf(session, 12)
-    const run = await session.send('m1')
+    const { session, asked, run } = await askedWhileAway()
     const second = await serve()
     await Promise.race(asked)
     expect(await run.result({ timeout: PATIENCE_MS })).toMatchObject({ text: expect.stringContaining('m1') })

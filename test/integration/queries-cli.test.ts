@@ -254,9 +254,7 @@ describe('the commands that act on a session', () => {
     await until('the copy is stored', async () => (await here.pawl.sessions.get('copy')).parent === 'talked')
     expect(await json(['messages', 'copy'])).toHaveLength(2)
     await here.pawl.session('copy').close()
-    await until('it has closed', async () => (await here.pawl.sessions.get('copy')).status === 'closed')
-    // Until its workflow has ended, too, requests still reach that workflow.
-    await until('it has ended', async () => (await here.temporal.workflow.getHandle('pawl:copy').describe()).status.name !== 'RUNNING')
+    await here.workflowEnded('copy')
     expect(await json(['resume', 'copy', ...queue])).toMatchObject([{ event: 'resumed', sessionId: 'copy', status: 'idle' }])
   })
 

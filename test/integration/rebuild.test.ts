@@ -69,8 +69,7 @@ async function stored(id: string): Promise<void> {
 
 async function close(played: Played): Promise<void> {
   await played.session.close()
-  await until('it is closed in the store', async () => (await store.lists.session(played.id))?.status === 'closed')
-  await until('its workflow has ended', async () => (await handleOf(played.id).describe()).status.name === 'COMPLETED')
+  await here.workflowEnded(played.id)
 }
 
 /** Makes the idle session continue as new by sending signals that mean nothing, a few at a time for the sake of slow machines. */

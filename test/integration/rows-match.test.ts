@@ -102,7 +102,7 @@ it('a session that continues after its workflow was closed, or terminated in the
   const handle = here.temporal.workflow.getHandle(`pawl:${played.id}`)
   await say(played, 'one')
   await played.session.close()
-  await until('it is closed', async () => (await handle.describe()).status.name === 'COMPLETED')
+  await here.workflowEnded(played.id)
   await rowsMatchEvents(here.stack, played.id)
   const run = await played.session.send('two')
   await held.reached

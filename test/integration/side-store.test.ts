@@ -116,7 +116,7 @@ it('a close waits for the store, and the next send finds everything', async () =
   const handle = here.temporal.workflow.getHandle(`pawl:${id}`)
   expect((await handle.describe()).status.name).toBe('RUNNING')
   await stack.postgres.start()
-  await until('the workflow has completed', async () => (await handle.describe()).status.name === 'COMPLETED', 40_000)
+  await here.workflowEnded(id, 40_000)
   await (await session.send('three')).result({ timeout: 30_000 })
   expect(saidIn(requests.at(-1)!)).toEqual(['one', 'two', 'three'])
 })

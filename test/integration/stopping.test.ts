@@ -168,8 +168,7 @@ describe.concurrent('close', () => {
     })
     await (await session.send('one', { metadata: { n: 1 } })).result({ timeout: 20_000 })
     await session.close({ by: 'me' })
-    const handle = here.temporal.workflow.getHandle(`pawl:${id}`)
-    await until('the workflow has completed', async () => (await handle.describe()).status.name === 'COMPLETED')
+    await here.workflowEnded(id)
     expect(await session.state()).toMatchObject({ status: 'closed', run: 1 })
     expect(ofType(await eventsOf(session), 'session_closed')).toMatchObject([{ reason: 'requested', by: 'me' }])
 
@@ -212,8 +211,7 @@ describe.concurrent('close', () => {
   it('happens by itself if a session receives no messages', async () => {
     const { session, id } = player.play(here.pawl, {}, { idleTimeout: '300ms' })
     await (await session.send('one')).result({ timeout: 20_000 })
-    const handle = here.temporal.workflow.getHandle(`pawl:${id}`)
-    await until('the workflow has completed', async () => (await handle.describe()).status.name === 'COMPLETED')
+    await here.workflowEnded(id)
     expect(ofType(await eventsOf(session), 'session_closed')).toMatchObject([{ reason: 'idle' }])
     await (await session.send('two')).result({ timeout: 20_000 })
   })
@@ -238,8 +236,7 @@ describe.concurrent('close', () => {
     await (await session.send('one')).result({ timeout: 20_000 })
     await session.close()
     // Its workflow completes once everything is stored.
-    const handle = here.temporal.workflow.getHandle(`pawl:${id}`)
-    await until('the workflow has completed', async () => (await handle.describe()).status.name === 'COMPLETED')
+    await here.workflowEnded(id)
     // A namespace that always exists and never has our workflows, as if the retention period were over.
     const namespace = 'temporal-system'
     const later = (await here.connect({ namespace })).session(id)
@@ -275,10 +272,7 @@ describe.concurrent('close', () => {
     await (await session.send('one')).result({ timeout: 20_000 })
     await session.close()
     await until('the session is closed', async () => (await session.state()).status === 'closed')
-    await until('the workflow has completed', async () => {
-      const { status } = await here.temporal.workflow.getHandle(`pawl:${session.id}`).describe()
-      return status.name === 'COMPLETED'
-    })
+    await here.workflowEnded(session.id)
     await session.close()
     expect((await session.messages()).map(({ role }) => role)).toEqual(['user', 'assistant'])
     const events = await eventsOf(session)

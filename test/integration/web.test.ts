@@ -202,10 +202,7 @@ describe('a conversation', () => {
   it('can be closed, and a message without the agent does not reopen it', async () => {
     const { sessionId } = await talk(root, 'hello')
     expect((await root.post(`/v1/sessions/${sessionId}/close`)).status).toBe(202)
-    await until('its workflow has closed', async () => {
-      const { status } = await here.temporal.workflow.getHandle(`pawl:${sessionId}`).describe()
-      return status.name === 'COMPLETED'
-    })
+    await here.workflowEnded(sessionId)
     expect(await root.post(`/v1/sessions/${sessionId}/messages`, { content: 'more' })).toMatchObject({
       status: 409,
       body: { code: 'no_agent' },

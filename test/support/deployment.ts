@@ -6,7 +6,7 @@ import { createWorker, type CreateWorkerOptions } from 'pawl/worker'
 import { DefaultLogger, Runtime } from '@temporalio/worker'
 import { inject } from 'vitest'
 import { defined } from '../../src/session/defined.ts'
-import type { HistorySize, SessionStart } from '../../src/session/protocol/protocol.ts'
+import { type HistorySize, type SessionStart, workflowIdOf } from '../../src/session/protocol/protocol.ts'
 import type { SharedStack } from '../setup/stack.ts'
 import { until } from './until.ts'
 
@@ -32,6 +32,8 @@ export interface Deployment {
   /** Starts a worker; stopped with the deployment, if not before. */
   startWorker(options: CreateWorkerOptions): Promise<RunningWorker>
   connect(options?: ConnectOptions): Promise<Pawl>
+  /** Waits until the session's workflow has ended: everything is stored then, and the next message or request opens the session again. */
+  workflowEnded(sessionId: string, timeoutMs?: number): Promise<void>
   stop(): Promise<void>
 }
 
@@ -83,13 +85,18 @@ export async function deploy(options: DeploymentOptions = {}): Promise<Deploymen
     return running
   }
 
+  const temporal = new Client({ connection, namespace })
   return {
     taskQueue,
     stack,
     pawl: await connect(),
-    temporal: new Client({ connection, namespace }),
+    temporal,
     startWorker,
     connect,
+    async workflowEnded(sessionId, timeoutMs) {
+      const handle = temporal.workflow.getHandle(workflowIdOf(sessionId))
+      await until('its workflow has ended', async () => (await handle.describe()).status.name === 'COMPLETED', timeoutMs)
+    },
     async stop() {
       await Promise.all([...workers].map((worker) => worker.stop()))
       await Promise.all(open.map((one) => one.close()))
