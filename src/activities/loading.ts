@@ -1,6 +1,7 @@
 // Shared by the activities that load what a session needs to open: they soon report what they wait for, then wait without a time limit.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ApplicationFailure } from '@temporalio/activity'
+import type { Thrown } from '../session/attempts.ts'
 import { PawlError } from '../session/errors.ts'
 import { StoreError } from '../store/errors.ts'
 import { heartbeating } from './heartbeating.ts'
@@ -11,6 +12,7 @@ import { numberText } from '../session/number-text.ts'
 /** How long to wait before reporting the cause to the workflow: a flush in progress is not worth a report. */
 const REPORT_AFTER_MS = 10_000
 const BETWEEN_TRIES_MS = 500
+const NOT_YET = 'The session cannot be loaded yet: see the details of this failure.'
 /** The interval of retries once the workflow knows the cause. */
 const RETRY_MS = 2_000
 
@@ -36,9 +38,9 @@ async function loadOnce<R>(waitsFor: string, load: () => Promise<R>): Promise<R 
   } catch (error) {
     const { code, message: reason, cause } = asCannotLoad(error)
     if (code !== waitsFor) return { notYet: { code, reason } }
-    // The workflow knows the consequence; a person who inspects the activity wants to see the cause.
-    const message = cause instanceof Error ? cause.message : reason
-    throw ApplicationFailure.create({ type: code, message, nextRetryDelay: RETRY_MS })
+    // The workflow knows the consequence; a person who inspects the activity wants to see the cause, which may quote anything.
+    const details = [{ message: cause instanceof Error ? cause.message : reason } satisfies Thrown]
+    throw ApplicationFailure.create({ type: code, message: NOT_YET, details, nextRetryDelay: RETRY_MS })
   }
 }
 

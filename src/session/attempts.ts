@@ -76,6 +76,8 @@ export interface DeathReport extends AttemptReport {
 
 /** Details of the failure of an attempt that threw. */
 export interface Thrown {
+  /** The error's class: user code names its own. Absent: the failure's type. */
+  class?: string
   message: string
   stack?: string
 }

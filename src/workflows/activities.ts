@@ -178,15 +178,20 @@ export function whyLost(error: unknown): Lost {
       failureClass: 'WorkerDied',
     }
   }
-  const message = cutText(thrownIn(cause) ?? cause?.message ?? error.message, TEXT_BYTES.reason)
+  const thrown = thrownIn(cause)
+  const message = cutText(thrown.message ?? cause?.message ?? error.message, TEXT_BYTES.reason)
   if (cause instanceof ApplicationFailure && cause.type === 'NotFoundError') return { how: 'not_begun', message }
-  return { how: 'failed', message, failureClass: cause instanceof ApplicationFailure ? (cause.type ?? 'Error') : 'Error' }
+  const type = cause instanceof ApplicationFailure ? cause.type : undefined
+  return { how: 'failed', message, failureClass: thrown.class ?? type ?? 'Error' }
 }
 
 /** The error of an attempt, if its failure carries one. */
-function thrownIn(cause: Error | undefined): string | undefined {
-  const { message } = (cause instanceof ApplicationFailure && (cause.details?.[0] as Partial<Thrown> | undefined)) || {}
-  return typeof message === 'string' ? message : undefined
+function thrownIn(cause: Error | undefined): Partial<Thrown> {
+  const given = (cause instanceof ApplicationFailure && (cause.details?.[0] as { [K in keyof Thrown]?: unknown } | undefined)) || {}
+  return {
+    ...(typeof given.class === 'string' && { class: given.class }),
+    ...(typeof given.message === 'string' && { message: given.message }),
+  }
 }
 
 /** This worker's payload converter cannot decode an activity's result. Repeating the activity could repeat an effect. */

@@ -74,24 +74,6 @@ describe('a payload codec that encrypts', () => {
     }
   })
 
-  it('encrypts what a refused request quotes, and the client reads it', async () => {
-    const own = await deploy()
-    try {
-      await own.startWorker({ agents: [player.agent], dataConverter: encrypting })
-      const pawl = await own.connect({ dataConverter: encrypting })
-      const { session, id } = player.play(pawl, { model: () => 'done' })
-      await (await session.send('go')).result({ timeout: 30_000 })
-      const quoted = expect.stringContaining(SECRET)
-      await expect(session.rollback({ message: SECRET, by: 'ann' })).rejects.toMatchObject({ code: 'message_not_found', message: quoted })
-      await expect(session.fork({ message: SECRET })).rejects.toMatchObject({ code: 'message_not_found', message: quoted })
-      const history = await historyOf(own.temporal, id)
-      expect(history).toContain('see the details of this failure')
-      expect(history).not.toContain(SECRET)
-    } finally {
-      await own.stop()
-    }
-  })
-
   it('encrypts what bodies and verify report and throw, in heartbeats and failures', async () => {
     const own = await deploy()
     const held = gate()

@@ -20,7 +20,7 @@ export async function erase(client: Client, store: Store, id: string, options: E
       `Session "${sessionId}" is open: close it first (session.close()), or terminate it with force (--force).`,
     )
   }
-  if (running) await terminate(client, running, by)
+  if (running) await terminate(client, running)
   const unknown = await unstoredSessionOf(client, executions)
   // The rows first: from then on the store rejects late flushes.
   const erased = await store.upkeep.erase({
@@ -44,8 +44,9 @@ const LEFTOVERS = [
   'what the model provider and your tools have stored',
 ]
 
-async function terminate(client: Client, { sessionId, executionId }: Execution, by: string): Promise<void> {
-  await client.workflow.getHandle(workflowIdOf(sessionId), executionId).terminate(`erased by ${by}`)
+/** Who erased it is in the audit alone: codecs do not encode the reason of a termination. */
+async function terminate(client: Client, { sessionId, executionId }: Execution): Promise<void> {
+  await client.workflow.getHandle(workflowIdOf(sessionId), executionId).terminate('The session is erased.')
 }
 
 /** The session's agent and epoch according to its newest execution, for a session without a row in the store. */

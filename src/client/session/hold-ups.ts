@@ -4,7 +4,7 @@ import { onTemporal } from '../../connect/deadline.ts'
 import { workflowIdOf } from '../../session/protocol/protocol.ts'
 import { type PendingStep, UNREADABLE } from '../../session/watching/waits.ts'
 import { SessionNotFound, SessionUnavailable } from '../errors.ts'
-import { msOf, pendingStepsOf } from './pending-steps.ts'
+import { msOf, type PendingActivity, pendingActivitiesOf, pendingStepsOf } from './pending-steps.ts'
 import { defined } from '../../session/defined.ts'
 
 /** Why an open session makes no progress. */
@@ -34,8 +34,9 @@ export async function executionStateOf(client: Client, sessionId: string): Promi
   const description = await onTemporal(client, () => client.workflow.getHandle(workflowIdOf(sessionId)).describe())
   const { status, taskQueue } = description
   if (status.name !== 'RUNNING') return { open: false }
-  const holdUp = waitingTask(description) ?? loadingPast(description)
-  return { open: true, taskQueue, ...(holdUp && { holdUp }), steps: pendingStepsOf(description) }
+  const activities = await pendingActivitiesOf(client, description)
+  const holdUp = waitingTask(description) ?? loadingPast(activities, taskQueue)
+  return { open: true, taskQueue, ...(holdUp && { holdUp }), steps: pendingStepsOf(activities) }
 }
 
 /** What holds it up, unless that has just begun or a worker is working on it. */
@@ -129,8 +130,8 @@ function unreadable(sessionId: string, cause: unknown): SessionUnavailable {
 }
 
 /** A worker is reading the session's past, or that of the session it was forked from. */
-function loadingPast({ raw, taskQueue }: WorkflowExecutionDescription): HoldUp | undefined {
-  const loading = raw.pendingActivities?.find(({ activityType }) => activityType?.name?.startsWith('load'))
+function loadingPast(activities: readonly PendingActivity[], taskQueue: string): HoldUp | undefined {
+  const loading = activities.find(({ activityType }) => activityType?.name?.startsWith('load'))
   if (!loading) return undefined
   const { lastFailure, lastStartedTime } = loading
   if (lastFailure?.applicationFailureInfo?.type === UNREADABLE) {

@@ -1,5 +1,7 @@
 // The pending steps of a session, from Temporal's description of its workflow.
-import type { WorkflowExecutionDescription } from '@temporalio/client'
+import type { Client, WorkflowExecutionDescription } from '@temporalio/client'
+import { decoded } from '../../connect/decoded.ts'
+import type { Thrown } from '../../session/attempts.ts'
 import type { PendingStep } from '../../session/watching/waits.ts'
 import { defined } from '../../session/defined.ts'
 
@@ -15,9 +17,25 @@ const STEPS: Readonly<Record<string, PendingStep['step']>> = {
   verifyTool: 'tool',
 }
 
-/** The model call and the tool calls that the server has pending. */
-export function pendingStepsOf({ raw }: WorkflowExecutionDescription): PendingStep[] {
-  return (raw.pendingActivities ?? []).flatMap((pending): PendingStep[] => {
+/** An activity that the server has pending. */
+export type PendingActivity = NonNullable<WorkflowExecutionDescription['raw']['pendingActivities']>[number]
+
+/** The pending activities. The messages of their failures are what was thrown, as far as this client can decode it. */
+export function pendingActivitiesOf(client: Client, { raw }: WorkflowExecutionDescription): Promise<PendingActivity[]> {
+  return Promise.all((raw.pendingActivities ?? []).map((pending) => withReason(client, pending)))
+}
+
+async function withReason({ options }: Client, pending: PendingActivity): Promise<PendingActivity> {
+  const { lastFailure } = pending
+  const [details] = lastFailure?.applicationFailureInfo?.details?.payloads ?? []
+  const thrown = await decoded(options.loadedDataConverter, details).catch(() => undefined)
+  const { message } = (thrown ?? {}) as { [K in keyof Thrown]?: unknown }
+  return typeof message === 'string' ? { ...pending, lastFailure: { ...lastFailure, message } } : pending
+}
+
+/** The model call and the tool calls among them. */
+export function pendingStepsOf(activities: readonly PendingActivity[]): PendingStep[] {
+  return activities.flatMap((pending): PendingStep[] => {
     const step = STEPS[pending.activityType?.name ?? '']
     if (!step) return []
     const isStarted = pending.state === STARTED
@@ -26,8 +44,6 @@ export function pendingStepsOf({ raw }: WorkflowExecutionDescription): PendingSt
     return [{ step, attempt: Number(pending.attempt ?? 1), ...defined({ since, worker }), ...(!isStarted && heldUpStep(pending, since)) }]
   })
 }
-
-type PendingActivity = NonNullable<WorkflowExecutionDescription['raw']['pendingActivities']>[number]
 
 /** Why no worker has a step. A step that was just scheduled is not held up. */
 function heldUpStep({ lastFailure, nextAttemptScheduleTime }: PendingActivity, since: number | undefined): Pick<PendingStep, 'heldUp'> {

@@ -16,6 +16,7 @@ import type { TelemetrySettings } from '../telemetry-settings.ts'
 import type { Channel } from '../channel.ts'
 import { adoptionBy } from './executors/adoption.ts'
 import { SessionsWorker } from './temporal/sessions-worker.ts'
+import { thrownErrors } from './temporal/thrown-errors.ts'
 import { outerConverter, workflowCode } from './temporal/bundle.ts'
 import { eventsFrom } from './executors/events-along.ts'
 import { deltaWriter } from './delta-writer.ts'
@@ -168,7 +169,7 @@ export async function prepareOrchestrator(parts: OrchestratorParts): Promise<Orc
       shutdownGraceTime: '1 day',
       interceptors: {
         ...workerInterceptors,
-        activity: [lateAnswers({ connection, client, logger }), ...(workerInterceptors.activity ?? [])],
+        activity: [lateAnswers({ connection, client, logger }), thrownErrors, ...(workerInterceptors.activity ?? [])],
       },
     } satisfies Partial<WorkerOptions>
     const sessions = (await SessionsWorker.create({

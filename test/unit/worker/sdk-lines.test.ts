@@ -3,6 +3,7 @@ import type { LogEntry } from '@temporalio/worker'
 import { describe, expect, it } from 'vitest'
 import { StoreError } from '../../../src/store/errors.ts'
 import { sdkLine } from '../../../src/worker/orchestrator/temporal/sdk-lines.ts'
+import { asFailure } from '../../../src/worker/orchestrator/temporal/thrown-errors.ts'
 
 const entry = (level: LogEntry['level'], message: string, meta: object = {}): LogEntry => ({
   level,
@@ -47,6 +48,8 @@ describe("a line of Temporal's SDK", () => {
     expect(failed('callModel', new Error('busy'))).toMatchObject({ level: 'debug', fields: { session: 's1', activityType: 'callModel' } })
     expect(failed('flush', new StoreError('store_unavailable', 'away'))).toMatchObject({ level: 'debug' })
     expect(failed('flush', new TypeError('a bug'))).toMatchObject({ level: 'warn' })
+    const away = new StoreError('store_unavailable', 'away')
+    expect(failed('flush', asFailure(away)), 'sent in the details of a failure').toMatchObject({ level: 'debug', fields: { err: away } })
     expect(failed('findKept', new TypeError('a bug'))).toMatchObject({ level: 'warn' })
     expect(sdkLine(entry('WARN', 'No workflows registered, not polling for workflow tasks'), noSession)).toBeUndefined()
   })

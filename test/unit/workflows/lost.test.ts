@@ -32,6 +32,15 @@ describe.each(['silent', 'dead'] as const)('a worker that is %s', (how) => {
   })
 })
 
+it('what an attempt threw is in the details of its failure, with its class', () => {
+  const failure = (details: unknown[]) => ApplicationFailure.create({ type: 'AttemptThrew', message: 'see the details', details })
+  const thrown = { class: 'TypeError', message: 'a bug', stack: 'TypeError: a bug' }
+  expect(whyLost(failureOf(failure([thrown])))).toEqual({ how: 'failed', message: 'a bug', failureClass: 'TypeError' })
+  const unreadable = { how: 'failed', message: 'see the details', failureClass: 'AttemptThrew' }
+  for (const details of [[], [new Undecodable('encrypted')], [{ class: 1, message: 2 }]])
+    expect(whyLost(failureOf(failure(details)))).toEqual(unreadable)
+})
+
 it('an answer that cannot be decoded is a failure, and not an answer', () => {
   let thrown: unknown
   try {

@@ -7,8 +7,8 @@ import type { Lease } from '../heartbeats/leases.ts'
 import { defined } from '../../../session/defined.ts'
 
 /**
- * Errors of user code go into a failure's details, which the user's converter and codecs encode. Messages and stacks are plain text for
- * the server and for everyone who can read histories.
+ * Errors of user code go into a failure's details, which the user's converter and codecs encode. Types, messages and stacks are plain text
+ * for the server and for everyone who can read histories.
  */
 const THREW = 'The attempt threw: see the details of this failure.'
 
@@ -16,13 +16,17 @@ const THREW = 'The attempt threw: see the details of this failure.'
 export async function failureOf(outcome: Exclude<Outcome, { kind: 'answered' }>, lease: Lease): Promise<ApplicationFailure> {
   const { type, message } = outcome
   if (outcome.kind === 'threw') {
-    const thrown: Thrown = { message, ...defined({ stack: outcome.stack }) }
-    return ApplicationFailure.create({ type, message: THREW, details: [thrown], nonRetryable: false })
+    return failureWith({ class: type, message, ...defined({ stack: outcome.stack }) })
   }
   // If the failed attempt cannot be recorded, it counts as a death, which is stricter, never laxer.
   if (outcome.failed) await lease.record({ failed: [...lease.report.failed, outcome.failed] }).catch(() => undefined)
   const said = outcome.failed ? { message: THREW, details: [{ message } satisfies Thrown] } : { message }
   return ApplicationFailure.create({ type, ...said, nonRetryable: false, nextRetryDelay: outcome.afterMs })
+}
+
+/** An activity's failure that has what was thrown in its details alone. */
+export function failureWith(thrown: Thrown): ApplicationFailure {
+  return ApplicationFailure.create({ type: 'AttemptThrew', message: THREW, details: [thrown], nonRetryable: false })
 }
 
 /** The executor died with the job. For a call, the workflow decides by its effect; activities that only ask are retried. */

@@ -6,6 +6,7 @@ import { isRefusal } from '../../../connect/session-queries.ts'
 import { defined } from '../../../session/defined.ts'
 import { PawlError } from '../../../session/errors.ts'
 import { sessionIn } from '../../../session/protocol/protocol.ts'
+import { thrownAs } from './thrown-errors.ts'
 
 /** A line. `mayBeOutage`: a call to the server failed, as all calls do during an outage. */
 export interface SdkLine {
@@ -26,7 +27,8 @@ export function sdkLine(entry: LogEntry, sessionOf: (executionId: string) => str
   // The worker for pawl's own activities has no workflows on purpose.
   if (entry.message.startsWith('No workflows registered')) return undefined
   const meta = (entry.meta ?? {}) as Record<string, unknown>
-  const { runId: execution, workflowId, error, failure, sdkComponent } = meta
+  const { runId: execution, workflowId, failure, sdkComponent } = meta
+  const error = thrownAs(meta.error)
   // Its sender repeats it (connect/session-queries.ts).
   if (entry.message === 'Failing legacy query request' && isRefusal(String(failure))) return undefined
   const rest = Object.entries(meta).filter(([name]) => !LEFT_OUT.has(name))
@@ -34,7 +36,7 @@ export function sdkLine(entry: LogEntry, sessionOf: (executionId: string) => str
     (typeof workflowId === 'string' ? sessionIn(workflowId) : undefined) ??
     (typeof execution === 'string' ? sessionOf(execution) : undefined)
   return {
-    ...loggedAs(entry, meta),
+    ...loggedAs(entry, meta.activityType, error),
     fields: {
       ...defined({ session, execution, ...saidIn(error ?? failure) }),
       sdk: sdkComponent,
@@ -55,7 +57,7 @@ const OWN_ACTIVITIES: Record<OwnActivity, true> = {
   loadFork: true,
 }
 
-function loggedAs({ level, message }: LogEntry, { activityType, error }: Record<string, unknown>): { level: Level; message: string } {
+function loggedAs({ level, message }: LogEntry, activityType: unknown, error: unknown): { level: Level; message: string } {
   // The session makes no progress until its workflow task succeeds.
   if (message === 'Failing workflow task') return { level: 'error', message: 'a workflow task failed: Temporal retries it' }
   if (message === 'Activity failed') {
