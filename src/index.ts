@@ -136,6 +136,7 @@ export type { SpendNote } from './session/spending/spend-notes.ts'
 export type {
   AutomaticRecoveries,
   CallState,
+  CheckpointDue,
   CheckpointState,
   LastCall,
   LeftOutCall,

@@ -65,14 +65,15 @@ function bodiesOf(id: string, random: () => number): EventBody[] {
       if (random() < 0.05) bodies.push({ type: 'model_attempt_failed', run, turn, error: failed('overloaded_error', random) })
       const last = turn === turns
       bodies.push(...turnOf({ run, turn, model, last }, random))
-      if (!last) bodies.push({ type: 'checkpoint_made', version: ++version, run, turn, reason: 'turn', lastMessageId: `r_${run}_${turn}` })
+      if (!last)
+        bodies.push({ type: 'checkpoint_made', version: ++version, run, turn, reasons: ['turn'], lastMessageId: `r_${run}_${turn}` })
     }
     if (run === runs && random() < 0.03) {
       bodies.push({ type: 'error_entered', run, code: 'max_turns', reason: 'The run has taken all its turns.', strategy: 'manual' })
       return bodies
     }
     bodies.push({ type: 'run_completed', run, turns, stopReason: 'end_turn', usage: USAGE })
-    bodies.push({ type: 'checkpoint_made', version: ++version, run, turn: turns, reason: 'turn', lastMessageId: `m_${run}_${turns}` })
+    bodies.push({ type: 'checkpoint_made', version: ++version, run, turn: turns, reasons: ['turn'], lastMessageId: `m_${run}_${turns}` })
   }
   if (random() < 0.8) bodies.push({ type: 'session_closed', reason: 'idle' })
   return bodies

@@ -124,9 +124,9 @@ export interface AgentOptions<
   /** When pawl recovers a failed run without a person. */
   recovery?: RecoveryOptions
   /**
-   * When pawl makes checkpoints: after every turn (`'turn'`, the default), after every tool call, after every n turns, after a turn if the
-   * newest checkpoint is older than `every`, or after an event of a type (of one tool, one milestone or one custom event).
-   * `session.checkpoint(reason)` makes one at any time.
+   * When pawl makes checkpoints: after every turn (`'turn'`, the default), after every turn with tool calls, after every n turns, after a
+   * turn if the newest checkpoint is older than `every`, or after a turn with an event of a type (of one tool, one milestone or one custom
+   * event). `session.checkpoint(reason)` requests one at any time.
    */
   checkpoint?: CheckpointOption
   /**

@@ -97,7 +97,7 @@ export interface ToolContext<C = Json, S = AnyServices, L = AnySlices> extends A
   /** The last value that an earlier attempt reported with `progress`. */
   readonly lastProgress: Json | undefined
   /**
-   * Marks a point at which pawl may make a checkpoint (`checkpoint: { on: [{ type: 'milestone_reached', milestone }] }`). `name` has 1 to
+   * Marks a turn after which pawl may make a checkpoint (`checkpoint: { on: [{ type: 'milestone_reached', milestone }] }`). `name` has 1 to
    * 200 characters.
    */
   milestone(name: string): void

@@ -20,8 +20,16 @@ export type { NewPlanStep, Plan, PlanChange, PlanState, PlanStep, PlanStepStatus
 export type { PlanVersion } from '../session/built-in-tools/plan-history.ts'
 export type { Budget, BudgetScope, BudgetUnit, Cost, RunBudget, Spend } from '../session/spending/spend.ts'
 export type { SessionBudget } from './session/budget.ts'
-export type { Moved, PauseAnswer, RaiseAnswer, ResolveRequest, SessionSummary, UnpauseAnswer } from '../session/protocol/protocol.ts'
-export type { LastCall, Paused, SessionError, SessionState } from '../session/state.ts'
+export type {
+  CheckpointMade,
+  Moved,
+  PauseAnswer,
+  RaiseAnswer,
+  ResolveRequest,
+  SessionSummary,
+  UnpauseAnswer,
+} from '../session/protocol/protocol.ts'
+export type { CheckpointDue, LastCall, Paused, SessionError, SessionState } from '../session/state.ts'
 export type { ModelDelta } from '../session/watching/deltas.ts'
 export type { WatchItem } from '../session/watching/watching.ts'
 export { InvalidOption } from '../options/errors.ts'
@@ -91,6 +99,7 @@ export { Pawl } from './pawl.ts'
 export type { Reach } from './reach.ts'
 export type {
   AgentAndContext,
+  AtCheckpoint,
   By,
   Decision,
   ForkOptions,

@@ -11,7 +11,15 @@ import type { MemoryBlock } from '../session/built-in-tools/memory.ts'
 import type { MemoryVersion } from '../session/built-in-tools/memory-history.ts'
 import type { Plan } from '../session/built-in-tools/plan.ts'
 import type { PlanVersion } from '../session/built-in-tools/plan-history.ts'
-import type { Moved, PauseAnswer, RaiseAnswer, ResolveRequest, SessionSummary, UnpauseAnswer } from '../session/protocol/protocol.ts'
+import type {
+  CheckpointMade,
+  Moved,
+  PauseAnswer,
+  RaiseAnswer,
+  ResolveRequest,
+  SessionSummary,
+  UnpauseAnswer,
+} from '../session/protocol/protocol.ts'
 import type { SessionState } from '../session/state.ts'
 import type { WatchItem } from '../session/watching/watching.ts'
 import type { MessageRow } from '../store/rows.ts'
@@ -260,6 +268,12 @@ export interface SliceMoment<V = unknown> {
   tags: string[]
 }
 
+/** Where to read a session's past. */
+export interface AtCheckpoint {
+  /** The version of a checkpoint, also an archived one. Default: now. */
+  at?: number
+}
+
 /**
  * One session. Every method checks its arguments first: an unknown or missing option, or one of a wrong type, is an InvalidOption
  * `invalid_option`, and nothing was sent. Methods that change the session, and `resume`, also reject with ConnectError `no_temporal` if the
@@ -303,10 +317,10 @@ export interface SessionHandle<O = unknown> extends SessionQueries {
    */
   messages(): Promise<MessageRow[]>
   /**
-   * The current plan; null: there is none. Requires an agent with the option `plan`.
-   * @throws SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable`.
+   * The current plan, or the one at a checkpoint (by its version); null: there is none. Requires an agent with the option `plan`.
+   * @throws RequestRefused `checkpoint_not_found`, `events_gone`; InvalidOption `invalid_option`; SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable`.
    */
-  plan(): Promise<Plan | null>
+  plan(options?: AtCheckpoint): Promise<Plan | null>
   /**
    * All versions of the plan, oldest first, including those archived when the session went back (`archivedSeq`).
    * @throws SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable`.
@@ -314,10 +328,10 @@ export interface SessionHandle<O = unknown> extends SessionQueries {
   plans(): Promise<PlanVersion[]>
   /**
    * The current memory: the blocks that the agent declares, including empty ones, and blocks that it no longer declares but that have text.
-   * The declaration is known from the session's first model call on.
-   * @throws SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable`.
+   * The declaration is known from the session's first model call on. `at`: as it was at that checkpoint.
+   * @throws RequestRefused `checkpoint_not_found`, `events_gone`; InvalidOption `invalid_option`; SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable`.
    */
-  memory(): Promise<MemoryBlock[]>
+  memory(options?: AtCheckpoint): Promise<MemoryBlock[]>
   /**
    * All versions of the memory, oldest first, including those archived when the session went back (`archivedSeq`).
    * @throws SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable`.
@@ -406,10 +420,10 @@ export interface SessionHandle<O = unknown> extends SessionQueries {
   raise(limits: RaiseOptions): Promise<RaiseAnswer>
   /**
    * Each limit of the session and of its run: what is spent, what is set aside for the model call in progress, and what is left. Empty
-   * without limits, which are known from the session's first model call on.
-   * @throws SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable`.
+   * without limits, which are known from the session's first model call on. `at`: as they were at that checkpoint.
+   * @throws RequestRefused `checkpoint_not_found`, `events_gone`; InvalidOption `invalid_option`; SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable`.
    */
-  budgets(): Promise<SessionBudget[]>
+  budgets(options?: AtCheckpoint): Promise<SessionBudget[]>
   /**
    * Closes the session once its run has ended and everything is stored. The next `send` reopens it.
    * @throws RequestRefused `not_open` for a session whose workflow ended without closing it, `invalid_request`; SessionNotFound
@@ -422,11 +436,12 @@ export interface SessionHandle<O = unknown> extends SessionQueries {
    */
   resume(): Promise<SessionSummary>
   /**
-   * Makes a checkpoint now, in addition to those that the agent's policy makes. The reason has 1 to 1,000 characters.
+   * Makes a checkpoint, in addition to those that the agent's policy makes. The reason has 1 to 1,000 characters. A checkpoint stands for a
+   * point between turns: while tool calls are in progress, the answer is `made: false`, and the checkpoint is made when their turn closes.
    * @throws RequestRefused `invalid_reason`, `invalid_request`; SessionNotFound `session_not_found`; SessionUnavailable
    * `session_unavailable`.
    */
-  checkpoint(reason: string, options?: { by?: string }): Promise<{ version: number }>
+  checkpoint(reason: string, options?: { by?: string }): Promise<CheckpointMade>
   /**
    * Moves the session back; a run in progress is interrupted first. Everything after the target is archived. Completed effects cannot be
    * undone and are reported.

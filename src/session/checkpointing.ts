@@ -1,36 +1,60 @@
-// When a checkpoint is due: decided from the events alone, by the policy of the newest turn's agent.
-import type { CheckpointPolicy, CheckpointTrigger, EventType, SessionEvent } from './events.ts'
-import type { SessionState } from './state.ts'
+// When a checkpoint is due: decided from the events alone, by the policy of the newest turn's agent. A checkpoint stands for a point between
+// turns: what asks for one within a turn waits in the state until the turn has closed.
+import { defined } from './defined.ts'
+import type { CheckpointPolicy, CheckpointTrigger, SessionEvent } from './events.ts'
+import { jsonBytes } from './json.ts'
+import type { CheckpointDue, SessionState } from './state.ts'
+
+/** Bytes of JSON of the reasons that a state keeps: it is bounded. */
+const REASONS_BYTES = 8_000
+
+/** Whether calls of the newest answer have no result yet: a point here would stand for the one before the answer. */
+export function isTurnOpen({ current }: SessionState): boolean {
+  return current?.phase === 'tools'
+}
+
+/** Notes in the state what the event, which the state has already folded, asks for. */
+export function noteCheckpointDue(state: SessionState, event: SessionEvent): void {
+  const due = requestIn(state, event)
+  if (!due) return
+  const before = state.checkpointDue
+  const reasons = [...new Set([...(before?.reasons ?? []), ...due.reasons])]
+  const kept = jsonBytes(reasons) <= REASONS_BYTES ? reasons : (before?.reasons ?? due.reasons)
+  state.checkpointDue = { reasons: kept, ...defined({ by: due.by ?? before?.by }) }
+}
+
+/** What the event asks for, whether or not its turn is open. */
+function requestIn({ facts }: SessionState, event: SessionEvent): CheckpointDue | undefined {
+  if (event.type === 'checkpoint_made') return undefined
+  if (event.type === 'checkpoint_requested') return { reasons: [event.reason], ...defined({ by: event.by }) }
+  const policy: CheckpointPolicy = facts?.checkpoint ?? 'turn'
+  const reasons: string[] = []
+  if (facts?.plan && completesStep(event)) reasons.push('step_done')
+  if (policy === 'tool_call' && endsCall(event)) reasons.push('tool_call')
+  if (typeof policy === 'object' && 'on' in policy && policy.on.some((one) => matches(one, event))) reasons.push(`event:${event.type}`)
+  return reasons.length > 0 ? { reasons } : undefined
+}
 
 /**
- * The reason why a checkpoint is due after `event`, which `state` has already folded; undefined if none is due. `isTime`: the interval of a
+ * The checkpoint to make after `event`, which `state` has already folded; undefined if none is to be made here. `isTime`: the interval of a
  * policy by time (`everyMs`) has passed.
  */
-export function checkpointDue(state: SessionState, event: SessionEvent, isTime: boolean): string | undefined {
-  if (event.type === 'checkpoint_made') return undefined
-  const policy: CheckpointPolicy = state.facts?.checkpoint ?? 'turn'
-  const turnEnded = endsTurn(state, event)
-  if (turnEnded && state.plan?.unsaved === 'step_done' && state.facts?.plan) return 'step_done'
-  if (typeof policy === 'object' && 'on' in policy) {
-    const change = turnEnded && unsavedChanges(state).find((type) => policy.on.some((one) => one.type === type))
-    if (change) return `event:${change}`
-    return !isChange(event) && policy.on.some((one) => matches(one, event)) ? `event:${event.type}` : undefined
-  }
-  if (policy === 'tool_call') return turnEnded ? 'turn' : endsCall(event) ? 'tool_call' : undefined
-  if (!turnEnded) return undefined
+export function checkpointAfter(state: SessionState, event: SessionEvent, isTime: boolean): CheckpointDue | undefined {
+  // A recovery has gone back once it has ended.
+  if (event.type === 'checkpoint_made' || event.type === 'recovery_started' || isTurnOpen(state)) return undefined
+  const { reasons: requested = [], by } = state.checkpointDue ?? {}
+  const ofTurn = endsTurn(state, event) ? reasonOfTurn(state, event, isTime) : undefined
+  const reasons = [...requested, ...(ofTurn === undefined ? [] : [ofTurn])]
+  return reasons.length > 0 ? { reasons, ...defined({ by }) } : undefined
+}
+
+function reasonOfTurn({ facts, turns, checkpoint }: SessionState, event: SessionEvent, isTime: boolean): string | undefined {
+  const policy: CheckpointPolicy = facts?.checkpoint ?? 'turn'
   if (policy === 'turn') return 'turn'
-  if ('everyTurns' in policy) return state.turns - (state.checkpoint?.turns ?? 0) >= policy.everyTurns ? 'every_turns' : undefined
-  return isTime ? 'every_ms' : undefined
-}
-
-/** A checkpoint within a turn does not cover the turn's changes to plan and memory: the one that covers them is made when the turn ends. */
-function isChange({ type }: SessionEvent): boolean {
-  return type === 'plan_changed' || type === 'memory_changed'
-}
-
-/** The types of the changes that no checkpoint covers yet. */
-function unsavedChanges({ plan, memory }: SessionState): EventType[] {
-  return [...(plan?.unsaved ? (['plan_changed'] as const) : []), ...(memory?.unsaved ? (['memory_changed'] as const) : [])]
+  // A turn with calls has asked for one already.
+  if (policy === 'tool_call') return endsCall(event) ? undefined : 'turn'
+  if ('everyTurns' in policy) return turns - (checkpoint?.turns ?? 0) >= policy.everyTurns ? 'every_turns' : undefined
+  return 'everyMs' in policy && isTime ? 'every_ms' : undefined
 }
 
 /** When the next checkpoint of a policy by time is due, in milliseconds since 1970; undefined for any other policy. */
@@ -54,4 +78,8 @@ function endsTurn(state: SessionState, event: SessionEvent): boolean {
 
 function endsCall(event: SessionEvent): boolean {
   return event.type === 'tool_completed' || event.type === 'tool_failed' || (event.type === 'tool_unknown' && !event.ask)
+}
+
+function completesStep(event: SessionEvent): boolean {
+  return event.type === 'plan_changed' && event.change.do === 'update_step' && event.change.status === 'done'
 }

@@ -35,6 +35,7 @@ const ALL: Record<EventType, true> = {
   approval_decided: true,
   answer_requested: true,
   answer_received: true,
+  checkpoint_requested: true,
   checkpoint_made: true,
   rolled_back: true,
   forked: true,

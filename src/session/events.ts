@@ -500,8 +500,13 @@ export type EventBody =
   | { type: 'answer_requested'; run: number; turn: number; callId: string; tool: string; expiresAt?: number }
   /** The answer itself is in the `tool_completed` that follows. */
   | { type: 'answer_received'; run: number; turn: number; callId: string; tool: string; by?: string }
-  /** A point for rollbacks and forks. `lastMessageId`: the last message of the transcript at that point. */
-  | { type: 'checkpoint_made'; version: number; run?: number; turn?: number; reason: string; by?: string; lastMessageId?: string }
+  /** A client asked for a checkpoint while a turn was open: it is made when the turn has closed. */
+  | { type: 'checkpoint_requested'; reason: string; by?: string }
+  /**
+   * A point between turns, for rollbacks and forks. `reasons`: what asked for it. `lastMessageId`: the last message of the transcript at
+   * that point.
+   */
+  | { type: 'checkpoint_made'; version: number; run?: number; turn?: number; reasons: string[]; by?: string; lastMessageId?: string }
   /**
    * The session went back to event `toSeq`, except for what only grows. Messages that no turn had taken are archived too
    * if they arrived by `upToSeq`. `keepsRun`: only the current turn is abandoned; its run continues.

@@ -221,6 +221,14 @@ export interface CheckpointState {
   turns: number
 }
 
+/** A checkpoint that was requested while a turn was open: it is made when the turn has closed. */
+export interface CheckpointDue {
+  /** Why, in the order of the requests. */
+  reasons: string[]
+  /** Who asked for one last. */
+  by?: string
+}
+
 /** The state of a session. */
 export interface SessionState {
   /** Version of the encoding. */
@@ -281,6 +289,8 @@ export interface SessionState {
   lastMessageId?: string
   /** The newest checkpoint. */
   checkpoint?: CheckpointState
+  /** The checkpoint that the end of the open turn makes; absent: none was requested within it. */
+  checkpointDue?: CheckpointDue
   /** The session's plan; absent: it never had one. */
   plan?: PlanState
   /** The session's memory; absent: nothing was ever written to it. */

@@ -237,9 +237,9 @@ export interface ListedCheckpoint {
   upToSeq: number
   /** Id of the transcript's last message at that point; null: none. */
   lastMessageId: string | null
-  /** Why it was made. */
-  reason: string
-  /** Who requested it; null: the checkpoint policy. */
+  /** Why it was made: a checkpoint may have several reasons, because those of one turn are made together. */
+  reasons: string[]
+  /** Who requested it; null: the checkpoint policy alone. */
   by: string | null
   /** Version of the state's encoding. */
   stateVersion: number

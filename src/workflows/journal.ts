@@ -3,13 +3,13 @@ import { ApplicationFailure, proxySinks, type Sinks } from '@temporalio/workflow
 import type { EventsInput } from '../activities/contract.ts'
 import { type Background, backgroundOf } from '../session/background.ts'
 import { spentBy, warningsDue } from '../session/spending/budget.ts'
-import { checkpointDue } from '../session/checkpointing.ts'
+import { checkpointAfter } from '../session/checkpointing.ts'
 import { nextDigest } from '../session/digest.ts'
 import type { EventBody, LogEntry, SessionEvent, Watermark } from '../session/events.ts'
 import { apply, initialState } from '../session/fold/fold.ts'
 import { bytesOfText } from '../session/transcript/measure.ts'
 import type { EventsPage } from '../session/protocol/protocol.ts'
-import type { SessionState } from '../session/state.ts'
+import type { CheckpointDue, SessionState } from '../session/state.ts'
 import { defined } from '../session/defined.ts'
 
 /** The sinks through which the workflow informs its worker. */
@@ -39,8 +39,8 @@ export interface Journal {
   /** Ends the journal: further appends fail with `workflow_reset`. */
   end(): void
   readonly hasEnded: boolean
-  /** Makes a checkpoint in addition to those of the agent's policy. */
-  checkpoint(reason: string, by?: string): void
+  /** Makes a checkpoint in addition to those of the agent's policy. No turn may be open. */
+  checkpoint(due: CheckpointDue): void
   /** The policy's interval since checkpoint `version` has passed: the end of the next turn makes a checkpoint. */
   checkpointTime(version: number): void
   /** The last event. As the input of an activity it is durable, because the same workflow task schedules the activity. */
@@ -75,12 +75,12 @@ export function openJournal(base: Watermark, carried: SessionState | undefined, 
 
   function append(body: EventBody): void {
     const event = write(body)
-    const reason = state ? checkpointDue(state, event, timeFor === (state.checkpoint?.version ?? 0)) : undefined
-    if (reason !== undefined) checkpoint(reason)
+    const due = state ? checkpointAfter(state, event, timeFor === (state.checkpoint?.version ?? 0)) : undefined
+    if (due) checkpoint(due)
     if (state && spentBy(event)) for (const warning of warningsDue(state)) append(warning)
   }
 
-  function checkpoint(reason: string, by?: string): void {
+  function checkpoint({ reasons, by }: CheckpointDue): void {
     if (!state) return
     const { current, lastMessageId } = state
     write({
@@ -88,7 +88,7 @@ export function openJournal(base: Watermark, carried: SessionState | undefined, 
       version: (state.checkpoint?.version ?? 0) + 1,
       ...(state.run > 0 && { run: state.run }),
       ...(current && { turn: current.turn }),
-      reason,
+      reasons,
       ...defined({ by, lastMessageId }),
     })
   }

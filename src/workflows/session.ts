@@ -16,6 +16,7 @@ import { QUERIES, sessionIdOf, SIGNALS, UPDATES } from '../session/protocol/prot
 import type {
   AnswerRequest,
   ApproveRequest,
+  CheckpointMade,
   CheckpointRequest,
   DenyRequest,
   EventsPage,
@@ -74,7 +75,7 @@ const stateQuery = defineQuery<SessionState | Unopened>(QUERIES.state)
 const eventsQuery = defineQuery<EventsPage | { status: 'loading' }, [EventsQuery?]>(QUERIES.events)
 const recoverUpdate = defineUpdate<SessionSummary | Unopened, [RecoverRequest]>(UPDATES.recover)
 const resumeUpdate = defineUpdate<SessionSummary>(UPDATES.resume)
-const checkpointUpdate = defineUpdate<{ version: number }, [CheckpointRequest]>(UPDATES.checkpoint)
+const checkpointUpdate = defineUpdate<CheckpointMade, [CheckpointRequest]>(UPDATES.checkpoint)
 const rollbackUpdate = defineUpdate<Moved, [RollbackRequest]>(UPDATES.rollback)
 const regenerateUpdate = defineUpdate<Regenerated, [RegenerateRequest]>(UPDATES.regenerate)
 const forkUpdate = defineUpdate<ForkPoint, [ForkRequest]>(UPDATES.fork)

@@ -81,11 +81,11 @@ async function mindOf(session: SessionHandle): Promise<Mind> {
     plan: await session.plan(),
     order: events.flatMap((event) => {
       if (event.type === 'plan_changed') return [`${event.version} ${event.change.do}`]
-      return event.type === 'checkpoint_made' ? [`checkpoint ${event.version} of turn ${event.turn}: ${event.reason}`] : []
+      return event.type === 'checkpoint_made' ? [`checkpoint ${event.version} of turn ${event.turn}: ${event.reasons.join(', ')}`] : []
     }),
     // Time does not advance within a workflow task: the last call of turn 2 finishes the step and makes its checkpoint.
     together: made[0]?.at === stepDone?.at,
-    stored: `${newest.version} ${newest.reason}`,
+    stored: `${newest.version} ${newest.reasons.join(', ')}`,
     memory: (await session.memory()).map(({ content }) => content),
     told: events.flatMap((event) => {
       if (event.type === 'memory_changed') return [`version ${event.version}`]

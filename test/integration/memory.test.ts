@@ -109,7 +109,7 @@ describe.concurrent('a memory', () => {
 
   it('makes a checkpoint when a turn that changed it ends, if the policy says so', async () => {
     const { events } = await played({ model: inOrder([append(HALF), use('look', 'more')], [use('look', 'again')], 'done') })
-    expect(ofType(events, 'checkpoint_made').map(({ turn, reason }) => [turn, reason])).toEqual([[1, 'event:memory_changed']])
+    expect(ofType(events, 'checkpoint_made').map(({ turn, reasons }) => [turn, reasons])).toEqual([[1, ['event:memory_changed']]])
   })
 })
 

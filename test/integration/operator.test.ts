@@ -318,7 +318,7 @@ describe('commands for one session', () => {
     )
     expect(await run(['close', 'op-kept', '--by', 'ann', ...queue])).toMatchObject({ code: 0, stdout: 'session op-kept is closed\n' })
     const events = await eventsOf(session)
-    expect(ofType(events, 'checkpoint_made').at(-1)).toMatchObject({ reason: 'before the deploy', by: userInfo().username })
+    expect(ofType(events, 'checkpoint_made').at(-1)).toMatchObject({ reasons: ['before the deploy'], by: userInfo().username })
     expect(ofType(events, 'session_closed')).toMatchObject([{ reason: 'requested', by: 'ann' }])
     const { stdout } = await run(['events', 'op-kept', '--type', 'checkpoint_made,session_closed', '--after', '5', '--json'])
     const listed = stdout

@@ -162,9 +162,9 @@ describe.concurrent('a step that becomes done', () => {
       ),
     })
     const made = ofType(events, 'checkpoint_made')
-    expect(made.map(({ turn, reason }) => [turn, reason])).toEqual([
-      [3, 'step_done'],
-      [4, 'step_done'],
+    expect(made.map(({ turn, reasons }) => [turn, reasons])).toEqual([
+      [3, ['step_done']],
+      [4, ['step_done']],
     ])
     const before = (seq: number) => events.find((event) => event.seq === seq - 1)
     expect(before(made[0]?.seq ?? 0)).toMatchObject({ type: 'tool_completed', tool: 'look' })
@@ -173,15 +173,15 @@ describe.concurrent('a step that becomes done', () => {
     expect(made[1]?.at).toBe(paid?.at)
     expect(made[1]?.seq).toBe((paid?.seq ?? 0) + 2)
     await until('the checkpoints are stored', async () => (await session.checkpoints()).length === 2)
-    expect((await session.checkpoints()).map(({ reason }) => reason)).toEqual(['step_done', 'step_done'])
+    expect((await session.checkpoints()).map(({ reasons }) => reasons)).toEqual([['step_done'], ['step_done']])
   })
 
   it('is one of the changes after which a policy makes checkpoints', async () => {
     const { events } = await played({ model: inOrder([setUp], [update('book', 'blocked')], [update('book', 'done')], 'done') }, watcher)
-    expect(ofType(events, 'checkpoint_made').map(({ turn, reason }) => [turn, reason])).toEqual([
-      [1, 'event:plan_changed'],
-      [2, 'event:plan_changed'],
-      [3, 'step_done'],
+    expect(ofType(events, 'checkpoint_made').map(({ turn, reasons }) => [turn, reasons])).toEqual([
+      [1, ['event:plan_changed']],
+      [2, ['event:plan_changed']],
+      [3, ['step_done', 'event:plan_changed']],
     ])
   })
 })

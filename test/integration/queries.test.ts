@@ -193,9 +193,9 @@ describe('a session', () => {
   const log: EventBody[] = [
     started({ sessionId: 'whole', agent: 'whole' }),
     ...oneRun(1, 'u1'),
-    { type: 'checkpoint_made', version: 1, run: 1, turn: 2, reason: 'turn', lastMessageId: 'm_1_2' },
+    { type: 'checkpoint_made', version: 1, run: 1, turn: 2, reasons: ['turn'], lastMessageId: 'm_1_2' },
     ...oneRun(2, 'u2'),
-    { type: 'checkpoint_made', version: 2, run: 2, turn: 2, reason: 'nightly', by: 'ops', lastMessageId: 'm_2_2' },
+    { type: 'checkpoint_made', version: 2, run: 2, turn: 2, reasons: ['nightly'], by: 'ops', lastMessageId: 'm_2_2' },
     received('u3'),
     { type: 'rolled_back', toSeq: 11, upToSeq: 22, target: { checkpoint: 1 }, lastMessageId: 'm_1_2', effects: [], by: 'ana' },
     ...oneRun(3, 'u4'),
@@ -224,8 +224,8 @@ describe('a session', () => {
 
   it('has its checkpoints, and says which were rolled back', async () => {
     expect(await of().checkpoints()).toMatchObject([
-      { version: 2, reason: 'nightly', by: 'ops', seq: 21, upToSeq: 21, lastMessageId: 'm_2_2', archivedSeq: 23, run: 2, turn: 2 },
-      { version: 1, reason: 'turn', by: null, seq: 11, lastMessageId: 'm_1_2', archivedSeq: null },
+      { version: 2, reasons: ['nightly'], by: 'ops', seq: 21, upToSeq: 21, lastMessageId: 'm_2_2', archivedSeq: 23, run: 2, turn: 2 },
+      { version: 1, reasons: ['turn'], by: null, seq: 11, lastMessageId: 'm_1_2', archivedSeq: null },
     ])
     expect(await of().latestCheckpoint()).toMatchObject({ version: 1 })
     const pages = await pagesOf((cursor) => queries.checkpoints({ session: 'whole', limit: 1, ...(cursor && { cursor }) }))

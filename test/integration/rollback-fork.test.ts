@@ -4,16 +4,19 @@ import type { ModelRequest } from 'pawl'
 import type { SessionHandle } from 'pawl/client'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
-import { inOrder, saidIn, type Scene, type Stage, stage, use } from '../support/scenes.ts'
+import { inOrder, resultsIn, saidIn, type Scene, type Stage, stage, use } from '../support/scenes.ts'
 import { gate, until } from '../support/until.ts'
 
 let here: Deployment
 let player: Stage
+/** Its agent makes a checkpoint when something was shipped. */
+let shipper: Stage
 
 beforeAll(async () => {
   here = await deploy()
   player = stage()
-  await here.startWorker({ agents: [player.agent] })
+  shipper = stage({ name: 'shipper', plan: true, checkpoint: { on: [{ type: 'milestone_reached', milestone: 'shipped' }] } })
+  await here.startWorker({ agents: [player.agent, shipper.agent] })
 })
 afterAll(() => here?.stop())
 
@@ -33,20 +36,97 @@ describe('checkpoints', () => {
     await say(session, 'go')
     await until('the last checkpoint is made', async () => ofType(await eventsOf(session), 'checkpoint_made').length === 3)
     const made = ofType(await eventsOf(session), 'checkpoint_made')
-    expect(made.map(({ version, turn, reason, lastMessageId }) => ({ version, turn, reason, lastMessageId }))).toEqual([
-      { version: 1, turn: 1, reason: 'turn', lastMessageId: 'r_1_1' },
-      { version: 2, turn: 2, reason: 'turn', lastMessageId: 'r_1_2' },
-      { version: 3, turn: undefined, reason: 'turn', lastMessageId: 'm_1_3' },
+    expect(made.map(({ version, turn, reasons, lastMessageId }) => ({ version, turn, reasons, lastMessageId }))).toEqual([
+      { version: 1, turn: 1, reasons: ['turn'], lastMessageId: 'r_1_1' },
+      { version: 2, turn: 2, reasons: ['turn'], lastMessageId: 'r_1_2' },
+      { version: 3, turn: undefined, reasons: ['turn'], lastMessageId: 'm_1_3' },
     ])
   })
 
   it('are made at any time on request, and say who asked and why', async () => {
     const { session } = player.play(here.pawl, { model: echo })
     await say(session, 'one')
-    const { version } = await session.checkpoint('before the audit', { by: 'ann' })
-    expect(version).toBe(2)
-    expect(ofType(await eventsOf(session), 'checkpoint_made').at(-1)).toMatchObject({ version: 2, reason: 'before the audit', by: 'ann' })
+    expect(await session.checkpoint('before the audit', { by: 'ann' })).toEqual({ version: 2, made: true })
+    expect(ofType(await eventsOf(session), 'checkpoint_made').at(-1)).toMatchObject({
+      version: 2,
+      reasons: ['before the audit'],
+      by: 'ann',
+    })
     await expect(session.checkpoint('')).rejects.toMatchObject({ code: 'invalid_reason' })
+  })
+})
+
+describe('a checkpoint that is asked for within a turn', () => {
+  /** Ships unless the transcript says that it has, then looks on. */
+  const ships: Scene = {
+    model: (request) => {
+      if (resultsIn(request).some(({ content }) => content === 'shipped')) return 'done'
+      return [use('put', 'ship'), use('wire', 'money')]
+    },
+    put(_input, ctx) {
+      ctx.milestone('shipped')
+      return 'shipped'
+    },
+  }
+
+  it('stands for the end of the turn: a rollback to it keeps it, and what it stands for does not happen again', async () => {
+    const { session, count } = shipper.play(here.pawl, ships, { agent: 'shipper' })
+    await say(session, 'go')
+    const events = await eventsOf(session)
+    const [made, ...others] = ofType(events, 'checkpoint_made')
+    expect([made?.reasons, others]).toEqual([['event:milestone_reached'], []])
+    // It was made in the task of the turn's last result.
+    const last = ofType(events, 'tool_completed').at(-1)
+    expect(last).toMatchObject({ tool: 'wire', seq: (made?.seq ?? 0) - 1, at: made?.at })
+    const before = await session.messagesUpTo({ checkpoint: 1 })
+    expect(before.map(({ messageId }) => messageId)).toEqual(['go', 'm_1_1', 'r_1_1'])
+    await session.rollback({ checkpoint: 1 })
+    expect(await session.latestCheckpoint()).toMatchObject({ version: 1, archivedSeq: null, lastMessageId: 'r_1_1' })
+    expect(await session.messages()).toEqual(before)
+    expect(await say(session, 'and now?')).toBe('done')
+    expect([count('put'), count('wire')]).toEqual([1, 1])
+  })
+
+  it('by a person is made when the turn has closed, together with that of the policy', async () => {
+    const door = gate()
+    const scene: Scene = { ...ships, wire: async (_input, ctx) => door.pass(ctx.signal).then(() => 'paid') }
+    const { session } = shipper.play(here.pawl, scene, { agent: 'shipper' })
+    const run = await session.send('go')
+    await door.reached
+    expect(await session.checkpoint('before the audit', { by: 'ann' })).toEqual({ version: 1, made: false })
+    expect(ofType(await eventsOf(session), 'checkpoint_made')).toEqual([])
+    expect((await session.state()).checkpointDue).toEqual({ reasons: ['event:milestone_reached', 'before the audit'], by: 'ann' })
+    door.open()
+    await run.result(TIMEOUT)
+    const [made] = await until('it is stored', async () => {
+      const rows = await session.checkpoints()
+      return rows.length > 0 && rows
+    })
+    expect(made).toMatchObject({
+      version: 1,
+      turn: 1,
+      reasons: ['event:milestone_reached', 'before the audit'],
+      by: 'ann',
+      lastMessageId: 'r_1_1',
+    })
+  })
+
+  it('is made where an interrupt leaves the session, and is a target there', async () => {
+    const door = gate()
+    const scene: Scene = { ...ships, wire: async (_input, ctx) => door.pass(ctx.signal) }
+    const { session } = shipper.play(here.pawl, scene, { agent: 'shipper' })
+    const run = await session.send('go')
+    await door.reached
+    await session.checkpoint('before the interrupt', { by: 'ann' })
+    await session.interrupt({ by: 'ann' })
+    expect(await run.settled(TIMEOUT)).toMatchObject({ status: 'interrupted' })
+    const before = await session.messages()
+    const { version, lastMessageId } = (await until('it is stored', () => session.latestCheckpoint())) ?? expect.fail('no checkpoint')
+    expect(before.at(-1)?.messageId).toBe(lastMessageId)
+    await say(session, 'and now?')
+    await session.rollback({ checkpoint: version })
+    expect(await session.messages()).toEqual(before)
+    expect(await session.latestCheckpoint()).toMatchObject({ version })
   })
 })
 

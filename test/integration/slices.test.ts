@@ -259,7 +259,8 @@ describe.concurrent('a slice', () => {
       return { slice: 'done', version: 1, agent: 'doer', tags, value, checkpoint, seq: String(seq), created_at: createdAt }
     })
     expect(expected.length).toBeLessThan((await checkpointsOf(session)).length)
-    await expect.poll(() => storedSlices(here, session), { timeout: 20_000 }).toEqual(expected)
+    await until('they are stored', async () => (await storedSlices(here, session)).length >= expected.length)
+    expect(await storedSlices(here, session)).toEqual(expected)
     const [query = ''] = /(?<=```sql\n)[^`]+/.exec(readFileSync('docs/slices.md', 'utf8')) ?? []
     const newest = await inPostgres(here, query.replace("'order'", "'done'"))
     expect(newest.filter(({ session_id }) => session_id === session.id)).toMatchObject([{ value: { items: ['one', 'two'], bytes: 6 } }])

@@ -98,7 +98,7 @@ const oddRun = (model: Partial<EventOf<'model_completed'>>): EventBody[] => [
   { ...answered(1, 1, [{ order: 7 }]), ...model } as EventBody,
   issued(1, 1, 0),
   completed(1, 1, 0),
-  { type: 'checkpoint_made', version: 1, run: 1, turn: 1, reason: 'turn' },
+  { type: 'checkpoint_made', version: 1, run: 1, turn: 1, reasons: ['turn'] },
 ]
 const ESTIMATES = { input_tokens: 1.5, output_tokens: -3, cache_creation_input_tokens: 1e300, cache_read_input_tokens: null }
 

@@ -22,7 +22,7 @@ const made = (version: number): EventBody => ({
   type: 'checkpoint_made',
   version,
   run: version,
-  reason: 'turn',
+  reasons: ['turn'],
   lastMessageId: `m_${version}_2`,
 })
 
@@ -52,7 +52,7 @@ describe('a checkpoint', () => {
       seq: String(upTo(3).length),
       up_to_seq: String(upTo(3).length),
       last_message_id: 'm_3_2',
-      reason: 'turn',
+      reasons: ['turn'],
       state_version: 1,
     })
     expect(warnings).toEqual([])

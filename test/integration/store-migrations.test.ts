@@ -72,7 +72,7 @@ describe('an app role', () => {
       ...LOG,
       ...logOf(
         [
-          { type: 'checkpoint_made', version: 1, reason: 'turn' },
+          { type: 'checkpoint_made', version: 1, reasons: ['turn'] },
           received('u2'),
           { type: 'rolled_back', toSeq: LOG.length, upToSeq: LOG.length + 2, effects: [] },
         ],
@@ -136,7 +136,7 @@ describe('behind pgbouncer in transaction mode', () => {
     try {
       const stores = Array.from({ length: 10 }, () => open({ postgres: between.url }))
       const logs = [0, 1, 2, 3].map((n) =>
-        logOf([started({ sessionId: `s${n}` }), ...oneRun(1, 'u1'), { type: 'checkpoint_made', version: 1, reason: 'turn' }]),
+        logOf([started({ sessionId: `s${n}` }), ...oneRun(1, 'u1'), { type: 'checkpoint_made', version: 1, reasons: ['turn'] }]),
       )
       let woken = 0
       stores[0]?.watch('s0', () => woken++)

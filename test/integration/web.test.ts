@@ -279,7 +279,7 @@ describe('an operator', () => {
     const again = await acme.post<{ messageId: string }>(`${at}/regenerate`, {})
     expect(again.status).toBe(202)
     const made = await acme.post(`${at}/checkpoints`, { reason: 'here' })
-    expect(made).toMatchObject({ status: 201, body: { version: expect.any(Number) } })
+    expect(made).toMatchObject({ status: 201, body: { version: expect.any(Number), made: true } })
     const fork = await acme.post<{ sessionId: string }>(`${at}/fork`, {})
     expect(fork.status).toBe(201)
     expect(fork.body.sessionId).toMatch(/^acme:/)

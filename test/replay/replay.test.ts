@@ -148,7 +148,7 @@ describe('the kept histories', () => {
       case 'rolled_back':
         return [event.type, event.keepsRun ? 'a turn' : 'more']
       case 'checkpoint_made':
-        return [event.type, event.reason]
+        return [event.type, ...event.reasons]
       case 'session_closed':
         return [event.type, event.reason]
       default:
@@ -213,6 +213,8 @@ describe('the kept histories', () => {
         'event:milestone_reached',
         'event:tool_completed',
         'by hand',
+        'checkpoint_requested',
+        'within a turn',
         'milestone_reached',
         'tool_progress',
         'rolled_back',

@@ -44,7 +44,7 @@ const CHECKPOINTS = {
   seq: 'bigint',
   up_to_seq: 'bigint',
   last_message_id: 'text',
-  reason: 'text',
+  reasons: 'text[]',
   by: 'text',
   /** JSON text, whatever the order of its keys. */
   state: 'jsonb',
@@ -317,8 +317,8 @@ function checkpointRows(events: readonly SessionEvent[]): PlainRow[] {
     for (const row of rows) if (row.archived_seq === null && Number(row.up_to_seq) > above) row.archived_seq = event.seq
     if (event.type !== 'checkpoint_made' || !state) continue
     const { accepted: _, ...slim } = structuredClone(state)
-    const { version, run, turn, seq, reason, by, lastMessageId: last_message_id, at: created_at } = event
-    const made = { version, run, turn, seq, up_to_seq: seq, last_message_id, reason, by, created_at: new Date(created_at).toISOString() }
+    const { version, run, turn, seq, reasons, by, lastMessageId: last_message_id, at: created_at } = event
+    const made = { version, run, turn, seq, up_to_seq: seq, last_message_id, reasons, by, created_at: new Date(created_at).toISOString() }
     rows.push(plain(CHECKPOINTS, { ...made, state: slim as unknown as Json, state_version: STATE_VERSION, archived_seq: null }))
   }
   return rows

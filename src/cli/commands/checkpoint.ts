@@ -1,4 +1,4 @@
-// `pawl checkpoint <session>`: makes a checkpoint now.
+// `pawl checkpoint <session>`: makes a checkpoint, or has it made when the open turn closes.
 import { Command } from 'commander'
 import { aboutDeployment, type DeploymentOptions, onDeployment } from '../connecting.ts'
 import { byOption } from '../operator.ts'
@@ -14,7 +14,7 @@ interface CheckpointCommandOptions extends DeploymentOptions {
 export function checkpointCommand(): Command {
   return aboutDeployment(
     new Command('checkpoint')
-      .description('make a checkpoint of a session now: a point to roll back to, or to fork from')
+      .description('make a checkpoint of a session: a point to roll back to, or to fork from')
       .argument('<session>', "the session's id"),
   )
     .addOption(byOption())
@@ -25,9 +25,9 @@ export function checkpointCommand(): Command {
 
 async function checkpoint(session: string, options: CheckpointCommandOptions): Promise<void> {
   const { by, reason, json } = options
-  const { version } = await onDeployment(options, (pawl) => pawl.session(session).checkpoint(reason, { by }))
+  const { version, made } = await onDeployment(options, (pawl) => pawl.session(session).checkpoint(reason, { by }))
   const line = json
-    ? JSON.stringify({ event: 'checkpoint_made', sessionId: session, version })
-    : `checkpoint ${version} of session ${session}: pawl rollback ${session} --checkpoint ${version}`
+    ? JSON.stringify({ event: made ? 'checkpoint_made' : 'checkpoint_requested', sessionId: session, version })
+    : `checkpoint ${version} of session ${session}${made ? '' : ', once its turn has closed'}: pawl rollback ${session} --checkpoint ${version}`
   process.stdout.write(`${line}\n`)
 }

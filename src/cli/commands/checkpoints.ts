@@ -11,7 +11,7 @@ const COLUMNS: Column<ListedCheckpoint>[] = [
   { name: 'created', of: (row) => timeOf(row.createdAt) },
   { name: 'last message', of: (row) => row.lastMessageId },
   { name: 'archived', of: (row) => (row.archivedSeq === null ? 'no' : `at ${row.archivedSeq}`) },
-  { name: 'reason', of: (row) => (row.by === null ? row.reason : `${row.reason} (${row.by})`) },
+  { name: 'reasons', of: ({ reasons, by }) => `${reasons.join(', ')}${by === null ? '' : ` (${by})`}` },
 ]
 
 /** The command. */

@@ -120,7 +120,10 @@ function linesOf({ session, latestCheckpoint, compactions, openCalls, errors, ou
     ['updated', `${timeOf(session.updatedAt)}, stored ${timeOf(session.flushedAt)}`],
     ['pruned', timeOf(session.prunedAt)],
     ['erased', timeOf(session.erasedAt)],
-    ['checkpoint', latestCheckpoint && `${latestCheckpoint.version}, ${latestCheckpoint.reason}, ${timeOf(latestCheckpoint.createdAt)}`],
+    [
+      'checkpoint',
+      latestCheckpoint && `${latestCheckpoint.version}, ${latestCheckpoint.reasons.join(', ')}, ${timeOf(latestCheckpoint.createdAt)}`,
+    ],
     ['compacted', compactedText(compactions)],
     ['output', output && `of run ${output.run}: ${cutText(JSON.stringify(output.value), OUTPUT_SHOWN)}`],
     ['context', session.context === null ? null : JSON.stringify(session.context)],

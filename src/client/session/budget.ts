@@ -10,6 +10,7 @@ import { workflowIdOf } from '../../session/protocol/protocol.ts'
 import { maxCost } from '../../session/spending/reservation.ts'
 import type { SessionState } from '../../session/state.ts'
 import { SessionNotFound } from '../errors.ts'
+import { stateAt } from './at-checkpoint.ts'
 import type { EventSource } from './events.ts'
 import { readAll } from './past.ts'
 import { readState } from './state.ts'
@@ -34,8 +35,10 @@ export interface SessionBudget {
 
 type Reserved = Record<BudgetUnit, number>
 
-/** The budgets as they are now. @throws SessionNotFound, SessionUnavailable. */
-export async function readBudgets(source: EventSource): Promise<SessionBudget[]> {
+/** The budgets as they are now, or as they were at a checkpoint. @throws RequestRefused, SessionNotFound, SessionUnavailable. */
+export async function readBudgets(source: EventSource, at: number | undefined): Promise<SessionBudget[]> {
+  // No model call is in progress at a point between turns.
+  if (at !== undefined) return budgetsOf(await stateAt(source, at), { tokens: 0, usd: 0 })
   const [state, reserved] = await Promise.all([readState(source), readReserved(source)])
   return budgetsOf(state, reserved)
 }

@@ -1,7 +1,7 @@
 // Options of the requests to a session. The names and the types of all members are checked before anything is sent. What the session decides
 // itself, or what has a code of its own, such as the length of a text, is checked after that.
 import { z } from 'zod'
-import { checkOptions, flag, oneOf, options, where } from '../../options/check.ts'
+import { checkOptions, flag, integer, oneOf, options, where } from '../../options/check.ts'
 import { InvalidOption } from '../../options/errors.ts'
 import { defined } from '../../session/defined.ts'
 import type { ResolveRequest } from '../../session/protocol/protocol.ts'
@@ -104,6 +104,7 @@ const RESOLUTION = options({ happened: z.unknown().optional(), result: json().op
 const REASON = options({ reason: string('text that says what the checkpoint is for') })
 const MESSAGE = options({ messageId: string('the id of a message') })
 const RUN = options({ run: number('the number of a run').optional() })
+const AT = options({ at: integer(1).optional() })
 const BLOB = options({ sha256: string('the sha256 of a value, as an event has it') })
 
 /** The id of a call. @throws InvalidOption `invalid_option`; so do the functions below. */
@@ -134,6 +135,11 @@ export function checkMessageId(messageId: unknown): string {
 /** The number of a run, if one is named. */
 export function checkRunNumber(run: unknown): number | undefined {
   return checkOptions(RUN, { run }).run
+}
+
+/** The checkpoint at which to read, if one is named. */
+export function checkAt(given: unknown = {}): number | undefined {
+  return checkOptions(AT, given).at
 }
 
 /** The name of a large value. */

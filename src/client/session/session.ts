@@ -38,6 +38,7 @@ import {
   checkCheckpointReason,
   checkDenial,
   checkFork,
+  checkAt,
   checkMessageId,
   checkNoted,
   checkRaiseOptions,
@@ -60,6 +61,7 @@ import { readState } from './state.ts'
 import { checkReading, readMoments, readSlice } from './slice.ts'
 import { watchBatches } from './watch.ts'
 import { readReport } from './status.ts'
+import { stateAt } from './at-checkpoint.ts'
 import type { ForkOptions, RunHandle, SendOptions, SessionHandle } from '../types.ts'
 import { defined } from '../../session/defined.ts'
 
@@ -165,14 +167,14 @@ export function sessionHandle(parts: SessionParts, id: string, options: Opening,
       state: () => readState(source),
       status: () => readReport(source),
       messages: () => readMessages(source),
-      plan: async () => (await readState(source)).plan?.current ?? null,
       plans: () => readPlans(id, (after) => readEvents(source, after)),
-      memory: async () => memoryOf(await readState(source)),
       memoryVersions: () => readMemoryVersions(id, (after) => readEvents(source, after)),
-      budgets: () => readBudgets(source),
       resume: () => ask<SessionSummary>(asked, UPDATES.resume),
       ...sessionQueriesOf(store, id),
     }),
+    plan: async (given) => (await stateAt(source, checkAt(given))).plan?.current ?? null,
+    memory: async (given) => memoryOf(await stateAt(source, checkAt(given))),
+    budgets: async (given) => readBudgets(source, checkAt(given)),
     runReport: async (run) => readRunReport(source, checkRunNumber(run)),
     async messagesUpTo(given) {
       const target = checkTargetOptions(given) as Target

@@ -8,9 +8,9 @@ import { defined } from '../../session/defined.ts'
 import type { EventType, SessionEvent } from '../../session/events.ts'
 import { addToSlices, deepFrozen, emptySlices, type SkippedEvent, type SlicesFold } from '../../session/slices/slices.ts'
 import { StoreError } from '../../store/errors.ts'
-import { RequestRefused } from '../errors.ts'
 import type { SliceMoment } from '../types.ts'
-import { allEvents, type EventSource } from './events.ts'
+import { checkBeginning, eventsUpTo } from './at-checkpoint.ts'
+import type { EventSource } from './events.ts'
 import { withRestored } from './large-content.ts'
 
 /** Where a slice is read, and the logger for skipped events. */
@@ -34,7 +34,7 @@ export async function readSlice<V>(source: SliceSource, slice: Slice<string, V>,
   const kept = at === undefined ? undefined : await keptValue(source, slice, at)
   if (kept) return kept.value
   const events = await eventsUpTo(source, at)
-  checkBeginning(source, events)
+  checkBeginning(source, events, 'its slices')
   const fold = emptySlices([slice])
   for (const event of await restored(source, fold, events)) add(source, fold, event)
   return valueIn(fold, slice)
@@ -46,7 +46,7 @@ export async function readSlice<V>(source: SliceSource, slice: Slice<string, V>,
  */
 export async function readMoments<V>(source: SliceSource, slice: Slice<string, V>): Promise<SliceMoment<V>[]> {
   const events = await eventsUpTo(source)
-  checkBeginning(source, events)
+  checkBeginning(source, events, 'its slices')
   const fold = emptySlices([slice])
   const moments: SliceMoment<V>[] = []
   let tags: readonly string[] = []
@@ -96,26 +96,6 @@ function parse<V>({ schema }: Slice<string, V>, value: unknown): { value: V } | 
   } catch {
     return undefined
   }
-}
-
-/** All events, or those up to the checkpoint. */
-async function eventsUpTo(source: SliceSource, at?: number): Promise<SessionEvent[]> {
-  const events: SessionEvent[] = []
-  for await (const event of allEvents(source)) {
-    events.push(event)
-    if (at !== undefined && event.type === 'checkpoint_made' && event.version === at) return events
-  }
-  if (at === undefined) return events
-  throw new RequestRefused(
-    'checkpoint_not_found',
-    `Session "${source.sessionId}" has no checkpoint ${at}: list them with session.checkpoints().`,
-  )
-}
-
-function checkBeginning({ sessionId }: SliceSource, events: readonly SessionEvent[]): void {
-  if (events[0]?.type === 'session_started') return
-  const text = `The first events of session "${sessionId}" were pruned or erased: its slices can no longer be folded.`
-  throw new RequestRefused('events_gone', text)
 }
 
 /** The events that the slice reads, with their large values. @throws StoreError. */

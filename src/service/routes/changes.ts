@@ -233,12 +233,16 @@ export const CHANGE_ROUTES = [
     method: 'post',
     path: '/v1/sessions/{session}/checkpoints',
     operation: 'makeCheckpoint',
-    summary: 'Make a checkpoint now.',
+    summary: 'Make a checkpoint, now or when the turn in progress has closed.',
     tag: 'operations',
     scope: 'operate',
     params: OF_SESSION,
     body: z.strictObject({ reason: z.string().min(1).max(4_000) }),
-    answer: { status: 201, description: 'Its version.', schema: z.object({ version: z.int() }) },
+    answer: {
+      status: 201,
+      description: 'Its version, and whether it has been made.',
+      schema: z.object({ version: z.int(), made: z.boolean() }),
+    },
     handle: async ({ session, params, body, by }) => answerWith(await session(params.session).checkpoint(body.reason, { by }), 201, {}),
   }),
 ]

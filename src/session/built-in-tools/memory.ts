@@ -38,7 +38,7 @@ export type MemoryChange =
   /** `old`: the part that is replaced, which occurs once; absent: the whole block. */
   | { do: 'replace'; block: string; old?: string; content: string }
 
-/** The memory of a session, and what checkpoints and going back need to know about it. */
+/** The memory of a session, and what going back needs to know about it. */
 export interface MemoryState {
   /** The newest version; null: the session has gone back to before its first change. */
   current: Memory | null
@@ -46,8 +46,6 @@ export interface MemoryState {
   version: number
   /** Bytes of the largest version so far, which going back may bring back. */
   largest: number
-  /** No checkpoint covers the newest change yet. */
-  unsaved?: true
 }
 
 /** Maximum bytes of JSON of a memory. */
@@ -87,7 +85,7 @@ export function bytesOfMemory({ blocks }: Pick<Memory, 'blocks'>): number {
 /** The state of the memory after a change. */
 export function memoryAfterChange(before: MemoryState | undefined, version: number, change: MemoryChange): MemoryState {
   const current = remembered(before?.current ?? null, version, change)
-  return { current, version, largest: Math.max(before?.largest ?? 0, bytesOfMemory(current)), unsaved: true }
+  return { current, version, largest: Math.max(before?.largest ?? 0, bytesOfMemory(current)) }
 }
 
 /** The state of the memory after going back. */

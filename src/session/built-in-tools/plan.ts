@@ -40,7 +40,7 @@ export type PlanChange =
   | { do: 'add_step'; step: NewPlanStep; after?: string }
   | { do: 'update_step'; id: string; status: PlanStepStatus; evidence?: string }
 
-/** The plan of a session, and what checkpoints and going back need to know about it. */
+/** The plan of a session, and what going back needs to know about it. */
 export interface PlanState {
   /** The newest version; null: the session has gone back to before its first plan. */
   current: Plan | null
@@ -48,8 +48,6 @@ export interface PlanState {
   version: number
   /** Bytes of the largest version so far, which going back may bring back. */
   largest: number
-  /** What no checkpoint covers yet: some change, or a step that became done. */
-  unsaved?: 'changed' | 'step_done'
 }
 
 /** Maximum bytes of JSON of a plan. */
@@ -89,8 +87,7 @@ export function bytesOfPlan({ objective, steps }: Pick<Plan, 'objective' | 'step
 /** The state of the plan after a change. */
 export function afterChange(before: PlanState | undefined, version: number, change: PlanChange): PlanState {
   const current = changed(before?.current ?? null, version, change)
-  const isDone = before?.unsaved === 'step_done' || (change.do === 'update_step' && change.status === 'done')
-  return { current, version, largest: Math.max(before?.largest ?? 0, bytesOfPlan(current)), unsaved: isDone ? 'step_done' : 'changed' }
+  return { current, version, largest: Math.max(before?.largest ?? 0, bytesOfPlan(current)) }
 }
 
 /** The state of the plan after going back. */

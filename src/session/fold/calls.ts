@@ -41,6 +41,12 @@ function endTurn(state: SessionState, run: RunState): void {
   if (run.lastEffect?.turn === run.turn) run.lastEffect.seq = state.seq
 }
 
+/** The run is over: calls without a result get one that says so. */
+export function closeTurn(state: SessionState): void {
+  const { current } = state
+  if (current?.phase === 'tools' && state.lastMessageId === answerIdOf(current)) state.lastMessageId = resultsIdOf(current)
+}
+
 /** Takes the run back to the turn of its newest answer, where some calls get another result. */
 export function reopenTurn(state: SessionState, run: RunState, event: EventOf<'recovery_started'>): void {
   const { turn = run.turn, skip = [], redo = [] } = event

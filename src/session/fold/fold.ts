@@ -2,12 +2,24 @@
 import { budgetOfRun, countSpend, noteWarning, raiseBudget } from '../spending/budget.ts'
 import { tokensIn } from '../spending/spend.ts'
 import { addUsage, NO_USAGE, type Usage } from '../content.ts'
+import { noteCheckpointDue } from '../checkpointing.ts'
 import { countsFrom } from '../deadlines.ts'
 import { shortHash } from '../digest.ts'
 import type { EffectReport, EventOf, SessionEvent } from '../events.ts'
 import { answerIdOf, callIdOf, resultsIdOf } from '../events.ts'
-import { completeCall, decideApproval, failCall, markUnknown, reopenTurn, resolveCall, settleStatus, updateCall, waitFor } from './calls.ts'
-import { changeMemory, changePlan, coverChanges, restore } from './kept.ts'
+import {
+  closeTurn,
+  completeCall,
+  decideApproval,
+  failCall,
+  markUnknown,
+  reopenTurn,
+  resolveCall,
+  settleStatus,
+  updateCall,
+  waitFor,
+} from './calls.ts'
+import { changeMemory, changePlan, restore } from './kept.ts'
 import { heedHook, noteHooksDue } from './hooks.ts'
 import { acceptOutput, countBadOutput } from '../built-in-tools/output.ts'
 import { pause, stayOpen, unpause } from '../pause.ts'
@@ -76,6 +88,7 @@ export function fold(state: SessionState | undefined, events: Iterable<SessionEv
 export function apply(state: SessionState, event: SessionEvent): void {
   const rested = rests(state) ? state.current?.run : undefined
   applyEvent(state, event)
+  noteCheckpointDue(state, event)
   const run = state.current
   if (run && run.run === rested && !rests(state)) run.stretch = (run.stretch ?? 1) + 1
 }
@@ -94,6 +107,8 @@ function applyEvent(state: SessionState, event: SessionEvent): void {
     case 'recovery_refused':
     case 'compaction_failed':
     case 'spent':
+    // See noteCheckpointDue.
+    case 'checkpoint_requested':
       return
     case 'budget_warning':
       noteWarning(state, event)
@@ -121,6 +136,7 @@ function applyEvent(state: SessionState, event: SessionEvent): void {
     case 'run_started':
       // A message took the session out of an error, so its sender has stepped in.
       if (state.error) endSeries(state)
+      closeTurn(state)
       state.run = event.run
       state.current = { ...openRun(state, event), ...defined({ before: state.lastMessageId }) }
       state.status = 'running'
@@ -182,7 +198,7 @@ function applyEvent(state: SessionState, event: SessionEvent): void {
       return
     case 'checkpoint_made':
       state.checkpoint = { version: event.version, seq: event.seq, at: event.at, turns: state.turns }
-      coverChanges(state)
+      delete state.checkpointDue
       return
     case 'rolled_back':
       rollBack(state, event)
@@ -207,6 +223,7 @@ function applyEvent(state: SessionState, event: SessionEvent): void {
     case 'run_completed':
     case 'run_interrupted':
       noteHooksDue(state)
+      closeTurn(state)
       state.current = null
       state.status = 'idle'
       state.error = null
@@ -375,6 +392,7 @@ function startRecovery(state: SessionState, event: EventOf<'recovery_started'>):
   delete run.badOutputs
   switch (event.strategy) {
     case 'restart_run':
+      delete state.checkpointDue
       requeue(state, [...forRestart(state, run, event), ...state.inbox])
       endAt(state, run.before)
       return
@@ -412,6 +430,8 @@ function endAt(state: SessionState, lastMessageId: string | undefined): void {
 
 /** The run's next turn follows the one of its newest effect. */
 function rewindToLastEffect(state: SessionState, run: RunState): void {
+  // The newest turn leaves, unless the effect is in it.
+  if (run.lastEffect?.turn !== run.turn) delete state.checkpointDue
   run.phase = 'turn_due'
   run.calls = []
   delete run.leftOut
@@ -431,6 +451,7 @@ function rollBack(state: SessionState, event: EventOf<'rolled_back'>): void {
     state.status = 'running'
     return
   }
+  delete state.checkpointDue
   state.current = null
   state.status = 'idle'
   const { again, removed = [] } = event
@@ -466,6 +487,7 @@ function becomeFork(state: SessionState, event: EventOf<'forked'>): void {
   state.error = null
   delete state.paused
   delete state.hooksDue
+  delete state.checkpointDue
   requeue(state, [])
   state.accepted = []
   state.turns = 0

@@ -1,4 +1,4 @@
-// The fold of the plan and the memory: their changes, what going back restores, and what checkpoints cover.
+// The fold of the plan and the memory: their changes, and what going back restores.
 import type { EventOf } from '../events.ts'
 import { MEMORY_BYTES, memoryAfterChange, memoryAfterRollback } from '../built-in-tools/memory.ts'
 import { afterChange, afterRollback, PLAN_BYTES } from '../built-in-tools/plan.ts'
@@ -23,13 +23,6 @@ export function changeMemory(state: SessionState, { version, change, turn }: Eve
 export function restore(state: SessionState, { restored }: EventOf<'rolled_back' | 'recovery_started'>): void {
   if (restored?.plan !== undefined) state.plan = afterRollback(state.plan, restored.plan)
   if (restored?.memory !== undefined) state.memory = memoryAfterRollback(state.memory, restored.memory)
-}
-
-/** Within a turn, a checkpoint marks the point before the turn's answer, so it does not cover the turn's changes. */
-export function coverChanges({ plan, memory, current }: SessionState): void {
-  if (current?.phase === 'tools') return
-  delete plan?.unsaved
-  delete memory?.unsaved
 }
 
 /** Bytes of JSON that the plan may have. */

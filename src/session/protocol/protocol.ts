@@ -132,10 +132,18 @@ export type SessionSummary = Pick<SessionState, 'sessionId' | 'agent' | 'status'
 /** The answer of the query `state` before the session is open. `error`: the reason, if opening takes a long time. */
 export type Unopened = { status: 'loading'; error?: undefined } | { status: 'error'; error: SessionError }
 
-/** The argument of the update `checkpoint`; answers `{ version }`. */
+/** The argument of the update `checkpoint`; answers `CheckpointMade`. */
 export interface CheckpointRequest {
   reason: string
   by?: string
+}
+
+/** The checkpoint that a request makes. */
+export interface CheckpointMade {
+  /** Its number. */
+  version: number
+  /** Whether it has been made. False: calls of a turn are in progress, and the checkpoint is made when that turn has closed. */
+  made: boolean
 }
 
 /** The argument of the update `rollback`; answers `Moved`. A run in progress is interrupted first. */

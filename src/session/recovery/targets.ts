@@ -1,10 +1,12 @@
 // Points in a session's past, for rollbacks and forks: finding them, and the effects after them.
 import { effectsAbove, noEffects, noteEffect } from '../effects.ts'
 import { PawlError } from '../errors.ts'
-import { answerIdOf, type EffectReport, type EventOf, resultsIdOf, type SessionEvent, type Target } from '../events.ts'
+import type { EffectReport, EventOf, SessionEvent, Target } from '../events.ts'
+import { fold } from '../fold/fold.ts'
 import { removesTurns } from './recovery.ts'
 import { TARGET_REQUIRED, targetIn } from '../protocol/requests.ts'
-import { addToTranscript, emptyTranscript, isFromUser } from '../transcript/transcript.ts'
+import type { SessionState } from '../state.ts'
+import { addToTranscript, emptyTranscript } from '../transcript/transcript.ts'
 import { defined } from '../defined.ts'
 
 /** A target that was found. */
@@ -46,30 +48,23 @@ export function locate(
 ): Place {
   const transcript = emptyTranscript()
   let boundaries: Place[] = []
-  let lastMessageId: string | undefined
-  let results: string | undefined
+  let state: SessionState | undefined
   let runFrom = 0
   let found: { seq: number; live: boolean } | undefined
   const archiveAfter = (from: number): void => {
     if (found && found.seq > from) found = { ...found, live: false }
   }
   for (const { event, digest } of entries) {
-    const wasOpen = transcript.open !== null
     addToTranscript(transcript, event)
+    state = fold(state, [event])
     if (event.type === 'session_started') [boundaries, found] = [[], undefined]
     if (event.type === 'run_started') runFrom = event.seq
     if (event.type === 'rolled_back') archiveAfter(event.toSeq)
     if (event.type === 'recovery_started' && removesTurns(event)) archiveAfter(event.toSeq ?? runFrom)
-    if (event.type === 'model_completed') results = resultsIdOf(event)
-    const closed = wasOpen && transcript.open === null && event.type !== 'rolled_back'
-    // Results of a reopened turn are not the last message if a later turn has taken messages.
-    const last = transcript.messages.at(-1)
-    const closedLast = closed && !(last && isFromUser(last)) ? results : lastMessageId
-    lastMessageId = event.type === 'rolled_back' ? event.lastMessageId : lastMessageOf(event, closedLast)
     const at = target ? seqOf(event, target) : event.seq
     if (at !== undefined) found = { seq: at, live: true }
     if (transcript.open === null) {
-      boundaries.push({ seq: event.seq, digest, ...defined({ lastMessageId }) })
+      boundaries.push({ seq: event.seq, digest, ...defined({ lastMessageId: state?.lastMessageId }) })
     }
   }
   if (!found || !target) {
@@ -142,12 +137,6 @@ function seqOf(event: SessionEvent, target: Target): number | undefined {
   // For the model, events between the message's arrival and the turn that took it are older than the message.
   if (event.type === 'turn_started' && event.takes.includes(target.message)) return event.seq - 1
   return undefined
-}
-
-function lastMessageOf(event: SessionEvent, before: string | undefined): string | undefined {
-  if (event.type === 'turn_started') return event.takes.at(-1) ?? before
-  if (event.type === 'model_completed' && event.content.length > 0) return answerIdOf(event)
-  return before
 }
 
 function nameOf(target: Target): string {

@@ -75,8 +75,8 @@ async function insertCheckpoint(tx: Queryable, schema: PostgresSchema, key: stri
   const { seq } = state
   await tx.query(
     `insert into ${schema.table('checkpoints')}
-       (session_id, version, agent, run, turn, seq, up_to_seq, last_message_id, reason, state, state_version, created_at)
-     values ($1, $2, $3, $4, $5, $6, $6, $7, 'adopted', $8, $9, $10)`,
+       (session_id, version, agent, run, turn, seq, up_to_seq, last_message_id, reasons, state, state_version, created_at)
+     values ($1, $2, $3, $4, $5, $6, $6, $7, '{adopted}', $8, $9, $10)`,
     [
       key,
       checkpoint?.version ?? 0,

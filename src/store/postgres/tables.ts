@@ -125,7 +125,7 @@ export const CHECKPOINTS = {
   seq: 'bigint',
   up_to_seq: 'bigint',
   last_message_id: 'text',
-  reason: 'text',
+  reasons: 'text[]',
   by: 'text',
   state: 'text',
   state_version: 'integer',

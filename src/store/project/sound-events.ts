@@ -237,11 +237,12 @@ const MEMBERS: { readonly [T in EventType]: MembersOf<T> } = {
   },
   answer_requested: { ...CALL, expiresAt: optional(time) },
   answer_received: { ...CALL, by: optional(text) },
+  checkpoint_requested: { reason: text, by: optional(text) },
   checkpoint_made: {
     version: count,
     run: optional(count),
     turn: optional(count),
-    reason: text,
+    reasons: list(text),
     by: optional(text),
     lastMessageId: optional(text),
   },

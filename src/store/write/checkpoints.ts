@@ -132,7 +132,7 @@ function rowOf(event: Made, state: SessionState): CheckpointRow | StoreError {
       `The state at checkpoint ${event.version} has ${numberText(bytes)} bytes, and the limit is ${numberText(MAX_STATE_BYTES)}.`,
     )
   }
-  const { version, run = null, turn = null, seq, reason, by = null, lastMessageId = null } = event
+  const { version, run = null, turn = null, seq, reasons, by = null, lastMessageId = null } = event
   const safe = sanitiser()
   return {
     version,
@@ -141,12 +141,12 @@ function rowOf(event: Made, state: SessionState): CheckpointRow | StoreError {
     seq,
     up_to_seq: seq,
     last_message_id: safe.key(lastMessageId),
-    reason: safe.text(reason),
+    reasons: reasons.map((reason) => safe.text(reason)),
     by: safe.text(by),
     state: text,
     state_version: STATE_VERSION,
     created_at: new Date(event.at).toISOString(),
-    raw: safe.raw({ lastMessageId, reason, by }),
+    raw: safe.raw({ lastMessageId, reasons, by }),
   }
 }
 

@@ -2,7 +2,9 @@
 import { condition } from '@temporalio/workflow'
 import type { FindPlaceInput } from '../../activities/contract.ts'
 import type { EventOf } from '../../session/events.ts'
+import { isTurnOpen } from '../../session/checkpointing.ts'
 import type {
+  CheckpointMade,
   CheckpointRequest,
   ForkPoint,
   ForkRequest,
@@ -21,15 +23,20 @@ import { numberText } from '../../session/number-text.ts'
 
 const MAX_REASON = 1_000
 
-/** Makes a checkpoint now. */
-export function makeCheckpoint({ journal, flushing }: Session, request: CheckpointRequest): { version: number } {
+/** Makes a checkpoint now, or once the open turn has closed. */
+export function makeCheckpoint({ journal, flushing }: Session, request: CheckpointRequest): CheckpointMade {
   const { reason } = request
   if (typeof reason !== 'string' || reason === '' || reason.length > MAX_REASON) {
     refuse('invalid_reason', `Pass a reason of 1 to ${numberText(MAX_REASON)} characters.`)
   }
-  journal.checkpoint(reason, textOf(request, 'by').by)
+  const by = textOf(request, 'by')
+  if (isTurnOpen(journal.state)) {
+    journal.append({ type: 'checkpoint_requested', reason, ...by })
+    return { version: (journal.state.checkpoint?.version ?? 0) + 1, made: false }
+  }
+  journal.checkpoint({ reasons: [reason], ...by })
   flushing.nudge()
-  return { version: journal.state.checkpoint?.version ?? 0 }
+  return { version: journal.state.checkpoint?.version ?? 0, made: true }
 }
 
 /** Rolls the session back. A run in progress is interrupted once the target is known to exist. */

@@ -92,6 +92,7 @@ export const SESSIONS: Record<string, Play> = {
     for (const tool of ['look', 'set', 'pay']) {
       const run = await session.send(`${tool} endless + look a`)
       await begun(session, run.messageId)
+      if (tool === 'set') await session.checkpoint('within a turn', { by: 'a person' })
       await session.interrupt({ reason: 'enough', by: 'a person' })
       await run.settled({ timeout: 60_000 })
     }

@@ -120,6 +120,7 @@ describe('the random sessions that go back, are forked, and ask people and clien
     approval_decided: true,
     approval_requested: true,
     checkpoint_made: true,
+    checkpoint_requested: true,
     emitted: true,
     compacted: true,
     compaction_failed: true,

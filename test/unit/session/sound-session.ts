@@ -7,7 +7,7 @@ import { spentBy, warningsDue } from '../../../src/session/spending/budget.ts'
 import { defined } from '../../../src/session/defined.ts'
 import { type Cost, LIMIT_NAMES } from '../../../src/session/spending/spend.ts'
 import { NO_USAGE } from '../../../src/session/content.ts'
-import { checkpointAt, checkpointDue } from '../../../src/session/checkpointing.ts'
+import { checkpointAfter, checkpointAt, isTurnOpen } from '../../../src/session/checkpointing.ts'
 import { admit, decide, type Decision, dueAt } from '../../../src/session/decide.ts'
 import { nextDigest, shortHash } from '../../../src/session/digest.ts'
 import type {
@@ -37,7 +37,7 @@ import { type Kept, keptAt, keptBeforeRun, restoredFrom } from '../../../src/ses
 import type { Restored } from '../../../src/session/recovery/restored.ts'
 import { type CallChoice, problemWithChoice } from '../../../src/session/recovery/selective.ts'
 import { requestedCallsOf } from '../../../src/session/fold/turn-calls.ts'
-import type { CallState, SessionState } from '../../../src/session/state.ts'
+import type { CallState, CheckpointDue, SessionState } from '../../../src/session/state.ts'
 import { effectsAfter, locate, messagesAfter, newestRun, TargetRefused } from '../../../src/session/recovery/targets.ts'
 import { answerBuiltIn } from '../../../src/workflows/calls/built-in-call.ts'
 import type { Journal } from '../../../src/workflows/journal.ts'
@@ -198,8 +198,8 @@ function play(choices: readonly number[], isEventful: boolean): SoundSession {
     entries.push({ seq: event.seq, prev: last.digest, digest, json })
     last = { seq: event.seq, digest }
     if (event.type === 'message_received') accepted.push(event.messageId)
-    const due = isEventful ? checkpointDue(now(), event, clock >= (checkpointAt(now()) ?? Number.POSITIVE_INFINITY)) : undefined
-    if (due !== undefined) checkpoint(due)
+    const due = isEventful ? checkpointAfter(now(), event, clock >= (checkpointAt(now()) ?? Number.POSITIVE_INFINITY)) : undefined
+    if (due) checkpoint(due)
     if (isEventful && spentBy(event)) for (const warning of warningsDue(now())) append(warning)
     if (event.type === 'budget_warning' && event.seq % 2 === 0) raiseLimit(event)
   }
@@ -209,16 +209,22 @@ function play(choices: readonly number[], isEventful: boolean): SoundSession {
     append({ type: 'budget_raised', scope, ...defined({ run }), [LIMIT_NAMES[unit]]: limit * 2, by: 'ann' })
   }
 
-  function checkpoint(reason: string): void {
+  function checkpoint({ reasons, by }: CheckpointDue): void {
     const { checkpoint: before, run, current, lastMessageId } = now()
     append({
       type: 'checkpoint_made',
       version: (before?.version ?? 0) + 1,
       ...(run > 0 && { run }),
       ...(current && { turn: current.turn }),
-      reason,
-      ...defined({ lastMessageId }),
+      reasons,
+      ...defined({ by, lastMessageId }),
     })
+  }
+
+  /** A person asks for a checkpoint at any time. */
+  function requestCheckpoint(): void {
+    if (isTurnOpen(now())) append({ type: 'checkpoint_requested', reason: 'asked for', by: 'ann' })
+    else checkpoint({ reasons: ['asked for'], by: 'ann' })
   }
 
   function now(): SessionState {
@@ -534,7 +540,7 @@ function play(choices: readonly number[], isEventful: boolean): SoundSession {
         startOver()
         return true
       default:
-        checkpoint('asked for')
+        requestCheckpoint()
         resumeAnywhere()
         return true
     }

@@ -1,10 +1,16 @@
 // Points in a session's past: they are found, and going back to one shows the transcript as it was.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { messageRowsOf } from '../../../src/client/session/message-rows.ts'
+import { transcriptAt } from '../../../src/client/session/past.ts'
+import { defined } from '../../../src/session/defined.ts'
 import type { EventBody, SessionEvent, Target } from '../../../src/session/events.ts'
+import { fold } from '../../../src/session/fold/fold.ts'
+import { keptAt, restoredFrom } from '../../../src/session/recovery/kept.ts'
 import { effectsAfter, checkTarget, locate, messagesAfter } from '../../../src/session/recovery/targets.ts'
 import { addToTranscript, emptyTranscript, type Transcript } from '../../../src/session/transcript/transcript.ts'
-import { type SoundSession, soundSessions } from './sound-session.ts'
+import { ofType } from '../../support/events.ts'
+import { FIXED_SESSIONS, metInSessions, type SoundSession, soundSessions } from './sound-session.ts'
 
 const numbered = (...bodies: EventBody[]): SessionEvent[] =>
   bodies.map((body, index) => ({ v: 1, seq: index + 1, at: index, ...body }) as SessionEvent)
@@ -58,6 +64,52 @@ describe('a target', () => {
     )
   })
 
+  it('that is a checkpoint is the checkpoint itself: no turn is open there, and going back to it keeps it', () => {
+    const met = metInSessions(({ events }) => {
+      const from = events.findLastIndex(({ type }) => type === 'session_started')
+      const made = ofType(events.slice(from), 'checkpoint_made')
+      for (const { seq, version, lastMessageId } of made) {
+        // A fork's past is another session's, up to the same point.
+        expect(locate(asEntries(events), { checkpoint: version }, { archived: true })).toEqual({
+          seq,
+          digest: `d${seq}`,
+          ...defined({ lastMessageId }),
+        })
+        expect(transcriptOf(events.slice(0, seq)).open).toBeNull()
+        expect(transcriptAt(events.slice(0, seq), { checkpoint: version }).at(-1)?.messageId).toBe(lastMessageId)
+      }
+      return made.length
+    })
+    expect(met).toBeGreaterThan(FIXED_SESSIONS)
+  })
+
+  it('that is a checkpoint has, after a rollback, what `at` shows there: messages, plan and memory', () => {
+    metInSessions(({ events }) => {
+      const head = events.length
+      let met = 0
+      const from = events.findLastIndex(({ type }) => type === 'session_started')
+      for (const { seq, version } of ofType(events.slice(from), 'checkpoint_made').slice(-2)) {
+        const isLater = (event: SessionEvent): boolean =>
+          event.type === 'session_started' ||
+          event.type === 'forked' ||
+          (event.type === 'recovery_started' && event.strategy === 'selective')
+        if (!isLive(events, { checkpoint: version }) || events.slice(seq).some(isLater)) continue
+        const restored = restoredFrom(keptAt(events, seq), keptAt(events, head))
+        const about = { toSeq: seq, upToSeq: head, effects: [], ...defined({ restored }) }
+        const back: SessionEvent = { v: 1, seq: head + 1, at: 0, type: 'rolled_back', ...about }
+        const then = fold(undefined, events.slice(0, seq))
+        const now = fold(undefined, [...events, back])
+        expect(now?.plan?.current ?? null).toEqual(then?.plan?.current ?? null)
+        expect(now?.memory?.current ?? null).toEqual(then?.memory?.current ?? null)
+        expect(messageRowsOf([...events, back]).map(({ content }) => content)).toEqual(
+          transcriptAt(events, { checkpoint: version }).map(({ content }) => content),
+        )
+        met += 1
+      }
+      return met
+    })
+  })
+
   it('reports exactly the effects after it, each once', () => {
     fc.assert(
       fc.property(soundSessions, fc.nat(), ({ events }, nth) => {
@@ -101,7 +153,7 @@ describe('a target', () => {
         stopReason: 'end_turn',
         usage: { input_tokens: 0, output_tokens: 0, cache_creation_input_tokens: 0, cache_read_input_tokens: 0 },
       },
-      { type: 'checkpoint_made', version: run, run, reason: 'turn' },
+      { type: 'checkpoint_made', version: run, run, reasons: ['turn'] },
     ])
 
   it('in turns that a recovery has archived is refused, except for forks', () => {
@@ -109,9 +161,9 @@ describe('a target', () => {
       ...runs(1),
       { type: 'run_started', run: 2, messageId: 'q2' },
       { type: 'turn_started', run: 2, turn: 1, takes: [] },
-      { type: 'checkpoint_made', version: 2, run: 2, reason: 'turn' },
+      { type: 'checkpoint_made', version: 2, run: 2, reasons: ['turn'] },
       { type: 'turn_started', run: 2, turn: 2, takes: [] },
-      { type: 'checkpoint_made', version: 3, run: 2, reason: 'turn' },
+      { type: 'checkpoint_made', version: 3, run: 2, reasons: ['turn'] },
       { type: 'error_entered', run: 2, code: 'c', reason: 'r', strategy: 'manual' },
     ]
     const before = numbered(started, ...log)

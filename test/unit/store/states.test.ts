@@ -66,7 +66,7 @@ describe('a state that cannot be folded', () => {
     }
     const entries = [
       entry({ seq: 2, type: 'message_received', messageId: 'm', content: 'x' }),
-      entry({ seq: 3, type: 'checkpoint_made', version: 1, reason: 'turn' }),
+      entry({ seq: 3, type: 'checkpoint_made', version: 1, reasons: ['turn'] }),
     ]
     const tx = { query: () => Promise.reject(new Error('nothing is to be read')) }
     const of = { sessionId: 's', key: 's', head: { seq: 1, digest: 'd' }, forkedSeq: 0 }

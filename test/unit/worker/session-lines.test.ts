@@ -314,10 +314,16 @@ const LINES: { [T in EventType]: Row<T> } = {
   answer_requested: [{ type: 'answer_requested', ...CALL }, 'info', 'answer requested', OF_CALL],
   answer_received: [{ type: 'answer_received', ...CALL, by: 'anna' }, 'debug', 'answer received', { ...OF_CALL, by: 'anna' }],
   checkpoint_made: [
-    { type: 'checkpoint_made', version: 3, ...TURN, reason: 'turn' },
+    { type: 'checkpoint_made', version: 3, ...TURN, reasons: ['turn'] },
     'debug',
     'checkpoint made',
-    { ...TURN, checkpoint: 3, reason: 'turn' },
+    { ...TURN, checkpoint: 3, reasons: ['turn'] },
+  ],
+  checkpoint_requested: [
+    { type: 'checkpoint_requested', reason: 'before the audit', by: 'ann' },
+    'debug',
+    'checkpoint requested',
+    { ...TURN, reason: 'before the audit', by: 'ann' },
   ],
 }
 

@@ -322,13 +322,13 @@ create table {schema}.checkpoints (
   seq bigint not null,                      -- of the checkpoint_made event
   up_to_seq bigint not null,                -- the state is that after this event
   last_message_id text,
-  reason text not null,
+  reasons text[] not null,
   by text,
   state text not null,                      -- JSON text
   state_version integer not null,
   created_at timestamptz not null,
   archived_seq bigint,                      -- the event that took the session back to before it
-  raw text,                                 -- of last_message_id, reason, by
+  raw text,                                 -- of last_message_id, reasons, by
   primary key (session_id, version)
 );
 

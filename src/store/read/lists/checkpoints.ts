@@ -6,7 +6,7 @@ import { safeKey } from '../../postgres/sanitise.ts'
 import { keyIn, pageOf, queryOf } from './page.ts'
 import type { ListedCheckpoint, Paging, Rows } from '../../rows.ts'
 
-const COLUMNS = `session_id, version, agent, run, turn, seq, up_to_seq, last_message_id, reason, "by", state_version, archived_seq, raw,
+const COLUMNS = `session_id, version, agent, run, turn, seq, up_to_seq, last_message_id, to_json(reasons) as reasons, "by", state_version, archived_seq, raw,
   ${ms('created_at')}`
 
 /** See `Lists.checkpoints`. */
@@ -45,9 +45,9 @@ function checkpointOf(row: TextRow): ListedCheckpoint {
     turn: numberIn(row, 'turn'),
     seq: Number(row.seq),
     upToSeq: Number(row.up_to_seq),
-    ...exactOr<Pick<ListedCheckpoint, 'lastMessageId' | 'reason' | 'by'>>(row.raw, () => ({
+    ...exactOr<Pick<ListedCheckpoint, 'lastMessageId' | 'reasons' | 'by'>>(row.raw, () => ({
       lastMessageId: row.last_message_id ?? null,
-      reason: textIn(row, 'reason'),
+      reasons: JSON.parse(row.reasons ?? '[]') as string[],
       by: row.by ?? null,
     })),
     stateVersion: Number(row.state_version),

@@ -116,7 +116,8 @@ const LINES: { [T in EventType]: (event: EventOf<T>, known: Known) => Said } = {
   answer_requested: ({ expiresAt }) => info('answer requested', { expiresAt: dateOf(expiresAt) }),
   answer_received: ({ by }) => debug('answer received', { by }),
 
-  checkpoint_made: ({ version, reason, by }) => debug('checkpoint made', { checkpoint: version, reason, by }),
+  checkpoint_requested: ({ reason, by }) => debug('checkpoint requested', { reason, by }),
+  checkpoint_made: ({ version, reasons, by }) => debug('checkpoint made', { checkpoint: version, reasons, by }),
 }
 
 /** What has changed, without the text that the model wrote. */
