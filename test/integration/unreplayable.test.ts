@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url'
 import type { Agent } from 'pawl'
 import pg from 'pg'
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it, onTestFinished } from 'vitest'
+import { approvalStage, digestOf, once } from '../support/approvals.ts'
 import { type Deployment, deploy, type RunningWorker } from '../support/deployment.ts'
 import { recorder } from '../support/recorder.ts'
 import { inOrder, type Played, resultsIn, saidIn, type Stage, stage, use } from '../support/scenes.ts'
@@ -10,7 +11,7 @@ import { startSlowProxy } from '../support/slow-proxy.ts'
 import { gate, until } from '../support/until.ts'
 
 const TIMEOUT = { timeout: 60_000 }
-/** Waits before the session begins, which is in no history of the other build. */
+/** Starts a timer, which is in no history of the other build. */
 const BROKEN_BUILD = { workflowModules: [fileURLToPath(new URL('../support/own/always-throws.js', import.meta.url))] }
 const SOON = { healAfter: '1s' } as const
 const OTHER_BUILD = { workflowModules: [fileURLToPath(new URL('../support/own/added-timer.js', import.meta.url))] }
@@ -138,6 +139,34 @@ it('an interrupt of such a call does not lose its result', { timeout: 180_000 },
   expect(played.count('pay')).toBe(1)
   await until('it is stored', async () => (await completedCallsOf(played.id)).length > 0)
   expect(await completedCallsOf(played.id)).toEqual([{ tool: 'pay', result: 'receipt 8' }])
+})
+
+it('a decision that is made while no worker can replay the session is carried out once', { timeout: 180_000 }, async () => {
+  const asking = approvalStage()
+  worker = await here.startWorker({ agents: [asking.agent] })
+  const played = asking.play(here.pawl, { model: once(['pay', 'rent']) })
+  const sent = await played.session.send('one')
+  const callId = 't_1_1_0'
+  const digest = await digestOf(sent, callId)
+  await worker.stop()
+
+  worker = await here.startWorker({ agents: [asking.agent], interceptors: OTHER_BUILD, ...SOON })
+  await played.session.approve(callId, { digest, by: 'anna' })
+  await sent.result(TIMEOUT)
+  expect(played.entered()).toEqual(['pay rent'])
+})
+
+it('several workers replace the execution once', { timeout: 180_000 }, async () => {
+  worker = await here.startWorker({ agents: [player.agent as Agent] })
+  const played = player.play(here.pawl, { model: () => 'hello' })
+  await (await played.session.send('one')).result(TIMEOUT)
+  await worker.stop()
+
+  const build = { agents: [player.agent as Agent], interceptors: OTHER_BUILD, ...SOON }
+  const others = await Promise.all([here.startWorker(build), here.startWorker(build), here.startWorker(build)])
+  await (await played.session.send('two')).result(TIMEOUT)
+  await Promise.all(others.map((other) => other.stop()))
+  expect(await recoveriesOf(played.id)).toHaveLength(1)
 })
 
 it('calls that are not stored are taken from the history', { timeout: 180_000 }, async () => {
