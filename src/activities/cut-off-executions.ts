@@ -4,8 +4,7 @@ import type { Client } from '@temporalio/client'
 import type { Logger } from '../agent/tool.ts'
 import { queryEvents } from '../connect/session-queries.ts'
 import type { Unreplayable } from '../session/events.ts'
-import { isObject } from '../session/json.ts'
-import { type EventsPage, SIGNALS, workflowIdOf } from '../session/protocol/protocol.ts'
+import type { EventsPage } from '../session/protocol/protocol.ts'
 import { isForeignPast, StoreError } from '../store/errors.ts'
 import type { Store } from '../store/store.ts'
 import { StaleWatermark } from '../jobs/errors.ts'
@@ -13,14 +12,13 @@ import { cutOffBefore } from './earlier-executions.ts'
 import { CannotLoad } from './loading.ts'
 import type { SessionReader } from './session-reader.ts'
 import type { Succession } from './contract.ts'
-import { endedInFailure, readSignals, readUnstored, type Received } from './raw-histories.ts'
+import { endedInFailure, readUnstored } from './raw-histories.ts'
+import { resend } from './resending.ts'
 
 /** A history of maximum size takes some seconds to replay. */
 const QUERY_TIMEOUT_MS = 30_000
 /** Shorter than the time after which `loading` reports what it waits for. */
 const BROKEN_QUERY_TIMEOUT_MS = 4_000
-/** A worker that is alive accepts an update within milliseconds. */
-const UPDATE_MS = 10_000
 
 /** Dependencies. */
 interface Needs {
@@ -116,7 +114,7 @@ async function continueWithout(sessionId: string, executionId: string, reason: s
   const { seq = 0 } = (await store.head(sessionId)) ?? {}
   const { received, answers, lost } = await readUnstored(sessionId, executionId, seq, client)
   if (lost !== undefined && !abandoned) throw unreadable(executionId, lost, reason)
-  for (const one of received) await resend(sessionId, executionId, one, needs)
+  for (const one of received) await resend(one, { ...needs, sessionId, executionId })
   const about = { session: sessionId, execution: executionId, seq, received: received.length, answers: answers.length }
   if (lost === undefined) logger.debug({ ...about, reason }, 'an execution that no worker can replay was read from its history')
   else logger.warn({ ...about, reason, lost }, 'what an unreadable execution did was abandoned, as a person decided')
@@ -127,7 +125,7 @@ async function continueWithout(sessionId: string, executionId: string, reason: s
 /** Sends the session what an execution that never opened received, and returns what it would have used. */
 async function passOn(sessionId: string, executionId: string, needs: Needs): Promise<Succession> {
   const { received, answers } = await readUnstored(sessionId, executionId, -1, needs.client)
-  for (const one of received) await resend(sessionId, executionId, one, needs)
+  for (const one of received) await resend(one, { ...needs, sessionId, executionId })
   return { answers }
 }
 
@@ -150,36 +148,4 @@ const textOf = (error: unknown): string => (error instanceof Error ? error.messa
 /** The last event of the execution; undefined if it never opened. */
 function endOf(sessionId: string, executionId: string, client: Client, timeoutMs: number): Promise<EventsPage | undefined> {
   return queryEvents(client, { sessionId, executionId }, { after: Number.MAX_SAFE_INTEGER }, timeoutMs)
-}
-
-/** Resends the messages of an execution that ended without a past. Messages that the session already accepted change nothing. */
-export async function resendMessages(sessionId: string, executionId: string, client: Client): Promise<void> {
-  for (const signal of await readSignals(sessionId, executionId, client)) {
-    if (signal.name === SIGNALS.message) await resendSignal(sessionId, executionId, signal, client)
-  }
-}
-
-async function resend(sessionId: string, executionId: string, received: Received, { client, logger }: Needs): Promise<void> {
-  if (received.kind === 'signal') return resendSignal(sessionId, executionId, received, client)
-  const { name, argument, updateId = '' } = received
-  const workflow = client.workflow.getHandle(workflowIdOf(sessionId))
-  const how = { updateId, waitForStage: 'ACCEPTED' } as const
-  const send = () =>
-    argument === undefined ? workflow.startUpdate(name, how) : workflow.startUpdate<unknown, [unknown]>(name, { ...how, args: [argument] })
-  try {
-    await client.withDeadline(Date.now() + UPDATE_MS, send)
-  } catch (err) {
-    // The session checks it anew, and may refuse it now.
-    logger.warn(
-      { err, session: sessionId, execution: executionId, update: name },
-      'a request that an execution had accepted was not carried out',
-    )
-  }
-}
-
-/** A message without an id gets one that is the same if it is sent again. */
-async function resendSignal(sessionId: string, executionId: string, { eventId, name, argument }: Received, client: Client): Promise<void> {
-  if (!isObject(argument)) return
-  const sent = name === SIGNALS.message ? { messageId: `${executionId}/${eventId}`, ...argument } : argument
-  await client.workflow.getHandle(workflowIdOf(sessionId)).signal(name, sent)
 }

@@ -3,9 +3,10 @@ import { Context } from '@temporalio/activity'
 import { sessionIdOf } from '../session/protocol/protocol.ts'
 import { snapshotOf } from '../session/fold/snapshot.ts'
 import type { LoadSessionInput, LoadSessionResult, NotYet } from './contract.ts'
-import { resendMessages, storeCutOffExecutions } from './cut-off-executions.ts'
+import { storeCutOffExecutions } from './cut-off-executions.ts'
 import { loading } from './loading.ts'
 import type { ActivityNeeds } from './needs.ts'
+import { resendMessages } from './resending.ts'
 import type { SessionReader } from './session-reader.ts'
 
 /** Makes the activity. */
@@ -22,7 +23,7 @@ async function load({ store, logger }: ActivityNeeds, reader: SessionReader, inp
   const sessionId = sessionIdOf(workflowId)
   const needs = { store, reader, client, logger, abandoned: input.abandoned === true }
   const succession = await storeCutOffExecutions(sessionId, runId, needs, input)
-  if (input.mistaken !== undefined) await resendMessages(sessionId, input.mistaken, client)
+  if (input.mistaken !== undefined) await resendMessages({ sessionId, executionId: input.mistaken, client })
   // From here on, the store knows that this execution has the remaining events of earlier ones. What this activity alone passes on must be
   // found again if its worker dies now: the store then learns of this execution with its first events.
   const resumed = await store.resume(sessionId, succession.answers || succession.unreplayable ? undefined : runId)

@@ -2,25 +2,20 @@
 // can replay them.
 import type { Client } from '@temporalio/client'
 import type { Payload } from '@temporalio/common'
-import { decoded } from '../connect/decoded.ts'
+import type { temporal } from '@temporalio/proto'
+import { decoded, encoded } from '../connect/decoded.ts'
 import { type HistoryEvent, newestFirst, watermarkIn } from '../connect/histories.ts'
 import { defined } from '../session/defined.ts'
 import { callIdOf } from '../session/events.ts'
-import { jsonBytes } from '../session/json.ts'
-import { type SessionStart, SIGNALS, workflowIdOf } from '../session/protocol/protocol.ts'
+import { isObject, jsonBytes } from '../session/json.ts'
+import { type Carried, type SessionStart, SIGNALS, workflowIdOf } from '../session/protocol/protocol.ts'
 import { Undecodable } from '../session/protocol/undecodable.ts'
 import type { CallModelInput, CallModelResult, ExecuteToolInput, ExecuteToolResult, Inherited } from './contract.ts'
 
 /** A signal or an update as the execution received it. */
-export interface Received {
-  eventId: string
-  kind: 'signal' | 'update'
-  name: string
-  /** Undefined if it cannot be decoded. */
-  argument: unknown
-  /** An update's id. */
-  updateId?: string
-}
+export type Received =
+  | { kind: 'signal'; eventId: string; name: string; input: temporal.api.common.v1.IPayloads }
+  | { kind: 'update'; request: temporal.api.update.v1.IRequest }
 
 /** What the stored events lack. `lost`: what a session that continues without it would lose besides. */
 export interface Unstored {
@@ -43,11 +38,8 @@ export async function endedInFailure(sessionId: string, executionId: string, cli
 }
 
 /** The signals that an execution received, oldest first. */
-export async function readSignals(sessionId: string, executionId: string, client: Client): Promise<Received[]> {
-  return receivedIn(
-    (await historyOf(sessionId, executionId, client)).filter((event) => event.workflowExecutionSignaledEventAttributes),
-    client,
-  )
+export async function readSignals(sessionId: string, executionId: string, client: Client): Promise<(Received & { kind: 'signal' })[]> {
+  return receivedIn(await historyOf(sessionId, executionId, client)).filter((one) => one.kind === 'signal')
 }
 
 /** Reads what an ended execution received, and what its activities answered, after the event `stored` of the session was made. */
@@ -59,18 +51,13 @@ export async function readUnstored(sessionId: string, executionId: string, store
   // A close has no event until the session closes.
   const isUnstored = (event: HistoryEvent, at: number): boolean =>
     at > newest || event.workflowExecutionSignaledEventAttributes?.signalName === SIGNALS.close
-  const received = [...(await closingOf(history[0], client)), ...(await receivedIn(history.filter(isUnstored), client))]
+  const { carried } = (await startIn(history, client)) ?? {}
+  const received = [...(await closingOf(carried, client)), ...receivedIn(history.filter(isUnstored))]
   const open = activities.filter(({ at, endedAt }) => at > newest || endedAt === undefined || endedAt > newest)
   const answers = await answersIn(open, client)
-  const isFirst = !history[0]?.workflowExecutionStartedEventAttributes?.continuedExecutionRunId
-  const lost =
-    newest < 0 && !isFirst
-      ? 'events that an earlier execution passed on to it'
-      : lostWith(
-          received,
-          open.filter(({ at }) => at > newest),
-          answers,
-        )
+  const passedOn = carried ? carried.state.seq + (carried.tail?.length ?? 0) : 0
+  const later = open.filter(({ at }) => at > newest)
+  const lost = newest < 0 && passedOn > stored ? 'events that an earlier execution passed on to it' : lostWith(received, later, answers)
   return { received, answers, lost }
 }
 
@@ -137,7 +124,7 @@ function lostWith(received: readonly Received[], scheduled: readonly Activity[],
     ({ name, input }) =>
       name === 'executeTool' && answers.some((answer) => answer.of === 'model' && isOfTurn(answer, input as ExecuteToolInput)),
   )
-  const onlyMessages = received.every(({ name }) => name === SIGNALS.message || name === SIGNALS.lateResult || name === SIGNALS.close)
+  const onlyMessages = received.every((one) => one.kind === 'signal' && one.name !== SIGNALS.interrupt)
   return isOfAnother || (isNew && !onlyMessages) ? 'tool calls' : undefined
 }
 
@@ -147,33 +134,42 @@ async function historyOf(sessionId: string, executionId: string, client: Client)
   return (await client.workflow.getHandle(workflowIdOf(sessionId), executionId).fetchHistory()).events ?? []
 }
 
-/** An earlier execution was asked to close, and passed that on. */
-async function closingOf(first: HistoryEvent | undefined, client: Client): Promise<Received[]> {
+async function startIn([first]: readonly HistoryEvent[], client: Client): Promise<Partial<SessionStart> | undefined> {
   const start = await decodedOrNothing(client, first?.workflowExecutionStartedEventAttributes?.input?.payloads?.[0])
-  const { closing } = (start as SessionStart | undefined)?.carried ?? {}
-  return closing ? [{ eventId: '1', kind: 'signal', name: SIGNALS.close, argument: defined({ by: closing.by }) }] : []
+  return isObject(start) ? start : undefined
 }
 
-async function receivedIn(events: readonly HistoryEvent[], client: Client): Promise<Received[]> {
-  const received: Received[] = []
-  for (const event of events) {
+/** An earlier execution was asked to close, and passed that on. */
+async function closingOf(carried: Carried | undefined, client: Client): Promise<Received[]> {
+  if (!carried?.closing) return []
+  const payloads = await encoded(client.options.loadedDataConverter, defined({ by: carried.closing.by }))
+  return [{ kind: 'signal', eventId: '1', name: SIGNALS.close, input: { payloads } }]
+}
+
+function receivedIn(events: readonly HistoryEvent[]): Received[] {
+  return events.flatMap((event): Received[] => {
     const { workflowExecutionSignaledEventAttributes: signal, workflowExecutionUpdateAcceptedEventAttributes: update } = event
-    const eventId = String(event.eventId)
-    if (signal) {
-      const argument = await decodedOrNothing(client, signal.input?.payloads?.[0])
-      received.push({ eventId, kind: 'signal', name: signal.signalName ?? '', argument })
-    }
-    const request = update?.acceptedRequest
-    if (request) {
-      const argument = await decodedOrNothing(client, request.input?.args?.payloads?.[0])
-      received.push({ eventId, kind: 'update', name: request.input?.name ?? '', argument, updateId: request.meta?.updateId ?? eventId })
-    }
-  }
-  return received
+    if (signal) return [{ kind: 'signal', eventId: String(event.eventId), name: signal.signalName ?? '', input: signal.input ?? {} }]
+    return update?.acceptedRequest ? [{ kind: 'update', request: update.acceptedRequest }] : []
+  })
 }
 
-/** Any client may have written the payload. Returns undefined if it cannot be decoded: the session would have refused it. */
-async function decodedOrNothing(client: Client, payload: Payload | null | undefined): Promise<unknown> {
-  const value = await decoded(client.options.loadedDataConverter, payload).catch(() => undefined)
+/**
+ * Any client may have written the payload. Returns undefined if the converter cannot read it: the session would have refused it. Rejects if a
+ * codec fails, which may be for lack of a key: nothing must be dropped for that.
+ */
+export async function decodedOrNothing(client: Client, payload: Payload | null | undefined): Promise<unknown> {
+  const { payloadCodecs, payloadConverter, ...rest } = client.options.loadedDataConverter
+  const lenient: typeof payloadConverter = {
+    toPayload: (value) => payloadConverter.toPayload(value),
+    fromPayload<T>(one: Payload): T {
+      try {
+        return payloadConverter.fromPayload(one)
+      } catch {
+        return undefined as T
+      }
+    },
+  }
+  const value = await decoded({ ...rest, payloadCodecs, payloadConverter: lenient }, payload)
   return value instanceof Undecodable ? undefined : value
 }
