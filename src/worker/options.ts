@@ -45,7 +45,10 @@ export interface CreateWorkerOptions<S = unknown> extends WorkerDefinition<S> {
   dataConverter?: DataConverter
   /** Interceptors of Temporal's worker. Default: none. */
   interceptors?: WorkerInterceptors
-  /** How many tasks run at once, in the form that Temporal's worker accepts. Default: Temporal's. */
+  /**
+   * How many tasks run at once, in the form that Temporal's worker accepts. Default: as many as Temporal's, but few workflow tasks that
+   * may need a replay, so that sessions return at a steady pace after an outage of all workers.
+   */
   tuner?: NonNullable<TemporalWorkerOptions['tuner']>
   /**
    * How long no worker must have been able to complete a session's workflow task before a new execution takes the session over, which needs

@@ -37,6 +37,7 @@ import type { SdkRuntime } from './temporal/sdk-runtime.ts'
 import { snapshotsInto } from './slice-snapshots.ts'
 import { type Appended, startSessionLog } from './log/session-log.ts'
 import { prepareTelemetry } from './telemetry/index.ts'
+import { ownTuner } from './temporal/workflow-slots.ts'
 import { probeOf } from './temporal/outages.ts'
 
 /** How long the sessions of a dead process wait for another one if their stickiness is not reset. */
@@ -185,7 +186,7 @@ export async function prepareOrchestrator(parts: OrchestratorParts): Promise<Orc
         logEvents: startSessionLog({ logger, modelOf: modelsIn(pool) }),
       }),
       stickyQueueScheduleToStartTimeout: STICKY_TIMEOUT_MS,
-      ...(tuner ? { tuner } : {}),
+      tuner: tuner ?? ownTuner(),
     })) as SessionsWorker
     if (healing) sessions.onFailed(healing.suspect)
     const own = await Worker.create({
