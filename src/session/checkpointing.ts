@@ -5,8 +5,8 @@ import type { CheckpointPolicy, CheckpointTrigger, SessionEvent } from './events
 import { jsonBytes } from './json.ts'
 import type { CheckpointDue, SessionState } from './state.ts'
 
-/** Bytes of JSON of the reasons that a state keeps: it is bounded. */
-const REASONS_BYTES = 8_000
+/** Bytes of JSON of the reasons that a state keeps, because it is bounded: any one of 1,000 characters fits. The events have all of them. */
+const REASONS_BYTES = 6_100
 
 /** Whether calls of the newest answer have no result yet: a point here would stand for the one before the answer. */
 export function isTurnOpen({ current }: SessionState): boolean {
@@ -19,7 +19,7 @@ export function noteCheckpointDue(state: SessionState, event: SessionEvent): voi
   if (!due) return
   const before = state.checkpointDue
   const reasons = [...new Set([...(before?.reasons ?? []), ...due.reasons])]
-  const kept = jsonBytes(reasons) <= REASONS_BYTES ? reasons : (before?.reasons ?? due.reasons)
+  const kept = !before || jsonBytes(reasons) <= REASONS_BYTES ? reasons : before.reasons
   state.checkpointDue = { reasons: kept, ...defined({ by: due.by ?? before?.by }) }
 }
 

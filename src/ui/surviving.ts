@@ -1,6 +1,6 @@
 // Selects the events that a session's conversation still shows. Rollbacks, restarts and abandoned runs remove the others.
 import type { SessionEvent } from '../session/events.ts'
-import { requestOf } from '../session/past/cut.ts'
+import { requestOf } from '../session/past/outcomes.ts'
 import { addToVisible, nothingVisible, type VisiblePast } from '../session/past/visible.ts'
 
 /** An event of the conversation. */

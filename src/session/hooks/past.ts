@@ -3,6 +3,8 @@ import { callIdOf, type EventOf, type SessionEvent } from '../events.ts'
 import type { HookEvent } from './hooks.ts'
 import { saidBy } from './hooks.ts'
 import type { Json } from '../json.ts'
+import { cutOf, type NewestRun, NO_RUN, takesOut } from '../past/cut.ts'
+import { cutOutcomes, type FirstOutcomes, firstOutcomeOf, noteOutcome, requestOf } from '../past/outcomes.ts'
 
 /** A call that has its outcome. */
 export interface CallOutcome {
@@ -16,7 +18,8 @@ export interface CallOutcome {
   error?: { code: string; message: string }
 }
 
-type Noted = { seq: number } & (
+/** What an event says about hooks. */
+type Noted = { event: SessionEvent } & (
   | { is: 'answer'; turn: number }
   | { is: 'outcome'; outcome: CallOutcome }
   | { is: 'ran'; hook: string; on: HookEvent; place: string }
@@ -31,11 +34,13 @@ export interface HookPast {
   calls: Map<string, Pick<CallOutcome, 'turn' | 'tool' | 'args'>>
   /** Results of completed effects by call, for replays. */
   results: Map<string, Json>
+  newest: NewestRun
+  outcomes: FirstOutcomes
 }
 
 /** The past before any event. */
 export function noPast(): HookPast {
-  return { noted: [], calls: new Map(), results: new Map() }
+  return { noted: [], calls: new Map(), results: new Map(), newest: NO_RUN, outcomes: new Map() }
 }
 
 /** A place where hooks run: one event, of one turn or call. */
@@ -81,12 +86,14 @@ function nameOf({ on, turn, outcome }: HookPlace): string {
 
 /** Adds one event, in place. */
 export function addToHookPast(past: HookPast, event: SessionEvent): void {
+  goBack(past, event)
+  noteOutcome(past.outcomes, event)
   switch (event.type) {
     case 'session_started':
       Object.assign(past, noPast())
       return
     case 'run_started':
-      startRun(past)
+      startRun(past, event)
       return
     case 'model_completed':
       noteAnswer(past, event)
@@ -101,33 +108,39 @@ export function addToHookPast(past: HookPast, event: SessionEvent): void {
     case 'tool_failed':
     case 'tool_unknown':
     case 'tool_resolved':
-      noteOutcome(past, event)
+      noteEnding(past, event)
       return
     case 'hook_answered':
       noteRun(past, event)
       return
     case 'hooks_ended':
-      past.noted.push({ seq: event.seq, is: 'end' })
-      return
-    case 'recovery_started':
-      recover(past, event)
-      return
-    case 'rolled_back':
-      rewind(past, event.toSeq)
+      past.noted.push({ event, is: 'end' })
       return
     default:
   }
 }
 
 /** Keeps outcomes that became known after the end of their run and that no hook has seen. */
-function startRun(past: HookPast): void {
-  const { noted } = past
+function startRun(past: HookPast, { run, seq }: EventOf<'run_started'>): void {
+  const { noted, outcomes } = past
+  past.newest = { run, seq }
   const seen = new Set(noted.flatMap((one) => (one.is === 'ran' ? [one.place] : [])))
   past.noted = noted.slice(startOfDue(noted) + 1).filter((one) => one.is === 'outcome' && !seen.has(one.outcome.callId))
+  const kept = new Set(past.noted.map(({ event }) => requestOf(event)))
+  for (const request of outcomes.keys()) if (!kept.has(request)) outcomes.delete(request)
 }
 
-function noteAnswer({ noted, calls }: HookPast, { seq, run, turn, content }: EventOf<'model_completed'>): void {
-  noted.push({ seq, is: 'answer', turn })
+/** What leaves the session is not due, and what hooks said about it was not said. */
+function goBack(past: HookPast, event: SessionEvent): void {
+  const cut = cutOf(event, past.newest)
+  if (!cut) return
+  past.noted = past.noted.filter((one) => !takesOut(cut, one.event, firstOutcomeOf(past.outcomes, one.event)))
+  cutOutcomes(past.outcomes, cut)
+}
+
+function noteAnswer({ noted, calls }: HookPast, event: EventOf<'model_completed'>): void {
+  const { run, turn, content } = event
+  noted.push({ event, is: 'answer', turn })
   let index = 0
   for (const block of content) {
     if (block.type === 'tool_use') calls.set(callIdOf(run, turn, index++), { turn, tool: block.name, args: block.input })
@@ -136,16 +149,16 @@ function noteAnswer({ noted, calls }: HookPast, { seq, run, turn, content }: Eve
 
 type Ended = EventOf<'tool_completed' | 'tool_failed' | 'tool_unknown' | 'tool_resolved'>
 
-function noteOutcome(past: HookPast, event: Ended): void {
-  const { callId, tool, turn, seq } = event
+function noteEnding(past: HookPast, event: Ended): void {
+  const { callId, tool, turn } = event
   const ending = endingOf(past, event)
   if (!ending) return
   const { args = null } = past.calls.get(callId) ?? {}
   if (event.type !== 'tool_unknown') past.calls.delete(callId)
   if (ending.result !== undefined) past.results.set(callId, ending.result)
-  // A later outcome of the same call replaces the earlier one.
-  past.noted = withoutCalls(past.noted, [callId])
-  past.noted.push({ seq, is: 'outcome', outcome: { turn, callId, tool, args, ...ending } })
+  // A later outcome of the same call replaces the earlier one, and hooks see it, too.
+  past.noted = past.noted.filter((one) => !isAbout(one, callId))
+  past.noted.push({ event, is: 'outcome', outcome: { turn, callId, tool, args, ...ending } })
 }
 
 function endingOf({ results, calls }: HookPast, event: Ended): Pick<CallOutcome, 'result' | 'error'> | undefined {
@@ -162,29 +175,16 @@ function endingOf({ results, calls }: HookPast, event: Ended): Pick<CallOutcome,
   }
 }
 
-function noteRun({ noted, calls }: HookPast, { seq, ...run }: EventOf<'hook_answered'>): void {
-  const { callId, hook, on, turn } = run
+function noteRun({ noted, calls }: HookPast, event: EventOf<'hook_answered'>): void {
+  const { callId, hook, on, turn } = event
   const place = on === 'agentStart' ? '' : (callId ?? `${turn}`)
-  noted.push({ seq, is: 'ran', hook, on, place })
-  const args = saidBy(run, 'modify')
+  noted.push({ event, is: 'ran', hook, on, place })
+  const args = saidBy(event, 'modify')
   const call = callId === undefined ? undefined : calls.get(callId)
   if (args && call) call.args = args
 }
 
-function recover(past: HookPast, { strategy, toSeq, skip = [], redo = [] }: EventOf<'recovery_started'>): void {
-  if (strategy === 'selective') past.noted = withoutCalls(past.noted, [...skip, ...redo.map(({ callId }) => callId)])
-  else if (strategy === 'restart_from_last_effect' && toSeq !== undefined) rewind(past, toSeq)
-  else if (strategy === 'restart_run' || strategy === 'abandon') past.noted = []
-}
-
-function rewind(past: HookPast, toSeq: number): void {
-  past.noted = past.noted.filter(({ seq }) => seq <= toSeq)
-}
-
-function withoutCalls(noted: readonly Noted[], callIds: readonly string[]): Noted[] {
-  const left = new Set(callIds)
-  return noted.filter((one) => {
-    if (one.is === 'outcome') return !left.has(one.outcome.callId)
-    return one.is !== 'ran' || !left.has(one.place)
-  })
+function isAbout(one: Noted, callId: string): boolean {
+  if (one.is === 'outcome') return one.outcome.callId === callId
+  return one.is === 'ran' && one.place === callId
 }

@@ -101,17 +101,3 @@ function isLeavingOutcome({ madeAgain, skipped }: LeavingOutcomes, event: Sessio
   const isAboutOutcome = event.type === 'tool_failed' || ('hook' in event && event.hook !== undefined)
   return madeAgain.has(callId) || (isAboutOutcome && skipped.has(requestIdOf(callId)))
 }
-
-/** The request of the call whose own event this is; undefined if it is no call's. What hooks say about a call is not its own. */
-export function requestOf(event: SessionEvent): string | undefined {
-  if (!('callId' in event) || event.callId === undefined) return undefined
-  return 'hook' in event && event.hook !== undefined ? undefined : requestIdOf(event.callId)
-}
-
-/** An event with the result that the model sees. */
-export type Outcome = EventOf<'tool_completed' | 'tool_failed' | 'tool_unknown'>
-
-/** Whether the event has the result that the model sees. A call that a person must resolve gets its result with the resolution. */
-export function isOutcome(event: SessionEvent): event is Outcome {
-  return event.type === 'tool_completed' || event.type === 'tool_failed' || (event.type === 'tool_unknown' && !event.ask)
-}

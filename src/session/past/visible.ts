@@ -1,6 +1,7 @@
 // Which events of a session still count: not those that going back has taken out.
-import { type EventOf, requestIdOf, type SessionEvent } from '../events.ts'
-import { type Cut, cutOf, isOutcome, type NewestRun, NO_RUN, type Outcome, requestOf, takesOut } from './cut.ts'
+import type { EventOf, SessionEvent } from '../events.ts'
+import { type Cut, cutOf, type NewestRun, NO_RUN, takesOut } from './cut.ts'
+import { cutOutcomes, type FirstOutcomes, firstOutcomeOf, noteOutcome } from './outcomes.ts'
 
 /** The events of a session, or those that a reader needs. It grows event by event. */
 export interface VisiblePast {
@@ -9,16 +10,9 @@ export interface VisiblePast {
   /** Oldest first. */
   entries: PastEntry[]
   newest: NewestRun
-  /** By request, the first outcome of the calls that count. */
-  outcomes: Map<string, FirstOutcome>
+  outcomes: FirstOutcomes
   /** The kept messages that no turn has taken, by id. */
   waiting: Map<string, PastEntry>
-}
-
-/** The run of a call, and the `seq` of its first outcome. From then on, the call may stay in the transcript. */
-interface FirstOutcome {
-  run: number
-  seq: number
 }
 
 /** An event of the past. */
@@ -49,7 +43,7 @@ export function goBackTo(past: VisiblePast, event: SessionEvent): boolean {
   const isMoved = cut !== undefined && applyCut(past, cut)
   if (event.type === 'session_started') Object.assign(past, nothingVisible(past.keeps))
   if (event.type === 'run_started') past.newest = { run: event.run, seq: event.seq }
-  if (isOutcome(event)) noteOutcome(past, event)
+  noteOutcome(past.outcomes, event)
   if (event.type === 'turn_started') take(past, event)
   return isMoved
 }
@@ -70,9 +64,10 @@ function take({ waiting }: VisiblePast, { takes, seq }: EventOf<'turn_started'>)
   }
 }
 
-function applyCut(past: VisiblePast, cut: Cut): boolean {
+/** Takes out what the cut takes out, in place. Returns whether events no longer count, or count again. */
+export function applyCut(past: VisiblePast, cut: Cut): boolean {
   let isMoved = false
-  if (!cut.outcomes) forgetOutcomes(past, cut)
+  cutOutcomes(past.outcomes, cut)
   past.waiting = new Map()
   for (const entry of past.entries) {
     const { event, out: before } = entry
@@ -80,19 +75,10 @@ function applyCut(past: VisiblePast, cut: Cut): boolean {
     if (event.type === 'message_received') {
       if (!entry.out) cutMessage(entry, event.seq, cut)
       if (!entry.out && !entry.archivedBy && entry.takenAt === undefined) past.waiting.set(event.messageId, entry)
-    } else if (isReplaceable(entry.out) && takesOut(cut, event, firstOutcomeOf(past, event))) entry.out = cut
+    } else if (isReplaceable(entry.out) && takesOut(cut, event, firstOutcomeOf(past.outcomes, event))) entry.out = cut
     isMoved ||= (before === undefined) !== (entry.out === undefined)
   }
   return isMoved
-}
-
-function noteOutcome({ outcomes }: VisiblePast, { run, seq, callId }: Outcome): void {
-  const request = requestIdOf(callId)
-  if (!outcomes.has(request)) outcomes.set(request, { run, seq })
-}
-
-function forgetOutcomes({ outcomes }: VisiblePast, { after, run }: Cut): void {
-  for (const [request, first] of outcomes) if (first.seq > after && (run === undefined || run === first.run)) outcomes.delete(request)
 }
 
 /** What an earlier going back took out counts again behind it, except for outcomes: the newest one of a call stays. */
@@ -102,7 +88,7 @@ function returns({ event, out }: PastEntry, { run, outcomes, after }: Cut): bool
 
 /** What left without the users' messages may leave with them later. */
 function isReplaceable(out: Cut | undefined): boolean {
-  return out === undefined || (out.taken === 'stay' && !out.outcomes)
+  return out === undefined || out.taken === 'stay'
 }
 
 function cutMessage(entry: PastEntry, seq: number, cut: Cut): void {
@@ -117,9 +103,4 @@ function cutMessage(entry: PastEntry, seq: number, cut: Cut): void {
   if (cut.again.includes(seq) || (takenAt !== undefined && cut.taken === 'wait')) return
   if (seq > cut.after) entry.out = cut
   else entry.archivedBy = cut
-}
-
-function firstOutcomeOf({ outcomes }: VisiblePast, event: SessionEvent): number | undefined {
-  const request = requestOf(event)
-  return request === undefined ? undefined : outcomes.get(request)?.seq
 }

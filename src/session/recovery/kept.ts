@@ -1,17 +1,35 @@
 // What a session keeps besides its transcript, at a point in its past: the plan and the memory.
 import type { SessionEvent } from '../events.ts'
-import type { Memory } from '../built-in-tools/memory.ts'
+import { type Memory, remembered } from '../built-in-tools/memory.ts'
 import { memoryAt } from '../built-in-tools/memory-history.ts'
-import type { Plan } from '../built-in-tools/plan.ts'
+import { changed, type Plan } from '../built-in-tools/plan.ts'
 import { planAt } from '../built-in-tools/plan-history.ts'
+import { addToVisible, applyCut, nothingVisible } from '../past/visible.ts'
 import type { Restored } from './restored.ts'
 
 /** The plan and the memory after an event. */
 export type Kept = Required<Restored>
 
-/** The plan and the memory after the event `seq`; `events` begin with the session. */
+/**
+ * The plan and the memory after going back to the event `seq`; `events` begin with the session. Of each call that stays, the newest outcome
+ * stays, and with it what the call changed.
+ */
 export function keptAt(events: readonly SessionEvent[], seq: number): Kept {
-  return { plan: planAt(events, seq), memory: memoryAt(events, seq) }
+  const kept: Kept = { plan: planAt(events, seq), memory: memoryAt(events, seq) }
+  for (const event of laterChanges(events, seq)) {
+    if (event.type === 'plan_changed') kept.plan = changed(kept.plan, event.version, event.change)
+    if (event.type === 'memory_changed') kept.memory = remembered(kept.memory, event.version, event.change)
+  }
+  return kept
+}
+
+/** The changes after the event `seq` by calls that stay when the session goes back to it. */
+function laterChanges(events: readonly SessionEvent[], seq: number): SessionEvent[] {
+  const past = nothingVisible(({ type }) => type === 'plan_changed' || type === 'memory_changed')
+  for (const event of events) addToVisible(past, event)
+  applyCut(past, { at: Number.POSITIVE_INFINITY, after: seq, taken: 'leave', waiting: 0, again: [] })
+  // A change stays, even if its call is made again.
+  return past.entries.flatMap(({ event, out }) => (event.seq > seq && (!out || out.outcomes) ? [event] : []))
 }
 
 /** The plan and the memory before a run began; undefined if the events do not have its beginning. */

@@ -1,9 +1,10 @@
 // Points in a session's past, for rollbacks and forks: finding them, and the effects after them.
 import { effectsAbove, noEffects, noteEffect } from '../effects.ts'
 import { PawlError } from '../errors.ts'
-import type { EffectReport, EventOf, SessionEvent, Target } from '../events.ts'
+import type { EffectReport, SessionEvent, Target } from '../events.ts'
 import { fold } from '../fold/fold.ts'
-import { removesTurns } from './recovery.ts'
+import { cutOf, NO_RUN } from '../past/cut.ts'
+import { addToVisible, nothingVisible } from '../past/visible.ts'
 import { TARGET_REQUIRED, targetIn } from '../protocol/requests.ts'
 import type { SessionState } from '../state.ts'
 import { addToTranscript, emptyTranscript } from '../transcript/transcript.ts'
@@ -49,7 +50,7 @@ export function locate(
   const transcript = emptyTranscript()
   let boundaries: Place[] = []
   let state: SessionState | undefined
-  let runFrom = 0
+  let newest = NO_RUN
   let found: { seq: number; live: boolean } | undefined
   const archiveAfter = (from: number): void => {
     if (found && found.seq > from) found = { ...found, live: false }
@@ -58,9 +59,9 @@ export function locate(
     addToTranscript(transcript, event)
     state = fold(state, [event])
     if (event.type === 'session_started') [boundaries, found] = [[], undefined]
-    if (event.type === 'run_started') runFrom = event.seq
-    if (event.type === 'rolled_back') archiveAfter(event.toSeq)
-    if (event.type === 'recovery_started' && removesTurns(event)) archiveAfter(event.toSeq ?? runFrom)
+    const cut = cutOf(event, newest)
+    if (cut && !cut.outcomes) archiveAfter(cut.after)
+    if (event.type === 'run_started') newest = { run: event.run, seq: event.seq }
     const at = target ? seqOf(event, target) : event.seq
     if (at !== undefined) found = { seq: at, live: true }
     if (transcript.open === null) {
@@ -91,35 +92,13 @@ export function effectsAfter(events: Iterable<SessionEvent>, seq: number): { eff
 
 /** The users' messages that are not in the transcript up to `seq`, in order; from the inbox, only those up to `upToSeq`. */
 export function messagesAfter(events: Iterable<SessionEvent>, seq: number, upToSeq: number): { messageId: string; seq: number }[] {
-  const live = new Map<string, { receivedAt: number; takenAt?: number; run?: number }>()
-  for (const event of events) {
-    if (event.type === 'session_started') live.clear()
-    if (event.type === 'message_received') live.set(event.messageId, { receivedAt: event.seq })
-    if (event.type === 'turn_started') {
-      for (const messageId of event.takes) Object.assign(live.get(messageId) ?? {}, { takenAt: event.seq, run: event.run })
-    }
-    if (event.type === 'recovery_started' && event.strategy === 'restart_run') {
-      for (const [messageId, { receivedAt, run }] of live) if (run === event.run) live.set(messageId, { receivedAt })
-    }
-    if (event.type === 'rolled_back' && !event.keepsRun) removeRolledBack(live, event)
-  }
-  return [...live].flatMap(([messageId, { receivedAt, takenAt }]) => {
-    const isAfter = takenAt === undefined ? receivedAt <= upToSeq : takenAt > seq
-    return isAfter ? [{ messageId, seq: receivedAt }] : []
+  const past = nothingVisible(({ type }) => type === 'message_received')
+  for (const event of events) addToVisible(past, event)
+  return past.entries.flatMap(({ event, out, archivedBy, takenAt }) => {
+    if (event.type !== 'message_received' || out || archivedBy) return []
+    const isAfter = takenAt === undefined ? event.seq <= upToSeq : takenAt > seq
+    return isAfter ? [{ messageId: event.messageId, seq: event.seq }] : []
   })
-}
-
-function removeRolledBack(
-  live: Map<string, { receivedAt: number; takenAt?: number }>,
-  { toSeq, upToSeq, again }: EventOf<'rolled_back'>,
-): void {
-  for (const [messageId, { receivedAt, takenAt }] of live) {
-    const isRemoved = takenAt === undefined ? receivedAt <= upToSeq : takenAt > toSeq
-    if (!isRemoved) continue
-    // Set without deleting it first, so that it keeps its place before the messages that were waiting.
-    if (again?.messages.some((one) => one.messageId === messageId)) live.set(messageId, { receivedAt })
-    else live.delete(messageId)
-  }
 }
 
 /** The newest run, and its intent; undefined before the first one. */

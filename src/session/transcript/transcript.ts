@@ -16,6 +16,7 @@ import { type HookRun, textsOf } from '../hooks/hooks.ts'
 import type { EventOf, Resolution, ResultContent, SessionEvent } from '../events.ts'
 import { callIdOf, requestIdOf } from '../events.ts'
 import type { Json, JsonObject } from '../json.ts'
+import { type Cut, cutOf } from '../past/cut.ts'
 
 /** The result that the model sees for a call that had not begun when its run was stopped. */
 const NEVER_RAN = 'This call was not run: the run was stopped first.'
@@ -108,6 +109,7 @@ export interface Note {
 
 /** The newest run, and the metadata of the message that opened it. */
 interface NewestRun {
+  run: number
   /** `seq` of its `run_started`. */
   seq: number
   from: number
@@ -135,7 +137,7 @@ export function emptyTranscript(): Transcript {
     completed: new Map(),
     keys: new Map(),
     pendingKeys: new Map(),
-    newestRun: { seq: 0, from: 0, took: new Map(), opener: '', metadata: {} },
+    newestRun: { run: 0, seq: 0, from: 0, took: new Map(), opener: '', metadata: {} },
     effects: noEffects(),
     refused: new WeakSet(),
     notes: [],
@@ -213,19 +215,20 @@ export function addToTranscript(transcript: Transcript, event: SessionEvent): vo
     case 'run_interrupted':
       closeCalls(transcript, event.seq)
       return
-    case 'recovery_started':
+    case 'recovery_started': {
       transcript.compactionFailed = null
       transcript.forcedIn = null
-      if (event.strategy === 'restart_run') restartNewestRun(transcript, event.seq)
-      else if (event.strategy === 'selective') reopenTurn(transcript, event)
-      else {
-        const keptSeq = answersRemovedAfter(transcript, event)
-        if (keptSeq !== undefined) removeAnswers(transcript, keptSeq, event.seq)
-      }
+      const cut = cutOf(event, transcript.newestRun)
+      if (cut?.outcomes) reopenTurn(transcript, event)
+      else if (cut?.taken === 'wait') restartNewestRun(transcript, cut)
+      else if (cut) removeAnswers(transcript, cut)
       return
-    case 'rolled_back':
-      rollBack(transcript, event)
+    }
+    case 'rolled_back': {
+      const cut = cutOf(event, transcript.newestRun)
+      if (cut) rollBack(transcript, cut, event)
       return
+    }
     case 'forked':
       becomeFork(transcript, event)
       return
@@ -299,9 +302,9 @@ export function withCallIds(content: readonly AssistantBlock[], run: number, tur
   return content.map((block) => (block.type === 'tool_use' ? { ...block, id: callIdOf(run, turn, index++) } : block))
 }
 
-function startRun(transcript: Transcript, { messageId, seq }: EventOf<'run_started'>): void {
+function startRun(transcript: Transcript, { run, messageId, seq }: EventOf<'run_started'>): void {
   const metadata = transcript.waiting.get(messageId)?.metadata ?? {}
-  transcript.newestRun = { seq, from: transcript.messages.length, took: new Map(), opener: messageId, metadata }
+  transcript.newestRun = { run, seq, from: transcript.messages.length, took: new Map(), opener: messageId, metadata }
 }
 
 function takeMessages(transcript: Transcript, { takes, seq }: EventOf<'turn_started'>): void {
@@ -469,22 +472,17 @@ function resultBlock(callId: string, result: ToolResult): ToolResultBlock {
 }
 
 /** The run's messages wait again, and everything that it said leaves the transcript. */
-function restartNewestRun(transcript: Transcript, seq: number): void {
+function restartNewestRun(transcript: Transcript, { at }: Cut): void {
   const { from, took, seq: startedAt } = transcript.newestRun
   truncate(transcript, from)
   transcript.waiting = new Map([...took, ...transcript.waiting])
   took.clear()
-  cut(transcript, seq, startedAt)
+  // The beginning of the run had closed an earlier turn, if the message took the session out of an error.
+  follow(transcript, at, startedAt)
 }
 
-/** The event after which a recovery takes answers and results out of the transcript; undefined if it takes none. */
-export function answersRemovedAfter({ newestRun }: Transcript, { strategy, toSeq }: EventOf<'recovery_started'>): number | undefined {
-  if (strategy === 'abandon') return newestRun.seq
-  return strategy === 'restart_from_last_effect' ? toSeq : undefined
-}
-
-/** Answers and results after `keptSeq` leave the transcript; what users said stays. Open calls of an answer that stays are closed. */
-function removeAnswers(transcript: Transcript, keptSeq: number, seq: number): void {
+/** Answers and results after the cut leave the transcript; what users said stays. Open calls of an answer that stays are closed. */
+function removeAnswers(transcript: Transcript, { at: seq, after: keptSeq }: Cut): void {
   const { messages, seqs } = transcript
   if ((seqs.at(-1) ?? 0) <= keptSeq) closeCalls(transcript, seq)
   const first = seqs.findIndex((at) => at > keptSeq)
@@ -495,7 +493,7 @@ function removeAnswers(transcript: Transcript, keptSeq: number, seq: number): vo
     .flatMap((message, index) => (isKept(message, from + index) ? [{ message, seq: seqs[from + index] ?? seq }] : []))
   truncate(transcript, from)
   for (const one of kept) put(transcript, one.seq, one.message)
-  cut(transcript, seq, keptSeq)
+  follow(transcript, seq, keptSeq)
 }
 
 /** Whether a user said it: messages with results of calls have the user's role, too. */
@@ -504,7 +502,7 @@ export function isFromUser({ role, content }: Message): boolean {
 }
 
 /** Follows the removal of everything after `keptSeq`: a note tells the model which effects remain from that part. */
-function cut(transcript: Transcript, seq: number, keptSeq: number): void {
+function follow(transcript: Transcript, seq: number, keptSeq: number): void {
   transcript.systemMessages = []
   transcript.open = null
   transcript.closed = null
@@ -539,14 +537,16 @@ function truncate(transcript: Transcript, length: number): void {
 }
 
 /** Removes what was added after `toSeq`; results of completed effects stay, for replays. */
-function rollBack(transcript: Transcript, { toSeq, upToSeq, keepsRun, keys, again, seq: at }: EventOf<'rolled_back'>): void {
+function rollBack(transcript: Transcript, { at, after: toSeq, waiting }: Cut, { keepsRun, keys, again }: EventOf<'rolled_back'>): void {
+  // A reopened turn that had its results at that point has them again.
+  if ((transcript.open?.resultsSeq ?? Number.POSITIVE_INFINITY) <= toSeq) closeCalls(transcript, at)
   const kept = transcript.seqs.findIndex((seq) => seq > toSeq)
   if (kept >= 0) truncate(transcript, kept)
   if (keys === 'forgotten') forgetKeys(transcript, toSeq)
-  cut(transcript, at, toSeq)
+  follow(transcript, at, toSeq)
   if (keepsRun) return
   dropCompactions(transcript, ({ seq }) => seq <= toSeq)
-  for (const [messageId, { seq }] of transcript.waiting) if (seq <= upToSeq) transcript.waiting.delete(messageId)
+  for (const [messageId, { seq }] of transcript.waiting) if (seq <= waiting) transcript.waiting.delete(messageId)
   const { took } = transcript.newestRun
   const requeued = (again?.messages ?? []).flatMap(({ messageId }): [string, WaitingMessage][] => {
     const message = took.get(messageId)

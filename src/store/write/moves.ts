@@ -1,6 +1,7 @@
 // Events that remove rows from the transcript: the rows are archived, never deleted.
 import type { EventOf, SessionEvent } from '../../session/events.ts'
 import type { Json } from '../../session/json.ts'
+import { type Cut, cutOf } from '../../session/past/cut.ts'
 import type { Queryable } from '../postgres/database.ts'
 import { abandonedApproval } from '../project/approvals.ts'
 import { ABANDONED, NEVER_RESOLVED } from '../project/abandoned-calls.ts'
@@ -9,63 +10,73 @@ import type { PostgresSchema } from '../postgres/schema.ts'
 import { sanitiser } from '../postgres/sanitise.ts'
 
 /** Carries out a move after the rows up to it are written. `archiveCheckpoints` handles checkpoints. */
-export async function applyMove(tx: Queryable, schema: PostgresSchema, key: string, { event, run }: Move): Promise<void> {
-  switch (event.type) {
-    case 'recovery_started':
-      if (event.strategy === 'selective') return archiveResults(tx, schema, key, event)
-      return archiveTurns(tx, schema, key, run, event)
-    case 'rolled_back':
-      return rollBack(tx, schema, key, event)
-    case 'session_started':
-      return startOver(tx, schema, key, event)
-    case 'forked':
-      return becomeFork(tx, schema, key, event)
-  }
+export async function applyMove(tx: Queryable, schema: PostgresSchema, key: string, move: Move): Promise<void> {
+  const { event } = move
+  if (event.type === 'session_started') return startOver(tx, schema, key, event)
+  if (event.type === 'forked') return becomeFork(tx, schema, key, event)
+  const cut = await cutIn(tx, schema, key, move)
+  if (!cut) return
+  const why = event.type === 'rolled_back' ? 'rolled_back' : ARCHIVED_AS[event.strategy as keyof typeof ARCHIVED_AS]
+  await applyCut(tx, schema, key, cut, why)
+  if (event.type === 'rolled_back') await discardSlices(tx, schema, key, event)
 }
 
 /** Marks the checkpoints after the point that the session went back to. */
-export async function archiveCheckpoints(tx: Queryable, schema: PostgresSchema, key: string, { event, run }: Move): Promise<void> {
-  if (event.type === 'forked' || (event.type === 'recovery_started' && event.strategy === 'selective')) return
-  const toSeq = event.type === 'session_started' ? 0 : event.toSeq
-  const runStart = `(select max(seq) from ${schema.table('events')} where session_id = $1 and type = 'run_started' and run = $3::int)`
-  const [above, value] = toSeq === undefined ? [runStart, run] : ['$3::bigint', toSeq]
+export async function archiveCheckpoints(tx: Queryable, schema: PostgresSchema, key: string, move: Move): Promise<void> {
+  const cut = await cutIn(tx, schema, key, move)
+  // The store may lack the beginning of a run: after a rebuild, its events may begin later.
+  if (!cut || cut.outcomes || cut.after < 0) return
   await tx.query(
     `update ${schema.table('checkpoints')} set archived_seq = $2
-     where session_id = $1 and up_to_seq > ${above} and up_to_seq < $2 and archived_seq is null`,
-    [key, event.seq, value],
+     where session_id = $1 and up_to_seq > $3 and up_to_seq < $2 and archived_seq is null`,
+    [key, cut.at, cut.after],
   )
 }
 
-const ARCHIVED_AS = { restart_run: 'restarted', abandon: 'abandoned', restart_from_last_effect: 'recovered' } as const
+const ARCHIVED_AS = {
+  restart_run: 'restarted',
+  abandon: 'abandoned',
+  restart_from_last_effect: 'recovered',
+  selective: 'recovered',
+} as const
 
-/** Removes turns of a failed run from the transcript. Users' messages stay; in a restarted run, they wait again. */
-async function archiveTurns(
-  tx: Queryable,
-  schema: PostgresSchema,
-  key: string,
-  run: number,
-  event: EventOf<'recovery_started'>,
-): Promise<void> {
-  const { seq, strategy, toSeq = 0 } = event
-  const why = ARCHIVED_AS[strategy as keyof typeof ARCHIVED_AS] ?? strategy
-  await archive(tx, schema, { key, seq, why, which: `run = $4 and kind <> 'user' and position > $5`, values: [run, toSeq] })
-  if (strategy === 'restart_run') await requeueMessages(tx, schema, key, 'run = $2', run)
+/** What the event takes out. */
+async function cutIn(tx: Queryable, schema: PostgresSchema, key: string, { event, run }: Move): Promise<Cut | undefined> {
+  // Only recoveries depend on where the newest run began.
+  const [started] =
+    event.type === 'recovery_started'
+      ? await tx.query(
+          `select max(seq) as seq from ${schema.table('events')} where session_id = $1 and type = 'run_started' and run = $2`,
+          [key, run],
+        )
+      : []
+  return cutOf(event, { run, seq: Number(started?.seq ?? 0) })
 }
 
-/** Archives the turn's results, because the turn whose calls are chosen anew gets another message with results. */
-async function archiveResults(tx: Queryable, schema: PostgresSchema, key: string, event: EventOf<'recovery_started'>): Promise<void> {
-  const { seq, toSeq = 0 } = event
-  await archive(tx, schema, { key, seq, why: 'recovered', which: `kind = 'tool_results' and position = $4 and seq < $2`, values: [toSeq] })
+/** Archives the messages that the cut takes out, or has them wait for a run again. */
+async function applyCut(tx: Queryable, schema: PostgresSchema, key: string, cut: Cut, why: string): Promise<void> {
+  const { at, after, run, outcomes, taken, waiting, again } = cut
+  // The turn whose calls are chosen anew gets another message with results.
+  if (outcomes) {
+    const which = `kind = 'tool_results' and position = $4 and seq < $2`
+    return archive(tx, schema, { key, seq: at, why, which, values: [after] })
+  }
+  const ofRun = run === undefined || taken === 'leave' ? '' : ' and run = $7'
+  const values = [after, waiting, again, ...(ofRun ? [run] : [])]
+  const leaves = taken === 'leave' ? '' : ` and kind <> 'user'`
+  const which = `((position > $4${leaves}${ofRun}) or (position is null and seq <= $5)) and seq <> all($6::bigint[])`
+  await archive(tx, schema, { key, seq: at, why, which, values })
+  if (taken === 'wait') await requeueMessages(tx, schema, key, 'run = $2', run)
+  if (again.length > 0) await requeueMessages(tx, schema, key, 'seq = any($2::bigint[])', again)
 }
 
-async function rollBack(tx: Queryable, schema: PostgresSchema, key: string, event: EventOf<'rolled_back'>): Promise<void> {
-  const { seq, toSeq, upToSeq, keepsRun, again } = event
-  const untaken = keepsRun ? '' : ' or (position is null and seq <= $6)'
-  const requeued = (again?.messages ?? []).map((message) => message.seq)
-  const values = [toSeq, requeued, ...(keepsRun ? [] : [upToSeq])]
-  await archive(tx, schema, { key, seq, why: 'rolled_back', which: `(position > $4${untaken}) and seq <> all($5::bigint[])`, values })
-  if (requeued.length > 0) await requeueMessages(tx, schema, key, 'seq = any($2::bigint[])', requeued)
-  await discardSlices(tx, schema, key, event)
+/** Puts users' messages back, for a run to take again. */
+async function requeueMessages(tx: Queryable, schema: PostgresSchema, key: string, which: string, value: unknown): Promise<void> {
+  await tx.query(
+    `update ${schema.table('messages')} set run = null, turn = null, position = null, ordinal = 0
+     where session_id = $1 and kind = 'user' and ${which}`,
+    [key, value],
+  )
 }
 
 /** Of each call that stays, the newest outcome stays, but slices at earlier checkpoints have an older one: discards those after its answer. */
@@ -76,15 +87,6 @@ async function discardSlices(tx: Queryable, schema: PostgresSchema, key: string,
        join ${schema.table('tool_calls')} call on call.session_id = answer.session_id and call.run = answer.run and call.turn = answer.turn
        where answer.session_id = $1 and answer.kind = 'assistant' and call.outcome_seq > $3 and call.outcome_seq < $2)`,
     [key, seq, toSeq],
-  )
-}
-
-/** Puts users' messages back, for a run to take again. */
-async function requeueMessages(tx: Queryable, schema: PostgresSchema, key: string, which: string, value: unknown): Promise<void> {
-  await tx.query(
-    `update ${schema.table('messages')} set run = null, turn = null, position = null, ordinal = 0
-     where session_id = $1 and kind = 'user' and ${which}`,
-    [key, value],
   )
 }
 

@@ -196,7 +196,7 @@ describe('a checkpoint that is asked for within a turn', () => {
   it('keeps as many reasons as a bounded state can hold', () => {
     const session = asked()
     for (let n = 0; n < 20; n++) session.add({ type: 'checkpoint_requested', reason: `${n}`.padEnd(1_000, 'x') })
-    expect(JSON.stringify(session.due).length).toBeLessThan(8_100)
+    expect(JSON.stringify(session.due).length).toBeLessThan(6_200)
     expect(session.due?.reasons.slice(0, 2)).toEqual(['audit', '0'.padEnd(1_000, 'x')])
   })
 })

@@ -131,4 +131,24 @@ describe('after going back', () => {
     expect(place && hasRun(past, place, 'h')).toBe(false)
     expect(hasRun(past, { on: 'postToolUse', turn: 1, outcome: { ...LOOK, args: null } }, 'h')).toBe(true)
   })
+
+  it('behind a selective recovery, hooks run for the newest outcome, which the transcript still shows', () => {
+    const again = { callId: LOOK.callId, as: `${LOOK.callId}#2` }
+    const past = pastOf(
+      ...ENDED,
+      { type: 'recovery_started', run: 1, strategy: 'selective', turn: 1, toSeq: seqOf(ANSWERED), redo: [again], by: 'ann' },
+      { type: 'recovery_ended', run: 1, strategy: 'selective' },
+      { type: 'tool_completed', ...LOOK, callId: again.as, attempt: 1, value: 'seen' },
+      ran('postToolUse', again.as),
+      { type: 'run_interrupted', run: 1 },
+      { type: 'rolled_back', toSeq: seqOf(ENDED), upToSeq: seqOf(ENDED), effects: [] },
+    )
+    const [outcomes = []] = placesAfter(past)
+    expect(outcomes.map(({ outcome }) => [outcome?.callId, outcome?.result])).toEqual([
+      [PAY.callId, 'paid'],
+      [again.as, 'seen'],
+    ])
+    // What the hook said has left the transcript.
+    expect(outcomes.some((place) => hasRun(past, place, 'h'))).toBe(false)
+  })
 })

@@ -4,7 +4,7 @@ import { messageRowsOf } from '../../../src/client/session/message-rows.ts'
 import type { ContentBlock, Message } from '../../../src/session/content.ts'
 import { defined } from '../../../src/session/defined.ts'
 import { nextDigest } from '../../../src/session/digest.ts'
-import { type EventBody, type EventOf, requestIdOf, type SessionEvent, type Target } from '../../../src/session/events.ts'
+import { callIdOf, type EventBody, type EventOf, requestIdOf, type SessionEvent, type Target } from '../../../src/session/events.ts'
 import { fold } from '../../../src/session/fold/fold.ts'
 import { addToHookPast, noPast } from '../../../src/session/hooks/past.ts'
 import { keptAt, restoredFrom } from '../../../src/session/recovery/kept.ts'
@@ -81,7 +81,7 @@ function isTold({ text }: Told): boolean {
 
 /** Compares all readers; returns how many calls they agree on. */
 function agree({ events, entries }: Pick<SoundSession, 'events' | 'entries'>): number {
-  const { messages } = transcriptOf(events)
+  const { messages, open } = transcriptOf(events)
   const told = toldIn(messages)
   const slices = slicesOf(events)
   const shown = shownIn(events)
@@ -117,7 +117,35 @@ function agree({ events, entries }: Pick<SoundSession, 'events' | 'entries'>): n
     if (!row) continue
     if (!isError) expect(['completed', 'replayed'], `${about}, in tool_calls`).toContain(row.status)
   }
+  // A turn in progress has changed them already.
+  if (!open) expectPlan(events, told)
+  expectHooks(events, told)
   return told.size
+}
+
+/** The plan and the memory have the changes of the calls that the model is shown, and of no others. */
+function expectPlan(events: readonly SessionEvent[], told: ReadonlyMap<string, Told>): void {
+  const { plan, memory } = fold(undefined, events) ?? {}
+  const since = events.findLastIndex(({ type }) => type === 'session_started')
+  const versions = (type: 'plan_changed' | 'memory_changed'): number[] =>
+    events.slice(since).flatMap((event) => (event.type === type && told.has(requestIdOf(event.callId)) ? [event.version] : []))
+  expect(plan?.current?.version ?? 0, 'plan').toBe(Math.max(0, ...versions('plan_changed')))
+  expect(memory?.current?.version ?? 0, 'memory').toBe(Math.max(0, ...versions('memory_changed')))
+}
+
+/** Hooks may still see an outcome of each call that the model is shown in the turns since the run began. */
+function expectHooks(events: readonly SessionEvent[], told: ReadonlyMap<string, Told>): void {
+  const past = noPast()
+  for (const event of events) addToHookPast(past, event)
+  const seen = new Set(past.noted.flatMap((one) => (one.is === 'outcome' ? [requestIdOf(one.outcome.callId)] : [])))
+  for (const { is, event } of past.noted) {
+    if (is !== 'answer' || event.type !== 'model_completed') continue
+    const requests = event.calls.map(({ index }) => callIdOf(event.run, event.turn, index))
+    for (const request of requests) {
+      const one = told.get(request)
+      if (one && isTold(one)) expect(seen, `${request}, for hooks`).toContain(request)
+    }
+  }
 }
 
 /** Targets that a rollback may have, and the session after it: those behind a choice of calls, and the newest one. */
@@ -172,5 +200,56 @@ describe('all readers of a session', () => {
   it('say the same of each call that the model is shown, after every way of going back', () => {
     const met = metInSessions((session) => [session, ...wentBack(session)].reduce((sum, one) => sum + agree(one), 0))
     expect(met).toBeGreaterThan(FIXED_SESSIONS)
+  })
+
+  it('keep, after a rollback, the changes to plan and memory by a call that was made again', () => {
+    const turn = { run: 1, turn: 1 }
+    const use = (index: number) => ({ ...turn, callId: callIdOf(1, 1, index), attempt: 0 })
+    const bodies: EventBody[] = [
+      { type: 'session_started', sessionId: 's', agent: 'a', context: null, tags: [], executionId: 'e', coreVersion: 1 },
+      { type: 'plan_changed', ...use(0), tool: 'plan_setup', version: 1, change: { do: 'setup', objective: 'to go', steps: [] } },
+      { type: 'tool_completed', ...use(0), tool: 'plan_setup', value: 'recorded' },
+      { type: 'tool_failed', ...use(1), tool: 'plan_add_step', code: 'no_plan', message: 'There is no plan yet.' },
+      { type: 'tool_failed', ...use(2), tool: 'memory_append', code: 'unknown_block', message: 'no such block' },
+      { type: 'checkpoint_made', version: 1, ...turn, reasons: ['turn'] },
+      {
+        type: 'recovery_started',
+        run: 1,
+        strategy: 'selective',
+        turn: 1,
+        toSeq: 1,
+        redo: [1, 2].map((n) => ({ ...use(n), as: `${use(n).callId}#2` })),
+      },
+      ...[1, 2].flatMap((n): EventBody[] => {
+        const again = { ...use(n), callId: `${use(n).callId}#2` }
+        const change: EventBody =
+          n === 1
+            ? {
+                type: 'plan_changed',
+                ...again,
+                tool: 'plan_add_step',
+                version: 2,
+                change: { do: 'add_step', step: { id: 'b', title: 'B' } },
+              }
+            : { type: 'memory_changed', ...again, tool: 'memory_append', version: 1, change: { do: 'append', block: 'notes', text: 'tea' } }
+        return [change, { type: 'tool_completed', ...again, tool: 'plan_add_step', value: 'recorded' }]
+      }),
+      {
+        type: 'plan_changed',
+        ...use(0),
+        turn: 2,
+        callId: callIdOf(1, 2, 0),
+        tool: 'plan_setup',
+        version: 3,
+        change: { do: 'setup', objective: 'to stay', steps: [] },
+      },
+      { type: 'tool_completed', ...use(0), turn: 2, callId: callIdOf(1, 2, 0), tool: 'plan_setup', value: 'recorded' },
+    ]
+    const { events } = grown({ events: [], entries: [] }, bodies)
+    expect(keptAt(events, 6)).toMatchObject({
+      plan: { version: 2, objective: 'to go', steps: [{ id: 'b' }] },
+      memory: { version: 1, blocks: [{ block: 'notes', content: 'tea' }] },
+    })
+    expect(keptAt(events, 1)).toEqual({ plan: null, memory: null })
   })
 })

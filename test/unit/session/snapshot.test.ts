@@ -60,6 +60,7 @@ const largeSessions = fc.record({
   earlier: fc.array(callsWith(5_000), { maxLength: 60 }),
   plans: fc.tuple(fc.array(sized(PLAN_LIMITS.title), { maxLength: 200 }), fc.array(sized(PLAN_LIMITS.title), { maxLength: 200 })),
   memory: fc.tuple(sized(30_000), sized(30_000)),
+  asked: fc.array(fc.record({ reason: sized(6_000), by: sized(TEXT_BYTES.by) }), { maxLength: 3 }),
   error: fc.option(sized(TEXT_BYTES.reason), { nil: undefined }),
   paused: fc.option(fc.record({ by: sized(TEXT_BYTES.by), reason: sized(TEXT_BYTES.reason) }), { nil: undefined }),
 })
@@ -172,6 +173,7 @@ function* states(large: typeof largeSessions extends fc.Arbitrary<infer T> ? T :
   yield startTurn(2)
   if (large.paused) yield add({ type: 'session_paused', ...large.paused })
   yield answer(2, large.calls)
+  if (large.calls.length > 0) for (const request of large.asked) add({ type: 'checkpoint_requested', ...request })
   for (const [index, call] of large.calls.entries()) {
     const where = { run: 1, turn: 2, callId: callIdOf(1, 2, index), tool: call.tool }
     if (call.progress !== undefined) add({ type: 'tool_progress', ...where, attempt: 1, value: call.progress })

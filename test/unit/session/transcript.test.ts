@@ -178,6 +178,25 @@ describe('the transcript', () => {
     const { messages } = transcriptOf(...OPENED, answered(1, 1, asks('look')), { type: 'recovery_started', run: 1, strategy: 'abandon' })
     expect(messages).toEqual([{ role: 'user', content: expect.any(String) }])
   })
+
+  it('answers every call after a rollback out of a turn that was reopened and failed', () => {
+    const { messages, open } = transcriptOf(
+      ...OPENED,
+      answered(1, 1, asks('look'), asks('look')),
+      completed('t_1_1_0', 'seen'),
+      failed('t_1_1_1', 'it threw'),
+      { type: 'checkpoint_made', version: 1, run: 1, turn: 1, reasons: ['turn'] },
+      { type: 'recovery_started', run: 1, strategy: 'selective', turn: 1, toSeq: 4, redo: [{ callId: 't_1_1_1', as: 't_1_1_1#2' }] },
+      { type: 'error_entered', run: 1, code: 'deadline_exceeded', reason: 'late', strategy: 'continue_run' },
+      { type: 'rolled_back', toSeq: 7, upToSeq: 9, effects: [] },
+    )
+    expect(open).toBeNull()
+    expect(messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'user'])
+    expect(messages.at(-1)?.content).toMatchObject([
+      { content: 'seen' },
+      { is_error: true, content: expect.stringContaining('was not run') },
+    ])
+  })
 })
 
 describe('a note', () => {
