@@ -147,6 +147,9 @@ export function startFlusher(
     const isSessionFailure = SESSION_CODES.has(code)
     if (code === 'foreign_epoch' && attempts === 0) {
       logger.error({ err: error, session: sessionId }, 'a session has two pasts: these events were set aside in stray_events')
+    } else if (code === 'foreign_namespace') {
+      if (logged !== code)
+        logger.error({ err: error, session: sessionId }, 'the side store belongs to another namespace: nothing is stored')
     } else if (isSessionFailure ? attempts === 0 : logged !== code) {
       logger.warn({ err: error, session: sessionId }, 'the side store could not be written; its events are stored later')
     }

@@ -11,6 +11,13 @@ export function namesTemporal({ temporal }: ConnectOptions): boolean {
   return temporal instanceof Client || temporal instanceof Connection || temporal?.address !== undefined
 }
 
+/** The namespace that the options name. */
+export function namespaceOf({ temporal = {}, namespace }: ConnectOptions, found?: TemporalAddress): string {
+  if (temporal instanceof Client) return temporal.options.namespace
+  if (temporal instanceof Connection) return namespace ?? resolveTemporal().namespace
+  return resolveTemporal({ ...found, ...temporal, ...defined({ namespace }) }).namespace
+}
+
 /** The client, and a function that closes its connection if we opened it. `found`: the address of a `pawl dev`. */
 export async function temporalClient(
   options: ConnectOptions,

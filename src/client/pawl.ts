@@ -10,7 +10,7 @@ import { type Queries, queriesOf } from './queries/queries.ts'
 import { checkSession } from './session/options.ts'
 import { sessionHandle, type SessionParts } from './session/session.ts'
 import { checkConnect, type ConnectOptions } from './connect-options.ts'
-import { namesTemporal, temporalClient } from './connecting.ts'
+import { namespaceOf, namesTemporal, temporalClient } from './connecting.ts'
 import type { SessionHandle, SessionOptions } from './types.ts'
 import { type Upkeep, upkeepOf } from './admin/upkeep.ts'
 import { type Reach, reachOf } from './reach.ts'
@@ -72,7 +72,8 @@ export class Pawl implements Queries, Upkeep {
     const { taskQueue = found.taskQueue ?? DEFAULT_TASK_QUEUE, onWait: tell } = options
     const postgres = options.postgres ?? process.env.DATABASE_URL ?? found.postgres
     // Before the connection: an invalid address makes this throw, and nothing may stay open then.
-    const store = postgres ? openStore({ ...storeOptions(options), postgres }) : undefined
+    const namespace = namespaceOf(options, found.temporal)
+    const store = postgres ? openStore({ ...storeOptions(options), postgres, namespace }) : undefined
     const { client, close } = await temporalClient(options, found.temporal)
     return new Pawl({ client, store, taskQueue, tell, logger: options.logger }, async () => {
       await store?.close()

@@ -14,8 +14,9 @@ export class ConnectError extends PawlError {
  * `gap` events before the flushed ones are missing · `flush_mismatch` the flushed events do not continue the stored ones ·
  * `checkpoint_too_large` · `checkpoint_fold_failed` · `checkpoint_unfounded` why a checkpoint was not written (in `errors` only) ·
  * `invalid_events` the flushed values are not events · `session_erased` the session was erased, and its content must not return ·
- * `foreign_epoch` another chain of executions wrote the stored events · `invalid_store_options` no Postgres is configured, or the schema's
- * name is not allowed · `invalid_postgres_url` the value cannot be a Postgres address · `store_closed` the client or worker was closed ·
+ * `foreign_epoch` another chain of executions wrote the stored events · `foreign_namespace` the sessions belong to another Temporal
+ * namespace · `invalid_store_options` no Postgres is configured, or the schema's name is not allowed ·
+ * `invalid_postgres_url` the value cannot be a Postgres address · `store_closed` the client or worker was closed ·
  * `store_failed` anything else: a bug.
  */
 export class StoreError extends PawlError {

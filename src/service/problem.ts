@@ -47,6 +47,7 @@ const STATUS_OF_CODE: Readonly<Record<string, number>> = {
   archive_unavailable: 503,
   events_gone: 410,
   events_unavailable: 503,
+  foreign_namespace: 503,
   execution_unreadable: 503,
   inbox_full: 429,
   message_too_large: 413,

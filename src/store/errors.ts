@@ -40,6 +40,11 @@ export function asStoreError(error: unknown, address?: string): StoreError {
 /** SQLSTATE classes of values that a column cannot hold. */
 const ABOUT_VALUES = new Set(['21', '22', '23', '54'])
 
+/** Whether the sessions belong to another namespace: not an outage, because it lasts until the configuration changes. */
+export function isForeignNamespace(error: unknown): boolean {
+  return error instanceof StoreError && error.code === 'foreign_namespace'
+}
+
 /** Whether the written values caused the error, so that a retry would also fail. */
 export function isAboutValues(error: unknown): boolean {
   if (!(error instanceof StoreError)) return false

@@ -11,6 +11,7 @@ import { listenerOn } from './postgres/listener.ts'
 import { shutGate, shutGates } from './write/gates.ts'
 import { markProgress, markRunning } from './write/live.ts'
 import { listsOf } from './read/lists/index.ts'
+import { claimNamespace, namespaceCheck } from './postgres/namespace.ts'
 import { migrate, migrationNames, pendingMigrations } from './postgres/migrate.ts'
 import { notifierOn } from './postgres/notifier.ts'
 import type { WatchWhen } from './postgres/outages.ts'
@@ -51,6 +52,8 @@ export interface StoreOptions {
    * `off` checks nothing.
    */
   migrate?: 'auto' | 'check' | 'off'
+  /** The Temporal namespace whose sessions these must be. Default: not checked. */
+  namespace?: string
   /** Logs when Postgres becomes unavailable, and when it answers again. */
   logger?: Logger
   /** `always` checks Postgres from the start and at intervals, so that an idle process notices an outage, too. Default `in_use`. */
@@ -65,7 +68,7 @@ export interface StoreOptions {
  * @throws StoreError `invalid_store_options`, `invalid_postgres_url`.
  */
 export function openStore(options: StoreOptions): Store {
-  const { postgres, migrate: mode = 'auto', logger, watch, onWait } = options
+  const { postgres, migrate: mode = 'auto', namespace, logger, watch, onWait } = options
   if (!postgres) throw new StoreError('invalid_store_options', 'No Postgres is configured: set DATABASE_URL or pass the option `postgres`.')
   const schema = schemaOf(options.schema ?? 'pawl')
   const database = databaseAt(postgres, { logger, watch, onWait })
@@ -96,10 +99,12 @@ export function openStore(options: StoreOptions): Store {
   let names: Promise<string[]> | undefined
   /** With `off`, the migration files may not exist. */
   const known = async (): Promise<string[] | undefined> => (mode === 'off' ? undefined : (names ??= migrationNames()))
-  const writing: WriteNeeds = { database, schema, kept: keptStates(), notifier, known, logger }
+  const writing: WriteNeeds = { database, schema, kept: keptStates(), notifier, known, namespace, logger }
+  const admitted = namespaceCheck(database, schema, namespace)
 
   async function prepared<T>(work: () => Promise<T>): Promise<T> {
     await ready.reached()
+    await admitted()
     try {
       return await work()
     } catch (error) {
@@ -112,9 +117,10 @@ export function openStore(options: StoreOptions): Store {
   const live = liveReader(database, schema)
 
   /** With `check`, a store with missing migrations may still be read. */
-  const reading = <T>(work: () => Promise<T>): Promise<T> => (mode === 'check' ? work() : prepared(work))
+  const reading = <T>(work: () => Promise<T>): Promise<T> => (mode === 'check' ? admitted().then(work) : prepared(work))
 
   return {
+    claim: () => prepared(async () => (namespace === undefined ? undefined : claimNamespace(database, schema, namespace))),
     head: (sessionId) => reading(() => readHead(database, schema, sessionId)),
     flush: (sessionId, epoch, entries, options) => prepared(() => flush(writing, sessionId, epoch, entries, options)),
     resume: (sessionId, executionId) => reading(() => resume(database, schema, sessionId, executionId)),

@@ -46,6 +46,11 @@ export type Resumed = { seq: number; digest: string; warnings: string[] } & (
 
 /** The side store. Every method rejects with `StoreError` (`store_unavailable`, …) if Postgres is unavailable. */
 export interface Store {
+  /**
+   * Records that the sessions belong to the store's namespace, if none is recorded. Rejects with `foreign_namespace` if they belong to
+   * another one, as every other method does.
+   */
+  claim(): Promise<void>
   /** How far the session is stored; null for an unknown session. */
   head(sessionId: string): Promise<StoredHead | null>
   /**

@@ -237,13 +237,21 @@ describe.concurrent('close', () => {
     await session.close()
     // Its workflow completes once everything is stored.
     await here.workflowEnded(id)
-    // A namespace that always exists and never has our workflows, as if the retention period were over.
-    const namespace = 'temporal-system'
-    const later = (await here.connect({ namespace })).session(id)
+    const handle = here.temporal.workflow.getHandle(`pawl:${id}`)
+    // As after the retention period.
+    const { namespace } = here.stack
+    await here.temporal.workflowService.deleteWorkflowExecution({ namespace, workflowExecution: { workflowId: `pawl:${id}` } })
+    await until('the workflow is forgotten', () =>
+      handle.describe().then(
+        () => false,
+        () => true,
+      ),
+    )
+    const later = (await here.connect()).session(id)
     expect(await later.state()).toMatchObject({ status: 'closed', run: 1 })
     expect((await eventsOf(later)).at(-1)?.type).toBe('session_closed')
     expect(await later.messages()).toHaveLength(2)
-    const forgotten = (await here.connect({ namespace, postgres: false })).session(id)
+    const forgotten = (await here.connect({ postgres: false })).session(id)
     await expect(forgotten.messages()).rejects.toMatchObject({ code: 'session_not_found' })
     await expect(eventsOf(forgotten)).rejects.toMatchObject({ code: 'session_not_found' })
   })

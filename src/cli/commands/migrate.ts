@@ -9,6 +9,7 @@ interface MigrateCommandOptions {
   data: string
   schema?: string
   appRole?: string
+  namespace?: string
   check?: true
   json?: true
 }
@@ -20,14 +21,17 @@ export function migrateCommand(): Command {
     .addOption(dataOption())
     .option('--schema <name>', "Postgres schema of the side store (default: 'pawl')")
     .option('--app-role <role>', "grant this role what workers need; workers then connect as it, with `migrate: 'check'`")
+    .option('--namespace <name>', 'move the sessions to this Temporal namespace, whose workers then serve them')
     .option('--check', 'only list missing migrations, and newer ones that this release cannot write with; exit code 1 if there are any')
     .addOption(jsonOption())
     .action(migrate)
 }
 
 /** Exit code 1: `--check` found migrations that are missing, or too new. */
-async function migrate({ appRole, check, json, ...where }: MigrateCommandOptions): Promise<void> {
-  if (appRole !== undefined && check) throw new CliError('invalid_usage', '--check changes nothing: leave out --app-role.')
+async function migrate({ appRole, namespace, check, json, ...where }: MigrateCommandOptions): Promise<void> {
+  if (check && (appRole ?? namespace) !== undefined) {
+    throw new CliError('invalid_usage', '--check changes nothing: leave out --app-role and --namespace.')
+  }
   const { postgres = process.env.DATABASE_URL, schema, onWait } = await connectOptions(where)
   if (typeof postgres !== 'string' || postgres === '') {
     throw new CliError('invalid_usage', 'No Postgres is configured: set DATABASE_URL, or start `pawl dev`.')
@@ -37,16 +41,21 @@ async function migrate({ appRole, check, json, ...where }: MigrateCommandOptions
     postgres,
     ...defined({ schema }),
     ...(onWait && { onWait }),
-    ...defined({ appRole }),
+    ...defined({ appRole, namespace }),
     ...(check && { check }),
   })
-  const { applied, pending, tooNew, grantedTo } = report
+  const { applied, pending, tooNew, grantedTo, movedFrom } = report
   if (pending.length + tooNew.length > 0) process.exitCode = 1
   const lines = [
     ...applied.map((name) => `applied ${name}`),
     ...pending.map((name) => `missing ${name}`),
     ...tooNew.map((name) => `newer   ${name}`),
     ...(applied.length + pending.length + tooNew.length === 0 ? [`The Postgres schema "${report.schema}" is up to date.`] : []),
+    ...(namespace === undefined
+      ? []
+      : [
+          `The sessions belong to the Temporal namespace "${report.namespace}"${movedFrom === undefined ? '' : `, and no longer to "${movedFrom}"`}.`,
+        ]),
     ...(grantedTo === undefined ? [] : [`Granted the role "${grantedTo}" the rights that workers need.`]),
     ...(pending.length > 0 ? ['Run `pawl migrate` without --check to apply what is missing.'] : []),
     ...(tooNew.length > 0

@@ -3,7 +3,7 @@ import { findDevDeployment } from '../../connect/dev-stack.ts'
 import { DEFAULT_TASK_QUEUE } from '../../session/protocol/protocol.ts'
 import { defined } from '../../session/defined.ts'
 import { checkConnect, type ConnectOptions } from '../connect-options.ts'
-import { namesTemporal } from '../connecting.ts'
+import { namespaceOf, namesTemporal } from '../connecting.ts'
 import { examineStore } from './examine-store.ts'
 import { examineTemporal } from './examine-temporal.ts'
 import { judgeClocks } from './judgements.ts'
@@ -22,7 +22,7 @@ export async function doctor(given: ConnectOptions = {}): Promise<HealthReport> 
   const options = checkConnect(given)
   const found = namesTemporal(options) ? {} : await findDevDeployment()
   const { taskQueue = found.taskQueue ?? DEFAULT_TASK_QUEUE } = options
-  const side = examineStore(options.postgres ?? process.env.DATABASE_URL ?? found.postgres, options)
+  const side = examineStore(options.postgres ?? process.env.DATABASE_URL ?? found.postgres, options, namespaceOf(options, found.temporal))
   const quiet = side.then((examined) => examined.quiet)
   const [store, temporal] = await Promise.all([side, examineTemporal(options, { found: found.temporal, taskQueue, quiet })])
   const clocks = judgeClocks(defined({ Temporal: temporal.clock, Postgres: store.clock }))

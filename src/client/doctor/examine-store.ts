@@ -18,7 +18,11 @@ export interface ExaminedStore {
 const NOT_EXAMINED = 'The schema, agents, sessions and storage were not examined.'
 
 /** Examines the store at `postgres`; `false`: the deployment has no store. */
-export async function examineStore(postgres: ConnectOptions['postgres'], { schema, onWait }: ConnectOptions): Promise<ExaminedStore> {
+export async function examineStore(
+  postgres: ConnectOptions['postgres'],
+  { schema, onWait }: ConnectOptions,
+  namespace: string,
+): Promise<ExaminedStore> {
   if (postgres === false) return { checks: [], quiet: [] }
   if (!postgres) {
     const advice = `Set DATABASE_URL, or run the command in the folder of a running \`pawl dev\`. ${NOT_EXAMINED}`
@@ -27,7 +31,7 @@ export async function examineStore(postgres: ConnectOptions['postgres'], { schem
   let health: StoreHealth | undefined
   try {
     health = storeHealth(postgres, defined({ schema, onWait }))
-    return await examine(health, schema ?? 'pawl')
+    return await examine(health, schema ?? 'pawl', namespace)
   } catch (error) {
     const code = error instanceof PawlError ? `${error.code}: ` : ''
     const advice = `Sessions continue in the meantime, and their events are stored once Postgres is back. ${NOT_EXAMINED}`
@@ -37,9 +41,9 @@ export async function examineStore(postgres: ConnectOptions['postgres'], { schem
   }
 }
 
-async function examine(health: StoreHealth, schemaName: string): Promise<ExaminedStore> {
+async function examine(health: StoreHealth, schemaName: string, namespace: string): Promise<ExaminedStore> {
   const server = await health.server()
-  const schema = judgeSchema(await health.schema(), schemaName)
+  const schema = judgeSchema(await health.schema(), schemaName, namespace)
   const checks = [judgePostgres(server), schema]
   if (schema.level === 'fail') return { checks, clock: server.clock, quiet: [] }
   const [needs, storage, agents] = await Promise.all([health.needs(), health.storage(), health.agents()])

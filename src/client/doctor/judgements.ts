@@ -39,9 +39,9 @@ export function judgePostgres({ version, address, roundTripMs, isReadOnly }: Ser
   })
 }
 
-/** The tables. */
-export function judgeSchema({ applied, missing, breaking, newer }: SchemaFacts, name: string): HealthCheck {
-  const details = { applied, missing, breaking, newer }
+/** The tables, and whose sessions they hold. `ours`: the Temporal namespace of this deployment. */
+export function judgeSchema({ applied, missing, breaking, newer, namespace }: SchemaFacts, name: string, ours: string): HealthCheck {
+  const details = { applied, missing, breaking, newer, namespace }
   if (breaking.length > 0) {
     const measured = `schema "${name}" was migrated by a newer release (${breaking.join(', ')})`
     return fail('schema', { measured, advice: 'Update pawl: this release must not write to that schema.', details })
@@ -53,8 +53,18 @@ export function judgeSchema({ applied, missing, breaking, newer }: SchemaFacts, 
   if (missing.length > 0) {
     return fail('schema', { measured: `schema "${name}" lacks ${missing.join(', ')}`, advice: 'Run `pawl migrate`.', details })
   }
+  if (namespace !== null && namespace !== ours) {
+    return fail('schema', {
+      measured: `the sessions in schema "${name}" belong to the Temporal namespace "${namespace}", not to "${ours}"`,
+      advice: `Use another Postgres schema for "${ours}". If it has replaced "${namespace}", run \`pawl migrate --namespace ${ours}\`.`,
+      details,
+    })
+  }
   const newerText = newer.length === 0 ? '' : `; ${newer.length} of a newer release`
-  return ok('schema', { measured: `schema "${name}", ${applied} migration(s) applied, none missing${newerText}`, details })
+  return ok('schema', {
+    measured: `schema "${name}"${namespace === null ? '' : ` of namespace "${namespace}"`}, ${applied} migration(s) applied, none missing${newerText}`,
+    details,
+  })
 }
 
 /** The servers' clocks compared with this machine's. */

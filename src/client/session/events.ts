@@ -3,6 +3,7 @@ import type { Client } from '@temporalio/client'
 import { queryEvents } from '../../connect/session-queries.ts'
 import type { SessionEvent } from '../../session/events.ts'
 import type { EventsPage } from '../../session/protocol/protocol.ts'
+import { isForeignNamespace } from '../../store/errors.ts'
 import type { MessageRow } from '../../store/rows.ts'
 import type { Store, Watched } from '../../store/store.ts'
 import { startBell } from './bell.ts'
@@ -101,6 +102,7 @@ async function readStored<T>({ store }: EventSource, read: (store: Store) => Pro
   try {
     return store ? { rows: await read(store) } : {}
   } catch (error) {
+    if (isForeignNamespace(error)) throw error
     return { error }
   }
 }

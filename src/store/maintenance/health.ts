@@ -6,6 +6,7 @@ import { ms, numberIn, textIn } from '../postgres/columns.ts'
 import { type HeldUp, readHeldUp } from '../postgres/commit-order.ts'
 import { type Database, databaseAt } from '../postgres/database.ts'
 import { migrationNames } from '../postgres/migrate.ts'
+import { readNamespace } from '../postgres/namespace.ts'
 import { type PostgresSchema, schemaOf } from '../postgres/schema.ts'
 import { readOverview } from '../read/lists/overview.ts'
 import type { StatusOverview } from '../rows.ts'
@@ -30,6 +31,8 @@ export interface SchemaFacts {
   /** Migrations of a newer release that prevent this one from writing, and others. */
   breaking: string[]
   newer: string[]
+  /** The Temporal namespace that its sessions belong to; null: none is recorded. */
+  namespace: string | null
 }
 
 /** What the tables show about the workers' writes. */
@@ -118,6 +121,7 @@ async function schemaFacts(database: Database, schema: PostgresSchema): Promise<
     missing: known.filter((name) => !applied.includes(name)),
     breaking: newer.filter(({ breaking }) => breaking === 'true').map((row) => textIn(row, 'name')),
     newer: newer.map((row) => textIn(row, 'name')),
+    namespace: await readNamespace(database, schema),
   }
 }
 

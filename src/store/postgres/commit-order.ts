@@ -26,6 +26,11 @@ export function joinWriters(schema: PostgresSchema): string {
   return `select pg_advisory_xact_lock_shared(${keyOf(schema)})`
 }
 
+/** The statement that waits for the writers in progress, and lets new ones begin after its own transaction. */
+export function excludeWriters(schema: PostgresSchema): string {
+  return `select pg_advisory_xact_lock(${keyOf(schema)})`
+}
+
 /**
  * Common table expressions: `seen`, with the snapshot; and `writing`, the writers that were in progress in it, with `txid`, `vxid` and `pid`.
  * On a replica, `pg_locks` does not show them; `horizonIn` covers that.

@@ -23,8 +23,9 @@ export async function grantTo(tx: Queryable, schema: PostgresSchema, role: strin
     `grant ${sequences} on all sequences in schema {schema} to ${to}`,
     `alter default privileges in schema {schema} grant ${tables} on tables to ${to}`,
     `alter default privileges in schema {schema} grant ${sequences} on sequences to ${to}`,
-    // Only the owner may change the list of migrations.
+    // Only the owner may change the list of migrations, and move the sessions to another namespace.
     `revoke insert, update, delete on {schema}.migrations from ${to}`,
+    `revoke update, delete on {schema}.namespace from ${to}`,
   ]
   for (const grant of grants) await tx.query(schema.fill(grant))
 }

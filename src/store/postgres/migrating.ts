@@ -3,11 +3,13 @@ import type { Logger } from '../../agent/tool.ts'
 import type { TellWait } from '../../connect/waits.ts'
 import { checkOptions, fn, options, text, where } from '../../options/check.ts'
 import { logger as aLogger } from '../../options/shared.ts'
-import { databaseAt } from './database.ts'
+import { databaseAt, type Queryable } from './database.ts'
 import { StoreError } from '../errors.ts'
 import { grantTo } from './grants.ts'
 import { compareMigrations, migrate } from './migrate.ts'
-import { schemaOf } from './schema.ts'
+import { moveNamespace, readNamespace } from './namespace.ts'
+import { type PostgresSchema, schemaOf } from './schema.ts'
+import { defined } from '../../session/defined.ts'
 
 /** Options of `migrateStore`. */
 export interface MigrateOptions {
@@ -19,6 +21,8 @@ export interface MigrateOptions {
   appRole?: string
   /** Only reports which migrations are missing or too new, and changes nothing. Default: false. */
   check?: boolean
+  /** Moves the sessions to this Temporal namespace, whose workers then serve them. Not used with `check`. Default: they stay. */
+  namespace?: string
   /** Logs each migration. Default: no log. */
   logger?: Logger
   /** Called with what the migration waits for, such as `Postgres at db:5432/pawl`: after two seconds, then every five. Default: none. */
@@ -35,6 +39,10 @@ export interface MigrateReport {
   pending: string[]
   /** Names of breaking migrations of newer releases, which stop workers of this release from writing; only with `check`. */
   tooNew: string[]
+  /** The Temporal namespace that the sessions belong to; absent: no worker has claimed them yet. */
+  namespace?: string
+  /** The namespace that they belonged to, if they were moved. */
+  movedFrom?: string
   /** The role that received the rights that workers and clients need. */
   grantedTo?: string
 }
@@ -43,6 +51,7 @@ const OPTIONS = options({
   postgres: where<string>((value) => typeof value === 'string', 'a URL such as postgres://user@host/database').optional(),
   schema: where<string>((value) => typeof value === 'string', 'the name of a Postgres schema').optional(),
   appRole: text("a role's name").optional(),
+  namespace: text("a namespace's name").optional(),
   check: where<boolean>((value) => typeof value === 'boolean', 'true or false').optional(),
   logger: aLogger<Logger>().optional(),
   onWait: fn<TellWait>().optional(),
@@ -53,17 +62,22 @@ const OPTIONS = options({
  * @throws InvalidOption `invalid_option`; StoreError `store_unavailable`, `permission_denied`, `role_not_found`, `invalid_store_options`, `invalid_postgres_url`.
  */
 export async function migrateStore(given: MigrateOptions): Promise<MigrateReport> {
-  const { postgres, schema: name = 'pawl', appRole, check, logger, onWait } = checkOptions(OPTIONS, given)
+  const { postgres, schema: name = 'pawl', appRole, namespace, check, logger, onWait } = checkOptions(OPTIONS, given)
   if (!postgres) throw new StoreError('invalid_store_options', 'No Postgres is configured: set DATABASE_URL or pass the option `postgres`.')
   const schema = schemaOf(name)
   const database = databaseAt(postgres, { logger, onWait })
   try {
-    if (check) return { schema: name, applied: [], ...(await compareMigrations(database, schema)) }
+    if (check) return { schema: name, applied: [], ...(await compareMigrations(database, schema)), ...(await owner(database, schema)) }
     const report = { schema: name, applied: await migrate(database, schema, logger), pending: [], tooNew: [] }
-    if (appRole === undefined) return report
-    await database.transaction((tx) => grantTo(tx, schema, appRole))
-    return { ...report, grantedTo: appRole }
+    const before = namespace === undefined ? undefined : await moveNamespace(database, schema, namespace)
+    const moved = before != null && before !== namespace ? { movedFrom: before } : {}
+    if (appRole !== undefined) await database.transaction((tx) => grantTo(tx, schema, appRole))
+    return { ...report, ...(await owner(database, schema)), ...moved, ...defined({ grantedTo: appRole }) }
   } finally {
     await database.close()
   }
+}
+
+async function owner(database: Queryable, schema: PostgresSchema): Promise<Pick<MigrateReport, 'namespace'>> {
+  return defined({ namespace: (await readNamespace(database, schema)) ?? undefined })
 }

@@ -8,7 +8,7 @@ import type { Database, Queryable } from '../postgres/database.ts'
 import { type ParsedEntry, parsed } from './entries.ts'
 import { reviveErased } from '../maintenance/erase.ts'
 import { StoreError } from '../errors.ts'
-import { createSession, type LockedSession, lockSession } from './head.ts'
+import { createSession, type LockedSession, lockSession, type WriterIdentity } from './head.ts'
 import { applyMove, archiveCheckpoints } from './moves.ts'
 import { type CheckpointFailure, checkpointErrorRow, lateCheckpointRow } from '../project/errors.ts'
 import { newProjection, passOver, project, recall, segmentsOf } from '../project/projections.ts'
@@ -33,6 +33,8 @@ export interface WriteNeeds {
   notifier: Notifier
   /** Names of the migrations that this release has; undefined: do not check. */
   known(): Promise<readonly string[] | undefined>
+  /** The Temporal namespace of this process; undefined: do not check. */
+  namespace: string | undefined
   logger: Logger | undefined
   /** Called with the events that this store has written, each once over all processes; without inherited ones. */
   onStored?: ((stored: StoredEvents) => void) | undefined
@@ -76,12 +78,12 @@ export interface Applied extends Flushed {
 export async function applyFlush(
   tx: Queryable,
   { schema, kept }: WriteNeeds,
-  known: readonly string[] | undefined,
+  writer: WriterIdentity,
   flush: Flush,
   manner: Manner,
 ): Promise<Applied> {
   const { key, epoch, entries } = flush
-  const session = await lockOrCreate(tx, schema, known, flush)
+  const session = await lockOrCreate(tx, schema, writer, flush)
   if (!session) return { ...NOTHING, head: { epoch, seq: 0, digest: '' } }
   if (session.erased) await beginAfterErasure(tx, schema, session, flush)
   const strays = session.erased ? [] : await strayEntries(tx, schema, key, session, epoch, entries)
@@ -112,10 +114,10 @@ const erasedError = (sessionId: string): StoreError =>
 async function lockOrCreate(
   tx: Queryable,
   schema: PostgresSchema,
-  known: readonly string[] | undefined,
+  writer: WriterIdentity,
   { key, epoch, entries }: Flush,
 ): Promise<LockedSession | undefined> {
-  const stored = await lockSession(tx, schema, key, known)
+  const stored = await lockSession(tx, schema, key, writer)
   const [first] = entries
   if (stored || !first) return stored
   const { event } = parsed(first)
@@ -126,7 +128,7 @@ async function lockOrCreate(
   if (event.type !== 'session_started') {
     throw new StoreError('invalid_events', `A session begins with session_started, not with ${event.type}: flush its events from seq 1.`)
   }
-  return (await createSession(tx, schema, key, { epoch, ...before }, event)) ?? lockSession(tx, schema, key, known)
+  return (await createSession(tx, schema, key, { epoch, ...before }, event)) ?? lockSession(tx, schema, key, writer)
 }
 
 /**

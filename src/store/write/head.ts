@@ -1,5 +1,6 @@
 // A session's row for a flush: locked, with the head and the state of the projection.
 import type { Queryable, TextRow } from '../postgres/database.ts'
+import { claimNamespace, recordedNamespace, refuseForeign } from '../postgres/namespace.ts'
 import { breakingMigrations, refuseTooNew } from '../postgres/too-new.ts'
 import type { PostgresSchema } from '../postgres/schema.ts'
 import { newSessionColumns, type SessionColumns } from '../project/session-columns.ts'
@@ -18,18 +19,26 @@ export interface LockedSession {
   erased: boolean
 }
 
+/** What a writer knows about itself. */
+export interface WriterIdentity {
+  /** The migrations that its release has; undefined: do not check. */
+  known: readonly string[] | undefined
+  /** Its Temporal namespace; undefined: do not check. */
+  namespace: string | undefined
+}
+
 /**
- * Locks the session's row; undefined if there is none. `known`: migrations that this release has.
- * @throws StoreError `store_too_new` if a breaking one is not among them.
+ * Locks the session's row; undefined if there is none. Records the namespace of the first writer.
+ * @throws StoreError `store_too_new` if there is a breaking migration that the writer does not know; `foreign_namespace`.
  */
 export async function lockSession(
   tx: Queryable,
   schema: PostgresSchema,
   key: string,
-  known: readonly string[] | undefined,
+  { known, namespace }: WriterIdentity,
 ): Promise<LockedSession | undefined> {
   const [row] = await tx.query(
-    `select breaking.names as unknown, held.* from (${breakingMigrations(schema, '$2')}) breaking left join lateral (
+    `select breaking.names as unknown, ${recordedNamespace(schema)} as namespace, held.* from (${breakingMigrations(schema, '$2')}) breaking left join lateral (
        select agent, status, epoch, flushed_seq, digest, run, current_run, turns, open_seq, coalesce(error_raw, error::text) as error,
          coalesce(paused_raw, paused::text) as paused,
          input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens, usd, spent_tokens, spent_usd, model, provider, checkpoint,
@@ -39,6 +48,10 @@ export async function lockSession(
     [key, known ?? null],
   )
   refuseTooNew(schema, row?.unknown)
+  if (namespace !== undefined) {
+    refuseForeign(schema, namespace, row?.namespace)
+    if (row?.namespace == null) await claimNamespace(tx, schema, namespace)
+  }
   return row?.epoch == null ? undefined : lockedOf(row)
 }
 

@@ -9,15 +9,15 @@ import type { WriteNeeds } from './apply.ts'
 
 /** See `Store.saveSnapshots`. */
 export async function saveSnapshots(
-  { database, schema, known }: Pick<WriteNeeds, 'database' | 'schema' | 'known'>,
+  { database, schema, known, namespace }: Pick<WriteNeeds, 'database' | 'schema' | 'known' | 'namespace'>,
   sessionId: string,
   snapshots: readonly SliceSnapshot[],
 ): Promise<number> {
-  const names = await known()
+  const writer = { known: await known(), namespace }
   return database.transaction(async (tx) => {
     const key = safeKey(sessionId)
     // Content that is erased meanwhile must not be written afterwards.
-    const session = await lockSession(tx, schema, key, names)
+    const session = await lockSession(tx, schema, key, writer)
     if (!session) return 0
     const statement = newStatement()
     const id = statement.value(key)

@@ -73,9 +73,9 @@ function mayBeCheckpoints(error: unknown, entries: readonly LogEntry[]): boolean
 }
 
 async function transact(needs: WriteNeeds, flush: Flush, manner: Manner): Promise<Flushed> {
-  const known = await needs.known()
+  const writer = { known: await needs.known(), namespace: needs.namespace }
   const first = joinWriters(needs.schema)
-  const applied = await needs.database.transaction((tx) => applyFlush(tx, needs, known, flush, manner), { first })
+  const applied = await needs.database.transaction((tx) => applyFlush(tx, needs, writer, flush, manner), { first })
   applied.folding?.keep(applied.head.digest)
   if (applied.entries.length > 0) needs.notifier.ring(flush.key, !applied.entries.every(({ event }) => STEPS.has(event.type)))
   warnOf(needs.logger, flush.sessionId, applied)

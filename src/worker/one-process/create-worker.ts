@@ -4,6 +4,7 @@ import { openLogger } from '../../log/logger.ts'
 import { userLogger } from '../../log/user-logger.ts'
 import { openStore } from '../../store/index.ts'
 import { startApiKeys } from '../api-keys.ts'
+import { claimStore } from '../orchestrator/claim-store.ts'
 import { loopback } from '../channel.ts'
 import type { checkCreate } from '../check-options.ts'
 import { checkAgents } from '../definition.ts'
@@ -65,11 +66,11 @@ async function assemble(options: Creating, opened: Closers): Promise<PawlWorker>
   const { dispose, services } = await makeServices(options.services)
   opened.add(dispose)
   const sdk = installRuntime(logger)
-  const store = openStore({ ...storeOptions(options), logger, watch: 'always' })
-  opened.add(() => store.close())
-  if (!options.connection) warnIfAssumed(options.temporal, logger)
   const { apiKey, ...where } = resolveTemporal(options.temporal)
   const namespace = options.namespace ?? where.namespace
+  const store = openStore({ ...storeOptions(options), namespace, logger, watch: 'always' })
+  opened.add(() => store.close())
+  if (!options.connection) warnIfAssumed(options.temporal, logger)
   const apiKeys = startApiKeys(options.connection ? undefined : apiKey, (newest) => {
     void connection.setApiKey(newest)
     line?.setApiKey(newest)
@@ -78,6 +79,7 @@ async function assemble(options: Creating, opened: Closers): Promise<PawlWorker>
   const temporal = { ...where, ...apiKeys.newest(), namespace }
   const connection = options.connection ?? (await connectNative(temporal))
   if (!options.connection) opened.add(() => connection.close())
+  await claimStore(store)
   // The user's own connection cannot be shared with a thread or recreated there, so this event loop sends the heartbeats.
   const line = options.connection ? undefined : await openHeartbeatLine(temporal)
   opened.add(() => line?.close())

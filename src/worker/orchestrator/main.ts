@@ -7,6 +7,7 @@ import { crossing } from '../errors.ts'
 import { endWithParent } from '../parent-watch.ts'
 import { openStore } from '../../store/index.ts'
 import { socketChannel } from '../channel.ts'
+import { claimStore } from './claim-store.ts'
 import type { Logger } from '../../agent/tool.ts'
 import { sendingLogger } from '../../log/sending-logger.ts'
 import { openLogger } from '../../log/logger.ts'
@@ -46,15 +47,17 @@ async function main(options: OrchestratorOptions): Promise<void> {
   const sdk = installRuntime(logger, { shutdownSignals: [] })
   setInterval(() => post({ type: 'alive' }), ALIVE_EVERY_MS).unref()
   const { temporal, postgres, schema, migrate, taskQueue } = options
+  const { address, namespace } = resolveTemporal(temporal)
   const store = openStore({
     postgres,
+    namespace,
     logger,
     watch: 'always',
     ...defined({ schema, migrate }),
   })
   warnIfAssumed(temporal, logger)
-  const { address, namespace } = resolveTemporal(temporal)
   const connection = await connectNative(temporal)
+  await claimStore(store)
   post({ type: 'connected' })
   const clock = startRecoveryClock((event) => post({ type: 'event', event }))
   const exits = new Map<number, Exit>()

@@ -34,7 +34,7 @@ function waitingFor(ageMs: number, tasks = 3): QueueFacts[] {
   return [{ name: 'q', type: 'workflow', pollers: [], backlog: { tasks, ageMs } }]
 }
 
-const SCHEMA = { applied: 2, missing: [], breaking: [], newer: [] }
+const SCHEMA = { applied: 2, missing: [], breaking: [], newer: [], namespace: 'default' }
 const SERVER = { version: '18.4', address: 'db:5432/app', roundTripMs: 1, clock: { theirs: 0, ours: 0 }, isReadOnly: false }
 const NEEDS = { recovery: 0, resolution: 0, approval: 0, unpausing: 0, automatic: 0, look: 0, answer: 0, nothing: 0 }
 const AGENT = { agent: 'support', unserved: 0, unservedSince: null, answeredAt: NOW - 5_000, active: 2 }
@@ -45,13 +45,30 @@ describe('the doctor', () => {
   it.each<[string, HealthCheck | undefined, HealthCheck['level'], RegExp]>([
     ['a Postgres that answers', judgePostgres(SERVER), 'ok', /18\.4 at db:5432\/app; 1 ms/],
     ['a replica', judgePostgres({ ...SERVER, isReadOnly: true }), 'fail', /accepts no writes.*primary/],
-    ['a schema that is up to date', judgeSchema(SCHEMA, 'pawl'), 'ok', /2 migration\(s\) applied/],
-    ['a schema without tables', judgeSchema({ ...SCHEMA, applied: 0, missing: ['0001'] }, 'pawl'), 'fail', /no tables.*pawl migrate/],
-    ['a schema that is behind', judgeSchema({ ...SCHEMA, missing: ['0003_x'] }, 'pawl'), 'fail', /lacks 0003_x.*pawl migrate/],
-    ['a schema of a newer release', judgeSchema({ ...SCHEMA, newer: ['0009_y'] }, 'pawl'), 'ok', /1 of a newer release/],
+    [
+      'a schema that is up to date',
+      judgeSchema(SCHEMA, 'pawl', 'default'),
+      'ok',
+      /schema "pawl" of namespace "default", 2 migration\(s\) applied/,
+    ],
+    [
+      'a schema without tables',
+      judgeSchema({ ...SCHEMA, applied: 0, missing: ['0001'] }, 'pawl', 'default'),
+      'fail',
+      /no tables.*pawl migrate/,
+    ],
+    ['a schema that is behind', judgeSchema({ ...SCHEMA, missing: ['0003_x'] }, 'pawl', 'default'), 'fail', /lacks 0003_x.*pawl migrate/],
+    ['a schema that no worker has claimed', judgeSchema({ ...SCHEMA, namespace: null }, 'pawl', 'default'), 'ok', /schema "pawl", 2/],
+    [
+      'a schema of another namespace',
+      judgeSchema({ ...SCHEMA, namespace: 'staging' }, 'pawl', 'default'),
+      'fail',
+      /belong to the Temporal namespace "staging", not to "default".*pawl migrate --namespace default/,
+    ],
+    ['a schema of a newer release', judgeSchema({ ...SCHEMA, newer: ['0009_y'] }, 'pawl', 'default'), 'ok', /1 of a newer release/],
     [
       'a breaking migration',
-      judgeSchema({ ...SCHEMA, newer: ['0009_y'], breaking: ['0009_y'] }, 'pawl'),
+      judgeSchema({ ...SCHEMA, newer: ['0009_y'], breaking: ['0009_y'] }, 'pawl', 'default'),
       'fail',
       /0009_y.*Update pawl: this release/,
     ],

@@ -1,6 +1,13 @@
 -- The side store: projections of the sessions' events. {schema} is replaced by the quoted name of the Postgres schema.
 -- `raw` columns are null unless Postgres could not hold a value exactly (NUL, lone surrogates, nesting): then they have it as JSON text.
 
+-- The Temporal namespace whose sessions these are: at most one row. The first worker records it; `pawl migrate --namespace` changes it.
+create table {schema}.namespace (
+  is_only boolean primary key default true check (is_only),
+  name text not null,
+  recorded_at timestamptz not null default now()
+);
+
 create table {schema}.sessions (
   session_id text primary key,
   agent text not null,
