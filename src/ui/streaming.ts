@@ -2,6 +2,7 @@
 import type { ModelDelta } from '../session/watching/deltas.ts'
 import type { SessionEvent } from '../session/events.ts'
 import { fold } from '../session/fold/fold.ts'
+import { cutOf, NO_RUN } from '../session/past/cut.ts'
 import { isWaiting } from '../session/fold/calls.ts'
 import { leavesByItself } from '../session/recovery/recovery.ts'
 import type { SessionState } from '../session/state.ts'
@@ -227,6 +228,6 @@ function changesEarlierAnswer(event: SessionEvent, newest: { run: number; turn: 
 
 /** Whether the event archives answers. */
 function isRetraction(event: SessionEvent): boolean {
-  if (event.type === 'rolled_back' || event.type === 'session_started') return true
-  return event.type === 'recovery_started' && ['restart_run', 'restart_from_last_effect', 'abandon'].includes(event.strategy)
+  const cut = event.type === 'forked' ? undefined : cutOf(event, NO_RUN)
+  return cut !== undefined && !cut.outcomes
 }

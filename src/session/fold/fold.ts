@@ -24,6 +24,7 @@ import { heedHook, noteHooksDue } from './hooks.ts'
 import { acceptOutput, countBadOutput } from '../built-in-tools/output.ts'
 import { pause, stayOpen, unpause } from '../pause.ts'
 import { queue, requeue, take } from './queue.ts'
+import { cutOf, NO_RUN } from '../past/cut.ts'
 import { RECOVERIES_KEPT } from '../recovery/recovery.ts'
 import { rests } from '../rest.ts'
 import type { QueuedMessage, RunState, SessionError, SessionState } from '../state.ts'
@@ -455,11 +456,12 @@ function rollBack(state: SessionState, event: EventOf<'rolled_back'>): void {
   state.current = null
   state.status = 'idle'
   const { again, removed = [] } = event
+  const waiting = cutOf(event, NO_RUN)?.waiting ?? 0
   const [opener, ...others] = again?.messages ?? []
   requeue(state, [
     ...(opener ? [{ ...opener, intent: again?.intent ?? state.run }] : []),
     ...others,
-    ...state.inbox.filter((message) => (message.seq ?? 0) > event.upToSeq),
+    ...state.inbox.filter((message) => (message.seq ?? 0) > waiting),
   ])
   const left = new Set(removed)
   state.accepted = state.accepted.filter((hash) => !left.has(hash))

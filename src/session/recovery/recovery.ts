@@ -3,6 +3,7 @@ import type { AutomaticStrategy, ErrorProgress, EventOf, RecoveryPolicy, Recover
 import { doubled } from '../backoff.ts'
 import { shortHash } from '../digest.ts'
 import { hasEnded } from '../fold/calls.ts'
+import { cutOf, NO_RUN } from '../past/cut.ts'
 import type { CallState, RunState, SessionError, SessionState } from '../state.ts'
 import { cutText } from '../protocol/texts.ts'
 
@@ -149,8 +150,9 @@ function problemWithTurn(state: SessionState, run: RunState): { code: string; re
 }
 
 /** Whether a recovery takes turns of the failed run out of the transcript, and with them the calls of the newest one. */
-export function removesTurns({ strategy }: EventOf<'recovery_started'>): boolean {
-  return strategy === 'restart_run' || strategy === 'restart_from_last_effect' || strategy === 'abandon'
+export function removesTurns(event: EventOf<'recovery_started'>): boolean {
+  const cut = cutOf(event, NO_RUN)
+  return cut !== undefined && !cut.outcomes
 }
 
 /** The run's calls that may or may not have taken effect. */

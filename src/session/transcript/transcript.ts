@@ -509,9 +509,23 @@ function follow(transcript: Transcript, seq: number, keptSeq: number): void {
   transcript.notes = transcript.notes.filter((note) => note.seq <= keptSeq)
   // A later compaction still applies if everything that it summarises has stayed: without it, a restart would pay for it again.
   dropCompactions(transcript, ({ upToSeq }) => upToSeq <= keptSeq)
-  const effects = effectsAbove(transcript.effects, keptSeq)
+  const shown = shownAsCompleted(transcript)
+  const effects = effectsAbove(transcript.effects, keptSeq).filter(
+    ({ callId, status }) => status === 'unknown' || !shown.has(requestIdOf(callId)),
+  )
   if (effects.length === 0) return
   transcript.notes.push({ after: transcript.messages.length, seq, text: noteOn(effects, transcript.completed) })
+}
+
+/** The requests whose results say that they completed: a call that was made again later may be among those that stay. */
+function shownAsCompleted({ messages }: Transcript): Set<string> {
+  const shown = new Set<string>()
+  for (const { content } of messages) {
+    for (const block of typeof content === 'string' ? [] : content) {
+      if (block.type === 'tool_result' && !block.is_error) shown.add(block.tool_use_id)
+    }
+  }
+  return shown
 }
 
 /** The transcript with the answers of hooks. It shares the messages, and `seq` is that of the answers' events. */

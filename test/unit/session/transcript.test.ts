@@ -199,6 +199,23 @@ describe('the transcript', () => {
   })
 })
 
+describe('a call that was made again', () => {
+  it('is shown after a rollback behind that, and no note says that it has left the transcript', () => {
+    const transcript = transcriptOf(
+      ...OPENED,
+      answered(1, 1, asks('put')),
+      { type: 'tool_issued', run: 1, turn: 1, callId: 't_1_1_0', tool: 'put', effect: 'external', index: 0, input: {}, inputDigest: 'd' },
+      failed('t_1_1_0', 'it threw'),
+      { type: 'recovery_started', run: 1, strategy: 'selective', turn: 1, toSeq: 4, redo: [{ callId: 't_1_1_0', as: 't_1_1_0#2' }] },
+      { type: 'tool_issued', run: 1, turn: 1, callId: 't_1_1_0#2', tool: 'put', effect: 'external', index: 0, input: {}, inputDigest: 'd' },
+      completed('t_1_1_0#2', 'done'),
+      { type: 'rolled_back', toSeq: 6, upToSeq: 9, effects: [] },
+    )
+    expect(transcript.messages.at(-1)?.content).toEqual([result('t_1_1_0', 'done')])
+    expect(transcript.notes).toEqual([])
+  })
+})
+
 describe('a note', () => {
   const paid = (seqRun: number): EventBody[] => [
     {
