@@ -119,8 +119,10 @@ describe.concurrent('going back', () => {
   it('to a checkpoint restores its memory, and later versions are kept', async () => {
     const { session, events } = await played(twoRuns)
     const [first] = ofType(events, 'checkpoint_made')
+    const then = await session.memory({ at: first?.version ?? 0 })
     await session.rollback({ checkpoint: first?.version ?? 0 })
     expect(await textOf(session)).toBe('one')
+    expect(await session.memory()).toEqual(then)
     expect((await session.memoryVersions()).map(({ version, archivedSeq }) => [version, archivedSeq !== undefined])).toEqual([
       [1, false],
       [2, true],

@@ -201,8 +201,13 @@ describe.concurrent('going back', () => {
   it('to a checkpoint restores its plan, and later versions are kept', async () => {
     const { session, events } = await played(twoSteps)
     const [booked] = ofType(events, 'checkpoint_made')
-    await session.rollback({ checkpoint: booked?.version ?? 0 })
+    const at = booked?.version ?? 0
+    const then = await session.plan({ at })
+    expect(then?.steps.map(({ status }) => status)).toEqual(['done', 'pending'])
+    await session.rollback({ checkpoint: at })
     expect(await statuses(session)).toEqual(['book done', 'pay pending'])
+    expect(await session.plan()).toEqual(then)
+    await expect(session.plan({ at: 99 })).rejects.toMatchObject({ code: 'checkpoint_not_found' })
     expect((await session.plans()).map(({ version, archivedSeq }) => [version, archivedSeq !== undefined])).toEqual([
       [1, false],
       [2, false],
@@ -244,6 +249,7 @@ describe.concurrent('going back', () => {
     const [booked] = ofType(events, 'checkpoint_made')
     await until('the checkpoint is stored', async () => (await session.checkpoints()).length === 2)
     const fork = await session.fork({ checkpoint: booked?.version ?? 0 })
+    expect(await fork.plan()).toEqual(await session.plan({ at: booked?.version ?? 0 }))
     await fork.resume()
     expect(await statuses(fork)).toEqual(['book done', 'pay pending'])
     expect(await statuses(session)).toEqual(['book done', 'pay done'])

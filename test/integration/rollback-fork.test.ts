@@ -15,7 +15,11 @@ let shipper: Stage
 beforeAll(async () => {
   here = await deploy()
   player = stage()
-  shipper = stage({ name: 'shipper', plan: true, checkpoint: { on: [{ type: 'milestone_reached', milestone: 'shipped' }] } })
+  shipper = stage({
+    name: 'shipper',
+    limits: { maxTotalTokens: 1_000_000 },
+    checkpoint: { on: [{ type: 'milestone_reached', milestone: 'shipped' }] },
+  })
   await here.startWorker({ agents: [player.agent, shipper.agent] })
 })
 afterAll(() => here?.stop())
@@ -80,6 +84,8 @@ describe('a checkpoint that is asked for within a turn', () => {
     expect(last).toMatchObject({ tool: 'wire', seq: (made?.seq ?? 0) - 1, at: made?.at })
     const before = await session.messagesUpTo({ checkpoint: 1 })
     expect(before.map(({ messageId }) => messageId)).toEqual(['go', 'm_1_1', 'r_1_1'])
+    expect(await session.budgets({ at: 1 })).toMatchObject([{ scope: 'run', unit: 'tokens', limit: 1_000_000, reserved: 0 }])
+    expect(await session.budgets()).toEqual([])
     await session.rollback({ checkpoint: 1 })
     expect(await session.latestCheckpoint()).toMatchObject({ version: 1, archivedSeq: null, lastMessageId: 'r_1_1' })
     expect(await session.messages()).toEqual(before)
