@@ -56,8 +56,8 @@ async function main(options: OrchestratorOptions): Promise<void> {
     ...defined({ schema, migrate }),
   })
   warnIfAssumed(temporal, logger)
-  const connection = await connectNative(temporal)
-  await claimStore(store)
+  // At the same time: a worker that replaces a dead one is waited for.
+  const [connection] = await Promise.all([connectNative(temporal), claimStore(store)])
   post({ type: 'connected' })
   const clock = startRecoveryClock((event) => post({ type: 'event', event }))
   const exits = new Map<number, Exit>()
