@@ -9,18 +9,20 @@ import { logger } from '../options/shared.ts'
 import { isAgentName } from '../session/protocol/protocol.ts'
 import type { Duration } from '../session/duration.ts'
 import type { JsonObject } from '../session/json.ts'
-import { type Access, accessOf, type Authorize, isInScope, requireScope, requireSession, unauthorized } from './access.ts'
+import { type Access, accessOf, type Authorize, callerOf, isInScope, requireScope, requireSession, unauthorized } from './access.ts'
 import { ServiceError } from './errors.ts'
 import { bodyOf, paramsOf, parsed, queryOf } from './input.ts'
 import { documentOf } from './openapi.ts'
 import { refusal, statusOf } from './problem.ts'
 import { readinessOf } from './readiness.ts'
-import type { Call, Route } from './route.ts'
+import { requestMemory } from './request-memory.ts'
+import { type Call, MEMORY, type Route } from './route.ts'
 import { CHANGE_ROUTES } from './routes/changes.ts'
 import { LIST_ROUTES } from './routes/lists.ts'
 import { SESSION_ROUTES } from './routes/sessions.ts'
 import { UI_ROUTES } from './routes/ui.ts'
 import { WATCH_ROUTES } from './routes/watch.ts'
+import { sentInPieces } from './sending.ts'
 import { streamsWith } from './streams.ts'
 
 /** Options of `createHandler`. */
@@ -43,9 +45,14 @@ export interface HandlerOptions {
   maxWatches?: number
   /** The maximum number of event streams that one caller (`identity` in its `tenant`) has open here. Default: a quarter of `maxWatches`. */
   maxWatchesPerCaller?: number
+  /**
+   * The approximate memory for requests that are being answered, in bytes: an integer from 100,000,000. One caller's requests get a quarter
+   * of it at most. Further requests wait, for 10 seconds at most. Default 512,000,000.
+   */
+  requestMemory?: number
   /** A stream sends a comment after this long without an event, so that proxies keep it open. At most 24 days. Default `'15s'`. */
   keepAlive?: Duration
-  /** A stream ends when its client has read nothing for this long. At most 24 days. Default `'60s'`. */
+  /** A stream, or a large response, ends when its client has read nothing for this long. At most 24 days. Default `'60s'`. */
   stalledAfter?: Duration
   /**
    * The longest time until the handler calls `authorize` again for an open stream. At most 24 days. Default `'2m'`. Only `null`, or access
@@ -83,6 +90,7 @@ const OPTIONS = options({
   maxBodyBytes: integer(1_000, 100_000_000).optional(),
   maxWatches: integer(1).optional(),
   maxWatchesPerCaller: integer(1).optional(),
+  requestMemory: integer(100_000_000).optional(),
   keepAlive: duration({ example: '15s' }).optional(),
   stalledAfter: duration({ example: '60s' }).optional(),
   reauthorizeEvery: duration({ example: '2m' }).optional(),
@@ -90,6 +98,28 @@ const OPTIONS = options({
 })
 
 const ROUTES: readonly Route[] = [...SESSION_ROUTES, ...WATCH_ROUTES, ...CHANGE_ROUTES, ...LIST_ROUTES, ...UI_ROUTES]
+/** A request that may be answered. */
+interface Admitted {
+  route: Route
+  request: Request
+  access: Access
+  params: never
+  query: never
+  body: never
+}
+
+/** A text of a body, its JSON, and what becomes of it. */
+const BODY_FACTOR = 5
+
+/** The approximate memory for a request. A body whose size is not known may be of any size that is allowed. */
+function neededBy({ method, memory = MEMORY.little }: Route, { headers }: Request, maxBodyBytes: number): number {
+  if (method === 'get') return memory
+  const length = Number(headers.get('content-length') ?? maxBodyBytes)
+  return memory + BODY_FACTOR * Math.min(length, maxBodyBytes)
+}
+
+/** How long a request waits for memory. */
+const PATIENCE_MS = 10_000
 /** How long a stream stays open at least while `authorize` throws. */
 const UNCHECKED_MS = 3_600_000
 /** Does not use pino, which a bundled backend does not include. */
@@ -105,10 +135,11 @@ const NOTHING = z.strictObject({})
 export function createHandler(given: HandlerOptions): Handler {
   const checked = checkOptions(OPTIONS, given)
   const { pawl, authorize, agents, basePath = '', maxBodyBytes = 2_000_000, logger: log = ON_STDERR } = checked
-  const { maxWatches = 2_000 } = checked
+  const { maxWatches = 2_000, stalledAfter: stalledAfterMs = 60_000, requestMemory: totalBytes = 512_000_000 } = checked
+  const memory = requestMemory({ totalBytes, callerBytes: Math.ceil(totalBytes / 4), patienceMs: PATIENCE_MS })
   const streams = streamsWith({
     keepAliveMs: checked.keepAlive ?? 15_000,
-    stalledAfterMs: checked.stalledAfter ?? 60_000,
+    stalledAfterMs,
     reauthorizeMs: checked.reauthorizeEvery ?? 120_000,
     uncheckedMs: UNCHECKED_MS,
     max: maxWatches,
@@ -129,15 +160,26 @@ export function createHandler(given: HandlerOptions): Handler {
     const params = parsed(route.params ?? NOTHING, paramsOf(pathParams, route.params ?? NOTHING), 'path')
     const queryMembers = route.query ?? NOTHING
     const query = parsed(queryMembers, queryOf(new URL(request.url).searchParams, queryMembers), 'query')
-    const body = route.method === 'get' ? {} : parsed(route.body ?? NOTHING, await bodyOf(request, maxBodyBytes), 'body')
+    const release = await memory.reserve(callerOf(access), neededBy(route, request, maxBodyBytes), request.signal)
+    try {
+      const body = route.method === 'get' ? {} : parsed(route.body ?? NOTHING, await bodyOf(request, maxBodyBytes), 'body')
+      const response = await answer({ route, request, access, params, query, body } as Admitted)
+      return await sentInPieces(response, { onEnd: release, stalledAfterMs, signal: request.signal })
+    } catch (error) {
+      release()
+      throw error
+    }
+  }
+
+  async function answer({ route, request, access, params, query, body }: Admitted): Promise<Response> {
     const call: Call<never, never, never> = {
       pawl,
       access,
       by: access.identity,
       request,
-      params: params as never,
-      query: query as never,
-      body: body as never,
+      params,
+      query,
+      body,
       streams,
       agents,
       session(id) {

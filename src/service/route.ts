@@ -27,6 +27,19 @@ export interface Call<P, Q, B> {
   reauthorize(sessionId?: string): Promise<void>
 }
 
+/** Approximate bytes that a request needs. */
+export const MEMORY = {
+  /** It waits for long, and holds little meanwhile. */
+  none: 0,
+  little: 4_000_000,
+  /** A page of rows or events. */
+  page: 16_000_000,
+  /** The outline of a session, and a page of it. */
+  chat: 32_000_000,
+  /** A value of up to 20 MB, its text and its bytes. */
+  value: 64_000_000,
+} as const
+
 /** A route's response on success. */
 export interface Answer {
   status: 200 | 201 | 202 | 204
@@ -55,6 +68,8 @@ export interface RouteOf<P extends Members, Q extends Members, B extends Members
   /** Headers that it reads, with what they mean. */
   headers?: Readonly<Record<string, z.ZodType>>
   answer: Answer
+  /** The memory that the handler reserves for a request, besides that for its body. Default: `MEMORY.little`. */
+  memory?: number
   handle(call: Call<z.output<P>, z.output<Q>, z.output<B>>): Promise<unknown>
 }
 

@@ -91,7 +91,7 @@ const moment = z.string().min(1).max(40).describe('ISO text, such as 2026-11-21T
 export const SPAN = { since: moment.optional().describe('From then on.'), until: moment.optional().describe('Before then.') }
 /** A page of a list. */
 export const PAGE = {
-  limit: z.int().min(1).max(1_000).optional().describe('Items per page. Default 50.'),
+  limit: z.int().min(1).max(1_000).optional().describe('Items per page. Default 50. A page of large items has fewer.'),
   cursor: z.string().min(1).max(2_000).optional().describe('The cursor of the previous page; keep the other parameters the same.'),
 }
 /** A filter by a name. */

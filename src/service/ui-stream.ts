@@ -1,85 +1,41 @@
 // Streams of UI chunks: what a session has done so far and does from now on, until it does nothing more by itself.
-import { SessionNotFound, SessionUnavailable } from '../client/errors.ts'
 import { inTime } from '../connect/in-time.ts'
 import type { SessionHandle } from '../client/types.ts'
-import { blobOf, withBlob } from '../session/blobs.ts'
-import type { SessionEvent } from '../session/events.ts'
-import type { Json } from '../session/json.ts'
 import type { WatchItem } from '../session/watching/watching.ts'
-import type { UiChunk, UiShow } from '../ui/protocol.ts'
-import { startStreaming, type UiCursor, type UiSent, type UiStreaming } from '../ui/streaming.ts'
+import type { UiChunk } from '../ui/protocol.ts'
+import { startStreaming, type UiCursor, type UiSent, type UiStreaming, type UiStreamOptions } from '../ui/streaming.ts'
 import { ServiceError } from './errors.ts'
 import type { Problem } from './problem.ts'
+import { contentsOf, newContentsOf } from './ui-past.ts'
 
 /** Headers of the protocol. */
 export const UI_HEADERS = { 'x-vercel-ai-ui-message-stream': 'v1' } as const
 
-/** Larger values are shown as a reference: the side store holds up to 20 MB of each. */
-const MAX_VALUE_BYTES = 1_000_000
 /** A session that waits or has failed may be about to continue: a message or a decision may be on its way. */
 const GRACE_MS = 400
-/** How long to wait for a session that is being opened, and how often to check. */
-const OPENING_MS = 3_000
-const OPENING_LOOK_MS = 100
-
 /** A stream to be opened. */
-export interface UiOpening {
+export interface UiOpening extends UiStreamOptions {
   session: SessionHandle
-  from: UiCursor
-  show: UiShow
-  past: readonly SessionEvent[]
-  isFresh?: true
-  decided?: ReadonlySet<string>
 }
 
-/** All known events of the session, with their large values; none for a session that does not exist. @throws SessionUnavailable. */
-export async function pastOf(session: SessionHandle): Promise<SessionEvent[]> {
-  const giveUpAt = performance.now() + OPENING_MS
-  for (;;) {
-    try {
-      return await readPast(session)
-    } catch (error) {
-      // A session that was just opened may not be readable yet.
-      if (!(error instanceof SessionUnavailable) || performance.now() > giveUpAt) throw error
-      await new Promise((resolve) => setTimeout(resolve, OPENING_LOOK_MS))
-    }
-  }
+/** The stream as server-sent events. It begins here, and what it needs of the session's past is all that it keeps. */
+export function uiEvents({ session, ...options }: UiOpening): (signal: AbortSignal) => AsyncGenerator<string> {
+  const begun = startStreaming(options)
+  const { from } = options
+  return (signal) => textsOf(session, from, begun, signal)
 }
 
-/** The same without waiting, for a stream that follows the session anyway; none for a session that cannot be read now. */
-export async function knownOf(session: SessionHandle): Promise<SessionEvent[]> {
-  try {
-    return await readPast(session)
-  } catch (error) {
-    if (error instanceof SessionUnavailable) return []
-    throw error
-  }
-}
-
-async function readPast(session: SessionHandle): Promise<SessionEvent[]> {
-  const events: SessionEvent[] = []
-  try {
-    for await (const event of session.events()) events.push(await restored(session, event))
-  } catch (error) {
-    if (!(error instanceof SessionNotFound)) throw error
-  }
-  return events
-}
-
-/** The event with its large value, or with the reference if the value cannot be read. */
-async function restored(session: SessionHandle, event: SessionEvent): Promise<SessionEvent> {
-  const ref = blobOf(event)
-  if (!ref || ref.bytes > MAX_VALUE_BYTES) return event
-  const text = await session.blob(ref.sha256).catch(() => null)
-  return text === null ? event : withBlob(event, JSON.parse(text) as Json)
-}
-
-/** The stream as server-sent events. */
-export async function* uiEvents(opening: UiOpening, signal: AbortSignal): AsyncGenerator<string> {
-  const { session, from } = opening
-  const { sent, stream } = startStreaming(opening)
+async function* textsOf(
+  session: SessionHandle,
+  from: UiCursor,
+  { stream, toShow }: ReturnType<typeof startStreaming>,
+  signal: AbortSignal,
+): AsyncGenerator<string> {
   yield idLine(from)
-  for (const one of sent) yield textOf(one)
+  for await (const { event, place } of contentsOf(session, toShow)) {
+    for (const one of stream.past(event, place)) yield textOf(one)
+    if (signal.aborted) return
+  }
   if (stream.end() !== 'ended') yield* rest(session, stream, signal)
   if (signal.aborted) return
   yield textOf({ chunk: stream.last() })
@@ -106,7 +62,7 @@ async function* rest(session: SessionHandle, stream: UiStreaming, signal: AbortS
 async function sentFor(session: SessionHandle, stream: UiStreaming, item: WatchItem): Promise<UiSent[]> {
   switch (item.type) {
     case 'event':
-      return stream.event(await restored(session, item.event))
+      return stream.event(await newContentsOf(session, item.event))
     case 'delta':
       return stream.delta(item, item.delta)
     case 'reset':

@@ -7,6 +7,7 @@ import type { Blobs } from './blobs.ts'
 import type { SliceSnapshot } from '../session/slices/slices.ts'
 import type { SessionState } from '../session/state.ts'
 import type { LiveSession } from './read/deltas.ts'
+import type { EventRange } from './read/reader.ts'
 import type { SessionDeltaPart, SessionStream, TidiedDeltas } from './write/deltas.ts'
 import type { Lists } from './read/lists/index.ts'
 import type { Watched } from './postgres/listener.ts'
@@ -91,10 +92,10 @@ export interface Store {
     which: { slice: string; version: number; checkpoint: number },
   ): Promise<{ version: number; value: Json } | null>
 
-  /** Stored events above `after`, at most `limit` (default 1,000) or about 4 MB, in `seq` order. */
-  events(sessionId: string, options?: { after?: number; limit?: number }): Promise<SessionEvent[]>
+  /** A page of stored events, in `seq` order. */
+  events(sessionId: string, options?: EventRange): Promise<SessionEvent[]>
   /** The same events as they were flushed, with text and digests. */
-  entries(sessionId: string, options?: { after?: number; limit?: number }): Promise<LogEntry[]>
+  entries(sessionId: string, options?: EventRange): Promise<LogEntry[]>
   messages(sessionId: string): Promise<MessageRow[]>
   /** The call that used the key, if its events were pruned; null: none did. */
   completedKey(sessionId: string, key: string): Promise<KeptKey | null>

@@ -1,6 +1,7 @@
 // Maps what happens in a session to chunks of AI SDK UI's message stream. Pure, so that a stream, its resumption and the history agree.
 import type { AssistantBlock } from '../session/content.ts'
 import { defined } from '../session/defined.ts'
+import { shortHash } from '../session/digest.ts'
 import type { ModelDelta } from '../session/watching/deltas.ts'
 import { answerIdOf, callIdOf, type EventOf, requestIdOf, type Resolution, type SessionEvent } from '../session/events.ts'
 import type { Json } from '../session/json.ts'
@@ -15,7 +16,7 @@ export interface UiItem {
 
 /** Turns what happens in a session into chunks. Each stretch between two user messages becomes one message. */
 export interface Mapping {
-  /** Maps the next event. The last chunk that it yields contains the event's `seq`. */
+  /** Maps the next event; a replay has the output that it shows. The last chunk that it yields contains the event's `seq`. */
   event(event: SessionEvent): UiItem[]
   /** Maps a further piece of the model's answer. */
   delta(at: { run: number; turn: number }, delta: ModelDelta): UiItem[]
@@ -36,7 +37,8 @@ interface Shown {
 
 /** A call of the stretch. */
 interface Call {
-  input: Json
+  /** The arguments that were shown, or their digest if they are long: a stretch may have any number of calls. */
+  shownInput: string
   tool: string
   isClient: boolean
   approvalId?: string
@@ -71,11 +73,8 @@ export interface MappingOptions {
 export function startMapping({ show, isSettled = () => false }: MappingOptions): Mapping {
   let stretch: Stretch | undefined
   let shown: Shown[] = []
-  /** Outputs by call, for replays. */
-  const outputs = new Map<string, unknown>()
 
   function event(event: SessionEvent): UiItem[] {
-    keepOutput(event)
     if (event.type === 'turn_started') return startTurn(event)
     if (!stretch) return []
     if (endsStretch(event)) {
@@ -87,14 +86,6 @@ export function startMapping({ show, isSettled = () => false }: MappingOptions):
     const chunks = 'run' in event && event.run === stretch.run ? chunksOf(event, stretch) : []
     if (chunks.length === 0 || chunks.at(-1)?.type === 'message-metadata') return items(chunks)
     return items([...chunks, standingAt(stretch, event)])
-  }
-
-  /** Keeps the output for replays, which show the result of the call that they repeat. */
-  function keepOutput(event: SessionEvent): void {
-    if (event.type !== 'tool_completed' && !(event.type === 'tool_resolved' && event.happened)) return
-    const { callId } = event
-    const first = event.type === 'tool_completed' ? event.replayOf : undefined
-    outputs.set(callId, first === undefined ? outputOf(event) : (outputs.get(first) ?? outputOf(event)))
   }
 
   function startTurn(event: EventOf<'turn_started'>): UiItem[] {
@@ -149,9 +140,7 @@ export function startMapping({ show, isSettled = () => false }: MappingOptions):
       case 'approval_decided':
         return decided(event, at)
       case 'tool_completed':
-        return settle(at, event.callId, (toolCallId) => [
-          { type: 'tool-output-available', toolCallId, output: outputs.get(event.callId) ?? null },
-        ])
+        return settle(at, event.callId, (toolCallId) => [{ type: 'tool-output-available', toolCallId, output: outputOf(event) }])
       case 'tool_resolved':
         if (!event.happened || (event.value === undefined && event.content === undefined && !event.blob)) return []
         return settle(at, event.callId, (toolCallId) => [{ type: 'tool-output-available', toolCallId, output: outputOf(event) }])
@@ -194,7 +183,7 @@ export function startMapping({ show, isSettled = () => false }: MappingOptions):
         const call = at.calls.get(block.id)
         const resolution = calls.find(({ index }) => callIdOf(run, turn, index) === block.id)
         at.calls.set(block.id, { ...callOf(block, resolution), ...(call && { settled: call.settled }) })
-        chunks.push(...inputOf(block.id, at))
+        chunks.push(...inputOf(block.id, block.input ?? null, at))
       } else chunks.push(...restOf(block, shown[n]))
     }
     shown = []
@@ -203,10 +192,11 @@ export function startMapping({ show, isSettled = () => false }: MappingOptions):
   }
 
   /** A browser runs its client tools once their input is complete. A stream that is read again must not run them again. */
-  function inputOf(toolCallId: string, { calls }: Stretch): UiChunk[] {
+  function inputOf(toolCallId: string, input: Json, { calls }: Stretch): UiChunk[] {
     const call = calls.get(toolCallId)
     if (!call) return []
-    const { tool: toolName, input, isClient } = call
+    call.shownInput = briefly(input)
+    const { tool: toolName, isClient } = call
     if (!isClient) return [{ type: 'tool-input-available', toolCallId, toolName, input, providerExecuted: true }]
     if (!isSettled(toolCallId)) return [{ type: 'tool-input-available', toolCallId, toolName, input }]
     return [
@@ -221,9 +211,7 @@ export function startMapping({ show, isSettled = () => false }: MappingOptions):
     const call = at.calls.get(toolCallId)
     if (!call) return []
     call.settled = false
-    if (JSON.stringify(call.input) === JSON.stringify(input)) return []
-    call.input = input
-    return inputOf(toolCallId, at)
+    return call.shownInput === briefly(input) ? [] : inputOf(toolCallId, input, at)
   }
 
   function decided(event: EventOf<'approval_decided'>, at: Stretch): UiChunk[] {
@@ -231,11 +219,10 @@ export function startMapping({ show, isSettled = () => false }: MappingOptions):
     const toolCallId = requestIdOf(callId)
     const call = at.calls.get(toolCallId)
     if (!call?.approvalId) return []
-    const changed = input !== undefined && JSON.stringify(input) !== JSON.stringify(call.input)
-    if (changed) call.input = input
+    const changed = input !== undefined && briefly(input) !== call.shownInput
     const { approvalId } = call
     return [
-      ...(changed ? inputOf(toolCallId, at) : []),
+      ...(changed ? inputOf(toolCallId, input, at) : []),
       ...(show === 'pieces' ? [{ type: 'tool-approval-response' as const, approvalId, approved, ...defined({ reason }) }] : []),
     ]
   }
@@ -344,7 +331,14 @@ function restOf({ kind, id, text }: Visible, shown: Shown | undefined): UiChunk[
 }
 
 function callOf({ name = '', input = null }: Visible, resolution: Resolution | undefined): Call {
-  return { tool: name, input, isClient: resolution?.client !== undefined, settled: false }
+  return { tool: name, shownInput: briefly(input), isClient: resolution?.client !== undefined, settled: false }
+}
+
+const MAX_BRIEF = 200
+
+function briefly(input: Json): string {
+  const text = JSON.stringify(input)
+  return text.length > MAX_BRIEF ? shortHash(text) : text
 }
 
 /** What a tool returned, in the form for programs. */

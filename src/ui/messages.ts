@@ -4,15 +4,31 @@ import { defined } from '../session/defined.ts'
 import type { EventOf, SessionEvent } from '../session/events.ts'
 import { isObject, type JsonObject } from '../session/json.ts'
 import { startMapping } from './mapping.ts'
+import { outputSeq, withOutputOf } from './outputs.ts'
 import type { UiChunk, UiMessage, UiPart } from './protocol.ts'
-import { surviving } from './surviving.ts'
+import { type Surviving, surviving } from './surviving.ts'
 
 /** The conversation after these events: finished answers, and the recorded part of one in progress. Waiting messages come last. */
 export function uiMessagesOf(events: readonly SessionEvent[]): UiMessage[] {
+  return messagesFrom(surviving(events).map((one) => ({ ...one, event: withOutput(events, one.event) })))
+}
+
+function withOutput(events: readonly SessionEvent[], event: SessionEvent): SessionEvent {
+  const seq = outputSeq(events, event)
+  return seq === undefined
+    ? event
+    : withOutputOf(
+        event,
+        events.find((one) => one.seq === seq),
+      )
+}
+
+/** The conversation of these events, or a part of it. Replays have the outputs that they show. */
+export function messagesFrom(conversation: Iterable<Pick<Surviving, 'event' | 'isArchived'>>): UiMessage[] {
   const messages: UiMessage[] = []
   const waiting = new Map<string, EventOf<'message_received'>>()
   const mapping = startMapping({ show: 'pieces' })
-  for (const { event, isArchived } of surviving(events)) {
+  for (const { event, isArchived } of conversation) {
     if (event.type === 'message_received') waiting.set(event.messageId, event)
     if (event.type === 'turn_started') {
       for (const id of event.takes) {

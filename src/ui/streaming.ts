@@ -7,6 +7,8 @@ import { isWaiting } from '../session/fold/calls.ts'
 import { leavesByItself } from '../session/recovery/recovery.ts'
 import type { SessionState } from '../session/state.ts'
 import { startMapping, type UiItem } from './mapping.ts'
+import type { UiOutline } from './outline.ts'
+import { outputSeq } from './outputs.ts'
 import type { UiChunk, UiShow } from './protocol.ts'
 import { surviving, type Surviving } from './surviving.ts'
 
@@ -27,10 +29,26 @@ export interface UiSent {
 /** Whether a stream ends. `soon`: it ends unless something is already on its way. */
 export type UiEnd = 'open' | 'soon' | 'ended'
 
+/** An event of the past that a stream shows, which it needs with its contents. */
+export interface UiToShow {
+  seq: number
+  /** Its place. */
+  at: number
+  /** The place of the next one. */
+  next: number | undefined
+  /** `seq` of the event with the output that it shows, if that is another one. */
+  output: number | undefined
+  /** A stream shows it as it is. */
+  fits: true
+}
+
 /** One stream. */
 export interface UiStreaming {
   /** `seq` of the last event that it received. */
   readonly seq: number
+  /** Shows the next event of the past. */
+  past(event: SessionEvent, place: UiToShow): UiSent[]
+  /** Follows the next event after the past. */
   event(event: SessionEvent): UiSent[]
   delta(at: { run: number; turn: number }, delta: ModelDelta): UiSent[]
   reset(): UiSent[]
@@ -44,8 +62,8 @@ export interface UiStreaming {
 export interface UiStreamOptions {
   from: UiCursor
   show: UiShow
-  /** The session's events that are known when the stream begins. */
-  past: readonly SessionEvent[]
+  /** The session as it is known when the stream begins. */
+  past: UiOutline
   /** The stream is read from the beginning of an answer, so parts that were archived earlier were never shown. */
   isFresh?: true
   /** Ids of calls that were decided just now: the events may not show it yet. Default: none. */
@@ -57,11 +75,10 @@ export interface UiStreamOptions {
  * or one that was extended at or after `loadedAfter` (milliseconds since 1970; default: never). Undefined: there is no such answer, and
  * none will follow before a user says something.
  */
-export function resumePoint(past: readonly SessionEvent[], loadedAfter = Number.POSITIVE_INFINITY): UiCursor | undefined {
-  const state = fold(undefined, past)
+export function resumePoint({ state, events }: UiOutline, loadedAfter = Number.POSITIVE_INFINITY): UiCursor | undefined {
   if (!state) return undefined
   const atRest = isAtRest(state, new Set())
-  const answers = answersIn(past)
+  const answers = answersIn(events)
   const newest = answers.at(-1)
   const first = answers.find((answer) => answer.at >= loadedAfter || (answer === newest && !atRest && answer.isOpen))
   if (first) return { after: first.seq - 1 }
@@ -92,15 +109,15 @@ function answersIn(past: readonly SessionEvent[]): Answer[] {
   return answers
 }
 
-/** Starts a stream that has processed `past`; `sent`: what it sends of `past`. */
+/** Starts a stream that knows `past`; `toShow`: the events of the past that it has to be given first, in order. */
 export function startStreaming({ from, show, past, isFresh, decided = new Set() }: UiStreamOptions): {
-  sent: UiSent[]
+  toShow: UiToShow[]
   stream: UiStreaming
 } {
-  const answered = new Set(past.flatMap((event) => (event.type === 'answer_received' ? [event.callId] : [])))
+  const answered = new Set(past.events.flatMap((event) => (event.type === 'answer_received' ? [event.callId] : [])))
   const mapping = startMapping({ show, isSettled: (callId) => answered.has(callId) })
   let cursor = from
-  let state: SessionState | undefined
+  let { state } = past
   let seq = 0
   /** The turn with which the newest answer begins: chunks cannot change the answers before it. */
   let newestStart = { run: 0, turn: 0 }
@@ -115,7 +132,6 @@ export function startStreaming({ from, show, past, isFresh, decided = new Set() 
 
   function follow(event: SessionEvent): void {
     seq = event.seq
-    state = fold(state, [event])
     if (event.type === 'turn_started' && (event.run !== newestStart.run || event.takes.length > 0)) newestStart = event
     if ('message' in cursor) {
       if (event.type === 'message_received' && event.messageId === cursor.message) isReceived = true
@@ -167,19 +183,19 @@ export function startStreaming({ from, show, past, isFresh, decided = new Set() 
     return { type: 'finish', finishReason: state?.status === 'waiting' ? 'tool-calls' : 'stop' }
   }
 
-  const shownPast = surviving(past).filter(({ isArchived }) => !isArchived)
-  for (const event of past) follow(event)
+  for (const event of past.events) follow(event)
   if (isFresh) problem = undefined
-  const all = shownPast.flatMap((one, n) => shownOf(one, shownPast[n + 1]?.at))
-  const sent = problem ? [] : all
+  const toShow = problem ? [] : shownFrom(from, past.events)
   const live = (items: readonly UiItem[]): UiSent[] => (isShown() ? items.map(({ chunk }) => ({ chunk })) : [])
   return {
-    sent,
+    toShow,
     stream: {
       get seq() {
         return seq
       },
+      past: (event, { at, next }) => shownOf({ event, at }, next),
       event(event) {
+        state = fold(state, [event])
         follow(event)
         return problem ? [] : shownOf({ event, at: event.seq })
       },
@@ -189,6 +205,33 @@ export function startStreaming({ from, show, past, isFresh, decided = new Set() 
       last,
     },
   }
+}
+
+/**
+ * The events that a stream from this position shows. An answer is read from its beginning, also if the stream continues in its middle: what
+ * is said of a call depends on how it was requested.
+ */
+function shownFrom(from: UiCursor, events: readonly SessionEvent[]): UiToShow[] {
+  const shown = surviving(events).filter(({ isArchived }) => !isArchived)
+  const first = firstShown(from, shown)
+  if (first === undefined) return []
+  return shown.slice(first).map(({ event, at }, n) => ({
+    ...{ seq: event.seq, at },
+    ...{ next: shown[first + n + 1]?.at, output: outputSeq(events, event), fits: true },
+  }))
+}
+
+function firstShown(from: UiCursor, shown: readonly Surviving[]): number | undefined {
+  const mapping = startMapping({ show: 'steps' })
+  let first: number | undefined = 'message' in from ? undefined : 0
+  for (const [n, { event, at }] of shown.entries()) {
+    const start = mapping.event(event).find(({ chunk }) => chunk.type === 'start')
+    if (!start) continue
+    if ('after' in from) {
+      if (at <= from.after) first = n
+    } else if (at > from.since && start.takes?.includes(from.message)) return n
+  }
+  return first
 }
 
 const HISTORY_CHANGED = { code: 'history_changed', reason: 'The history of the session changed. Load its messages again.' }

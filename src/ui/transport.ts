@@ -89,10 +89,31 @@ export class PawlChatTransport {
     return this.#stream(first, request, this.#interruptOnAbort(request))
   }
 
-  /** The conversation so far: the initial `messages` of a chat. @throws ChatError `session_not_found`, `forbidden`, … */
+  /** The whole conversation so far: the initial `messages` of a chat. @throws ChatError `session_not_found`, `forbidden`, … */
   async messages(chatId: string, options: Omit<ReconnectRequest, 'chatId'> = {}): Promise<UiMessage[]> {
-    const response = await this.#ask(`/v1/ui/${encodeURIComponent(chatId)}/messages`, { chatId, ...options })
-    return ((await response.json()) as { messages: UiMessage[] }).messages
+    let page = await this.messagesPage(chatId, options)
+    const pages = [page.messages]
+    while (page.cursor !== undefined) {
+      page = await this.messagesPage(chatId, { ...options, cursor: page.cursor })
+      pages.unshift(page.messages)
+    }
+    return pages.flat()
+  }
+
+  /**
+   * A page of the conversation, for chats that load earlier messages later: the newest messages or, with the `cursor` of a page, those
+   * before it. @throws ChatError `session_not_found`, `forbidden`, …
+   */
+  async messagesPage(
+    chatId: string,
+    { cursor, limit, ...options }: Omit<ReconnectRequest, 'chatId'> & { cursor?: string | undefined; limit?: number | undefined } = {},
+  ): Promise<{ messages: UiMessage[]; cursor?: string }> {
+    const query = new URLSearchParams()
+    if (cursor !== undefined) query.set('cursor', cursor)
+    if (limit !== undefined) query.set('limit', String(limit))
+    const which = query.size > 0 ? `?${query}` : ''
+    const response = await this.#ask(`/v1/ui/${encodeURIComponent(chatId)}/messages${which}`, { chatId, ...options })
+    return (await response.json()) as { messages: UiMessage[]; cursor?: string }
   }
 
   /** Stops the run in progress, with its model call and tools, for all pages. @throws ChatError `session_not_found`, `forbidden`, … */

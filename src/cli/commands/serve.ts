@@ -17,6 +17,7 @@ interface ServeCommandOptions extends DeploymentOptions {
   maxWatches: number
   maxWatchesPerKey?: number
   reauthorizeEvery: number
+  requestMemory: number
   drainDelay: number
   json?: true
 }
@@ -34,6 +35,12 @@ export function serveCommand(): Command {
       .option('--max-body <bytes>', 'the maximum size of a request body', numberOf(1_000, 100_000_000), 2_000_000)
       .option('--max-watches <n>', 'the maximum number of open event streams', numberOf(1, 1_000_000), 2_000)
       .option('--max-watches-per-key <n>', 'the same for each key (default: a quarter of --max-watches)', numberOf(1, 1_000_000))
+      .option(
+        '--request-memory <bytes>',
+        'approximate memory for requests that are being answered; one key gets a quarter of it at most',
+        numberOf(100_000_000, 100_000_000_000),
+        512_000_000,
+      )
       .addOption(
         new Option('--reauthorize-every <time>', 'how often, at least, the key of an open stream is checked again')
           .argParser(durationOf(1))
@@ -68,6 +75,7 @@ async function serve(options: ServeCommandOptions): Promise<void> {
     maxWatches,
     maxWatchesPerKey,
     reauthorizeEvery,
+    requestMemory,
     drainDelay,
     json,
   } = options
@@ -83,6 +91,7 @@ async function serve(options: ServeCommandOptions): Promise<void> {
       maxBodyBytes: maxBody,
       maxWatches,
       reauthorizeEvery,
+      requestMemory,
       drainDelayMs: drainDelay,
       logger,
       ...defined({ agents, maxWatchesPerCaller: maxWatchesPerKey }),

@@ -15,11 +15,13 @@ export interface FeedEvent extends FeedItem {
 const TAG = 'feed'
 /** How often the store is polled if no notification arrives, and while it is unavailable. */
 const POLL_MS = 1_000
+/** Bytes of JSON that a follower holds at a time: a process may have thousands, whose consumers may be slow. */
+const FOLLOWED_BYTES = 250_000
 
 /** The events after `after`, in the order in which their transactions began; events of one session are in `seq` order. */
 export async function* readFeed(store: Store, options: FeedOptions): AsyncGenerator<FeedEvent> {
   const { types, agent, idPrefix, after, follow = false, signal = new AbortController().signal } = options
-  const filter: FeedFilter = { ...(types && { types }), ...defined({ agent, idPrefix }) }
+  const filter: FeedFilter = { ...(types && { types }), ...defined({ agent, idPrefix }), ...(follow && { bytes: FOLLOWED_BYTES }) }
   let place: Key | undefined = after === undefined ? undefined : keyOf(after, TAG)
   const bell = startBell(signal)
   const unwatch = follow ? store.watch('*', bell.ring) : undefined

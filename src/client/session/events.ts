@@ -10,7 +10,7 @@ import { startBell } from './bell.ts'
 import { whyUnavailable } from './hold-ups.ts'
 import { inTime } from '../../connect/in-time.ts'
 import { messageRowsOf } from './message-rows.ts'
-import { pagesOf } from './past.ts'
+import { pagesOf, readAll } from './past.ts'
 
 /** Where events are read from. */
 export interface EventSource {
@@ -20,6 +20,10 @@ export interface EventSource {
 }
 
 const QUERY_TIMEOUT_MS = 5_000
+/** Bytes of JSON that a reader holds at a time. */
+const PAGE_BYTES = 500_000
+/** The same for followers: a process may have thousands, whose consumers may be slow. */
+export const FOLLOWED_BYTES = 250_000
 /** How often a follower polls the store if no notifications arrive. */
 const POLL_STORE_MS = 1_000
 /** How often it polls if notifications of other sessions arrive: polling then only has to replace one that was lost. */
@@ -36,14 +40,14 @@ const DOUBT_TALKING_STORE_AFTER_MS = 10_000
 const MAX_DOUBT_MS = 30_000
 
 /**
- * The events above `after` that are available now.
+ * A page of the events above `after` that are available now; empty: there are none.
  * @throws SessionNotFound, and SessionUnavailable if neither the store nor the workflow can say whether there are any.
  */
 export async function readEvents(source: EventSource, after: number): Promise<SessionEvent[]> {
-  const stored = await readStored(source, async (store) => store.events(source.sessionId, { after }))
+  const stored = await readStored(source, async (store) => store.events(source.sessionId, { after, bytes: PAGE_BYTES }))
   if (stored.rows && stored.rows.length > 0) return stored.rows
   try {
-    return await queryLive(source, after)
+    return await queryLive(source, after, PAGE_BYTES)
   } catch (failed) {
     // If the session's workflow no longer exists, the store has all its events.
     if (stored.rows && (await readStored(source, async (store) => store.head(source.sessionId))).rows) return stored.rows
@@ -60,7 +64,7 @@ export async function readMessages(source: EventSource): Promise<MessageRow[]> {
   })
   if (stored.rows) return stored.rows
   try {
-    return messageRowsOf(await queryLive(source, 0))
+    return messageRowsOf(await readAll((after) => queryLive(source, after, PAGE_BYTES)))
   } catch (failed) {
     throw await whyUnavailable(source, { failed, storeError: stored.error })
   }
@@ -107,36 +111,42 @@ async function readStored<T>({ store }: EventSource, read: (store: Store) => Pro
   }
 }
 
-/** The events above `after` of the live chain of executions. */
-async function queryLive({ client, sessionId }: EventSource, after: number): Promise<SessionEvent[]> {
-  const events: SessionEvent[] = []
-  let executionId: string | undefined
-  let upTo = Number.POSITIVE_INFINITY
+/** An execution of the chain, and its newest event that is read. */
+interface Link {
+  executionId: string | undefined
+  upTo: number
+}
+
+/** A page of the events above `after` of the live chain of executions. */
+async function queryLive({ client, sessionId }: EventSource, after: number, bytes: number): Promise<SessionEvent[]> {
+  let { base, previous, events } = await queryPage(client, sessionId, undefined, { after, maxBytes: bytes })
+  // Each execution has its own events only. The oldest one that has some of these is searched first.
+  const later: Link[] = []
+  let link: Link = { executionId: undefined, upTo: Number.POSITIVE_INFINITY }
+  while (base.seq > after && previous !== undefined) {
+    later.push(link)
+    link = { executionId: previous, upTo: base.seq }
+    ;({ base, previous, events } = await queryPage(client, sessionId, link.executionId, { after, maxBytes: bytes }))
+  }
   for (;;) {
-    const { found, page } = await queryExecution(client, sessionId, executionId, after, upTo)
-    events.unshift(...found)
-    if (page.base.seq <= after || page.previous === undefined) return events
-    // The previous execution has the events before this one's.
-    executionId = page.previous
-    upTo = page.base.seq
+    const { upTo } = link
+    const found = events.filter(({ seq }) => seq <= upTo)
+    const next = later.pop()
+    if (found.length > 0 || !next) return found
+    link = next
+    ;({ events } = await queryPage(client, sessionId, link.executionId, { after, maxBytes: bytes }))
   }
 }
 
-async function queryExecution(
+async function queryPage(
   client: Client,
   sessionId: string,
   executionId: string | undefined,
-  after: number,
-  upTo: number,
-): Promise<{ found: SessionEvent[]; page: EventsPage }> {
-  const found: SessionEvent[] = []
-  for (let from = after; ; ) {
-    const page = await queryEvents(client, { sessionId, executionId }, { after: from }, QUERY_TIMEOUT_MS)
-    if (!page) throw new Error('the session is still loading')
-    found.push(...page.events.filter((event) => event.seq <= upTo))
-    from = page.to.seq
-    if (!page.more || from >= upTo) return { found, page }
-  }
+  query: { after: number; maxBytes?: number },
+): Promise<EventsPage> {
+  const page = await queryEvents(client, { sessionId, executionId }, query, QUERY_TIMEOUT_MS)
+  if (!page) throw new Error('the session is still loading')
+  return page
 }
 
 /**
@@ -191,7 +201,7 @@ export async function* follow<L extends LookResult>(
         heardAt = performance.now()
         doubtAfter = DOUBT_STORE_AFTER_MS
       } else if (looked === undefined || isDoubtful()) {
-        events = await queryLive(source, cursor).catch(() => [])
+        events = await queryLive(source, cursor, FOLLOWED_BYTES).catch(() => [])
         heardAt = performance.now()
         doubtAfter = events.length > 0 ? DOUBT_STORE_AFTER_MS : Math.min(doubtAfter * 2, MAX_DOUBT_MS)
       }

@@ -1,6 +1,7 @@
 // Forks: a new session that begins with another session's past.
 import { randomUUID } from 'node:crypto'
 import { WorkflowExecutionAlreadyStartedError, WorkflowNotFoundError } from '@temporalio/client'
+import { lightOf } from '../../session/light.ts'
 import { nextDigest } from '../../session/digest.ts'
 import type { SessionEvent, Target } from '../../session/events.ts'
 import { type ForkPoint, type ForkRequest, type SessionStart, UPDATES, workflowIdOf } from '../../session/protocol/protocol.ts'
@@ -75,7 +76,7 @@ async function pointAmong(sessionId: string, target: Target | undefined, events:
   for await (const event of events) {
     // The digest is over the event's own JSON text, which parsing and printing preserve.
     digest = nextDigest(digest, JSON.stringify(event))
-    entries.push({ event, digest })
+    entries.push({ event: lightOf(event), digest })
   }
   if (entries.length === 0) throw new SessionNotFound(sessionId)
   try {

@@ -1,10 +1,9 @@
 // A session's state: from its workflow, else from the store; or why neither has it.
 import { queryState } from '../../connect/session-queries.ts'
-import type { SessionEvent } from '../../session/events.ts'
 import { fold } from '../../session/fold/fold.ts'
 import type { SessionError, SessionState } from '../../session/state.ts'
 import { whyUnavailable } from './hold-ups.ts'
-import { readAll } from './past.ts'
+import { pagesOf } from './past.ts'
 import type { EventSource } from './events.ts'
 
 const QUERY_TIMEOUT_MS = 5_000
@@ -20,7 +19,7 @@ export async function readState(source: EventSource): Promise<SessionState> {
   if (live.state) return live.state
   // Closed long ago, still loading, or with no worker to ask: the store may have it.
   try {
-    const stored = fold(undefined, await storedEvents(source))
+    const stored = await storedState(source)
     if (stored) return live.error ? { ...stored, status: 'error', error: live.error } : stored
   } catch (storeError) {
     throw await whyUnavailable(source, { ...live, storeError })
@@ -39,6 +38,10 @@ export async function liveState({ client, sessionId }: Pick<EventSource, 'client
   }
 }
 
-function storedEvents({ store, sessionId }: EventSource): Promise<SessionEvent[]> {
-  return store ? readAll((after) => store.events(sessionId, { after })) : Promise.resolve([])
+/** Folded page by page: a session may have any number of events. */
+async function storedState({ store, sessionId }: EventSource): Promise<SessionState | undefined> {
+  let state: SessionState | undefined
+  if (!store) return state
+  for await (const page of pagesOf((after) => store.events(sessionId, { after }))) state = fold(state, page)
+  return state
 }

@@ -3,7 +3,7 @@ import type { SessionStatus } from '../../session/events.ts'
 import { startWatching, type WatchItem } from '../../session/watching/watching.ts'
 import type { DeltaPart } from '../../session/watching/deltas.ts'
 import type { Store } from '../../store/store.ts'
-import { type EventSource, follow, type LookResult, STORE_PATIENCE_MS, TALKS_WITHIN_MS } from './events.ts'
+import { type EventSource, follow, FOLLOWED_BYTES, type LookResult, STORE_PATIENCE_MS, TALKS_WITHIN_MS } from './events.ts'
 import { inTime } from '../../connect/in-time.ts'
 
 /** How often a running session is read if its notifications do not arrive, as behind a pooler. */
@@ -22,7 +22,7 @@ export async function* watchBatches(source: EventSource, after: number, signal: 
 
   async function look(from: Store, cursor: number): Promise<LiveLookResult> {
     const live = await from.live(sessionId, watching.cursor)
-    const stored = live.head > cursor ? await from.events(sessionId, { after: cursor }) : []
+    const stored = live.head > cursor ? await from.events(sessionId, { after: cursor, bytes: FOLLOWED_BYTES }) : []
     // Events that were stored since belong to the next moment, with the status that they led to.
     const events = stored.filter(({ seq }) => seq <= live.head)
     // The parts belong to one moment: the events before it come first.

@@ -5,7 +5,7 @@ import { defined } from '../../session/defined.ts'
 import type { Json } from '../../session/json.ts'
 import { prefixOf, requireSession, tagsOfFork } from '../access.ts'
 import type { RecoverOptions, RollbackOptions } from '../../client/types.ts'
-import { answerWith, route } from '../route.ts'
+import { answerWith, MEMORY, route } from '../route.ts'
 import { callId, json, note, OF_CALL, OF_SESSION, sessionId, some, TARGET, WHY } from '../schemas.ts'
 
 const why = z.strictObject(WHY)
@@ -171,6 +171,7 @@ export const CHANGE_ROUTES = [
     summary: 'Make a new session from a point of this one’s past. Without a target, it begins at the session’s current state.',
     tag: 'operations',
     scope: 'operate',
+    memory: MEMORY.chat,
     params: OF_SESSION,
     body: z.strictObject({
       ...TARGET,

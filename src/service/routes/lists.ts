@@ -3,7 +3,8 @@ import { z } from 'zod'
 import { CALL_STATUSES, PENDING_KINDS, SUMS } from '../../client/queries/list-options.ts'
 import { defined } from '../../session/defined.ts'
 import { type Access, prefixOf, requireSession } from '../access.ts'
-import { route } from '../route.ts'
+import { firstOf } from '../first-of.ts'
+import { MEMORY, route } from '../route.ts'
 import { EVENT, named, PAGE, pageOf, sessionId, some, SPAN, STATUS } from '../schemas.ts'
 
 const TAGS = {
@@ -28,6 +29,7 @@ export const LIST_ROUTES = [
     summary: 'Sessions by creation, newest first.',
     tag: 'lists',
     scope: 'read',
+    memory: MEMORY.page,
     query: z.strictObject({
       status: z.array(STATUS).min(1).optional(),
       paused: z.boolean().optional(),
@@ -46,6 +48,7 @@ export const LIST_ROUTES = [
     summary: 'Calls that wait for a person or a client, longest wait first.',
     tag: 'lists',
     scope: 'read',
+    memory: MEMORY.page,
     query: z.strictObject({
       kind: z.array(z.enum(PENDING_KINDS)).min(1).optional(),
       agent,
@@ -67,6 +70,7 @@ export const LIST_ROUTES = [
     summary: 'Tool calls by when the model requested them, newest first.',
     tag: 'lists',
     scope: 'read',
+    memory: MEMORY.page,
     query: z.strictObject({
       session,
       status: z.array(z.enum(CALL_STATUSES)).min(1).optional(),
@@ -90,6 +94,7 @@ export const LIST_ROUTES = [
     summary: 'Failed attempts, and failures of whole runs, newest first.',
     tag: 'lists',
     scope: 'read',
+    memory: MEMORY.page,
     query: z.strictObject({
       session,
       context: named.optional().describe('`model`, `tool:<name>`, `run` or `checkpoint`.'),
@@ -106,6 +111,7 @@ export const LIST_ROUTES = [
     summary: 'Sums of tokens and US dollars: days newest first, others highest cost first.',
     tag: 'lists',
     scope: 'read',
+    memory: MEMORY.page,
     query: z.strictObject({ by: z.enum(SUMS), session, ...SPAN, ...PAGE }),
     answer: { status: 200, description: 'A page of sums.', schema: pageOf(some({ key: z.string(), calls: z.number(), usd: z.number() })) },
     handle: async ({ pawl, access, query }) => pawl.usage(within(access, query)),
@@ -117,6 +123,7 @@ export const LIST_ROUTES = [
     summary: 'The open sessions by what they need, most urgent first.',
     tag: 'lists',
     scope: 'read',
+    memory: MEMORY.page,
     query: z.strictObject({ agent, limit: PAGE.limit }),
     answer: { status: 200, description: 'Counts, and the sessions.', schema: some({ items: z.array(row) }) },
     handle: async ({ pawl, access, query }) => pawl.overview(within(access, query)),
@@ -139,6 +146,7 @@ export const LIST_ROUTES = [
     summary: 'The feed: the events of all sessions, each with a cursor to continue after.',
     tag: 'lists',
     scope: 'read',
+    memory: MEMORY.page,
     query: z.strictObject({
       types: z.array(named).min(1).max(100).optional(),
       agent,
@@ -152,12 +160,7 @@ export const LIST_ROUTES = [
     },
     async handle({ pawl, access, query }) {
       const { limit = 50, ...filter } = query
-      const items: unknown[] = []
-      for await (const item of pawl.events(within(access, filter))) {
-        items.push(item)
-        if (items.length === limit) break
-      }
-      return { items }
+      return { items: await firstOf(pawl.events(within(access, filter)), limit) }
     },
   }),
 ]

@@ -5,12 +5,12 @@ import type { Pawl } from '../../client/pawl.ts'
 import { ResultTimeout, SessionNotFound } from '../../client/errors.ts'
 import type { SendOptions, SessionHandle } from '../../client/types.ts'
 import { defined } from '../../session/defined.ts'
-import type { SessionEvent } from '../../session/events.ts'
 import type { Json } from '../../session/json.ts'
 import { StoreError } from '../../connect/errors.ts'
 import { contextFor, prefixOf, requireSession, tagsFor } from '../access.ts'
 import { ServiceError } from '../errors.ts'
-import { answerWith, type Call, route } from '../route.ts'
+import { firstOf } from '../first-of.ts'
+import { answerWith, type Call, MEMORY, route } from '../route.ts'
 import { after, EVENT, json, MESSAGE, messageId, OF_SESSION, OPENING, PAGE, pageOf, SENT, sessionId, some, STATUS } from '../schemas.ts'
 
 const IDEMPOTENCY = {
@@ -83,15 +83,6 @@ export async function known(pawl: Pawl, session: SessionHandle): Promise<{ store
   }
 }
 
-async function eventsAfter(session: SessionHandle, from: number, limit: number): Promise<SessionEvent[]> {
-  const events: SessionEvent[] = []
-  for await (const event of session.events({ after: from })) {
-    events.push(event)
-    if (events.length === limit) break
-  }
-  return events
-}
-
 export const SESSION_ROUTES = [
   route({
     method: 'post',
@@ -149,6 +140,7 @@ export const SESSION_ROUTES = [
     summary: 'The whole state: run, calls, plan, memory, context, spend.',
     tag: 'sessions',
     scope: 'read',
+    memory: MEMORY.page,
     params: OF_SESSION,
     answer: {
       status: 200,
@@ -164,6 +156,7 @@ export const SESSION_ROUTES = [
     summary: 'The transcript in order; messages that no turn has taken come last.',
     tag: 'sessions',
     scope: 'read',
+    memory: MEMORY.page,
     params: OF_SESSION,
     query: z.strictObject(PAGE),
     answer: { status: 200, description: 'A page of messages.', schema: pageOf(some({ messageId: z.string(), role: z.string() })) },
@@ -178,6 +171,7 @@ export const SESSION_ROUTES = [
     summary: 'Wait until the run of a message has settled: completed, interrupted, failed, rejected, or waiting for a person or a client.',
     tag: 'sessions',
     scope: 'read',
+    memory: MEMORY.none,
     params: z.strictObject({ session: sessionId, message: messageId }),
     query: z.strictObject({
       wait: z.int().min(1).max(MAX_WAIT_S).default(DEFAULT_WAIT_S).describe('The longest time to wait, in seconds.'),
@@ -205,6 +199,7 @@ export const SESSION_ROUTES = [
     summary: 'One run: its calls with their attempts and effects and, if it has failed, what each strategy would keep and redo.',
     tag: 'sessions',
     scope: 'read',
+    memory: MEMORY.page,
     params: z.strictObject({ session: sessionId, run: z.int().min(1).max(MAX_RUN) }),
     answer: { status: 200, description: 'The run.', schema: some({ run: z.int() }) },
     handle: ({ session, params }) => session(params.session).runReport(params.run),
@@ -213,14 +208,18 @@ export const SESSION_ROUTES = [
     method: 'get',
     path: '/v1/sessions/{session}/events',
     operation: 'listEvents',
-    summary: 'The events after a given one, in order.',
+    summary: 'The next events after a given one, in order.',
     tag: 'sessions',
     scope: 'read',
+    memory: MEMORY.page,
     params: OF_SESSION,
-    query: z.strictObject({ after, limit: z.int().min(1).max(MAX_EVENTS).optional().describe(`Default ${MAX_EVENTS}.`) }),
+    query: z.strictObject({
+      after,
+      limit: z.int().min(1).max(MAX_EVENTS).optional().describe(`Default ${MAX_EVENTS}. A page of large events has fewer.`),
+    }),
     answer: { status: 200, description: 'The next events; empty if there are no more yet.', schema: z.object({ items: z.array(EVENT) }) },
     async handle({ session, params, query }) {
-      return { items: await eventsAfter(session(params.session), query.after ?? 0, query.limit ?? MAX_EVENTS) }
+      return { items: await firstOf(session(params.session).events({ after: query.after ?? 0 }), query.limit ?? MAX_EVENTS) }
     },
   }),
   route({
@@ -230,6 +229,7 @@ export const SESSION_ROUTES = [
     summary: 'The checkpoints, newest first.',
     tag: 'sessions',
     scope: 'read',
+    memory: MEMORY.page,
     params: OF_SESSION,
     query: z.strictObject(PAGE),
     answer: { status: 200, description: 'A page of checkpoints.', schema: pageOf(some({ version: z.int(), seq: z.int() })) },
@@ -259,6 +259,7 @@ export const SESSION_ROUTES = [
     summary: 'A large value that an event or message refers to.',
     tag: 'sessions',
     scope: 'read',
+    memory: MEMORY.value,
     params: z.strictObject({ session: sessionId, sha256: z.string().regex(/^[0-9a-f]{64}$/) }),
     answer: { status: 200, description: 'The value.', schema: json },
     async handle({ session, params }) {

@@ -4,17 +4,18 @@ import { RequestRefused } from '../../client/errors.ts'
 import type { SessionHandle } from '../../client/types.ts'
 import type { UserBlock } from '../../session/content.ts'
 import { defined } from '../../session/defined.ts'
-import { requestIdOf, type SessionEvent } from '../../session/events.ts'
-import { fold } from '../../session/fold/fold.ts'
+import { requestIdOf } from '../../session/events.ts'
 import { isObject, type JsonObject } from '../../session/json.ts'
-import { uiMessagesOf } from '../../ui/messages.ts'
+import { newestSeq, type UiOutline } from '../../ui/outline.ts'
+import { messagesOfPage, partOf, planPage, type UiPagePart } from '../../ui/pages.ts'
 import { approvalOf, standingIn } from '../../ui/protocol.ts'
 import { resumePoint } from '../../ui/streaming.ts'
 import { callerOf, requireScope } from '../access.ts'
 import { ServiceError } from '../errors.ts'
-import { type Call, route } from '../route.ts'
+import { type Call, MEMORY, route } from '../route.ts'
 import { OF_SESSION, OPENING, sessionId, some } from '../schemas.ts'
-import { cursorOf, knownOf, pastOf, UI_HEADERS, uiEnding, uiEvents, type UiOpening } from '../ui-stream.ts'
+import { contentsOf, knownOutlineOf, MAX_VALUE_BYTES, outlineOf } from '../ui-past.ts'
+import { cursorOf, UI_HEADERS, uiEnding, uiEvents, type UiOpening } from '../ui-stream.ts'
 import { sendTo } from './sessions.ts'
 
 const SHOW = z.strictObject({
@@ -43,6 +44,8 @@ const CHAT = z.strictObject({
 })
 const STREAM = { status: 200, type: 'text/event-stream', description: 'The UI message stream.' } as const
 
+/** Characters of JSON in a page of messages, approximately. */
+const PAGE_CHARACTERS = 2_000_000
 /** A page may ask to resume this long after it has loaded its messages. */
 const LOADED_WITHIN_MS = 30_000
 
@@ -54,7 +57,7 @@ type Asked = Call<unknown, Show, Chat>
 function open(call: Call<unknown, Show, unknown>, opening: Omit<UiOpening, 'show'>): Response {
   const { streams, request, query, access, reauthorize } = call
   return streams.open({
-    items: (signal) => uiEvents({ ...opening, show: query.show ?? 'steps' }, signal),
+    items: uiEvents({ ...opening, show: query.show ?? 'steps' }),
     ending: uiEnding,
     headers: UI_HEADERS,
     signal: request.signal,
@@ -74,21 +77,27 @@ async function say(call: Asked, message: Message): Promise<Response> {
   const content = contentOf(message)
   let since = 0
   if (body.messageId === message.id) {
-    const past = await pastOf(handle)
-    const known = past.findLast((event) => event.type === 'message_received' && event.messageId === message.id)
-    if (known?.type === 'message_received' && !isSame(known.content, content)) {
+    const past = await outlineOf(handle)
+    const known = past.events.findLast((event) => event.type === 'message_received' && event.messageId === message.id)
+    if (known && !(await isSaid(handle, known.seq, content))) {
       requireScope(access, 'operate')
       await handle.rollback({ message: message.id, by, reason: 'The message was edited.' })
-      since = past.at(-1)?.seq ?? 0
+      since = newestSeq(past)
     }
   }
   const { agent, context, tags, idleTimeout } = body
   const metadata = isObject(message.metadata) ? (message.metadata as JsonObject) : undefined
   await sendTo(call, body.id, { ...defined({ agent, context, tags, idleTimeout, metadata }), content, messageId: message.id } as never)
-  return open(call, { session: handle, from: { message: message.id, since }, past: await knownOf(handle) })
+  return open(call, { session: handle, from: { message: message.id, since }, past: await knownOutlineOf(handle) })
 }
 
-const isSame = (one: unknown, other: unknown): boolean => JSON.stringify(one) === JSON.stringify(other)
+/** Whether the message of the event has this content. */
+async function isSaid(session: SessionHandle, seq: number, content: string | UserBlock[]): Promise<boolean> {
+  for await (const { event } of contentsOf(session, [{ seq, output: undefined, fits: true }])) {
+    return event.type === 'message_received' && JSON.stringify(event.content) === JSON.stringify(content)
+  }
+  return false
+}
 
 /** The content of a message's parts: text, or blocks of text and images. */
 function contentOf({ parts }: Message): string | UserBlock[] {
@@ -113,17 +122,17 @@ function blockOf(part: z.output<typeof PART>, at: string): UserBlock[] {
 async function regenerate(call: Asked): Promise<Response> {
   const { body, session, by } = call
   const handle = session(body.id)
-  const past = await pastOf(handle)
+  const past = await outlineOf(handle)
   const said = body.messages.findLast(({ role }) => role === 'user')?.id
-  const run = past.findLast((event) => event.type === 'run_started')?.seq ?? 0
-  const isNewest = past.some(
+  const run = past.events.findLast((event) => event.type === 'run_started')?.seq ?? 0
+  const isNewest = past.events.some(
     (event) => event.seq > run && event.type === 'turn_started' && said !== undefined && event.takes.includes(said),
   )
   if (!isNewest) {
     throw new ServiceError('not_newest', 409, 'Only the newest answer can be regenerated: edit the older message, or roll back to it.')
   }
   const { messageId } = await handle.regenerate({ by })
-  return open(call, { session: handle, from: { message: messageId, since: past.at(-1)?.seq ?? 0 }, past: await pastOf(handle) })
+  return open(call, { session: handle, from: { message: messageId, since: newestSeq(past) }, past: await outlineOf(handle) })
 }
 
 /** Codes of refusals for calls that no longer wait for a decision. */
@@ -137,7 +146,7 @@ async function decide(call: Asked, message: Message): Promise<Response> {
   if (typeof after !== 'number' || !Number.isSafeInteger(after)) {
     throw invalid('body.messages', 'the answer lacks metadata.pawl.seq: load the messages again')
   }
-  const decisions = decisionsOf(message, await pastOf(handle), call)
+  const decisions = decisionsOf(message, await outlineOf(handle), call)
   if (decisions.some(({ scope }) => scope === 'approve')) requireScope(access, 'approve')
   const decided = new Set<string>()
   for (const { callId, make } of decisions) {
@@ -146,7 +155,7 @@ async function decide(call: Asked, message: Message): Promise<Response> {
       if (!(error instanceof RequestRefused && DECIDED.includes(error.code))) throw error
     })
   }
-  return open(call, { session: handle, from: { after, answer: message.id }, past: await pastOf(handle), decided })
+  return open(call, { session: handle, from: { after, answer: message.id }, past: await outlineOf(handle), decided })
 }
 
 interface Decision {
@@ -155,8 +164,8 @@ interface Decision {
   make(session: SessionHandle): Promise<unknown>
 }
 
-function decisionsOf({ parts }: Message, past: readonly SessionEvent[], { by }: Asked): Decision[] {
-  const calls = fold(undefined, past)?.current?.calls ?? []
+function decisionsOf({ parts }: Message, { state: now }: UiOutline, { by }: Asked): Decision[] {
+  const calls = now?.current?.calls ?? []
   return parts.flatMap((part): Decision[] => {
     const { state, toolCallId, approval } = part
     const asked = state === 'approval-responded' && isObject(approval) ? approvalOf(approval.id) : undefined
@@ -188,6 +197,7 @@ export const UI_ROUTES = [
       'Send a message, decisions about calls, or results of client tools, or regenerate an answer; streams the answer. The body is that of the AI SDK’s `DefaultChatTransport`.',
     tag: 'ui',
     scope: 'send',
+    memory: MEMORY.chat,
     query: SHOW,
     body: CHAT,
     answer: STREAM,
@@ -209,6 +219,7 @@ export const UI_ROUTES = [
       'The answer in progress from its beginning, and any that follow automatically; with Last-Event-ID, what comes after it. 204: none.',
     tag: 'ui',
     scope: 'read',
+    memory: MEMORY.chat,
     params: OF_SESSION,
     query: SHOW,
     headers: { 'Last-Event-ID': z.string().max(2_000).optional().describe('The id of the last event before the stream was cut off.') },
@@ -218,7 +229,7 @@ export const UI_ROUTES = [
       const handle = session(params.session)
       const last = request.headers.get('last-event-id')
       const from = last ? cursorOf(last) : undefined
-      const past = await pastOf(handle)
+      const past = await outlineOf(handle)
       if (from) return open(call, { session: handle, from, past })
       const point = resumePoint(past, Date.now() - LOADED_WITHIN_MS)
       return point ? open(call, { session: handle, from: point, past, isFresh: true }) : new Response(null, { status: 204 })
@@ -228,15 +239,36 @@ export const UI_ROUTES = [
     method: 'get',
     path: '/v1/ui/{session}/messages',
     operation: 'listUiMessages',
-    summary: 'The conversation as UI messages, with the recorded part of an answer in progress. Empty if the session does not exist yet.',
+    summary:
+      'The newest messages of the conversation as UI messages, with the recorded part of an answer in progress, or the messages before them. Empty if the session does not exist yet.',
     tag: 'ui',
     scope: 'read',
+    memory: MEMORY.chat,
     params: OF_SESSION,
+    query: z.strictObject({
+      limit: z.int().min(1).max(1_000).optional().describe('Messages per page; one answer more may be included. Default 200.'),
+      cursor: z
+        .string()
+        .regex(/^\d{1,15}$/)
+        .optional()
+        .describe('The cursor of a page: the messages before it.'),
+    }),
     answer: {
       status: 200,
-      description: 'The messages.',
-      schema: z.object({ messages: z.array(some({ id: z.string(), role: z.string() })) }),
+      description: 'A page of messages, oldest first.',
+      schema: z.object({
+        messages: z.array(some({ id: z.string(), role: z.string() })),
+        cursor: z.string().optional().describe('The cursor of the page before this one; absent on the first one.'),
+      }),
     },
-    handle: async ({ session, params }) => ({ messages: uiMessagesOf(await pastOf(session(params.session))) }),
+    handle: async ({ session, params, query }) => messagesPage(session(params.session), query),
   }),
 ]
+
+async function messagesPage(session: SessionHandle, { limit = 200, cursor }: { limit?: number | undefined; cursor?: string | undefined }) {
+  const paging = { limit, characters: PAGE_CHARACTERS, maxValueBytes: MAX_VALUE_BYTES }
+  const plan = planPage(await outlineOf(session), { ...paging, before: cursor === undefined ? undefined : Number(cursor) })
+  const parts: UiPagePart[] = []
+  for await (const { event, place } of contentsOf(session, plan.toRead)) parts.push(partOf(event, place))
+  return { messages: messagesOfPage(plan, parts), ...(plan.cursor !== undefined && { cursor: String(plan.cursor) }) }
+}

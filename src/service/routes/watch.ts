@@ -4,7 +4,7 @@ import type { SessionHandle } from '../../client/types.ts'
 import { defined } from '../../session/defined.ts'
 import { callerOf, prefixOf } from '../access.ts'
 import { ServiceError } from '../errors.ts'
-import { route } from '../route.ts'
+import { MEMORY, route } from '../route.ts'
 import { after, named, OF_SESSION, PAGE, streamOf } from '../schemas.ts'
 import type { StreamItem } from '../streams.ts'
 import { known } from './sessions.ts'
@@ -45,6 +45,7 @@ export const WATCH_ROUTES = [
     summary: 'Follow a session: server-sent events with the type of the item. The stream can be resumed after any durable event.',
     tag: 'sessions',
     scope: 'read',
+    memory: MEMORY.page,
     params: OF_SESSION,
     query: z.strictObject({ after }),
     headers: LAST,
@@ -70,6 +71,7 @@ export const WATCH_ROUTES = [
     summary: 'Follow the feed: server-sent events whose id is the cursor.',
     tag: 'lists',
     scope: 'read',
+    memory: MEMORY.page,
     query: z.strictObject({ types: z.array(named).min(1).max(100).optional(), agent: named.optional(), after: PAGE.cursor }),
     headers: LAST,
     answer: { ...STREAM, schema: streamOf(['event']) },

@@ -100,10 +100,14 @@ export async function locateMessage(
   return { after, ...(row.is_pruned === 'true' && { gone: 'pruned' as const }) }
 }
 
-/** A part of a session's events. */
-interface EventRange {
+/** A page of a session's events. */
+export interface EventRange {
+  /** Those above this `seq`; default 0. */
   after?: number
+  /** Maximum number; default 1,000. */
   limit?: number
+  /** Approximate maximum bytes of JSON, but at least one event; default 4,000,000. */
+  bytes?: number
 }
 
 /** See `Store.events`. */
@@ -139,7 +143,7 @@ export async function readEntries(
 }
 
 function eventRows(database: Queryable, schema: PostgresSchema, key: string, options: EventRange): Promise<TextRow[]> {
-  const { after = 0, limit = EVENTS_LIMIT } = options
+  const { after = 0, limit = EVENTS_LIMIT, bytes = EVENTS_BYTES } = options
   const events = schema.table('events')
   return database.query(
     `select seq, digest, json, (select digest from ${events} where session_id = $1 and seq = $2) as prev
@@ -147,8 +151,8 @@ function eventRows(database: Queryable, schema: PostgresSchema, key: string, opt
        select seq, digest, json, sum(octet_length(json)) over (order by seq) - octet_length(json) as bytes_before
        from (select seq, digest, json from ${events} where session_id = $1 and seq > $2 order by seq limit $3) as next
      ) as counted
-     where bytes_before < ${EVENTS_BYTES} order by seq`,
-    [key, after, limit],
+     where bytes_before < $4::bigint order by seq`,
+    [key, after, limit, bytes],
   )
 }
 

@@ -7,12 +7,27 @@ import type { EventOf, SessionEvent } from '../../../src/session/events.ts'
 import { addToTranscript, emptyTranscript, isFromUser } from '../../../src/session/transcript/transcript.ts'
 import { textOf } from '../../../src/session/content.ts'
 import { uiMessagesOf } from '../../../src/ui/messages.ts'
+import { addToOutline, emptyOutline, type UiOutline } from '../../../src/ui/outline.ts'
+import { outputSeq, withOutputOf } from '../../../src/ui/outputs.ts'
+import { messagesOfPage, partOf, planPage } from '../../../src/ui/pages.ts'
 import type { UiChunk, UiMessage, UiShow } from '../../../src/ui/protocol.ts'
 import { resumePoint, startStreaming, type UiSent, type UiStreaming } from '../../../src/ui/streaming.ts'
 import { seededRandom } from '../../retail/random.ts'
 import { eventfulSessions, type SoundSession, soundSessions } from '../session/sound-session.ts'
 
 const RUNS = { numRuns: 15, endOnFailure: true }
+
+function outlineOf(events: readonly SessionEvent[]): UiOutline {
+  const outline = emptyOutline()
+  for (const event of events) addToOutline(outline, event)
+  return outline
+}
+
+/** The event with this `seq`, as a service reads it: with the output that it shows. */
+function contentsIn(events: readonly SessionEvent[], { seq, output }: { seq: number; output: number | undefined }): SessionEvent {
+  const [event, source] = [seq, output].map((one) => events.find((event) => event.seq === one))
+  return withOutputOf(event as SessionEvent, source)
+}
 
 const plain = <T>(value: T): T => JSON.parse(JSON.stringify(value)) as T
 
@@ -93,7 +108,7 @@ async function browse({ events }: SoundSession, random: () => number, show: UiSh
   for (let at = Math.floor(random() * 20); at < events.length; at++) {
     const past = (): SessionEvent[] => events.slice(0, at)
     page.loads += 1
-    let cursor = resumePoint(past())
+    let cursor = resumePoint(outlineOf(past()))
     if (!cursor) continue
     const loaded = plain(uiMessagesOf(past()))
     const chunks: UiChunk[] = []
@@ -108,16 +123,17 @@ async function browse({ events }: SoundSession, random: () => number, show: UiSh
       }
     }
     for (let isFirst = true, going = true; going; isFirst = false) {
-      const opened = startStreaming({ from: cursor, show, past: past(), ...(isFirst && { isFresh: true as const }) })
-      take(opened.sent)
+      const opened = startStreaming({ from: cursor, show, past: outlineOf(past()), ...(isFirst && { isFresh: true as const }) })
       const { stream } = opened
+      for (const place of opened.toShow) take(stream.past(contentsIn(past(), place), place))
       for (;;) {
         const event = events[at]
         going = stream.end() === 'open' && event !== undefined
         if (!going || !event || random() < 0.05) break
         take(piecesBefore(event, stream, random))
         at += 1
-        take(stream.event(event))
+        const output = outputSeq(events, event)
+        take(stream.event(contentsIn(events, { seq: event.seq, output })))
       }
       const last = stream.last()
       isChanged = last.type === 'error' && last.code === 'history_changed'
@@ -192,4 +208,68 @@ describe('the history', () => {
       )
     }
   })
+})
+
+describe('pages of the history', () => {
+  /** All pages, and the sizes of their JSON. */
+  function pagesOf(events: readonly SessionEvent[], limit: number, characters: number): UiMessage[][] {
+    const outline = outlineOf(events)
+    const pages: UiMessage[][] = []
+    for (let before: number | undefined; ; ) {
+      const plan = planPage(outline, { before, limit, characters, maxValueBytes: 1_000_000 })
+      pages.unshift(
+        messagesOfPage(
+          plan,
+          plan.toRead.map((place) => partOf(contentsIn(events, place), place)),
+        ),
+      )
+      if (plan.cursor === undefined) return pages
+      before = plan.cursor
+    }
+  }
+
+  it('are together the whole history, however small they are', () => {
+    for (const sessions of [soundSessions, eventfulSessions]) {
+      fc.assert(
+        fc.property(sessions, fc.integer({ min: 1, max: 12 }), ({ events }, limit) => {
+          const pages = pagesOf(events, limit, 10_000_000)
+          expect(plain(pages.flat())).toEqual(plain(uiMessagesOf(events)))
+          // An exchange stays together.
+          const exchange = Math.max(0, ...pages.map((page) => page.findIndex(({ role }) => role === 'assistant')))
+          for (const page of pages.slice(0, -1)) expect(page.length).toBeLessThanOrEqual(limit + exchange + 1)
+        }),
+        { numRuns: 50 },
+      )
+    }
+  })
+
+  it('have a size, and shorten what does not fit of an answer that is larger by itself', () => {
+    const { events } = conversation(40, 1_000)
+    const pages = pagesOf(events, 1_000, 10_000)
+    expect(pages.length).toBeGreaterThan(5)
+    expect(plain(pages.flat())).toEqual(plain(uiMessagesOf(events)))
+    for (const page of pages) expect(JSON.stringify(page).length).toBeLessThan(12_000)
+    const long = conversation(1, 1_000_000)
+    const [page] = pagesOf(long.events, 1_000, 10_000)
+    expect(page?.map(({ role }) => role)).toEqual(['user', 'assistant'])
+    expect(JSON.stringify(page).length).toBeLessThan(12_000)
+    expect(JSON.stringify(page)).toContain('[shortened: 1000000 characters]')
+  })
+
+  /** Runs with a long answer each. */
+  function conversation(runs: number, characters: number): { events: SessionEvent[] } {
+    const events: SessionEvent[] = []
+    const add = (body: object): void => void events.push({ v: 1, seq: events.length + 1, at: 1, ...body } as SessionEvent)
+    add({ type: 'session_started', sessionId: 's', agent: 'a', context: null, tags: [], executionId: 'e', coreVersion: 1 })
+    for (let run = 1; run <= runs; run++) {
+      add({ type: 'message_received', messageId: `u${run}`, content: `question ${run}` })
+      add({ type: 'run_started', run, messageId: `u${run}` })
+      add({ type: 'turn_started', run, turn: 1, takes: [`u${run}`] })
+      const content = [{ type: 'text', text: 'x'.repeat(characters) }]
+      const usage = { input_tokens: 1, output_tokens: 1, cache_creation_input_tokens: 0, cache_read_input_tokens: 0 }
+      add({ type: 'model_completed', run, turn: 1, attempt: 1, model: 'm', content, stopReason: 'end_turn', usage, calls: [] })
+      add({ type: 'run_completed', run, stopReason: 'end_turn', usage })
+    }
+    return { events }
+  }
 })

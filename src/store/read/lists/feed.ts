@@ -19,6 +19,8 @@ export interface FeedFilter {
   agent?: string
   /** Only sessions whose id begins with this. */
   idPrefix?: string
+  /** Approximate maximum bytes of JSON of a page, but at least one event. Default 4,000,000. */
+  bytes?: number
 }
 
 /** Events with their places; `next` also covers events that the filter left out. */
@@ -105,7 +107,7 @@ function enough(commits: readonly TextRow[]): readonly TextRow[] {
 function eventsOf(
   on: Queryable,
   schema: PostgresSchema,
-  { types, agent }: FeedFilter,
+  { types, agent, bytes = BYTES }: FeedFilter,
   commits: readonly TextRow[],
   from: Key,
 ): Promise<TextRow[]> {
@@ -124,8 +126,8 @@ function eventsOf(
          order by commits.txid, event.session_id, event.seq limit ${EVENTS + 1}
        ) as found
        window place as (order by txid, session_id, seq)
-     ) as counted where bytes_before < ${BYTES} order by nr`,
-    [JSON.stringify(commits), ...from, types ?? null, agent === undefined ? null : safeKey(agent)],
+     ) as counted where bytes_before < $7::bigint order by nr`,
+    [JSON.stringify(commits), ...from, types ?? null, agent === undefined ? null : safeKey(agent), bytes],
   )
 }
 

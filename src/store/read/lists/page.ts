@@ -24,6 +24,9 @@ export function queryOf(select: string, order: string): ListQuery {
   return { select, where: [], order, value, values }
 }
 
+/** Approximate maximum bytes of one page, but at least one row: rows may have large contents. */
+const PAGE_BYTES = 4_000_000
+
 /** The page after the key; `item` converts a row, `keyOf` returns the row's position in the order. */
 export async function pageOf<T>(
   database: Queryable,
@@ -32,11 +35,20 @@ export async function pageOf<T>(
   item: (row: TextRow) => T,
   keyOf: (row: TextRow) => Key,
 ): Promise<Rows<T>> {
-  const text = `${query.select} ${whereAll(query.where)} order by ${query.order} limit ${query.value(limit + 1)}`
-  const rows = await database.query(text, query.values)
+  const found = `${query.select} ${whereAll(query.where)} order by ${query.order} limit ${query.value(limit + 1)}`
+  const rows = await database.query(
+    `select * from (
+       select found.*, count(*) over () as rows_found,
+         row_number() over (rows unbounded preceding) as row_place,
+         sum(octet_length(found::text)) over (rows unbounded preceding) as bytes_so_far
+       from (${found}) found
+     ) page where row_place = 1 or bytes_so_far <= ${PAGE_BYTES} order by row_place`,
+    query.values,
+  )
   const given = rows.slice(0, limit)
   const last = given.at(-1)
-  return { items: given.map(item), ...(rows.length > limit && last && { next: keyOf(last) }) }
+  const hasMore = Number(rows[0]?.rows_found ?? 0) > given.length
+  return { items: given.map(item), ...(hasMore && last && { next: keyOf(last) }) }
 }
 
 /** The clause for rows that meet all conditions. */

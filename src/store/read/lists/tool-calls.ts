@@ -52,10 +52,20 @@ export async function readCalls(database: Queryable, schema: PostgresSchema, ses
   return hydrateCalls(database, schema, sessionId, calls)
 }
 
-/** The calls of one run, in the order of the model's requests; large results are not loaded. */
+/** The columns with what may be large and a report of a run does not show. */
+const COLUMNS_OF_RUN = Object.entries({
+  ...{ input: 'null', model_input: 'null', result: 'null', progress: 'null', raw_progress: 'null' },
+  ...{ raw_intent: ifShort('raw_intent'), raw_outcome: ifShort('raw_outcome') },
+}).reduce((columns, [name, value]) => columns.replace(new RegExp(`\\b${name},`), `${value} as ${name},`), COLUMNS)
+
+function ifShort(column: string): string {
+  return `case when octet_length(${column}) < 10000 then ${column} end`
+}
+
+/** The calls of one run, in the order of the model's requests, without their arguments and results. */
 export async function listRunCalls(database: Queryable, schema: PostgresSchema, sessionId: string, run: number): Promise<ListedToolCall[]> {
   const rows = await database.query(
-    `select ${COLUMNS} from ${schema.table('tool_calls')} where session_id = $1 and run = $2 order by turn, call_index`,
+    `select ${COLUMNS_OF_RUN} from ${schema.table('tool_calls')} where session_id = $1 and run = $2 order by turn, call_index`,
     [safeKey(sessionId), run],
   )
   return rows.map(listedToolCallOf)

@@ -1,0 +1,93 @@
+// The memory that requests may use at the same time: those of one caller, and all. A request that finds none free waits for its turn.
+import { ServiceError } from './errors.ts'
+
+/** Settings of a handler's requests. */
+export interface RequestMemorySettings {
+  /** Bytes for all requests that are being answered. */
+  totalBytes: number
+  /** Bytes for those of one caller. */
+  callerBytes: number
+  /** How long a request waits for its turn. */
+  patienceMs: number
+}
+
+/** The memory of a handler's requests. */
+export interface RequestMemory {
+  /** Reserves memory for a request; the result releases it, once. @throws ServiceError `too_busy`. */
+  reserve(caller: string, bytes: number, signal: AbortSignal): Promise<() => void>
+}
+
+interface Waiting {
+  caller: string
+  bytes: number
+  begin(): void
+}
+
+/** A client that sends more than this at once does not wait for the answers. */
+const MAX_WAITING = 1_000
+
+/** Memory of which nothing is in use. */
+export function requestMemory({ totalBytes, callerBytes, patienceMs }: RequestMemorySettings): RequestMemory {
+  const used = new Map<string, number>()
+  const waiting = new Set<Waiting>()
+  let all = 0
+
+  const usedBy = (caller: string): number => used.get(caller) ?? 0
+  const fits = ({ caller, bytes }: Waiting): boolean => all + bytes <= totalBytes && usedBy(caller) + bytes <= callerBytes
+
+  function use({ caller, bytes }: Waiting): () => void {
+    all += bytes
+    used.set(caller, usedBy(caller) + bytes)
+    let isReleased = false
+    return () => {
+      if (isReleased) return
+      isReleased = true
+      all -= bytes
+      const left = usedBy(caller) - bytes
+      if (left > 0) used.set(caller, left)
+      else used.delete(caller)
+      for (const one of waiting) if (fits(one)) one.begin()
+    }
+  }
+
+  return {
+    async reserve(caller, bytes, signal) {
+      if (bytes === 0) return () => undefined
+      // A request that needs more than all of it is answered alone.
+      const asked = { caller, bytes: Math.min(bytes, callerBytes, totalBytes), begin: () => undefined }
+      const before = [...waiting].filter((one) => one.caller === caller).length
+      if (before === 0 && fits(asked)) return use(asked)
+      if (before >= MAX_WAITING) throw tooBusy(asked)
+      return new Promise((resolve, reject) => {
+        const stop = (error: unknown): void => {
+          leave()
+          reject(error)
+        }
+        const onAbort = (): void => stop(signal.reason)
+        const timer = setTimeout(() => stop(tooBusy(asked)), patienceMs)
+        const one: Waiting = {
+          ...asked,
+          begin() {
+            leave()
+            resolve(use(asked))
+          },
+        }
+        function leave(): void {
+          waiting.delete(one)
+          clearTimeout(timer)
+          signal.removeEventListener('abort', onAbort)
+        }
+        signal.addEventListener('abort', onAbort, { once: true })
+        waiting.add(one)
+      })
+    },
+  }
+
+  function tooBusy({ caller, bytes }: Waiting): ServiceError {
+    if (usedBy(caller) + bytes > callerBytes) {
+      const text = 'Too many of your requests are being answered at the same time. Read the answers, and send fewer requests at once.'
+      return new ServiceError('too_busy', 429, text)
+    }
+    return new ServiceError('too_busy', 503, 'The server is answering as many requests as its memory allows. Send the request again.')
+  }
+}

@@ -1,0 +1,32 @@
+// What a chat needs to know of a whole session, in little memory: its state, and its events without their contents.
+import type { SessionEvent } from '../session/events.ts'
+import { fold } from '../session/fold/fold.ts'
+import { lightOf } from '../session/light.ts'
+import type { SessionState } from '../session/state.ts'
+
+/** The outline of a session. It grows event by event. */
+export interface UiOutline {
+  /** All events, without their contents. */
+  events: SessionEvent[]
+  /** The characters of JSON that each of them has, without its large value. */
+  sizes: number[]
+  /** The state after them; undefined: the session has not started. */
+  state: SessionState | undefined
+}
+
+/** The outline before any event. */
+export function emptyOutline(): UiOutline {
+  return { events: [], sizes: [], state: undefined }
+}
+
+/** Adds an event, in place. */
+export function addToOutline(outline: UiOutline, event: SessionEvent): void {
+  outline.events.push(lightOf(event))
+  outline.sizes.push(JSON.stringify(event).length)
+  outline.state = fold(outline.state, [event])
+}
+
+/** `seq` of the newest event; 0: there is none. */
+export function newestSeq({ events }: UiOutline): number {
+  return events.at(-1)?.seq ?? 0
+}

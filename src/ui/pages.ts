@@ -1,0 +1,167 @@
+// Pages of a chat's messages, newest first: which events a page needs, and how much of each of them fits.
+import { blobOf } from '../session/blobs.ts'
+import type { SessionEvent } from '../session/events.ts'
+import { startMapping } from './mapping.ts'
+import { messagesFrom } from './messages.ts'
+import type { UiOutline } from './outline.ts'
+import { outputSeq } from './outputs.ts'
+import type { UiMessage } from './protocol.ts'
+import { type Surviving, surviving } from './surviving.ts'
+
+/** Which page. */
+export interface UiPaging {
+  /** The page before this one, by its cursor. Default: the newest messages. */
+  before?: number | undefined
+  /** Maximum messages, approximately: a user's message and its answer stay together. */
+  limit: number
+  /** Maximum characters of JSON. The parts of a single answer that do not fit are shortened. */
+  characters: number
+  /** Larger values are not loaded. */
+  maxValueBytes: number
+}
+
+/** An event that a page needs with its contents. */
+export interface UiToRead {
+  seq: number
+  isArchived: boolean
+  /** Whether it fits as it is. */
+  fits: boolean
+  /** `seq` of the event with the output that it shows, if that is another one. */
+  output: number | undefined
+}
+
+/** A page to be read. */
+export interface UiPagePlan {
+  toRead: UiToRead[]
+  /** The page ends with the beginning of an answer that belongs to the next page. */
+  hasTail: boolean
+  /** The cursor of the page before this one; absent: this is the first one. */
+  cursor?: number
+}
+
+/** What belongs together: users' messages, and the answer to them. */
+interface Exchange {
+  /** Where it begins and ends in the conversation. */
+  from: number
+  to: number
+  /** The place where it begins. */
+  at: number
+  /** What users said; 0 to 1 answers. */
+  said: Surviving[]
+  answers: number
+}
+
+interface Conversation extends UiPaging {
+  outline: UiOutline
+  kept: readonly Surviving[]
+  /** The characters of an event, with its large value if that is loaded. */
+  sizeOf(one: Surviving): number
+}
+
+/** Plans a page. */
+export function planPage(outline: UiOutline, paging: UiPaging): UiPagePlan {
+  const kept = surviving(outline.events)
+  const sizes = new Map(
+    outline.events.map((event, n) => {
+      const bytes = blobOf(event)?.bytes ?? 0
+      return [event.seq, (outline.sizes[n] ?? 0) + (bytes <= paging.maxValueBytes ? bytes : 0)]
+    }),
+  )
+  const sizeAt = (seq: number | undefined): number => (seq === undefined ? 0 : (sizes.get(seq) ?? 0))
+  const sizeOf = ({ event }: Surviving): number => sizeAt(event.seq) + sizeAt(outputSeq(outline.events, event))
+  const all = { ...paging, outline, kept, sizeOf }
+  const { exchanges, waiting } = exchangesIn(kept)
+  const before = paging.before ?? Number.POSITIVE_INFINITY
+  const older = exchanges.filter(({ at }) => at < before)
+  const isNewest = paging.before === undefined
+  const chosen = newestThatFit(all, older, isNewest ? waiting : [])
+  const next = exchanges.slice(older.length).find(({ answers }) => answers > 0)
+  const tail = next && kept[next.from]
+  const parts = [
+    ...chosen.flatMap(({ said, from, to }) => [...said, ...kept.slice(from, to).filter(({ event }) => event.type !== 'message_received')]),
+    ...(tail ? [tail] : []),
+    ...(isNewest ? waiting : []),
+  ]
+  const first = chosen[0]
+  return {
+    toRead: fitted(all, parts),
+    hasTail: tail !== undefined,
+    ...(first && chosen.length < older.length && { cursor: first.at }),
+  }
+}
+
+/** An event of a page, as the page shows it. */
+export type UiPagePart = Pick<Surviving, 'event' | 'isArchived'>
+
+/** The event, or what fits of it. */
+export function partOf(event: SessionEvent, { isArchived, fits }: UiToRead): UiPagePart {
+  return { event: fits ? event : (shortened(event) as SessionEvent), isArchived }
+}
+
+/** The messages of a page. */
+export function messagesOfPage({ hasTail }: UiPagePlan, parts: readonly UiPagePart[]): UiMessage[] {
+  const messages = messagesFrom(parts)
+  return hasTail && messages.at(-1)?.role === 'assistant' ? messages.slice(0, -1) : messages
+}
+
+function exchangesIn(kept: readonly Surviving[]): { exchanges: Exchange[]; waiting: Surviving[] } {
+  const mapping = startMapping({ show: 'steps' })
+  const said = new Map<string, Surviving>()
+  const exchanges: Exchange[] = []
+  for (const [n, one] of kept.entries()) {
+    const { event, at, isArchived } = one
+    if (event.type === 'message_received') said.set(event.messageId, one)
+    const isStart = !isArchived && mapping.event(event).some(({ chunk }) => chunk.type === 'start')
+    const newest = exchanges.at(-1)
+    if (event.type === 'turn_started' && (isStart || event.takes.length > 0)) {
+      const taken = event.takes.flatMap((id) => said.get(id) ?? [])
+      for (const id of event.takes) said.delete(id)
+      exchanges.push({ from: n, to: n + 1, at, said: taken, answers: isStart ? 1 : 0 })
+    } else if (newest) newest.to = n + 1
+  }
+  return { exchanges, waiting: [...said.values()] }
+}
+
+function newestThatFit(
+  { kept, sizeOf, limit, characters }: Conversation,
+  exchanges: readonly Exchange[],
+  waiting: Surviving[],
+): Exchange[] {
+  const chosen: Exchange[] = []
+  let size = sum(waiting.map(sizeOf))
+  let count = waiting.length
+  for (const one of exchanges.toReversed()) {
+    size += sum(one.said.map(sizeOf)) + sum(kept.slice(one.from, one.to).map(sizeOf))
+    count += one.said.length + one.answers
+    if (chosen.length > 0 && (size > characters || count > limit)) break
+    chosen.unshift(one)
+  }
+  return chosen
+}
+
+/** The newest ones fit. */
+function fitted({ outline, sizeOf, characters }: Conversation, parts: readonly Surviving[]): UiToRead[] {
+  let room = characters
+  const toRead = parts.toReversed().map((one): UiToRead => {
+    const { event, isArchived } = one
+    const size = sizeOf(one)
+    const fits = size <= room
+    if (fits) room -= size
+    return { seq: event.seq, isArchived, fits, output: outputSeq(outline.events, event) }
+  })
+  return toRead.reverse()
+}
+
+const sum = (numbers: readonly number[]): number => numbers.reduce((one, other) => one + other, 0)
+
+/** Texts of an event that does not fit are cut off here. */
+const SHORT_TEXT = 200
+
+function shortened(value: unknown): unknown {
+  if (typeof value === 'string') {
+    return value.length > SHORT_TEXT ? `${value.slice(0, SHORT_TEXT)}… [shortened: ${value.length} characters]` : value
+  }
+  if (Array.isArray(value)) return value.slice(0, SHORT_TEXT).map(shortened)
+  if (value === null || typeof value !== 'object') return value
+  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, shortened(member)]))
+}
