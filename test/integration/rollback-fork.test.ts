@@ -289,7 +289,9 @@ describe('a session whose workflow has ended', () => {
     expect(state).toMatchObject({ status: 'idle', run: 1 })
     const unknown = here.pawl.session('unheard-of')
     await expect(unknown.resume()).rejects.toMatchObject({ code: 'session_not_found' })
-    await expect(unknown.state(), 'also when it has been asked for').rejects.toMatchObject({ code: 'session_not_found' })
+    // Its workflow has ended without a session.
+    for (const read of [() => unknown.state(), () => eventsOf(unknown), () => unknown.messages(), () => unknown.fork()])
+      await expect(read()).rejects.toMatchObject({ code: 'session_not_found' })
   })
 
   it('is unavailable, and its sender does not wait forever, if no worker accepts the request', { timeout: 90_000 }, async () => {

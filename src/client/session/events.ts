@@ -51,7 +51,7 @@ export async function readEvents(source: EventSource, after: number): Promise<Se
   } catch (failed) {
     // If the session's workflow no longer exists, the store has all its events.
     if (stored.rows && (await readStored(source, async (store) => store.head(source.sessionId))).rows) return stored.rows
-    throw await whyUnavailable(source, { failed, storeError: stored.error })
+    throw await whyUnavailable(source, { ...whyFailed(failed), storeError: stored.error })
   }
 }
 
@@ -66,7 +66,7 @@ export async function readMessages(source: EventSource): Promise<MessageRow[]> {
   try {
     return messageRowsOf(await readAll((after) => queryLive(source, after, PAGE_BYTES)))
   } catch (failed) {
-    throw await whyUnavailable(source, { failed, storeError: stored.error })
+    throw await whyUnavailable(source, { ...whyFailed(failed), storeError: stored.error })
   }
 }
 
@@ -111,6 +111,13 @@ async function readStored<T>({ store }: EventSource, read: (store: Store) => Pro
   }
 }
 
+/** An execution has not opened its session yet, or ended without doing so: a worker has said so. */
+class Unopened extends Error {}
+
+function whyFailed(failed: unknown): { failed?: unknown } {
+  return failed instanceof Unopened ? {} : { failed }
+}
+
 /** An execution of the chain, and its newest event that is read. */
 interface Link {
   executionId: string | undefined
@@ -145,7 +152,7 @@ async function queryPage(
   query: { after: number; maxBytes?: number },
 ): Promise<EventsPage> {
   const page = await queryEvents(client, { sessionId, executionId }, query, QUERY_TIMEOUT_MS)
-  if (!page) throw new Error('the session is still loading')
+  if (!page) throw new Unopened('the session is still loading')
   return page
 }
 
