@@ -2,13 +2,22 @@
 import type { Cost } from '../session/spending/spend.ts'
 import type { AssistantBlock, StopReason, Usage } from '../session/content.ts'
 import type { CustomEvent } from '../session/hooks/custom-events.ts'
-import type { AgentFacts, BlobRef, EffectReport, FailedAttempt, Resolution, ResultContent, Target, Watermark } from '../session/events.ts'
+import type {
+  AgentFacts,
+  BlobRef,
+  EffectReport,
+  FailedAttempt,
+  Resolution,
+  ResultContent,
+  Target,
+  Unreplayable,
+  Watermark,
+} from '../session/events.ts'
 import type { HookOutcome } from '../session/hooks/hooks.ts'
 import type { Json, JsonObject } from '../session/json.ts'
 import type { Kept } from '../session/recovery/kept.ts'
 import type { ModelPrice } from '../session/spending/model-price.ts'
 import type { Restored } from '../session/recovery/restored.ts'
-import type { Unreplayable } from '../session/events.ts'
 import type { ForkStart } from '../session/protocol/protocol.ts'
 import type { SpendNote } from '../session/spending/spend-notes.ts'
 import type { CallState, SessionState } from '../session/state.ts'
@@ -285,10 +294,10 @@ export interface LoadSessionInput extends Loading {
 }
 
 /** What a session resumes from after its workflow has closed. */
-export type LoadSessionResult = Succession & Past
+export type LoadSessionResult = Succession & StoredPast
 
 /** What the store has of a session. */
-export type Past =
+export type StoredPast =
   | { found: false }
   /** `state`: within its bounds, see `snapshotOf`. */
   | { found: true; lost?: undefined; state: SessionState; digest: string }

@@ -122,11 +122,14 @@ async function continueWithout(sessionId: string, executionId: string, reason: s
   return { unreplayable: { executionId, reason }, answers: lost === undefined ? answers : answers.filter(({ of }) => of === 'call') }
 }
 
-/** Sends the session what an execution that never opened received, and returns what it would have used. */
+/**
+ * Sends the session what an execution that never opened received. The store does not know that execution if one before it could not be
+ * replayed: that one is read again, too.
+ */
 async function passOn(sessionId: string, executionId: string, needs: Needs): Promise<Succession> {
-  const { received, answers } = await readUnstored(sessionId, executionId, -1, needs.client)
+  const { received } = await readUnstored(sessionId, executionId, -1, needs.client)
   for (const one of received) await resend(one, { ...needs, sessionId, executionId })
-  return { answers }
+  return {}
 }
 
 /** Whether the events are of an older chain, or were erased and must not come back. */

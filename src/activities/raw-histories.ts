@@ -10,7 +10,7 @@ import { callIdOf } from '../session/events.ts'
 import { isObject, jsonBytes } from '../session/json.ts'
 import { type Carried, type SessionStart, SIGNALS, workflowIdOf } from '../session/protocol/protocol.ts'
 import { Undecodable } from '../session/protocol/undecodable.ts'
-import type { CallModelInput, CallModelResult, ExecuteToolInput, ExecuteToolResult, Inherited } from './contract.ts'
+import type { CallModelInput, CallModelResult, ExecuteToolInput, ExecuteToolResult, Inherited, Succession } from './contract.ts'
 
 /** A signal or an update as the execution received it. */
 export type Received =
@@ -54,7 +54,7 @@ export async function readUnstored(sessionId: string, executionId: string, store
   const { carried } = (await startIn(history, client)) ?? {}
   const received = [...(await closingOf(carried, client)), ...receivedIn(history.filter(isUnstored))]
   const open = activities.filter(({ at, endedAt }) => at > newest || endedAt === undefined || endedAt > newest)
-  const answers = await answersIn(open, client)
+  const answers = [...(await passedOnTo(activities, client)), ...(await answersIn(open, client))]
   const passedOn = carried ? carried.state.seq + (carried.tail?.length ?? 0) : 0
   const later = open.filter(({ at }) => at > newest)
   const lost = newest < 0 && passedOn > stored ? 'events that an earlier execution passed on to it' : lostWith(received, later, answers)
@@ -89,13 +89,18 @@ async function activitiesIn(history: readonly HistoryEvent[], client: Client): P
   return [...byEvent.values()]
 }
 
+/** What the execution had itself from one that could not be replayed. Answers that it has used match no call or turn that is still open. */
+async function passedOnTo(activities: readonly Activity[], client: Client): Promise<Inherited[]> {
+  const loading = activities.findLast(({ name, result }) => name === 'loadSession' && result)
+  const loaded = await decodedOrNothing(client, loading?.result)
+  return (loaded as Succession | undefined)?.answers ?? []
+}
+
 /** What those activities answered, in their order; without an answer, what a tool's body did is not known. */
 async function answersIn(activities: readonly Activity[], client: Client): Promise<Inherited[]> {
   const answers: Inherited[] = []
   for (const { name, input, result: payload } of activities) {
     const result = await decodedOrNothing(client, payload)
-    // An execution that was itself the successor of one that could not be replayed passes on what it had not used yet.
-    if (name === 'loadSession') answers.push(...((result as { answers?: Inherited[] } | undefined)?.answers ?? []))
     if (name === 'callModel' && result !== undefined) {
       const { run, turn } = input as CallModelInput
       answers.push({ of: 'model', run, turn, result: result as CallModelResult })

@@ -436,7 +436,7 @@ export interface SessionHandle<O = unknown> extends SessionQueries {
    */
   resume(): Promise<SessionSummary>
   /**
-   * Makes a checkpoint, in addition to those that the agent's policy makes. The reason has 1 to 1,000 characters. A checkpoint stands for a
+   * Makes a checkpoint, in addition to those that the agent's policy makes. The reason has 1 to 1,000 characters. A checkpoint marks a
    * point between turns: while tool calls are in progress, the answer is `made: false`, and the checkpoint is made when their turn closes.
    * @throws RequestRefused `invalid_reason`, `invalid_request`; SessionNotFound `session_not_found`; SessionUnavailable
    * `session_unavailable`.

@@ -17,7 +17,7 @@ export interface RequestMemory {
   reserve(caller: string, bytes: number, signal: AbortSignal): Promise<() => void>
 }
 
-interface Waiting {
+interface WaitingRequest {
   caller: string
   bytes: number
   begin(): void
@@ -29,13 +29,13 @@ const MAX_WAITING = 1_000
 /** Memory of which nothing is in use. */
 export function requestMemory({ totalBytes, callerBytes, patienceMs }: RequestMemorySettings): RequestMemory {
   const used = new Map<string, number>()
-  const waiting = new Set<Waiting>()
+  const waiting = new Set<WaitingRequest>()
   let all = 0
 
   const usedBy = (caller: string): number => used.get(caller) ?? 0
-  const fits = ({ caller, bytes }: Waiting): boolean => all + bytes <= totalBytes && usedBy(caller) + bytes <= callerBytes
+  const fits = ({ caller, bytes }: WaitingRequest): boolean => all + bytes <= totalBytes && usedBy(caller) + bytes <= callerBytes
 
-  function use({ caller, bytes }: Waiting): () => void {
+  function use({ caller, bytes }: WaitingRequest): () => void {
     all += bytes
     used.set(caller, usedBy(caller) + bytes)
     let isReleased = false
@@ -65,7 +65,7 @@ export function requestMemory({ totalBytes, callerBytes, patienceMs }: RequestMe
         }
         const onAbort = (): void => stop(signal.reason)
         const timer = setTimeout(() => stop(tooBusy(asked)), patienceMs)
-        const one: Waiting = {
+        const one: WaitingRequest = {
           ...asked,
           begin() {
             leave()
@@ -83,7 +83,7 @@ export function requestMemory({ totalBytes, callerBytes, patienceMs }: RequestMe
     },
   }
 
-  function tooBusy({ caller, bytes }: Waiting): ServiceError {
+  function tooBusy({ caller, bytes }: WaitingRequest): ServiceError {
     if (usedBy(caller) + bytes > callerBytes) {
       const text = 'Too many of your requests are being answered at the same time. Read the answers, and send fewer requests at once.'
       return new ServiceError('too_busy', 429, text)

@@ -1,4 +1,4 @@
-// When a checkpoint is due: decided from the events alone, by the policy of the newest turn's agent. A checkpoint stands for a point between
+// When a checkpoint is due: decided from the events alone, by the policy of the newest turn's agent. A checkpoint marks a point between
 // turns: what asks for one within a turn waits in the state until the turn has closed.
 import { defined } from './defined.ts'
 import type { CheckpointPolicy, CheckpointTrigger, SessionEvent } from './events.ts'
@@ -8,7 +8,7 @@ import type { CheckpointDue, SessionState } from './state.ts'
 /** Bytes of JSON of the reasons that a state keeps, because it is bounded: any one of 1,000 characters fits. The events have all of them. */
 const REASONS_BYTES = 6_100
 
-/** Whether calls of the newest answer have no result yet: a point here would stand for the one before the answer. */
+/** Whether calls of the newest answer have no result yet: a checkpoint here would mark the point before the answer. */
 export function isTurnOpen({ current }: SessionState): boolean {
   return current?.phase === 'tools'
 }

@@ -51,7 +51,7 @@ interface Exchange {
   answers: number
 }
 
-interface Conversation extends UiPaging {
+interface PagedConversation extends UiPaging {
   outline: UiOutline
   kept: readonly Surviving[]
   /** The characters of an event, with its large value if that is loaded. */
@@ -123,7 +123,7 @@ function exchangesIn(kept: readonly Surviving[]): { exchanges: Exchange[]; waiti
 }
 
 function newestThatFit(
-  { kept, sizeOf, limit, characters }: Conversation,
+  { kept, sizeOf, limit, characters }: PagedConversation,
   exchanges: readonly Exchange[],
   waiting: Surviving[],
 ): Exchange[] {
@@ -140,7 +140,7 @@ function newestThatFit(
 }
 
 /** The newest ones fit. */
-function fitted({ outline, sizeOf, characters }: Conversation, parts: readonly Surviving[]): UiToRead[] {
+function fitted({ outline, sizeOf, characters }: PagedConversation, parts: readonly Surviving[]): UiToRead[] {
   let room = characters
   const toRead = parts.toReversed().map((one): UiToRead => {
     const { event, isArchived } = one

@@ -2,7 +2,7 @@
 // place of new ones.
 import type { CallModelResult, ExecuteToolResult, Inherited, Succession } from '../activities/contract.ts'
 import type { CallState, SessionState } from '../session/state.ts'
-import { mayLiveForMs } from './calls/may-live.ts'
+import { recordEnded } from './calls/ended-calls.ts'
 import type { Journal } from './journal.ts'
 import { recorded, recordReports } from './recorded.ts'
 
@@ -43,7 +43,11 @@ export function startInheriting({ answers = [], unreplayable }: Succession, stat
       return answer.result ? Promise.resolve(answer.result) : Promise.reject(new EndedBefore(MAY_HAVE_BEEN_MADE))
     },
     settle(journal, calls) {
-      for (const call of calls) for (let one = takeCall(call.callId); one; one = takeCall(call.callId)) record(journal, call, one.result)
+      for (const call of calls) {
+        let newest: ReturnType<typeof takeCall>
+        for (let one = takeCall(call.callId); one; one = takeCall(call.callId)) newest = one
+        if (newest) record(journal, call, newest.result)
+      }
     },
   }
 }
@@ -78,16 +82,26 @@ function lostCalls(answers: readonly Inherited[], state: SessionState | undefine
   return begun.flatMap(({ callId }) => (known.has(callId) ? [] : [{ of: 'call' as const, ...place, callId }]))
 }
 
-function record(journal: Journal, { callId, resolution, attempts = 0 }: CallState, result: ExecuteToolResult | undefined): void {
+function record(journal: Journal, call: CallState, result: ExecuteToolResult | undefined): void {
   const { current } = journal.state
   if (!current) return
-  const where = { run: current.run, turn: current.turn, callId, tool: resolution.tool }
-  if (result?.kind === 'completed') {
-    const { attempt, startedAt, worker } = result
-    recordReports(journal, where, result)
-    journal.append({ type: 'tool_completed', ...where, attempt, startedAt, worker, ...recorded(result) })
-  } else if (result?.kind === 'unknown' || (!result && resolution.effect === 'external')) {
-    const about = { attempt: attempts + 1, message: MAY_HAVE_BEEN_MADE, aliveForMs: mayLiveForMs(resolution) }
-    journal.append({ type: 'tool_unknown', ...where, ...about })
+  const where = { run: current.run, turn: current.turn, callId: call.callId, tool: call.resolution.tool }
+  switch (result?.kind) {
+    case 'completed': {
+      const { attempt, startedAt, worker } = result
+      recordReports(journal, where, result)
+      journal.append({ type: 'tool_completed', ...where, attempt, startedAt, worker, ...recorded(result) })
+      return
+    }
+    case 'failed':
+      journal.append({ type: 'tool_failed', ...where, attempt: result.attempt, code: result.code, message: result.message })
+      return
+    case 'not_begun':
+      return
+    case 'interrupted':
+      if (result.begun) recordEnded(journal, current, call)
+      return
+    default:
+      recordEnded(journal, current, call)
   }
 }

@@ -141,7 +141,7 @@ describe.runIf(process.platform === 'linux')('a caller with a large conversation
     expect(parts.every(({ state }) => state === 'output-available')).toBe(true)
   })
 
-  it('that reads none of its answers and streams takes no memory from others', async () => {
+  it('a client that reads none of its answers and streams takes no memory from other clients', async () => {
     const session = encodeURIComponent(id)
     for (let n = 0; n < 60; n++) {
       unread(`/v1/ui/${session}/messages`)

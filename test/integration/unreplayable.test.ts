@@ -1,6 +1,7 @@
 // Sessions whose workflow's history no worker can replay, because another build with other workflow code wrote it.
 import { fileURLToPath } from 'node:url'
 import type { Agent } from 'pawl'
+import type { CreateWorkerOptions } from 'pawl/worker'
 import pg from 'pg'
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it, onTestFinished } from 'vitest'
 import { approvalStage, digestOf, once } from '../support/approvals.ts'
@@ -47,45 +48,38 @@ const completedCallsOf = (id: string) =>
 describe.each([
   { deploy: 'forward', before: {}, after: { interceptors: OTHER_BUILD } },
   { deploy: 'back', before: { interceptors: OTHER_BUILD }, after: {} },
-])('a session whose history no worker can replay after a deploy $deploy', ({ before, after }) => {
-  it('answers every message once after its workflow was terminated', { timeout: 180_000 }, async () => {
+])('after a deploy $deploy, a session whose history no worker can replay', ({ before, after }) => {
+  /** A session that an old worker served, and that fails on the new one since message `two`. */
+  async function broken(options: Partial<CreateWorkerOptions>) {
     worker = await here.startWorker({ agents: [player.agent as Agent], ...before })
     const played: Played = player.play(here.pawl, { model: () => 'hello' })
     await (await played.session.send('one')).result(TIMEOUT)
     await until('its answer is stored', async () => (await here.pawl.sessions.list({ idPrefix: played.id })).items[0]?.status === 'idle')
+    const { runId: executionId } = await workflowOf(played.id).describe()
     await worker.stop()
-
-    worker = await here.startWorker({ agents: [player.agent as Agent], ...after })
+    worker = await here.startWorker({ agents: [player.agent as Agent], ...after, ...options })
     const two = await played.session.send('two')
     await until('its workflow task fails', () => hasFailedTask(played.id))
+    return { played, executionId, two }
+  }
+
+  /** The message that started the new execution comes first: the others are sent to it. */
+  const heard = ({ requests }: Played): string[] => saidIn(requests.at(-1) ?? expect.fail('no model was asked')).sort()
+
+  it('answers every message once after its workflow was terminated', { timeout: 180_000 }, async () => {
+    const { played, two } = await broken({ healAfter: false })
     await workflowOf(played.id).terminate('by an operator')
     const three = await played.session.send('three')
     await Promise.all([two.result(TIMEOUT), three.result(TIMEOUT)])
-    // The message that started the new execution comes first: the others are sent to it.
-    expect(saidIn(played.requests.at(-1) ?? expect.fail('no model was asked')).sort()).toEqual(['one', 'three', 'two'])
+    expect(heard(played)).toEqual(['one', 'three', 'two'])
   })
-})
 
-describe.each([
-  { deploy: 'forward', before: {}, after: { interceptors: OTHER_BUILD } },
-  { deploy: 'back', before: { interceptors: OTHER_BUILD }, after: {} },
-])('after a deploy $deploy, a session that no worker can replay', ({ before, after }) => {
   it('continues by itself, and says in one row what happened', { timeout: 180_000 }, async () => {
-    worker = await here.startWorker({ agents: [player.agent as Agent], ...before })
-    const played: Played = player.play(here.pawl, { model: () => 'hello' })
-    await (await played.session.send('one')).result(TIMEOUT)
-    const { executionId } = await workflowOf(played.id)
-      .describe()
-      .then(({ runId }) => ({ executionId: runId }))
-    await worker.stop()
-
     const log = recorder()
-    worker = await here.startWorker({ agents: [player.agent as Agent], ...after, ...SOON, logger: log })
-    const two = await played.session.send('two')
-    await until('its workflow task fails', () => hasFailedTask(played.id))
+    const { played, executionId, two } = await broken({ ...SOON, logger: log })
     const three = await played.session.send('three')
     await Promise.all([two.result(TIMEOUT), three.result(TIMEOUT)])
-    expect(saidIn(played.requests.at(-1) ?? expect.fail('no model was asked')).sort()).toEqual(['one', 'three', 'two'])
+    expect(heard(played)).toEqual(['one', 'three', 'two'])
     expect(log.about('its session continues in another one')).toMatchObject([['error', expect.anything()]])
     await until('it is stored', async () => (await recoveriesOf(played.id)).length > 0)
     expect(await recoveriesOf(played.id)).toMatchObject([

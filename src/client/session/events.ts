@@ -112,14 +112,14 @@ async function readStored<T>({ store }: EventSource, read: (store: Store) => Pro
 }
 
 /** An execution has not opened its session yet, or ended without doing so: a worker has said so. */
-class Unopened extends Error {}
+class NotOpenYet extends Error {}
 
 function whyFailed(failed: unknown): { failed?: unknown } {
-  return failed instanceof Unopened ? {} : { failed }
+  return failed instanceof NotOpenYet ? {} : { failed }
 }
 
 /** An execution of the chain, and its newest event that is read. */
-interface Link {
+interface ChainLink {
   executionId: string | undefined
   upTo: number
 }
@@ -128,8 +128,8 @@ interface Link {
 async function queryLive({ client, sessionId }: EventSource, after: number, bytes: number): Promise<SessionEvent[]> {
   let { base, previous, events } = await queryPage(client, sessionId, undefined, { after, maxBytes: bytes })
   // Each execution has its own events only. The oldest one that has some of these is searched first.
-  const later: Link[] = []
-  let link: Link = { executionId: undefined, upTo: Number.POSITIVE_INFINITY }
+  const later: ChainLink[] = []
+  let link: ChainLink = { executionId: undefined, upTo: Number.POSITIVE_INFINITY }
   while (base.seq > after && previous !== undefined) {
     later.push(link)
     link = { executionId: previous, upTo: base.seq }
@@ -152,7 +152,7 @@ async function queryPage(
   query: { after: number; maxBytes?: number },
 ): Promise<EventsPage> {
   const page = await queryEvents(client, { sessionId, executionId }, query, QUERY_TIMEOUT_MS)
-  if (!page) throw new Unopened('the session is still loading')
+  if (!page) throw new NotOpenYet('the session is still loading')
   return page
 }
 

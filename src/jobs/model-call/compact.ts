@@ -5,7 +5,7 @@ import type { AgentCompaction, Summary } from '../../agent/compaction.ts'
 import { ModelError } from '../../agent/errors.ts'
 import type { ModelRequest } from '../../agent/model.ts'
 import type { AgentContext } from '../../agent/tool.ts'
-import { chooseCut, type Cut, pieceEnd, summaryBytes, summaryTokens } from '../../session/transcript/compaction.ts'
+import { chooseCut, type CompactionCut, pieceEnd, summaryBytes, summaryTokens } from '../../session/transcript/compaction.ts'
 import { textOf } from '../../session/content.ts'
 import { defined } from '../../session/defined.ts'
 import { copyOf } from '../../session/json.ts'
@@ -100,7 +100,7 @@ interface Summariser {
 }
 
 /** The summary of as many turns as the summariser has room for. @throws what the summariser throws. */
-async function summarised(transcript: Transcript, cut: Cut, summariser: Summariser): Promise<CompactResult> {
+async function summarised(transcript: Transcript, cut: CompactionCut, summariser: Summariser): Promise<CompactResult> {
   const { job, tooLarge, needs } = summariser
   const from = sentFrom(transcript)
   const { upToSeq: upTo = 0, summary: previous } = transcript.compactions.at(-1) ?? {}

@@ -69,7 +69,7 @@ export function mayForce({ forcedIn }: Transcript, { run, turn }: { run: number;
 }
 
 /** What a compaction does: it replaces the messages before `to`, and shortens the results after them to `resultBytes`. */
-export interface Cut {
+export interface CompactionCut {
   to: number
   resultBytes?: number
 }
@@ -84,7 +84,7 @@ export interface Fitting {
 }
 
 /** The cut of a compaction; undefined: nothing can be cut. `fit`: what the request must fit into, if a provider has refused it. */
-export function chooseCut(transcript: Transcript, keepTurns: number, fit?: Fitting): Cut | undefined {
+export function chooseCut(transcript: Transcript, keepTurns: number, fit?: Fitting): CompactionCut | undefined {
   const from = sentFrom(transcript)
   const usual = cutFor(transcript, keepTurns)
   if (!fit) return usual > from ? { to: usual } : undefined

@@ -51,7 +51,7 @@ export interface Transcript {
   /** Results of completed effects, for replays of their key. */
   completed: Map<string, ResultContent>
   /** The newest run: where it begins in `messages`, the messages that it took, and the metadata for its code. */
-  newestRun: NewestRun
+  newestRun: NewestRunSoFar
   effects: Effects
   /** Answers that a provider refused to complete: the model does not see them. */
   refused: WeakSet<Message>
@@ -108,7 +108,7 @@ export interface Note {
 }
 
 /** The newest run, and the metadata of the message that opened it. */
-interface NewestRun {
+interface NewestRunSoFar {
   run: number
   /** `seq` of its `run_started`. */
   seq: number

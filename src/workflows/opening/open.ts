@@ -17,7 +17,7 @@ import { type Journal, openJournal } from '../journal.ts'
 import type { Opening } from './opening.ts'
 import type { Session } from '../open-session.ts'
 import type { Resets } from '../resets.ts'
-import { mayLiveForMs } from '../calls/may-live.ts'
+import { recordEnded } from '../calls/ended-calls.ts'
 import { defined } from '../../session/defined.ts'
 
 const NOTHING = { seq: 0, digest: '' }
@@ -29,12 +29,12 @@ export interface Opened {
   inherited?: Inheritance
 }
 
-interface Refused {
+interface RefusedStart {
   refused: { code: string; reason: string }
 }
 
 /** Opens the session's journal. `early` collects signals that arrive meanwhile. */
-export async function openSession(start: Start, early: readonly unknown[], opening: Opening): Promise<Opened | Refused> {
+export async function openSession(start: Start, early: readonly unknown[], opening: Opening): Promise<Opened | RefusedStart> {
   const { carried, fork } = start
   const coreVersion = coreVersionOf(carried, patched)
   if (carried) return openCarried(carried, coreVersion, opening)
@@ -70,7 +70,11 @@ function unreplayableOf({ unreplayable }: Start): Unreplayable | undefined {
   return unreplayable && { executionId: unreplayable.executionId, reason: unreplayable.reason }
 }
 
-async function openCarried({ state, digest, tail, previous }: Carried, coreVersion: number, opening: Opening): Promise<Opened | Refused> {
+async function openCarried(
+  { state, digest, tail, previous }: Carried,
+  coreVersion: number,
+  opening: Opening,
+): Promise<Opened | RefusedStart> {
   const isWhole = await fetchCalls({ state, digest }, opening)
   const journal = openJournal({ seq: state.seq, digest }, state, coreVersion, tail)
   if (!isWhole) reportLostCalls(journal)
@@ -229,21 +233,13 @@ function abandonTurn(journal: Journal, run: RunState): void {
   }
   const effects = calls.flatMap(effectOf)
   const inFlight = calls.filter((one) => one.status === 'issued').map((call) => ({ ...call }))
-  for (const call of inFlight.filter((one) => one.resolution.effect === 'external')) {
-    const { callId, resolution, attempts = 0 } = call
-    journal.append({
-      type: 'tool_unknown',
-      run: number,
-      turn,
-      callId,
-      tool: resolution.tool,
-      attempt: attempts + 1,
-      message: 'The workflow ended while this call was running.',
-      aliveForMs: mayLiveForMs(resolution),
-    })
-  }
+  const isExternal = ({ resolution }: CallState): boolean => resolution.effect === 'external'
+  for (const call of inFlight.filter(isExternal)) recordEnded(journal, run, call)
   // Going back to before the answer would also remove messages that a later turn accepted, or the turn's changes to plan and memory.
-  if (lastTurn !== undefined || run.planTurn === turn || run.memoryTurn === turn) return endCalls(journal, run, inFlight)
+  if (lastTurn !== undefined || run.planTurn === turn || run.memoryTurn === turn) {
+    for (const call of inFlight) if (!isExternal(call)) recordEnded(journal, run, call)
+    return
+  }
   const { seq } = journal.watermark()
   journal.append({
     type: 'rolled_back',
@@ -256,22 +252,13 @@ function abandonTurn(journal: Journal, run: RunState): void {
   })
 }
 
-/** Ends the calls that may be repeated, and tells the model. */
-function endCalls(journal: Journal, { run, turn }: RunState, inFlight: readonly CallState[]): void {
-  const message = 'The workflow ended while this call was running, so it may have taken effect.'
-  for (const { callId, resolution, attempts = 0 } of inFlight.filter((one) => one.resolution.effect !== 'external')) {
-    const where = { run, turn, callId, tool: resolution.tool }
-    journal.append({ type: 'tool_failed', ...where, attempt: attempts + 1, code: 'interrupted', message })
-  }
-}
-
 function effectOf({ callId, resolution: { tool, effect }, status }: CallState): EffectReport[] {
   if (effect === 'read') return []
   if (status === 'completed') return [{ callId, tool, status }]
   return status === 'unknown' || status === 'issued' || status === 'awaiting_resolution' ? [{ callId, tool, status: 'unknown' }] : []
 }
 
-async function openFork(start: Start, fork: ForkStart, coreVersion: number, opening: Opening): Promise<Opened | Refused> {
+async function openFork(start: Start, fork: ForkStart, coreVersion: number, opening: Opening): Promise<Opened | RefusedStart> {
   const { originalExecutionRunId: executionId } = workflowInfo()
   const loaded = await opening.load<LoadForkResult>((how) => loadFork({ epoch: executionId, fork, ...how }))
   if (loaded.kind === 'refused') return { refused: loaded }

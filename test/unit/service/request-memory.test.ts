@@ -8,7 +8,7 @@ const never = new AbortController().signal
 setMaxListeners(0, never)
 const memory = (patienceMs = 60_000) => requestMemory({ totalBytes: 100, callerBytes: 40, patienceMs })
 
-describe('a request', () => {
+describe('the memory of requests', () => {
   it('waits until an earlier one of its caller has released its memory, and others do not wait for it', async () => {
     const { reserve } = memory()
     const release = await reserve('ann', 30, never)
@@ -24,7 +24,7 @@ describe('a request', () => {
     expect(order).toEqual(['second', 'third'])
   })
 
-  it('that needs more than its caller may use is answered alone', async () => {
+  it('a request that needs more than its caller may use is answered alone', async () => {
     const { reserve } = memory()
     const release = await reserve('ann', 1_000, never)
     const next = reserve('ann', 1, never)
@@ -32,13 +32,13 @@ describe('a request', () => {
     await next
   })
 
-  it('that needs nothing never waits', async () => {
+  it('a request that needs nothing never waits', async () => {
     const { reserve } = memory()
     await reserve('ann', 40, never)
     await reserve('ann', 0, never)
   })
 
-  it('is refused after a while: because of its caller, or because of all', async () => {
+  it('a request is refused after a while: because of its caller, or because of all callers', async () => {
     const { reserve } = memory(20)
     for (const caller of ['ann', 'bob']) await reserve(caller, 40, never)
     await expect(reserve('ann', 10, never)).rejects.toMatchObject({ code: 'too_busy', status: 429 })
@@ -46,7 +46,7 @@ describe('a request', () => {
     await reserve('carol', 20, never)
   })
 
-  it('that is given up leaves its place', async () => {
+  it('a request that its client gives up leaves its place to the next one', async () => {
     const { reserve } = memory()
     const release = await reserve('ann', 40, never)
     const client = new AbortController()

@@ -96,7 +96,7 @@ describe('a checkpoint', () => {
     expect(made(2)).toEqual(['turn after tool_completed', 'turn after tool_completed', 'turn after run_completed'])
   })
 
-  it('that every tool call asks for is made when its turn has closed, and after every turn without calls', () => {
+  it('the policy tool_call makes a checkpoint when a turn with calls has closed, and after every turn without calls', () => {
     expect(made(1, 'tool_call')).toEqual(['tool_call after tool_completed', 'turn after run_completed'])
   })
 

@@ -64,7 +64,7 @@ describe('a target', () => {
     )
   })
 
-  it('that is a checkpoint is the checkpoint itself: no turn is open there, and going back to it keeps it', () => {
+  it('a target that names a checkpoint is that checkpoint: no turn is open there, and a rollback to it keeps it', () => {
     const met = metInSessions(({ events }) => {
       const from = events.findLastIndex(({ type }) => type === 'session_started')
       const made = ofType(events.slice(from), 'checkpoint_made')

@@ -54,8 +54,13 @@ export async function readCalls(database: Queryable, schema: PostgresSchema, ses
 
 /** The columns with what may be large and a report of a run does not show. */
 const COLUMNS_OF_RUN = Object.entries({
-  ...{ input: 'null', model_input: 'null', result: 'null', progress: 'null', raw_progress: 'null' },
-  ...{ raw_intent: ifShort('raw_intent'), raw_outcome: ifShort('raw_outcome') },
+  input: 'null',
+  model_input: 'null',
+  result: 'null',
+  progress: 'null',
+  raw_progress: 'null',
+  raw_intent: ifShort('raw_intent'),
+  raw_outcome: ifShort('raw_outcome'),
 }).reduce((columns, [name, value]) => columns.replace(new RegExp(`\\b${name},`), `${value} as ${name},`), COLUMNS)
 
 function ifShort(column: string): string {

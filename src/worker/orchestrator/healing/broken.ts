@@ -4,12 +4,7 @@ import { decoded } from '../../../connect/decoded.ts'
 import { eventTime, firstOf, newestFirst } from '../../../connect/histories.ts'
 import { checkStart, type Start } from '../../../session/protocol/start.ts'
 import { Undecodable } from '../../../session/protocol/undecodable.ts'
-
-/** An execution of a session. */
-export interface Suspect {
-  workflowId: string
-  executionId: string
-}
+import type { CachedExecution } from '../../protocol.ts'
 
 /** An execution that makes no progress. */
 export interface Broken {
@@ -31,9 +26,9 @@ const NOT_OF_THE_WORKFLOW: ReadonlySet<number> = new Set([1, 13, 17, 18, 20])
 
 /**
  * Returns undefined if the execution makes progress, has ended, or has never completed a task: another execution would fail in the same way.
- * A task that times out is no sign of a broken history: its worker may have died, or be slow.
+ * A task that times out does not count: its worker may have died, or be slow.
  */
-export async function examine(client: Client, { workflowId, executionId }: Suspect): Promise<Broken | undefined> {
+export async function examine(client: Client, { workflowId, executionId }: CachedExecution): Promise<Broken | undefined> {
   const description = await client.workflow.getHandle(workflowId, executionId).describe()
   if (description.status.name !== 'RUNNING' || !description.raw.pendingWorkflowTask) return undefined
   const place = { namespace: client.options.namespace, workflowId, executionId }
@@ -51,7 +46,10 @@ export async function examine(client: Client, { workflowId, executionId }: Suspe
 }
 
 /** Whether the execution has completed a task, or failed one; undefined: neither yet. */
-export async function firstTaskOf(client: Client, { workflowId, executionId }: Suspect): Promise<'completed' | 'failed' | undefined> {
+export async function firstTaskOf(
+  client: Client,
+  { workflowId, executionId }: CachedExecution,
+): Promise<'completed' | 'failed' | undefined> {
   for await (const event of newestFirst(client.workflowService, { namespace: client.options.namespace, workflowId, executionId })) {
     if (event.workflowTaskCompletedEventAttributes) return 'completed'
     if (event.workflowTaskFailedEventAttributes) return 'failed'
@@ -65,7 +63,7 @@ function isBusy({ raw }: WorkflowExecutionDescription): boolean {
   )
 }
 
-async function startOf(client: Client, place: Suspect & { namespace: string }): Promise<Start> {
+async function startOf(client: Client, place: CachedExecution & { namespace: string }): Promise<Start> {
   const started = (await firstOf(client.workflowService, place))?.workflowExecutionStartedEventAttributes
   const given = await decoded(client.options.loadedDataConverter, started?.input?.payloads?.[0]).catch(
     (error: unknown) => new Undecodable(String(error)),

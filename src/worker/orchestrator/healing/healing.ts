@@ -6,7 +6,8 @@ import { InternalWorkflowStartOptionsSymbol } from '@temporalio/client/lib/inter
 import type { Logger } from '../../../agent/tool.ts'
 import { sessionIdOf, type SessionStart, WORKFLOW_TASK_TIMEOUT_MS, WORKFLOW_TYPE } from '../../../session/protocol/protocol.ts'
 import { cutText, TEXT_BYTES } from '../../../session/protocol/texts.ts'
-import { type Broken, examine, firstTaskOf, type Suspect } from './broken.ts'
+import type { CachedExecution } from '../../protocol.ts'
+import { type Broken, examine, firstTaskOf } from './broken.ts'
 
 /** Dependencies. */
 export interface HealingParts {
@@ -20,13 +21,14 @@ export interface HealingParts {
 /** The healing of one orchestrator. */
 export interface Healing {
   /** This worker has failed a workflow task of the execution. */
-  suspect(execution: Suspect): void
+  suspect(execution: CachedExecution): void
   end(): void
 }
 
 /** How often an execution is examined while a result of it is outstanding. */
 const LOOK_AGAIN_MS = 1_000
 const FACTOR = 4
+/** The longest of these growing times. */
 const LONGEST_MS = 24 * 3_600_000
 /** How long the first task of a new execution may take before nothing is concluded from it. */
 const FIRST_TASK_MS = 30_000
@@ -40,7 +42,7 @@ export function startHealing({ client, taskQueue, logger, afterMs }: HealingPart
   let turn: Promise<void> = Promise.resolve()
   let isBuildBroken = false
 
-  async function watch(suspect: Suspect): Promise<void> {
+  async function watch(suspect: CachedExecution): Promise<void> {
     while (!ended.signal.aborted) {
       const broken = await examine(client, suspect).catch(notFound)
       if (!broken || isBuildBroken) return
@@ -51,7 +53,7 @@ export function startHealing({ client, taskQueue, logger, afterMs }: HealingPart
   }
 
   function patienceFor({ start }: Broken): number {
-    return Math.min(afterMs * FACTOR ** (start.unreplayable?.times ?? 0), LONGEST_MS)
+    return Math.min(afterMs * FACTOR ** (start.unreplayable?.times ?? 0), Math.max(afterMs, LONGEST_MS))
   }
 
   function inTurn(work: () => Promise<void>): Promise<void> {
@@ -59,7 +61,7 @@ export function startHealing({ client, taskQueue, logger, afterMs }: HealingPart
     return turn
   }
 
-  async function heal(suspect: Suspect): Promise<void> {
+  async function heal(suspect: CachedExecution): Promise<void> {
     // Another worker may have healed it meanwhile.
     const broken = isBuildBroken ? undefined : await examine(client, suspect).catch(notFound)
     if (!broken || ended.signal.aborted) return
@@ -78,7 +80,7 @@ export function startHealing({ client, taskQueue, logger, afterMs }: HealingPart
    * Terminates the execution and starts its successor in one step of the server: no crash comes in between. Every worker sends the same
    * request id, by which the server starts only one.
    */
-  async function startSuccessor({ workflowId, executionId }: Suspect, { start, reason }: Broken): Promise<string> {
+  async function startSuccessor({ workflowId, executionId }: CachedExecution, { start, reason }: Broken): Promise<string> {
     const { agent, context, tags, settings, unreplayable } = start
     const next: SessionStart = {
       sessionId: sessionIdOf(workflowId),
@@ -99,7 +101,7 @@ export function startHealing({ client, taskQueue, logger, afterMs }: HealingPart
     return (await client.workflow.start(WORKFLOW_TYPE, options)).firstExecutionRunId
   }
 
-  async function outcomeOf(execution: Suspect): Promise<'completed' | 'failed' | undefined> {
+  async function outcomeOf(execution: CachedExecution): Promise<'completed' | 'failed' | undefined> {
     for (const until = Date.now() + FIRST_TASK_MS; Date.now() < until && !ended.signal.aborted; ) {
       const outcome = await firstTaskOf(client, execution)
       if (outcome) return outcome

@@ -1,12 +1,7 @@
 // Tells which executions the SDK's core drops because something failed. Core names an execution by its run id alone.
 import { EvictionReason, type RemoveFromCache } from '@temporalio/worker/lib/replay.js'
 import type { WorkflowCreator } from '@temporalio/worker/lib/workflow/interface.js'
-
-/** An execution that a worker of this process has in its cache. */
-export interface HeldExecution {
-  workflowId: string
-  executionId: string
-}
+import type { CachedExecution } from '../../protocol.ts'
 
 /** How core says that it drops an execution. */
 export interface Dropped {
@@ -42,7 +37,7 @@ export function noting(creator: WorkflowCreator): WorkflowCreator {
 }
 
 /** The execution, if core drops it because something failed. */
-export function failedBy({ runId: executionId, evictJob }: Dropped): HeldExecution | undefined {
+export function failedBy({ runId: executionId, evictJob }: Dropped): CachedExecution | undefined {
   const workflowId = held.get(executionId)
   held.delete(executionId)
   return workflowId === undefined || ORDINARY.has(evictJob.reason) ? undefined : { workflowId, executionId }

@@ -4,9 +4,10 @@ import type { CompiledWorkerOptions } from '@temporalio/worker/lib/worker-option
 import type { WorkflowCreator } from '@temporalio/worker/lib/workflow/interface.js'
 import type { WorkflowBundleWithSourceMapAndFilename } from '@temporalio/worker/lib/workflow/workflow-worker-thread/input.js'
 import type { Logger } from '@temporalio/common'
+import type { CachedExecution } from '../../protocol.ts'
 import { ACTIVATION_LIMIT_MS, limitedTo } from './activation-limit.ts'
 import { isCommittedAt, withCommittedQueries } from './committed-queries.ts'
-import { type Dropped, failedBy, type HeldExecution, noting } from './dropped.ts'
+import { type Dropped, failedBy, noting } from './dropped.ts'
 import { threadCode, workflowThreads } from './workflow-threads.ts'
 
 /**
@@ -29,7 +30,7 @@ export class SessionsWorker extends Worker {
   }
 
   /** Calls `listener` for each execution that core drops because something failed. */
-  onFailed(listener: (execution: HeldExecution) => void): void {
+  onFailed(listener: (execution: CachedExecution) => void): void {
     this.evictionsEmitter.on('eviction', (dropped: Dropped) => {
       const execution = failedBy(dropped)
       if (execution) listener(execution)

@@ -24,7 +24,7 @@ interface Permit extends SlotPermit {
   usedAt?: number
 }
 
-interface Waiting {
+interface WaitingPoll {
   isCold: boolean
   take(): void
 }
@@ -36,7 +36,7 @@ interface Waiting {
  */
 export function workflowSlots(): CustomSlotSupplier<WorkflowSlotInfo> {
   const held = new Set<Permit>()
-  const waiting = new Set<Waiting>()
+  const waiting = new Set<WaitingPoll>()
   let mostCold = LEAST_COLD
 
   const cold = (): Permit[] => [...held].filter(({ isCold }) => isCold)
@@ -74,7 +74,7 @@ export function workflowSlots(): CustomSlotSupplier<WorkflowSlotInfo> {
       const isCold = !isSticky
       if (hasRoom(isCold)) return Promise.resolve(take(isCold))
       return new Promise((resolve, reject) => {
-        const one: Waiting = {
+        const one: WaitingPoll = {
           isCold,
           take() {
             aborted.removeEventListener('abort', abort)
