@@ -1,5 +1,6 @@
 // What an attempt reports while its body runs, and how its errors are recorded.
 import { type CustomEvent, isEventName } from '../session/hooks/custom-events.ts'
+import { PawlError } from '../session/errors.ts'
 import type { FailedAttempt } from '../session/events.ts'
 import { type Json, jsonBytes } from '../session/json.ts'
 import { numberText } from '../session/number-text.ts'
@@ -8,6 +9,7 @@ import type { AttemptSoFar, JobLink } from './contract.ts'
 import { EVENT_NAME, reporter } from './custom-events.ts'
 import { plainJson } from './json.ts'
 import { spendReporter } from './spend-notes.ts'
+import { stackOf } from './stack.ts'
 
 const MAX_PROGRESS_BYTES = 16_000
 const MAX_MILESTONES = 100
@@ -83,14 +85,22 @@ export function failedAttempt(
   const text = isError ? textOf(() => error.message) : typeof error === 'string' ? error : notAnError(error)
   // Models refuse an empty error result, and people cannot use one.
   const message = text.trim() === '' ? `${name} was thrown without a message.` : text
+  const stack = stackFor(error)
   return {
     attempt,
     class: name.slice(0, MAX_CODE),
     ...(code !== '' && { code: code.slice(0, MAX_CODE) }),
     message: message.slice(0, 4_000),
     ...(isError && textOf(() => (error as { phase?: unknown }).phase, 'string') === 'stream' && { phase: 'stream' }),
+    ...(stack !== undefined && { stack }),
     ...about,
   }
+}
+
+/** An error that pawl itself made, such as a provider's refusal, needs no stack: its message says what to do. */
+function stackFor(error: unknown): string | undefined {
+  const stack = stackOf(error)
+  return stack?.hasOwn || !(error instanceof PawlError) ? stack?.text : undefined
 }
 
 /** Codes and classes are indexed, and shown in every list of errors. */

@@ -26,6 +26,8 @@ import { spendReporter } from './spend-notes.ts'
 
 /** Maximum bytes of JSON of one answer, and of all answers in one activity's result. */
 const ANSWER_BYTES = { one: 64_000, all: 256_000 } as const
+/** One activity's result has the errors of all of its hooks. */
+const STACK_BYTES = 1_000
 
 /** What hooks may still add to one activity's result: it must fit into one payload together with the model's answer. */
 export interface HookRoom {
@@ -135,10 +137,14 @@ async function runHook(runner: HookRunner, hook: NamedHook, calling: HookCalling
 }
 
 function recorded(error: unknown, { timeoutMs }: NamedHook): NonNullable<HookRun['error']> {
-  const { class: name, code, message } = failedAttempt(1, error, { retryable: false })
+  const { class: name, code, message, stack } = failedAttempt(1, error, { retryable: false })
   if (error instanceof TimedOut)
     return { class: name, code: 'timeout', message: `It took longer than its timeout of ${numberText(timeoutMs)} ms.` }
-  return { class: name, ...defined({ code }), message: cutText(message, TEXT_BYTES.reason) }
+  return {
+    class: name,
+    ...defined({ code, stack: stack && cutText(stack, STACK_BYTES) }),
+    message: cutText(message, TEXT_BYTES.reason),
+  }
 }
 
 /** The answer in its recorded form; undefined if it changes nothing. @throws InvalidAnswer. */

@@ -15,15 +15,15 @@ type Style = Parameters<typeof styleText>[0]
 const STYLES: Record<Level, Style> = { debug: 'dim', info: 'green', warn: 'yellow', error: ['bold', 'red'] }
 const MAX_CHARACTERS = 300
 
-/** The line with its line break. The stack of an error without a code follows on separate lines. */
+/** The line with its line break. The stack of a failed attempt, or of an error without a code, follows on separate lines. */
 export function readable({ at, level, fields, message }: Line, isColoured: boolean): string {
   const paint = (style: Style, text: string): string => (isColoured ? styleText(style, text, { validateStream: false }) : text)
-  const { err, ...rest } = fields as { err?: unknown }
+  const { err, stack: ofAttempt, ...rest } = fields as { err?: unknown; stack?: unknown }
   const error = isError(err) ? err : undefined
   const shown = { ...rest, ...(error ? { error: error.message, code: error.code } : { err }) }
   const members = Object.entries(shown).flatMap(([name, value]) => (value === undefined ? [] : [`${name}=${valueOf(value)}`]))
   const line = [paint('dim', timeOf(at)), paint(STYLES[level], level.padEnd(5)), withoutControls(message), paint('dim', members.join(' '))]
-  const stack = error && error.code === undefined ? stackOf(error) : []
+  const stack = typeof ofAttempt === 'string' ? linesIn(ofAttempt) : error && error.code === undefined ? framesOf(error) : []
   return [line.filter((part) => part !== '').join(' '), ...stack.map((part) => paint('dim', `    ${withoutControls(part)}`)), ''].join('\n')
 }
 
@@ -38,9 +38,12 @@ function isError(err: unknown): err is LoggedError {
 }
 
 /** The stack frames of the error. */
-function stackOf({ stack }: LoggedError): string[] {
-  const lines = typeof stack === 'string' ? stack.split('\n') : []
-  return lines.map((line) => line.trim()).filter((line) => line.startsWith('at '))
+function framesOf({ stack }: LoggedError): string[] {
+  return typeof stack === 'string' ? linesIn(stack).filter((line) => line.startsWith('at ')) : []
+}
+
+function linesIn(text: string): string[] {
+  return text.split('\n').map((line) => line.trim())
 }
 
 function timeOf(at: Date): string {

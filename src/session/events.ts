@@ -24,6 +24,8 @@ export interface FailedAttempt {
   code?: string
   /** What went wrong. */
   message: string
+  /** Where it was thrown, at most 3,000 bytes: one frame a line, the user's own code first, then the causes with their frames. */
+  stack?: string
   /** `stream`: the model had begun to answer. */
   phase?: 'stream'
   /** Whether another attempt was allowed. */

@@ -153,6 +153,8 @@ export interface ErrorRow {
   code: string | null
   /** What went wrong. */
   message: string
+  /** Where it was thrown: one frame a line, the user's own code first, then packages, then the causes; null: no exception, or no frames. */
+  stack: string | null
   /** Whether another attempt was allowed. */
   retryable: boolean
   /** The worker process (`host:pid`); null: not known. */

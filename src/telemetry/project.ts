@@ -261,10 +261,10 @@ function modelSpan(tracked: Tracked, event: EventOf<'model_completed'>, { conten
 
 function failedModelSpan(tracked: Tracked, event: EventOf<'model_attempt_failed'>): Span {
   const { attempt, class: type, code, message, model, nextDelayMs = 0 } = event.error
-  const span = askedSpan(tracked, event, attempt, model, {})
+  const asked = askedSpan(tracked, event, attempt, model, {})
   const turn = tracked.open?.turn
   if (turn) turn.nextAt = event.at + nextDelayMs
-  return { ...span, error: { type: code ?? type, message } }
+  return { ...asked, error: { type: code ?? type, message }, events: [exceptionOf(event)] }
 }
 
 function askedSpan(tracked: Tracked, event: OfModel, attempt: number, model: string | undefined, attributes: Attributes): Span {
@@ -309,7 +309,20 @@ function compactionSpan(tracked: Tracked, event: EventOf<'compacted' | 'model_at
     },
   )
   if (turn) turn.nextAt = event.at + (failed?.nextDelayMs ?? 0)
-  return failed ? { ...made, error: { type: failed.code ?? failed.class, message: failed.message } } : made
+  if (event.type === 'compacted') return made
+  const { code, class: type, message } = event.error
+  return { ...made, error: { type: code ?? type, message }, events: [exceptionOf(event)] }
+}
+
+/** What the attempt threw, as OpenTelemetry records exceptions. */
+function exceptionOf({ at, error }: EventOf<'model_attempt_failed' | 'tool_attempt_failed'>): SpanEvent {
+  const { class: type, message, stack } = error
+  const attributes = {
+    'exception.type': type,
+    'exception.message': message,
+    'exception.stacktrace': stack && `${type}: ${message}\n${stack}`,
+  }
+  return { name: 'exception', at, attributes: present(attributes) }
 }
 
 function countUsage(open: OpenRun | undefined, usage: Usage, event: SessionEvent): void {
@@ -345,7 +358,8 @@ function toolSpans(tracked: Tracked, event: OfTool, { contents }: ProjectOptions
   )
   if (event.type === 'tool_attempt_failed') call.nextAt = event.at + (event.error.nextDelayMs ?? 0)
   const error = errorOf(event)
-  return [error ? { ...made, error } : made]
+  const events = event.type === 'tool_attempt_failed' ? [exceptionOf(event)] : []
+  return [error ? { ...made, error, events } : made]
 }
 
 function newAttempt({ attempts }: OpenCall, event: OfTool): number | undefined {

@@ -23,7 +23,7 @@ const TIMEOUT = { timeout: 30_000 }
 
 /** What user code throws: its class and its code may name someone, too. */
 function leak(): never {
-  throw Object.assign(new Error(`failed for ${SECRET}`), { name: SECRET, code: SECRET })
+  throw Object.assign(new Error(`failed for ${SECRET}`, { cause: new Error(`caused by ${SECRET}`) }), { name: SECRET, code: SECRET })
 }
 
 /** A user's interceptor that fails: the first attempt of each kind of activity in a session, in place of whatever may fail in it. */
@@ -278,7 +278,9 @@ async function everyFailure(): Promise<void> {
   const calls = ['look', 'put', 'wire', 'post', 'mail', SECRET].map((tool) => use(tool, SECRET))
   const broken = play({ model: inOrder([...calls, use('pay', SECRET)], 'done'), body: leak, approval: leak, verify: leak })
   expect(await (await say(broken.session)).settled(TIMEOUT)).toMatchObject({ status: 'waiting' })
-  expect(ofType(await eventsOf(broken.session), 'tool_attempt_failed').length).toBeGreaterThan(1)
+  const failures = ofType(await eventsOf(broken.session), 'tool_attempt_failed')
+  expect(failures.length).toBeGreaterThan(1)
+  expect(failures.filter(({ error }) => error.stack?.includes(`Caused by: Error: caused by ${SECRET}`))).toEqual(failures)
   await Promise.all([leak, refusal].map(failing))
 }
 

@@ -19,6 +19,8 @@ import { until } from '../support/until.ts'
 import { type PawlProcess, pawl as startPawl } from './cli/processes.ts'
 
 const fixtures = fileURLToPath(new URL('./fixtures/logs/', import.meta.url))
+/** Where the tool throws, as the first line of a stack. */
+const OWN_FRAME = new RegExp(`^ {4}at .*${fixtures}agents\\.mjs:\\d+:\\d+\\)?`)
 const secret = () => randomUUID()
 /** The SDK's core retries for some seconds before it says so, and then writes a line for each retry of each poll. */
 const OUTAGE_MS = size(20_000, 60_000)
@@ -119,10 +121,20 @@ describe('the log of `pawl worker`', () => {
         expect.objectContaining({ level: 20, msg: 'model answered', run: 1, turn: 1, ...answers, usd: 0.003 }),
         expect.objectContaining({ level: 20, msg: 'tool call issued', ...ofCall, args }),
         expect.objectContaining({ level: 30, msg: 'paying', ...ofCall, payment: args, service: { token: '[redacted]' } }),
-        expect.objectContaining({ level: 40, msg: 'tool call attempt failed', ...ofCall, attempt: 1, reason: 'The bank is busy.' }),
+        expect.objectContaining({
+          level: 40,
+          msg: 'tool call attempt failed',
+          ...ofCall,
+          attempt: 1,
+          reason: 'The bank is busy.',
+          stack: expect.stringMatching(OWN_FRAME),
+        }),
         expect.objectContaining({ level: 30, msg: 'run completed', run: 1, turns: 2, inputTokens: 2_000, outputTokens: 200, usd: 0.006 }),
       ]),
     )
+
+    const [failed] = await session.errors()
+    expect(failed).toMatchObject({ context: 'tool:pay', attempt: 1, stack: expect.stringMatching(OWN_FRAME) })
 
     const output = worker.stdout() + worker.stderr()
     expect([apiKey, token, password, email].filter((one) => output.includes(one))).toEqual([])

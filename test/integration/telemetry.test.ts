@@ -117,6 +117,10 @@ describe('a run', () => {
       [2, 0],
     ])
     expect(tries[0]?.status.message).toBe('not yet')
+    const [exception] = tries[0]?.events ?? []
+    expect(exception?.name).toBe('exception')
+    expect(attribute(exception, 'exception.type')).toBe('Error')
+    expect(attribute(exception, 'exception.stacktrace')).toMatch(/^Error: not yet\n {4}at .*telemetry\.test\.ts:\d+:\d+/)
   })
 
   it(

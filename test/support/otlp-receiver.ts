@@ -4,6 +4,11 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { until } from './until.ts'
 
+interface OtlpAttribute {
+  key: string
+  value: Record<string, unknown>
+}
+
 /** A span on the wire. */
 export interface OtlpSpan {
   traceId: string
@@ -13,7 +18,8 @@ export interface OtlpSpan {
   startTimeUnixNano: string
   endTimeUnixNano: string
   status: { code: number; message?: string }
-  attributes: { key: string; value: Record<string, unknown> }[]
+  attributes: OtlpAttribute[]
+  events: { name: string; attributes: OtlpAttribute[] }[]
   links: { traceId: string; spanId: string }[]
 }
 
@@ -41,9 +47,9 @@ export interface OtlpReceiver {
   close(): Promise<void>
 }
 
-/** The value of an attribute. */
-export function attribute({ attributes }: OtlpSpan, key: string): unknown {
-  const value = attributes.find((one) => one.key === key)?.value
+/** The value of an attribute of a span or of one of its events. */
+export function attribute(of: { attributes: OtlpAttribute[] } | undefined, key: string): unknown {
+  const value = of?.attributes.find((one) => one.key === key)?.value
   return value && Object.values(value)[0]
 }
 

@@ -150,7 +150,9 @@ function compactedText(compactions: readonly ListedCompaction[]): string | null 
   return `${compactions.length}×, last in run ${run} turn ${turn}: ${what} (${why}), ${timeOf(at)}`
 }
 
-function errorLine({ at, context, attempt, code, class: kind, message }: ListedError): string {
+function errorLine({ at, context, attempt, code, class: kind, message, stack }: ListedError): string {
   const which = attempt === null ? context : `${context}, attempt ${attempt}`
-  return `  ${timeOf(at)}  ${paint('red', oneLine(`${which}: ${code ?? kind}: ${message}`))}`
+  const [place] = stack?.split('\n', 1) ?? []
+  const where = place === undefined ? '' : ` ${paint('dim', oneLine(place.trim()))}`
+  return `  ${timeOf(at)}  ${paint('red', oneLine(`${which}: ${code ?? kind}: ${message}`))}${where}`
 }

@@ -56,7 +56,7 @@ export interface HookRun {
   /** Absent: it changes nothing. */
   answer?: HookAnswer
   /** It threw, took too long or answered something else, and was skipped. */
-  error?: { class: string; code?: string; message: string }
+  error?: { class: string; code?: string; message: string; stack?: string }
   /** Another hook's answer at the same place ranks higher and is used. */
   overruled?: true
 }

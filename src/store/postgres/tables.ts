@@ -94,6 +94,7 @@ export const ERRORS = {
   class: 'text',
   code: 'text',
   message: 'text',
+  stack: 'text',
   retryable: 'boolean',
   next_delay_ms: 'bigint',
   worker: 'text',

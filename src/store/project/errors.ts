@@ -24,7 +24,17 @@ export function projectError(event: SessionEvent): RowOf<typeof ERRORS> | undefi
 type AttemptEvent = EventOf<'model_attempt_failed' | 'tool_attempt_failed'>
 
 function attemptRow(event: AttemptEvent, context: string, callId: string | null): RowOf<typeof ERRORS> {
-  const { attempt, class: className, code = null, message, retryable, nextDelayMs = null, worker = null, model = null } = event.error
+  const {
+    attempt,
+    class: className,
+    code = null,
+    message,
+    stack = null,
+    retryable,
+    nextDelayMs = null,
+    worker = null,
+    model = null,
+  } = event.error
   const safe = sanitiser()
   return {
     seq: event.seq,
@@ -36,12 +46,13 @@ function attemptRow(event: AttemptEvent, context: string, callId: string | null)
     class: safe.text(className),
     code: safe.text(code),
     message: safe.text(message),
+    stack: safe.text(stack),
     retryable,
     next_delay_ms: nextDelayMs === null ? null : Math.round(nextDelayMs),
     worker: safe.text(worker),
     model: safe.text(model),
     at: new Date(event.at).toISOString(),
-    raw: safe.raw({ context, callId, class: className, code, message, worker, model }),
+    raw: safe.raw({ context, callId, class: className, code, message, stack, worker, model }),
   }
 }
 
@@ -58,12 +69,13 @@ function runRow(event: EventOf<'error_entered'>): RowOf<typeof ERRORS> {
     class: 'RunFailed',
     code: safe.text(code),
     message: safe.text(reason),
+    stack: null,
     retryable: event.strategy === 'automatic',
     next_delay_ms: null,
     worker: null,
     model: null,
     at: new Date(event.at).toISOString(),
-    raw: safe.raw({ context: 'run', callId: null, class: 'RunFailed', code, message: reason, worker: null, model: null }),
+    raw: safe.raw({ context: 'run', callId: null, class: 'RunFailed', code, message: reason, stack: null, worker: null, model: null }),
   }
 }
 
@@ -111,11 +123,12 @@ function mishapRow(
     class: safe.text(said.class),
     code: safe.text(said.code),
     message: safe.text(said.message),
+    stack: null,
     retryable: true,
     next_delay_ms: null,
     worker: null,
     model: null,
     at: new Date(at).toISOString(),
-    raw: safe.raw({ callId: null, ...said, worker: null, model: null }),
+    raw: safe.raw({ callId: null, ...said, stack: null, worker: null, model: null }),
   }
 }

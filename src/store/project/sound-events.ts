@@ -60,6 +60,7 @@ const FAILED_ATTEMPT = record({
   class: text,
   code: optional(text),
   message: text,
+  stack: optional(text),
   retryable: flag,
   nextDelayMs: optional(duration),
   worker: optional(text),

@@ -223,7 +223,7 @@ export function toolCallOf(row: TextRow): ToolCallRow {
 }
 
 /** The columns that `errorOf` reads. */
-export const ERROR_COLUMNS = `seq, run, turn, context, call_id, attempt, class, code, message, retryable::text as retryable, worker, model, raw,
+export const ERROR_COLUMNS = `seq, run, turn, context, call_id, attempt, class, code, message, stack, retryable::text as retryable, worker, model, raw,
   ${ms('at')}`
 
 /** A row of `errors`. */
@@ -235,12 +235,13 @@ export function errorOf(row: TextRow): ErrorRow {
     attempt: numberIn(row, 'attempt'),
     retryable: row.retryable === 'true',
     at: dateIn(row, 'at'),
-    ...exactOr<Pick<ErrorRow, 'context' | 'callId' | 'class' | 'code' | 'message' | 'worker' | 'model'>>(row.raw, () => ({
+    ...exactOr<Pick<ErrorRow, 'context' | 'callId' | 'class' | 'code' | 'message' | 'stack' | 'worker' | 'model'>>(row.raw, () => ({
       context: textIn(row, 'context'),
       callId: row.call_id ?? null,
       class: textIn(row, 'class'),
       code: row.code ?? null,
       message: textIn(row, 'message'),
+      stack: row.stack ?? null,
       worker: row.worker ?? null,
       model: row.model ?? null,
     })),

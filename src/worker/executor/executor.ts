@@ -3,12 +3,14 @@ import { hostname } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Agent } from '../../agent/agent.ts'
 import type { AnyServices, Logger } from '../../agent/tool.ts'
-import type { JobLink, JobOrder, ModelAnswer, Outcome } from '../../jobs/contract.ts'
+import type { JobKind, JobLink, JobOrder, ModelAnswer, Outcome } from '../../jobs/contract.ts'
 import { AttemptLost, TryAgain } from '../../jobs/errors.ts'
 import { carryOut } from '../../jobs/index.ts'
 import { largeValues } from '../../jobs/large-values.ts'
+import { stackOf } from '../../jobs/stack.ts'
 import type { JobNeeds } from '../../jobs/needs.ts'
 import { type ReadTarget, sessionViews } from '../../jobs/session-views.ts'
+import { PawlError } from '../../session/errors.ts'
 import type { Json } from '../../session/json.ts'
 import type { Reservation } from '../../session/spending/reservation.ts'
 import type { Channel } from '../channel.ts'
@@ -145,27 +147,36 @@ export function startExecutor({ id, agents, services, logger, ownProcess, spans 
     const one: Held = { order, stop: new AbortController(), begun: false, keepMs: keepMsOf(order) }
     held.set(job, one)
     line.post({ type: 'accepted', job })
-    const outcome = await outcomeOf(() =>
-      spans(order, () =>
-        carryOut(
-          order.kind,
-          needs,
-          {
-            sessionId: order.ticket.sessionId,
-            executionId: order.ticket.executionId,
-            attempt: order.attempt,
-            link: linkOf(job, one),
-            ...(along && { along }),
-            ...(order.answer && { answer: order.answer }),
-          },
-          order.input,
+    const outcome = await outcomeOf(
+      (error) => logThrown(order, one, error),
+      () =>
+        spans(order, () =>
+          carryOut(
+            order.kind,
+            needs,
+            {
+              sessionId: order.ticket.sessionId,
+              executionId: order.ticket.executionId,
+              attempt: order.attempt,
+              link: linkOf(job, one),
+              ...(along && { along }),
+              ...(order.answer && { answer: order.answer }),
+            },
+            order.input,
+          ),
         ),
-      ),
     )
     one.said?.end()
     one.outcome = outcome
     line.post({ type: 'done', job, outcome })
     if (!ownProcess) held.delete(job)
+  }
+
+  /** The workflow learns the message only, and a stop is not a failure. */
+  function logThrown({ kind, ticket: { sessionId: session, call, tool } }: JobOrder, { stop }: Held, error: unknown): void {
+    if (stop.signal.aborted || (error instanceof PawlError && !stackOf(error)?.hasOwn)) return
+    const about = tool === undefined ? {} : { call: call.replace(/^verify:/, ''), tool }
+    logger.warn({ session, ...about, err: error }, `${STEPS[kind]} failed with an exception`)
   }
 
   function linkOf(job: string, one: Held): JobLink {
@@ -267,10 +278,20 @@ function nameOf(model: Agent['model']): string[] {
   return [typeof model === 'string' ? model : model.name]
 }
 
+const STEPS: Record<JobKind, string> = {
+  callModel: 'a model call',
+  compact: 'a compaction',
+  executeTool: 'a tool call',
+  verifyTool: 'verify',
+  resolveTool: 'the check of a call',
+  checkAnswer: "the check of a client's answer",
+  endHooks: "a run's last hooks",
+}
+
 const keepMsOf = ({ ticket }: JobOrder): number => (ticket.once ? KEEP_ANSWER_MS.external : KEEP_ANSWER_MS.repeatable)
 
 /** How the job ended, as data. */
-async function outcomeOf(work: () => Promise<unknown>): Promise<Outcome> {
+async function outcomeOf(onThrown: (error: unknown) => void, work: () => Promise<unknown>): Promise<Outcome> {
   try {
     return { kind: 'answered', result: await work() }
   } catch (error) {
@@ -278,6 +299,7 @@ async function outcomeOf(work: () => Promise<unknown>): Promise<Outcome> {
       const { type, message, afterMs, failed } = error
       return { kind: 'again', type, message, afterMs, ...(failed && { failed }) }
     }
+    onThrown(error)
     return threw(error)
   }
 }
@@ -288,12 +310,12 @@ const MAX_TEXT = 4_000
 function threw(error: unknown): Outcome {
   try {
     if (!(error instanceof Error)) return { kind: 'threw', type: typeof error, message: String(error).slice(0, MAX_TEXT) }
-    const { name, message, stack } = error
+    const { name, message } = error
     return {
       kind: 'threw',
       type: String(name).slice(0, MAX_TEXT),
       message: String(message).slice(0, MAX_TEXT),
-      ...(typeof stack === 'string' && { stack: stack.slice(0, MAX_TEXT) }),
+      ...defined({ stack: stackOf(error)?.text }),
     }
   } catch {
     return { kind: 'threw', type: 'Error', message: 'The code threw a value that cannot be converted to text.' }

@@ -18,6 +18,9 @@ const post = poster<ExecutorToParent>()
 // Without its parent, no process could confirm this one's death. It therefore exits, and its jobs resume elsewhere.
 endWithParent()
 
+// Node's ten frames often end inside of a package, before the user's own code. A program that has set its own limit keeps it.
+if (Error.stackTraceLimit === 10) Error.stackTraceLimit = 50
+
 async function main(id: number, module: string): Promise<void> {
   /** The newest orchestrator's socket; may be set while this process loads. */
   let path: string | undefined

@@ -25,6 +25,17 @@ it('has the message and the code of an error; the stack of an unexpected one fol
   expect(lineOf({ err: { message: 'no', stack } }, 'failed')).toBe('09:05:07.042 info  failed error=no\n    at here (a.ts:1)\n')
 })
 
+it('has the stack of a failed attempt on lines of its own', () => {
+  const stack = '    at look (/app/tools.ts:3:9)\nCaused by: Error: no\n    at ask (/app/bank.ts:7:1)'
+  expect(lineOf({ attempt: 1, reason: 'no', stack }, 'failed').split('\n')).toEqual([
+    '09:05:07.042 info  failed attempt=1 reason=no',
+    '    at look (/app/tools.ts:3:9)',
+    '    Caused by: Error: no',
+    '    at ask (/app/bank.ts:7:1)',
+    '',
+  ])
+})
+
 it('has colours only if the terminal does', () => {
   const coloured = readable({ at: AT, level: 'warn', fields: { session: 's' }, message: 'm' }, true)
   expect(coloured).toContain('\u001b[33mwarn \u001b[39m')

@@ -360,6 +360,40 @@ describe('a line', () => {
     expect(lineOf({ type: 'model_attempt_failed', ...TURN, error })).toMatchObject({ level: 'error', message: 'model call attempt failed' })
   })
 
+  it('of an attempt or a hook that threw has the stack', () => {
+    const stack = '    at refund (/app/tools.ts:3:9)'
+    expect(lineOf({ type: 'tool_attempt_failed', ...CALL, error: { ...FAILED, stack } }).fields).toMatchObject({ stack })
+    const error = { class: 'TypeError', message: 'no', stack }
+    expect(lineOf({ type: 'hook_answered', ...CALL, on: 'preToolUse', hook: 'cap', attempt: 1, error })).toMatchObject({
+      level: 'warn',
+      message: 'hook failed',
+      fields: { stack },
+    })
+  })
+
+  it.each([
+    ['unknown_tool', 0, 'warn'],
+    ['invalid_arguments', 0, 'warn'],
+    ['invalid_arguments', 2, 'warn'],
+    ['cut_off', 0, 'warn'],
+    ['answer_timeout', 0, 'warn'],
+    ['worker_died', 5, 'warn'],
+    // Lines about the last attempt, the denial or the interrupt have said so.
+    ['timeout', 1, 'debug'],
+    ['denied', 0, 'debug'],
+    ['approval_expired', 0, 'debug'],
+    ['interrupted', 0, 'debug'],
+  ])('of a call that failed as %s after %i attempts is of level %3$s', (code, attempt, level) => {
+    expect(lineOf({ type: 'tool_failed', ...CALL, attempt, code, message: 'no' })).toMatchObject({ level, message: 'tool call failed' })
+  })
+
+  it('of a hook’s denial is a warning with its reason, unless another hook’s answer is used', () => {
+    const denied = { type: 'hook_answered', ...CALL, on: 'preToolUse', hook: 'cap', attempt: 1, answer: { deny: 'too much' } } as const
+    const fields = { hook: 'cap', code: 'denied', reason: 'too much', call: 't_2_4_0', tool: 'refund' }
+    expect(lineOf(denied)).toMatchObject({ level: 'warn', message: 'tool call denied', fields })
+    expect(lineOf({ ...denied, overruled: true })).toMatchObject({ level: 'debug', message: 'hook answered' })
+  })
+
   it('of an approval says whether the arguments were changed, or whether the approval expired', () => {
     const decided = { type: 'approval_decided', ...CALL, digest: 'd' } satisfies Partial<EventOf<'approval_decided'>>
     expect(lineOf({ ...decided, approved: true, by: 'anna' })).toMatchObject({ level: 'info', message: 'tool call approved' })

@@ -176,12 +176,13 @@ create table {schema}.errors (
   class text not null,
   code text,
   message text not null,
+  stack text,                               -- of an exception: the user's own frames first, then those of packages, then its causes
   retryable boolean not null,
   next_delay_ms bigint,
   worker text,
   model text,                               -- of a model call
   at timestamptz not null,
-  raw text,                                 -- of context, callId, class, code, message, worker, model
+  raw text,                                 -- of context, callId, class, code, message, stack, worker, model
   primary key (session_id, seq)
 );
 

@@ -85,7 +85,8 @@ const LINES: { [T in EventType]: (event: EventOf<T>, known: Known) => Said } = {
 
   hook_answered: ({ on, hook, attempt, answer, error: failed, overruled, args }) => {
     const about = { hook, on, attempt, answer: answer && Object.keys(answer)[0], overruled }
-    if (failed) return warn('hook failed', { ...about, type: failed.class, code: failed.code, reason: failed.message })
+    if (failed) return warn('hook failed', { ...about, type: failed.class, code: failed.code, reason: failed.message, stack: failed.stack })
+    if (answer && 'deny' in answer && !overruled) return warn('tool call denied', { hook, on, code: 'denied', reason: answer.deny })
     const changed = answer && 'modify' in answer && args !== undefined ? { args: argumentsOf(answer.modify) } : {}
     return debug('hook answered', { ...about, ...changed })
   },
@@ -104,7 +105,8 @@ const LINES: { [T in EventType]: (event: EventOf<T>, known: Known) => Said } = {
   budget_raised: ({ scope, maxUsd, maxTotalTokens, by, reason }) => info('budget raised', { scope, maxUsd, maxTotalTokens, by, reason }),
   tool_completed: ({ attempt, effectId, replayOf, startedAt, worker, at }) =>
     debug('tool call completed', { attempt, effectId, replayOf, worker, ms: since(startedAt, at) }),
-  tool_failed: ({ attempt, code, message }) => debug('tool call failed', { attempt, code, reason: message }),
+  tool_failed: ({ attempt, code, message }) =>
+    at(isNews(attempt, code) ? 'warn' : 'debug')('tool call failed', { attempt, code, reason: message }),
   tool_unknown: ({ attempt, message, again, ask }) => warn('outcome unknown', { attempt, reason: message, again, ask }),
   tool_resolved: ({ by, happened, decision, decidedBy }) => info('outcome resolved', { by: decidedBy ?? by, happened, decision }),
 
@@ -136,10 +138,19 @@ const info = at('info')
 const warn = at('warn')
 const error = at('error')
 
+/** Whether no line about an attempt, a denial or an interrupt has said why the call failed. */
+function isNews(attempt: number, code: string): boolean {
+  return (attempt === 0 || OF_NO_ATTEMPT.has(code)) && !DECIDED.has(code)
+}
+
+/** The call was given up after attempts that may have failed in different ways, or it was never entered. */
+const OF_NO_ATTEMPT = new Set(['worker_died', 'invalid_arguments'])
+const DECIDED = new Set(['denied', 'approval_expired', 'skipped', 'interrupted'])
+
 function attemptFailed(message: string, failed: FailedAttempt): Said {
-  const { attempt, class: type, code, message: reason, retryable, nextDelayMs, worker, model, spent: cost } = failed
+  const { attempt, class: type, code, message: reason, stack, retryable, nextDelayMs, worker, model, spent: cost } = failed
   const lost = cost && { tokens: cost.tokens, usd: cost.usd, assumed: cost.assumed }
-  return warn(message, { attempt, type, code, reason, retryable, retryInMs: nextDelayMs, worker, ...modelOf(model), ...lost })
+  return warn(message, { attempt, type, code, reason, retryable, retryInMs: nextDelayMs, worker, ...modelOf(model), ...lost, stack })
 }
 
 function modelOf(model: string | undefined): Fields {
