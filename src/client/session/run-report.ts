@@ -1,7 +1,7 @@
 // One run: its calls with their attempts and effects, and what each strategy would do if the run has failed.
 import type { Client } from '@temporalio/client'
 import type { ToolCallStatus } from '../../session/events.ts'
-import { hasEnded } from '../../session/fold/calls.ts'
+import { hasEnded } from '../../session/past/calls.ts'
 import { type EndedCall, previewRecoveries, type RecoveryPreview } from '../../session/recovery/preview.ts'
 import type { CallState, RunState, SessionError, SessionState } from '../../session/state.ts'
 import { reasonOf } from '../../store/errors.ts'

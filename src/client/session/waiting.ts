@@ -1,5 +1,5 @@
 // The calls of a run that wait for a person or a client, as a backend sees them.
-import { isWaiting } from '../../session/fold/calls.ts'
+import { isWaiting } from '../../session/past/calls.ts'
 import type { CallState, RunState, SessionState } from '../../session/state.ts'
 import type { RunSettled, WaitingCall } from '../types.ts'
 import { defined } from '../../session/defined.ts'

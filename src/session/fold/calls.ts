@@ -1,7 +1,8 @@
 // The fold of tool calls: their states, what they wait for, and the effects that they leave.
 import { shortHash } from '../digest.ts'
-import { answerIdOf, type Effect, type EventOf, type Resolution, resultsIdOf, type RunEffect } from '../events.ts'
+import { answerIdOf, type EventOf, type Resolution, resultsIdOf, type RunEffect, type SessionEvent } from '../events.ts'
 import { jsonBytes } from '../json.ts'
+import { hasEnded, isWithdrawn, madeAgain, needsInput, statusAfter } from '../past/calls.ts'
 import { SNAPSHOT_BYTES } from './snapshot.ts'
 import { cutText } from '../protocol/texts.ts'
 import type { CallState, RunState, SessionState, UnknownCall } from '../state.ts'
@@ -14,22 +15,24 @@ const EFFECT_BYTES = { tool: 42, id: 62 }
 const UNKNOWN_KEPT = 50
 const UNKNOWN_INPUT_BYTES = 4_000
 
-/** Changes one call of the current turn, if it exists. */
-export function updateCall(state: SessionState, callId: string, change: (call: CallState, run: RunState) => void): void {
+/** Applies an event to the call of the current turn that it is about, if there is one. `change`: what else it changes. */
+export function updateCall(
+  state: SessionState,
+  event: SessionEvent,
+  change: (call: CallState, run: RunState) => void = () => undefined,
+): void {
   const run = state.current
-  const call = run?.calls.find((one) => one.callId === callId)
-  if (run && call) change(call, run)
+  const call = 'callId' in event && run?.calls.find((one) => one.callId === event.callId)
+  if (!run || !call) return
+  const hadEnded = hasEnded(call)
+  call.status = statusAfter(event, call.status)
+  change(call, run)
+  if (!hadEnded && hasEnded(call)) endCall(state, run, call)
 }
 
-function endCall(state: SessionState, callId: string, status: 'completed' | 'failed' | 'unknown'): void {
-  updateCall(state, callId, (call, run) => {
-    call.status = status
-    delete call.input
-    delete call.asked
-    delete call.progress
-    endTurn(state, run)
-  })
-  settleStatus(state)
+function endCall(state: SessionState, run: RunState, call: CallState): void {
+  for (const member of ['input', 'asked', 'progress'] as const) delete call[member]
+  endTurn(state, run)
 }
 
 /** The turn is over once all its calls have their results. */
@@ -49,19 +52,17 @@ export function closeTurn(state: SessionState): void {
 
 /** Takes the run back to the turn of its newest answer, where some calls get another result. */
 export function reopenTurn(state: SessionState, run: RunState, event: EventOf<'recovery_started'>): void {
-  const { turn = run.turn, skip = [], redo = [] } = event
+  const { turn = run.turn } = event
   if (run.turn > turn) run.lastTurn = run.turn
   run.turn = turn
   run.phase = 'tools'
   if (run.lastEffect?.turn === turn) delete run.lastEffect.seq
   if (state.lastMessageId === resultsIdOf(run)) state.lastMessageId = answerIdOf(run)
-  const again = new Map(redo.map(({ callId, as }) => [callId, as]))
+  const again = madeAgain(event)
   for (const call of run.calls) {
-    const as = again.get(call.callId) ?? call.callId
-    const isRepeated = as !== call.callId
-    if (isRepeated) delete state.unknown[call.callId]
-    if (isRepeated || (call.status === 'failed' && skip.includes(call.callId))) withdraw(call)
-    call.callId = as
+    if (again.has(call.callId)) delete state.unknown[call.callId]
+    if (isWithdrawn(event, call.callId, call)) withdraw(call)
+    call.callId = again.get(call.callId) ?? call.callId
   }
   endTurn(state, run)
 }
@@ -72,16 +73,6 @@ function withdraw(call: CallState): void {
   for (const member of ['asked', 'approved', 'attempts', 'progress'] as const) delete call[member]
 }
 
-/** Whether the call has its final result. */
-export function hasEnded(call: Pick<CallState, 'status'>): boolean {
-  return call.status === 'completed' || call.status === 'failed' || call.status === 'unknown'
-}
-
-/** Whether the call waits for a person or a client. */
-export function isWaiting(call: Pick<CallState, 'status'>): boolean {
-  return call.status === 'awaiting_approval' || call.status === 'awaiting_answer' || call.status === 'awaiting_resolution'
-}
-
 /** A run waits if none of its calls can continue without a person or a client. */
 export function settleStatus(state: SessionState): void {
   if (state.status !== 'running' && state.status !== 'waiting') return
@@ -90,42 +81,19 @@ export function settleStatus(state: SessionState): void {
   state.status = needsInput(steps) ? 'waiting' : 'running'
 }
 
-/** Whether none of the turn's calls, in the order in which `decide` runs them, can continue without a person or a client. */
-export function needsInput(calls: readonly (Pick<CallState, 'status'> & { effect: Effect; isClient: boolean })[]): boolean {
-  let isHeldUp = false
-  let someWait = false
-  for (const call of calls) {
-    if (isWaiting(call)) {
-      someWait = true
-      isHeldUp ||= call.effect !== 'read' && !call.isClient
-    } else if (call.status === 'issued' && (call.effect === 'read' || !isHeldUp)) {
-      return false
-    }
-  }
-  return someWait
-}
-
 /** Makes the call wait for a person or a client. */
-export function waitFor(
-  state: SessionState,
-  callId: string,
-  status: CallState['status'],
-  { expiresAt, onExpiry, digest, reason }: NonNullable<CallState['asked']>,
-): void {
-  updateCall(state, callId, (call) => {
-    call.status = status
-    call.asked = {
-      ...defined({ expiresAt, onExpiry, digest, reason }),
-    }
+export function waitFor(state: SessionState, event: EventOf<'approval_requested' | 'answer_requested' | 'tool_unknown'>): void {
+  const { expiresAt, onExpiry, digest, reason } = event as NonNullable<CallState['asked']>
+  updateCall(state, event, (call) => {
+    call.asked = { ...defined({ expiresAt, onExpiry, digest, reason }) }
   })
   settleStatus(state)
 }
 
 /** A denied call ends with the `tool_failed` that follows. */
 export function decideApproval(state: SessionState, event: EventOf<'approval_decided'>): void {
-  updateCall(state, event.callId, (call) => {
+  updateCall(state, event, (call) => {
     if (!event.approved) return
-    call.status = 'issued'
     call.approved = true
     delete call.asked
     if (event.input !== undefined) call.input = event.input
@@ -136,17 +104,18 @@ export function decideApproval(state: SessionState, event: EventOf<'approval_dec
 
 /** The call has its result. */
 export function completeCall(state: SessionState, event: EventOf<'tool_completed'>): void {
-  updateCall(state, event.callId, (call, run) => {
+  updateCall(state, event, (call, run) => {
     if (event.replayOf !== undefined || call.resolution.effect === 'read') return
     rememberKeys(state, call.resolution, event.callId)
     addEffect(run, event, run.turn)
   })
-  endCall(state, event.callId, 'completed')
+  settleStatus(state)
 }
 
 /** A failed external call certainly did not happen. An idempotent one may have; a repetition would use the same key. */
 export function failCall(state: SessionState, event: EventOf<'tool_failed'>): void {
-  endCall(state, event.callId, 'failed')
+  updateCall(state, event)
+  settleStatus(state)
 }
 
 function addEffect(run: RunState, { callId, tool, effectId }: RunEffect, turn: number): void {
@@ -183,7 +152,7 @@ function dropOldest(entries: Record<string, unknown>, kept: number): void {
 /** It is unknown whether the call happened. */
 export function markUnknown(state: SessionState, event: EventOf<'tool_unknown'>): void {
   const { run: number, turn, attempt, aliveForMs } = event
-  updateCall(state, event.callId, (call) => {
+  updateCall(state, event, (call) => {
     if (event.again !== undefined) return
     const { input = null, resolution } = call
     // For arguments too large to keep, `verify` was called when the call was made; later, only their digest is known.
@@ -199,8 +168,8 @@ export function markUnknown(state: SessionState, event: EventOf<'tool_unknown'>)
     keepUnknownWithinBounds(state.unknown)
     call.attempts = attempt
   })
-  if (event.ask) waitFor(state, event.callId, 'awaiting_resolution', {})
-  else endCall(state, event.callId, 'unknown')
+  if (event.ask) waitFor(state, event)
+  else settleStatus(state)
 }
 
 /** The part that `verify` needs: the terms of the approval no longer matter. */
@@ -228,10 +197,7 @@ export function resolveCall(state: SessionState, event: EventOf<'tool_resolved'>
   // After a skip, the outcome is as unknown as before: its `tool_failed` follows.
   if (event.decision === 'skip') return
   delete state.unknown[event.callId]
-  updateCall(state, event.callId, (call) => {
-    if (call.status === 'unknown') call.status = event.happened ? 'completed' : 'failed'
-    if (call.status === 'awaiting_resolution' && !event.happened) call.status = 'issued'
-  })
+  updateCall(state, event)
   if (!event.happened) settleStatus(state)
   if (event.happened) rememberKeys(state, known.resolution, event.callId)
   if (event.happened && state.current?.run === known.run) addEffect(state.current, event, known.turn)

@@ -170,15 +170,14 @@ function applyEvent(state: SessionState, event: SessionEvent): void {
       delete state.hooksDue
       return
     case 'tool_issued':
-      updateCall(state, event.callId, (call) => {
-        call.status = 'issued'
+      updateCall(state, event, (call) => {
         call.input ??= event.input
         if (event.resolution) call.resolution = event.resolution
       })
       settleStatus(state)
       return
     case 'tool_progress':
-      updateCall(state, event.callId, (call) => {
+      updateCall(state, event, (call) => {
         call.progress = event.value
       })
       return
@@ -189,13 +188,11 @@ function applyEvent(state: SessionState, event: SessionEvent): void {
       changeMemory(state, event)
       return
     case 'approval_requested':
-      waitFor(state, event.callId, 'awaiting_approval', event)
+    case 'answer_requested':
+      waitFor(state, event)
       return
     case 'approval_decided':
       decideApproval(state, event)
-      return
-    case 'answer_requested':
-      waitFor(state, event.callId, 'awaiting_answer', event)
       return
     case 'checkpoint_made':
       state.checkpoint = { version: event.version, seq: event.seq, at: event.at, turns: state.turns }

@@ -9,8 +9,8 @@ import type { SessionState } from '../state.ts'
 /** Arguments that a hook changed replace the model's own. A text that a hook adds to a final answer lets the run continue. */
 export function heedHook(state: SessionState, event: EventOf<'hook_answered'>): void {
   const args = saidBy(event, 'modify')
-  if (args && event.callId !== undefined) {
-    updateCall(state, event.callId, (call) => {
+  if (args) {
+    updateCall(state, event, (call) => {
       call.input = args
     })
   }

@@ -1,6 +1,6 @@
 // What each strategy would do to a failed run: which results stay, which leave the transcript, and which calls are made again.
 import { generationOf, type RecoveryStrategy, requestIdOf } from '../events.ts'
-import { hasEnded } from '../fold/calls.ts'
+import { hasEnded } from '../past/calls.ts'
 import { chooseRecovery, problemWith } from './recovery.ts'
 import { type CallOptions, callOptions } from './selective.ts'
 import { joinsModelCall, turnsOf } from '../turns.ts'

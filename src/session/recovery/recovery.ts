@@ -2,7 +2,7 @@
 import type { AutomaticStrategy, ErrorProgress, EventOf, RecoveryPolicy, RecoveryStrategy } from '../events.ts'
 import { doubled } from '../backoff.ts'
 import { shortHash } from '../digest.ts'
-import { hasEnded } from '../fold/calls.ts'
+import { hasEnded } from '../past/calls.ts'
 import { cutOf, NO_RUN } from '../past/cut.ts'
 import type { CallState, RunState, SessionError, SessionState } from '../state.ts'
 import { cutText } from '../protocol/texts.ts'

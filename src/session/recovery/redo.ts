@@ -1,7 +1,7 @@
 // Calls of a failed turn that are made again or skipped: the events that say so, and how a call changes when it is made again.
 import { defined } from '../defined.ts'
 import { callIdOf, type EventBody, type Resolution } from '../events.ts'
-import { hasEnded } from '../fold/calls.ts'
+import { hasEnded } from '../past/calls.ts'
 import type { CallChoice } from './selective.ts'
 import type { CallState, RunState } from '../state.ts'
 

@@ -1,5 +1,5 @@
 // What a session waits for, and for whom: from its state and, if the server was asked, from the steps that are pending there.
-import { isWaiting } from '../fold/calls.ts'
+import { isWaiting } from '../past/calls.ts'
 import { leavesByItself } from '../recovery/recovery.ts'
 import type { CallState, RunState, SessionError, SessionState } from '../state.ts'
 import { defined } from '../defined.ts'

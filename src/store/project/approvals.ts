@@ -1,8 +1,8 @@
 // The projection of `approvals`: requests for approval and their decisions.
 import type { EventOf, SessionEvent } from '../../session/events.ts'
 import type { JsonObject } from '../../session/json.ts'
-import { ABANDONED, abandonedCalls } from './abandoned-calls.ts'
-import type { OpenCall } from './session-columns.ts'
+import { abandonedCalls, type TurnCall } from '../../session/past/calls.ts'
+import { ABANDONED } from './abandoned-calls.ts'
 import type { APPROVALS, DECISIONS, RowOf } from '../postgres/tables.ts'
 import { sanitiser } from '../postgres/sanitise.ts'
 
@@ -16,7 +16,7 @@ export interface ApprovalRows {
 }
 
 /** Applies one event to the rows; `open` are the newest turn's calls as they were before it. */
-export function projectApproval(rows: ApprovalRows, event: SessionEvent, open: ReadonlyMap<string, OpenCall>): void {
+export function projectApproval(rows: ApprovalRows, event: SessionEvent, open: ReadonlyMap<string, TurnCall>): void {
   // A hook has changed the arguments that a person entered, so the next request is for another approval.
   if (event.type === 'tool_issued' && open.get(event.callId)?.status === 'awaiting_approval') {
     decide(rows, decisionRow({ callId: event.callId, at: event.at }, SUPERSEDED))

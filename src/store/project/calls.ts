@@ -1,53 +1,35 @@
 // The projection of `tool_calls`: makes a tool call's row from its events.
 import { type EventOf, requestIdOf, type SessionEvent, type ToolCallStatus } from '../../session/events.ts'
-import type { Json, JsonObject } from '../../session/json.ts'
+import type { JsonObject } from '../../session/json.ts'
+import { abandonedAs, abandonedCalls, madeAgain, type Outcome, outcomeIn, statusAfter, type TurnCall } from '../../session/past/calls.ts'
 import { abandonedApproval, approvalPatch } from './approvals.ts'
-import { ABANDONED, abandonedCalls, NEVER_RESOLVED, REPEATED } from './abandoned-calls.ts'
-import type { OpenCall } from './session-columns.ts'
+import { ABANDONED, NEVER_RESOLVED, REPEATED } from './abandoned-calls.ts'
 import type { RowOf, TOOL_CALLS } from '../postgres/tables.ts'
 import { safeKey, sanitiser } from '../postgres/sanitise.ts'
-import { defined } from '../../session/defined.ts'
 
 /** The changes that a segment's events make to one call. Null means no change. With `outcome_seq`, the whole outcome is replaced. */
 export type ToolCallRecord = RowOf<typeof TOOL_CALLS>
 
 type CallEvent = Extract<SessionEvent, { callId: string }>
 
-/** How a call ended. */
-interface Outcome {
-  status: ToolCallStatus
-  result?: Json
-  /** `asked`: a person must resolve it. `again`: the unknown call with the same intent. */
-  error?: { code: string; message: string; asked?: true; again?: string }
-  effectId?: string
-  replayOf?: string
-  worker?: string
-  blob?: string
-}
-
-/** Applies one event to the records; `open`: the newest turn's calls before it; `isOpen`: which of them have no result yet. */
-export function projectCall(
-  records: Map<string, ToolCallRecord>,
-  event: SessionEvent,
-  open: ReadonlyMap<string, OpenCall>,
-  isOpen: (callId: string) => boolean,
-): void {
+/** Applies one event to the records; `calls`: those of the newest answer before it. */
+export function projectCall(records: Map<string, ToolCallRecord>, event: SessionEvent, calls: ReadonlyMap<string, TurnCall>): void {
   switch (event.type) {
     case 'tool_issued':
       issue(recordOf(records, event), event)
-      noteOwnArguments(recordOf(records, event), open.get(event.callId))
+      noteOwnArguments(recordOf(records, event), calls.get(event.callId))
       return
     case 'tool_attempt_failed':
       noteFailedAttempt(recordOf(records, event), event)
       return
+    case 'tool_resolved':
+      noteResolution(recordOf(records, event), event)
+      endCall(recordOf(records, event), event, calls.get(event.callId)?.status)
+      return
     case 'tool_completed':
     case 'tool_failed':
     case 'tool_unknown':
-      end(recordOf(records, event), event, outcomeOf(event))
-      return
-    case 'tool_resolved':
-      // A call of a failed run still has its place in the transcript, but is not executed again.
-      resolve(recordOf(records, event), event, isOpen(event.callId) && open.get(event.callId)?.status !== 'unknown')
+      endCall(recordOf(records, event), event, calls.get(event.callId)?.status)
       return
     case 'tool_progress':
       noteProgress(recordOf(records, event), event)
@@ -59,18 +41,16 @@ export function projectCall(
     case 'approval_decided':
       noteApproval(recordOf(records, event), event)
       if (event.type === 'approval_decided' && event.input !== undefined) {
-        noteOwnArguments(recordOf(records, event), { asked: open.get(event.callId)?.asked ?? null, isChanged: true })
+        noteOwnArguments(recordOf(records, event), { asked: calls.get(event.callId)?.asked ?? null, isChanged: true })
       }
       return
     case 'answer_requested':
       wait(recordOf(records, event), 'awaiting_answer', event.expiresAt)
       return
     default:
-      for (const [callId, call] of abandonedCalls(event, open)) abandonCall(records, event, callId, call)
+      for (const [callId, call] of abandonedCalls(event, calls)) abandonCall(records, event, callId, call)
   }
 }
-
-const DID_NOT_HAPPEN = { code: 'did_not_happen', message: 'It turned out later that the effect did not happen.' }
 
 type Place = Pick<CallEvent, 'callId' | 'run' | 'turn' | 'tool' | 'at'>
 
@@ -142,7 +122,7 @@ function issue(record: ToolCallRecord, event: EventOf<'tool_issued'>): void {
 }
 
 /** The model's own arguments, beside those that the call is executed with. */
-function noteOwnArguments(record: ToolCallRecord, call: Pick<OpenCall, 'asked' | 'isChanged'> | undefined): void {
+function noteOwnArguments(record: ToolCallRecord, call: Pick<TurnCall, 'asked' | 'isChanged'> | undefined): void {
   if (call?.isChanged) record.model_input = sanitiser().json(call.asked)
 }
 
@@ -185,37 +165,32 @@ function patchApproval(record: ToolCallRecord, patch: JsonObject): void {
   record.approval = sanitiser().json({ ...before, ...patch })
 }
 
-function resolve(record: ToolCallRecord, event: EventOf<'tool_resolved'>, isOpen: boolean): void {
+function noteResolution(record: ToolCallRecord, event: EventOf<'tool_resolved'>): void {
   record.resolved_by = safeKey(event.decidedBy ?? event.by)
   if (event.note !== undefined) record.note = sanitiser().text(event.note)
-  if (event.happened) end(record, event, { status: 'completed', ...given(event) })
-  // A skip: the `tool_failed` that follows ends the call.
-  else if (event.decision === 'skip') return
-  // An open call that certainly did not happen is executed again. An earlier one ends as failed.
-  else if (isOpen) reopen(record, event)
-  else end(record, event, { status: 'failed', error: DID_NOT_HAPPEN })
 }
 
-function reopen(record: ToolCallRecord, event: EventOf<'tool_resolved'>): void {
+/** `now`: the call's status before the event. */
+function endCall(record: ToolCallRecord, event: CallEvent, now: TurnCall['status'] | undefined): void {
+  const outcome = outcomeIn(event, now)
+  if (outcome) return end(record, event, outcome)
+  // An open call that certainly did not happen is executed again.
+  if (event.type !== 'tool_resolved' || event.happened || statusAfter(event, now) !== 'issued') return
   end(record, event, { status: 'issued' })
   record.completed_at = null
 }
 
-const REPEATED_CALL: Outcome = { status: 'unknown', error: REPEATED }
-
-function abandonCall(records: Map<string, ToolCallRecord>, event: SessionEvent, callId: string, call: OpenCall): void {
+function abandonCall(records: Map<string, ToolCallRecord>, event: SessionEvent, callId: string, call: TurnCall): void {
   const { at, seq } = event
   const [, run = 0, turn = 0] = callId.split('_').map(Number)
   const record = recordOf(records, { callId, run, turn, tool: call.tool, at })
   if (call.status === 'awaiting_approval') patchApproval(record, abandonedApproval(at))
-  end(record, { at, seq }, event.type === 'recovery_started' && event.strategy === 'selective' ? REPEATED_CALL : abandonedOutcome(call))
+  end(record, { at, seq }, madeAgain(event).has(callId) ? { status: 'unknown', error: REPEATED } : abandonedOutcome(call))
 }
 
-/** It is unknown whether the call was executed. An idempotent call counts as failed, because it can be repeated with its key. */
-function abandonedOutcome({ status, effect, mayHaveBegun }: OpenCall): Outcome {
-  if (status === 'awaiting_resolution') return { status: 'unknown', error: NEVER_RESOLVED }
-  if (!mayHaveBegun || effect === 'read') return { status: 'skipped', error: ABANDONED }
-  return { status: effect === 'external' ? 'unknown' : 'failed', error: ABANDONED }
+function abandonedOutcome(call: TurnCall): Outcome {
+  const as = abandonedAs(call)
+  return { status: as === 'never_ran' ? 'skipped' : as, error: call.status === 'awaiting_resolution' ? NEVER_RESOLVED : ABANDONED }
 }
 
 /** Another attempt may reach the milestone again. */
@@ -235,49 +210,26 @@ function countAttempt(record: ToolCallRecord, attempt: number): void {
   record.attempt = Math.max(Number(record.attempt), attempt)
 }
 
-function outcomeOf(event: EventOf<'tool_completed' | 'tool_failed' | 'tool_unknown'>): Outcome {
-  switch (event.type) {
-    case 'tool_completed':
-      if (event.replayOf !== undefined) return { status: 'replayed', replayOf: event.replayOf }
-      return { status: 'completed', ...given(event), ...defined({ worker: event.worker }) }
-    case 'tool_failed':
-      return { status: statusOfFailure(event.code), error: { code: event.code, message: event.message } }
-    case 'tool_unknown': {
-      const { message, ask, again } = event
-      // It was not executed: the unknown outcome is that of the call that it repeats.
-      if (again !== undefined) return { status: 'skipped', error: { code: 'outcome_unknown', message, again } }
-      return { status: 'unknown', error: { code: 'outcome_unknown', message, ...(ask && { asked: true }) } }
-    }
-  }
-}
-
-function statusOfFailure(code: string): ToolCallStatus {
-  if (code === 'denied' || code === 'approval_expired') return 'denied'
-  return code === 'skipped' ? 'skipped' : 'failed'
-}
-
-function given({ value, effectId, blob }: EventOf<'tool_completed' | 'tool_resolved'>): Pick<Outcome, 'result' | 'effectId' | 'blob'> {
-  return {
-    ...defined({ result: value, effectId }),
-    ...(blob && { blob: blob.sha256 }),
-  }
-}
-
-function end(record: ToolCallRecord, event: { at: number; seq: number } | CallEvent, outcome: Outcome): void {
-  const { status, result = null, error = null, effectId = null, replayOf = null, worker = null, blob = null } = outcome
+function end(
+  record: ToolCallRecord,
+  event: { at: number; seq: number } | CallEvent,
+  outcome: Omit<Outcome, 'status'> & { status: ToolCallStatus },
+): void {
+  const { status, result: given = {}, error = null, replayOf = null } = outcome
+  const { value: result = null, effectId = null, worker = null, blob } = given
   const safe = sanitiser()
   setStatus(record, status)
   Object.assign(record, {
     result: result === null ? null : safe.json(result),
-    error: error === null ? null : safe.json(error),
+    error: error === null ? null : safe.json({ ...error }),
     effect_id: safe.key(effectId),
     replay_of: safe.key(replayOf),
-    result_blob: blob,
+    result_blob: blob?.sha256 ?? null,
     outcome_seq: event.seq,
     completed_at: new Date(event.at).toISOString(),
   } satisfies Partial<ToolCallRecord>)
   if (worker !== null) record.worker = safe.key(worker)
   if ('attempt' in event) countAttempt(record, event.attempt)
   if ('startedAt' in event && event.startedAt !== undefined) record.started_at = new Date(event.startedAt).toISOString()
-  record.raw_outcome = safe.raw({ result, error, effectId, worker })
+  record.raw_outcome = safe.raw({ result, error: error && { ...error }, effectId, worker })
 }

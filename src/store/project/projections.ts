@@ -1,15 +1,15 @@
 // The projections: make the store's rows from a session's events. Pure, so that flushes and rebuilds share them.
-import { type EventOf, requestIdOf, type SessionEvent } from '../../session/events.ts'
+import type { EventOf, SessionEvent } from '../../session/events.ts'
+import { addToCalls } from '../../session/past/calls.ts'
 import { type PaidCall, paidCallIn } from '../../session/spending/paid-call.ts'
 import { removesTurns } from '../../session/recovery/recovery.ts'
-import { newestOf } from '../../session/transcript/transcript.ts'
 import { costOf, providerOf } from '../../session/spending/prices.ts'
 import { type ApprovalRows, projectApproval } from './approvals.ts'
 import { projectCall, type ToolCallRecord } from './calls.ts'
 import { projectError } from './errors.ts'
 import { growTranscript, type MessageProjection, type MessageRows, newMessageProjection, projectMessages } from './messages.ts'
 import { projectRecovery, type RecoveryRows } from './recoveries.ts'
-import { applyToSession, asInherited, type SessionColumns, trackCalls } from './session-columns.ts'
+import { applyToSession, asInherited, type SessionColumns } from './session-columns.ts'
 import type { CUSTOM_EVENTS, ERRORS, RowOf, TOKEN_USAGE } from '../postgres/tables.ts'
 import { customEventRow } from './custom-events.ts'
 import { safeKey } from '../postgres/sanitise.ts'
@@ -47,7 +47,7 @@ export function recall(projection: Projection, events: Iterable<SessionEvent>): 
   for (const event of events) {
     try {
       growTranscript(projection, event)
-      trackCalls(projection.session, event)
+      addToCalls(projection.session.calls, event)
     } catch {
       // This event has no rows either; `events.adjusted` says why.
     }
@@ -112,7 +112,7 @@ function noRows(): Rows {
 
 /** Adds the rows that count in sums over sessions. */
 function projectCounted(projection: Projection, rows: Rows, event: SessionEvent): void {
-  projectCall(rows.toolCalls, event, projection.session.calls, callIsOpen(projection))
+  projectCall(rows.toolCalls, event, projection.session.calls)
   projectApproval(rows, event, projection.session.calls)
   const error = projectError(event)
   if (error) rows.errors.push(error)
@@ -134,13 +134,6 @@ function archives(event: SessionEvent): event is ArchivingEvent {
   if (event.type === 'recovery_started') return removesTurns(event) || event.strategy === 'selective'
   if (event.type === 'session_started') return event.after !== undefined
   return event.type === 'rolled_back' || event.type === 'forked'
-}
-
-function callIsOpen({ transcript: { open } }: Projection): (callId: string) => boolean {
-  return (callId) => {
-    const request = requestIdOf(callId)
-    return open !== null && open.callIds.includes(request) && newestOf(open, request) === callId && !open.results.has(request)
-  }
 }
 
 function usageRow({ seq, run, turn }: EventOf<'model_completed' | 'compacted'>, spent: PaidCall): Rows['usage'][number] {

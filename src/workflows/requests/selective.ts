@@ -1,5 +1,5 @@
 // The recovery `selective`: some calls of the failed turn are kept, others are skipped or repeated.
-import { hasEnded } from '../../session/fold/calls.ts'
+import { hasEnded } from '../../session/past/calls.ts'
 import type { RecoverRequest } from '../../session/protocol/protocol.ts'
 import { eventsOfChoice } from '../../session/recovery/redo.ts'
 import { choiceIn } from '../../session/recovery/selective.ts'

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import type { EventBody, SessionEvent } from '../../../src/session/events.ts'
 import { type ApprovalRows, projectApproval } from '../../../src/store/project/approvals.ts'
-import type { OpenCall } from '../../../src/store/project/session-columns.ts'
+import type { TurnCall } from '../../../src/session/past/calls.ts'
 
 const CALL = { run: 1, turn: 1, callId: 't_1_1_0', tool: 'pay' }
 const requested = (digest: string): EventBody => ({ type: 'approval_requested', ...CALL, digest, expiresAt: 9_000, onExpiry: 'deny' })
@@ -10,7 +10,7 @@ const issued: EventBody = { type: 'tool_issued', ...CALL, index: 0, effect: 'ext
 
 function rowsOf(...bodies: EventBody[]): ApprovalRows {
   const rows: ApprovalRows = { requests: [], decisions: [] }
-  const open = new Map([[CALL.callId, { tool: 'pay', status: 'awaiting_approval' } as OpenCall]])
+  const open = new Map([[CALL.callId, { tool: 'pay', status: 'awaiting_approval' } as TurnCall]])
   for (const [index, body] of bodies.entries()) projectApproval(rows, { v: 1, seq: index + 1, at: index, ...body } as SessionEvent, open)
   return rows
 }
