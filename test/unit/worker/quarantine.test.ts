@@ -172,6 +172,17 @@ describe('a tool of a session that has killed two executors', () => {
   })
 })
 
+describe('a suspect that was killed by chance', () => {
+  it('does not wait for the long intervals of one that kills whenever it runs', async () => {
+    const team = await withSuspect(3)
+    await team.kill('bad', 9)
+    await team.kill('unlucky', 3)
+    const from = Date.now()
+    await team.give('unlucky')
+    expect(Date.now() - from).toBeLessThanOrEqual(125)
+  })
+})
+
 describe('a suspect that has waited long', () => {
   it.each([2, 3])('joins the one that runs after a second, and no other work (%i deaths)', async (deaths) => {
     const team = await withSuspect(3)
@@ -245,13 +256,14 @@ describe('a suspect that has waited long', () => {
 
   it('enters together with the others that have', async () => {
     const team = await withSuspect(3)
-    await team.kill('bad', 9)
     for (const session of ['one', 'two', 'three']) await team.kill(session, 3)
+    await team.kill('bad', 1)
+    await team.give('bad')
     const before = team.story.length
     for (const session of ['one', 'two', 'three']) await team.begin(session, session)
     await vi.advanceTimersByTimeAsync(9_900)
     expect(team.story.length).toBe(before)
-    await vi.advanceTimersByTimeAsync(6_000)
+    await vi.advanceTimersByTimeAsync(200)
     const entered = team.story.slice(before)
     expect(entered.map((line) => line.replace(/ on .*/, ''))).toEqual(['job one', 'job two', 'job three'])
     expect(new Set(entered.map((line) => line.split(' on ')[1])).size).toBe(1)
@@ -302,17 +314,15 @@ describe('a healthy call, while an executor is kept for suspects', () => {
     expect(team.placed('b')).toBe(0)
   })
 
-  it('gets that executor after ten seconds if no suspect runs there and no other one responds', async () => {
+  it('gets that executor at once if no suspect runs there and no other one responds; its successor is kept instead', async () => {
     const { team, kept } = await withSuspectAlone()
     await team.finish(kept)
-    await team.begin('b')
-    await vi.advanceTimersByTimeAsync(9_900)
-    expect(team.placed('b')).toBe(0)
-    await vi.advanceTimersByTimeAsync(200)
-    expect(team.story.at(-1)).toBe(`job b on ${kept}`)
-    // It is not kept for suspects any longer.
-    await team.begin('c')
-    expect(team.story.at(-1)).toBe(`job c on ${kept}`)
+    expect(await team.give('b')).toBe(kept)
+    const successor = await team.hire()
+    expect(await team.give('c')).toBe(kept)
+    await team.kill('worse', 2)
+    expect(await team.give('worse')).not.toBe(kept)
+    expect(successor).not.toBe(kept)
   })
 
   it('stops waiting when it is stopped', async () => {
@@ -323,16 +333,16 @@ describe('a healthy call, while an executor is kept for suspects', () => {
     expect(seen.error).toMatchObject({ name: 'CancelledFailure' })
   })
 
-  it('waits for a frozen one, and leaves it after ten seconds at most', async () => {
+  it('waits for a frozen one, and leaves it as soon as no suspect runs on the other', async () => {
     const team = await withSuspect(2)
     const kept = await team.give('bad')
     await team.begin('b')
     const frozen = team.story.at(-1)
     expect(frozen).not.toBe(`job b on ${kept}`)
     await vi.advanceTimersByTimeAsync(9_000)
-    await team.finish(kept)
     expect(team.story.at(-1)).toBe(frozen)
-    await vi.advanceTimersByTimeAsync(1_500)
+    await team.finish(kept)
+    await vi.advanceTimersByTimeAsync(500)
     expect(team.story.at(-1)).toBe(`job b on ${kept}`)
   })
 })

@@ -243,13 +243,11 @@ export function startPool(needs: PoolNeeds): Pool {
     if (!executor) return undefined
     const placed = place(executor, { id: randomUUID(), ...job, isAccepted: false })
     const { assignment } = placed
-    const givenAt = steadyNow()
     const along = needs.eventsFor(executor, order)
     executor.channel.send({ type: 'job', job: assignment.id, order, ...(along && { along }) })
     const look = (): void => {
       if (assignment.isAccepted || executor.assignments.get(assignment.id) !== assignment) return
       executor.isSilent = true
-      quarantine.hasWaited(order, steadyNow() - givenAt)
       if (pick(order)?.isSilent === false) return takeBack(executor, assignment)
       // The first one that responds gets it.
       setTimeout(look, ACKNOWLEDGED_WITHIN_MS).unref()

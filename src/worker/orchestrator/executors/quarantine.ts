@@ -11,13 +11,12 @@ const SUSPECT_AFTER = 2
 /** How long an executor is kept for suspects after the last one: longer than the pauses between a call's attempts. */
 const KEPT_MS = 90_000
 /**
- * The pause after a suspect's death, doubled with each death in a row: replacing an executor takes a third of a second of CPU time, which
- * slows healthy sessions. A suspect that has not yet died as one does not wait for it.
+ * How long after the death of any suspect one that has died as a suspect itself waits, doubled with each such death of its own: replacing an
+ * executor takes a third of a second of CPU time, which slows healthy sessions. Its own deaths count, because if something else kills
+ * processes at random, the deaths of others say nothing about it.
  */
 const PAUSE_MS = 125
 const LONGEST_PAUSE_MS = 15_000
-/** Deaths of suspects that are further apart are not in a row. */
-const IN_A_ROW_MS = 60_000
 /**
  * How long a suspect waits before it joins those that run. Its two or three deaths may be chance, and a healthy body may run for minutes. If
  * it is the cause, this costs each of the others one death.
@@ -36,8 +35,6 @@ const ENTERS_WITHIN_MS = 1_000
 const NO_EXECUTOR_MS = 1_000
 /** How long it waits if executors accept jobs, but none that it may run on. */
 const NO_ROOM_MS = 11_000
-/** How long healthy work is kept from the executor for suspects while no other one responds and no suspect runs there. */
-const LENT_AFTER_MS = 10_000
 
 /** What the quarantine needs to know of the executors. */
 export interface QuarantineNeeds {
@@ -55,8 +52,6 @@ export interface Quarantine {
   turn(order: JobOrder, stopped: AbortSignal): Promise<boolean>
   /** The order has been assigned to the executor. */
   placed(order: JobOrder, executor: Executor): void
-  /** The order has waited this long for an executor that responds. */
-  hasWaited(order: JobOrder, ms: number): void
   /** An executor was connected. */
   connected(executor: Executor): void
   /** An executor died, and one of `guilty` may be the cause. */
@@ -80,9 +75,7 @@ export function startQuarantine({ size, takers }: QuarantineNeeds): Quarantine {
   const deaths = countDeaths()
   const waiting: Waiting[] = []
   let kept: { place: Executor | undefined; vacantSince: number; until: number } | undefined
-  let deathsInARow = 0
-  let lastDeathAt = 0
-  let pausedUntil = 0
+  let lastDeathAt = Number.NEGATIVE_INFINITY
   /** A suspect is about to enter: until then, no other suspect gets its turn. */
   let enteringUntil = 0
 
@@ -141,7 +134,9 @@ export function startQuarantine({ size, takers }: QuarantineNeeds): Quarantine {
 
   /** When the pauses that hold up the suspect's turn end. */
   function closedUntil({ order }: Waiting): number {
-    return Math.max(enteringUntil, deaths.of(order) > SUSPECT_AFTER ? pausedUntil : 0)
+    const deathsAsSuspect = deaths.of(order) - SUSPECT_AFTER
+    const pause = deathsAsSuspect > 0 ? Math.min(doubled(PAUSE_MS, deathsAsSuspect - 1), LONGEST_PAUSE_MS) : 0
+    return Math.max(enteringUntil, lastDeathAt + pause)
   }
 
   /** Whether the work lacks nothing but an executor. */
@@ -171,7 +166,9 @@ export function startQuarantine({ size, takers }: QuarantineNeeds): Quarantine {
     const others = candidates.filter((one) => one !== place)
     // Work that was there before it became a suspect stays where it is.
     const safe = others.filter((one) => suspectsOn(one).length === 0)
-    return safe.some(responds) ? safe : others
+    if (safe.some(responds)) return safe
+    const isLent = place && responds(place) && suspectsOn(place).length === 0 && steadyNow() >= enteringUntil
+    return isLent ? [place] : others
   }
 
   /** If no executor is kept for suspects and none is empty, one gets no other work from now on, unless that has only this one. */
@@ -181,21 +178,12 @@ export function startQuarantine({ size, takers }: QuarantineNeeds): Quarantine {
     if (candidates.length >= 2) keep(candidates.toSorted(byWork)[0])
   }
 
-  function hasWaited(order: JobOrder, ms: number): void {
-    const place = keeping()?.place
-    if (isSuspect(order) || ms < LENT_AFTER_MS || !place || !responds(place) || suspectsOn(place).length > 0) return
-    if (takers().some((one) => one !== place && responds(one))) return
-    kept = undefined
-    wake()
-  }
-
   function mayEnter(one: Waiting, now: number): boolean {
     if (!isReady(one, now)) {
       one.readySince = undefined
       return false
     }
     one.readySince ??= now
-    hasWaited(one.order, now - one.readySince)
     if (isSuspect(one.order) && allowed(one.order).length === 0) reserve()
     return allowed(one.order).length > 0
   }
@@ -224,8 +212,7 @@ export function startQuarantine({ size, takers }: QuarantineNeeds): Quarantine {
   }
 
   function change(me: Waiting, now: number): Promise<void> {
-    const { readySince = now } = me
-    const times = [closedUntil(me), joinsAt(me), successorUntil(), readySince + LENT_AFTER_MS, waitsUntil(me)]
+    const times = [closedUntil(me), joinsAt(me), successorUntil(), waitsUntil(me)]
     return new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, Math.min(...times.filter((at) => at > now)) - now)
       me.look = () => (clearTimeout(timer), resolve())
@@ -234,13 +221,16 @@ export function startQuarantine({ size, takers }: QuarantineNeeds): Quarantine {
 
   return {
     allowed,
-    hasWaited,
     async turn(order, stopped) {
       if (!isSuspect(order) && allowed(order).length > 0) return true
       return inTurn({ order, since: steadyNow(), look: () => undefined }, stopped)
     },
     placed(order, executor) {
-      if (!isSuspect(order)) return
+      if (!isSuspect(order)) {
+        // It was lent: the next executor to start is kept instead.
+        if (kept?.place === executor) vacate(kept)
+        return
+      }
       // From now on, its assignment decides when the next suspect may enter.
       enteringUntil = 0
       if (size >= 2) keep(executor)
@@ -252,12 +242,7 @@ export function startQuarantine({ size, takers }: QuarantineNeeds): Quarantine {
       wake()
     },
     died(executor, guilty) {
-      const now = steadyNow()
-      if (guilty.some(isSuspect)) {
-        if (now - lastDeathAt > IN_A_ROW_MS) deathsInARow = 0
-        pausedUntil = now + Math.min(doubled(PAUSE_MS, deathsInARow++), LONGEST_PAUSE_MS)
-        lastDeathAt = now
-      }
+      if (guilty.some(isSuspect)) lastDeathAt = steadyNow()
       deaths.count(guilty)
       if (kept?.place === executor) vacate(kept)
       // The successor is kept for suspects, so that the next attempt finds it empty.
