@@ -5,6 +5,11 @@ import { PawlError } from '../session/errors.ts'
 import { queryStore } from './queries.ts'
 import { type DeploymentOptions, onDeployment } from './connecting.ts'
 
+/** Whether the error says that Temporal does not answer, or that nothing says where it is. */
+export function isWithoutTemporal(error: unknown): boolean {
+  return error instanceof PawlError && (error.code === 'no_temporal' || error.code === 'not_configured')
+}
+
 /** @throws Temporal's failure, if the store does not answer either. */
 export async function liveOrStored<T>(
   options: DeploymentOptions,
@@ -14,7 +19,7 @@ export async function liveOrStored<T>(
   try {
     return await onDeployment(options, live)
   } catch (noTemporal) {
-    if (!(noTemporal instanceof PawlError && noTemporal.code === 'no_temporal')) throw noTemporal
+    if (!isWithoutTemporal(noTemporal)) throw noTemporal
     return await queryStore(options, stored).catch((error: unknown) => {
       const isKnown = error instanceof PawlError && (error.code === 'session_not_found' || error.code === 'run_not_found')
       throw isKnown ? error : noTemporal

@@ -13,7 +13,7 @@ import { isPool, logger, TEMPORAL_ADDRESS } from '../options/shared.ts'
 export interface ConnectOptions {
   /**
    * Temporal's address, or your own connection or client, which you close yourself. Default: `TEMPORAL_*`, the `pawl dev` that runs in this
-   * folder or one above it, the profile file, and last, with a warning, `127.0.0.1:7233`.
+   * folder or one above it, the profile file. If none of them names a server, `connect` refuses.
    */
   temporal?: TemporalAddress | Connection | Client
   /** Namespace, if `temporal` does not name one. Default: `TEMPORAL_NAMESPACE`, else `default`. */
@@ -30,8 +30,7 @@ export interface ConnectOptions {
   /** Must be the same as the workers'. Not used with your own `Client`. Default: Temporal's. */
   dataConverter?: DataConverter
   /**
-   * Logs when Postgres is lost and when it is back, which Temporal is assumed if none is configured, and events that a slice skipped.
-   * Default: the last two become process warnings.
+   * Logs when Postgres is lost and when it is back, and events that a slice skipped. Default: the latter become process warnings.
    */
   logger?: Logger
   /** Called with what a call waits for, such as `Postgres at db:5432/pawl`: after two seconds, then every five. Default: none. */

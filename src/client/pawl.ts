@@ -63,8 +63,9 @@ export class Pawl implements Queries, Upkeep {
 
   /**
    * Connects to Temporal: the one in the options, else the one in `TEMPORAL_*`, else that of the `pawl dev` that runs in this folder or one
-   * above it, else, with a warning, the one at `127.0.0.1:7233`. The side store is opened on first use; `send` does not need it.
-   * @throws InvalidOption `invalid_option`; ConnectError `no_temporal`; StoreError `invalid_postgres_url`, `invalid_store_options`.
+   * above it, else the profile file's. If none of them names a server, it refuses. The side store is opened on first use; `send` does not
+   * need it.
+   * @throws InvalidOption `invalid_option`; ConnectError `not_configured`, `no_temporal`; StoreError `invalid_postgres_url`, `invalid_store_options`.
    */
   static async connect(given: ConnectOptions = {}): Promise<Pawl> {
     const options = checkConnect(given)

@@ -1,7 +1,7 @@
 // Errors of the connections to Temporal and Postgres.
 import { PawlError } from '../session/errors.ts'
 
-/** No Temporal server answers. Code `no_temporal`. */
+/** Codes: `not_configured` nothing says which Temporal server to use · `no_temporal` the server does not answer. */
 export class ConnectError extends PawlError {
   override readonly name = 'ConnectError'
 }

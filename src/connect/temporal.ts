@@ -1,8 +1,8 @@
-// Temporal's address, and a client for it: from the caller's options, otherwise from `TEMPORAL_*` and the profile file.
+// Temporal's address, and a client for it: from the caller's options, otherwise from `TEMPORAL_*` and the profile file. Never assumed:
+// whatever listens on the usual port may belong to somebody else, and would get the messages.
 import { Client, Connection, type ConnectionOptions } from '@temporalio/client'
 import type { DataConverter } from '@temporalio/common'
 import { loadClientConnectConfig } from '@temporalio/envconfig'
-import type { Logger } from '../agent/tool.ts'
 import { interceptors } from './closed-channel.ts'
 import { absoluteConverter } from './data-converter.ts'
 import { boundCalls } from './deadline.ts'
@@ -11,7 +11,7 @@ import { defined } from '../session/defined.ts'
 
 /** Where Temporal is, as plain data; absent members come from `TEMPORAL_*` and the profile file. */
 export interface TemporalAddress {
-  /** Host and port. Default: `TEMPORAL_ADDRESS`, the profile file, `127.0.0.1:7233`. */
+  /** Host and port. Default: `TEMPORAL_ADDRESS`, the profile file. */
   address?: string
   /** Temporal namespace. Default: `TEMPORAL_NAMESPACE`, the profile file, `default`. */
   namespace?: string
@@ -31,29 +31,19 @@ export interface ResolvedTemporal extends TemporalAddress {
 const CONNECT_TIMEOUT_MS = 10_000
 const REASON_TIMEOUT_MS = 2_000
 const REASON_CALLS = 5
-/** The default address of a Temporal server. */
-const USUAL_ADDRESS = '127.0.0.1:7233'
 
-/** Where Temporal is, from all sources; default `127.0.0.1:7233`, namespace `default`. */
+/** Where Temporal is, from all sources; namespace `default` if none names one. @throws ConnectError `not_configured`. */
 export function resolveTemporal(temporal: TemporalAddress = {}): ResolvedTemporal {
-  const { address, namespace, tls, apiKey, metadata } = configured()
-  return {
-    ...defined({ tls, apiKey, metadata }),
-    ...temporal,
-    address: temporal.address ?? address ?? USUAL_ADDRESS,
-    namespace: temporal.namespace ?? namespace ?? 'default',
-  }
+  const { address: known, namespace, tls, apiKey, metadata } = configured()
+  // Compose files and shells leave empty variables behind.
+  const address = temporal.address || known
+  if (!address) throw notConfigured()
+  return { ...defined({ tls, apiKey, metadata }), ...temporal, address, namespace: temporal.namespace ?? namespace ?? 'default' }
 }
 
-let warned = false
-
-/** Warns once per process that no server is configured and the default address is assumed: another program may listen there. */
-export function warnIfAssumed(temporal: TemporalAddress | undefined, logger: Logger | undefined): void {
-  if (warned || temporal?.address !== undefined || configured().address !== undefined) return
-  warned = true
-  const text = `No Temporal server is configured, so ${USUAL_ADDRESS} is assumed. Set TEMPORAL_ADDRESS, pass { temporal: { address } }, or run \`pawl dev\` in this folder.`
-  if (logger) logger.warn({ temporal: USUAL_ADDRESS }, text)
-  else process.emitWarning(`pawl: ${text}`, { type: 'PawlWarning', code: 'PAWL_TEMPORAL_ASSUMED' })
+/** The namespace, from all sources, for a connection that already exists. */
+export function resolveNamespace(): string {
+  return configured().namespace ?? 'default'
 }
 
 function configured(): Partial<ResolvedTemporal> {
@@ -61,7 +51,21 @@ function configured(): Partial<ResolvedTemporal> {
   return { ...(connectionOptions as Partial<ResolvedTemporal>), ...defined({ namespace }) }
 }
 
-/** A client with its own connection. @throws ConnectError `no_temporal`. */
+/** Variables that say how to connect but not where. */
+const WITHOUT_ADDRESS = ['TEMPORAL_NAMESPACE', 'TEMPORAL_API_KEY', 'TEMPORAL_PROFILE', 'TEMPORAL_CONFIG_FILE', 'TEMPORAL_TLS']
+
+function notConfigured(): ConnectError {
+  const set = WITHOUT_ADDRESS.filter((name) => process.env[name])
+  const missing = set.length > 0 ? ` (${set.join(' and ')} ${set.length > 1 ? 'do' : 'does'} not name an address)` : ''
+  return new ConnectError(
+    'not_configured',
+    `No Temporal server is configured${missing}, and pawl does not guess one. Set TEMPORAL_ADDRESS (a local server's is usually 127.0.0.1:7233), ` +
+      'pass { temporal: { address } }, or put the address into a profile file of Temporal (TEMPORAL_CONFIG_FILE, TEMPORAL_PROFILE). ' +
+      'To start a local stack, run `pawl dev <module>`: clients and commands in its folder or below find it by themselves.',
+  )
+}
+
+/** A client with its own connection. @throws ConnectError `not_configured`, `no_temporal`. */
 export async function connectClient(
   temporal: TemporalAddress,
   dataConverter?: DataConverter,

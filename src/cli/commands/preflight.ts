@@ -41,14 +41,13 @@ export function preflightCommand(): Command {
 async function check(given: string | undefined, options: PreflightCommandOptions): Promise<void> {
   const { sample, concurrency, dataConverter, interceptors, strict, json } = options
   const module = given === undefined ? undefined : await findModule(given)
-  const { temporal, taskQueue, postgres, schema, logger } = await connectOptions(options)
+  const { temporal, taskQueue, postgres, schema } = await connectOptions(options)
   const say = (line: string) => process.stdout.write(`${line}\n`)
   let checked = 0
   const progress = setInterval(() => json || process.stderr.write(`${checked} session(s) checked so far\n`), PROGRESS_EVERY_MS)
   try {
     // Loaded on demand, so that `pawl --help` is fast.
-    const [{ warnIfAssumed }, { preflight }] = await Promise.all([import('../../connect/temporal.ts'), import('../../worker/index.ts')])
-    warnIfAssumed(temporal, logger)
+    const { preflight } = await import('../../worker/index.ts')
     const report = await preflight({
       ...defined({ module, temporal, taskQueue, postgres, schema, dataConverter, interceptors }),
       ...(sample !== undefined && { sample: Number(sample) }),

@@ -9,6 +9,7 @@ import type { SessionState } from '../../session/state.ts'
 import { cutText } from '../../session/protocol/texts.ts'
 import { onDeployment } from '../connecting.ts'
 import { linesOfRecovery, linesOfState, pausedText } from '../chat/lines.ts'
+import { isWithoutTemporal } from '../live-or-stored.ts'
 import { oneLine, paint } from '../terminal.ts'
 import { type QueryOptions, queryCommand, queryStore, dollarsOf, say, timeOf } from '../queries.ts'
 import { linesOfTable } from '../table.ts'
@@ -87,7 +88,7 @@ async function lookLive(id: string, options: QueryOptions, unstored: PawlError):
     return await onDeployment(options, async (pawl) => ({ stored, state: await pawl.session(id).state() }))
   } catch (error) {
     if (!(error instanceof PawlError)) throw error
-    if (error.code === 'no_temporal') throw unstored
+    if (isWithoutTemporal(error)) throw unstored
     const { waitsFor } = error as { waitsFor?: string }
     if (waitsFor === undefined) throw error
     return { sessionId: id, stored, waitsFor }

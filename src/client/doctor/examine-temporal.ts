@@ -1,7 +1,7 @@
 // The doctor's examination of Temporal: the server, the pollers, the backlog, and the sessions that are stuck.
 import type { Client } from '@temporalio/client'
 import { onTemporal } from '../../connect/deadline.ts'
-import { resolveTemporal, type TemporalAddress } from '../../connect/temporal.ts'
+import type { TemporalAddress } from '../../connect/temporal.ts'
 import { PawlError } from '../../session/errors.ts'
 import { sessionIdOf, WORKFLOW_TYPE } from '../../session/protocol/protocol.ts'
 import { reasonOf } from '../../store/errors.ts'
@@ -56,7 +56,7 @@ export async function examineTemporal(options: ConnectOptions, { found, taskQueu
 }
 
 function addressOf({ connection }: Client): string {
-  return (connection as { options?: { address?: string } }).options?.address ?? resolveTemporal().address
+  return (connection as { options?: { address?: string } }).options?.address ?? 'an unknown address'
 }
 
 async function examineWorkflows(client: Client, taskQueue: string, quiet: readonly string[]): Promise<HealthCheck> {

@@ -1,5 +1,5 @@
 // A worker in the caller's own process: an orchestrator and one executor, without a process boundary between them.
-import { resolveTemporal, warnIfAssumed } from '../../connect/temporal.ts'
+import { resolveNamespace, resolveTemporal } from '../../connect/temporal.ts'
 import { openLogger } from '../../log/logger.ts'
 import { userLogger } from '../../log/user-logger.ts'
 import { openStore } from '../../store/index.ts'
@@ -63,32 +63,33 @@ async function assemble(options: Creating, opened: Closers): Promise<PawlWorker>
   const { agents } = checkAgents(options, 'createWorker')
   const logger = openLogger({ to: options.logger && userLogger(options.logger), redact: options.redact })
   const telemetry = telemetrySettings(options.telemetry)
+  /** Absent for the user's own connection, which knows where it leads. */
+  const resolved = options.connection ? undefined : resolveTemporal(options.temporal)
+  const { apiKey, ...where } = resolved ?? {}
   const { dispose, services } = await makeServices(options.services)
   opened.add(dispose)
   const sdk = installRuntime(logger)
-  const { apiKey, ...where } = resolveTemporal(options.temporal)
-  const namespace = options.namespace ?? where.namespace
+  const namespace = options.namespace ?? resolved?.namespace ?? options.temporal?.namespace ?? resolveNamespace()
   const store = openStore({ ...storeOptions(options), namespace, logger, watch: 'always' })
   opened.add(() => store.close())
-  if (!options.connection) warnIfAssumed(options.temporal, logger)
-  const apiKeys = startApiKeys(options.connection ? undefined : apiKey, (newest) => {
+  const apiKeys = startApiKeys(apiKey, (newest) => {
     void connection.setApiKey(newest)
     line?.setApiKey(newest)
   })
   opened.add(() => apiKeys.end())
-  const temporal = { ...where, ...apiKeys.newest(), namespace }
-  const connection = options.connection ?? (await connectNative(temporal))
+  const temporal = resolved && { ...where, ...apiKeys.newest(), namespace }
+  const connection = options.connection ?? (await connectNative({ ...temporal }))
   if (!options.connection) opened.add(() => connection.close())
   await claimStore(store)
   // The user's own connection cannot be shared with a thread or recreated there, so this event loop sends the heartbeats.
-  const line = options.connection ? undefined : await openHeartbeatLine(temporal)
+  const line = temporal && (await openHeartbeatLine(temporal))
   opened.add(() => line?.close())
   const spans = telemetry?.traces && (await (await import('../executor/active-spans.ts')).activeSpans(telemetry.traces))
   const orchestrator = await prepareOrchestrator({
     ...options,
     size: 1,
     connection,
-    ...(!options.connection && { address: where.address }),
+    ...(resolved && { address: resolved.address }),
     namespace,
     store,
     logger,

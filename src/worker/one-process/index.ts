@@ -8,8 +8,9 @@ import type { CreateWorkerOptions, PawlWorker } from '../options.ts'
 /**
  * Creates a worker that serves `agents` in this process. pawl detects a crash of the process within seconds, by missing heartbeats;
  * `superviseWorkers` detects it at once.
- * @throws InvalidOption `invalid_option`; ConnectError `no_temporal`; StoreError `invalid_postgres_url`, `invalid_store_options`,
- * `foreign_namespace`; WorkerError `no_postgres`, `services_failed`, `no_telemetry_packages`; DeclarationError `no_agents`, `duplicate_agent`.
+ * @throws InvalidOption `invalid_option`; ConnectError `not_configured`, `no_temporal`; StoreError `invalid_postgres_url`,
+ * `invalid_store_options`, `foreign_namespace`; WorkerError `no_postgres`, `services_failed`, `no_telemetry_packages`; DeclarationError
+ * `no_agents`, `duplicate_agent`.
  */
 export async function createWorker<const A extends readonly Agent[]>(
   options: CreateWorkerOptions<ServicesOf<A[number]>> & Serving<A>,

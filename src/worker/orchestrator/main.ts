@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { resolveTemporal, warnIfAssumed } from '../../connect/temporal.ts'
+import { resolveTemporal } from '../../connect/temporal.ts'
 import { crossing } from '../errors.ts'
 import { endWithParent } from '../parent-watch.ts'
 import { openStore } from '../../store/index.ts'
@@ -55,7 +55,6 @@ async function main(options: OrchestratorOptions): Promise<void> {
     watch: 'always',
     ...defined({ schema, migrate }),
   })
-  warnIfAssumed(temporal, logger)
   // At the same time: a worker that replaces a dead one is waited for.
   const [connection] = await Promise.all([connectNative(temporal), claimStore(store)])
   post({ type: 'connected' })

@@ -1,5 +1,5 @@
 // Runs a preflight: connects, checks the open sessions with this build's workflow code and module, and reports.
-import { connectClient } from '../../connect/temporal.ts'
+import { connectClient, resolveTemporal } from '../../connect/temporal.ts'
 import { DEFAULT_TASK_QUEUE } from '../../session/protocol/protocol.ts'
 import type { Preflighting } from '../check-options.ts'
 import { workflowCode } from '../orchestrator/temporal/bundle.ts'
@@ -18,13 +18,15 @@ import { defined } from '../../session/defined.ts'
 export async function preflight(options: Preflighting): Promise<PreflightReport> {
   const { module, taskQueue = DEFAULT_TASK_QUEUE, postgres = process.env.DATABASE_URL, schema, sample, concurrency, signal } = options
   const ends: (() => unknown)[] = []
+  // Before the module and the workflow code are loaded.
+  const temporal = resolveTemporal(options.temporal)
   try {
     const code = await workflowCode(await userCode(options))
     const checker = module === undefined ? undefined : await startChecker(module, options.loadTimeoutMs)
     if (checker) ends.push(checker.end)
     const stored = postgres ? await openStored({ postgres, ...defined({ schema }) }) : undefined
     if (stored) ends.push(stored.close)
-    const { client, close } = await connectClient(options.temporal ?? {}, code.dataConverter)
+    const { client, close } = await connectClient(temporal, code.dataConverter)
     ends.push(close)
     const tally = startTally(taskQueue, options.onSession)
     const listed = listOpen(client, taskQueue)

@@ -5,8 +5,15 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { findDevDeployment, findRunning, noteRunning } from '../../../src/connect/dev-stack.ts'
-import { warnIfAssumed } from '../../../src/connect/temporal.ts'
-import { recorder } from '../../support/recorder.ts'
+import { defineAgent } from '../../../src/agent/define-agent.ts'
+import type { ConnectOptions } from '../../../src/client/connect-options.ts'
+import { doctor } from '../../../src/client/doctor/doctor.ts'
+import { Pawl } from '../../../src/client/pawl.ts'
+import { connectClient, resolveTemporal } from '../../../src/connect/temporal.ts'
+import { scripted } from '../../../src/testing/scripted.ts'
+import { createWorker } from '../../../src/worker/one-process/index.ts'
+import { connectNative } from '../../../src/worker/orchestrator/temporal/connection.ts'
+import { preflight } from '../../../src/worker/preflight/index.ts'
 
 const stack = { temporalAddress: '127.0.0.1:7243', namespace: 'default', taskQueue: 'mine', databaseUrl: 'postgres://u:p@127.0.0.1/pawl' }
 const before = process.cwd()
@@ -89,16 +96,56 @@ describe('the deployment of the folder', () => {
   })
 })
 
-it('a Temporal address that nothing specifies is assumed, with one warning', () => {
-  const log = recorder()
-  warnIfAssumed({ address: 'temporal.internal:7233' }, log)
-  vi.stubEnv('TEMPORAL_ADDRESS', 'temporal.internal:7233')
-  warnIfAssumed(undefined, log)
-  expect(log.text()).toBe('[]')
-  vi.stubEnv('TEMPORAL_ADDRESS', undefined)
-  vi.stubEnv('XDG_CONFIG_HOME', folder)
-  vi.stubEnv('HOME', folder)
-  warnIfAssumed(undefined, log)
-  warnIfAssumed({ namespace: 'default' }, log)
-  expect(log.about('127.0.0.1:7233 is assumed')).toEqual([['warn', expect.stringContaining('Set TEMPORAL_ADDRESS')]])
+describe('a Temporal server that nothing names', () => {
+  beforeEach(() => {
+    process.chdir(folder)
+    for (const name of Object.keys(process.env)) if (name.startsWith('TEMPORAL_')) vi.stubEnv(name, undefined)
+    vi.stubEnv('XDG_CONFIG_HOME', folder)
+    vi.stubEnv('HOME', folder)
+  })
+
+  const refused = {
+    name: 'ConnectError',
+    code: 'not_configured',
+    message: expect.stringMatching(/TEMPORAL_ADDRESS.*\{ temporal: \{ address \} \}.*TEMPORAL_PROFILE.*`pawl dev/) as string,
+  }
+
+  it('is not guessed: a client refuses, whatever listens on the usual port', async () => {
+    const given: ConnectOptions[] = [{}, { namespace: 'default' }, { temporal: { namespace: 'n', apiKey: 'k' } }, { postgres: false }]
+    for (const options of given) await expect(Pawl.connect(options)).rejects.toMatchObject(refused)
+  })
+
+  it('is not guessed by workers of either kind, a preflight, or the heartbeat thread', async () => {
+    const worker = {
+      agents: [defineAgent({ name: 'a', model: scripted(() => 'ok'), instructions: 'Answer.' })],
+      postgres: 'postgres://127.0.0.1/none',
+    }
+    await expect(createWorker(worker)).rejects.toMatchObject(refused)
+    await expect(connectNative({ namespace: 'n' })).rejects.toMatchObject(refused)
+    await expect(preflight({ postgres: '' })).rejects.toMatchObject(refused)
+    await expect(connectClient({})).rejects.toMatchObject(refused)
+  })
+
+  it('is a finding of the doctor', async () => {
+    const { ok, checks } = await doctor({ postgres: false })
+    expect(ok).toBe(false)
+    expect(checks[0]).toMatchObject({ check: 'temporal', level: 'fail', measured: expect.stringContaining('not_configured') as string })
+  })
+
+  it('is named by the variables that say how to connect but not where', () => {
+    vi.stubEnv('TEMPORAL_NAMESPACE', 'prod')
+    vi.stubEnv('TEMPORAL_API_KEY', 'k')
+    vi.stubEnv('TEMPORAL_ADDRESS', '')
+    expect(() => resolveTemporal()).toThrow('(TEMPORAL_NAMESPACE and TEMPORAL_API_KEY do not name an address)')
+  })
+
+  it('is configured by an option, a variable, or the profile file', async () => {
+    expect(resolveTemporal({ address: 'a:7233' })).toMatchObject({ address: 'a:7233', namespace: 'default' })
+    vi.stubEnv('TEMPORAL_ADDRESS', 'b:7233')
+    expect(resolveTemporal({ namespace: 'n' })).toMatchObject({ address: 'b:7233', namespace: 'n' })
+    vi.stubEnv('TEMPORAL_ADDRESS', undefined)
+    vi.stubEnv('TEMPORAL_CONFIG_FILE', join(folder, 'temporal.toml'))
+    await writeFile(join(folder, 'temporal.toml'), '[profile.default]\naddress = "c:7233"\nnamespace = "profiled"\n')
+    expect(resolveTemporal()).toMatchObject({ address: 'c:7233', namespace: 'profiled' })
+  })
 })
