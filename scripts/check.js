@@ -16,7 +16,7 @@ const CHECKS = {
   types: ['tsc -p tsconfig.json', 'tsc -p examples/ui'],
   lint: ['oxlint -c oxlint.config.js'],
   format: ['biome format'],
-  docs: ['node scripts/docs.js --check'],
+  docs: ['node scripts/docs.js --check', 'node scripts/llms.js --check'],
   'dead-code': ['knip --no-progress --no-config-hints'],
   'package-shape': [
     `npm pack --silent --ignore-scripts --pack-destination ${folder}`,

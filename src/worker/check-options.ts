@@ -1,7 +1,7 @@
 // Checks the options of workers, supervisors and preflights before anything starts.
 import { availableParallelism } from 'node:os'
 import type { DataConverter } from '@temporalio/common'
-import type { WorkerInterceptors } from '@temporalio/worker'
+import type { WorkerInterceptors } from '@temporalio/worker/lib/interceptors.js'
 import { z } from 'zod'
 import type { Logger } from '../agent/tool.ts'
 import { checkOptions, duration, flag, fn, integer, options, signal, text, where } from '../options/check.ts'

@@ -1,6 +1,9 @@
 // The options and events of workers and supervisors.
 import type { DataConverter } from '@temporalio/common'
-import type { NativeConnection, WorkerInterceptors, WorkerOptions as TemporalWorkerOptions } from '@temporalio/worker'
+// Not from '@temporalio/worker' itself: the types of its Worker do not compile with the types of Node 26, and callers may check them.
+import type { NativeConnection } from '@temporalio/worker/lib/connection.js'
+import type { WorkerInterceptors } from '@temporalio/worker/lib/interceptors.js'
+import type { WorkerTuner } from '@temporalio/worker/lib/worker-tuner.js'
 import type { Pool } from 'pg'
 import type { Logger } from '../agent/tool.ts'
 import type { TemporalAddress } from '../connect/temporal.ts'
@@ -27,7 +30,7 @@ export interface TelemetryOptions {
 
 /** Options of `createWorker` and `runWorker`, for agents that need the services `S`. */
 export interface CreateWorkerOptions<S = unknown> extends WorkerDefinition<S> {
-  /** Where Temporal is. Default: `TEMPORAL_*`, then the profile file, then `127.0.0.1:7233` with a warning. */
+  /** Where Temporal is. Default: `TEMPORAL_*`, then the profile file. */
   temporal?: TemporalAddress
   /** Your own connection, instead of `temporal`. The worker does not close it. */
   connection?: NativeConnection
@@ -49,7 +52,7 @@ export interface CreateWorkerOptions<S = unknown> extends WorkerDefinition<S> {
    * How many tasks run at once, in the form that Temporal's worker accepts. Default: as many as Temporal's, but few workflow tasks that
    * may need a replay, so that sessions return at a steady pace after an outage of all workers.
    */
-  tuner?: NonNullable<TemporalWorkerOptions['tuner']>
+  tuner?: WorkerTuner
   /**
    * How long no worker must have been able to complete a session's workflow task before a new execution takes the session over, which needs
    * no replay of the old one. In this time a bad deploy can be rolled back. `false`: a person must terminate the workflow. Default `'2m'`.

@@ -1,6 +1,6 @@
 // What a preflight accepts and reports.
 import type { DataConverter } from '@temporalio/common'
-import type { WorkerInterceptors } from '@temporalio/worker'
+import type { WorkerInterceptors } from '@temporalio/worker/lib/interceptors.js'
 import type { TemporalAddress } from '../connect/temporal.ts'
 import type { Duration } from '../session/duration.ts'
 

@@ -1,5 +1,5 @@
 // The package as users get it: packed, installed, imported, required, type-checked, bundled, and running.
-import { access, readFile, writeFile } from 'node:fs/promises'
+import { access, readdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build, type Metafile } from 'esbuild'
@@ -107,15 +107,40 @@ defineTool({ ...common, execute: ({ id }, ctx) => ctx.services.paymets.refund(id
     expect(await complaintsAbout(['augmented.ts'], { module: 'nodenext', skipLibCheck: true })).toEqual([])
   })
 
-  it('lets a strict project that uses the client check all declarations, including those of other packages', async () => {
-    const compilerOptions = { strict: true, module: 'nodenext', target: 'es2023', noEmit: true }
+  it('lets a project check all declarations of all entries as getting-started says it, including those of other packages', async () => {
+    // The newest @types/node is there: other packages depend on it.
+    expect(Number((await manifestOf('@types/node/package.json')).version?.split('.')[0])).toBeGreaterThanOrEqual(26)
+    const compilerOptions = { strict: true, module: 'nodenext', allowImportingTsExtensions: true, noEmit: true, types: ['node'] }
+    const entries = ['pawl', ...Object.keys((await exportsOf()).entries).map((name) => `pawl/${name}`)]
+    const imports = entries.map((entry, index) => `import * as entry${index} from '${entry}'\nconsole.log(entry${index})\n`)
+    await writeFile(join(consumer.folder, 'agents.mts'), `${firstProgram(await guide('getting-started.md'))}\n`)
     await writeFile(
       join(consumer.folder, 'caller.mts'),
-      "import { Pawl } from 'pawl/client'\nconst pawl = await Pawl.connect()\nawait pawl.session('s', { agent: 'a' }).send('hello')\n",
+      `${imports.join('')}import { agents } from './agents.mts'\nawait entry0.PawlError\nconsole.log(agents)\n`,
     )
     await writeFile(join(consumer.folder, 'tsconfig.caller.json'), JSON.stringify({ compilerOptions, files: ['caller.mts'] }))
     const { stdout } = await consumer.node([TSC, '--singleThreaded', '-p', 'tsconfig.caller.json'])
+    expect(entries).toContain('pawl/worker')
     expect(stdout).toBe('')
+  })
+
+  it('brings its guides, and llms.txt, which leads to each of them', async () => {
+    const root = join(consumer.folder, 'node_modules/pawl')
+    const index = await readFile(join(root, 'llms.txt'), 'utf8')
+    expect(index).toMatch(/^# pawl\n\n> /)
+    const linked = [...index.matchAll(/\]\(([^)#]+)\)/g)].map(([, path = '']) => path)
+    for (const path of linked) await access(join(root, path))
+    const guides = (await readdir(join(root, 'docs'))).map((name) => `docs/${name}`)
+    expect(guides.length).toBeGreaterThan(20)
+    expect(guides.filter((path) => !linked.includes(path))).toEqual([])
+    // What guides refer to is there as well.
+    const dead: string[] = []
+    for (const path of ['README.md', 'llms.txt', ...guides]) {
+      for (const target of linksIn(await readFile(join(root, path), 'utf8'))) {
+        await access(join(root, dirname(path), target)).catch(() => dead.push(`${path}: ${target}`))
+      }
+    }
+    expect(dead).toEqual([])
   })
 
   it('runs the pawl command', async () => {
@@ -201,6 +226,28 @@ async function complaintsAbout(files: string[], ...settings: Record<string, unkn
   // One process for all of them takes half the time: it reads what they share once.
   const { stdout } = await consumer.node([TSC, '--build', '--force', '--singleThreaded', ...projects.map(({ name }) => name)])
   return stdout.split('\n').filter((line) => /^(\w+\.ts|node_modules\/pawl\/)/.test(line))
+}
+
+/** The names of the entries besides the main one. */
+async function exportsOf(): Promise<{ entries: Record<string, unknown> }> {
+  const { exports } = (await manifestOf('pawl/package.json')) as unknown as { exports: Record<string, unknown> }
+  const names = Object.keys(exports).filter((name) => name.startsWith('./') && !name.endsWith('.json'))
+  return { entries: Object.fromEntries(names.map((name) => [name.slice(2), exports[name]])) }
+}
+
+const guide = (name: string): Promise<string> => readFile(join(consumer.folder, 'node_modules/pawl/docs', name), 'utf8')
+
+/** The first block of TypeScript. */
+function firstProgram(page: string): string {
+  return /```ts\n([\s\S]*?)```/.exec(page)?.[1] ?? expect.fail('The page has no program.')
+}
+
+/** The relative links of a page, without their anchors. */
+function linksIn(page: string): string[] {
+  const prose = page.replaceAll(/```[\s\S]*?```/g, '')
+  return [...prose.matchAll(/\]\(([^)\s]+)\)/g)]
+    .map(([, target = '']) => target.replace(/#.*$/, ''))
+    .filter((target) => target !== '' && !/^[a-z]+:/.test(target))
 }
 
 /** A JSON file of an installed package. */
