@@ -40,7 +40,7 @@ function install(reason) {
   const command = isNew ? ['ci'] : ['install', '--no-save']
   console.error(`${reason}: running npm ${command.join(' ')}`)
   // Another package manager may run the script; the lock file is npm's.
-  const npm = /npm-cli\.js$/.test(process.env.npm_execpath ?? '') ? process.env.npm_execpath : undefined
+  const npm = process.env.npm_execpath?.endsWith('npm-cli.js') ? process.env.npm_execpath : undefined
   const args = [...command, '--include=dev', '--no-audit', '--no-fund']
   const [program, first] = npm ? [process.execPath, [npm]] : ['npm', []]
   // Standard output belongs to the script that follows.
