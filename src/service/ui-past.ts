@@ -1,5 +1,6 @@
-// The past of a session for a chat: its outline, and the contents of the events that are shown, in bounded memory.
+// The past of a session for a chat: the outline of the part that is shown, and the contents of its events, in bounded memory.
 import { SessionNotFound, SessionUnavailable } from '../client/errors.ts'
+import { type StoredPast, storedPastOf, unlessAway } from '../client/session/stored-past.ts'
 import type { SessionHandle } from '../client/types.ts'
 import { blobOf, withBlob } from '../session/blobs.ts'
 import type { SessionEvent } from '../session/events.ts'
@@ -7,6 +8,9 @@ import type { Json } from '../session/json.ts'
 import { numberText } from '../session/number-text.ts'
 import { addToOutline, emptyOutline, type UiOutline } from '../ui/outline.ts'
 import { hasOutput, repeatedBy, withOutputOf } from '../ui/outputs.ts'
+import { planPage, type UiPagePlan, type UiPaging } from '../ui/pages.ts'
+import { readBack } from '../ui/reading-back.ts'
+import { reachesBack, reachesTime, type UiCursor } from '../ui/streaming.ts'
 import { ServiceError } from './errors.ts'
 
 /** Larger values are shown as a reference: the side store holds up to 20 MB of each. */
@@ -19,12 +23,61 @@ const OPENING_LOOK_MS = 100
 /** A reader skips this many events that it does not need; beyond that, it begins again. */
 const MAX_SKIPPED = 200
 
-/** The session as it is known; empty for a session that does not exist. @throws SessionUnavailable; ServiceError `chat_too_long`. */
-export async function outlineOf(session: SessionHandle): Promise<UiOutline> {
+/** What a page or a stream needs of a session. */
+export interface ChatPast {
+  outline: UiOutline
+  /** Where contents are read, if the store has the session. */
+  stored: StoredPast | undefined
+}
+
+/** What is read of a session: at least until the outline is enough. */
+interface Wanted {
+  isEnough(outline: UiOutline): boolean
+  /** Only what comes before the place with which a page ended. */
+  before?: number | undefined
+  /** The message whose answer is shown. */
+  message?: string | undefined
+  /** The newest state is not needed. */
+  withoutState?: true
+}
+
+/** A page of the messages, and where its contents are read. @throws SessionUnavailable; ServiceError `chat_too_long`. */
+export async function pageIn(session: SessionHandle, paging: UiPaging): Promise<{ plan: UiPagePlan; stored: StoredPast | undefined }> {
+  const isEnough = (outline: UiOutline): boolean => planPage(outline, paging).isComplete
+  const { outline, stored } = await soon(() => readPast(session, { isEnough, before: paging.before, withoutState: true }))
+  return { plan: planPage(outline, paging), stored }
+}
+
+/** What a stream from this position needs; empty for a session that does not exist. @throws SessionUnavailable; ServiceError `chat_too_long`. */
+export function pastFor(session: SessionHandle, from: UiCursor): Promise<ChatPast> {
+  return soon(() => readFor(session, from))
+}
+
+/** The same without waiting, for a stream that follows the session anyway; empty for a session that cannot be read now. */
+export async function knownPastFor(session: SessionHandle, from: UiCursor): Promise<ChatPast> {
+  try {
+    return await readFor(session, from)
+  } catch (error) {
+    if (error instanceof SessionUnavailable) return { outline: emptyOutline(), stored: undefined }
+    throw error
+  }
+}
+
+/** The answers to which something was added at or after this time, and the newest one. @throws as `pastFor`. */
+export function pastSince(session: SessionHandle, time: number): Promise<ChatPast> {
+  return soon(() => readPast(session, { isEnough: (outline) => reachesTime(outline, time) }))
+}
+
+function readFor(session: SessionHandle, from: UiCursor): Promise<ChatPast> {
+  const message = 'message' in from ? from.message : undefined
+  return readPast(session, { isEnough: () => true, message }, from)
+}
+
+async function soon<T>(read: () => Promise<T>): Promise<T> {
   const giveUpAt = performance.now() + OPENING_MS
   for (;;) {
     try {
-      return await readOutline(session)
+      return await read()
     } catch (error) {
       // A session that was just opened may not be readable yet.
       if (!(error instanceof SessionUnavailable) || performance.now() > giveUpAt) throw error
@@ -33,17 +86,30 @@ export async function outlineOf(session: SessionHandle): Promise<UiOutline> {
   }
 }
 
-/** The same without waiting, for a stream that follows the session anyway; empty for a session that cannot be read now. */
-export async function knownOutlineOf(session: SessionHandle): Promise<UiOutline> {
-  try {
-    return await readOutline(session)
-  } catch (error) {
-    if (error instanceof SessionUnavailable) return emptyOutline()
-    throw error
+/** Reads the stored session backwards, or, if the store does not have it, all of it. */
+async function readPast(session: SessionHandle, wanted: Wanted, from?: UiCursor): Promise<ChatPast> {
+  const read = await unlessAway(async () => {
+    const stored = await storedPastOf(session, { state: !wanted.withoutState })
+    return stored && { outline: await readStored(session.id, stored, wanted, from), stored }
+  })
+  return read ?? { outline: await readWhole(session), stored: undefined }
+}
+
+async function readStored(id: string, stored: StoredPast, { isEnough, before, message }: Wanted, from?: UiCursor): Promise<UiOutline> {
+  const { top, tail, state } = stored
+  const reading = await readBack({ source: stored, top, tail, state, before })
+  const said = message === undefined ? undefined : await stored.locate(message)
+  if (said?.event) reading.add(said.event)
+  for (;;) {
+    const outline = reading.outline()
+    if ((outline?.events.length ?? 0) > MAX_EVENTS) throw tooLong(id)
+    const reaches = outline && (!from || reachesBack(outline, from, said?.takenAt ?? null))
+    if (outline && reaches && isEnough(outline)) return outline
+    await reading.extend()
   }
 }
 
-async function readOutline(session: SessionHandle): Promise<UiOutline> {
+async function readWhole(session: SessionHandle): Promise<UiOutline> {
   const outline = emptyOutline()
   try {
     for await (const event of session.events()) {
@@ -78,23 +144,56 @@ interface ToRead {
 export async function* contentsOf<R extends ToRead>(
   session: SessionHandle,
   wanted: Iterable<R>,
+  stored: StoredPast | undefined,
 ): AsyncGenerator<{ event: SessionEvent; place: R }> {
-  const [read, readOutput] = [readerOf(session), readerOf(session)]
+  const places = [...wanted]
+  const seqs = places.flatMap(({ seq, output }) => (output === undefined ? [seq] : [seq, output]))
+  const read = readerOf(session, stored, seqs)
   try {
-    for (const place of wanted) {
-      const event = await read.at(place.seq)
-      const source = event && place.output !== undefined ? await readOutput.at(place.output) : undefined
+    for (const place of places) {
+      const event = await read.next(place.seq)
+      const source = place.output === undefined ? undefined : await read.next(place.output)
       if (!event) continue
       const shown = source ? withOutputOf(event, source) : event
       yield { event: place.fits ? await restored(session, shown) : shown, place }
     }
   } finally {
-    await Promise.all([read.close(), readOutput.close()])
+    await read.close()
+  }
+}
+
+/** How many events are asked for at a time. */
+const AT_ONCE = 100
+
+/** Reads these events, which are asked for in this order: from the store or, if that is away, from the session. */
+function readerOf(session: SessionHandle, stored: StoredPast | undefined, seqs: readonly number[]) {
+  const others = eventReader(session)
+  const tail = new Map(stored?.tail.map((event) => [event.seq, event]))
+  let found = new Map<number, SessionEvent>()
+  let isAway = stored === undefined
+  let place = 0
+  let readUpTo = 0
+
+  async function readMore(): Promise<void> {
+    const wanted = seqs.slice(place, place + AT_ONCE).filter((seq) => !tail.has(seq))
+    const read = await unlessAway(async () => stored?.at(wanted))
+    isAway = read === undefined
+    found = new Map(read?.map((event) => [event.seq, event]))
+    readUpTo = place + Math.max(1, read?.length ?? 0)
+  }
+
+  return {
+    close: others.close,
+    async next(seq: number): Promise<SessionEvent | undefined> {
+      if (!isAway && !tail.has(seq) && !found.has(seq) && place >= readUpTo) await readMore()
+      place += 1
+      return tail.get(seq) ?? found.get(seq) ?? (isAway ? others.at(seq) : undefined)
+    },
   }
 }
 
 /** Reads single events, mostly in order. */
-function readerOf(session: SessionHandle) {
+function eventReader(session: SessionHandle) {
   let events: AsyncIterator<SessionEvent> | undefined
   let last = 0
 
@@ -121,22 +220,27 @@ function readerOf(session: SessionHandle) {
 }
 
 /** A new event with what it shows. */
-export async function newContentsOf(session: SessionHandle, event: SessionEvent): Promise<SessionEvent> {
+export async function newContentsOf(session: SessionHandle, stored: StoredPast | undefined, event: SessionEvent): Promise<SessionEvent> {
   // Streams do not show what users say.
   if (event.type === 'message_received') return event
-  return restored(session, await withOutput(session, event))
+  return restored(session, await withOutput(session, stored, event))
 }
 
-/** Searches the whole session for what a new replay shows: calls are rarely repeated. */
-async function withOutput(session: SessionHandle, event: SessionEvent): Promise<SessionEvent> {
+async function withOutput(session: SessionHandle, stored: StoredPast | undefined, event: SessionEvent): Promise<SessionEvent> {
   const callId = repeatedBy(event)
   if (callId === undefined) return event
+  const source = (await unlessAway(async () => stored?.output(callId, event.seq))) ?? (await outputIn(session, callId, event.seq))
+  return source ? withOutputOf(event, await withOutput(session, stored, source)) : event
+}
+
+/** Searches the whole session: calls are rarely repeated, and the store usually has the first one. */
+async function outputIn(session: SessionHandle, callId: string, before: number): Promise<SessionEvent | undefined> {
   let source: SessionEvent | undefined
   for await (const one of session.events()) {
-    if (one.seq >= event.seq) break
+    if (one.seq >= before) break
     if (hasOutput(one, callId)) source = one
   }
-  return source ? withOutputOf(event, await withOutput(session, source)) : event
+  return source
 }
 
 /** The event with its large value, or with the reference if the value cannot be read. */

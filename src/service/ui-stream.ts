@@ -1,12 +1,13 @@
 // Streams of UI chunks: what a session has done so far and does from now on, until it does nothing more by itself.
 import { inTime } from '../connect/in-time.ts'
+import type { StoredPast } from '../client/session/stored-past.ts'
 import type { SessionHandle } from '../client/types.ts'
 import type { WatchItem } from '../session/watching/watching.ts'
 import type { UiChunk } from '../ui/protocol.ts'
 import { startStreaming, type UiCursor, type UiSent, type UiStreaming, type UiStreamOptions } from '../ui/streaming.ts'
 import { ServiceError } from './errors.ts'
 import type { Problem } from './problem.ts'
-import { contentsOf, newContentsOf } from './ui-past.ts'
+import { type ChatPast, contentsOf, newContentsOf } from './ui-past.ts'
 
 /** Headers of the protocol. */
 export const UI_HEADERS = { 'x-vercel-ai-ui-message-stream': 'v1' } as const
@@ -14,43 +15,51 @@ export const UI_HEADERS = { 'x-vercel-ai-ui-message-stream': 'v1' } as const
 /** A session that waits or has failed may be about to continue: a message or a decision may be on its way. */
 const GRACE_MS = 400
 /** A stream to be opened. */
-export interface UiOpening extends UiStreamOptions {
+export interface UiOpening extends Omit<UiStreamOptions, 'past'> {
   session: SessionHandle
+  past: ChatPast
 }
 
 /** The stream as server-sent events. It begins here, and what it needs of the session's past is all that it keeps. */
-export function uiEvents({ session, ...options }: UiOpening): (signal: AbortSignal) => AsyncGenerator<string> {
-  const begun = startStreaming(options)
+export function uiEvents({ session, past, ...options }: UiOpening): (signal: AbortSignal) => AsyncGenerator<string> {
+  const { stored, outline } = past
+  const begun = startStreaming({ ...options, past: outline })
   const { from } = options
-  return (signal) => textsOf(session, from, begun, signal)
+  return (signal) => textsOf({ session, stored }, from, begun, signal)
+}
+
+/** Where a stream reads. */
+interface Read {
+  session: SessionHandle
+  stored: StoredPast | undefined
 }
 
 async function* textsOf(
-  session: SessionHandle,
+  read: Read,
   from: UiCursor,
   { stream, toShow }: ReturnType<typeof startStreaming>,
   signal: AbortSignal,
 ): AsyncGenerator<string> {
   yield idLine(from)
-  for await (const { event, place } of contentsOf(session, toShow)) {
+  for await (const { event, place } of contentsOf(read.session, toShow, read.stored)) {
     for (const one of stream.past(event, place)) yield textOf(one)
     if (signal.aborted) return
   }
-  if (stream.end() !== 'ended') yield* rest(session, stream, signal)
+  if (stream.end() !== 'ended') yield* rest(read, stream, signal)
   if (signal.aborted) return
   yield textOf({ chunk: stream.last() })
   yield 'data: [DONE]\n\n'
 }
 
-async function* rest(session: SessionHandle, stream: UiStreaming, signal: AbortSignal): AsyncGenerator<string> {
+async function* rest(read: Read, stream: UiStreaming, signal: AbortSignal): AsyncGenerator<string> {
   const stop = new AbortController()
-  const items = session.watch({ after: stream.seq, signal: AbortSignal.any([signal, stop.signal]) })[Symbol.asyncIterator]()
+  const items = read.session.watch({ after: stream.seq, signal: AbortSignal.any([signal, stop.signal]) })[Symbol.asyncIterator]()
   let next = items.next()
   try {
     for (let end = stream.end(); end !== 'ended'; end = stream.end()) {
       const item = await (end === 'soon' ? inTime(next, GRACE_MS) : next)
       if (!item || item.done === true) return
-      for (const one of await sentFor(session, stream, item.value)) yield textOf(one)
+      for (const one of await sentFor(read, stream, item.value)) yield textOf(one)
       next = items.next()
     }
   } finally {
@@ -59,10 +68,10 @@ async function* rest(session: SessionHandle, stream: UiStreaming, signal: AbortS
   }
 }
 
-async function sentFor(session: SessionHandle, stream: UiStreaming, item: WatchItem): Promise<UiSent[]> {
+async function sentFor({ session, stored }: Read, stream: UiStreaming, item: WatchItem): Promise<UiSent[]> {
   switch (item.type) {
     case 'event':
-      return stream.event(await newContentsOf(session, item.event))
+      return stream.event(await newContentsOf(session, stored, item.event))
     case 'delta':
       return stream.delta(item, item.delta)
     case 'reset':

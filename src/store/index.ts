@@ -21,6 +21,7 @@ import { findKey } from './maintenance/completed-keys.ts'
 import { locateMessage, readEntries, readEvents, readHead, readMessages } from './read/reader.ts'
 import { readCensus } from './read/census.ts'
 import { readNewestRun, readStateAt } from './read/past.ts'
+import { conversationsOf } from './read/conversation.ts'
 import { readSnapshot } from './read/slice-snapshots.ts'
 import { lastExecution, readStoredState, resume } from './read/resume.ts'
 import { schemaOf } from './postgres/schema.ts'
@@ -140,6 +141,7 @@ export function openStore(options: StoreOptions): Store {
     sweepDeltas: () => prepared(() => sweepDeltas(database, schema)),
     live: (sessionId, cursor) => reading(() => live(sessionId, cursor)),
     lastCallEnd: (sessionId, upTo) => reading(() => lastCallEnd(database, schema, sessionId, upTo)),
+    conversation: conversationsOf(database, schema, reading),
     lists: listsOf({ database, schema, reading, logger }),
     blobs: blobsOf(database, schema, prepared, reading),
     apiKeys: storedKeysOf(database, schema, prepared, reading),

@@ -7,6 +7,7 @@ import type { Blobs } from './blobs.ts'
 import type { SliceSnapshot } from '../session/slices/slices.ts'
 import type { SessionState } from '../session/state.ts'
 import type { LiveSession } from './read/deltas.ts'
+import type { StoredConversation } from './read/conversation.ts'
 import type { EventRange } from './read/reader.ts'
 import type { SessionDeltaPart, SessionStream, TidiedDeltas } from './write/deltas.ts'
 import type { Lists } from './read/lists/index.ts'
@@ -113,6 +114,8 @@ export interface Store {
   /** `seq` of the newest event up to `upTo` that ended a model call; 0 if there is none. */
   lastCallEnd(sessionId: string, upTo: number): Promise<number>
 
+  /** Parts of a session's past, by indexes. */
+  readonly conversation: StoredConversation
   /** Lists over sessions. */
   readonly lists: Lists
   /** Values too large for history. */

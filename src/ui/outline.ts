@@ -1,22 +1,24 @@
-// What a chat needs to know of a whole session, in little memory: its state, and its events without their contents.
+// What a chat needs to know of a session, in little memory: its state, and its events without their contents.
 import type { SessionEvent } from '../session/events.ts'
 import { fold } from '../session/fold/fold.ts'
 import { lightOf } from '../session/light.ts'
 import type { SessionState } from '../session/state.ts'
 
-/** The outline of a session. It grows event by event. */
+/** The outline of a session, or of the newer part of its conversation. It grows event by event. */
 export interface UiOutline {
-  /** All events, without their contents. */
+  /** The events without their contents: all, or those that the conversation needs from `start` on. */
   events: SessionEvent[]
   /** The characters of JSON that each of them has, without its large value. */
   sizes: number[]
   /** The state after them; undefined: the session has not started. */
   state: SessionState | undefined
+  /** `seq` of the event with which the first answer in the outline begins; 0: the outline is that of the whole session. */
+  start: number
 }
 
 /** The outline before any event. */
 export function emptyOutline(): UiOutline {
-  return { events: [], sizes: [], state: undefined }
+  return { events: [], sizes: [], state: undefined, start: 0 }
 }
 
 /** Adds an event, in place. */

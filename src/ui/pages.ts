@@ -37,6 +37,8 @@ export interface UiPagePlan {
   hasTail: boolean
   /** The cursor of the page before this one; absent: this is the first one. */
   cursor?: number
+  /** Whether the outline reaches back far enough: otherwise, another exchange may belong to the page. */
+  isComplete: boolean
 }
 
 /** What belongs together: users' messages, and the answer to them. */
@@ -86,6 +88,7 @@ export function planPage(outline: UiOutline, paging: UiPaging): UiPagePlan {
   return {
     toRead: fitted(all, parts),
     hasTail: tail !== undefined,
+    isComplete: outline.start === 0 || chosen.length < older.length,
     ...(first && chosen.length < older.length && { cursor: first.at }),
   }
 }

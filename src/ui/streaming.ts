@@ -85,6 +85,17 @@ export function resumePoint({ state, events }: UiOutline, loadedAfter = Number.P
   return atRest ? undefined : { after: state.seq }
 }
 
+/** Whether the outline reaches back to where a stream from this position begins; `takenAt`: where a turn took the stream's message. */
+export function reachesBack({ start }: UiOutline, from: UiCursor, takenAt: number | null): boolean {
+  if (start === 0) return true
+  return 'after' in from ? start <= from.after : takenAt === null || takenAt <= from.since || start <= takenAt
+}
+
+/** Whether the outline has all answers to which something was added at or after this time; see `resumePoint`. */
+export function reachesTime({ start, events }: UiOutline, loadedAfter: number): boolean {
+  return start === 0 || (events.find(({ seq }) => seq === start)?.at ?? 0) < loadedAfter
+}
+
 /** An answer: the event that it begins with, when something was last added to it, and whether more may be added. */
 interface Answer {
   seq: number

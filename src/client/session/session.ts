@@ -58,6 +58,7 @@ import { runHandle } from './run.ts'
 import { allEvents, type EventSource, followBatches, readEvents, readMessages } from './events.ts'
 import { readRunReport } from './run-report.ts'
 import { readState } from './state.ts'
+import { noteSource } from './stored-past.ts'
 import { checkReading, readMoments, readSlice } from './slice.ts'
 import { watchBatches } from './watch.ts'
 import { readReport } from './status.ts'
@@ -159,7 +160,7 @@ export function sessionHandle(parts: SessionParts, id: string, options: Opening,
     return all ? readMoments(from, definition) : readSlice(from, definition, at)
   }
 
-  return {
+  const handle: SessionHandle = {
     id,
     send,
     run: (messageId) => runHandle(source, checkMessageId(messageId)),
@@ -232,6 +233,8 @@ export function sessionHandle(parts: SessionParts, id: string, options: Opening,
       await request(UPDATES.recover, checkRecover(given))
     },
   }
+  noteSource(handle, source)
+  return handle
 }
 
 /** The value, or null for one that JSON leaves out, which the checks of the message then refuse. */

@@ -1,20 +1,21 @@
 // Routes for AI SDK UI: messages and streams as `useChat` expects them. The AI SDK's own transports work with them, too.
 import { z } from 'zod'
 import { RequestRefused } from '../../client/errors.ts'
+import type { StoredPast } from '../../client/session/stored-past.ts'
 import type { SessionHandle } from '../../client/types.ts'
 import type { UserBlock } from '../../session/content.ts'
 import { defined } from '../../session/defined.ts'
 import { requestIdOf } from '../../session/events.ts'
 import { isObject, type JsonObject } from '../../session/json.ts'
 import { newestSeq, type UiOutline } from '../../ui/outline.ts'
-import { messagesOfPage, partOf, planPage, type UiPagePart } from '../../ui/pages.ts'
+import { messagesOfPage, partOf, type UiPagePart } from '../../ui/pages.ts'
 import { approvalOf, standingIn } from '../../ui/protocol.ts'
 import { resumePoint } from '../../ui/streaming.ts'
 import { callerOf, requireScope } from '../access.ts'
 import { ServiceError } from '../errors.ts'
 import { type Call, MEMORY, route } from '../route.ts'
 import { OF_SESSION, OPENING, sessionId, some } from '../schemas.ts'
-import { contentsOf, knownOutlineOf, MAX_VALUE_BYTES, outlineOf } from '../ui-past.ts'
+import { contentsOf, knownPastFor, MAX_VALUE_BYTES, pageIn, pastFor, pastSince } from '../ui-past.ts'
 import { cursorOf, UI_HEADERS, uiEnding, uiEvents, type UiOpening } from '../ui-stream.ts'
 import { sendTo } from './sessions.ts'
 
@@ -77,23 +78,29 @@ async function say(call: Asked, message: Message): Promise<Response> {
   const content = contentOf(message)
   let since = 0
   if (body.messageId === message.id) {
-    const past = await outlineOf(handle)
-    const known = past.events.findLast((event) => event.type === 'message_received' && event.messageId === message.id)
-    if (known && !(await isSaid(handle, known.seq, content))) {
+    const { outline, stored } = await pastFor(handle, { message: message.id, since: 0 })
+    const known = outline.events.findLast((event) => event.type === 'message_received' && event.messageId === message.id)
+    if (known && !(await isSaid(handle, known.seq, stored, content))) {
       requireScope(access, 'operate')
       await handle.rollback({ message: message.id, by, reason: 'The message was edited.' })
-      since = newestSeq(past)
+      since = newestSeq(outline)
     }
   }
   const { agent, context, tags, idleTimeout } = body
   const metadata = isObject(message.metadata) ? (message.metadata as JsonObject) : undefined
   await sendTo(call, body.id, { ...defined({ agent, context, tags, idleTimeout, metadata }), content, messageId: message.id } as never)
-  return open(call, { session: handle, from: { message: message.id, since }, past: await knownOutlineOf(handle) })
+  const from = { message: message.id, since }
+  return open(call, { session: handle, from, past: await knownPastFor(handle, from) })
 }
 
 /** Whether the message of the event has this content. */
-async function isSaid(session: SessionHandle, seq: number, content: string | UserBlock[]): Promise<boolean> {
-  for await (const { event } of contentsOf(session, [{ seq, output: undefined, fits: true }])) {
+async function isSaid(
+  session: SessionHandle,
+  seq: number,
+  stored: StoredPast | undefined,
+  content: string | UserBlock[],
+): Promise<boolean> {
+  for await (const { event } of contentsOf(session, [{ seq, output: undefined, fits: true }], stored)) {
     return event.type === 'message_received' && JSON.stringify(event.content) === JSON.stringify(content)
   }
   return false
@@ -122,17 +129,16 @@ function blockOf(part: z.output<typeof PART>, at: string): UserBlock[] {
 async function regenerate(call: Asked): Promise<Response> {
   const { body, session, by } = call
   const handle = session(body.id)
-  const past = await outlineOf(handle)
-  const said = body.messages.findLast(({ role }) => role === 'user')?.id
-  const run = past.events.findLast((event) => event.type === 'run_started')?.seq ?? 0
-  const isNewest = past.events.some(
-    (event) => event.seq > run && event.type === 'turn_started' && said !== undefined && event.takes.includes(said),
-  )
+  const said = body.messages.findLast(({ role }) => role === 'user')?.id ?? ''
+  const { outline } = await pastFor(handle, { message: said, since: 0 })
+  const run = outline.events.findLast((event) => event.type === 'run_started')?.seq ?? 0
+  const isNewest = outline.events.some((event) => event.seq > run && event.type === 'turn_started' && event.takes.includes(said))
   if (!isNewest) {
     throw new ServiceError('not_newest', 409, 'Only the newest answer can be regenerated: edit the older message, or roll back to it.')
   }
   const { messageId } = await handle.regenerate({ by })
-  return open(call, { session: handle, from: { message: messageId, since: newestSeq(past) }, past: await outlineOf(handle) })
+  const from = { message: messageId, since: newestSeq(outline) }
+  return open(call, { session: handle, from, past: await pastFor(handle, from) })
 }
 
 /** Codes of refusals for calls that no longer wait for a decision. */
@@ -146,7 +152,9 @@ async function decide(call: Asked, message: Message): Promise<Response> {
   if (typeof after !== 'number' || !Number.isSafeInteger(after)) {
     throw invalid('body.messages', 'the answer lacks metadata.pawl.seq: load the messages again')
   }
-  const decisions = decisionsOf(message, await outlineOf(handle), call)
+  const from = { after, answer: message.id }
+  const { outline } = await pastFor(handle, from)
+  const decisions = decisionsOf(message, outline, call)
   if (decisions.some(({ scope }) => scope === 'approve')) requireScope(access, 'approve')
   const decided = new Set<string>()
   for (const { callId, make } of decisions) {
@@ -155,7 +163,7 @@ async function decide(call: Asked, message: Message): Promise<Response> {
       if (!(error instanceof RequestRefused && DECIDED.includes(error.code))) throw error
     })
   }
-  return open(call, { session: handle, from: { after, answer: message.id }, past: await outlineOf(handle), decided })
+  return open(call, { session: handle, from, past: await pastFor(handle, from), decided })
 }
 
 interface Decision {
@@ -229,9 +237,10 @@ export const UI_ROUTES = [
       const handle = session(params.session)
       const last = request.headers.get('last-event-id')
       const from = last ? cursorOf(last) : undefined
-      const past = await outlineOf(handle)
-      if (from) return open(call, { session: handle, from, past })
-      const point = resumePoint(past, Date.now() - LOADED_WITHIN_MS)
+      if (from) return open(call, { session: handle, from, past: await pastFor(handle, from) })
+      const loadedAfter = Date.now() - LOADED_WITHIN_MS
+      const past = await pastSince(handle, loadedAfter)
+      const point = resumePoint(past.outline, loadedAfter)
       return point ? open(call, { session: handle, from: point, past, isFresh: true }) : new Response(null, { status: 204 })
     },
   }),
@@ -267,8 +276,8 @@ export const UI_ROUTES = [
 
 async function messagesPage(session: SessionHandle, { limit = 200, cursor }: { limit?: number | undefined; cursor?: string | undefined }) {
   const paging = { limit, characters: PAGE_CHARACTERS, maxValueBytes: MAX_VALUE_BYTES }
-  const plan = planPage(await outlineOf(session), { ...paging, before: cursor === undefined ? undefined : Number(cursor) })
+  const { plan, stored } = await pageIn(session, { ...paging, before: cursor === undefined ? undefined : Number(cursor) })
   const parts: UiPagePart[] = []
-  for await (const { event, place } of contentsOf(session, plan.toRead)) parts.push(partOf(event, place))
+  for await (const { event, place } of contentsOf(session, plan.toRead, stored)) parts.push(partOf(event, place))
   return { messages: messagesOfPage(plan, parts), ...(plan.cursor !== undefined && { cursor: String(plan.cursor) }) }
 }

@@ -78,6 +78,9 @@ create table {schema}.events (
 );
 
 create index events_adjusted on {schema}.events (at desc) where adjusted is not null;
+-- Rare events that are looked for by themselves.
+create index events_by_type on {schema}.events (session_id, type, seq)
+  where type in ('session_started', 'run_started', 'recovery_started', 'rolled_back', 'forked', 'tool_resolved', 'message_rejected');
 
 -- Flushed events of another chain of executions than that of the stored events: kept for a person to check.
 create table {schema}.stray_events (
@@ -113,8 +116,9 @@ create table {schema}.messages (
   primary key (session_id, seq)
 );
 
+create index messages_in_order on {schema}.messages (session_id, coalesce(position, 9223372036854775807), ordinal, seq);
 create index messages_by_id on {schema}.messages (session_id, message_id);
-create index messages_waiting on {schema}.messages (at) where kind = 'user' and turn is null;
+create index messages_waiting on {schema}.messages (session_id, at) where kind = 'user' and turn is null;
 
 -- Tool calls.
 create table {schema}.tool_calls (

@@ -1,0 +1,276 @@
+// Reads the outline of a conversation from its end backwards, as far as a page or a stream needs it. What a rollback has archived is skipped.
+import type { EventOf, SessionEvent } from '../session/events.ts'
+import { lightOf } from '../session/light.ts'
+import { cutOf, NO_RUN } from '../session/past/cut.ts'
+import type { PastSource } from '../session/past/source.ts'
+import type { SessionState } from '../session/state.ts'
+import type { UiOutline } from './outline.ts'
+import { hasOutput, repeatedBy } from './outputs.ts'
+import { surviving } from './surviving.ts'
+
+/** Where reading begins. */
+export interface ReadingBack {
+  source: PastSource
+  /** `seq` of the newest event. */
+  top: number
+  /** The newest events, which the source may not have yet, oldest first. */
+  tail: readonly SessionEvent[]
+  state: SessionState | undefined
+  /** Only what comes before this place is needed: the start of an answer. Default: everything up to now. */
+  before?: number | undefined
+  /** How many events are read at least, each time. */
+  step?: number
+}
+
+/** An outline that grows backwards. */
+export interface GrowingOutline {
+  /** The outline as far as it is read; undefined: the beginning of an answer is not read yet. */
+  outline(): UiOutline | undefined
+  /** Reads about as much again. */
+  extend(): Promise<void>
+  /** Adds an event of a message, wherever it is. */
+  add(event: SessionEvent): void
+}
+
+/** Reading goes on until it has this much more, or as much as it has. */
+const STEP = 100
+const CHARACTERS = 500_000
+
+interface Entry {
+  event: SessionEvent
+  size: number
+}
+
+/** Starts at the end, with nothing read. */
+export async function readBack({ source, top, tail, state, before, step = STEP }: ReadingBack): Promise<GrowingOutline> {
+  /** The events that are read without gaps, except for what a rollback has archived; newest first. */
+  const read: Entry[] = []
+  /** Events from elsewhere that those need. */
+  const others = new Map<number, Entry>()
+  const asked = { messages: new Set<string>(), outputs: new Set<string>(), waiting: false }
+  let waiting: ReadonlySet<number> = new Set()
+  const named = new Set<number>()
+  let characters = 0
+  /** What is read next. */
+  let upTo = top
+  /** Above this event, everything is read: results of calls below have been replaced there. */
+  let wholeAbove = Number.MAX_SAFE_INTEGER
+  let isWhole = false
+
+  if (before !== undefined) await beginBefore(before)
+  await take(tail.toReversed())
+
+  /** Skips what comes after this place, unless results of what comes before it are there. */
+  async function beginBefore(place: number): Promise<void> {
+    const points = await pointsFrom(place)
+    for (const event of points) add(event)
+    /** Above this event, nothing is shown. */
+    let shown = place - 1
+    /** The answer that begins at the place, or the next one, comes after this event. */
+    let next = shown
+    /** What comes after it has been undone. */
+    let ceiling = Number.MAX_SAFE_INTEGER
+    for (const point of points.toReversed()) {
+      if (point.seq > ceiling) continue
+      if (point.type === 'session_started') {
+        isWhole = true
+        return
+      }
+      const run = points.findLast((event) => event.type === 'run_started' && event.seq < point.seq)
+      const cut = cutOf(point, run?.type === 'run_started' ? run : NO_RUN)
+      if (!cut) continue
+      if (skips(point)) ceiling = cut.after
+      if (cut.after >= place - 1) continue
+      if (cut.outcomes || (skips(point) && (await mayHaveOutcomes(cut.after, point.seq)))) return
+      if (!skips(point)) continue
+      shown = cut.after
+      next = point.seq
+    }
+    upTo = Math.min(upTo, shown)
+    await readNextAnswer(next)
+  }
+
+  async function pointsFrom(place: number): Promise<SessionEvent[]> {
+    const stored = await source.turningPoints(place - 1, Number.MAX_SAFE_INTEGER)
+    const newer = tail.filter((event) => isTurningPoint(event) || event.type === 'run_started')
+    const first = newer[0]
+    const run = first && (await source.runUpTo(first.seq))
+    return [...stored.filter(({ seq }) => seq !== run?.seq), ...(run ? [run] : []), ...newer].sort((a, b) => a.seq - b.seq)
+  }
+
+  /** The answer before the place ends with the beginning of the next one. */
+  async function readNextAnswer(after: number): Promise<void> {
+    for (let from = after; ; ) {
+      const stored = await source.after(from)
+      const events = stored.length > 0 ? stored : tail.filter(({ seq }) => seq > from)
+      for (const event of events) {
+        add(event)
+        from = event.seq
+        if (event.type === 'turn_started' && event.takes.length > 0 && isShown(event)) return
+      }
+      if (events.length === 0) return
+    }
+  }
+
+  function isShown({ seq }: SessionEvent): boolean {
+    return surviving(sorted().map(({ event }) => event)).some((one) => one.event.seq === seq && !one.isArchived)
+  }
+
+  /** Whether the newest outcomes of earlier calls may be between the two events. */
+  async function mayHaveOutcomes(after: number, before: number): Promise<boolean> {
+    const points = [...(await source.turningPoints(after, before)), ...tail.filter(({ seq }) => seq > after && seq < before)]
+    return points.some((event) => isChoice(event) || event.type === 'tool_resolved' || event.type === 'session_started')
+  }
+
+  async function take(newestFirst: readonly SessionEvent[]): Promise<void> {
+    for (const event of newestFirst) {
+      if (event.seq > upTo || isWhole) continue
+      const one = entryOf(event)
+      read.push(one)
+      characters += one.size
+      upTo = event.seq - 1
+      if (event.type === 'session_started' || upTo === 0) isWhole = true
+      if (!skips(event) || event.seq > wholeAbove) continue
+      if (await mayHaveOutcomes(event.toSeq, event.seq)) wholeAbove = event.toSeq
+      else upTo = event.toSeq
+    }
+  }
+
+  async function extend(): Promise<void> {
+    const goal = { events: read.length + Math.max(step, read.length), characters: characters + Math.max(CHARACTERS, characters) }
+    while (!isWhole && read.length < goal.events && characters < goal.characters) {
+      const page = await source.upTo(upTo)
+      if (page.length === 0) isWhole = true
+      await take(page)
+    }
+    await addWhatIsMissing()
+  }
+
+  async function addWhatIsMissing(): Promise<void> {
+    await addRun()
+    const events = sorted().map(({ event }) => event)
+    await addMessages(events)
+    await addOutputs(events)
+    if (before !== undefined || asked.waiting) return
+    asked.waiting = true
+    const stored = await source.waiting()
+    waiting = new Set(stored.map(({ seq }) => seq))
+    for (const event of stored) add(event)
+  }
+
+  /** What a recovery takes out depends on where its run began. */
+  async function addRun(): Promise<void> {
+    const oldestFirst = read.toReversed().map(({ event }) => event)
+    const [oldest] = oldestFirst
+    const first = oldestFirst.find((event) => isTurningPoint(event) || event.type === 'run_started')
+    if (isWhole || !oldest || !first || first.type === 'run_started') return
+    const run = await source.runUpTo(oldest.seq - 1)
+    if (run) add(run)
+  }
+
+  async function addMessages(events: readonly SessionEvent[]): Promise<void> {
+    const known = new Set(events.flatMap((event) => (event.type === 'message_received' ? [event.messageId] : [])))
+    const ids = [...new Set(events.flatMap(messagesOf))].filter((id) => !known.has(id) && !asked.messages.has(id))
+    for (const id of ids) asked.messages.add(id)
+    if (ids.length === 0) return
+    for (const { event } of await source.messages(ids)) add(event)
+  }
+
+  async function addOutputs(events: readonly SessionEvent[]): Promise<void> {
+    for (const event of events) {
+      for (let replay: SessionEvent | undefined = event; replay; ) {
+        const callId = repeatedBy(replay)
+        if (callId === undefined || asked.outputs.has(callId)) break
+        const { seq } = replay
+        if (events.some((one) => one.seq < seq && hasOutput(one, callId))) break
+        asked.outputs.add(callId)
+        replay = await source.output(callId, seq)
+        if (replay) add(replay)
+      }
+    }
+  }
+
+  function add(event: SessionEvent): void {
+    others.set(event.seq, entryOf(event))
+  }
+
+  function sorted(): Entry[] {
+    const all = new Map([...others.values(), ...read].map((one) => [one.event.seq, one]))
+    return [...all.values()].sort((a, b) => a.event.seq - b.event.seq)
+  }
+
+  function outline(): UiOutline | undefined {
+    const all = sorted()
+    if (isWhole) return { ...outlineOf(all), state, start: 0 }
+    const events = all.map(({ event }) => event)
+    const start = startIn(events, read.at(-1)?.event.seq ?? 0)
+    if (start === undefined) return undefined
+    const taken = new Set(events.flatMap((event) => (event.seq >= start ? messagesOf(event) : [])))
+    const run = events.findLast((event) => event.type === 'run_started' && event.seq < start)
+    const isNeeded = ({ event }: Entry): boolean => {
+      if (event.seq >= start || event === run) return true
+      if (event.type === 'message_received') return taken.has(event.messageId) || waiting.has(event.seq) || named.has(event.seq)
+      return others.has(event.seq)
+    }
+    return { ...outlineOf(all.filter(isNeeded)), state, start }
+  }
+
+  return {
+    outline,
+    extend,
+    add(event) {
+      named.add(event.seq)
+      add(event)
+    },
+  }
+}
+
+function entryOf(event: SessionEvent): Entry {
+  return { event: lightOf(event), size: JSON.stringify(event).length }
+}
+
+function outlineOf(entries: readonly Entry[]): Pick<UiOutline, 'events' | 'sizes'> {
+  return { events: entries.map(({ event }) => event), sizes: entries.map(({ size }) => size) }
+}
+
+function isTurningPoint({ type }: SessionEvent): boolean {
+  return ['session_started', 'forked', 'rolled_back', 'recovery_started'].includes(type)
+}
+
+/** The messages that the event has a run take, or wait again. */
+function messagesOf(event: SessionEvent): readonly string[] {
+  if (event.type === 'rolled_back') return event.again?.messages.map(({ messageId }) => messageId) ?? []
+  return event.type === 'turn_started' ? event.takes : []
+}
+
+function isChoice(event: SessionEvent): boolean {
+  return event.type === 'recovery_started' && event.strategy === 'selective'
+}
+
+/** Whether nothing between the event and the point that it goes back to is shown, except for messages. */
+function skips(event: SessionEvent): event is EventOf<'rolled_back'> {
+  return event.type === 'rolled_back' && !event.keepsRun
+}
+
+/** The oldest answer whose beginning, and everything that belongs to it, is among these events; `from`: where they begin without gaps. */
+function startIn(events: readonly SessionEvent[], from: number): number | undefined {
+  const shown = new Set(surviving(events).flatMap(({ event, isArchived }) => (isArchived ? [] : [event.seq])))
+  /** By run, the oldest turn of which something happened later. */
+  const oldestTurns = new Map<number, number>()
+  let start: number | undefined
+  for (const event of events.toReversed()) {
+    if (event.seq < from) break
+    if (event.type === 'turn_started' && event.takes.length > 0 && shown.has(event.seq)) {
+      if ((oldestTurns.get(event.run) ?? event.turn) >= event.turn) start = event.seq
+    }
+    const { run, turn } = turnOf(event)
+    if (run !== undefined && turn !== undefined) oldestTurns.set(run, Math.min(turn, oldestTurns.get(run) ?? turn))
+  }
+  return start
+}
+
+/** The turn that the event changes, which may have begun before a message that a later turn of the run took. */
+function turnOf(event: SessionEvent): { run?: number | undefined; turn?: number | undefined } {
+  const isOfTurn = ('callId' in event && event.callId !== undefined) || event.type === 'recovery_started'
+  return isOfTurn && 'turn' in event && 'run' in event ? { run: event.run, turn: event.turn } : {}
+}
