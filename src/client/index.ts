@@ -36,6 +36,7 @@ export { InvalidOption } from '../options/errors.ts'
 export { StoreError } from '../store/index.ts'
 export type {
   AgentFailures,
+  FailureCause,
   ArchivedMessage,
   BlobPlace,
   FailureReport,

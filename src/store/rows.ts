@@ -161,8 +161,19 @@ export interface ErrorRow {
   worker: string | null
   /** The model that failed; null: it was not a model. */
   model: string | null
+  /** `stream`: the model had begun to answer. Null: it had not, or it was not a model. */
+  phase: 'stream' | null
   /** When it happened. */
   at: Date
+  /** When the session left the error; null: it is still in it, or no whole run failed. */
+  endedAt: Date | null
+  /** How it left the error: its cause ended or pawl recovered the run (`itself`), or a person acted. Null as `endedAt`. */
+  endedBy: 'itself' | 'person' | null
+  /**
+   * What followed the failure of a run. `failed`: another error. `interrupted`, `rolled_back`, `abandoned`, `closed`: the run was given up.
+   * Null: nothing yet, or no whole run failed.
+   */
+  outcome: 'completed' | 'failed' | 'interrupted' | 'rolled_back' | 'abandoned' | 'closed' | null
 }
 
 /** A session in a list. */
@@ -404,6 +415,8 @@ export interface FailureReport {
   since: Date
   /** How often runs failed, most failures first. */
   agents: AgentFailures[]
+  /** What failed, by agent, tool and code: most that did not heal first, then most failures. */
+  causes: FailureCause[]
   /** Sessions that failed in the same way more than once, most failures first. */
   repeated: RepeatedFailure[]
   /** What recoveries led to, most recoveries first. */
@@ -418,12 +431,44 @@ export interface AgentFailures {
   agent: string
   /** Runs that a model answered, or that failed, within the time span. */
   runs: number
-  /** Runs that failed, however they continued. */
+  /** Runs that failed, however they continued: the sum of the next four. */
   failed: number
+  /** Those that pawl or the end of the cause healed, without a person. */
+  healedByItself: number
+  /** Those that a person healed. */
+  healedByPerson: number
+  /** Those that were given up: interrupted, abandoned, rolled back, or closed. */
+  givenUp: number
+  /** Those that are still in error. */
+  open: number
   /** Runs that only waited in errors that end by themselves, such as `agent_not_served`. */
   heldUp: number
   /** Failed attempts of model calls and tool calls. */
   failedAttempts: number
+}
+
+/** What failed in one way: runs, model calls, or calls of one tool, of one agent, with one code. */
+export interface FailureCause {
+  /** The agent's name. */
+  agent: string
+  /** What failed. `model`: attempts of model calls, by turn. `tool`: attempts of tool calls, and calls that failed without one. */
+  what: 'run' | 'model' | 'tool'
+  /** The tool's name; null: it was not a tool. */
+  tool: string | null
+  /** The code, or the name of the error's class. */
+  code: string
+  /** How many runs, turns or calls failed in this way: the sum of the next four. */
+  failures: number
+  /** Those that succeeded in another attempt, were confirmed by `verify`, or whose run pawl recovered. */
+  healedByItself: number
+  /** Those that a person healed. */
+  healedByPerson: number
+  /** Those that failed for good: the model was told of a failed call, or the run was given up. */
+  givenUp: number
+  /** Those that are not decided: in error, being retried, or of unknown outcome. */
+  open: number
+  /** When the newest one happened. */
+  newest: Date
 }
 
 /** A session that failed in the same way more than once. */
@@ -594,7 +639,15 @@ export interface StoredEvents {
   sessionId: string
   agent: string
   events: readonly SessionEvent[]
+  /** What ended with them. */
+  endings: readonly Ending[]
 }
+
+/** What ended: an error, after so many milliseconds; the run of a recovery; or an incident, which begins with a run's first error. */
+export type Ending =
+  | { what: 'error'; code: string; by: 'itself' | 'person'; ms: number }
+  | { what: 'recovery'; strategy: string; automatic: boolean; outcome: NonNullable<ErrorRow['outcome']> }
+  | { what: 'incident'; code: string; outcome: 'healed_by_itself' | 'healed_by_person' | 'given_up' }
 
 /** Where a message's events begin. */
 export interface MessagePlace {

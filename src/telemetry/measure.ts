@@ -1,6 +1,7 @@
 // Derives measurements of runs, turns, tokens, costs and errors from events. Pure. An event is measured once: when Postgres accepts it.
 import type { Usage } from '../session/content.ts'
 import type { FailedAttempt, SessionEvent } from '../session/events.ts'
+import { leavesByItself } from '../session/recovery/recovery.ts'
 import { paidCallIn } from '../session/spending/paid-call.ts'
 import { costOf, providerOf } from '../session/spending/prices.ts'
 import { tokensIn } from '../session/spending/spend.ts'
@@ -19,7 +20,9 @@ export function measurementsOf(event: SessionEvent, agent: string): Measurement[
     case 'turn_started':
       return [one('pawl.turns', ofAgent)]
     case 'error_entered':
-      return [one('pawl.errors', { ...ofAgent, 'error.type': event.code })]
+      return [one('pawl.errors', { ...ofAgent, 'error.type': event.code, 'pawl.needs': leavesByItself(event) ? 'nothing' : 'person' })]
+    case 'recovery_refused':
+      return [recovery(ofAgent, { strategy: event.strategy ?? '_OTHER', automatic: false, outcome: 'refused' })]
     case 'model_attempt_failed':
       return [one('pawl.attempts.failed', { ...ofAgent, 'gen_ai.operation.name': 'chat', ...failureLabels(event.error) })]
     case 'tool_attempt_failed':
@@ -37,6 +40,34 @@ export function measurementsOf(event: SessionEvent, agent: string): Measurement[
     default:
       return []
   }
+}
+
+/** What ended, as the store tells it: an error, the run of a recovery, or an incident. */
+export type MeasuredEnding =
+  | { what: 'error'; code: string; by: string; ms: number }
+  | { what: 'recovery'; strategy: string; automatic: boolean; outcome: string }
+  | { what: 'incident'; code: string; outcome: string }
+
+/** The measurement of something that ended in an agent's session. */
+export function measurementOfEnding(ending: MeasuredEnding, agent: string): Measurement {
+  const ofAgent = { 'gen_ai.agent.name': agent }
+  switch (ending.what) {
+    case 'error': {
+      const labels = { ...ofAgent, 'error.type': ending.code, 'pawl.ended_by': ending.by }
+      return { name: 'pawl.error.duration', value: ending.ms / 1_000, labels }
+    }
+    case 'recovery':
+      return recovery(ofAgent, ending)
+    case 'incident':
+      return one('pawl.incidents', { ...ofAgent, 'error.type': ending.code, 'pawl.outcome': ending.outcome })
+  }
+}
+
+function recovery(
+  ofAgent: Labels,
+  { strategy, automatic, outcome }: { strategy: string; automatic: boolean; outcome: string },
+): Measurement {
+  return one('pawl.recoveries', { ...ofAgent, 'pawl.strategy': strategy, 'pawl.automatic': automatic, 'pawl.outcome': outcome })
 }
 
 /** The labels that the convention defines for a model call. */
@@ -71,7 +102,7 @@ function failureLabels({ code, class: type, retryable }: FailedAttempt): Labels 
 }
 
 const one = (
-  name: 'pawl.runs.started' | 'pawl.runs' | 'pawl.turns' | 'pawl.errors' | 'pawl.attempts.failed',
+  name: 'pawl.runs.started' | 'pawl.runs' | 'pawl.turns' | 'pawl.errors' | 'pawl.attempts.failed' | 'pawl.recoveries' | 'pawl.incidents',
   labels: Labels,
 ): Measurement => ({
   name,

@@ -14,7 +14,7 @@ export type {
   RoundResult,
   TroubleKind,
 } from './crash/types.ts'
-export { scripted, type ScriptedAnswer, type ScriptedOptions } from './scripted.ts'
+export { calls, lastResult, type LastResult, scripted, type ScriptedAnswer, type ScriptedOptions } from './scripted.ts'
 export { startStack, StackError, type PostgresWay, type Stack, type StackOptions, type StackServer, type TemporalWay } from './stack.ts'
 export type { Model, ModelCallContext, ModelRequest, ModelResponse } from '../agent/model.ts'
 export type { Pawl } from '../client/pawl.ts'

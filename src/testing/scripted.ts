@@ -5,7 +5,7 @@ import type { Model, ModelCallContext, ModelRequest, ModelResponse } from '../ag
 import { defined } from '../session/defined.ts'
 import { checkOptions, integer, options, text } from '../options/check.ts'
 import type { ModelDelta } from '../session/watching/deltas.ts'
-import type { AssistantBlock, ToolUseBlock } from '../session/content.ts'
+import type { AssistantBlock, Message, ToolResultBlock, ToolUseBlock } from '../session/content.ts'
 import { NO_USAGE } from '../session/content.ts'
 import type { Json } from '../session/json.ts'
 
@@ -65,6 +65,51 @@ export function scripted(
         ...response,
       }
     },
+  }
+}
+
+/** An answer that calls one tool: `calls('refund', { order: 'A17' })`. For several calls in one answer, join them: `[...calls('a'), ...calls('b')]`. */
+export function calls(name: string, input: Json = {}): ToolUseBlock[] {
+  return [toolUse(name, input)]
+}
+
+/** The result of a tool call, as the model sees it. */
+export interface LastResult {
+  /** The tool's name. */
+  tool: string
+  /** Its text. */
+  text: string
+  /** What the tool returned, if the text is JSON; otherwise the text. */
+  value: Json
+  /** Whether the call failed. */
+  isError: boolean
+}
+
+/**
+ * The newest tool result that the model has not answered yet, so a script can tell a user's message from a result:
+ * `lastResult(messages)?.tool === 'refund' ? 'Done.' : calls('refund', { order: 'A17' })`. Undefined if the newest message is a user's.
+ */
+export function lastResult(messages: readonly Message[]): LastResult | undefined {
+  const newest = messages.at(-1)
+  if (newest?.role !== 'user' || typeof newest.content === 'string') return undefined
+  const block = newest.content.findLast((one) => one.type === 'tool_result')
+  if (block?.type !== 'tool_result') return undefined
+  const asked = messages.flatMap(({ content }) => (typeof content === 'string' ? [] : content))
+  const call = asked.findLast((one) => one.type === 'tool_use' && one.id === block.tool_use_id)
+  const text = textOfResult(block.content)
+  return { tool: call?.type === 'tool_use' ? call.name : '', text, value: jsonOr(text), isError: block.is_error === true }
+}
+
+function textOfResult(content: ToolResultBlock['content']): string {
+  if (typeof content === 'string') return content
+  return (content ?? []).flatMap((block) => (block.type === 'text' ? [block.text] : [])).join('\n')
+}
+
+function jsonOr(text: string): Json {
+  try {
+    return JSON.parse(text) as Json
+  } catch {
+    return text
   }
 }
 

@@ -6,7 +6,8 @@ import { type Queries, queriesOf } from '../../src/client/queries/queries.ts'
 import type { EventBody, RecoveryStrategy } from '../../src/session/events.ts'
 import { openStore, type Store } from '../../src/store/index.ts'
 import { codeOf } from '../support/codes.ts'
-import { answered, EPOCH, failedAttempt, logOf, received, started } from './store/sessions.ts'
+import { callIdOf } from '../../src/session/events.ts'
+import { answered, completed, EPOCH, failedAttempt, issued, logOf, received, started } from './store/sessions.ts'
 
 const schema = `failures_${randomUUID().replaceAll('-', '').slice(0, 16)}`
 const NOON = Date.UTC(2026, 10, 21, 12)
@@ -32,6 +33,7 @@ async function put(id: string, agent: string, bodies: EventBody[], at = NOON): P
   await store.flush(id, EPOCH, logOf(all.map((body, index) => ({ ...body, at: at + index * MINUTE }))))
 }
 
+const NOT_HEALED = { healedByItself: 0, healedByPerson: 0, givenUp: 0, open: 0 }
 const begun = (run: number): EventBody[] => [
   received(`u${run}`),
   { type: 'run_started', run, messageId: `u${run}` },
@@ -84,11 +86,143 @@ describe('failures', () => {
     await put('stumbles', 'two', [...begun(1), { type: 'model_attempt_failed', run: 1, turn: 1, error: failedAttempt(1) }])
     const { agents } = await queries.failures({ since: NOON })
     expect(agents).toEqual([
-      { agent: 'one', runs: 4, failed: 1, heldUp: 1, failedAttempts: 1 },
+      { agent: 'one', runs: 4, failed: 1, ...NOT_HEALED, open: 1, heldUp: 1, failedAttempts: 1 },
       // No model has answered its run yet.
-      { agent: 'two', runs: 0, failed: 0, heldUp: 0, failedAttempts: 1 },
+      { agent: 'two', runs: 0, failed: 0, ...NOT_HEALED, heldUp: 0, failedAttempts: 1 },
     ])
     expect((await queries.failures({ since: NOON, until: NOON + 1 })).agents).toEqual([])
+  })
+
+  it('of runs are told apart by whether they healed by themselves, by a person, or not', async () => {
+    const byPolicy: EventBody[] = [
+      { type: 'recovery_started', run: 1, strategy: 'continue_run', automatic: true },
+      { type: 'recovery_ended', run: 1, strategy: 'continue_run' },
+    ]
+    await put('h1', 'healer', [...begun(1), failed(1, 'broken'), ...byPolicy, failed(1, 'broken'), ...byPolicy, ...done(1)])
+    await put('h2', 'healer', [
+      ...begun(1),
+      failed(1, 'broken'),
+      ...byPolicy,
+      failed(1, 'limit'),
+      ...recovered(1, 'continue_run'),
+      ...done(1),
+    ])
+    await put('h3', 'healer', [...begun(1), failed(1, 'broken'), ...recovered(1, 'abandon')])
+    await put('h4', 'healer', [...begun(1), failed(1, 'broken'), ...byPolicy, failed(1, 'broken')])
+    // Its restarted run is run 2, and both failed and healed together.
+    const restarted: EventBody[] = [
+      { type: 'recovery_started', run: 1, strategy: 'restart_run', automatic: true },
+      { type: 'recovery_ended', run: 1, strategy: 'restart_run' },
+      { type: 'run_started', run: 2, messageId: 'u1' },
+      { type: 'turn_started', run: 2, turn: 1, takes: ['u1'] },
+    ]
+    const again: EventBody[] = [
+      failed(2, 'broken'),
+      { type: 'recovery_started', run: 2, strategy: 'continue_run', automatic: true },
+      { type: 'recovery_ended', run: 2, strategy: 'continue_run' },
+    ]
+    await put('h5', 'healer', [...begun(1), failed(1, 'broken'), ...restarted, ...again, ...done(2)])
+    await put('h6', 'healer', [...begun(1), failed(1, 'broken'), ...begun(2), ...done(2)])
+    await put('h7', 'healer', [...begun(1), failed(1, 'broken'), { type: 'run_interrupted', run: 1 }])
+    const report = await queries.failures({ since: NOON, agent: 'healer' })
+    expect(report.agents).toEqual([
+      { agent: 'healer', runs: 9, failed: 8, healedByItself: 3, healedByPerson: 2, givenUp: 2, open: 1, heldUp: 0, failedAttempts: 0 },
+    ])
+    expect(report.causes).toEqual([
+      {
+        agent: 'healer',
+        what: 'run',
+        tool: null,
+        code: 'broken',
+        failures: 7,
+        healedByItself: 2,
+        healedByPerson: 2,
+        givenUp: 2,
+        open: 1,
+        newest: expect.any(Date),
+      },
+      expect.objectContaining({ what: 'run', code: 'limit', failures: 1, healedByPerson: 1 }),
+    ])
+    const errors = (await queries.errors({ session: 'h2' })).items
+    expect(errors.map(({ code, turn, endedBy, outcome }) => [code, turn, endedBy, outcome])).toEqual([
+      ['limit', 1, 'person', 'completed'],
+      ['broken', 1, 'itself', 'failed'],
+    ])
+    expect(errors[1]?.endedAt).toEqual(new Date((errors[1]?.at.getTime() ?? 0) + 2 * MINUTE))
+  })
+
+  it('are the same however the events are split into flushes', async () => {
+    const log = logOf([
+      started({ sessionId: 'split', agent: 'splitter' }),
+      ...begun(1),
+      failed(1, 'broken'),
+      { type: 'recovery_started', run: 1, strategy: 'continue_run', automatic: true },
+      { type: 'recovery_ended', run: 1, strategy: 'continue_run' },
+      failed(1, 'broken'),
+      ...recovered(1, 'continue_run'),
+      ...done(1),
+      ...begun(2),
+      failed(2, 'broken'),
+      { type: 'session_closed', reason: 'requested' },
+    ])
+    for (const entry of log) await store.flush('split', EPOCH, [entry])
+    await store.flush('whole', EPOCH, log)
+    const [split, whole] = await Promise.all(['split', 'whole'].map(async (session) => (await queries.errors({ session })).items))
+    expect(split?.map(({ endedBy, outcome }) => [endedBy, outcome])).toEqual([
+      ['person', 'closed'],
+      ['person', 'completed'],
+      ['itself', 'failed'],
+    ])
+    const inSplit = (one: unknown) => ({ ...(one as object), sessionId: 'split' })
+    expect(whole?.map(inSplit)).toEqual(split)
+  })
+
+  it('of tools and models are reported by tool and code, with what became of each call', async () => {
+    const attempt = (turn: number, index: number, code: string): EventBody => ({
+      type: 'tool_attempt_failed',
+      run: 1,
+      turn,
+      callId: callIdOf(1, turn, index),
+      tool: 'refund',
+      error: { ...failedAttempt(1), code },
+    })
+    const streamed: EventBody = {
+      type: 'model_attempt_failed',
+      run: 1,
+      turn: 1,
+      error: { ...failedAttempt(1), phase: 'stream' },
+    }
+    const toolFailed: EventBody = {
+      type: 'tool_failed',
+      run: 1,
+      turn: 1,
+      callId: callIdOf(1, 1, 1),
+      tool: 'refund',
+      attempt: 1,
+      code: 'declined',
+      message: 'No.',
+    }
+    await put('tools', 'worker', [
+      ...begun(1),
+      streamed,
+      answered(1, 1, [1, 2, 3]),
+      issued(1, 1, 0),
+      attempt(1, 0, 'ECONNRESET'),
+      attempt(1, 0, 'ECONNRESET'),
+      completed(1, 1, 0),
+      issued(1, 1, 1),
+      toolFailed,
+      issued(1, 1, 2),
+      attempt(1, 2, 'ECONNRESET'),
+    ])
+    const { causes } = await queries.failures({ since: NOON, agent: 'worker' })
+    const none = { healedByItself: 0, healedByPerson: 0, givenUp: 0, open: 0, newest: expect.any(Date) }
+    expect(causes).toEqual([
+      { agent: 'worker', what: 'tool', tool: 'refund', code: 'ECONNRESET', failures: 2, ...none, healedByItself: 1, open: 1 },
+      { agent: 'worker', what: 'tool', tool: 'refund', code: 'declined', failures: 1, ...none, givenUp: 1 },
+      { agent: 'worker', what: 'model', tool: null, code: 'overloaded_error', failures: 1, ...none, healedByItself: 1 },
+    ])
+    expect((await queries.errors({ session: 'tools', context: 'model' })).items).toMatchObject([{ phase: 'stream', turn: 1 }])
   })
 
   it('that repeat are reported per session and code', async () => {

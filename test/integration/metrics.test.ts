@@ -2,14 +2,15 @@
 import { randomUUID } from 'node:crypto'
 import { createServer } from 'node:http'
 import { once } from 'node:events'
-import { defineAgent, defineTool } from 'pawl'
+import { defineAgent, defineTool, ModelError } from 'pawl'
 import { scripted } from 'pawl/testing'
 import pg from 'pg'
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
 import { z } from 'zod'
+import { hasSample, selectorsOfAlerts } from '../support/alerts.ts'
 import { type Deployment, deploy, type RunningWorker } from '../support/deployment.ts'
 import { otlpReceiver } from '../support/otlp-receiver.ts'
-import { inOrder, stage, use } from '../support/scenes.ts'
+import { inOrder, saidIn, stage, use } from '../support/scenes.ts'
 import { freePort, scrape } from '../support/scrape.ts'
 import { until } from '../support/until.ts'
 
@@ -30,7 +31,39 @@ const cautious = defineAgent({
     }),
   ],
 })
-const agents = [agent, cautious]
+/** Each first message makes something fail in its own way. */
+const fragile = defineAgent({
+  name: 'fragile',
+  instructions: 'Fail.',
+  retry: { maxRetries: 0 },
+  recovery: { maxAttempts: 1, baseDelay: 10 },
+  model: scripted((request) => {
+    const [first] = saidIn(request)
+    if (first === 'fail') throw new ModelError('overloaded_error', 'Busy.', { retryable: true })
+    return request.messages.length > 1 ? 'done' : [use('pay', 'it')]
+  }),
+  tools: [
+    defineTool({
+      name: 'pay',
+      description: 'Pays.',
+      input: z.object({ what: z.string() }),
+      effect: 'external',
+      execute: () => {
+        throw new Error('no answer')
+      },
+    }),
+  ],
+})
+const patient = defineAgent({
+  name: 'patient',
+  instructions: 'Wait.',
+  retry: { maxRetries: 0 },
+  recovery: { baseDelay: '1h', maxDelay: '1h' },
+  model: scripted(() => {
+    throw new ModelError('overloaded_error', 'Busy.', { retryable: true })
+  }),
+})
+const agents = [agent, cautious, fragile, patient]
 const BY_PLAYER = { gen_ai_agent_name: 'player' }
 /** Sessions are counted at intervals. */
 const COUNTS_WITHIN_MS = 25_000
@@ -122,6 +155,48 @@ it(
     expect(sum('pawl_turns_total', BY_PLAYER)).toBe(16)
     expect(sum('gen_ai_client_operation_duration_count', BY_PLAYER)).toBe(16)
     expect(sum('pawl_sessions', { pawl_status: 'waiting', gen_ai_agent_name: 'cautious' })).toBe(1)
+  },
+  SLOW,
+)
+
+it(
+  'metrics and labels that the alert rules read exist, and tell what heals by itself from what needs a person',
+  async () => {
+    const port = await start()
+    const open = (name: string) => deployment.pawl.session(`${name}-${randomUUID()}`, { agent: name })
+    const failing = open('fragile')
+    await (await failing.send('fail')).settled()
+    const [paid, healing] = [open('fragile'), open('patient')]
+    // One waits for a person, and the other is in an error that pawl retries an hour later.
+    await (await paid.send('pay')).settled()
+    await healing.send('fail')
+    await paid.send('later')
+    const inError = { gen_ai_agent_name: 'fragile', error_type: 'overloaded_error' }
+    const before = await until(
+      'the errors are counted',
+      async () => {
+        const scraped = await scrape(port)
+        const isCounted = scraped.sum('pawl_sessions_error', { ...inError, pawl_needs: 'person' }) === 1
+        return isCounted && scraped.sum('pawl_messages_waiting', { gen_ai_agent_name: 'fragile' }) === 1 && scraped
+      },
+      COUNTS_WITHIN_MS,
+    )
+    expect(before.sum('pawl_sessions_error', { gen_ai_agent_name: 'patient', pawl_needs: 'nothing' })).toBe(1)
+    expect(before.sum('pawl_error_age', { gen_ai_agent_name: 'patient' })).toBeGreaterThan(0)
+    expect(before.sum('pawl_errors_total', { ...inError, pawl_needs: 'nothing' })).toBe(1)
+    expect(before.sum('pawl_errors_total', { ...inError, pawl_needs: 'person' })).toBe(1)
+    expect(before.sum('pawl_error_duration_count', { ...inError, pawl_ended_by: 'itself' })).toBe(1)
+    expect(before.sum('pawl_recoveries_total', { pawl_strategy: 'continue_run', pawl_automatic: 'true', pawl_outcome: 'failed' })).toBe(1)
+    await failing.recover({ strategy: 'abandon', by: 'ann' })
+    const { sum, text } = await until('the incident has ended', async () => {
+      const scraped = await scrape(port)
+      return scraped.sum('pawl_incidents_total', { ...inError, pawl_outcome: 'given_up' }) === 1 && scraped
+    })
+    expect(sum('pawl_error_duration_count', { ...inError, pawl_ended_by: 'person' })).toBe(1)
+    expect(sum('pawl_recoveries_total', { pawl_strategy: 'abandon', pawl_automatic: 'false', pawl_outcome: 'abandoned' })).toBe(1)
+    const missing = (await selectorsOfAlerts()).filter((selector) => !hasSample(text, selector))
+    // Executors that are processes are measured in telemetry-supervised.test.ts.
+    expect(missing.filter(({ metric }) => metric !== 'pawl_executor_deaths_total')).toEqual([])
   },
   SLOW,
 )

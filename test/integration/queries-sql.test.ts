@@ -121,8 +121,8 @@ async function settle(session: SessionHandle, text: string): Promise<void> {
 }
 
 describe('docs/sql.md', () => {
-  it('has sixteen questions', () => {
-    expect(queries).toHaveLength(16)
+  it('has eighteen questions', () => {
+    expect(queries).toHaveLength(18)
   })
 
   it('1, 9: shows what is running, waiting or in error, and whose events have not been stored for minutes', async () => {
@@ -257,7 +257,7 @@ describe('docs/sql.md', () => {
     expect(byEffect.map(({ session_id }) => session_id)).toContain('effective')
   })
 
-  it('12 to 15: report failures as the client does', async () => {
+  it('12 to 15, 17, 18: report failures as the client does', async () => {
     const session = open('stubborn')
     await settle(session, 'fail')
     await session.recover({ strategy: 'continue_run', by: 'ann' })
@@ -266,14 +266,20 @@ describe('docs/sql.md', () => {
     const { report, rates } = await until('query and client have seen both failures and the same attempts', async () => {
       const { repeated, ...others } = await here.pawl.failures(since)
       const asked = { report: { repeated, ...others }, rates: await ask(12) }
-      return repeated.length > 0 && Number(asked.rates[0]?.failed_attempts) === others.agents[0]?.failedAttempts && asked
+      return repeated.length > 0 && Number(asked.rates[0]?.failed) === others.agents[0]?.failed && asked
     })
     const [repeated, recoveries, times] = [await ask(13), await ask(14), await ask(15)]
     const [clerk] = report.agents
     expect(rates).toMatchObject([
-      { agent: 'clerk', failed: String(clerk?.failed), held_up: '0', failed_attempts: String(clerk?.failedAttempts) },
+      {
+        agent: 'clerk',
+        failed: String(clerk?.failed),
+        healed_by_person: String(clerk?.healedByPerson),
+        open: String(clerk?.open),
+        held_up: '0',
+      },
     ])
-    expect(Number(rates[0]?.percent)).toBeCloseTo((100 * (clerk?.failed ?? 0)) / (clerk?.runs ?? 1), 0)
+    expect(Number(rates[0]?.percent)).toBeCloseTo((100 * ((clerk?.failed ?? 0) - (clerk?.healedByItself ?? 0))) / (clerk?.runs ?? 1), 0)
     expect(repeated).toMatchObject([{ session_id: 'stubborn', error: 'bad_request', times: '2', runs: '1' }])
     expect(report.repeated).toMatchObject([{ sessionId: 'stubborn', code: 'bad_request', times: 2, runs: 1 }])
     const outcome = { recoveries: '1', completed: '0', failed_again: '1', unfinished: '0', refused: '0' }
@@ -285,6 +291,12 @@ describe('docs/sql.md', () => {
       { agent: 'clerk', error: 'bad_request', times: String(inError?.times), still: String(inError?.open), median: expect.anything() },
     ])
     expect(inError?.times).toBeGreaterThanOrEqual(2)
+    const causes = await ask(17)
+    expect(causes.length).toBe(report.causes.length)
+    for (const { what, tool, code, failures, open: still } of report.causes) {
+      expect(causes).toContainEqual(expect.objectContaining({ what, tool, code, failures: String(failures), open: String(still) }))
+    }
+    expect(await ask(18)).toContainEqual(expect.objectContaining({ session_id: 'stubborn', code: 'bad_request', errors: '2' }))
   })
 
   it('16: shows what the runs of an agent returned', async () => {

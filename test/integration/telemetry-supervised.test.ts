@@ -5,6 +5,7 @@ import { Pawl } from 'pawl/client'
 import { type Supervisor, superviseWorkers } from 'pawl/worker'
 import pg from 'pg'
 import { afterAll, beforeAll, expect, inject, it } from 'vitest'
+import { hasSample, selectorsOfAlerts } from '../support/alerts.ts'
 import { SILENT } from '../support/deployment.ts'
 import { attribute, type OtlpReceiver, otlpReceiver } from '../support/otlp-receiver.ts'
 import { freePort, scrape } from '../support/scrape.ts'
@@ -63,7 +64,9 @@ it('user code in an executor runs under the span of its attempt, even of one aft
   ])
   expect(named(named(seen.model)?.parentSpanId ?? '')?.name).toBe('turn 2')
 
-  const { sum } = await scrape(port)
+  const { sum, text: scraped } = await scrape(port)
+  const deaths = (await selectorsOfAlerts()).filter(({ metric }) => metric === 'pawl_executor_deaths_total')
+  expect(deaths.map((selector) => hasSample(scraped, selector))).toEqual([true])
   expect(sum('pawl_executor_deaths_total', { pawl_cause: 'crash' })).toBe(1)
   expect(sum('pawl_resume_duration_count', { gen_ai_operation_name: 'execute_tool' })).toBe(1)
   expect(sum('pawl_attempts_failed_total', { gen_ai_tool_name: 'where', error_type: 'WorkerDied' })).toBe(1)

@@ -8,6 +8,7 @@ import { STATE_VERSION } from '../../src/session/fold/state-versions.ts'
 import type { SessionState } from '../../src/session/state.ts'
 import { abandonedApproval } from '../../src/store/project/approvals.ts'
 import { ABANDONED, NEVER_RESOLVED } from '../../src/store/project/abandoned-calls.ts'
+import { type ErrorEnd, laterEnd } from '../../src/store/project/incidents.ts'
 import { type Move, newProjection, project, type Projection, type Rows, segmentsOf } from '../../src/store/project/projections.ts'
 import { WITH_OUTCOME } from '../../src/store/project/recoveries.ts'
 import { newSessionColumns, waitingCalls } from '../../src/store/project/session-columns.ts'
@@ -64,6 +65,7 @@ const SESSIONS = {
   turns: 'integer',
   open_seq: 'bigint',
   error: 'jsonb',
+  incident: 'jsonb',
   paused: 'jsonb',
   input_tokens: 'bigint',
   output_tokens: 'bigint',
@@ -187,6 +189,11 @@ function keep(kept: Kept, rows: Rows): void {
     Object.assign(waiting ?? {}, place)
   }
   for (const row of rows.toolCalls.values()) keepCall(kept.calls, plain(TOOL_CALLS, row))
+  for (const row of kept.errors) {
+    if (!rows.errorEnd || row.context !== 'run' || row.outcome !== null) continue
+    const { ended_at: at, ...end } = rows.errorEnd
+    Object.assign(row, laterEnd(row as unknown as ErrorEnd, { ...end, ended_at: at && (new Date(at).getTime() as unknown as string) }))
+  }
   kept.errors.push(...rows.errors.map((row) => plain(ERRORS, row)))
   kept.usage.push(...rows.usage.map((row) => plain(TOKEN_USAGE, row)))
   kept.customEvents.push(...rows.customEvents.map((row) => plain(CUSTOM_EVENTS, row)))
@@ -344,7 +351,7 @@ function agentOf(events: readonly SessionEvent[]): string {
 }
 
 function sessionRow({ session, openTurn }: Projection, agent: string, head: StoredText & { event: SessionEvent }): PlainRow {
-  const { status, run, currentRun, turns, error, paused, usage, usd, model, provider, checkpoint, forkedFrom, updatedAt } = session
+  const { status, run, currentRun, turns, error, incident, paused, usage, usd, model, provider, checkpoint, forkedFrom, updatedAt } = session
   return plain(SESSIONS, {
     agent,
     status,
@@ -356,6 +363,7 @@ function sessionRow({ session, openTurn }: Projection, agent: string, head: Stor
     turns,
     open_seq: openTurn?.seq ?? null,
     error,
+    incident,
     paused,
     ...usage,
     usd,

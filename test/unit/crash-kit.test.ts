@@ -16,7 +16,7 @@ import { tableOf } from '../../src/testing/crash/table.ts'
 import { drawTroubles } from '../../src/testing/crash/troubles.ts'
 import type { BoundaryResult, CrashTestOptions, RoundResult } from '../../src/testing/crash/types.ts'
 import { heldTo } from '../../src/testing/crash/world.ts'
-import { recordOf } from '../../src/testing/crash/worker/recorded.ts'
+import { markOf } from '../../src/testing/crash/worker/recorded.ts'
 
 const mark = (id: string, more: Partial<Mark> = {}): Mark => ({ id, ...more })
 
@@ -81,12 +81,22 @@ describe('the boundaries of a conversation', () => {
   })
 
   it('after a call are its recorded outcomes', () => {
-    expect(recordOf({ type: 'model_completed', run: 2, turn: 3 })).toBe('model:2:3/after')
-    expect(recordOf({ type: 'tool_failed', callId: 't_1_1_0' })).toBe('tool:t_1_1_0/after')
-    expect(recordOf({ type: 'checkpoint_made', version: 4 })).toBe('checkpoint:4/after')
-    expect(recordOf({ type: 'tool_resolved', callId: 't_1_1_0', by: 'verify' })).toBe('verify:t_1_1_0/after')
-    expect(recordOf({ type: 'tool_resolved', callId: 't_1_1_0', by: 'person' })).toBeUndefined()
-    expect(recordOf({ type: 'tool_issued', callId: 't_1_1_0' })).toBeUndefined()
+    const call = { callId: 't_1_1_0', tool: 'refund' }
+    expect(markOf({ type: 'model_completed', run: 2, turn: 3 })).toEqual({ id: 'model:2:3/after' })
+    expect(markOf({ type: 'tool_failed', ...call })).toEqual({ id: 'tool:t_1_1_0/after', tool: 'refund' })
+    expect(markOf({ type: 'checkpoint_made', version: 4 })).toEqual({ id: 'checkpoint:4/after' })
+    expect(markOf({ type: 'tool_resolved', ...call, by: 'verify' })).toEqual({ id: 'verify:t_1_1_0/after', tool: 'refund' })
+    expect(markOf({ type: 'tool_resolved', ...call, by: 'person' })).toBeUndefined()
+    expect(markOf({ type: 'tool_issued', ...call })).toBeUndefined()
+  })
+
+  it('name the tool of a call that no worker executed, and of a call that was made again', () => {
+    const answered = markOf({ type: 'tool_completed', callId: 't_1_1_0', tool: 'plan_setup' }) ?? expect.fail()
+    const again = markOf({ type: 'tool_completed', callId: 't_1_2_0#2', tool: 'refund' }) ?? expect.fail()
+    expect(boundariesOf([answered, again]).map(({ subject }) => subject)).toEqual([
+      'run 1 turn 1: tool plan_setup (t_1_1_0)',
+      'run 1 turn 2: tool refund (t_1_2_0#2)',
+    ])
   })
 })
 

@@ -4,7 +4,7 @@ import { ModelError } from '../../src/agent/errors.ts'
 import type { ModelCallContext, ModelRequest } from '../../src/agent/model.ts'
 import type { ModelDelta } from '../../src/session/watching/deltas.ts'
 import { NO_USAGE } from '../../src/session/content.ts'
-import { scripted, toolUse } from '../../src/testing/scripted.ts'
+import { calls, lastResult, scripted, toolUse } from '../../src/testing/scripted.ts'
 
 const request: ModelRequest = {
   system: 'Be brief.',
@@ -131,5 +131,28 @@ describe('a scripted model', () => {
   it('has a name', () => {
     expect(scripted(() => '').name).toBe('scripted')
     expect(scripted(() => '', { name: 'desk' }).name).toBe('desk')
+  })
+})
+
+describe('the helpers of a script', () => {
+  const result = (id: string, content: string, more: object = {}) => ({ type: 'tool_result' as const, tool_use_id: id, content, ...more })
+  const asked = { role: 'assistant' as const, content: [...calls('look', { at: 1 }), toolUse('refund', {}, 'toolu_2')] }
+
+  it('call tools, and read the newest result with the name of its tool', () => {
+    expect(calls('look', { at: 1 })).toEqual([{ type: 'tool_use', id: 'toolu_look', name: 'look', input: { at: 1 } }])
+    const messages = [
+      { role: 'user' as const, content: 'Go' },
+      asked,
+      { role: 'user' as const, content: [result('toolu_look', 'nothing'), result('toolu_2', '{"receipt":7}')] },
+    ]
+    expect(lastResult(messages)).toEqual({ tool: 'refund', text: '{"receipt":7}', value: { receipt: 7 }, isError: false })
+    const failed = { role: 'user' as const, content: [result('toolu_look', 'No.', { is_error: true })] }
+    expect(lastResult([asked, failed])).toEqual({ tool: 'look', text: 'No.', value: 'No.', isError: true })
+  })
+
+  it('find no result once a user has spoken, or before any call', () => {
+    expect(lastResult([{ role: 'user', content: 'Go' }])).toBeUndefined()
+    expect(lastResult([asked, { role: 'user', content: [result('toolu_look', 'x')] }, { role: 'user', content: 'Stop' }])).toBeUndefined()
+    expect(lastResult([])).toBeUndefined()
   })
 })

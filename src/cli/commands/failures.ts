@@ -1,6 +1,6 @@
 // `pawl failures`: statistics of failures: by agent, repeated ones, what recoveries led to, and time in error.
 import type { Command } from 'commander'
-import type { AgentFailures, RecoveryOutcomes, RepeatedFailure, TimeInError } from '../../client/index.ts'
+import type { AgentFailures, FailureCause, RecoveryOutcomes, RepeatedFailure, TimeInError } from '../../client/index.ts'
 import { type QueryOptions, queryCommand, queryStore, say, spanOf, type SpanOptions, timeOf, withSpan } from '../queries.ts'
 import { paint } from '../terminal.ts'
 import { type Column, linesOfTable } from '../table.ts'
@@ -15,9 +15,30 @@ const AGENTS: Column<AgentFailures>[] = [
   { name: 'agent', of: (row) => row.agent },
   { name: 'runs', of: (row) => row.runs, right: true },
   { name: 'failed', of: (row) => row.failed, right: true },
-  { name: 'rate', of: ({ runs, failed }) => (runs === 0 ? null : `${((100 * failed) / runs).toFixed(1)} %`), right: true },
+  { name: 'by itself', of: (row) => row.healedByItself, right: true },
+  { name: 'by a person', of: (row) => row.healedByPerson, right: true },
+  { name: 'given up', of: (row) => row.givenUp, right: true },
+  { name: 'open', of: (row) => row.open, right: true },
+  { name: 'rate', of: rateOf, right: true },
   { name: 'held up', of: (row) => row.heldUp, right: true },
   { name: 'failed attempts', of: (row) => row.failedAttempts },
+]
+
+/** The share of runs that did not heal by themselves. */
+function rateOf({ runs, failed, healedByItself }: AgentFailures): string | null {
+  return runs === 0 ? null : `${((100 * (failed - healedByItself)) / runs).toFixed(1)} %`
+}
+
+const CAUSES: Column<FailureCause>[] = [
+  { name: 'agent', of: (row) => row.agent },
+  { name: 'failed', of: (row) => (row.tool === null ? row.what : `tool ${row.tool}`) },
+  { name: 'times', of: (row) => row.failures, right: true },
+  { name: 'by itself', of: (row) => row.healedByItself, right: true },
+  { name: 'by a person', of: (row) => row.healedByPerson, right: true },
+  { name: 'given up', of: (row) => row.givenUp, right: true },
+  { name: 'open', of: (row) => row.open, right: true },
+  { name: 'newest', of: (row) => timeOf(row.newest) },
+  { name: 'error', of: (row) => row.code },
 ]
 
 const TIMES: Column<TimeInError>[] = [
@@ -53,7 +74,12 @@ const OUTCOMES: Column<RecoveryOutcomes>[] = [
 
 /** The command. */
 export function failuresCommand(): Command {
-  return withSpan(queryCommand('failures', 'show the error rate by agent, time in error, repeated failures and outcomes of recoveries'))
+  return withSpan(
+    queryCommand(
+      'failures',
+      'show which failures healed, by agent, tool and code; time in error, repeated failures, outcomes of recoveries',
+    ),
+  )
     .option('--agent <name>', 'only this agent')
     .action(failures)
 }
@@ -62,9 +88,10 @@ async function failures(options: FailuresOptions): Promise<void> {
   const { agent, json } = options
   const report = await queryStore(options, (queries) => queries.failures({ ...spanOf(options), ...defined({ agent }) }))
   if (json) return say(JSON.stringify(report))
-  const { since, agents, timeInError, repeated, recoveries } = report
+  const { since, agents, causes, timeInError, repeated, recoveries } = report
   say(`since ${timeOf(since)}`)
   part('runs', AGENTS, agents)
+  part('what failed', CAUSES, causes)
   part('time in error', TIMES, timeInError)
   part('repeated failures', REPEATED, repeated)
   part('recoveries', OUTCOMES, recoveries)

@@ -99,6 +99,11 @@ export const ERRORS = {
   next_delay_ms: 'bigint',
   worker: 'text',
   model: 'text',
+  phase: 'text',
+  incident_seq: 'bigint',
+  ended_at: 'timestamptz',
+  ended_by: 'text',
+  outcome: 'text',
   at: 'timestamptz',
   raw: 'text',
 } as const satisfies Columns

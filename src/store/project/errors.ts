@@ -5,8 +5,14 @@ import type { LateFlush } from '../store.ts'
 import type { ERRORS, RowOf } from '../postgres/tables.ts'
 import { sanitiser } from '../postgres/sanitise.ts'
 
-/** The row of `errors` that an event makes, if any. A rejected message makes none, because nothing was attempted; it is in `events`. */
-export function projectError(event: SessionEvent): RowOf<typeof ERRORS> | undefined {
+/** What only failures of runs have. */
+const NO_INCIDENT = { incident_seq: null, ended_at: null, ended_by: null, outcome: null }
+
+/**
+ * The row of `errors` that an event makes, if any. `incident`: the first error of the incident before the event. A rejected message makes none,
+ * because nothing was attempted; it is in `events`.
+ */
+export function projectError(event: SessionEvent, incident: number | null): RowOf<typeof ERRORS> | undefined {
   switch (event.type) {
     case 'model_attempt_failed':
       return attemptRow(event, event.purpose === 'compaction' ? 'compaction' : 'model', null)
@@ -15,7 +21,7 @@ export function projectError(event: SessionEvent): RowOf<typeof ERRORS> | undefi
     case 'compaction_failed':
       return compactionRow(event)
     case 'error_entered':
-      return runRow(event)
+      return runRow(event, incident)
     default:
       return undefined
   }
@@ -34,6 +40,7 @@ function attemptRow(event: AttemptEvent, context: string, callId: string | null)
     nextDelayMs = null,
     worker = null,
     model = null,
+    phase,
   } = event.error
   const safe = sanitiser()
   return {
@@ -51,18 +58,20 @@ function attemptRow(event: AttemptEvent, context: string, callId: string | null)
     next_delay_ms: nextDelayMs === null ? null : Math.round(nextDelayMs),
     worker: safe.text(worker),
     model: safe.text(model),
+    phase: phase ?? null,
+    ...NO_INCIDENT,
     at: new Date(event.at).toISOString(),
     raw: safe.raw({ context, callId, class: className, code, message, stack, worker, model }),
   }
 }
 
-function runRow(event: EventOf<'error_entered'>): RowOf<typeof ERRORS> {
+function runRow(event: EventOf<'error_entered'>, incident: number | null): RowOf<typeof ERRORS> {
   const { code, reason } = event
   const safe = sanitiser()
   return {
     seq: event.seq,
     run: event.run ?? null,
-    turn: null,
+    turn: event.turn ?? null,
     context: 'run',
     call_id: null,
     attempt: null,
@@ -74,6 +83,9 @@ function runRow(event: EventOf<'error_entered'>): RowOf<typeof ERRORS> {
     next_delay_ms: null,
     worker: null,
     model: null,
+    phase: null,
+    ...NO_INCIDENT,
+    incident_seq: incident ?? event.seq,
     at: new Date(event.at).toISOString(),
     raw: safe.raw({ context: 'run', callId: null, class: 'RunFailed', code, message: reason, stack: null, worker: null, model: null }),
   }
@@ -128,6 +140,8 @@ function mishapRow(
     next_delay_ms: null,
     worker: null,
     model: null,
+    phase: null,
+    ...NO_INCIDENT,
     at: new Date(at).toISOString(),
     raw: safe.raw({ callId: null, ...said, stack: null, worker: null, model: null }),
   }

@@ -7,9 +7,11 @@ import { costOf, providerOf } from '../../session/spending/prices.ts'
 import { type ApprovalRows, projectApproval } from './approvals.ts'
 import { projectCall, type ToolCallRecord } from './calls.ts'
 import { projectError } from './errors.ts'
+import { endingsOf, type ErrorEnd, errorEndOf, laterEnd, NOT_ENDED } from './incidents.ts'
 import { growTranscript, type MessageProjection, type MessageRows, newMessageProjection, projectMessages } from './messages.ts'
 import { projectRecovery, type RecoveryRows } from './recoveries.ts'
 import { applyToSession, asInherited, type SessionColumns } from './session-columns.ts'
+import type { Ending } from '../rows.ts'
 import type { CUSTOM_EVENTS, ERRORS, RowOf, TOKEN_USAGE } from '../postgres/tables.ts'
 import { customEventRow } from './custom-events.ts'
 import { safeKey } from '../postgres/sanitise.ts'
@@ -25,6 +27,10 @@ export interface Rows extends MessageRows, ApprovalRows, RecoveryRows {
   errors: RowOf<typeof ERRORS>[]
   usage: RowOf<typeof TOKEN_USAGE>[]
   customEvents: RowOf<typeof CUSTOM_EVENTS>[]
+  /** The end of the stored errors that have no outcome yet. */
+  errorEnd: ErrorEnd | null
+  /** What ended with the events, for metrics. */
+  endings: Ending[]
   /** Set if the segment's last event archives rows; applied after the rows above. */
   move: Move | null
 }
@@ -102,6 +108,8 @@ function noRows(): Rows {
     errors: [],
     usage: [],
     customEvents: [],
+    errorEnd: null,
+    endings: [],
     requests: [],
     decisions: [],
     recoveries: [],
@@ -114,12 +122,24 @@ function noRows(): Rows {
 function projectCounted(projection: Projection, rows: Rows, event: SessionEvent): void {
   projectCall(rows.toolCalls, event, projection.session.calls)
   projectApproval(rows, event, projection.session.calls)
-  const error = projectError(event)
+  endErrors(rows, errorEndOf(projection.session, event))
+  rows.endings.push(...endingsOf(projection.session, event))
+  const error = projectError(event, projection.session.incident?.seq ?? null)
   if (error) rows.errors.push(error)
   projectRecovery(rows, event, projection.session.error)
   const spent = paidCallIn(event)
   if (spent) rows.usage.push(usageRow(event as EventOf<'model_completed' | 'compacted'>, spent))
   if (event.type === 'emitted') rows.customEvents.push(customEventRow(event))
+}
+
+/** Fills in the rows of the errors that have ended: those of earlier segments, too. */
+function endErrors(rows: Rows, end: ErrorEnd | null): void {
+  if (!end) return
+  const open = rows.errors.filter((row) => row.context === 'run' && row.outcome === null)
+  for (const row of open) Object.assign(row, laterEnd(row as unknown as ErrorEnd, end))
+  // An error of this segment has ended those of earlier ones.
+  const own = rows.errors.some((row) => row.context === 'run')
+  if (!own) rows.errorEnd = laterEnd(rows.errorEnd ?? NOT_ENDED, end)
 }
 
 /** Calls whose results the events replay without including them. */

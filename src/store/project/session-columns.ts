@@ -9,6 +9,7 @@ import { exactUsd } from '../../session/spending/model-price.ts'
 import { costOf, providerOf } from '../../session/spending/prices.ts'
 import { paidCallIn } from '../../session/spending/paid-call.ts'
 import type { SessionRow } from '../rows.ts'
+import { type Incident, incidentAfter } from './incidents.ts'
 import { defined } from '../../session/defined.ts'
 
 /** What an event may change of a session's row. */
@@ -20,6 +21,8 @@ export interface SessionColumns {
   currentRun: number | null
   turns: number
   error: SessionRow['error']
+  /** The incident that has not ended. */
+  incident: Incident | null
   paused: SessionRow['paused']
   usage: Usage
   /** Null while no call's price is known. */
@@ -52,10 +55,11 @@ export function newSessionColumns(): SessionColumns {
   }
 }
 
-const idleStatus = (): Pick<SessionColumns, 'status' | 'currentRun' | 'error' | 'paused' | 'calls'> => ({
+const idleStatus = (): Pick<SessionColumns, 'status' | 'currentRun' | 'error' | 'incident' | 'paused' | 'calls'> => ({
   status: 'idle',
   currentRun: null,
   error: null,
+  incident: null,
   paused: null,
   calls: new Map(),
 })
@@ -81,6 +85,7 @@ export function waitingCalls({ calls }: SessionColumns): number {
 /** Applies one event, in place. It must agree with the fold in `src/session/fold/fold.ts`, which a property test checks. */
 export function applyToSession(session: SessionColumns, event: SessionEvent): void {
   session.updatedAt = event.at
+  session.incident = incidentAfter(session, event)
   const cost = spentBy(event)
   if (cost) session.spent = { tokens: session.spent.tokens + cost.tokens, usd: exactUsd(session.spent.usd + cost.usd) }
   // A resolution of an attempt whose call continues changes nothing.

@@ -12,12 +12,20 @@ export interface Counted {
   count: number
 }
 
+/** Sessions in one kind of error. */
+export interface CountedErrors extends Counted {
+  /** `nothing`: they leave the error by themselves. */
+  needs: 'person' | 'nothing'
+  /** How long the longest of them has been in the error, in milliseconds. */
+  oldestMs: number
+}
+
 /** Counts of open sessions and of waiting work. */
 export interface Census {
   /** Sessions that are not closed, by status. */
   sessions: Counted[]
-  /** Sessions in error, by code. */
-  errors: Counted[]
+  /** Sessions in error, by code and by whether they need a person. */
+  errors: CountedErrors[]
   /** Tool calls that wait for a person or a client: `approval`, `answer`, or `resolution` of an unknown outcome. */
   calls: Counted[]
   /** Messages that no turn has taken. */
@@ -35,29 +43,37 @@ const MAX_COUNTED = 10_000
 export async function readCensus(database: Queryable, schema: PostgresSchema): Promise<Census> {
   const { table } = schema
   const rows = await database.query(
-    `select 'sessions' as kind, agent, status as what, count(*) as count from ${table('sessions')}
+    `select 'sessions' as kind, agent, status as what, count(*) as count, null as needs, null as oldest from ${table('sessions')}
        where status in ('idle', 'running', 'waiting', 'error') group by 2, 3
      union all
-     select 'errors', agent, error_code, count(*) from ${table('sessions')} where status = 'error' and error_code is not null group by 2, 3
+     select 'errors', agent, error_code, count(*),
+         case when error_strategy = 'automatic' or next_attempt_at is not null then 'nothing' else 'person' end as needs,
+         greatest(0, extract(epoch from now()) * 1000 - min((error ->> 'at')::double precision))::bigint
+       from ${table('sessions')} where status = 'error' and error_code is not null group by 2, 3, 5
      union all
-     select 'calls', agent, case status when 'awaiting_approval' then 'approval' when 'awaiting_answer' then 'answer' else 'resolution' end, count(*)
+     select 'calls', agent, case status when 'awaiting_approval' then 'approval' when 'awaiting_answer' then 'answer' else 'resolution' end, count(*), null, null
        from ${table('tool_calls')} where status in ('awaiting_approval', 'awaiting_answer') or (status = 'unknown' and error ->> 'asked' = 'true')
        group by 2, 3
      union all
-     select 'messages', agent, '', count(*) from ${table('messages')} where kind = 'user' and turn is null group by 2
+     select 'messages', agent, '', count(*), null, null from ${table('messages')} where kind = 'user' and turn is null group by 2
      union all
      select 'unexported', '', '', (select count(*) from (
          select 1 from ${table('commits')} commits where commits.txid >= (place ->> 0)::xid8
            and (commits.txid > (place ->> 0)::xid8 or (session_id, last_seq) > (place ->> 1, (place ->> 2)::bigint)) limit ${MAX_COUNTED}
-       ) as later) from ${table('consumers')} where name = 'traces'`,
+       ) as later), null, null from ${table('consumers')} where name = 'traces'`,
     [],
   )
-  const of = (kind: string): Counted[] => rows.filter((row) => row.kind === kind).map(countedIn)
+  const ofKind = (kind: string): TextRow[] => rows.filter((row) => row.kind === kind)
+  const of = (kind: string): Counted[] => ofKind(kind).map(countedIn)
   const [unexported] = of('unexported')
   const heldUp = await readHeldUp(database, schema)
   return {
     sessions: of('sessions'),
-    errors: of('errors'),
+    errors: ofKind('errors').map((row) => ({
+      ...countedIn(row),
+      needs: row.needs === 'nothing' ? 'nothing' : 'person',
+      oldestMs: Number(row.oldest),
+    })),
     calls: of('calls'),
     messages: of('messages'),
     ...(unexported && { unexported: unexported.count }),

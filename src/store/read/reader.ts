@@ -3,7 +3,7 @@ import type { Message, Usage } from '../../session/content.ts'
 import type { LogEntry, SessionEvent, SessionStatus, ToolCallStatus } from '../../session/events.ts'
 import type { JsonObject } from '../../session/json.ts'
 import { hydrateMessageRows } from '../blobs.ts'
-import { dateIn, exactOr, jsonIn, ms, numberIn, textIn } from '../postgres/columns.ts'
+import { dateIn, dateOrNull, exactOr, jsonIn, ms, numberIn, textIn } from '../postgres/columns.ts'
 import type { Queryable, TextRow } from '../postgres/database.ts'
 import type { BlobPlace, MessagePlace } from '../rows.ts'
 import type { PostgresSchema } from '../postgres/schema.ts'
@@ -223,8 +223,8 @@ export function toolCallOf(row: TextRow): ToolCallRow {
 }
 
 /** The columns that `errorOf` reads. */
-export const ERROR_COLUMNS = `seq, run, turn, context, call_id, attempt, class, code, message, stack, retryable::text as retryable, worker, model, raw,
-  ${ms('at')}`
+export const ERROR_COLUMNS = `seq, run, turn, context, call_id, attempt, class, code, message, stack, retryable::text as retryable, worker, model, phase,
+  ended_by, outcome, raw, ${ms('at')}, ${ms('ended_at')}`
 
 /** A row of `errors`. */
 export function errorOf(row: TextRow): ErrorRow {
@@ -234,7 +234,11 @@ export function errorOf(row: TextRow): ErrorRow {
     turn: numberIn(row, 'turn'),
     attempt: numberIn(row, 'attempt'),
     retryable: row.retryable === 'true',
+    phase: row.phase === 'stream' ? 'stream' : null,
     at: dateIn(row, 'at'),
+    endedAt: dateOrNull(row, 'ended_at'),
+    endedBy: (row.ended_by ?? null) as ErrorRow['endedBy'],
+    outcome: (row.outcome ?? null) as ErrorRow['outcome'],
     ...exactOr<Pick<ErrorRow, 'context' | 'callId' | 'class' | 'code' | 'message' | 'stack' | 'worker' | 'model'>>(row.raw, () => ({
       context: textIn(row, 'context'),
       callId: row.call_id ?? null,

@@ -16,7 +16,7 @@ import type { Notifier } from '../postgres/notifier.ts'
 import { recalledEvents } from './recalled.ts'
 import type { PostgresSchema } from '../postgres/schema.ts'
 import { writeSegment } from './segment.ts'
-import type { StoredEvents, StoredHead } from '../rows.ts'
+import type { Ending, StoredEvents, StoredHead } from '../rows.ts'
 import type { FlushOptions } from '../store.ts'
 import { STRAY_EVENTS } from '../postgres/tables.ts'
 import { safeKey } from '../postgres/sanitise.ts'
@@ -70,6 +70,8 @@ export interface Applied extends Flushed {
   failures: readonly CheckpointFailure[]
   /** The written events. */
   entries: readonly ParsedEntry[]
+  /** What ended with them. */
+  endings: readonly Ending[]
   /** The session's agent; absent if nothing was written. */
   agent?: string
 }
@@ -93,7 +95,7 @@ export async function applyFlush(
   return { ...NOTHING, head: session.head, strays }
 }
 
-const NOTHING: Omit<Applied, 'head'> = { strays: [], failures: [], entries: [] }
+const NOTHING: Omit<Applied, 'head'> = { strays: [], failures: [], entries: [], endings: [] }
 
 /** Erased content must not come back: only a new chain is accepted, even if its first event is the session's first. */
 async function beginAfterErasure(
@@ -196,6 +198,7 @@ async function append(
   const folding = await beginFolding(tx, schema, kept, { of: { sessionId, key, head, forkedSeq }, entries, guarded })
   const newest = entries.findLast(({ event }) => event.type === 'checkpoint_made')?.event
   const all: CheckpointFailure[] = []
+  const endings: Ending[] = []
   let last: StoredHead = head
   for (const segment of segmentsOf(entries, SEGMENT_BYTES)) {
     const events = segment.map((entry) => entry.event)
@@ -223,6 +226,7 @@ async function append(
       commitsFrom: inherited ? undefined : segment[0]?.seq,
     })
     all.push(...failures, ...apart)
+    endings.push(...rows.endings)
     const { move } = rows
     if (!move) continue
     await applyMove(tx, schema, key, move)
@@ -230,7 +234,7 @@ async function append(
     if (guarded) await underSavepoint(tx, archive)
     else await archive()
   }
-  return { head: last, strays: [], folding, failures: all, entries, agent: session.agent }
+  return { head: last, strays: [], folding, failures: all, entries, endings, agent: session.agent }
 }
 
 /** `seq` of the stored answer whose turn these events reopen, if any: it is the newest answer. */

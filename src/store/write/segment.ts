@@ -4,6 +4,7 @@ import { insertRows, newStatement, recordset, type Statement, textOfStatement } 
 import type { Queryable } from '../postgres/database.ts'
 import type { ParsedEntry } from './entries.ts'
 import type { ToolCallRecord } from '../project/calls.ts'
+import type { ErrorEnd } from '../project/incidents.ts'
 import type { Projection, Rows } from '../project/projections.ts'
 import { WITH_OUTCOME } from '../project/recoveries.ts'
 import type { PostgresSchema } from '../postgres/schema.ts'
@@ -66,6 +67,7 @@ export async function writeSegment(tx: Queryable, schema: PostgresSchema, segmen
   mergeCalls(statement, schema, fixed, [...rows.toolCalls.values()])
   if (rows.taken.length > 0) statement.part(takeMessages(statement, schema, key, rows.taken))
   if (rows.decisions.length > 0) statement.part(decide(statement, schema, key, rows.decisions))
+  if (rows.errorEnd) statement.part(endErrors(statement, schema, key, rows.errorEnd))
   if (rows.outcome) statement.part(endRecoveries(statement, schema, key, rows.outcome))
   if (segment.commitsFrom !== undefined) statement.part(commit(statement, schema, key, segment.commitsFrom, head.seq))
   statement.part(updateSession(statement, schema, segment))
@@ -163,6 +165,18 @@ function endRecoveries(statement: Statement, schema: PostgresSchema, key: string
       and kind in (${WITH_OUTCOME.map((kind) => `'${kind}'`).join(', ')})`
 }
 
+/** Fills in the end of errors from earlier segments; what is known of it stays. */
+function endErrors(statement: Statement, schema: PostgresSchema, key: string, end: ErrorEnd): string {
+  const columns = [
+    ['ended_at', 'timestamptz', end.ended_at],
+    ['ended_by', 'text', end.ended_by],
+    ['outcome', 'text', end.outcome],
+  ] as const
+  const set = columns.map(([name, type, value]) => `${name} = coalesce(${name}, ${statement.value(value)}::${type})`)
+  return `update ${schema.table('errors')} set ${set.join(', ')}
+    where session_id = ${statement.value(key)} and context = 'run' and outcome is null`
+}
+
 /** The transaction's id is the column's default. */
 function commit(statement: Statement, schema: PostgresSchema, key: string, first: number, last: number): string {
   const values = [statement.value(key), `${statement.value(first)}::bigint`, `${statement.value(last)}::bigint`]
@@ -185,6 +199,7 @@ function updateSession(statement: Statement, schema: PostgresSchema, { key, proj
     open_seq: openTurn?.seq ?? null,
     error: error && safe.json(error as unknown as Json),
     error_raw: error && safe.raw(error as unknown as Json),
+    incident: session.incident && JSON.stringify({ ...session.incident, code: safeKey(session.incident.code) }),
     ...pausedColumns(paused),
     ...usage,
     usd,

@@ -79,9 +79,9 @@ async function transact(needs: WriteNeeds, flush: Flush, manner: Manner): Promis
   applied.folding?.keep(applied.head.digest)
   if (applied.entries.length > 0) needs.notifier.ring(flush.key, !applied.entries.every(({ event }) => STEPS.has(event.type)))
   warnOf(needs.logger, flush.sessionId, applied)
-  const { agent, entries } = applied
+  const { agent, entries, endings } = applied
   if (agent !== undefined && flush.options.inherited === undefined) {
-    needs.onStored?.({ sessionId: flush.sessionId, agent, events: entries.map(({ event }) => event) })
+    needs.onStored?.({ sessionId: flush.sessionId, agent, events: entries.map(({ event }) => event), endings })
   }
   return applied
 }

@@ -69,9 +69,9 @@ export function boundaryOf(id: string, tool?: string): Boundary | undefined {
     case 'tool':
     case 'verify': {
       const [callId = ''] = rest
-      const [, run, turn] = /^t_(\d+)_(\d+)_\d+$/.exec(callId) ?? []
+      const [, run, turn] = /^t_(\d+)_(\d+)_\d+(?:#\d+)?$/.exec(callId) ?? []
       const killed = first === undefined ? '' : first.endsWith('/before') ? ', killed before' : ', killed at end'
-      return boundary(`run ${run} turn ${turn}: ${what} ${tool ?? '?'} (${callId}${killed})`)
+      return boundary(`run ${run} turn ${turn}: ${tool === undefined ? what : `${what} ${tool}`} (${callId}${killed})`)
     }
     case 'flush':
     case 'checkpoint':
@@ -123,7 +123,7 @@ function detailOf(what: string, step: string): string {
   return ''
 }
 
-/** The mark of a recorded outcome does not name the call's tool, but the call's other marks do. */
+/** Another mark of the call may name the tool. */
 function toolOf(marks: readonly Mark[], id: string): string | undefined {
   const [place] = id.split('/')
   return marks.find((mark) => mark.tool !== undefined && mark.id.startsWith(`${place}/`))?.tool

@@ -31,7 +31,7 @@ function columnsOf({ status, run, current, turns, error, paused, usage, spend, c
 
 /** `isOpen`: the newest turn is open; otherwise its calls need not be known. */
 function said(session: SessionColumns, isOpen: boolean) {
-  const { calls, model: _model, provider: _provider, usd: _usd, ...columns } = session
+  const { calls, incident: _incident, model: _model, provider: _provider, usd: _usd, ...columns } = session
   return { ...columns, waiting: waitingCalls(session), calls: isOpen ? [...calls].map(([callId, { status }]) => [callId, status]) : null }
 }
 

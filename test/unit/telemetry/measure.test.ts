@@ -14,9 +14,12 @@ describe('an event', () => {
       { name: 'pawl.runs', value: 1, labels: { ...OF_AGENT, 'pawl.outcome': 'interrupted' } },
     ])
     expect(measured({ type: 'turn_started', run: 1, turn: 1, takes: [] })).toEqual([{ name: 'pawl.turns', value: 1, labels: OF_AGENT }])
-    expect(measured({ type: 'error_entered', code: 'overloaded', reason: '' })).toEqual([
-      { name: 'pawl.errors', value: 1, labels: { ...OF_AGENT, 'error.type': 'overloaded' } },
+    expect(measured({ type: 'error_entered', code: 'overloaded', reason: '', strategy: 'continue_run', nextAttemptAt: 1 })).toEqual([
+      { name: 'pawl.errors', value: 1, labels: { ...OF_AGENT, 'error.type': 'overloaded', 'pawl.needs': 'nothing' } },
     ])
+    expect(measured({ type: 'error_entered', code: 'bad', reason: '', strategy: 'continue_run' })[0]?.labels).toMatchObject({
+      'pawl.needs': 'person',
+    })
   })
 
   it('counts failed attempts by their code, or by their class', () => {

@@ -49,7 +49,8 @@ create table {schema}.sessions (
   raw text,                                 -- of agent, context, tags
   error_raw text,
   paused jsonb,                             -- {"at", "by", "reason", "code"}: it takes no step until it is unpaused; null: not paused
-  paused_raw text
+  paused_raw text,
+  incident jsonb                            -- the incident that has not ended: {seq of its first error, code, byPerson, recovery}
 ) with (fillfactor = 70);                   -- every flush updates the row: leaves room for it on its page
 
 create index sessions_by_creation on {schema}.sessions (created_at desc, session_id);
@@ -185,10 +186,17 @@ create table {schema}.errors (
   next_delay_ms bigint,
   worker text,
   model text,                               -- of a model call
+  phase text,                               -- of a model call: stream, if the model had begun to answer
+  incident_seq bigint,                      -- of a run's failure: the first error of its incident (see the view incidents)
+  ended_at timestamptz,                     -- of a run's failure: when the session left the error
+  ended_by text,                            -- ... and how: itself (the cause ended, or pawl recovered the run), or person
+  outcome text,                             -- what followed: completed, failed (again), interrupted, rolled_back, abandoned, closed
   at timestamptz not null,
   raw text,                                 -- of context, callId, class, code, message, stack, worker, model
   primary key (session_id, seq)
 );
+
+create index errors_unsettled on {schema}.errors (session_id) where context = 'run' and outcome is null;
 
 create index errors_by_time on {schema}.errors (at desc);
 create index errors_by_context on {schema}.errors (context, at desc);
@@ -550,6 +558,113 @@ create table {schema}.recoveries (
 );
 
 create index recoveries_by_time on {schema}.recoveries (at desc);
+
+-- What became of a tool call that failed, at least once.
+create function {schema}.call_outcome(c {schema}.tool_calls) returns text language sql stable as $body$
+  select case
+    when c.status in ('completed', 'replayed') then case when coalesce(c.resolved_by, 'verify') in ('verify', 'worker') then 'healed_by_itself' else 'healed_by_person' end
+    when c.status in ('failed', 'denied', 'skipped') then
+      case when exists (
+        select from {schema}.tool_calls again
+        where again.session_id = c.session_id and again.run = c.run and again.turn = c.turn and again.call_index = c.call_index
+          and again.call_id <> c.call_id and again.issued_seq > c.outcome_seq and again.status in ('completed', 'replayed')
+      ) then 'healed_by_person' else 'given_up' end
+    else 'open'
+  end
+$body$;
+
+-- Failures of runs, by what became of them. An incident begins with a run's first error. It ends when a run completes, or when the run is given up.
+create view {schema}.incidents as
+  select session_id, incident_seq, max(agent) as agent, max(run) as run,
+    (array_agg(turn order by seq desc))[1] as turn,
+    (array_agg(coalesce(code, class) order by seq desc))[1] as code,
+    (array_agg(message order by seq desc))[1] as message,
+    count(*) as errors, bool_and(retryable) as held_up, min(at) as began_at,
+    case when bool_and(ended_at is not null) then max(ended_at) end as ended_at,
+    sum(greatest(coalesce(ended_at, now()) - at, interval '0')) as in_error,
+    case
+      when bool_or(ended_at is null) then 'open'
+      when (array_agg(coalesce(outcome, 'completed') order by seq desc))[1] <> 'completed' then 'given_up'
+      when bool_or(ended_by = 'person') then 'healed_by_person'
+      else 'healed_by_itself'
+    end as outcome
+  from {schema}.errors
+  where context = 'run' and incident_seq is not null
+  group by session_id, incident_seq;
+
+-- Whatever failed, and what became of it: a row for each failed attempt of a model call or a tool call, each error of a run, and each call
+-- that failed without an attempt. Rows about the same call, turn or incident have the same `subject`.
+create view {schema}.failures as
+  select e.session_id, e.seq, e.agent, e.run, e.turn, 'run' as what, null::text as tool, null::text as model, null::text as call_id,
+    'run ' || e.incident_seq as subject, coalesce(e.code, e.class) as code, e.retryable, e.at, i.outcome
+  from {schema}.errors e
+    join lateral (
+      select outcome from {schema}.incidents i where i.session_id = e.session_id and i.incident_seq = e.incident_seq
+    ) i on true
+  where e.context = 'run'
+  union all
+  select e.session_id, e.seq, e.agent, e.run, e.turn, 'model', null, e.model, null, 'turn ' || e.run || '.' || e.turn,
+    coalesce(e.code, e.class), e.retryable, e.at,
+    case
+      when f.outcome is not null then f.outcome
+      when a.seq is not null then 'healed_by_itself'
+      when s.status in ('running', 'waiting') and s.current_run = e.run then 'open'
+      else 'given_up'
+    end
+  from {schema}.errors e
+    join {schema}.sessions s on s.session_id = e.session_id
+    left join lateral (
+      select u.seq from {schema}.token_usage u
+      where u.session_id = e.session_id and u.run = e.run and u.turn >= e.turn and u.seq > e.seq and u.purpose is null
+      order by u.seq limit 1
+    ) a on true
+    left join lateral (
+      select i.outcome
+      from {schema}.errors r join {schema}.incidents i on i.session_id = r.session_id and i.incident_seq = r.incident_seq
+      where r.session_id = e.session_id and r.context = 'run' and r.run = e.run and r.seq > e.seq and (a.seq is null or r.seq < a.seq)
+      order by r.seq limit 1
+    ) f on true
+  where e.context in ('model', 'compaction') and e.attempt is not null
+  union all
+  select e.session_id, e.seq, e.agent, e.run, e.turn, 'tool', c.tool, null, e.call_id, e.call_id, coalesce(e.code, e.class), e.retryable, e.at,
+    {schema}.call_outcome(c)
+  from {schema}.errors e join {schema}.tool_calls c on c.session_id = e.session_id and c.call_id = e.call_id
+  where e.context like 'tool:%'
+  union all
+  select c.session_id, c.outcome_seq, c.agent, c.run, c.turn, 'tool', c.tool, null, c.call_id, c.call_id,
+    coalesce(c.error ->> 'code', c.status), false, coalesce(c.completed_at, c.issued_at), {schema}.call_outcome(c)
+  from {schema}.tool_calls c
+  where c.status in ('failed', 'unknown') and not exists (
+    select from {schema}.errors e where e.session_id = c.session_id and e.call_id = c.call_id and e.context like 'tool:%'
+  );
+
+-- Failures by day (in UTC), agent, tool and code. What failed twice in the same way counts once.
+create view {schema}.failures_by_agent as
+  select (at at time zone 'UTC')::date as day, agent, what, tool, code,
+    count(distinct (session_id, subject)) as failures,
+    count(distinct (session_id, subject)) filter (where outcome = 'healed_by_itself') as healed_by_itself,
+    count(distinct (session_id, subject)) filter (where outcome = 'healed_by_person') as healed_by_person,
+    count(distinct (session_id, subject)) filter (where outcome = 'given_up') as given_up,
+    count(distinct (session_id, subject)) filter (where outcome = 'open') as open,
+    count(*) as attempts, max(at) as newest
+  from {schema}.failures
+  group by 1, 2, 3, 4, 5;
+
+-- The times that sessions spent in errors: a row for each error.
+create view {schema}.time_in_error as
+  select session_id, seq, agent, run, turn, coalesce(code, class) as code, retryable as held_up, at as entered_at, ended_at, ended_by, outcome,
+    greatest(coalesce(ended_at, now()) - at, interval '0') as lasted
+  from {schema}.errors
+  where context = 'run';
+
+-- Recoveries of runs, and requests for one that were refused. `code`: the error before it, or why it was refused.
+create view {schema}.recovery_outcomes as
+  select session_id, seq, at, agent, run, strategy, coalesce(details ->> 'automatic' = 'true', false) as automatic, "by", note as reason,
+    details ->> 'code' as code, kind = 'recovery_refused' as refused,
+    case when kind = 'recovery_refused' then 'refused' else coalesce(outcome, 'unfinished') end as outcome,
+    outcome_code, ended_at
+  from {schema}.recoveries
+  where kind in ('recovery_started', 'recovery_refused');
 
 -- What runs of agents with `output` returned: the value of the call that ended the run.
 create view {schema}.outputs as

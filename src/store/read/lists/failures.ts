@@ -1,28 +1,34 @@
 // Statistics of failures in a time span: runs that failed, failures that repeat, what recoveries led to, and time spent in errors.
 import { dateIn, ms, textIn } from '../../postgres/columns.ts'
-import type { Queryable } from '../../postgres/database.ts'
+import type { Queryable, TextRow } from '../../postgres/database.ts'
 import { newStatement } from '../../postgres/insert-rows.ts'
 import { safeKey } from '../../postgres/sanitise.ts'
 import type { PostgresSchema } from '../../postgres/schema.ts'
-import type { AgentFailures, FailureFilter, FailureReport, RecoveryOutcomes, RepeatedFailure, TimeInError } from '../../rows.ts'
+import type {
+  AgentFailures,
+  FailureCause,
+  FailureFilter,
+  FailureReport,
+  RecoveryOutcomes,
+  RepeatedFailure,
+  TimeInError,
+} from '../../rows.ts'
 
 /** Maximum rows of each part: a person would not read more. */
 const ROWS = 100
 
-/** Types of events by which a session leaves an error or enters another. A new chain also ends an error that ends by itself. */
-const ERROR_EXITS = `('recovery_ended', 'run_started', 'run_completed', 'run_interrupted', 'rolled_back', 'error_entered', 'session_started', 'forked',
-  'session_closed')`
 /**
- * See `Lists.failures`; `database` must be a snapshot, or the parts would contradict each other. docs/sql.md has the same statements
- * for operators.
+ * See `Lists.failures`; `database` must be a snapshot, or the parts would contradict each other. The views that it
+ * reads are for operators, too (docs/sql.md).
  */
 export async function readFailures(database: Queryable, schema: PostgresSchema, filter: FailureFilter): Promise<FailureReport> {
   const parts = { database, schema, filter }
   const agents = await failuresByAgent(parts)
+  const causes = await failuresByCause(parts)
   const repeated = await repeatedFailures(parts)
   const recoveries = await recoveryOutcomes(parts)
   const timeInError = await timeInErrors(parts)
-  return { since: filter.since, agents, repeated, recoveries, timeInError }
+  return { since: filter.since, agents, causes, repeated, recoveries, timeInError }
 }
 
 interface Parts {
@@ -40,30 +46,44 @@ function statement({ since, until, agent, idPrefix }: FailureFilter) {
     agent === undefined ? undefined : value(safeKey(agent)),
   ]
   const begin = idPrefix === undefined ? undefined : value(safeKey(idPrefix))
-  const matches = (row: string): string =>
+  const matches = (row: string, at = 'at'): string =>
     [
-      `${row}.at >= ${from}::timestamptz`,
-      ...(to ? [`${row}.at < ${to}::timestamptz`] : []),
+      `${row}.${at} >= ${from}::timestamptz`,
+      ...(to ? [`${row}.${at} < ${to}::timestamptz`] : []),
       ...(name ? [`${row}.agent = ${name}`] : []),
       ...(begin ? [`starts_with(${row}.session_id, ${begin}::text)`] : []),
     ].join(' and ')
   return { matches, values }
 }
 
+/** Columns that count what failed by what became of it; `subject` identifies what failed. */
+const byOutcome = (subject: string): string =>
+  ['healed_by_itself', 'healed_by_person', 'given_up', 'open']
+    .map((outcome) => `count(distinct ${subject}) filter (where outcome = '${outcome}') as ${outcome}`)
+    .join(', ')
+
+const outcomesIn = (row: TextRow): Pick<AgentFailures, 'healedByItself' | 'healedByPerson' | 'givenUp' | 'open'> => ({
+  healedByItself: Number(row.healed_by_itself),
+  healedByPerson: Number(row.healed_by_person),
+  givenUp: Number(row.given_up),
+  open: Number(row.open),
+})
+
 async function failuresByAgent({ database, schema, filter }: Parts): Promise<AgentFailures[]> {
   const { matches, values } = statement(filter)
   const [errors, usage] = [schema.table('errors'), schema.table('token_usage')]
   const rows = await database.query(
     `with failed as (
-       select e.session_id, e.run, e.agent, bool_or(not e.retryable) as failed from ${errors} e
-       where e.context = 'run' and e.run is not null and ${matches('e')} group by 1, 2, 3
+       select f.session_id, f.run, f.agent, bool_or(not f.retryable) as failed, max(f.outcome) as outcome from ${schema.table('failures')} f
+       where f.what = 'run' and f.run is not null and ${matches('f')} group by 1, 2, 3
      ), attempts as (
        select e.agent, count(*) as attempts from ${errors} e where e.attempt is not null and ${matches('e')} group by 1
      ), runs as (
        select u.session_id, u.run, u.agent from ${usage} u where ${matches('u')} union select session_id, run, agent from failed
      )
      select agent, count(runs.run) as runs, count(*) filter (where failed.failed) as failed, count(*) filter (where not failed.failed) as held_up,
-       coalesce(max(attempts), 0) as attempts
+       coalesce(max(attempts), 0) as attempts,
+       ${byOutcome('(session_id, run)').replaceAll('filter (where', 'filter (where failed.failed and')}
      from runs left join failed using (session_id, run, agent) full join attempts using (agent)
      group by agent order by failed desc, attempts desc, agent limit ${ROWS}`,
     values,
@@ -72,8 +92,31 @@ async function failuresByAgent({ database, schema, filter }: Parts): Promise<Age
     agent: textIn(row, 'agent'),
     runs: Number(row.runs),
     failed: Number(row.failed),
+    ...outcomesIn(row),
     heldUp: Number(row.held_up),
     failedAttempts: Number(row.attempts),
+  }))
+}
+
+async function failuresByCause({ database, schema, filter }: Parts): Promise<FailureCause[]> {
+  const { matches, values } = statement(filter)
+  const rows = await database.query(
+    `select *, ${ms('newest')} from (
+       select f.agent, f.what, f.tool, f.code, count(distinct (f.session_id, f.subject)) as failures, max(f.at) as newest,
+         ${byOutcome('(f.session_id, f.subject)')}
+       from ${schema.table('failures')} f where ${matches('f')}
+       group by 1, 2, 3, 4
+     ) causes order by open + given_up desc, failures desc, agent, what, tool, code limit ${ROWS}`,
+    values,
+  )
+  return rows.map((row) => ({
+    agent: textIn(row, 'agent'),
+    what: row.what as FailureCause['what'],
+    tool: row.tool ?? null,
+    code: textIn(row, 'code'),
+    failures: Number(row.failures),
+    ...outcomesIn(row),
+    newest: dateIn(row, 'newest'),
   }))
 }
 
@@ -102,14 +145,10 @@ async function repeatedFailures({ database, schema, filter }: Parts): Promise<Re
 async function recoveryOutcomes({ database, schema, filter }: Parts): Promise<RecoveryOutcomes[]> {
   const { matches, values } = statement(filter)
   const rows = await database.query(
-    `select agent, strategy, coalesce(details ->> 'automatic' = 'true', false)::text as automatic,
-       count(*) filter (where kind = 'recovery_started') as recoveries,
-       count(*) filter (where outcome = 'completed') as completed,
-       count(*) filter (where outcome = 'failed') as failed,
-       count(*) filter (where kind = 'recovery_started' and outcome is null) as unfinished,
-       count(*) filter (where kind = 'recovery_refused') as refused
-     from ${schema.table('recoveries')} r
-     where r.kind in ('recovery_started', 'recovery_refused') and ${matches('r')}
+    `select agent, strategy, automatic::text as automatic, count(*) filter (where not refused) as recoveries,
+       count(*) filter (where outcome = 'completed') as completed, count(*) filter (where outcome = 'failed') as failed,
+       count(*) filter (where outcome = 'unfinished') as unfinished, count(*) filter (where refused) as refused
+     from ${schema.table('recovery_outcomes')} r where ${matches('r')}
      group by 1, 2, 3 order by 4 desc, 1, 2, 3 limit ${ROWS}`,
     values,
   )
@@ -128,20 +167,11 @@ async function recoveryOutcomes({ database, schema, filter }: Parts): Promise<Re
 async function timeInErrors({ database, schema, filter }: Parts): Promise<TimeInError[]> {
   const { matches, values } = statement(filter)
   const rows = await database.query(
-    `select agent, code, count(*) as times, count(*) filter (where ended is null) as open, round(sum(lasted)) as total,
-       round(percentile_cont(0.5) within group (order by lasted)) as median, round(max(lasted)) as longest
-     from (
-       select e.agent, coalesce(e.code, e.class) as code, l.ended,
-         extract(epoch from coalesce(l.ended, greatest(now(), e.at)) - e.at) * 1000 as lasted
-       from ${schema.table('errors')} e left join lateral (
-         select n.at as ended from ${schema.table('events')} n
-         where n.session_id = e.session_id and n.seq > e.seq
-           and (n.type in ${ERROR_EXITS} or (n.type = 'session_resumed' and e.retryable))
-         order by n.seq limit 1
-       ) l on true
-       where e.context = 'run' and ${matches('e')}
-     ) spans
-     group by 1, 2 order by total desc, agent, code limit ${ROWS}`,
+    `select t.agent, t.code, count(*) as times, count(*) filter (where t.ended_at is null) as open, round(sum(l.ms)) as total,
+       round(percentile_cont(0.5) within group (order by l.ms)) as median, round(max(l.ms)) as longest
+     from ${schema.table('time_in_error')} t cross join lateral (select extract(epoch from t.lasted) * 1000 as ms) l
+     where ${matches('t', 'entered_at')}
+     group by 1, 2 order by total desc, 1, 2 limit ${ROWS}`,
     values,
   )
   return rows.map((row) => ({

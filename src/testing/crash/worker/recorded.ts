@@ -2,6 +2,8 @@
 // pass through the orchestrator's event log within that workflow task.
 import { subscribe } from 'node:diagnostics_channel'
 import { EVENTS_CHANNEL, type LoggedEvents } from '../../../worker/orchestrator/events-channel.ts'
+import { defined } from '../../../session/defined.ts'
+import type { Mark } from '../boundaries.ts'
 import type { MarkWriter } from '../marks.ts'
 
 /** Watches the events that this process logs. */
@@ -9,8 +11,8 @@ export function watchRecords(marks: MarkWriter): void {
   subscribe(EVENTS_CHANNEL, (message) => {
     const { sessionId, entries } = message as LoggedEvents
     for (const { json } of entries) {
-      const id = recordOf(JSON.parse(json) as RecordedEvent)
-      if (id !== undefined) marks.reach(sessionId, { id })
+      const mark = markOf(JSON.parse(json) as RecordedEvent)
+      if (mark) marks.reach(sessionId, mark)
     }
   })
 }
@@ -21,12 +23,19 @@ interface RecordedEvent {
   run?: number
   turn?: number
   callId?: string
+  tool?: string
   by?: string
   version?: number
 }
 
+/** The mark of an event, if it is a boundary. It names the tool, because a call that pawl answers by itself has no other mark. */
+export function markOf(event: RecordedEvent): Mark | undefined {
+  const id = recordOf(event)
+  return id === undefined ? undefined : { id, ...defined({ tool: event.tool }) }
+}
+
 /** The boundary of an event, if it has one. */
-export function recordOf({ type, run, turn, callId, by, version }: RecordedEvent): string | undefined {
+function recordOf({ type, run, turn, callId, by, version }: RecordedEvent): string | undefined {
   switch (type) {
     case 'model_completed':
       return `model:${run}:${turn}/after`

@@ -4,7 +4,7 @@ import type { Logger } from '../../../agent/tool.ts'
 import type { SessionEvent } from '../../../session/events.ts'
 import type { StoredEvents } from '../../../store/rows.ts'
 import type { Store } from '../../../store/store.ts'
-import { measurementsOf } from '../../../telemetry/measure.ts'
+import { measurementOfEnding, measurementsOf } from '../../../telemetry/measure.ts'
 import type { Recorder } from './meters.ts'
 
 /** How many sessions' run starts are remembered. */
@@ -19,9 +19,13 @@ export function measureStored(
 ): (stored: StoredEvents) => void {
   const runs = new LRUCache<string, { run: number; startedAt: number }>({ max: RUNS_KEPT })
 
-  function measure({ sessionId, agent, events }: StoredEvents): void {
+  function measure({ sessionId, agent, events, endings }: StoredEvents): void {
     const [oldest] = events
     if (oldest) record('pawl.flush.lag', Math.max(0, Date.now() - oldest.at) / MS, {})
+    for (const ending of endings) {
+      const { name, value, labels } = measurementOfEnding(ending, agent)
+      record(name, value, labels)
+    }
     for (const event of events) {
       for (const { name, value, labels } of measurementsOf(event, agent)) record(name, value, labels)
       if (event.type === 'run_started') runs.set(sessionId, { run: event.run, startedAt: event.at })

@@ -58,7 +58,13 @@ function readingsOf({ sessions, errors, calls, messages, unexported, feedDelayMs
     }))
   return [
     ...of('pawl.sessions', sessions, 'pawl.status'),
-    ...of('pawl.sessions.error', errors, 'error.type'),
+    ...errors.flatMap(({ agent, what, count, needs, oldestMs }) => {
+      const labels = { 'gen_ai.agent.name': agent, 'error.type': what, 'pawl.needs': needs }
+      return [
+        { name: 'pawl.sessions.error', value: count, labels },
+        { name: 'pawl.error.age', value: oldestMs / 1_000, labels },
+      ] as const
+    }),
     ...of('pawl.calls.waiting', calls, 'pawl.waits_for'),
     ...of('pawl.messages.waiting', messages),
     { name: 'pawl.feed.delay', value: feedDelayMs / 1_000, labels: {} },
