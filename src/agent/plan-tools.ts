@@ -44,7 +44,7 @@ const object = (properties: JsonObject, required: string[]): JsonObject => ({
 const STEP: JsonObject = {
   id: text('A short id, unique within the plan, such as "book-flight".', PLAN_LIMITS.id - 2),
   title: text('What is to be done.', PLAN_LIMITS.title - 2),
-  postconditions: text('How to check that the step is done.', PLAN_LIMITS.postconditions - 2),
+  postconditions: text('How to check that the step is done. The step then needs evidence to become done.', PLAN_LIMITS.postconditions - 2),
 }
 
 const DEFINITIONS: Readonly<Record<PlanTool, Omit<ToolDefinition, 'name'>>> = {
@@ -68,7 +68,8 @@ const DEFINITIONS: Readonly<Record<PlanTool, Omit<ToolDefinition, 'name'>>> = {
     ),
   },
   plan_update_step: {
-    description: 'Changes the status of a step, with evidence. A step that is done is saved, and cannot be reopened.',
+    description:
+      'Changes the status of a step, with evidence. A step with postconditions becomes done only with evidence. A step that is done is saved, and cannot be reopened.',
     input_schema: object(
       {
         id: text('The id of the step.', PLAN_LIMITS.id - 2),

@@ -77,6 +77,11 @@ export function ordinalOf(text: string): number {
   return number
 }
 
+/** The option `--at`. */
+export function atOption(what: string): Option {
+  return new Option('--at <checkpoint>', `${what} at the checkpoint with this number`).argParser(ordinalOf)
+}
+
 /** Parses an option's JSON value. */
 export function jsonOf(text: string): Json {
   try {

@@ -365,12 +365,12 @@ export interface SessionInError {
   error: SessionError
 }
 
-/** How usage can be grouped. */
-export type UsageBy = 'agent' | 'day' | 'model' | 'session'
+/** How usage can be grouped. `turn`: the turns of one session. */
+export type UsageBy = 'agent' | 'day' | 'model' | 'session' | 'turn'
 
-/** Usage of one agent, day (UTC, `2026-11-21`), model or session. */
+/** Usage of one agent, day (UTC, `2026-11-21`), model, session or turn (`1.2`: the second turn of run 1). */
 export interface UsageSum {
-  /** The agent, day, model or session. */
+  /** The agent, day, model, session or turn. */
   key: string
   /** Model calls that completed. */
   calls: number

@@ -36,7 +36,9 @@ const STEPS = [
   { id: 'pay', title: 'Pay' },
 ]
 const setUp = call('plan_setup', { objective: 'To Rome', steps: STEPS })
-const update = (id: string, status: string, evidence?: string) => call('plan_update_step', { id, status, ...(evidence && { evidence }) })
+/** Booking has postconditions, so it needs evidence to be done. */
+const update = (id: string, status: string, evidence = id === 'book' && status === 'done' ? 'Code X7' : undefined) =>
+  call('plan_update_step', { id, status, ...(evidence && { evidence }) })
 
 async function run(session: SessionHandle, text = 'go'): Promise<string> {
   return (await (await session.send(text)).result({ timeout: 30_000 })).text
@@ -356,6 +358,7 @@ describe('pawl plan', () => {
       .split('\n')
       .map((line) => JSON.parse(line) as unknown)
     expect(versions).toEqual(await session.plans())
+    expect(await shown('--at', '1')).toMatch(/^To Rome\nversion 2: 1 of 2 steps done, 1 pending\n/)
     expect(await shown('--versions')).toMatch(/set up with 2 steps: To Rome\n.*book is done: Code X7/s)
   })
 })

@@ -371,6 +371,19 @@ describe('usage', () => {
     expect(await keys('session')).toEqual(['u-b', 'u-c', 'u-a'])
   })
 
+  it('of one session is totalled by turn, in order, page by page', async () => {
+    const turns = [1, 2, 10, 11].flatMap((run) => oneRun(run, `t${run}`))
+    await put('by-turn', [started({ sessionId: 'by-turn', agent: 'turning' }), ...turns], Date.UTC(2026, 5, 1))
+    const pages = await pagesOf((cursor) => queries.usage({ by: 'turn', session: 'by-turn', limit: 3, ...(cursor && { cursor }) }))
+    const found = pages.flat()
+    expect(found.map(({ key }) => key)).toEqual([1, 2, 10, 11].flatMap((run) => [`${run}.1`, `${run}.2`]))
+    expect(found.every(({ calls }) => calls === 1)).toBe(true)
+    const [whole] = (await queries.usage({ by: 'session', session: 'by-turn' })).items
+    expect(found.reduce((sum, { usage }) => sum + usage.output_tokens, 0)).toBe(whole?.usage.output_tokens)
+    expect((await queries.usage({ by: 'turn', session: 'by-turn', until: Date.UTC(2026, 5, 1) })).items).toEqual([])
+    expect(await codeOf(queries.usage({ by: 'turn' }))).toBe('invalid_option')
+  })
+
   it('counts the calls of a time span to the millisecond, wherever in a day it begins and ends', async () => {
     const DAY = 24 * HOUR
     const first = Date.UTC(2026, 1, 1)

@@ -161,6 +161,11 @@ describe('a conversation', () => {
     expect(events.map(({ seq }) => seq)).toEqual([2, 3, 4])
     expect((await root.get(`${at}/runs/2`)).body).toMatchObject({ run: 2 })
     expect((await root.get(`${at}/budgets`)).body).toMatchObject({ items: [{ unit: 'tokens', scope: 'session' }] })
+    for (const past of ['budgets', 'plan', 'memory']) {
+      expect(await root.get(`${at}/${past}?at=99`)).toMatchObject({ status: 404, body: { code: 'checkpoint_not_found' } })
+    }
+    expect((await root.get(`${at}/plan`)).body).toEqual({ plan: null })
+    expect((await root.get(`${at}/memory`)).body).toEqual({ items: [] })
   })
 
   it('accepts a request that is repeated with its Idempotency-Key only once, even the one that starts it', async () => {

@@ -351,7 +351,8 @@ function agentOf(events: readonly SessionEvent[]): string {
 }
 
 function sessionRow({ session, openTurn }: Projection, agent: string, head: StoredText & { event: SessionEvent }): PlainRow {
-  const { status, run, currentRun, turns, error, incident, paused, usage, usd, model, provider, checkpoint, forkedFrom, updatedAt } = session
+  const { status, run, currentRun, turns, error, incident, paused, usage, usd, model, provider, checkpoint, forkedFrom, updatedAt } =
+    session
   return plain(SESSIONS, {
     agent,
     status,

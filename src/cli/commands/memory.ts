@@ -4,7 +4,8 @@ import type { MemoryBlock, MemoryChange, MemoryVersion } from '../../client/inde
 import { say, timeOf } from '../queries.ts'
 import { aboutDeployment, type DeploymentOptions } from '../connecting.ts'
 import { liveOrStored } from '../live-or-stored.ts'
-import { jsonOption } from '../options.ts'
+import { defined } from '../../session/defined.ts'
+import { atOption, jsonOption } from '../options.ts'
 import { type Column, linesOfTable } from '../table.ts'
 import { paint, printable } from '../terminal.ts'
 
@@ -20,6 +21,7 @@ const VERSIONS: Column<MemoryVersion>[] = [
 
 interface MemoryCommandOptions extends DeploymentOptions {
   versions?: true
+  at?: number
   json?: true
 }
 
@@ -28,6 +30,7 @@ export function memoryCommand(): Command {
   return aboutDeployment(
     new Command('memory').description("show the blocks of a session's memory").argument('<session>', "the session's id"),
   )
+    .addOption(atOption('the memory').conflicts('versions'))
     .option('--versions', 'list all versions of the memory, oldest first, with the changes in each')
     .addOption(jsonOption())
     .action((session: string, options: MemoryCommandOptions) => (options.versions ? showVersions : showMemory)(session, options))
@@ -36,8 +39,8 @@ export function memoryCommand(): Command {
 async function showMemory(session: string, options: MemoryCommandOptions): Promise<void> {
   const blocks = await liveOrStored(
     options,
-    (pawl) => pawl.session(session).memory(),
-    (queries) => queries.session(session).memory(),
+    (pawl) => pawl.session(session).memory(defined({ at: options.at })),
+    (queries) => queries.session(session).memory(options.at),
   )
   if (options.json) for (const block of blocks) say(JSON.stringify(block))
   else for (const line of blocks.length > 0 ? blocks.flatMap(linesOfBlock) : [`session ${session} has no memory`]) say(line)

@@ -1,10 +1,10 @@
 // `pawl plan <session>`: the session's plan, or all its versions.
 import { Command } from 'commander'
-import type { PlanChange, PlanStep, PlanStepStatus, PlanVersion } from '../../client/index.ts'
+import type { Plan, PlanChange, PlanStep, PlanStepStatus, PlanVersion } from '../../client/index.ts'
 import { say, timeOf } from '../queries.ts'
 import { aboutDeployment, type DeploymentOptions } from '../connecting.ts'
 import { liveOrStored } from '../live-or-stored.ts'
-import { jsonOption } from '../options.ts'
+import { atOption, jsonOption } from '../options.ts'
 import { type Column, linesOfTable } from '../table.ts'
 import { oneLine, paint } from '../terminal.ts'
 
@@ -27,6 +27,7 @@ const VERSIONS: Column<PlanVersion>[] = [
 
 interface PlanCommandOptions extends DeploymentOptions {
   versions?: true
+  at?: number
   json?: true
 }
 
@@ -35,12 +36,14 @@ export function planCommand(): Command {
   return aboutDeployment(
     new Command('plan').description("show a session's plan, with the status of each step").argument('<session>', "the session's id"),
   )
+    .addOption(atOption('the plan').conflicts('versions'))
     .option('--versions', 'list all versions of the plan, oldest first, with the changes in each')
     .addOption(jsonOption())
     .action(showPlan)
 }
 
 async function showPlan(session: string, options: PlanCommandOptions): Promise<void> {
+  if (options.at !== undefined) return showPlanAt(session, options.at, options)
   const versions = await liveOrStored(
     options,
     (pawl) => pawl.session(session).plans(),
@@ -52,7 +55,19 @@ async function showPlan(session: string, options: PlanCommandOptions): Promise<v
   else for (const line of shown[0] ? linesOfPlan(shown[0]) : [`session ${session} has no plan`]) say(line)
 }
 
-function linesOfPlan({ version, objective, steps, run, turn, at }: PlanVersion): string[] {
+async function showPlanAt(session: string, at: number, options: PlanCommandOptions): Promise<void> {
+  const plan = await liveOrStored(
+    options,
+    (pawl) => pawl.session(session).plan({ at }),
+    (queries) => queries.session(session).plan(at),
+  )
+  if (options.json) say(JSON.stringify(plan))
+  else for (const line of plan ? linesOfPlan(plan) : [`session ${session} had no plan at checkpoint ${at}`]) say(line)
+}
+
+/** `made`: in which turn and when the version was made, if that is known. */
+function linesOfPlan({ version, objective, steps, ...made }: Plan & Partial<PlanVersion>): string[] {
+  const { run, turn, at } = made
   const count = (status: PlanStepStatus): number => steps.filter(hasStatus(status)).length
   const counts = (['in_progress', 'blocked', 'pending'] as const).flatMap((status) => {
     const found = count(status)
@@ -61,7 +76,7 @@ function linesOfPlan({ version, objective, steps, run, turn, at }: PlanVersion):
   return [
     paint('bold', oneLine(objective, 400)),
     [
-      `version ${version}, made in turn ${run}.${turn} at ${timeOf(new Date(at))}: ${count('done')} of ${steps.length} steps done`,
+      `version ${version}${at === undefined ? '' : `, made in turn ${run}.${turn} at ${timeOf(new Date(at))}`}: ${count('done')} of ${steps.length} steps done`,
       ...counts,
     ].join(', '),
     ...linesOfTable(STEPS, steps),

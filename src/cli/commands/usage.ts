@@ -17,11 +17,15 @@ import {
   withSession,
   withSpan,
 } from '../queries.ts'
+import { SUMS } from '../../client/queries/list-options.ts'
+import { defined } from '../../session/defined.ts'
+import { atOption } from '../options.ts'
 import { liveOrStored } from '../live-or-stored.ts'
 import type { Column } from '../table.ts'
 
 interface UsageOptions extends ListingOptions, SessionOptions, SpanOptions {
   by: UsageBy
+  at?: number
 }
 
 const columnsBy = (by: UsageBy): Column<UsageSum>[] => [
@@ -38,14 +42,15 @@ const columnsBy = (by: UsageBy): Column<UsageSum>[] => [
 /** The command. */
 export function usageCommand(): Command {
   return withSpan(withSession(listingCommand('usage', 'show sums of tokens and US dollars')))
-    .addOption(new Option('--by <what>', 'how to group them').choices(['agent', 'day', 'model', 'session']).default('agent'))
+    .addOption(new Option('--by <what>', 'how to group them; turn: the turns of one session').choices([...SUMS]).default('agent'))
+    .addOption(atOption('the budgets'))
     .action(async (session: string | undefined, options: UsageOptions) => {
       const { by } = options
       const one = sessionIn(session, options)
       const list = { by, ...pageOf(options), ...spanOf(options), ...one }
       const stored = await queryStore(options, async (queries) => {
         await showList(options, queries.usage(list), columnsBy(by))
-        return one.session === undefined ? [] : queries.session(one.session).budgets().catch(unlessUnknown)
+        return one.session === undefined ? [] : queries.session(one.session).budgets(options.at).catch(unlessUnknown)
       })
       if (one.session !== undefined && stored.length > 0) await showBudgets(one.session, options)
     })
@@ -70,8 +75,8 @@ function unlessUnknown(error: unknown): SessionBudget[] {
 async function showBudgets(session: string, options: UsageOptions): Promise<void> {
   const budgets = await liveOrStored(
     options,
-    (pawl) => pawl.session(session).budgets(),
-    (queries) => queries.session(session).budgets(),
+    (pawl) => pawl.session(session).budgets(defined({ at: options.at })),
+    (queries) => queries.session(session).budgets(options.at),
   )
   showAll(options, budgets, BUDGETS)
 }

@@ -15,6 +15,7 @@ import type {
   UsageFilter,
 } from '../../store/read/lists/index.ts'
 import { checkOptions, flag, integer, oneOf, options, signal, text, where } from '../../options/check.ts'
+import { InvalidOption } from '../../options/errors.ts'
 import { defined } from '../../session/defined.ts'
 
 /** A moment: a `Date`, milliseconds since 1970, or ISO text. */
@@ -122,7 +123,7 @@ export interface PendingListOptions extends PageOptions {
 
 /** Which usage to sum up, and how to group it. */
 export interface UsageOptions extends SpanOptions, PageOptions {
-  /** What the usage is grouped by. Required. */
+  /** What the usage is grouped by. Required. `turn` requires `session`. */
   by: UsageBy
   /** The id of one session. Default: all sessions. */
   session?: string
@@ -164,7 +165,7 @@ export const CALL_STATUSES = [
 /** What a call can wait for. */
 export const PENDING_KINDS = ['approval', 'client', 'unknown'] as const satisfies PendingKind[]
 /** What usage can be grouped by. */
-export const SUMS = ['agent', 'day', 'model', 'session'] as const satisfies UsageBy[]
+export const SUMS = ['agent', 'day', 'model', 'session', 'turn'] as const satisfies UsageBy[]
 const DEFAULT_LIMIT = 50
 const MAX_LIMIT = 1_000
 const DAY_MS = 86_400_000
@@ -277,6 +278,9 @@ export function pendingFilter(given: unknown = {}): PendingFilter {
 /** The filter and the grouping of usage. */
 export function usageFilter(given: unknown = {}): UsageFilter {
   const { by, since, until, session, idPrefix } = checkOptions(USAGE, given)
+  if (by === 'turn' && session === undefined) {
+    throw new InvalidOption("`by: 'turn'` sums up the turns of one session: name it with `session`.")
+  }
   return { by, ...defined({ idPrefix, since, until, session }) }
 }
 

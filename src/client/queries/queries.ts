@@ -2,6 +2,7 @@
 import type { SessionEvent, Target } from '../../session/events.ts'
 import type { MemoryBlock } from '../../session/built-in-tools/memory.ts'
 import type { MemoryVersion } from '../../session/built-in-tools/memory-history.ts'
+import type { Plan } from '../../session/built-in-tools/plan.ts'
 import type { PlanVersion } from '../../session/built-in-tools/plan-history.ts'
 import {
   type ArchivedMessage,
@@ -24,7 +25,7 @@ import {
 } from '../../store/index.ts'
 import { SessionNotFound } from '../errors.ts'
 import { type SessionBudget, storedBudgets } from '../session/budget.ts'
-import { readMemory, readMemoryVersions, readPlans } from '../session/versions.ts'
+import { readMemory, readMemoryVersions, readPlan, readPlans } from '../session/versions.ts'
 import { type QueriesOptions, checkQueriesOptions } from './queries-options.ts'
 import { type FeedEvent, readFeed } from './feed.ts'
 import { type List, listOf } from './list.ts'
@@ -88,7 +89,7 @@ export interface Queries {
     /** The inbox: calls that wait for a person or a client, longest wait first. */
     list(options?: PendingListOptions): List<ListedPending>
   }
-  /** Total tokens and US dollars: days (UTC) newest first, all other groups highest cost first. */
+  /** Total tokens and US dollars: days (UTC) newest first, turns in order, all other groups highest cost first. */
   usage(options: UsageOptions): List<UsageSum>
   /** The events of all sessions: each at least once, none skipped, in order within a session. Events a fork inherited are not repeated. */
   events(options?: FeedOptions): AsyncIterable<FeedEvent>
@@ -122,9 +123,10 @@ export interface StoredSession {
   status(): Promise<SessionReport>
   runReport(run?: number): Promise<RunReport>
   plans(): Promise<PlanVersion[]>
-  memory(): Promise<MemoryBlock[]>
+  plan(at: number): Promise<Plan | null>
+  memory(at?: number): Promise<MemoryBlock[]>
   memoryVersions(): Promise<MemoryVersion[]>
-  budgets(): Promise<SessionBudget[]>
+  budgets(at?: number): Promise<SessionBudget[]>
 }
 
 const PAGE_LIMIT = 1_000
@@ -240,9 +242,10 @@ export function openQueries(given: QueriesOptions = {}): StoreQueries {
       status: () => readReport({ sessionId, store }),
       runReport: (run) => readRunReport({ sessionId, store }, run),
       plans: () => readPlans(sessionId, (after) => store.events(sessionId, { after })),
-      memory: () => readMemory(sessionId, (after) => store.events(sessionId, { after })),
+      plan: (at) => readPlan(sessionId, (after) => store.events(sessionId, { after }), at),
+      memory: (at) => readMemory(sessionId, (after) => store.events(sessionId, { after }), at),
       memoryVersions: () => readMemoryVersions(sessionId, (after) => store.events(sessionId, { after })),
-      budgets: () => storedBudgets(sessionId, (after) => store.events(sessionId, { after })),
+      budgets: (at) => storedBudgets(sessionId, (after) => store.events(sessionId, { after }), at),
     }),
     close: () => store.close(),
   }

@@ -11,13 +11,24 @@ export async function eventsUpTo(source: EventSource, at?: number): Promise<Sess
   const events: SessionEvent[] = []
   for await (const event of allEvents(source)) {
     events.push(event)
-    if (at !== undefined && event.type === 'checkpoint_made' && event.version === at) return events
+    if (at !== undefined && marks(event, at)) return events
   }
   if (at === undefined) return events
-  throw new RequestRefused(
-    'checkpoint_not_found',
-    `Session "${source.sessionId}" has no checkpoint ${at}: list them with session.checkpoints().`,
-  )
+  throw noCheckpoint(source.sessionId, at)
+}
+
+/** Those of all events of a session that lead up to the checkpoint; all without one. @throws RequestRefused `checkpoint_not_found`. */
+export function upTo(sessionId: string, events: readonly SessionEvent[], at: number | undefined): readonly SessionEvent[] {
+  if (at === undefined) return events
+  const place = events.findIndex((event) => marks(event, at))
+  if (place < 0) throw noCheckpoint(sessionId, at)
+  return events.slice(0, place + 1)
+}
+
+const marks = (event: SessionEvent, at: number): boolean => event.type === 'checkpoint_made' && event.version === at
+
+function noCheckpoint(sessionId: string, at: number): RequestRefused {
+  return new RequestRefused('checkpoint_not_found', `Session "${sessionId}" has no checkpoint ${at}: list them with session.checkpoints().`)
 }
 
 /** Checks that the session's first events are there. @throws RequestRefused `events_gone`. */

@@ -10,7 +10,7 @@ import { workflowIdOf } from '../../session/protocol/protocol.ts'
 import { maxCost } from '../../session/spending/reservation.ts'
 import type { SessionState } from '../../session/state.ts'
 import { SessionNotFound } from '../errors.ts'
-import { stateAt } from './at-checkpoint.ts'
+import { stateAt, upTo } from './at-checkpoint.ts'
 import type { EventSource } from './events.ts'
 import { readAll } from './past.ts'
 import { readState } from './state.ts'
@@ -43,11 +43,16 @@ export async function readBudgets(source: EventSource, at: number | undefined): 
   return budgetsOf(state, reserved)
 }
 
-/** The budgets as the store knows them. @throws SessionNotFound. */
-export async function storedBudgets(sessionId: string, read: (after: number) => Promise<SessionEvent[]>): Promise<SessionBudget[]> {
-  const state = fold(undefined, await readAll(read))
+/** The budgets as the store knows them, now or at a checkpoint. @throws SessionNotFound, RequestRefused. */
+export async function storedBudgets(
+  sessionId: string,
+  read: (after: number) => Promise<SessionEvent[]>,
+  at?: number,
+): Promise<SessionBudget[]> {
+  const state = fold(undefined, upTo(sessionId, await readAll(read), at))
   if (!state) throw new SessionNotFound(sessionId, { where: 'store' })
-  return budgetsOf(state, null)
+  // No model call is in progress at a point between turns.
+  return budgetsOf(state, at === undefined ? null : { tokens: 0, usd: 0 })
 }
 
 function budgetsOf(state: SessionState, reserved: Reserved | null): SessionBudget[] {

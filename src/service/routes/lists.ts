@@ -108,7 +108,7 @@ export const LIST_ROUTES = [
     method: 'get',
     path: '/v1/usage',
     operation: 'sumUsage',
-    summary: 'Sums of tokens and US dollars: days newest first, others highest cost first.',
+    summary: 'Sums of tokens and US dollars: days newest first, turns (of one session) in order, others highest cost first.',
     tag: 'lists',
     scope: 'read',
     memory: MEMORY.page,

@@ -18,6 +18,7 @@ const IDEMPOTENCY = {
     .optional()
     .describe('The message’s id: pawl accepts each key once, however often a client repeats the request.'),
 }
+const AT_CHECKPOINT = z.strictObject({ at: z.int().min(1).optional().describe('The number of a checkpoint. Default: now.') })
 const MAX_EVENTS = 500
 const MAX_WAIT_S = 60
 const DEFAULT_WAIT_S = 20
@@ -245,12 +246,49 @@ export const SESSION_ROUTES = [
     tag: 'sessions',
     scope: 'read',
     params: OF_SESSION,
+    query: AT_CHECKPOINT,
     answer: {
       status: 200,
       description: 'The budgets.',
       schema: z.object({ items: z.array(some({ scope: z.string(), unit: z.string(), left: z.number() })) }),
     },
-    handle: async ({ session, params }) => ({ items: await session(params.session).budgets() }),
+    handle: async ({ session, params, query }) => ({ items: await session(params.session).budgets(defined(query)) }),
+  }),
+  route({
+    method: 'get',
+    path: '/v1/sessions/{session}/plan',
+    operation: 'getPlan',
+    summary: 'The plan, with the status of each step; null: there is none.',
+    tag: 'sessions',
+    scope: 'read',
+    memory: MEMORY.page,
+    params: OF_SESSION,
+    query: AT_CHECKPOINT,
+    answer: {
+      status: 200,
+      description: 'The plan.',
+      schema: z.object({
+        plan: some({ version: z.int(), objective: z.string(), steps: z.array(some({ id: z.string(), status: z.string() })) }).nullable(),
+      }),
+    },
+    handle: async ({ session, params, query }) => ({ plan: await session(params.session).plan(defined(query)) }),
+  }),
+  route({
+    method: 'get',
+    path: '/v1/sessions/{session}/memory',
+    operation: 'getMemory',
+    summary: 'The blocks of the memory.',
+    tag: 'sessions',
+    scope: 'read',
+    memory: MEMORY.page,
+    params: OF_SESSION,
+    query: AT_CHECKPOINT,
+    answer: {
+      status: 200,
+      description: 'The blocks.',
+      schema: z.object({ items: z.array(some({ block: z.string(), content: z.string() })) }),
+    },
+    handle: async ({ session, params, query }) => ({ items: await session(params.session).memory(defined(query)) }),
   }),
   route({
     method: 'get',

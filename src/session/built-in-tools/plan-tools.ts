@@ -107,6 +107,12 @@ function updateStep({ id, status, evidence }: JsonObject, plan: Plan): PlanChang
     throw new Refused('step_done', `Step ${quoted(step.id)} is done and cannot be reopened: add a step for what remains (plan_add_step).`)
   }
   const shown = optional('evidence', evidence)
+  if (to === 'done' && step.postconditions !== undefined && shown === undefined && step.evidence === undefined) {
+    throw new Refused(
+      'evidence_required',
+      `Step ${quoted(step.id)} has postconditions: check them, and say in \`evidence\` what shows that they hold. They are: ${cutText(step.postconditions, TITLE_BYTES)}`,
+    )
+  }
   if (step.status === to && (shown === undefined || shown === step.evidence)) return undefined
   return { do: 'update_step', id: step.id, status: to, ...(shown !== undefined && { evidence: shown }) }
 }

@@ -34,7 +34,9 @@ function playing(...calls: readonly (readonly [tool: string, input: Json])[]) {
 }
 
 const setUp = ['plan_setup', { objective: 'To Rome', steps: STEPS }] as const
-const update = (id: string, status: string, evidence?: string) => ['plan_update_step', { id, status, ...defined({ evidence }) }] as const
+/** Booking has postconditions, so it needs evidence to be done. */
+const update = (id: string, status: string, evidence = id === 'book' && status === 'done' ? 'Code X7' : undefined) =>
+  ['plan_update_step', { id, status, ...defined({ evidence }) }] as const
 
 describe('plan_setup', () => {
   it('makes the first version, with all steps pending', () => {
@@ -65,6 +67,28 @@ describe('plan_setup', () => {
       last: { code: 'duplicate_step', message: 'Two steps have the id "pay": each step needs an id of its own.' },
       plan: null,
     })
+  })
+})
+
+describe('a step with postconditions', () => {
+  const done = { id: 'book', status: 'done' }
+
+  it('becomes done only with evidence, which may have been given before', () => {
+    for (const evidence of [undefined, null, '']) {
+      expect(playing(setUp, ['plan_update_step', { ...done, ...(evidence !== undefined && { evidence }) }])).toMatchObject({
+        last: { code: 'evidence_required', message: expect.stringContaining('There is a booking code.') },
+        plan: { version: 1 },
+      })
+    }
+    expect(playing(setUp, ['plan_update_step', { ...done, evidence: 'Code X7' }]).plan).toMatchObject({ version: 2 })
+    expect(playing(setUp, update('book', 'in_progress', 'Code X7'), ['plan_update_step', done]).plan).toMatchObject({
+      version: 3,
+      steps: [{ status: 'done', evidence: 'Code X7' }, {}, {}],
+    })
+  })
+
+  it('needs none for any other status, and a step without postconditions never does', () => {
+    expect(playing(setUp, update('book', 'blocked'), update('pay', 'done')).plan).toMatchObject({ version: 3 })
   })
 })
 
@@ -121,7 +145,7 @@ describe('plan_update_step', () => {
     const { plan, last } = playing(setUp, update('book', 'done', 'Code X7'), update('book', 'done'), update('book', 'done', 'Code X7'))
     expect(plan?.version).toBe(2)
     expect(last).toContain('Nothing has changed')
-    expect(playing(setUp, update('book', 'done'), update('book', 'done', 'Code X7')).plan?.version).toBe(3)
+    expect(playing(setUp, update('book', 'done'), update('book', 'done', 'Code X8')).plan?.version).toBe(3)
   })
 
   it('refuses a step that the plan does not have, and a status that does not exist', () => {

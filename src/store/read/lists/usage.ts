@@ -1,4 +1,4 @@
-// Sums of tokens and US dollars: days newest first, others highest cost first. Inherited turns of forks have no rows, so that nothing is
+// Sums of tokens and US dollars: days newest first, turns in order, others highest cost first. Inherited turns of forks have no rows, so that nothing is
 // counted twice.
 import { textIn } from '../../postgres/columns.ts'
 import type { Queryable, TextRow } from '../../postgres/database.ts'
@@ -8,12 +8,13 @@ import { safeKey } from '../../postgres/sanitise.ts'
 import { begins, keyIn, type ListQuery, pageOf, queryOf, timestamp, whereAll } from './page.ts'
 import type { Key, Paging, Rows, Span, UsageBy, UsageFilter, UsageSum } from '../../rows.ts'
 
-const GROUPS: Record<UsageBy, string> = { agent: 'agent', model: 'model', session: 'session_id', day: 'day' }
+const GROUPS: Record<UsageBy, string> = { agent: 'agent', model: 'model', session: 'session_id', day: 'day', turn: 'array[run, turn]' }
 const TOKENS = ['input_tokens', 'output_tokens', 'cache_creation_input_tokens', 'cache_read_input_tokens']
 const DAY_MS = 86_400_000
 
 /** The default text of a date would depend on the connection's settings. */
 const DAY_TEXT = `to_char(group_key, 'YYYY-MM-DD')`
+const TURN_TEXT = `array_to_string(group_key, '.')`
 
 /**
  * In `double precision`, because Postgres sums bigint and numeric in numeric, which takes twice as long. Whole numbers up to 2^53 are
@@ -24,6 +25,7 @@ const USD_SUM = `coalesce(round(sum(usd::double precision) * 1e9) / 1e9, 0)`
 
 /** See `Lists.usage`. */
 export function sumUsage(database: Queryable, schema: PostgresSchema, filter: UsageFilter, paging: Paging): Promise<Rows<UsageSum>> {
+  if (filter.by === 'turn') return sumTurns(database, schema, filter, paging)
   const rows = queryOf('', '')
   const byDay = filter.by === 'day'
   const query = {
@@ -34,6 +36,20 @@ export function sumUsage(database: Queryable, schema: PostgresSchema, filter: Us
   const key = keyIn(paging, byDay ? ['text'] : ['text', 'text'])
   if (key) query.where.push(byDay ? `group_key < to_date(${query.value(key[0])}, 'YYYY-MM-DD')` : afterHighest(query.value, key))
   return pageOf(database, query, paging.limit, sumOf, (row) => (byDay ? [textIn(row, 'key')] : [textIn(row, 'usd'), textIn(row, 'key')]))
+}
+
+function sumTurns(database: Queryable, schema: PostgresSchema, filter: UsageFilter, paging: Paging): Promise<Rows<UsageSum>> {
+  const rows = queryOf('', '')
+  const span = [
+    ...(filter.since ? [`at >= ${timestamp(rows, filter.since)}`] : []),
+    ...(filter.until ? [`at < ${timestamp(rows, filter.until)}`] : []),
+  ]
+  const sums = `select ${GROUPS.turn} as group_key, count(*) as calls, ${USD_SUM} as usd, count(*) - count(usd) as unpriced, ${TOKEN_SUMS}
+    from ${schema.table('token_usage')} ${whereAll([...ofSessions(rows, filter), ...span])} group by 1`
+  const query = { ...rows, select: `select *, ${TURN_TEXT} as key from (${sums}) sums`, order: 'group_key' }
+  const key = keyIn(paging, ['text'])
+  if (key) query.where.push(`group_key > string_to_array(${query.value(key[0])}, '.')::integer[]`)
+  return pageOf(database, query, paging.limit, sumOf, (row) => [textIn(row, 'key')])
 }
 
 function sumsOf(query: ListQuery, schema: PostgresSchema, filter: UsageFilter): string {
