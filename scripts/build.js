@@ -50,7 +50,7 @@ async function bundle() {
     workflowsPath: join(made, 'workflows/index.js'),
     payloadConverterPath: join(made, 'workflows/payload-converter.js'),
     preloadModules: [join(made, 'workflows/preloaded.js')],
-    workflowInterceptorModules: [join(made, 'workflows/resets.js')],
+    workflowInterceptorModules: ['resets', 'current-details'].map((name) => join(made, `workflows/${name}.js`)),
     webpackConfigHook: portable,
     logger: { log: ignore, trace: ignore, debug: ignore, info: ignore, warn: console.warn, error: console.error },
   })

@@ -4,6 +4,7 @@ import { linesOfProgress, linesOfRecovery } from './chat/lines.ts'
 import { timeOf } from './queries.ts'
 import { oneLine } from './terminal.ts'
 import { durationText } from '../session/duration.ts'
+import { waitPhrase } from '../session/watching/wait-text.ts'
 
 /** The lines of `pawl status <session>`. */
 export function linesOfReport(report: SessionReport, now = Date.now()): string[] {
@@ -36,37 +37,15 @@ function noAttempt(strategy: string): string {
   return strategy === 'automatic' ? 'by itself, as soon as the cause is resolved' : 'no automatic attempt'
 }
 
-const WHO: Record<SessionWait['for'], string> = {
-  person: 'a person',
-  client: 'a client',
-  worker: 'a worker',
-  postgres: 'Postgres',
-  model: 'the model',
-  tool: 'the tool',
-  next_attempt: 'its next attempt',
-  message: 'a message',
-}
-
-const WHAT: Record<NonNullable<SessionWait['to']>, string> = {
-  recover: 'to recover the run',
-  resolve: 'to resolve the unknown outcome of',
-  approve: 'to approve or deny',
-  answer: 'to answer',
-  resume: 'to reopen it: its workflow has ended during the run',
-  unpause: 'to unpause it',
-}
-
 function waitText(wait: SessionWait, now: number): string {
-  const { to, tool, callId, attempt, worker, since, until, reason } = wait
-  const about = [to && WHAT[to], callId && `${tool} (${callId})`].filter(Boolean).join(' ')
+  const { attempt, worker, since, until, reason } = wait
   const details = [
     attempt !== undefined && attempt > 1 && `attempt ${attempt}`,
     worker && `on ${worker}`,
     since !== undefined && `since ${whenText(since, now)}`,
     until !== undefined && (wait.for === 'next_attempt' ? `at ${whenText(until, now)}` : `until ${whenText(until, now)}`),
   ]
-  const who = reason?.startsWith(WHO[wait.for]) ? [] : [WHO[wait.for]]
-  return [[...who, about].filter(Boolean).join(' '), reason, ...details].filter(Boolean).join(', ')
+  return [waitPhrase(wait), reason, ...details].filter(Boolean).join(', ')
 }
 
 /** What a person can do about it; for a recovery, `linesOfRecovery` has the strategies. */

@@ -6,7 +6,7 @@ import { z } from 'zod'
 import type { Logger } from '../agent/tool.ts'
 import type { TemporalAddress } from '../connect/temporal.ts'
 import type { Wait } from '../connect/waits.ts'
-import { checkOptions, fn, options, text, where } from '../options/check.ts'
+import { checkOptions, flag, fn, options, text, where } from '../options/check.ts'
 import { isPool, logger, TEMPORAL_ADDRESS } from '../options/shared.ts'
 
 /** Options of `Pawl.connect`; all of them have a default. */
@@ -27,6 +27,11 @@ export interface ConnectOptions {
   schema?: string
   /** Task queue of sessions that do not name one. Default `pawl`, or that of the `pawl dev`. */
   taskQueue?: string
+  /**
+   * Whether sessions have the search attributes `PawlAgent` and `PawlTags`, by which Temporal's own lists find them. They are stored in the
+   * clear. A namespace that does not have the attributes is used without them. Default: true, but false if there are payload codecs.
+   */
+  searchAttributes?: boolean
   /** Must be the same as the workers'. Not used with your own `Client`. Default: Temporal's. */
   dataConverter?: DataConverter
   /**
@@ -47,6 +52,7 @@ const OPTIONS = options({
   schema: text('the name of a Postgres schema').optional(),
   taskQueue: text("a task queue's name").optional(),
   dataConverter: z.unknown().optional(),
+  searchAttributes: flag().optional(),
   logger: logger<Logger>().optional(),
   onWait: fn<(wait: Wait) => void>().optional(),
 })

@@ -1,7 +1,9 @@
 // The client: a backend's entry point.
 import { randomUUID } from 'node:crypto'
+import type { Client } from '@temporalio/client'
 import type { Agent, OutputOf } from '../agent/agent.ts'
 import { findDevDeployment } from '../connect/dev-stack.ts'
+import { startIndexed, startPlain } from '../connect/search-attributes.ts'
 import type { Json } from '../session/json.ts'
 import { DEFAULT_TASK_QUEUE } from '../session/protocol/protocol.ts'
 import { openStore, type StoreOptions } from '../store/index.ts'
@@ -76,7 +78,9 @@ export class Pawl implements Queries, Upkeep {
     const namespace = namespaceOf(options, found.temporal)
     const store = postgres ? openStore({ ...storeOptions(options), postgres, namespace }) : undefined
     const { client, close } = await temporalClient(options, found.temporal)
-    return new Pawl({ client, store, taskQueue, tell, logger: options.logger }, async () => {
+    const { searchAttributes = !hasCodecs(client) } = options
+    const indexed = searchAttributes ? startIndexed() : startPlain
+    return new Pawl({ client, store, taskQueue, tell, indexed, logger: options.logger }, async () => {
       await store?.close()
       await close()
     })
@@ -104,6 +108,11 @@ export class Pawl implements Queries, Upkeep {
   close(): Promise<void> {
     return this.#close()
   }
+}
+
+/** With codecs, nothing that a caller chose is stored in the clear unless the caller wants it. */
+function hasCodecs({ options: { loadedDataConverter } }: Client): boolean {
+  return loadedDataConverter.payloadCodecs.length > 0
 }
 
 function storeOptions({ schema, logger, onWait }: ConnectOptions): Omit<StoreOptions, 'postgres'> {

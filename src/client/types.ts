@@ -28,12 +28,27 @@ import type { SessionBudget } from './session/budget.ts'
 import type { RunReport } from './session/run-report.ts'
 import type { SessionReport } from './session/status.ts'
 
+/**
+ * Temporal's priority and fairness, for the workflow and its activities. A server that does not support them ignores them. They are not
+ * encoded by codecs.
+ */
+export interface Priority {
+  /** 1 to 5, unless the server is configured otherwise; smaller numbers first. Default 3. */
+  priorityKey?: number
+  /** Keys share the workers by their weights, such as a tenant's id: at most 64 bytes. Default: none. */
+  fairnessKey?: string
+  /** The key's share: 0.001 to 1,000. Default 1. */
+  fairnessWeight?: number
+}
+
 /** Options for opening a session with any agent. */
 export interface OpeningOptions {
   /** Tags that lists can filter by: at most 16,000 bytes of JSON. Default: none. */
   tags?: string[]
   /** Task queue of the workers that serve the session. Default: the client's. */
   taskQueue?: string
+  /** In which order Temporal hands the session's steps to workers that are busy. Default: Temporal's. */
+  priority?: Priority
   /** How long the session stays open without a message, at most 24 days. Default `'24h'`. */
   idleTimeout?: Duration
   /**

@@ -69,7 +69,7 @@ function notConfigured(): ConnectError {
 export async function connectClient(
   temporal: TemporalAddress,
   dataConverter?: DataConverter,
-): Promise<{ client: Client; close(): Promise<void> }> {
+): Promise<{ client: Client; connection: Connection; close(): Promise<void> }> {
   const { namespace, ...where } = resolveTemporal(temporal)
   try {
     const connection = await Connection.connect({
@@ -78,6 +78,7 @@ export async function connectClient(
       interceptors: [boundCalls, ...interceptors()],
     })
     return {
+      connection,
       client: new Client({ connection, namespace, ...(dataConverter && { dataConverter: absoluteConverter(dataConverter) }) }),
       close: () => connection.close(),
     }

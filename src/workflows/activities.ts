@@ -31,10 +31,19 @@ const COMMON: ActivityOptions = { cancellationType: ActivityCancellationType.WAI
 /** The wrappers decide on retries themselves; this policy applies to attempts that cannot answer. */
 const RETRIED = { initialInterval: 100, backoffCoefficient: 2, maximumInterval: 30_000 }
 
+/**
+ * What Temporal's view shows of a step beside the activity's type. pawl counts attempts itself: most are activities of their own. It passes
+ * the converter and the codecs.
+ */
+export function summaryOf(step: string, { attempts }: { attempts: number }): string {
+  return attempts > 0 ? `${step}, attempt ${attempts + 1}` : step
+}
+
 /** Options of the activities that ask a model. */
-export function modelCalls(how: 'first' | 'again' | 'until_served'): Pick<PawlActivities, 'callModel' | 'compact'> {
+export function modelCalls(how: 'first' | 'again' | 'until_served', summary: string): Pick<PawlActivities, 'callModel' | 'compact'> {
   return proxyActivities<Pick<PawlActivities, 'callModel' | 'compact'>>({
     ...COMMON,
+    summary,
     startToCloseTimeout: MODEL_CALL_MS,
     heartbeatTimeout: HEARTBEAT_TIMEOUT_MS,
     retry: { ...RETRIED, ...(how !== 'until_served' && { maximumAttempts: 1_000 }) },
@@ -44,10 +53,15 @@ export function modelCalls(how: 'first' | 'again' | 'until_served'): Pick<PawlAc
 }
 
 /** Options of an `executeTool` activity, by the call's effect. */
-export function toolCalls(resolution: Resolution, how: 'first' | 'again' | 'until_served'): Pick<PawlActivities, 'executeTool'> {
+export function toolCalls(
+  resolution: Resolution,
+  how: 'first' | 'again' | 'until_served',
+  summary: string,
+): Pick<PawlActivities, 'executeTool'> {
   const external = resolution.effect === 'external'
   return proxyActivities<Pick<PawlActivities, 'executeTool'>>({
     ...COMMON,
+    summary,
     startToCloseTimeout: resolution.timeoutMs + FREEZE_ALLOWANCE_MS,
     heartbeatTimeout: HEARTBEAT_TIMEOUT_MS,
     retry:
@@ -64,6 +78,7 @@ export function toolCalls(resolution: Resolution, how: 'first' | 'again' | 'unti
 export function verifications(resolution: Resolution, how: 'first' | 'again'): Pick<PawlActivities, 'verifyTool'> {
   return proxyActivities<Pick<PawlActivities, 'verifyTool'>>({
     ...COMMON,
+    summary: resolution.tool,
     startToCloseTimeout: (resolution.verifyTimeoutMs ?? resolution.timeoutMs) + FREEZE_ALLOWANCE_MS,
     heartbeatTimeout: HEARTBEAT_TIMEOUT_MS,
     retry: { ...RETRIED, maximumAttempts: (resolution.verifyRetries ?? 3) + 1 },

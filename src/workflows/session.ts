@@ -42,8 +42,10 @@ import type {
 import { requestOf } from '../session/protocol/requests.ts'
 import { snapshotOf, summaryOf } from '../session/fold/snapshot.ts'
 import { Undecodable } from '../session/protocol/undecodable.ts'
+import { currentDetailsOf } from '../session/watching/current-details.ts'
 import type { SessionState } from '../session/state.ts'
 import { startAlarms } from './alarms.ts'
+import { describeBy } from './current-details.ts'
 import { startFlushing } from './flushing.ts'
 import { receive } from './inbox.ts'
 import { startLateResults } from './calls/late-results.ts'
@@ -101,6 +103,11 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
   const early: unknown[] = []
   const onceOpen: (() => void)[] = []
 
+  describeBy(() => {
+    const shown = session ?? before
+    if (shown) return currentDetailsOf(shown.journal.state)
+    return opening.trouble ? `- loads its past (${opening.trouble.code})` : '- loads its past'
+  })
   setDefaultSignalHandler(signalled)
   setHandler(stateQuery, () => {
     const shown = session ?? before

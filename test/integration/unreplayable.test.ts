@@ -52,7 +52,7 @@ describe.each([
   /** A session that an old worker served, and that fails on the new one since message `two`. */
   async function broken(options: Partial<CreateWorkerOptions>) {
     worker = await here.startWorker({ agents: [player.agent as Agent], ...before })
-    const played: Played = player.play(here.pawl, { model: () => 'hello' })
+    const played: Played = player.play(here.pawl, { model: () => 'hello' }, { priority: { priorityKey: 2 } })
     await (await played.session.send('one')).result(TIMEOUT)
     await until('its answer is stored', async () => (await here.pawl.sessions.list({ idPrefix: played.id })).items[0]?.status === 'idle')
     const { runId: executionId } = await workflowOf(played.id).describe()
@@ -80,6 +80,8 @@ describe.each([
     const three = await played.session.send('three')
     await Promise.all([two.result(TIMEOUT), three.result(TIMEOUT)])
     expect(heard(played)).toEqual(['one', 'three', 'two'])
+    const next = await workflowOf(played.id).describe()
+    expect([next.priority?.priorityKey, await next.staticSummary()]).toEqual([2, player.agent.name])
     expect(log.about('its session continues in another one')).toMatchObject([['error', expect.anything()]])
     await until('it is stored', async () => (await recoveriesOf(played.id)).length > 0)
     expect(await recoveriesOf(played.id)).toMatchObject([

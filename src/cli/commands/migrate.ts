@@ -3,6 +3,9 @@ import { Command } from 'commander'
 import { connectOptions } from '../connecting.ts'
 import { CliError } from '../errors.ts'
 import { dataOption, jsonOption } from '../options.ts'
+import type { Deployment } from '../../connect/dev-stack.ts'
+import { PawlError } from '../../session/errors.ts'
+import { oneLine } from '../terminal.ts'
 import { defined } from '../../session/defined.ts'
 
 interface MigrateCommandOptions {
@@ -11,6 +14,7 @@ interface MigrateCommandOptions {
   appRole?: string
   namespace?: string
   check?: true
+  searchAttributes: boolean
   json?: true
 }
 
@@ -22,17 +26,19 @@ export function migrateCommand(): Command {
     .option('--schema <name>', "Postgres schema of the side store (default: 'pawl')")
     .option('--app-role <role>', "grant this role what workers need; workers then connect as it, with `migrate: 'check'`")
     .option('--namespace <name>', 'move the sessions to this Temporal namespace, whose workers then serve them')
+    .option('--no-search-attributes', 'do not register the search attributes PawlAgent and PawlTags in the Temporal namespace')
     .option('--check', 'only list missing migrations, and newer ones that this release cannot write with; exit code 1 if there are any')
     .addOption(jsonOption())
     .action(migrate)
 }
 
 /** Exit code 1: `--check` found migrations that are missing, or too new. */
-async function migrate({ appRole, namespace, check, json, ...where }: MigrateCommandOptions): Promise<void> {
+async function migrate({ appRole, namespace, check, json, searchAttributes, ...where }: MigrateCommandOptions): Promise<void> {
   if (check && (appRole ?? namespace) !== undefined) {
     throw new CliError('invalid_usage', '--check changes nothing: leave out --app-role and --namespace.')
   }
-  const { postgres = process.env.DATABASE_URL, schema, onWait } = await connectOptions(where)
+  const found = await connectOptions(where)
+  const { postgres = process.env.DATABASE_URL, schema, onWait } = found
   if (typeof postgres !== 'string' || postgres === '') {
     throw new CliError('invalid_usage', 'No Postgres is configured: set DATABASE_URL, or start `pawl dev`.')
   }
@@ -46,6 +52,7 @@ async function migrate({ appRole, namespace, check, json, ...where }: MigrateCom
   })
   const { applied, pending, tooNew, grantedTo, movedFrom } = report
   if (pending.length + tooNew.length > 0) process.exitCode = 1
+  const registered = searchAttributes && !check ? await register(found.temporal, namespace) : undefined
   const lines = [
     ...applied.map((name) => `applied ${name}`),
     ...pending.map((name) => `missing ${name}`),
@@ -57,12 +64,44 @@ async function migrate({ appRole, namespace, check, json, ...where }: MigrateCom
           `The sessions belong to the Temporal namespace "${report.namespace}"${movedFrom === undefined ? '' : `, and no longer to "${movedFrom}"`}.`,
         ]),
     ...(grantedTo === undefined ? [] : [`Granted the role "${grantedTo}" the rights that workers need.`]),
+    ...linesOfRegistered(registered),
     ...(pending.length > 0 ? ['Run `pawl migrate` without --check to apply what is missing.'] : []),
     ...(tooNew.length > 0
       ? ['Workers of this release must not write to these tables: use the release that made the newer migrations.']
       : []),
   ]
   process.stdout.write(
-    json ? `${JSON.stringify({ event: check ? 'checked' : 'migrated', ...report })}\n` : lines.map((line) => `${line}\n`).join(''),
+    json
+      ? `${JSON.stringify({ event: check ? 'checked' : 'migrated', ...report, ...defined({ searchAttributes: registered }) })}\n`
+      : lines.map((line) => `${line}\n`).join(''),
   )
+}
+
+/** What became of the search attributes: those that were missing and were added, or why they were not. */
+type Registered = { added: string[] } | { error: string }
+
+/** Sessions do without search attributes, so nothing here fails the command. */
+async function register(given: Deployment['temporal'], namespace: string | undefined): Promise<Registered | undefined> {
+  const [{ connectClient, resolveTemporal }, { registerSearchAttributes }] = await Promise.all([
+    import('../../connect/temporal.ts'),
+    import('../../connect/search-attributes.ts'),
+  ])
+  try {
+    const temporal = { ...resolveTemporal(given), ...defined({ namespace }) }
+    const { connection, close } = await connectClient(temporal)
+    try {
+      return { added: await registerSearchAttributes(connection, temporal.namespace) }
+    } finally {
+      await close()
+    }
+  } catch (error) {
+    if (error instanceof PawlError && error.code === 'not_configured') return undefined
+    return { error: error instanceof Error ? error.message : String(error) }
+  }
+}
+
+function linesOfRegistered(registered: Registered | undefined): string[] {
+  if (!registered) return []
+  if ('error' in registered) return [`The search attributes PawlAgent and PawlTags were not registered: ${oneLine(registered.error, 400)}`]
+  return registered.added.length > 0 ? [`Registered the search attributes ${registered.added.join(' and ')} in Temporal.`] : []
 }

@@ -5,7 +5,7 @@ import { defined } from '../../session/defined.ts'
 import type { Json } from '../../session/json.ts'
 import { isAgentName, type SessionStart } from '../../session/protocol/protocol.ts'
 import { isTraceparent } from '../../session/protocol/traceparent.ts'
-import type { SendOptions } from '../types.ts'
+import type { Priority, SendOptions } from '../types.ts'
 import { checkTexts } from './request-checks.ts'
 
 /** The checked options for opening a session. */
@@ -15,10 +15,22 @@ export interface Opening {
   context?: Json
   tags?: string[]
   taskQueue?: string
+  priority?: Priority
   settings: NonNullable<SessionStart['settings']>
 }
 
 const nameOf = (agent: unknown): unknown => (typeof agent === 'object' ? (agent as { name?: unknown } | null)?.name : agent)
+
+const MAX_INT32 = 2_147_483_647
+const MAX_FAIRNESS_KEY_BYTES = 64
+
+function isFairnessKey(value: unknown): boolean {
+  return typeof value === 'string' && Buffer.byteLength(value) <= MAX_FAIRNESS_KEY_BYTES
+}
+
+function isFairnessWeight(value: unknown): boolean {
+  return typeof value === 'number' && value >= 0.001 && value <= 1_000
+}
 
 /** Context and tags are checked with the message that opens the session: their errors have their own codes. */
 const SESSION = options({
@@ -29,19 +41,33 @@ const SESSION = options({
   context: z.unknown().optional(),
   tags: z.unknown().optional(),
   taskQueue: text("a task queue's name").optional(),
+  priority: options({
+    priorityKey: integer(1, MAX_INT32).optional(),
+    fairnessKey: where<string>(isFairnessKey, 'text of at most 64 bytes').optional(),
+    fairnessWeight: where<number>(isFairnessWeight, 'a number from 0.001 to 1,000').optional(),
+  }).optional(),
   idleTimeout: duration({ example: '24h' }).optional(),
   notServedAfter: duration({ example: '2m' }).optional(),
 })
 
 /** Checks the options for opening a session. @throws InvalidOption. */
 export function checkSession(given: unknown = {}): Opening {
-  const { agent, context, tags, taskQueue, idleTimeout: idleTimeoutMs, notServedAfter: notServedAfterMs } = checkOptions(SESSION, given)
+  const {
+    agent,
+    context,
+    tags,
+    taskQueue,
+    priority,
+    idleTimeout: idleTimeoutMs,
+    notServedAfter: notServedAfterMs,
+  } = checkOptions(SESSION, given)
   return {
     ...defined({
       agent: nameOf(agent) as string | undefined,
       context: context as Json | undefined,
       tags: tags as string[] | undefined,
       taskQueue,
+      priority: priority && defined(priority),
     }),
     settings: defined({ idleTimeoutMs, notServedAfterMs }),
   }

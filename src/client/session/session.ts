@@ -23,6 +23,8 @@ import type { Store } from '../../store/store.ts'
 import { sessionQueriesOf, transcriptOf } from '../queries/queries.ts'
 import { checkSessionId } from './session-id.ts'
 import { type Asked, ask } from './updates.ts'
+import { type Shown, startShown } from './temporal-view.ts'
+import type { StartIndexed } from '../../connect/search-attributes.ts'
 import { InvalidMessage, RequestRefused, SessionNotFound } from '../errors.ts'
 import { fork, targetOf } from './forking.ts'
 import { readBudgets } from './budget.ts'
@@ -75,6 +77,8 @@ export interface SessionParts {
   tell?: TellWait | undefined
   /** Logs events that a slice skipped. */
   logger?: Logger | undefined
+  /** Starts workflows with search attributes, if there are to be any. */
+  indexed: StartIndexed
 }
 
 /** The handle of a session. `known`: whether its id was just generated, so the session cannot exist yet. */
@@ -83,7 +87,10 @@ export function sessionHandle(parts: SessionParts, id: string, options: Opening,
   const { client, store, tell } = parts
   const source: EventSource = { sessionId: id, client, store }
   const workflow = client.workflow.getHandle(workflowIdOf(id))
-  const asked: Asked = { client, sessionId: id, taskQueue: options.taskQueue ?? parts.taskQueue, settings: options.settings, tell }
+  const { agent, tags, priority } = options
+  const shown: Shown = defined({ agent, tags, priority })
+  const { taskQueue = parts.taskQueue, settings } = options
+  const asked: Asked = { client, sessionId: id, taskQueue, settings, tell, shown, indexed: parts.indexed }
 
   async function send(content: string | UserBlock[], sendOptions?: SendOptions): Promise<RunHandle> {
     const sent = checkSend(sendOptions)
@@ -102,13 +109,15 @@ export function sessionHandle(parts: SessionParts, id: string, options: Opening,
     if (options.agent === undefined) return signalOnly(signal)
     const opening = {
       workflowId: workflowIdOf(id),
-      taskQueue: options.taskQueue ?? parts.taskQueue,
+      taskQueue,
       workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT_MS,
       args: [startOf(id, options, isNew)],
       signal: SIGNALS.message,
       signalArgs: [signal],
     }
-    await onTemporal(client, () => client.workflow.signalWithStart(WORKFLOW_TYPE, opening))
+    await startShown(parts.indexed, shown, (view) =>
+      onTemporal(client, () => client.workflow.signalWithStart(WORKFLOW_TYPE, { ...opening, ...view })),
+    )
     return runHandle(source, messageId, { isSent: true })
   }
 

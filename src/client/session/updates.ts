@@ -17,6 +17,9 @@ import { type TellWait, reportIfSlow } from '../../connect/waits.ts'
 import { refusalIn, type SessionStart, WORKFLOW_TASK_TIMEOUT_MS, WORKFLOW_TYPE, workflowIdOf } from '../../session/protocol/protocol.ts'
 import { RequestRefused, SessionNotFound, SessionUnavailable } from '../errors.ts'
 import { type HoldUps, watchHoldUps } from './hold-ups.ts'
+import { type Shown, startShown } from './temporal-view.ts'
+import type { StartIndexed } from '../../connect/search-attributes.ts'
+import { defined } from '../../session/defined.ts'
 
 const FAILED_PRECONDITION = 9
 const NOT_READY_MS = 30_000
@@ -33,6 +36,9 @@ export interface Asked {
   taskQueue: string
   settings: SessionStart['settings']
   tell: TellWait | undefined
+  /** For a workflow that the request starts. */
+  shown: Shown
+  indexed: StartIndexed
 }
 
 /** Carries out an update; a session whose workflow has closed is resumed for it. @throws RequestRefused, SessionNotFound. */
@@ -69,18 +75,25 @@ export function startFor<R>(
   start: SessionStart,
   workflowIdConflictPolicy: 'USE_EXISTING' | 'FAIL',
 ): Promise<R> {
-  const { client, taskQueue } = asked
-  const startWorkflowOperation = new WithStartWorkflowOperation(WORKFLOW_TYPE, {
-    workflowId: workflowIdOf(start.sessionId),
-    taskQueue,
-    workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT_MS,
-    workflowIdConflictPolicy,
-    args: [start],
-  })
-  // The update rejects with the same error.
-  startWorkflowOperation.workflowHandle().catch(() => undefined)
+  const { client, taskQueue, shown, indexed } = asked
   return sendUpdate({ ...asked, sessionId: start.sessionId }, () =>
-    client.workflow.startUpdateWithStart(update, { args, startWorkflowOperation, waitForStage: 'ACCEPTED' }),
+    startShown<WorkflowUpdateHandle<R>>(indexed, { ...shown, ...defined({ tags: start.tags }) }, (view) => {
+      const startWorkflowOperation = new WithStartWorkflowOperation(WORKFLOW_TYPE, {
+        ...view,
+        workflowId: workflowIdOf(start.sessionId),
+        taskQueue,
+        workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT_MS,
+        workflowIdConflictPolicy,
+        args: [start],
+      })
+      // The update rejects with the same error.
+      startWorkflowOperation.workflowHandle().catch(() => undefined)
+      return client.workflow.startUpdateWithStart(update, {
+        args,
+        startWorkflowOperation,
+        waitForStage: 'ACCEPTED',
+      })
+    }),
   )
 }
 

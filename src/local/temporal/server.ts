@@ -1,6 +1,7 @@
 // Runs a Temporal dev server on a file in the data directory, and waits until it is ready.
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { registerSearchAttributes } from '../../connect/search-attributes.ts'
 import type { DataDir, StateFile } from '../data-dir.ts'
 import { reasonOf, StackError } from '../errors.ts'
 import type { Keeper, KeptProcess } from '../keeper/keeper.ts'
@@ -120,7 +121,11 @@ async function untilServed(running: KeptProcess, port: number, namespace: string
     if (await accepts(port)) {
       const served = await withConnection({ address: `127.0.0.1:${port}`, connectTimeout: '5s' }, async (connection) => {
         const answer = await probeNamespace(connection, namespace)
-        if (answer === 'served') await ensureRetention(connection, namespace)
+        if (answer === 'served') {
+          await ensureRetention(connection, namespace)
+          // Sessions do without them.
+          await registerSearchAttributes(connection, namespace).catch(() => undefined)
+        }
         return answer
       }).catch((error: unknown) => {
         last = error

@@ -7,7 +7,7 @@ import type { Resolution } from '../../session/events.ts'
 import type { Json } from '../../session/json.ts'
 import { inPlaceOf } from '../../session/recovery/redo.ts'
 import type { CallState } from '../../session/state.ts'
-import { answerIn, interruptedWhile, toolCalls, whyLost } from '../activities.ts'
+import { answerIn, interruptedWhile, summaryOf, toolCalls, whyLost } from '../activities.ts'
 import { answerBuiltIn } from './built-in-call.ts'
 import { type Attempts, countAttempts } from './attempts.ts'
 import { type Call, inputOf, type Turn, type Where, whereOf } from './call.ts'
@@ -95,7 +95,7 @@ async function untilServed(turn: Turn, call: Call): Promise<void> {
   if (turn.journal.state.status !== 'error') return
   try {
     const input = { ...inputOf(turn, call), ...eventsOf(turn.journal), executionId: workflowInfo().runId, untilServed: true as const }
-    await turn.pacing.schedule(input, toolCalls(call.resolution, 'until_served').executeTool)
+    await turn.pacing.schedule(input, toolCalls(call.resolution, 'until_served', `${call.tool}, until a worker serves it`).executeTool)
   } catch (error) {
     // No other outcome matters: the activity only waited.
     if (whyLost(error).how === 'cancelled') throw error
@@ -126,7 +126,7 @@ async function execute(turn: Turn, call: Call, attempts: Attempts, progress: Pro
         ...(attempts.used.attempts > 0 && { prior: attempts.used }),
         ...defined({ progress: progress.last }),
       }
-      const { executeTool } = toolCalls(resolution, asks === 0 ? 'first' : 'again')
+      const { executeTool } = toolCalls(resolution, asks === 0 ? 'first' : 'again', summaryOf(call.tool, attempts.used))
       result = answerIn(await (inherited.call(call.callId) ?? pacing.schedule(input, executeTool)))
     } catch (error) {
       const lost = whyLost(error)

@@ -7,7 +7,7 @@ import type { AgentFacts, FailedAttempt } from '../../session/events.ts'
 import { ranMs } from '../../session/pause.ts'
 import type { Cost } from '../../session/spending/spend.ts'
 import type { RunState, SessionState } from '../../session/state.ts'
-import { answerIn, interruptedWhile, modelCalls, whyLost } from '../activities.ts'
+import { answerIn, interruptedWhile, modelCalls, summaryOf, whyLost } from '../activities.ts'
 import type { Attempts } from '../calls/attempts.ts'
 import { eventsOf } from '../journal.ts'
 import type { Failure, Session } from '../open-session.ts'
@@ -60,7 +60,7 @@ export async function askUntilAnswered<R extends Result, E>(
     if (journal.state.facts) input.known = journal.state.facts.digest
     let result: R
     try {
-      const asked = schedule(modelCalls(how), input)
+      const asked = schedule(modelCalls(how, summaryOf(`turn ${turn}`, attempts.used)), input)
       result = answerIn(how === 'until_served' ? await servedInTime(asked, serving, agent) : await asked)
     } catch (error) {
       const lost = whyLost(error)

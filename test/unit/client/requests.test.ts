@@ -1,5 +1,6 @@
 // What the methods of a session's handle refuse before they send anything: a typo must not turn a request into another one.
 import { Client, Connection } from '@temporalio/client'
+import { startPlain } from '../../../src/connect/search-attributes.ts'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { apiKeysOf, openApiKeys } from '../../../src/client/admin/api-keys.ts'
 import { openQueries } from '../../../src/client/queries/queries.ts'
@@ -24,7 +25,12 @@ beforeAll(() => {
 afterAll(() => connection.close())
 
 const handle = (options: object): SessionHandle =>
-  sessionHandle({ client: new Client({ connection }), store: undefined, taskQueue: 'pawl' }, 's', checkSession(options), { isNew: false })
+  sessionHandle(
+    { client: new Client({ connection }), store: undefined, taskQueue: 'pawl', indexed: startPlain },
+    's',
+    checkSession(options),
+    { isNew: false },
+  )
 
 const refusal = (message: string) =>
   expect.objectContaining({ name: 'InvalidOption', code: 'invalid_option', message: expect.stringContaining(message) })

@@ -1,10 +1,15 @@
 // What the server says of an execution whose workflow task has failed: whether it still fails, since when, and what the execution began with.
-import type { Client, WorkflowExecutionDescription } from '@temporalio/client'
+import type { Client, WorkflowExecutionDescription, WorkflowStartOptions } from '@temporalio/client'
 import { decoded } from '../../../connect/decoded.ts'
 import { eventTime, firstOf, newestFirst } from '../../../connect/histories.ts'
+import { isSearchAttribute } from '../../../connect/search-attributes.ts'
+import { defined } from '../../../session/defined.ts'
 import { checkStart, type Start } from '../../../session/protocol/start.ts'
 import { Undecodable } from '../../../session/protocol/undecodable.ts'
 import type { CachedExecution } from '../../protocol.ts'
+
+/** The options of a start that have nothing to do with what the workflow does. */
+export type StartView = Pick<WorkflowStartOptions, 'staticSummary' | 'priority' | 'typedSearchAttributes'>
 
 /** An execution that makes no progress. */
 export interface Broken {
@@ -14,6 +19,8 @@ export interface Broken {
   /** An attempt of a model call or tool call is in progress: its result is worth waiting for. */
   isBusy: boolean
   start: Start
+  /** What Temporal's view shows of it and its priority, for the next execution. */
+  view: StartView
 }
 
 /** The server's state for an activity that a worker has. */
@@ -42,7 +49,7 @@ export async function examine(client: Client, { workflowId, executionId }: Cache
       failed = { since: eventTime(event), reason: failure.failure?.message || 'its workflow task fails' }
   }
   if (!failed || !hasCompleted) return undefined
-  return { ...failed, isBusy: isBusy(description), start: await startOf(client, place) }
+  return { ...failed, isBusy: isBusy(description), start: await startOf(client, place), view: await viewOf(description) }
 }
 
 /** Whether the execution has completed a task, or failed one; undefined: neither yet. */
@@ -61,6 +68,17 @@ function isBusy({ raw }: WorkflowExecutionDescription): boolean {
   return (raw.pendingActivities ?? []).some(
     ({ state, activityType }) => state === STARTED && ['callModel', 'executeTool', 'verifyTool'].includes(activityType?.name ?? ''),
   )
+}
+
+/** Without them, the session would leave Temporal's lists, or lose its priority. */
+async function viewOf(description: WorkflowExecutionDescription): Promise<StartView> {
+  const { priority, typedSearchAttributes } = description
+  const staticSummary = await description.staticSummary().catch(() => undefined)
+  return {
+    typedSearchAttributes: typedSearchAttributes.getAll().filter(({ key }) => isSearchAttribute(key.name)),
+    ...(priority && defined({ priority })),
+    ...defined({ staticSummary }),
+  }
 }
 
 async function startOf(client: Client, place: CachedExecution & { namespace: string }): Promise<Start> {

@@ -80,7 +80,7 @@ export function startHealing({ client, taskQueue, logger, afterMs }: HealingPart
    * Terminates the execution and starts its successor in one step of the server: no crash comes in between. Every worker sends the same
    * request id, by which the server starts only one.
    */
-  async function startSuccessor({ workflowId, executionId }: CachedExecution, { start, reason }: Broken): Promise<string> {
+  async function startSuccessor({ workflowId, executionId }: CachedExecution, { start, reason, view }: Broken): Promise<string> {
     const { agent, context, tags, settings, unreplayable } = start
     const next: SessionStart = {
       sessionId: sessionIdOf(workflowId),
@@ -91,6 +91,7 @@ export function startHealing({ client, taskQueue, logger, afterMs }: HealingPart
       unreplayable: { executionId, reason: cutText(reason, TEXT_BYTES.reason), times: (unreplayable?.times ?? 0) + 1 },
     }
     const options: WorkflowStartOptions = {
+      ...view,
       workflowId,
       taskQueue,
       workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT_MS,

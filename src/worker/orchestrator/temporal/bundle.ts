@@ -62,7 +62,11 @@ async function workflowBundle({
       payloadConverterPath: own === undefined ? TOTAL_CONVERTER : await wrapConverter(folder, own),
       // If it encodes messages and stacks, it must do so in the workflow, too.
       ...defined({ failureConverterPath }),
-      workflowInterceptorModules: [here(`../../../workflows/resets.${EXTENSION}`), ...workflowInterceptors],
+      workflowInterceptorModules: [
+        here(`../../../workflows/resets.${EXTENSION}`),
+        here(`../../../workflows/current-details.${EXTENSION}`),
+        ...workflowInterceptors,
+      ],
       logger: SILENT,
     })
     const digest = createHash('sha256').update(code).digest('hex').slice(0, 8)
