@@ -384,10 +384,11 @@ export interface UsageSum {
 
 /**
  * What an open session needs. `recovery`, `resolution`, `approval`, `unpausing`: a person must recover it, resolve an unknown outcome,
- * decide on an approval, or unpause it. `automatic`: the cause of its error must end, or its next attempt succeed. `look`: a person
+ * decide on an approval, or unpause it. `worker`: its next step waits for a worker, or for Temporal; only `deploymentStatus` sees this.
+ * `automatic`: the cause of its error must end, or its next attempt succeed. `look`: a person
  * should check it, because it is running but has stored nothing for minutes. `answer`: a client must answer.
  */
-export type SessionNeed = 'recovery' | 'resolution' | 'approval' | 'unpausing' | 'automatic' | 'look' | 'answer' | 'nothing'
+export type SessionNeed = 'recovery' | 'resolution' | 'approval' | 'unpausing' | 'worker' | 'automatic' | 'look' | 'answer' | 'nothing'
 
 /** An open session in the overview. */
 export interface OverviewSession extends Pick<SessionRow, 'sessionId' | 'agent' | 'status' | 'run' | 'error'> {
@@ -603,6 +604,8 @@ export interface ToolCallFilter extends Span {
 export interface OverviewFilter {
   limit: number
   agent?: string
+  /** Sessions that cannot take their next step, according to Temporal: those of `any`, and those of `running` if they are running. */
+  heldUp?: { running: 'all' | string[]; any: string[] }
   /** Only sessions whose id begins with this. */
   idPrefix?: string
 }

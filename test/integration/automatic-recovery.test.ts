@@ -6,7 +6,7 @@ import { type Deployment, deploy } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
 import { rowsMatchEvents } from '../support/rows-match.ts'
 import { inOrder, saidIn, type Scene, type Stage, stage, use } from '../support/scenes.ts'
-import { until } from '../support/until.ts'
+import { gate, until } from '../support/until.ts'
 
 let here: Deployment
 let player: Stage
@@ -65,6 +65,31 @@ describe('a run whose provider is overloaded for longer than the retries last', 
       { outcome: 'failed' },
       { outcome: 'completed', outcome_code: null },
     ])
+  })
+
+  it('counts as stuck in the overview during an attempt, too, until the model answers', async () => {
+    const [attempt, step] = [gate(), gate()]
+    let calls = 0
+    const { session, id } = player.play(here.pawl, {
+      async model() {
+        calls += 1
+        if (calls === 1) return overloaded()
+        if (calls > 2) return 'done'
+        await attempt.pass()
+        return [use('look', 'it')]
+      },
+      look: (_, { signal }) => step.pass(signal),
+    })
+    const needs = async () => (await here.pawl.overview({ idPrefix: id })).needs
+    const run = await session.send('go')
+    await attempt.reached
+    await until('the attempt is stored', async () => (await here.pawl.sessions.get(id)).status === 'running')
+    expect(await needs()).toMatchObject({ automatic: 1, nothing: 0 })
+    attempt.open()
+    await step.reached
+    await until('the answer is stored', async () => (await needs()).nothing === 1)
+    step.open()
+    await run.result({ timeout: 20_000 })
   })
 
   it('has its limits and its policy even though none of its model calls has succeeded', async () => {

@@ -227,6 +227,62 @@ describe('the overview', () => {
     expect(JSON.parse(first ?? '')).toMatchObject({ sessionId: 'op-failed', needs: 'recovery' })
     await told.unpause()
   })
+
+  it('lists sessions that no worker has opened, and those that do not continue because no worker polls their queue', async () => {
+    const queue = `deserted-${randomUUID()}`
+    const client = await here.connect({ taskQueue: queue })
+    const worker = await here.startWorker({ agents: [player.agent], taskQueue: queue })
+    const door = gate()
+    const { session } = player.play(
+      client,
+      { model: inOrder([use('look', 'it')], 'done'), look: (_, { signal }) => door.pass(signal) },
+      { id: 'op-left' },
+    )
+    await session.send('go')
+    await door.reached
+    door.open()
+    await worker.stop()
+    await session.send('are you there?')
+    await client.session('op-first', { agent: 'player' }).send('hello')
+    const { stdout } = await until('both are listed', async () => {
+      const ended = await run(['status', '--task-queue', queue])
+      return /op-first/.test(ended.stdout) && /op-left .*its next step/.test(ended.stdout) && ended
+    })
+    expect(stdout).toMatch(/ need a person, [2-9] stuck;.* 1 not opened yet\n/)
+    expect(stdout).toMatch(new RegExp(`op-first +- +loading .* its next step +a worker on task queue "${queue}"`))
+    expect(stdout).toMatch(new RegExp(`op-left +player +\\w+ .* its next step +a worker on task queue "${queue}"`))
+    const last = JSON.parse((await run(['status', '--json', '--task-queue', queue])).stdout.trim().split('\n').at(-1) ?? '') as object
+    expect(last).toMatchObject({ open: 2, unopened: 1, notSeen: [], needs: { recovery: 1 } })
+    const nobody = await run(['status', '--task-queue', 'nobody-polls-this'])
+    expect(nobody.stdout).toMatch(
+      'No worker polls task queue "nobody-polls-this": 1 open session(s) do not continue. Start one: pawl worker <module>',
+    )
+    expect(nobody.stdout).toMatch(/op-elsewhere +- +loading /)
+    await here.startWorker({ agents: [player.agent], taskQueue: queue })
+    await until('they continue', async () => !(await run(['status', '--task-queue', queue])).stdout.includes('its next step'))
+  }, 60_000)
+
+  it('says what it could not see while Temporal or Postgres does not answer', async () => {
+    const [noTemporal, noPostgres, neither] = await Promise.all([
+      run(['status'], { TEMPORAL_ADDRESS: '127.0.0.1:1' }),
+      run(['status'], { DATABASE_URL: AWAY }),
+      run(['status', '--json'], { TEMPORAL_ADDRESS: '127.0.0.1:1', DATABASE_URL: AWAY }),
+    ])
+    expect([noTemporal.code, noPostgres.code, neither.code]).toEqual([1, 1, 1])
+    expect(noTemporal.stdout).toMatch(
+      /^at least \d need a person, at least \d stuck; .*\n.*was not seen.*no_temporal: .*No session continues until/,
+    )
+    expect(noTemporal.stdout).toMatch(/op-failed +player +error .* recover /)
+    expect(noPostgres.stdout).toMatch(
+      /^\d+ open session\(s\)\n[^]*Which sessions need a person or are in an error was not seen: store_unavailable: /,
+    )
+    expect(JSON.parse(neither.stdout)).toMatchObject({
+      open: null,
+      workers: null,
+      unopened: null,
+      notSeen: [/no_temporal/, /store_unavailable/].map((one) => expect.stringMatching(one)),
+    })
+  }, 60_000)
 })
 
 describe('pawl recover', () => {
@@ -368,6 +424,12 @@ describe('the doctor', () => {
     const report = await examine()
     expect(levels(report)).toMatchObject({ workers: 'ok', agents: 'fail', sessions: 'warn', workflows: 'ok' })
     expect(report.checks.find(({ check }) => check === 'agents')?.measured).toContain('nobody-serves-me')
+    const [models] = report.checks.filter(({ check }) => check === 'models')
+    expect(models?.measured).toMatch(/scripted:? \d+ /)
+    expect(report.checks.find(({ check }) => check === 'tools')?.details).toEqual(
+      expect.arrayContaining([expect.objectContaining({ context: 'tool:wire' }), expect.objectContaining({ context: 'tool:put' })]),
+    )
+    expect(report.notExamined).toEqual([])
     expect(report.ok).toBe(false)
   })
 
@@ -378,7 +440,9 @@ describe('the doctor', () => {
   })
 
   it('finds what it can without Postgres, without Temporal, and with a schema that was never migrated', async () => {
-    expect(levels(await examine({ postgres: AWAY }))).toEqual({
+    const withoutStore = await examine({ postgres: AWAY })
+    expect(withoutStore.notExamined).toEqual(['schema', 'agents', 'models', 'tools', 'sessions', 'storage', 'feed'])
+    expect(levels(withoutStore)).toEqual({
       temporal: 'ok',
       postgres: 'fail',
       clocks: 'ok',
@@ -394,6 +458,6 @@ describe('the doctor', () => {
       .map((line) => JSON.parse(line) as HealthReport['checks'][number])
     expect(ended.code).toBe(1)
     expect(checks[0]).toMatchObject({ check: 'temporal', level: 'fail', measured: expect.stringContaining('no_temporal') })
-    expect(levels({ ok: false, checks })).toMatchObject({ postgres: 'ok', schema: 'ok', clocks: 'ok', sessions: 'warn' })
+    expect(levels({ ok: false, checks, notExamined: [] })).toMatchObject({ postgres: 'ok', schema: 'ok', clocks: 'ok', sessions: 'warn' })
   }, 60_000)
 })

@@ -13,7 +13,7 @@ const WIDTH = 10
 export function doctorCommand(): Command {
   return aboutDeployment(
     new Command('doctor').description(
-      'examine a deployment: servers, schema, clocks, workers, backlog, agents, sessions; exit code 1 if something fails',
+      'examine a deployment: servers, schema, clocks, workers, backlog, agents, models, tools, sessions; exit code 1 if something fails',
     ),
   )
     .addOption(jsonOption())
@@ -22,9 +22,10 @@ export function doctorCommand(): Command {
 
 async function doctor(options: DeploymentOptions & { json?: true }): Promise<void> {
   const client = await import('../../client/index.ts')
-  const { ok, checks } = await client.doctor(await connectOptions(options))
+  const { ok, checks, notExamined } = await client.doctor(await connectOptions(options))
   if (options.json) for (const check of checks) say(JSON.stringify(check))
   else for (const check of checks) for (const line of linesOf(check)) say(line)
+  if (!options.json && notExamined.length > 0) say(paint('yellow', `not examined: ${notExamined.join(', ')}`))
   if (!ok) process.exitCode = 1
 }
 

@@ -1,17 +1,19 @@
 // `pawl status [session]`: which sessions need a person, or the status of one session and what to do about it.
-import type { Command } from 'commander'
-import type { OverviewSession, SessionNeed, StatusOverview } from '../../client/index.ts'
-import { type QueryOptions, queryCommand, queryStore, say, sessionIn, type SessionOptions, withSession } from '../queries.ts'
+import { Command } from 'commander'
+import type { DeploymentStatus, OverviewSession, SessionNeed, UnopenedSession } from '../../client/index.ts'
+import { aboutDeployment, connectOptions, type DeploymentOptions } from '../connecting.ts'
+import { say, sessionIn, type SessionOptions, withSession } from '../queries.ts'
 import { liveOrStored } from '../live-or-stored.ts'
-import { limitOption } from '../options.ts'
+import { jsonOption, limitOption } from '../options.ts'
 import { linesOfReport } from '../reporting.ts'
 import { type Column, linesOfTable } from '../table.ts'
-import { paint } from '../terminal.ts'
+import { oneLine, paint } from '../terminal.ts'
 import { defined } from '../../session/defined.ts'
 import { durationText } from '../../session/duration.ts'
 
-interface StatusOptions extends QueryOptions, SessionOptions {
+interface StatusOptions extends DeploymentOptions, SessionOptions {
   limit: number
+  json?: true
   agent?: string
 }
 
@@ -20,25 +22,33 @@ const NEEDS: Record<SessionNeed, string> = {
   resolution: 'resolve',
   approval: 'approve or deny',
   unpausing: 'unpause',
+  worker: 'its next step',
   automatic: 'ends by itself',
   look: 'look: quiet for minutes',
   answer: "a client's answer",
   nothing: '-',
 }
 
-const COLUMNS: Column<OverviewSession>[] = [
+/** A session of either source. */
+type Row = Pick<OverviewSession, 'sessionId' | 'needs' | 'since' | 'error' | 'tools'> & {
+  agent: string | null
+  status: OverviewSession['status'] | 'loading'
+  waitsFor?: string
+}
+
+const COLUMNS: Column<Row>[] = [
   { name: 'session', of: (row) => row.sessionId },
   { name: 'agent', of: (row) => row.agent },
   { name: 'status', of: (row) => row.status },
   { name: 'since', of: (row) => durationText(Date.now() - row.since.getTime()), right: true },
   { name: 'needs', of: (row) => NEEDS[row.needs] },
-  { name: 'because of', of: ({ error, tools }) => (error ? `${error.code}: ${error.reason}` : tools.join(', ')) },
+  { name: 'because of', of: ({ error, tools, waitsFor }) => waitsFor ?? (error ? `${error.code}: ${error.reason}` : tools.join(', ')) },
 ]
 
 /** The command. */
 export function statusCommand(): Command {
-  const command = queryCommand('status', 'show which sessions need a person or are stuck, or the status of one session and what to do')
-  return withSession(command)
+  const description = 'show which sessions need a person or are stuck, or the status of one session and what to do'
+  return withSession(aboutDeployment(new Command('status').description(description)).addOption(jsonOption()))
     .option('--agent <name>', "only this agent's sessions")
     .addOption(limitOption('sessions that are listed, 1 to 1000'))
     .action((session: string | undefined, options: StatusOptions) => {
@@ -49,22 +59,65 @@ export function statusCommand(): Command {
 
 async function overview(options: StatusOptions): Promise<void> {
   const { limit, agent, json } = options
-  const { items, ...counts } = await queryStore(options, (queries) => queries.overview({ limit, ...defined({ agent }) }))
-  if (json) for (const line of [...items, counts]) say(JSON.stringify(line))
-  else for (const line of linesOfOverview({ items, ...counts })) say(line)
+  const client = await import('../../client/index.ts')
+  const status = await client.deploymentStatus(await connectOptions(options), { limit, ...defined({ agent }) })
+  if (json) for (const line of jsonOf(status)) say(JSON.stringify(line))
+  else for (const line of linesOfStatus(status)) say(line)
+  if (status.overview === null || status.workers === null) process.exitCode = 1
 }
 
-function linesOfOverview({ sessions, needs, items }: StatusOverview): string[] {
-  const people = needs.recovery + needs.resolution + needs.approval + needs.unpausing
-  const stuck = needs.automatic + needs.look
-  const all = Object.values(needs).reduce((sum, count) => sum + count, 0)
+/** A line for each session, and one with the figures. */
+function jsonOf({ overview, unopened, ...rest }: DeploymentStatus): object[] {
+  const { items = [], ...counts } = overview ?? {}
+  return [...rowsOf(items, unopened ?? []), { ...counts, ...rest, unopened: unopened?.length ?? null }]
+}
+
+function linesOfStatus(status: DeploymentStatus): string[] {
+  const { overview, unopened, open, workers, taskQueue, notSeen } = status
+  const rows = rowsOf(overview?.items ?? [], unopened ?? []).map((row) => ({ ...defined({ waitsFor: waitOf(status, row) }), ...row }))
+  const needs = overview?.needs
+  const all = needs ? Object.values(needs).reduce((sum, count) => sum + count, 0) + (unopened?.length ?? 0) : 0
+  const nobody = `No worker polls task queue "${taskQueue}": ${open ?? 0} open session(s) do not continue. Start one: pawl worker <module>`
   return [
-    `${people} need a person, ${stuck} stuck; ${sessions.error} in error, ${sessions.waiting} waiting, ${sessions.running} running, ${sessions.idle} idle`,
-    ...(items.length > 0 ? ['', ...linesOfTable(COLUMNS, items)] : []),
-    ...(items.length < all ? [paint('dim', `(${all - items.length} more: --limit)`)] : []),
-    ...(people + stuck > 0 ? ['', paint('dim', '`pawl status <session>` has the command for each.')] : []),
+    headOf(status),
+    ...(workers === 0 ? [paint('red', nobody)] : []),
+    ...notSeen.map((sentence) => paint('yellow', oneLine(sentence, 400))),
+    ...(rows.length > 0 ? ['', ...linesOfTable(COLUMNS, rows)] : []),
+    ...(rows.length < all ? [paint('dim', `(${all - rows.length} more: --limit)`)] : []),
+    ...(rows.some(({ needs }) => needs !== 'nothing' && needs !== 'answer')
+      ? ['', paint('dim', '`pawl status <session>` has the command for each.')]
+      : []),
   ]
 }
+
+/** What a session that needs a worker waits for. */
+function waitOf({ heldUp, workers, taskQueue }: DeploymentStatus, { sessionId, needs }: Row): string | undefined {
+  if (needs !== 'worker') return undefined
+  if (workers === null) return 'Temporal'
+  return heldUp[sessionId] ?? `a worker on task queue "${taskQueue}"`
+}
+
+/** Never claims that nothing is wrong if not everything was seen. */
+function headOf({ overview, unopened, open, workers }: DeploymentStatus): string {
+  if (!overview) return open === null ? 'Nothing was seen.' : `${open} open session(s)`
+  const { sessions, needs } = overview
+  const people = needs.recovery + needs.resolution + needs.approval + needs.unpausing
+  const stuck = needs.worker + needs.automatic + needs.look + (unopened?.length ?? 0)
+  const isPart = workers === null ? 'at least ' : ''
+  const opening = unopened && unopened.length > 0 ? `, ${unopened.length} not opened yet` : ''
+  return `${isPart}${people} need a person, ${isPart}${stuck} stuck; ${sessions.error} in error, ${sessions.waiting} waiting, ${sessions.running} running, ${sessions.idle} idle${opening}`
+}
+
+/** Those that no worker has opened follow the sessions that need a person. */
+function rowsOf(items: readonly OverviewSession[], unopened: readonly UnopenedSession[]): Row[] {
+  const opening = unopened.map(({ sessionId, since, waitsFor }): Row => {
+    return { sessionId, agent: null, status: 'loading', needs: 'worker', since, error: null, tools: [], waitsFor }
+  })
+  const at = items.findIndex(({ needs }) => !OF_PEOPLE.has(needs))
+  return at < 0 ? [...items, ...opening] : [...items.slice(0, at), ...opening, ...items.slice(at)]
+}
+
+const OF_PEOPLE: ReadonlySet<SessionNeed> = new Set(['recovery', 'resolution', 'approval', 'unpausing'])
 
 async function one(id: string, options: StatusOptions): Promise<void> {
   const report = await liveOrStored(

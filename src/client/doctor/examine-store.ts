@@ -4,7 +4,16 @@ import { type StoreHealth, storeHealth } from '../../store/maintenance/health.ts
 import { PawlError } from '../../session/errors.ts'
 import { defined } from '../../session/defined.ts'
 import type { ConnectOptions } from '../connect-options.ts'
-import { type ClockReading, judgeAgents, judgeFeed, judgePostgres, judgeSchema, judgeSessions, judgeStorage } from './judgements.ts'
+import {
+  type ClockReading,
+  judgeAgents,
+  judgeFeed,
+  judgePostgres,
+  judgeSchema,
+  judgeSessions,
+  judgeSteps,
+  judgeStorage,
+} from './judgements.ts'
 import { fail, type HealthCheck } from './report.ts'
 
 /** The findings about the store. */
@@ -46,7 +55,9 @@ async function examine(health: StoreHealth, schemaName: string, namespace: strin
   const schema = judgeSchema(await health.schema(), schemaName, namespace)
   const checks = [judgePostgres(server), schema]
   if (schema.level === 'fail') return { checks, clock: server.clock, quiet: [] }
-  const [needs, storage, agents] = await Promise.all([health.needs(), health.storage(), health.agents()])
-  checks.push(judgeSessions(needs), judgeStorage(storage), judgeFeed(storage.heldUp), judgeAgents(agents, Date.now()))
+  const [needs, storage, agents, failing] = await Promise.all([health.needs(), health.storage(), health.agents(), health.failing()])
+  const now = Date.now()
+  checks.push(judgeSessions(needs), judgeStorage(storage), judgeFeed(storage.heldUp), judgeAgents(agents, now))
+  checks.push(judgeSteps('models', failing, now), judgeSteps('tools', failing, now))
   return { checks, clock: server.clock, quiet: storage.quiet.sessionIds }
 }

@@ -1,14 +1,12 @@
 // The doctor's examination of Temporal: the server, the pollers, the backlog, and the sessions that are stuck.
 import type { Client } from '@temporalio/client'
-import { onTemporal } from '../../connect/deadline.ts'
 import type { TemporalAddress } from '../../connect/temporal.ts'
 import { PawlError } from '../../session/errors.ts'
-import { sessionIdOf, WORKFLOW_TYPE } from '../../session/protocol/protocol.ts'
 import { reasonOf } from '../../store/errors.ts'
 import type { ConnectOptions } from '../connect-options.ts'
 import { temporalClient } from '../connecting.ts'
-import { executionStateOf, lastingHoldUp } from '../session/hold-ups.ts'
 import { type ClockReading, judgeBacklog, judgeTemporal, judgeWorkers, judgeWorkflows } from './judgements.ts'
+import { heldUpAmong, openSessions } from './open-sessions.ts'
 import { fail, type HealthCheck } from './report.ts'
 import { queueFacts, temporalClock, temporalFacts } from './temporal-facts.ts'
 
@@ -29,7 +27,6 @@ export interface TemporalPlace {
 
 /** How many of the newest open sessions are examined, in addition to the quiet ones. */
 const EXAMINED = 50
-const CALLS_MS = 10_000
 
 /** Examines the Temporal that the options name. */
 export async function examineTemporal(options: ConnectOptions, { found, taskQueue, quiet }: TemporalPlace): Promise<ExaminedTemporal> {
@@ -60,33 +57,7 @@ function addressOf({ connection }: Client): string {
 }
 
 async function examineWorkflows(client: Client, taskQueue: string, quiet: readonly string[]): Promise<HealthCheck> {
-  const { open, newest } = await openSessions(client, taskQueue)
-  const ids = [...new Set([...quiet, ...newest])]
-  return judgeWorkflows(open, ids.length, await heldUpAmong(client, ids))
-}
-
-async function openSessions(client: Client, taskQueue: string): Promise<{ open: number; newest: string[] }> {
-  const query = `WorkflowType = '${WORKFLOW_TYPE}' and ExecutionStatus = 'Running' and TaskQueue = '${taskQueue.replaceAll("'", "''")}'`
-  return onTemporal(
-    client,
-    async () => {
-      const { count } = await client.workflow.count(query)
-      const newest: string[] = []
-      for await (const { workflowId } of client.workflow.list({ query, pageSize: EXAMINED })) {
-        if (newest.push(sessionIdOf(workflowId)) === EXAMINED) break
-      }
-      return { open: count, newest }
-    },
-    CALLS_MS,
-  )
-}
-
-async function heldUpAmong(client: Client, ids: readonly string[]): Promise<{ sessionId: string; waitsFor: string }[]> {
-  const examined = await Promise.all(
-    ids.map(async (sessionId) => ({ sessionId, execution: await executionStateOf(client, sessionId).catch(() => undefined) })),
-  )
-  return examined.flatMap(({ sessionId, execution }) => {
-    const holdUp = execution?.open ? lastingHoldUp(execution) : undefined
-    return holdUp ? [{ sessionId, waitsFor: holdUp.waitsFor }] : []
-  })
+  const { count, newest } = await openSessions(client, taskQueue, EXAMINED)
+  const ids = [...new Set([...quiet, ...newest.map(({ sessionId }) => sessionId)])]
+  return judgeWorkflows(count, ids.length, await heldUpAmong(client, ids))
 }

@@ -1,9 +1,10 @@
 // Turns the doctor's measurements into findings. Pure, so that every finding can be tested.
 import { durationText } from '../../session/duration.ts'
-import type { AgentActivity, SchemaFacts, ServerFacts, StorageFacts } from '../../store/maintenance/health.ts'
+import type { AgentActivity, FailingStep, SchemaFacts, ServerFacts, StorageFacts } from '../../store/maintenance/health.ts'
 import type { HeldUp } from '../../store/postgres/commit-order.ts'
 import { whyHeldUp } from '../../store/read/held-up.ts'
 import type { StatusOverview } from '../../store/rows.ts'
+import type { HeldUpSession } from './open-sessions.ts'
 import { fail, type HealthCheck, ok, warn } from './report.ts'
 import type { Poller, QueueFacts, TemporalFacts } from './temporal-facts.ts'
 
@@ -18,13 +19,23 @@ const POLLS_WITHIN_MS = 75_000
 /** Expiries and event times come from the server; people and caches on this machine compare them with the local time. */
 const SKEW_MS = 2_000
 const BACKLOG_MS = { warn: 10_000, fail: 60_000 }
+/** docs/workers.md recommends a month; a week outlasts an outage over holidays. */
+const RETENTION_MS = 7 * 24 * 60 * 60_000
+/** Attempts that fail by chance are rarely this many. */
+const MANY_FAILURES = 3
 /** How many names one line lists. */
 const NAMED = 5
 
 /** Temporal itself. */
 export function judgeTemporal({ version, namespace, retentionMs, roundTripMs }: TemporalFacts, address: string): HealthCheck {
   const measured = `server ${version} at ${address}, namespace "${namespace}" keeps histories for ${durationText(retentionMs)}; ${roundTripMs} ms`
-  return ok('temporal', { measured, details: { version, namespace, retentionMs, roundTripMs } })
+  const details = { version, namespace, retentionMs, roundTripMs }
+  if (retentionMs >= RETENTION_MS) return ok('temporal', { measured, details })
+  return warn('temporal', {
+    measured,
+    advice: `Keep them for 30 days: \`temporal operator namespace update --namespace ${namespace} --retention 720h\`. What Postgres lacks of a closed session after an outage or a restored backup, only its history has.`,
+    details,
+  })
 }
 
 /** Postgres itself. */
@@ -82,9 +93,14 @@ export function judgeClocks(clocks: Partial<Record<'Postgres' | 'Temporal', Cloc
   })
 }
 
+/** The queues with those of their pollers that still poll. `now`: the server's time. */
+export function polledAt(queues: readonly QueueFacts[], now: number): QueueFacts[] {
+  return queues.map((queue) => ({ ...queue, pollers: queue.pollers.filter(({ at }) => now - at <= POLLS_WITHIN_MS) }))
+}
+
 /** The workers that poll the task queues. `now`: the server's time. */
 export function judgeWorkers(queues: readonly QueueFacts[], now: number): HealthCheck {
-  const alive = queues.map((queue) => ({ ...queue, pollers: queue.pollers.filter(({ at }) => now - at <= POLLS_WITHIN_MS) }))
+  const alive = polledAt(queues, now)
   const pollers = unique(alive.flatMap((queue) => queue.pollers))
   const [workflows] = alive
   const builds = [...new Set((workflows?.pollers ?? []).map(({ build }) => build))].sort()
@@ -147,6 +163,47 @@ export function judgeAgents(agents: readonly AgentActivity[], now: number): Heal
   return ok('agents', { measured: named(texts), details })
 }
 
+/** Models, or tools, by their attempts of the last hour. `now`: the local time. */
+export function judgeSteps(check: 'models' | 'tools', all: readonly FailingStep[], now: number): HealthCheck {
+  const steps = all.filter(({ context }) => context.startsWith('tool:') === (check === 'tools'))
+  const details = steps.map((step) => ({ ...step }))
+  const failing = steps.filter(isFailing)
+  if (failing.length === 0) {
+    const passing = steps.map((step) => `${nameOf(step)} ${step.failed} of ${step.failed + step.succeeded}`)
+    const measured = passing.length === 0 ? 'no attempt failed within the hour' : `failed attempts within the hour: ${named(passing)}`
+    return ok(check, { measured, details })
+  }
+  const level = failing.some(({ failed, succeeded }) => succeeded === 0 && failed >= MANY_FAILURES) ? fail : warn
+  return level(check, {
+    measured: failing
+      .map((step) => failureText(step, now))
+      .slice(0, NAMED)
+      .join('; '),
+    advice:
+      check === 'models'
+        ? 'Check the provider and its account, or give the agents a `fallback`. `pawl errors --context model --since 1h` lists the attempts.'
+        : 'Check what the tools call. `pawl errors --since 1h` lists the attempts, and `--json` has their stack traces.',
+    details,
+  })
+}
+
+/** Whether the newest attempt failed, or most did. A single ToolError may be an ordinary answer, such as an unknown order. */
+function isFailing({ failed, failedAt, succeeded, succeededAt, isFault, context }: FailingStep): boolean {
+  if (failed >= MANY_FAILURES && failed >= succeeded) return true
+  return failedAt > (succeededAt ?? 0) && (isFault || failed >= MANY_FAILURES || !context.startsWith('tool:'))
+}
+
+function nameOf({ context, model }: FailingStep): string {
+  if (context.startsWith('tool:')) return context.slice('tool:'.length)
+  return [model ?? 'the choice of a model', ...(context === 'compaction' ? ['(compaction)'] : [])].join(' ')
+}
+
+function failureText(step: FailingStep, now: number): string {
+  const { failed, succeeded, failedAt, newest } = step
+  const ago = durationText(Math.max(0, now - failedAt))
+  return `${nameOf(step)}: ${failed} attempt(s) failed within the hour, ${succeeded} succeeded; the last failed ${ago} ago (${newest})`
+}
+
 /** What sessions need. */
 export function judgeSessions(needs: StatusOverview['needs']): HealthCheck {
   const people = needs.recovery + needs.resolution + needs.approval + needs.unpausing
@@ -157,7 +214,7 @@ export function judgeSessions(needs: StatusOverview['needs']): HealthCheck {
 }
 
 /** Open sessions whose workflow is stuck. */
-export function judgeWorkflows(open: number, examined: number, heldUp: readonly { sessionId: string; waitsFor: string }[]): HealthCheck {
+export function judgeWorkflows(open: number, examined: number, heldUp: readonly HeldUpSession[]): HealthCheck {
   const details = { open, examined, heldUp: heldUp.map((one) => ({ ...one })) }
   if (heldUp.length === 0) return ok('workflows', { measured: `${open} open, ${examined} examined, none held up`, details })
   return fail('workflows', {

@@ -22,8 +22,10 @@ export interface HealthCheck {
 export interface HealthReport {
   /** Whether no check failed. */
   ok: boolean
-  /** The checks, each after those that it depends on. A check that an earlier failure made impossible is left out. */
+  /** The checks, each after those that it depends on. */
   checks: HealthCheck[]
+  /** The checks that could not be made, because a server does not answer, or does not report it. */
+  notExamined: string[]
 }
 
 /** The content of a finding. */

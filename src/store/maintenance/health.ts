@@ -59,12 +59,32 @@ export interface AgentActivity {
   active: number
 }
 
+/** A model or a tool whose attempts failed within the last hour. */
+export interface FailingStep {
+  /** `model`, `compaction` or `tool:<name>`. */
+  context: string
+  /** The name of the model; null: a tool, or no model was chosen. */
+  model: string | null
+  /** Failed attempts, and when the newest one failed. */
+  failed: number
+  failedAt: number
+  /** Code or class and message of the newest. */
+  newest: string
+  /** Whether an attempt threw something other than a ToolError, which may be an ordinary answer. */
+  isFault: boolean
+  /** What succeeded in the same hour, and when last. */
+  succeeded: number
+  succeededAt: number | null
+}
+
 /** Measures the store. Every method rejects with `StoreError`. */
 export interface StoreHealth {
   server(): Promise<ServerFacts>
   schema(): Promise<SchemaFacts>
   storage(): Promise<StorageFacts>
   agents(): Promise<AgentActivity[]>
+  /** Models and tools with failed attempts in the last hour, most failures first. */
+  failing(): Promise<FailingStep[]>
   /** How many sessions have each need. */
   needs(): Promise<StatusOverview['needs']>
   close(): Promise<void>
@@ -86,6 +106,7 @@ export function storeHealth(
     schema: () => schemaFacts(database, schema),
     storage: () => storageFacts(database, schema),
     agents: () => agentActivity(database, schema),
+    failing: () => failingSteps(database, schema),
     needs: async () => (await readOverview(database, schema, { limit: 1 })).needs,
     close: () => database.close(),
   }
@@ -170,5 +191,35 @@ async function agentActivity(database: Database, schema: PostgresSchema): Promis
     unservedSince: numberIn(row, 'unserved_since'),
     answeredAt: numberIn(row, 'answered_at'),
     active: Number(row.active),
+  }))
+}
+
+async function failingSteps(database: Database, schema: PostgresSchema): Promise<FailingStep[]> {
+  const rows = await database.query(
+    `with failed as (
+       select context, model, count(*) as failed, max(at) as failed_at, bool_or(class <> 'ToolError') as is_fault,
+         (array_agg(coalesce(code, class) || ': ' || left(message, 200) order by at desc))[1] as newest
+       from ${schema.table('errors')} where attempt is not null and at > now() - interval '1 hour' group by 1, 2
+     ), succeeded as (
+       select coalesce(purpose, 'model') as context, model, count(*) as succeeded, max(at) as succeeded_at
+       from ${schema.table('token_usage')} where at > now() - interval '1 hour' group by 1, 2
+       union all
+       select 'tool:' || tool, null, count(*), max(completed_at) from ${schema.table('tool_calls')}
+       where issued_at > now() - interval '1 hour' and status = 'completed' and 'tool:' || tool in (select context from failed) group by 1
+     )
+     select failed.context, failed.model, failed, ${ms('failed_at')}, newest, is_fault::text as is_fault,
+       coalesce(succeeded, 0) as succeeded, ${ms('succeeded_at')}
+     from failed left join succeeded on succeeded.context = failed.context and succeeded.model is not distinct from failed.model
+     order by failed desc, failed.context limit ${NAMED}`,
+  )
+  return rows.map((row) => ({
+    context: textIn(row, 'context'),
+    model: row.model ?? null,
+    failed: Number(row.failed),
+    failedAt: Number(row.failed_at),
+    newest: textIn(row, 'newest'),
+    isFault: row.is_fault === 'true',
+    succeeded: Number(row.succeeded),
+    succeededAt: numberIn(row, 'succeeded_at'),
   }))
 }

@@ -7,6 +7,8 @@ import {
   judgePostgres,
   judgeSchema,
   judgeSessions,
+  judgeSteps,
+  judgeTemporal,
   judgeFeed,
   judgeStorage,
   judgeWorkers,
@@ -36,7 +38,19 @@ function waitingFor(ageMs: number, tasks = 3): QueueFacts[] {
 
 const SCHEMA = { applied: 2, missing: [], breaking: [], newer: [], namespace: 'default' }
 const SERVER = { version: '18.4', address: 'db:5432/app', roundTripMs: 1, clock: { theirs: 0, ours: 0 }, isReadOnly: false }
-const NEEDS = { recovery: 0, resolution: 0, approval: 0, unpausing: 0, automatic: 0, look: 0, answer: 0, nothing: 0 }
+const NEEDS = { recovery: 0, resolution: 0, approval: 0, unpausing: 0, worker: 0, automatic: 0, look: 0, answer: 0, nothing: 0 }
+const TEMPORAL = { version: '1.29.1', namespace: 'default', retentionMs: 30 * 86_400_000, roundTripMs: 1 }
+const FAILING = {
+  context: 'model',
+  model: 'claude-x',
+  failed: 1,
+  failedAt: NOW - 4_000,
+  newest: 'overloaded_error: Busy.',
+  isFault: true,
+  succeeded: 9,
+  succeededAt: NOW - 1_000,
+}
+const TOOL = { ...FAILING, context: 'tool:refund', model: null, newest: 'ToolError: No such order.' }
 const AGENT = { agent: 'support', unserved: 0, unservedSince: null, answeredAt: NOW - 5_000, active: 2 }
 const QUIET = { quiet: { sessionIds: [], count: 0, longestMs: 0 }, strayEvents: 0, unprojected: 0, heldUp: null }
 const HOLDER = { pid: 41, program: 'pawl', client: '10.0.0.3', openMs: 15_000, waitsFor: 'Lock: relation', blockedBy: [99] }
@@ -107,6 +121,40 @@ describe('the doctor', () => {
       judgeAgents([{ ...AGENT, unserved: 3, unservedSince: NOW - 60_000 }, AGENT], NOW),
       'fail',
       /no worker serves support \(3 session\(s\), for 1 min\)/,
+    ],
+    ['a long retention', judgeTemporal(TEMPORAL, 'a:1'), 'ok', /keeps histories for 30 d/],
+    [
+      'a retention of one day',
+      judgeTemporal({ ...TEMPORAL, retentionMs: 86_400_000 }, 'a:1'),
+      'warn',
+      /for 1 d;.*temporal operator namespace update --namespace default --retention 720h/,
+    ],
+    ['models without failures', judgeSteps('models', [TOOL], NOW), 'ok', /no attempt failed within the hour/],
+    ['a model that failed once, and has answered since', judgeSteps('models', [FAILING], NOW), 'ok', /claude-x 1 of 10/],
+    [
+      'a model whose newest attempt failed',
+      judgeSteps('models', [{ ...FAILING, succeededAt: NOW - 9_000 }], NOW),
+      'warn',
+      /claude-x: 1 attempt\(s\) failed within the hour, 9 succeeded; the last failed 4 s ago \(overloaded_error: Busy\.\).*fallback/,
+    ],
+    ['a model that fails as often as not', judgeSteps('models', [{ ...FAILING, failed: 9 }], NOW), 'warn', /9 attempt/],
+    [
+      'a model that only fails',
+      judgeSteps('models', [{ ...FAILING, failed: 3, succeeded: 0, succeededAt: null }], NOW),
+      'fail',
+      /0 succeeded/,
+    ],
+    [
+      'a tool that refused once',
+      judgeSteps('tools', [{ ...TOOL, succeeded: 0, succeededAt: null, isFault: false }], NOW),
+      'ok',
+      /refund 1 of 1/,
+    ],
+    [
+      'a tool that threw',
+      judgeSteps('tools', [{ ...TOOL, succeeded: 0, succeededAt: null }, FAILING], NOW),
+      'warn',
+      /^refund: 1 attempt.*pawl errors --since 1h/,
     ],
     ['sessions of which only one needs a person', judgeSessions({ ...NEEDS, nothing: 5, approval: 1 }), 'ok', /1 need a person/],
     ['sessions that need a person', judgeSessions({ ...NEEDS, recovery: 2, resolution: 1 }), 'warn', /3 need a person.*pawl status/],

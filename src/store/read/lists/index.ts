@@ -40,7 +40,7 @@ import { findRun } from './run.ts'
 import { findSession, listSessions } from './sessions.ts'
 import { listToolCalls, readCalls } from './tool-calls.ts'
 import { listPending } from './pending.ts'
-import { readOverview } from './overview.ts'
+import { readOverview, storedAmong } from './overview.ts'
 import { sumUsage } from './usage.ts'
 
 export type { FeedFilter, FeedRows } from './feed.ts'
@@ -58,6 +58,8 @@ export interface Lists {
   inError(filter: InErrorFilter, paging: Paging): Promise<Rows<SessionInError>>
   /** The open sessions by what they need, most urgent first. */
   overview(filter: OverviewFilter): Promise<StatusOverview>
+  /** Those of the sessions that the store knows. */
+  storedAmong(sessionIds: readonly string[]): Promise<string[]>
   /** The transcript in order; messages that no turn has taken come last. */
   messages(sessionId: string, paging: Paging): Promise<Rows<ListedMessage>>
   /** Messages removed from the transcript, in the order of removal. */
@@ -103,6 +105,7 @@ export function listsOf({ database, schema, reading, logger }: ListNeeds): Lists
     session: (sessionId) => reading(() => findSession(database, schema, sessionId)),
     inError: (filter, paging) => reading(() => listInError(database, schema, filter, paging)),
     overview: (filter) => reading(() => database.snapshot((at) => readOverview(at, schema, filter))),
+    storedAmong: (sessionIds) => reading(() => storedAmong(database, schema, sessionIds)),
     messages: (sessionId, paging) => reading(() => listMessages(database, schema, sessionId, paging)),
     archivedMessages: (sessionId) => reading(() => readArchived(database, schema, sessionId)),
     checkpoints: (sessionId, paging) => reading(() => listCheckpoints(database, schema, sessionId, paging)),

@@ -12,7 +12,17 @@ import type { OverviewFilter, OverviewSession, SessionNeed, StatusOverview } fro
 /** A running session stores its events every turn, and also during a call that takes longer than 200 ms. */
 const QUIET = "interval '5 minutes'"
 /** In the order of the overview. */
-const NEEDS = ['recovery', 'resolution', 'approval', 'unpausing', 'automatic', 'look', 'answer', 'nothing'] as const satisfies SessionNeed[]
+const NEEDS = [
+  'recovery',
+  'resolution',
+  'approval',
+  'unpausing',
+  'worker',
+  'automatic',
+  'look',
+  'answer',
+  'nothing',
+] as const satisfies SessionNeed[]
 const OPEN = ['error', 'waiting', 'running', 'idle'] as const satisfies SessionStatus[]
 
 /** The calls of a session that wait, by kind; an unknown call that was reported to the model does not. */
@@ -25,12 +35,25 @@ const WAITING_CALLS = (calls: string): string => `select
   from ${calls} calls where calls.session_id = sessions.session_id
     and (status in ('awaiting_approval', 'awaiting_answer') or (status = 'unknown' and error ->> 'asked' = 'true'))`
 
-const NEED = `case
+/**
+ * An automatic recovery is in progress, and nothing shows yet that the cause is gone: while a provider is unavailable, a session alternates
+ * between its error and the next attempt.
+ */
+const TRIES_AGAIN = (table: (name: string) => string): string => `exists (
+    select from ${table('recoveries')} tried where tried.session_id = sessions.session_id and tried.run = sessions.current_run
+      and tried.kind = 'recovery_started' and tried.outcome is null and tried.details ->> 'automatic' = 'true'
+      and not exists (select from ${table('token_usage')} answered where answered.session_id = tried.session_id and answered.seq > tried.seq)
+      and not exists (select from ${table('tool_calls')} done where done.session_id = tried.session_id and done.outcome_seq > tried.seq))`
+
+/** `isHeldUp`: the condition that a session cannot take its next step. */
+const needOf = (table: (name: string) => string, isHeldUp: string): string => `case
     when status = 'error' and error_strategy is distinct from 'automatic' and next_attempt_at is null then 'recovery'
     when unknown > 0 then 'resolution'
     when approvals > 0 then 'approval'
     when paused is not null then 'unpausing'
+    when ${isHeldUp} then 'worker'
     when status = 'error' then 'automatic'
+    when status = 'running' and ${TRIES_AGAIN(table)} then 'automatic'
     when status = 'running' and flushed_at < now() - ${QUIET} then 'look'
     when answers > 0 then 'answer'
     else 'nothing' end`
@@ -43,16 +66,20 @@ export async function readOverview(database: Queryable, schema: PostgresSchema, 
     ...begins(value, 'session_id', filter.idPrefix),
   ]
   const matching = conditions.map((condition) => ` and ${condition}`).join('')
+  const table = (name: string): string => schema.table(name)
   const counts = await database.query(
     `select status, count(*) as sessions from ${schema.table('sessions')} where status = any('{${OPEN.join(',')}}')${matching} group by 1`,
     [...values],
   )
+  const { running = [], any = [] } = filter.heldUp ?? {}
+  const isListed = `session_id = any(${value(any.map(safeKey))}::text[])`
+  const isHeldUp = `(${isListed} or status = 'running' and ${running === 'all' ? 'true' : `session_id = any(${value(running.map(safeKey))}::text[])`})`
   const rows = await database.query(
     `with open as (
-       select ${SESSION_COLUMNS}, ${NEED} as need, tools,
+       select ${SESSION_COLUMNS}, ${needOf(table, isHeldUp)} as need, tools,
          coalesce(calls.since, to_timestamp((coalesce(error, paused) ->> 'at')::double precision / 1000), updated_at) as since
        from ${schema.table('sessions')} sessions left join lateral (${WAITING_CALLS(schema.table('tool_calls'))}) calls on sessions.waiting > 0
-       where (status in ('error', 'waiting', 'running') or paused is not null)${matching}
+       where (status in ('error', 'waiting', 'running') or paused is not null or (status = 'idle' and ${isListed}))${matching}
      ), counted as (select need, count(*) as sessions from open group by 1)
      select open.*, (extract(epoch from open.since) * 1000)::bigint as since_ms, (select json_object_agg(counted.need, counted.sessions) from counted) as needs
      from open order by array_position('{${NEEDS.join(',')}}'::text[], need), open.since, session_id limit ${value(filter.limit)}`,
@@ -61,6 +88,15 @@ export async function readOverview(database: Queryable, schema: PostgresSchema, 
   const needs = (rows[0] ? jsonIn(rows[0], 'needs') : {}) as Record<string, number>
   const sessions = Object.fromEntries(counts.map((row) => [textIn(row, 'status'), Number(row.sessions)]))
   return { sessions: tally(OPEN, sessions), needs: tally(NEEDS, needs), items: rows.map(itemOf) }
+}
+
+/** Those of the sessions that have a row. */
+export async function storedAmong(database: Queryable, schema: PostgresSchema, sessionIds: readonly string[]): Promise<string[]> {
+  const { value, values } = newStatement()
+  const ids = value(sessionIds.map(safeKey))
+  const rows = await database.query(`select session_id from ${schema.table('sessions')} where session_id = any(${ids}::text[])`, values)
+  const stored = new Set(rows.map((row) => textIn(row, 'session_id')))
+  return sessionIds.filter((id) => stored.has(safeKey(id)))
 }
 
 function tally<K extends string>(names: readonly K[], counts: Readonly<Record<string, number>>): Record<K, number> {

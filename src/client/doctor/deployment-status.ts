@@ -1,0 +1,156 @@
+// Which sessions of a deployment need a person or are stuck, from the side store and Temporal together. Says what it could not see.
+import type { Client } from '@temporalio/client'
+import { defined } from '../../session/defined.ts'
+import { PawlError } from '../../session/errors.ts'
+import { reasonOf } from '../../store/errors.ts'
+import { openStore, type OverviewFilter, type StatusOverview, type Store } from '../../store/index.ts'
+import { checkConnect, type ConnectOptions } from '../connect-options.ts'
+import { temporalClient } from '../connecting.ts'
+import { overviewFilter, type OverviewOptions } from '../queries/list-options.ts'
+import { polledAt } from './judgements.ts'
+import { heldUpAmong, type OpenSession, openSessions } from './open-sessions.ts'
+import { placeOf, type Place } from './place.ts'
+import { queueFacts } from './temporal-facts.ts'
+
+/** Which sessions need a person or are stuck, as far as that can be seen. */
+export interface DeploymentStatus {
+  /** The sessions that the side store knows; null: it does not answer, or there is none. */
+  overview: StatusOverview | null
+  /** Open sessions that the side store does not know: no worker has opened them, or stored anything of them. Null: not seen. */
+  unopened: UnopenedSession[] | null
+  /** What Temporal's newest open sessions wait for, by their ids, if they cannot take their next step. */
+  heldUp: Record<string, string>
+  /** Open sessions of the task queue, by Temporal's count; null: not seen. */
+  open: number | null
+  /** The task queue. */
+  taskQueue: string
+  /** How many worker processes poll the task queue; null: not seen. Without any, nothing continues. */
+  workers: number | null
+  /** What could not be seen, and why: sentences. Empty: everything was seen. */
+  notSeen: string[]
+}
+
+/** An open session that the side store does not know. */
+export interface UnopenedSession {
+  /** Its id. */
+  sessionId: string
+  /** Since when it is open. */
+  since: Date
+  /** What it waits for, such as `a worker on task queue "pawl"`. */
+  waitsFor: string
+}
+
+/** How many of the newest open sessions are compared with the side store, and of how many of them Temporal is asked what they wait for. */
+const COMPARED = 1_000
+const EXAMINED = 50
+/** A worker opens a session and stores its first events within this time. */
+const OPENED_WITHIN_MS = 3_000
+
+/**
+ * The open sessions by what they need, as `pawl status` shows them. `pawl.overview` reads the side store alone; this also asks Temporal
+ * which sessions wait for a worker, and which ones no worker has opened yet. Servers that do not answer are reported in `notSeen`.
+ *
+ * @throws InvalidOption `invalid_option`.
+ */
+export async function deploymentStatus(given: ConnectOptions = {}, list: OverviewOptions = {}): Promise<DeploymentStatus> {
+  const filter = overviewFilter(list)
+  const place = await placeOf(checkConnect(given))
+  const seen = await seenOnTemporal(place)
+  const stored = await seenInStore(place, filter, seen)
+  const { taskQueue } = place
+  const isSeen = !('error' in seen)
+  const { open, workers } = isSeen ? seen : { open: null, workers: null }
+  const heldUp = isSeen ? Object.fromEntries(seen.heldUp) : {}
+  return { ...stored, heldUp, open, taskQueue, workers, notSeen: [...notSeenOn(seen, filter), ...stored.notSeen] }
+}
+
+interface Seen {
+  open: number
+  workers: number
+  newest: OpenSession[]
+  heldUp: ReadonlyMap<string, string>
+}
+
+async function seenOnTemporal({ options, found, taskQueue }: Place): Promise<Seen | { error: unknown }> {
+  let opened: Awaited<ReturnType<typeof temporalClient>> | undefined
+  try {
+    opened = await temporalClient(options, found)
+    return await askTemporal(opened.client, taskQueue)
+  } catch (error) {
+    return { error }
+  } finally {
+    await opened?.close()
+  }
+}
+
+async function askTemporal(client: Client, taskQueue: string): Promise<Seen> {
+  const [queues, { count, newest }] = await Promise.all([queueFacts(client, taskQueue), openSessions(client, taskQueue, COMPARED)])
+  const [workflows] = polledAt(queues, Date.now())
+  const workers = workflows?.pollers.length ?? 0
+  const heldUp = await heldUpAmong(
+    client,
+    newest.slice(0, EXAMINED).map(({ sessionId }) => sessionId),
+  )
+  return { open: count, workers, newest, heldUp: new Map(heldUp.map(({ sessionId, waitsFor }) => [sessionId, waitsFor])) }
+}
+
+type InStore = Pick<DeploymentStatus, 'overview' | 'unopened' | 'notSeen'>
+
+async function seenInStore(
+  { options, taskQueue, postgres }: Place,
+  filter: OverviewFilter,
+  seen: Seen | { error: unknown },
+): Promise<InStore> {
+  if (!postgres) return { overview: null, unopened: null, notSeen: [`${WITHOUT_STORE} DATABASE_URL is not set.`] }
+  let store: Store | undefined
+  try {
+    store = openStore({ postgres, migrate: 'off', ...defined({ schema: options.schema, onWait: options.onWait }) })
+    const overview = await store.lists.overview({ ...filter, ...defined({ heldUp: heldUpOf(seen) }) })
+    return { overview, unopened: await unopenedIn(store, filter, seen, taskQueue), notSeen: [] }
+  } catch (error) {
+    return { overview: null, unopened: null, notSeen: [`${WITHOUT_STORE} ${saidBy(error)}`] }
+  } finally {
+    await store?.close()
+  }
+}
+
+/** Without Temporal, or without a worker, no running session continues. */
+function heldUpOf(seen: Seen | { error: unknown }): OverviewFilter['heldUp'] {
+  if ('error' in seen) return { running: 'all', any: [] }
+  return { running: seen.workers > 0 ? [] : seen.newest.map(({ sessionId }) => sessionId), any: [...seen.heldUp.keys()] }
+}
+
+async function unopenedIn(
+  store: Store,
+  { agent, idPrefix = '' }: OverviewFilter,
+  seen: Seen | { error: unknown },
+  taskQueue: string,
+): Promise<UnopenedSession[] | null> {
+  if ('error' in seen || agent !== undefined) return null
+  const before = Date.now() - OPENED_WITHIN_MS
+  const old = seen.newest.filter(({ sessionId, startedAt }) => startedAt.getTime() < before && sessionId.startsWith(idPrefix))
+  const known = new Set(await store.lists.storedAmong(old.map(({ sessionId }) => sessionId)))
+  const worker = seen.workers > 0 ? 'its first events to be stored' : `a worker on task queue "${taskQueue}"`
+  return old.flatMap(({ sessionId, startedAt: since }) =>
+    known.has(sessionId) ? [] : { sessionId, since, waitsFor: seen.heldUp.get(sessionId) ?? worker },
+  )
+}
+
+const WITHOUT_STORE = 'Which sessions need a person or are in an error was not seen:'
+
+function notSeenOn(seen: Seen | { error: unknown }, { agent }: OverviewFilter): string[] {
+  if ('error' in seen) {
+    return [
+      `Which sessions wait for a worker was not seen, nor those that no worker has opened: ${saidBy(seen.error)} No session continues until Temporal answers.`,
+    ]
+  }
+  const { open, newest } = seen
+  return [
+    ...(open > newest.length ? [`Only the newest ${newest.length} of ${open} open sessions were compared with the side store.`] : []),
+    ...(agent === undefined ? [] : ['Sessions that no worker has opened yet are not shown, because their agent is not known.']),
+  ]
+}
+
+function saidBy(error: unknown): string {
+  return `${error instanceof PawlError ? `${error.code}: ` : ''}${reasonOf(error)}`
+}

@@ -1,0 +1,54 @@
+// The open sessions of a task queue, as Temporal knows them, and which of them cannot take their next step.
+import type { Client } from '@temporalio/client'
+import { onTemporal } from '../../connect/deadline.ts'
+import { sessionIdOf, WORKFLOW_TYPE } from '../../session/protocol/protocol.ts'
+import { executionStateOf, lastingHoldUp } from '../session/hold-ups.ts'
+
+const CALLS_MS = 10_000
+
+/** The open sessions: how many there are, and the newest of them. */
+export interface OpenSessions {
+  count: number
+  newest: OpenSession[]
+}
+
+/** An open session. */
+export interface OpenSession {
+  sessionId: string
+  /** When its newest execution started. */
+  startedAt: Date
+}
+
+/** A session that cannot take its next step. */
+export interface HeldUpSession {
+  sessionId: string
+  waitsFor: string
+}
+
+/** Reads the open sessions; `most`: how many of the newest are named. */
+export async function openSessions(client: Client, taskQueue: string, most: number): Promise<OpenSessions> {
+  const query = `WorkflowType = '${WORKFLOW_TYPE}' and ExecutionStatus = 'Running' and TaskQueue = '${taskQueue.replaceAll("'", "''")}'`
+  return onTemporal(
+    client,
+    async () => {
+      const { count } = await client.workflow.count(query)
+      const newest: OpenSession[] = []
+      for await (const { workflowId, startTime: startedAt } of client.workflow.list({ query, pageSize: most })) {
+        if (newest.push({ sessionId: sessionIdOf(workflowId), startedAt }) === most) break
+      }
+      return { count, newest }
+    },
+    CALLS_MS,
+  )
+}
+
+/** Those of the sessions that wait for a worker, or that no worker can continue. */
+export async function heldUpAmong(client: Client, ids: readonly string[]): Promise<HeldUpSession[]> {
+  const examined = await Promise.all(
+    ids.map(async (sessionId) => ({ sessionId, execution: await executionStateOf(client, sessionId).catch(() => undefined) })),
+  )
+  return examined.flatMap(({ sessionId, execution }) => {
+    const holdUp = execution?.open ? lastingHoldUp(execution) : undefined
+    return holdUp ? [{ sessionId, waitsFor: holdUp.waitsFor }] : []
+  })
+}
