@@ -1,5 +1,5 @@
 // The attempt that an activity makes at a call: its number and the data of earlier attempts, from heartbeat details and the input.
-import { type AttemptReport, fateOf, lostAttempt, MAX_DEATHS, readReport, unexpectedIn } from '../session/attempts.ts'
+import { type AttemptReport, fateOf, lostAttempt, MAX_DEATHS, readReport } from '../session/attempts.ts'
 import type { Json } from '../session/json.ts'
 import type { AttemptSoFar } from '../jobs/contract.ts'
 import type { Prior } from './contract.ts'
@@ -38,7 +38,7 @@ export function countAttempt(info: { attempt: number; heartbeatDetails: unknown 
   }
   const fates = failed.map(fateOf)
   const lastProgress = last?.progress ?? progress
-  const unexpected = failed.length > 0 ? unexpectedIn(failed.at(-1)) : earlier
+  const unexpected = failed.length > 0 ? failed.at(-1)?.unexpected : earlier
   return {
     attempt: {
       number: before + failed.length + 1,

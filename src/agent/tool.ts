@@ -234,13 +234,15 @@ export interface BasicToolOptions<
   /** How many times pawl retries a `verify` that threw: an integer from 0. Default 3. Needs `verify`. */
   verifyRetries?: Unless<E, 'read' | 'idempotent', number>
   /**
-   * Names the effect in the outside world (a refund's id); stored with the call. If it throws, or takes longer than 3 s, the call is recorded
-   * without it, and a warning is logged. Default: none.
+   * Names the effect in the outside world (a refund's id); stored with the call. Its argument is what `execute` returned: a copy of plain
+   * objects and arrays, and the same instances of classes. If it throws, or takes longer than 3 s, the call is recorded without it, and a
+   * warning is logged. Default: none.
    */
   effectId?: (result: R) => string | Promise<string>
   /**
-   * What the model receives instead of the result. If it throws, or takes longer than 3 s, the model receives the result, and a warning is
-   * logged. Default: a string or content blocks unchanged, anything else as JSON.
+   * What the model receives instead of the result. Its argument is what `execute` returned: a copy of plain objects and arrays, and the same
+   * instances of classes. If it throws, or takes longer than 3 s, the model receives the result, and a warning is logged. Default: a string or
+   * content blocks unchanged, anything else as JSON.
    */
   toModel?: (result: R, ctx: ToolContext<ContextIn<T>, ServicesIn<T>, SlicesIn<T>>) => ResultContent | Promise<ResultContent>
   /** How long `execute` may take; then `ctx.signal` aborts. At most 24 days. Default `'60s'`; no limit for a client tool. */

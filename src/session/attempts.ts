@@ -1,5 +1,4 @@
 // Lost attempts of a call: how they are recorded, and how many may be lost before the call is given up.
-import { shortHash } from './digest.ts'
 import type { Cost } from './spending/spend.ts'
 import type { FailedAttempt } from './events.ts'
 import type { Json } from './json.ts'
@@ -42,12 +41,6 @@ export function fateOf(attempt: FailedAttempt): 'death' | 'failure' | 'unreporte
   if (attempt.class !== 'WorkerDied' && attempt.class !== 'HeartbeatTimeout') return 'failure'
   if (attempt.code === UNREPORTED) return 'unreported'
   return attempt.code === 'neighbour' ? 'neighbour' : 'death'
-}
-
-/** Digest of an unexpected failure; undefined for any other. Numbers and ids in its message do not count: they change with each attempt. */
-export function unexpectedIn(attempt: FailedAttempt | undefined): string | undefined {
-  if (!attempt?.unexpected) return undefined
-  return shortHash(`${attempt.class}\n${attempt.code ?? ''}\n${attempt.message.replace(/[0-9a-f]*\d[0-9a-f]*/gi, '#')}`)
 }
 
 /** What is known about an attempt that did not report back: heartbeat details, and the details of `WorkerDied`. */

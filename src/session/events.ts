@@ -38,8 +38,11 @@ export interface FailedAttempt {
   model?: string
   /** For a model call under a budget: what it cost. Absent: nothing. */
   spent?: Cost
-  /** The error does not say whether another attempt may help. If the next attempt fails in the same way, it is a fault. */
-  unexpected?: true
+  /**
+   * The error does not say whether another attempt may help: a digest of its class, its code and where it was thrown. If the next attempt
+   * has the same digest, it is a fault.
+   */
+  unexpected?: string
 }
 
 /** Default of `settleAfter`: milliseconds after an outcome became unknown before "it did not happen" from `verify` counts. */
@@ -621,6 +624,8 @@ export interface Watermark {
   seq: number
   /** Rolling digest of all events up to it. */
   digest: string
+  /** The event's own `at`, which the digest leaves out: tells an accepted task's events from those of a rejected one. */
+  at?: number
 }
 
 /** Status of a session. */

@@ -26,11 +26,21 @@ export function isTooDeep(value: unknown, maxDepth = MAX_DEPTH): boolean {
   return false
 }
 
-/** A deep copy of plain JSON. Cheaper than `structuredClone`: texts are shared, because nothing can change them. */
+/**
+ * A deep copy of plain objects and arrays. Cheaper than `structuredClone`: texts are shared, because nothing can change them. Anything else
+ * (an instance of a class, such as a `Date`) is not JSON and is shared, too. A circular value overflows the stack.
+ */
 export function copyOf<T>(value: T): T {
   if (typeof value !== 'object' || value === null) return value
   if (Array.isArray(value)) return value.map(copyOf) as T
+  if (!isPlain(value)) return value
   return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, copyOf(part as unknown)])) as T
+}
+
+/** Whether the object was made by a literal or by `JSON.parse`, in any realm: a workflow has an `Object` of its own. */
+function isPlain(object: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(object)
+  return prototype === null || Object.getPrototypeOf(prototype) === null
 }
 
 /** UTF-8 bytes of a value's JSON. */

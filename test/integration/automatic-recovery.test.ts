@@ -221,9 +221,10 @@ describe('a run that needs a person', () => {
 })
 
 describe('a run whose model call fails in a way that the error does not explain', () => {
-  let requests = 0
+  /** The id of a request, of letters only. */
+  const anyId = (): string => Array.from({ length: 12 }, () => String.fromCharCode(97 + Math.random() * 26)).join('')
   const broken = (): never => {
-    throw new TypeError(`Cannot read properties of undefined (reading 'usage') in request req_${++requests}`)
+    throw new TypeError(`Cannot read properties of undefined (reading 'usage') in request ${anyId()}`)
   }
   const isFault = {
     code: 'model_call_failed',

@@ -65,8 +65,7 @@ function agentThat(name: string, seen: Seen, spoils: boolean): Agent {
       return 'e-1'
     },
     toModel(result, ctx) {
-      look('toModel', ...data(ctx))
-      if (spoils) spoil(result)
+      look('toModel', result, ...data(ctx))
       return `paid ${typeof result}`
     },
   })

@@ -6,7 +6,6 @@ import type { Model, ModelRequest, ModelResponse } from '../../agent/model.ts'
 import { nextDelayMs } from '../../agent/retry.ts'
 import type { AgentContext } from '../../agent/tool.ts'
 import { defined } from '../../session/defined.ts'
-import { unexpectedIn } from '../../session/attempts.ts'
 import { PawlError } from '../../session/errors.ts'
 import { isEmptyDelta, type ModelDelta, soundDelta } from '../../session/watching/deltas.ts'
 import type { Cost } from '../../session/spending/spend.ts'
@@ -22,6 +21,7 @@ import { AttemptLost } from '../errors.ts'
 import { gateOf, noteRefusal, type RateGate, waitAtGate } from './rate-gate.ts'
 import { isOutage } from './outages.ts'
 import { readableBy, withProvider } from './thinking.ts'
+import { unexpectedDigest } from './unexpected.ts'
 import { unlessAborted } from '../unless-aborted.ts'
 
 /** The model failed, or the function that chooses it failed: another model may answer the same request. */
@@ -195,15 +195,10 @@ export function afterFailure({ agent, worker, attempt, timeLeft, spent }: Failin
     return { kind: 'failed', code: thrown.code, reason: thrown.message, ...(thrown.isAssumed && { assumed: true }) }
   const { cause: error, model } = thrown instanceof ModelFailed ? thrown : { cause: thrown }
   const told = isModelError(error) ? error : undefined
-  const unexpected = told === undefined && !(error instanceof PawlError) && !isOutage(error)
-  const failed = failedAttempt(attempt.number, error, {
-    retryable: false,
-    worker,
-    ...(unexpected && { unexpected: true }),
-    ...defined({ model, spent }),
-  })
+  const unexpected = told !== undefined || error instanceof PawlError || isOutage(error) ? undefined : unexpectedDigest(error)
+  const failed = failedAttempt(attempt.number, error, { retryable: false, worker, ...defined({ model, spent, unexpected }) })
   // The same unexpected error twice in a row is a fault of the code: nothing outside will end it.
-  const isFault = unexpected && unexpectedIn(failed) === attempt.unexpected
+  const isFault = unexpected !== undefined && unexpected === attempt.unexpected
   const retryable = told?.retryable !== false && !isFault
   const record = (followedBy?: { afterMs: number }): void => {
     attempt.failed.push(followedBy ? { ...failed, retryable: true, nextDelayMs: followedBy.afterMs } : failed)
@@ -226,7 +221,7 @@ export function afterFailure({ agent, worker, attempt, timeLeft, spent }: Failin
   const earlier = retryable ? undefined : attempt.fallback?.transient
   if (earlier)
     return { kind: 'failed', ...earlier, reason: `${earlier.reason} The fallback failed, too: ${failure.reason}`, transient: true }
-  return { kind: 'failed', ...failure, ...(retryable && { transient: true }), ...defined({ unexpected: unexpectedIn(failed) }) }
+  return { kind: 'failed', ...failure, ...(retryable && { transient: true }), ...defined({ unexpected }) }
 }
 
 type Reported = { code: string; reason: string }

@@ -4,12 +4,13 @@ import type { Tool, ToolContext } from '../../agent/tool.ts'
 import type { RecordedResult } from '../../activities/contract.ts'
 import { BLOB_THRESHOLD_BYTES, blobOfJson } from '../../session/blobs.ts'
 import type { ResultContent } from '../../session/events.ts'
-import { type Json, jsonBytes } from '../../session/json.ts'
+import { copyOf, type Json, jsonBytes } from '../../session/json.ts'
 import { isBlocks, resultText } from '../../session/transcript/transcript.ts'
 import { inTime } from '../in-time.ts'
 import { plainJson } from '../json.ts'
 import type { LargeValues } from '../large-values.ts'
 import { defined } from '../../session/defined.ts'
+import { beginningOf } from '../../session/beginning.ts'
 
 /** A result in history must fit into an activity's result; the server's limit is 2 MB. */
 const MAX_INLINE_BYTES = 1_000_000
@@ -31,13 +32,14 @@ export interface Shelving {
 
 /** Makes the record. Never throws: the effect has happened, whatever its result looks like. */
 export async function recordResult(tool: Tool, result: unknown, ctx: ToolContext, shelving: Shelving): Promise<RecordedResult> {
-  // What is recorded is the result as the body returned it, even if `effectId` or `toModel` changes it.
   const plain = plainOf(result)
-  const effectId = await attemptTo(async () => asName(await tool.effectId?.(result)), 'effectId', ctx)
-  const content = await attemptTo(async () => (tool.toModel ? asContent(await tool.toModel(result, ctx)) : undefined), 'toModel', ctx)
+  // Each has a copy of its own. A result without a JSON form may be circular.
+  const own = (): unknown => ('value' in plain ? copyOf(result) : result)
+  const effectId = await attemptTo(async () => asName(await tool.effectId?.(own())), 'effectId', ctx)
+  const content = await attemptTo(async () => (tool.toModel ? asContent(await tool.toModel(own(), ctx)) : undefined), 'toModel', ctx)
   return {
     ...(await bounded(plain, content, ctx, shelving)),
-    ...(effectId !== undefined && { effectId: effectId.slice(0, 1_000) }),
+    ...(effectId !== undefined && { effectId: beginningOf(effectId, 1_000) }),
   }
 }
 
@@ -104,5 +106,5 @@ function textFor(shown: Json | ResultContent): string {
 function noteOf(value: Json, content: ResultContent | undefined, bytes: number): string {
   const text = typeof value === 'string' ? value : JSON.stringify(value)
   const about = `Its result has ${bytes} bytes, more than could be recorded (sha256 ${sha256Hex(text)})`
-  return `The call completed. ${about}; it begins:\n${textFor(content ?? value).slice(0, PREVIEW_CHARS)}`
+  return `The call completed. ${about}; it begins:\n${beginningOf(textFor(content ?? value), PREVIEW_CHARS)}`
 }

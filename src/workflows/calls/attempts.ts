@@ -1,6 +1,6 @@
 // The budget that the attempts of one call have used, over all its activities.
 import type { Fallback, Prior } from '../../activities/contract.ts'
-import { fateOf, lostAttempt, lostCost, MAX_DEATHS, MAX_UNREPORTED, unexpectedIn } from '../../session/attempts.ts'
+import { fateOf, lostAttempt, lostCost, MAX_DEATHS, MAX_UNREPORTED } from '../../session/attempts.ts'
 import { defined } from '../../session/defined.ts'
 import type { FailedAttempt } from '../../session/events.ts'
 import type { Lost } from '../activities.ts'
@@ -35,14 +35,9 @@ export function countAttempts(record: (attempt: FailedAttempt) => void, { attemp
     if (attempt.attempt <= used.attempts) return
     used.attempts = attempt.attempt
     count(fateOf(attempt))
-    noteUnexpected(attempt)
+    if (attempt.unexpected === undefined) delete used.unexpected
+    else used.unexpected = attempt.unexpected
     record(attempt)
-  }
-
-  function noteUnexpected(attempt: FailedAttempt): void {
-    const digest = unexpectedIn(attempt)
-    if (digest === undefined) delete used.unexpected
-    else used.unexpected = digest
   }
 
   function count(fate: ReturnType<typeof fateOf>): void {

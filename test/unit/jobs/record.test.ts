@@ -196,6 +196,38 @@ describe('the record', () => {
     if (content !== undefined) expect(typeof content).toBe('string')
   })
 
+  it('gives `effectId` and `toModel` each a result of their own, with the same instances of classes', async () => {
+    const at = new Date(0)
+    const result = { refund: { id: 'r-1' }, lines: [{ cents: 1 }], at }
+    const spoil = (given: unknown): void => {
+      const spoiled = given as typeof result
+      spoiled.refund.id = 'spoiled'
+      spoiled.lines.length = 0
+    }
+    const made = await record(result, {
+      effectId(given) {
+        const { id } = (given as typeof result).refund
+        spoil(given)
+        return id
+      },
+      toModel(given) {
+        const seen = JSON.stringify(given)
+        expect((given as typeof result).at).toBe(at)
+        spoil(given)
+        return seen
+      },
+    })
+    expect(made).toEqual({ effectId: 'r-1', content: JSON.stringify(made.value), value: JSON.parse(JSON.stringify(result)) })
+    expect(result).toEqual({ refund: { id: 'r-1' }, lines: [{ cents: 1 }], at })
+  })
+
+  it.each<[string, unknown]>([
+    ['circular', circular],
+    ['nested far too deep', nested(200_000)],
+  ])('gives `toModel` a result that is %s, which cannot be copied', async (_, result) => {
+    expect((await record(result, { toModel: (given) => `${given === result}` })).content).toBe('true')
+  })
+
   it('names the effect with an id of bounded length', async () => {
     expect(await record({ id: 'r-1' }, { effectId: (result) => (result as { id: string }).id })).toEqual({
       value: { id: 'r-1' },
