@@ -14,8 +14,11 @@ export interface LogKey {
 
 /** A cache of events, trusted only up to a watermark. */
 export interface EventLog {
-  /** Adds entries. An entry that differs from the one in the log replaces that one and all later ones. */
-  append(key: LogKey, entries: readonly LogEntry[]): void
+  /**
+   * Adds entries. An entry that differs from the one in the log replaces that one and all later ones. `in_task`: a workflow task that the
+   * server may still reject has made them. Default `accepted`: they come from history.
+   */
+  append(key: LogKey, entries: readonly LogEntry[], made?: 'in_task' | 'accepted'): void
   /** The entries above `from` up to `to`, if the log has them and they form a chain between the two. */
   read(key: LogKey, from: Watermark, to: Watermark): LogEntry[] | undefined
 }

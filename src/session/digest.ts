@@ -4,12 +4,13 @@ import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js'
 import type { LogEntry } from './events.ts'
 
 const DATED = /^(\{"v":1,"seq":\d+,)"at":\d+,("type":"(\w+)")/
+const TIME = /^\{"v":1,"seq":\d+,"at":(\d+),/
 const WITH_DUE_TIME = new Set(['approval_requested', 'answer_requested', 'error_entered'])
 
 /**
  * The digest after the event `json`, given the digest before it. 128 bits, hex.
- * The digest leaves out times: after a workflow task that timed out in a sticky queue, the SDK reports an older time for the
- * following task than on each replay of that task.
+ * The digest leaves out times. A task that was rejected and repeated makes the same events at another time, and the SDK may give a task and
+ * its replay different times: if a task without commands is followed by one with an update, it replays both as one.
  */
 export function nextDigest(prev: string, json: string): string {
   return bytesToHex(sha256(utf8ToBytes(prev + timeless(json))).subarray(0, 16))
@@ -20,6 +21,11 @@ function timeless(json: string): string {
   if (dated === undefined) return json
   const rest = json.slice(dated.length)
   return before + type + (WITH_DUE_TIME.has(name) ? rest.replace(/,"(?:expiresAt|nextAttemptAt)":\d+/, '') : rest)
+}
+
+/** The time of an entry's event. */
+export function timeOf({ json }: LogEntry): number {
+  return Number(TIME.exec(json)?.[1])
 }
 
 /** Whether `entries` are contiguous, continue `from`, and have the digests of their text. */

@@ -110,7 +110,7 @@ export function openJournal(base: Watermark, carried: SessionState | undefined, 
     if (event.type === 'session_started') state = initialState(event)
     else if (state) apply(state, event)
     own.push({ event, entry })
-    last = { seq: entry.seq, digest: entry.digest }
+    last = { seq: entry.seq, digest: entry.digest, at: event.at }
     if (state) worker.append(state.epoch, [entry], background)
   }
 

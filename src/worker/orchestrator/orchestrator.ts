@@ -283,7 +283,7 @@ function sinksOf(
         callDuringReplay: true,
         fn({ workflowId, runId, unsafe }, epoch, entries, background) {
           const sessionId = sessionIdOf(workflowId)
-          log.append({ sessionId, epoch }, entries)
+          log.append({ sessionId, epoch }, entries, unsafe.isReplayingHistoryEvents ? 'accepted' : 'in_task')
           publishEvents({ sessionId, entries })
           onExecution({ workflowId, executionId: runId, seq: entries.at(-1)?.seq ?? 0 })
           logEvents({ sessionId, entries, background, isReplaying: unsafe.isReplayingHistoryEvents })

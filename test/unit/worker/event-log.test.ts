@@ -100,6 +100,77 @@ describe('the event log', () => {
     )
   })
 
+  /** The events of a task at a time, continuing from `after`. */
+  function taskAt(time: number, texts: readonly string[], after: Watermark = START): LogEntry[] {
+    let { seq, digest: prev } = after
+    return texts.map((text) => {
+      seq += 1
+      const json = JSON.stringify({ v: 1, seq, at: time, type: 'session_paused', reason: text })
+      const entry = { seq, prev, digest: nextDigest(prev, json), json }
+      prev = entry.digest
+      return entry
+    })
+  }
+  const named = (entry: LogEntry): Watermark => ({ ...markOf(entry), at: (JSON.parse(entry.json) as { at: number }).at })
+
+  it('has the time of an accepted task, not that of a rejected one with the same events', () => {
+    const log = memoryLog()
+    const [rejected, accepted] = [1_000, 4_000].map((time) => taskAt(time, ['a', 'b']))
+    log.append(KEY, rejected!, 'in_task')
+    expect(log.read(KEY, START, named(at(accepted!, 1)))).toBeUndefined()
+    log.append(KEY, rejected!, 'in_task')
+    log.append(KEY, accepted!, 'in_task')
+    expect(log.read(KEY, START, named(at(accepted!, 1)))).toEqual(accepted)
+    log.append(KEY, accepted!)
+    expect(log.read(KEY, START, named(at(accepted!, 1)))).toEqual(accepted)
+  })
+
+  it('never returns an event with the time of a rejected task', () => {
+    /** What becomes of a task, seen from this worker. */
+    const fate = fc.constantFrom('made here', 'made elsewhere', 'rejected here, made here', 'rejected here, made elsewhere')
+    const reading = fc.record({ from: fc.nat(20), isRefilled: fc.boolean() })
+    const task = fc.record({ fate, events: fc.integer({ min: 1, max: 3 }), reads: fc.array(reading, { maxLength: 2 }) })
+    fc.assert(
+      fc.property(fc.array(task, { minLength: 1, maxLength: 6 }), (tasks) => {
+        const log = memoryLog()
+        const history: LogEntry[] = []
+        let time = 1_000
+        /** Whether this worker has the execution in its cache. */
+        let isCached = true
+        for (const { fate: how, events, reads } of tasks) {
+          const texts = Array.from({ length: events }, (_, n) => `${history.length + n}`)
+          const begin = (): void => {
+            if (!isCached) log.append(KEY, history)
+            isCached = true
+          }
+          const run = (): LogEntry[] => {
+            begin()
+            const made = taskAt((time += 1_000), texts, history.at(-1) ? markOf(history.at(-1)!) : START)
+            for (const one of made) log.append(KEY, [one], 'in_task')
+            return made
+          }
+          if (how.startsWith('rejected')) {
+            run()
+            isCached = false
+          }
+          if (how.endsWith('made here')) history.push(...run())
+          else {
+            isCached = false
+            history.push(...taskAt((time += 1_000), texts, history.at(-1) ? markOf(history.at(-1)!) : START))
+          }
+          for (const { from, isRefilled } of reads) {
+            const start = from % history.length
+            const truth = history.slice(start)
+            const given = log.read(KEY, start === 0 ? START : markOf(at(history, start - 1)), named(at(history, -1)))
+            if (given) expect(given).toEqual(truth)
+            else if (isRefilled) log.append(KEY, truth)
+          }
+        }
+      }),
+      { numRuns: 2_000 },
+    )
+  })
+
   it('forgets the least recently used sessions when it is full', () => {
     const ofSession = (n: number) => ({ sessionId: `s${n}`, epoch: 'e' })
     const hundred = entries(Array.from({ length: 10 }, () => 'x'.repeat(80)))
