@@ -1,8 +1,17 @@
-// Ends this process when its parent is gone, whatever the main thread does: a blocked event loop cannot see that its channel has closed.
+// Ends this process when its parent is gone, or when a body is overdue and nothing else can end it, whatever the main thread does: a blocked
+// event loop cannot see that its channel has closed, or what the time is.
 import { Worker as Thread } from 'node:worker_threads'
+import { OVERDUE_GRACE_MS } from '../session/overdue.ts'
 
 /** The descriptor of the pipe that the parent holds open while it lives; the channel for messages is 3. */
-const PARENT_PIPE = 4
+export const PARENT_PIPE = 4
+
+/**
+ * For how long a vouch of the orchestrator counts. It vouches once a second, and only until 7 s after the newest heartbeat that the server
+ * has confirmed. An overdue body therefore ends at most 11 s after that, and it is verified 15 s and its timeout after it at the earliest.
+ */
+const VOUCHED_MS = 4_000
+const CHECK_EVERY_MS = 250
 
 /**
  * Plain JavaScript in text: a thread with a file of its own would load the TypeScript loader, too, where that is in use.
@@ -10,17 +19,40 @@ const PARENT_PIPE = 4
  */
 const WATCH = `
   const end = ${endGroup}
-  new (require('node:net').Socket)({ fd: ${PARENT_PIPE} }).on('error', end).on('close', end).resume()
+  const dueAt = new Map()
+  let vouchedAt = -Infinity
+  new (require('node:net').Socket)({ fd: ${PARENT_PIPE} })
+    .on('error', end)
+    .on('close', end)
+    .on('data', () => { vouchedAt = performance.now() })
+  require('node:worker_threads').parentPort.on('message', ({ body, dueInMs }) => {
+    if (dueInMs === undefined) dueAt.delete(body)
+    else dueAt.set(body, performance.now() + dueInMs)
+  })
+  setInterval(() => {
+    const now = performance.now()
+    if (now - vouchedAt > ${VOUCHED_MS} && [...dueAt.values()].some((due) => due < now)) end()
+  }, ${CHECK_EVERY_MS})
 `
 
 /** Signals that a terminal or a service manager sends to all processes of a worker. The parent decides how the others end. */
 const OF_THE_GROUP = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
 /**
+ * The `external` bodies of this process. One that runs for longer than its timeout and a grace period ends the process, unless its
+ * orchestrator vouches that the server still counts the attempt as alive: then the orchestrator decides. Without that, the parent and the
+ * orchestrator are frozen or gone, or the attempt is lost, and another worker is about to verify the call.
+ */
+export interface BodyWatch {
+  entered(body: string, timeoutMs: number): void
+  left(body: string): void
+}
+
+/**
  * Makes this process end with its parent, and only when the parent says so: signals to a whole group are ignored. User code may still
  * handle them. Call it before user code is loaded.
  */
-export function endWithParent(): void {
+export function endWithParent(): BodyWatch {
   for (const signal of OF_THE_GROUP) process.on(signal, () => undefined)
   // Started by hand, without a parent that holds the pipe.
   if (!process.connected) process.exit(1)
@@ -29,6 +61,10 @@ export function endWithParent(): void {
   const thread = new Thread(WATCH, { eval: true, execArgv: [], env: {}, stdin: false, resourceLimits })
   thread.unref()
   process.once('disconnect', endGroup)
+  return {
+    entered: (body, timeoutMs) => thread.postMessage({ body, dueInMs: timeoutMs + OVERDUE_GRACE_MS }),
+    left: (body) => thread.postMessage({ body }),
+  }
 }
 
 /** Kills this process and its child processes. It uses nothing outside, because the thread has its text only. */

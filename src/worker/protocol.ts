@@ -184,7 +184,8 @@ export type FromOrchestrator =
   /** It polls Temporal. */
   | { type: 'serving' }
   | { type: 'failed'; error: CrossingError }
-  | { type: 'alive' }
+  /** Its event loop is not blocked. `holds`: the executors whose `external` attempts the server has all confirmed recently. */
+  | { type: 'alive'; holds: number[] }
   | { type: 'executor_ready'; executor: number }
   | { type: 'kill'; executor: number; why: KillReason }
   | { type: 'drained'; executor: number }

@@ -1,9 +1,10 @@
 // Signals to a worker's processes, alone and as a group, and the end of a parent whose executor cannot see it: nothing outlives the parent,
 // and a stop lets every call finish.
+import { spawnSync } from 'node:child_process'
 import type { RunHandle } from 'pawl/client'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { variants } from '../support/sizes.ts'
-import type { HeldMark, MarkFilter } from './support/ledger.ts'
+import type { HeldMark, Mark, MarkFilter } from './support/ledger.ts'
 import { onceOnly } from './support/once-only.ts'
 import { type Plan, finalAnswer } from './support/plan.ts'
 import { isAlive, type Rig, type ServingProcess, startRig, until } from './support/rig.ts'
@@ -117,6 +118,45 @@ describe('when the parent is killed', () => {
   })
 })
 
+describe('when nothing else can end an executor', () => {
+  /** How long a body of `overblock` lives: its timeout of 500 ms and a grace period, counted from when it was entered. */
+  const MAY_LIVE_MS = 5_000
+  const FROZEN: [string, (parent: ServingProcess) => number[]][] = [
+    ['its orchestrator is frozen', (parent) => told(parent, 'orchestrator')],
+    ['its parent and its orchestrator are frozen', (parent) => [parent.pid, ...told(parent, 'orchestrator')]],
+  ]
+  it.each(FROZEN)('an overdue body that blocks the event loop ends it although %s', async (_, frozen) => {
+    const parent = await serve()
+    const [executor] = told(parent, 'worker')
+    const entered = rig.ledger.reached({ stage: 'entered', what: 'overblock', pid: executor! })
+    const run = await rig.start(call('overblock', FOR_LONG_MS))
+    await entered
+    const at = Date.now()
+    const stopped = frozen(parent)
+    for (const pid of stopped) process.kill(pid, 'SIGSTOP')
+    await until(() => !isRunning(executor!)).finally(() => {
+      for (const pid of stopped) process.kill(pid, 'SIGCONT')
+    })
+    expect(Date.now() - at).toBeGreaterThan(MAY_LIVE_MS)
+    expect((await run.result()).text).toBe(finalAnswer(call('overblock')))
+    const count = (stage: Mark['stage']): number => rig.ledger.marks({ session: run.sessionId, stage }).length
+    expect([count('entered'), count('applied')]).toEqual([2, 1])
+    process.kill(parent.pid, 'SIGTERM')
+    await parent.ended
+  })
+
+  it('a body that is overdue is left to an orchestrator that works', async () => {
+    const parent = await serve()
+    const entered = rig.ledger.reached({ stage: 'entered', what: 'overblock' })
+    const run = await rig.start(call('overblock', MAY_LIVE_MS + 5_000))
+    await entered
+    expect((await run.result()).text).toBe(finalAnswer(call('overblock')))
+    expect(rig.ledger.marks({ session: run.sessionId, stage: 'entered' })).toHaveLength(1)
+    process.kill(parent.pid, 'SIGTERM')
+    await parent.ended
+  })
+})
+
 describe('when an executor dies', () => {
   it.each(['outsource', 'walk_out'])('the child processes of its bodies end with it, and the effect of %s happens once', async (tool) => {
     const parent = await serve()
@@ -131,5 +171,11 @@ describe('when an executor dies', () => {
     await parent.ended
   })
 })
+
+/** Whether the process runs: one that has ended stays as long as its parent is frozen. */
+function isRunning(pid: number): boolean {
+  const { stdout } = spawnSync('ps', ['-o', 'stat=', '-p', String(pid)], { encoding: 'utf8' })
+  return stdout.trim() !== '' && !stdout.trim().startsWith('Z')
+}
 
 const childOf = ({ note }: { note?: unknown }): number => (note as { child: number }).child

@@ -3,8 +3,6 @@ import { numberText } from '../../session/number-text.ts'
 
 /** Grace period after a timeout or an interrupt before a repeatable body is abandoned. */
 export const ABANDON_AFTER_MS = 1_000
-/** The grace period for any other body, if its process cannot be killed. */
-export const GIVE_UP_AFTER_MS = 5_000
 
 /** A timer that is later than this shows that the event loop was blocked. */
 const BLOCKED_MS = 500

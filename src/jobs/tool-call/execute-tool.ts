@@ -6,9 +6,10 @@ import { nextDelayMs } from '../../agent/retry.ts'
 import type { Tool, ToolContext } from '../../agent/tool.ts'
 import { withFields } from '../../log/logger.ts'
 import { callIdOf, type Effect } from '../../session/events.ts'
+import { OVERDUE_GRACE_MS } from '../../session/overdue.ts'
 import { agentContext } from '../agent-context.ts'
 import { failedAttempt, type Notes, notesOf } from '../attempt.ts'
-import { ABANDON_AFTER_MS, GIVE_UP_AFTER_MS, runBody, TimedOut } from './body.ts'
+import { ABANDON_AFTER_MS, runBody, TimedOut } from './body.ts'
 import { InvalidResult, notServed } from '../errors.ts'
 import type { Job, JobNeeds } from '../needs.ts'
 import { outputProblem, withMismatchNote } from './output.ts'
@@ -117,10 +118,10 @@ async function execute(needs: JobNeeds, tool: Tool, input: ExecuteToolInput, job
   return { kind: 'completed', attempt: number, startedAt, worker: needs.worker, ...recorded }
 }
 
-/** A repeatable body is abandoned after its timeout; any other must have ended before `verify` is called. */
+/** A repeatable body is abandoned after its timeout; any other must have ended before `verify` is called, if its process can be killed. */
 function abandonment({ killsOverdue }: JobNeeds, effect: Effect): { abandonAfterMs?: number } {
   if (effect !== 'external') return { abandonAfterMs: ABANDON_AFTER_MS }
-  return killsOverdue ? {} : { abandonAfterMs: GIVE_UP_AFTER_MS }
+  return killsOverdue ? {} : { abandonAfterMs: OVERDUE_GRACE_MS }
 }
 
 /** A read whose result does not match its schema fails without retries: its code would return the same result again. */

@@ -14,12 +14,15 @@ import { PawlError } from '../../session/errors.ts'
 import type { Json } from '../../session/json.ts'
 import type { Reservation } from '../../session/spending/reservation.ts'
 import type { Channel } from '../channel.ts'
+import { confirmedJustNow } from '../confirmed-just-now.ts'
+import type { BodyWatch } from '../parent-watch.ts'
 import type { FromExecutor, Holding, ToExecutor } from '../protocol.ts'
 import { type AnswerStream, answerStreams } from './answer-stream.ts'
 import type { ActiveSpans } from './active-spans.ts'
 import { orchestratorLine } from './line.ts'
 import { defined } from '../../session/defined.ts'
 import { steadyNow } from '../steady-clock.ts'
+import { beginningOf } from '../../session/beginning.ts'
 
 const ALIVE_EVERY_MS = 1_000
 /**
@@ -36,6 +39,8 @@ export interface ExecutorOptions {
   logger: Logger
   /** Whether it runs in its own process, which outlives its orchestrator and can be killed if a body ignores its timeout. */
   ownProcess: boolean
+  /** Ends this process if an `external` body is overdue and no orchestrator vouches for it. Absent: bodies share the process with theirs. */
+  bodies?: BodyWatch | undefined
   /** Makes the span of a job active while it runs. Absent: there are no spans. */
   spans?: ActiveSpans | undefined
 }
@@ -63,7 +68,15 @@ interface Held {
 }
 
 /** Starts an executor. */
-export function startExecutor({ id, agents, services, logger, ownProcess, spans = (_, work) => work() }: ExecutorOptions): RunningExecutor {
+export function startExecutor({
+  id,
+  agents,
+  services,
+  logger,
+  ownProcess,
+  bodies,
+  spans = (_, work) => work(),
+}: ExecutorOptions): RunningExecutor {
   const held = new Map<string, Held>()
   const line = orchestratorLine()
   const worker = `${hostname()}:${process.pid}`
@@ -166,6 +179,7 @@ export function startExecutor({ id, agents, services, logger, ownProcess, spans 
           ),
         ),
     )
+    bodies?.left(job)
     one.said?.end()
     one.outcome = outcome
     line.post({ type: 'done', job, outcome })
@@ -184,9 +198,11 @@ export function startExecutor({ id, agents, services, logger, ownProcess, spans 
       signal: one.stop.signal,
       async begin() {
         one.begun = true
-        await line.ask({ ask: 'begin', job })
+        // The answer may have waited for another body that blocked the event loop.
+        if (!(await confirmedJustNow(() => line.ask({ ask: 'begin', job })))) throw new AttemptLost()
       },
       entered(timeoutMs: number) {
+        if (one.order.ticket.once) bodies?.entered(job, timeoutMs)
         one.entered = { at: steadyNow(), timeoutMs }
         line.post({ type: 'entered', job, timeoutMs })
       },
@@ -309,12 +325,12 @@ const MAX_TEXT = 4_000
 /** Any value may be thrown, even one that throws when it is read. */
 function threw(error: unknown): Outcome {
   try {
-    if (!(error instanceof Error)) return { kind: 'threw', type: typeof error, message: String(error).slice(0, MAX_TEXT) }
+    if (!(error instanceof Error)) return { kind: 'threw', type: typeof error, message: beginningOf(String(error), MAX_TEXT) }
     const { name, message } = error
     return {
       kind: 'threw',
-      type: String(name).slice(0, MAX_TEXT),
-      message: String(message).slice(0, MAX_TEXT),
+      type: beginningOf(String(name), MAX_TEXT),
+      message: beginningOf(String(message), MAX_TEXT),
       ...defined({ stack: stackOf(error)?.text }),
     }
   } catch {

@@ -16,7 +16,7 @@ const CONNECT_RETRY_MS = 20
 const post = poster<ExecutorToParent>()
 
 // Without its parent, no process could confirm this one's death. It therefore exits, and its jobs resume elsewhere.
-endWithParent()
+const bodies = endWithParent()
 
 // Node's ten frames often end inside of a package, before the user's own code. A program that has set its own limit keeps it.
 if (Error.stackTraceLimit === 10) Error.stackTraceLimit = 50
@@ -37,7 +37,7 @@ async function main(id: number, module: string): Promise<void> {
   const { agents, services: declared } = await loadWorkerModule(module)
   const { services, dispose } = await makeServices(declared)
   const spans = traces && (await (await import('./active-spans.ts')).activeSpans(traces))
-  const executor = startExecutor({ id, agents, services, logger, ownProcess: true, spans })
+  const executor = startExecutor({ id, agents, services, logger, ownProcess: true, bodies, spans })
   reconnect = () => {
     if (path !== undefined) serveAt(path, () => path, executor.connect)
   }

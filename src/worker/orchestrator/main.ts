@@ -16,6 +16,7 @@ import type { FromExecutor, FromOrchestrator, OrchestratorOptions, ToExecutor, T
 import { cachedReporter } from './cached-reports.ts'
 import { type Orchestrator, prepareOrchestrator, type TemporalWorker } from './orchestrator.ts'
 import { startRecoveryClock } from './recovery-clock.ts'
+import { type Executor, isHeld } from './executors/executors.ts'
 import { releaseOrphans } from './executors/orphans.ts'
 import { installRuntime } from './temporal/sdk-runtime.ts'
 import { eachOf, resetStickiness } from './temporal/stickiness.ts'
@@ -45,7 +46,8 @@ async function main(options: OrchestratorOptions): Promise<void> {
   const { redact, toParent } = options.log
   const logger = openLogger({ redact, ...(toParent && { to: sendingLogger((line) => post({ type: 'log', ...line })) }) })
   const sdk = installRuntime(logger, { shutdownSignals: [] })
-  setInterval(() => post({ type: 'alive' }), ALIVE_EVERY_MS).unref()
+  let executors = (): Iterable<Executor> => []
+  setInterval(() => post({ type: 'alive', holds: [...executors()].filter(isHeld).map(({ id }) => id) }), ALIVE_EVERY_MS).unref()
   const { temporal, postgres, schema, migrate, taskQueue } = options
   const { address, namespace } = resolveTemporal(temporal)
   const store = openStore({
@@ -91,6 +93,7 @@ async function main(options: OrchestratorOptions): Promise<void> {
     },
     onExecution: cachedReporter((executions) => post({ type: 'cached', executions })),
   })
+  executors = orchestrator.pool.executors
   const server = await listen(options.socketPath, orchestrator)
   const endWatch = startWatch(orchestrator.pool, options.stuckLoopMs)
   receive((message) => {

@@ -6,7 +6,7 @@ import type { PawlError } from '../../session/errors.ts'
 import { crossed } from '../crossed.ts'
 import { WorkerError } from '../errors.ts'
 import type { ExecutorToParent, ParentToExecutor } from '../protocol.ts'
-import { type ExecutorScript, forkExecutor, killGroup, tell } from './processes.ts'
+import { type ExecutorScript, forkExecutor, killGroup, tell, vouchTo } from './processes.ts'
 
 /** How it ended. */
 export interface ProcessExit {
@@ -34,6 +34,8 @@ export interface ExecutorProcess {
   readonly pid: number | undefined
   isLoaded(): boolean
   tell(message: ParentToExecutor): void
+  /** Its orchestrator holds its attempts: bodies that are overdue need not end its process yet (`BodyWatch`). */
+  vouch(): void
   kill(): void
 }
 
@@ -87,6 +89,7 @@ export function startExecutorProcess(script: ExecutorScript, loadTimeoutMs: numb
       if (message.pawl === 'shutdown') isReleased = true
       tell(child, message)
     },
+    vouch: () => vouchTo(child),
     kill: () => killGroup(child),
   }
 }

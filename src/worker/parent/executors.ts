@@ -45,6 +45,8 @@ export interface Executors {
   /** Sets the newest orchestrator's socket. */
   connectTo(path: string): void
   kill(id: number): void
+  /** The orchestrator vouches for the attempts of these executors. */
+  vouchFor(ids: readonly number[]): void
   /** The orchestrator reports that the executor accepts jobs. Returns its pid the first time. */
   ready(id: number): number | undefined
   /**
@@ -207,6 +209,9 @@ export function keepExecutors(options: ExecutorsOptions): Executors {
       for (const { team, process } of running.values()) if (team !== loadingTeam?.team) process.tell({ pawl: 'connect', path: newest })
     },
     kill: (id) => running.get(id)?.process.kill(),
+    vouchFor(ids) {
+      for (const id of ids) running.get(id)?.process.vouch()
+    },
     ready(id) {
       const one = running.get(id)
       if (!one) return undefined

@@ -2,6 +2,7 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { EXTENSION } from '../extension.ts'
+import { PARENT_PIPE } from '../parent-watch.ts'
 import type { ExecutorProcessOptions, ParentToExecutor, ToChecker, ToOrchestrator } from '../protocol.ts'
 import { noTypescriptLoader } from '../typescript-loader.ts'
 
@@ -35,12 +36,15 @@ export function forkChecker(module: string): ChildProcess {
  * child processes of a body.
  */
 function forkScript(script: string, args: string[], execArgv: string[]): ChildProcess {
-  return fork(fileURLToPath(new URL(`${script}.${EXTENSION}`, import.meta.url)), args, {
+  const child = fork(fileURLToPath(new URL(`${script}.${EXTENSION}`, import.meta.url)), args, {
     execArgv: [...process.execArgv.filter((arg) => !arg.startsWith('--inspect')), ...execArgv],
     serialization: 'advanced',
     stdio: ['ignore', 2, 2, 'ipc', 'pipe'],
     detached: process.platform !== 'win32',
   })
+  // An exiting process does not read it any more.
+  child.stdio[PARENT_PIPE]?.on('error', () => undefined)
+  return child
 }
 
 /** Kills a process and its child processes, also those that it has left behind. */
@@ -58,6 +62,12 @@ export function killGroup({ pid }: ChildProcess): void {
 /** Sends a message to a process; errors are ignored, because an exiting process does not need it. */
 export function tell(child: ChildProcess | undefined, message: ToOrchestrator | ParentToExecutor | ToChecker): void {
   if (child?.connected) child.send(message, () => undefined)
+}
+
+/** Writes to the pipe that the watching thread of the process reads, whatever its event loop does. */
+export function vouchTo({ stdio }: ChildProcess): void {
+  const pipe = stdio[PARENT_PIPE]
+  if (pipe && 'write' in pipe && pipe.writable) pipe.write('.')
 }
 
 /** The arguments that let Node load these modules if one is TypeScript. @throws WorkerError `no_typescript_loader`. */

@@ -160,6 +160,8 @@ function startSupervision(given: Supervision): Supervisor & { connected: Promise
         resolveIfReady()
         return
       }
+      case 'alive':
+        return executors.vouchFor(message.holds)
       case 'kill':
         return executors.kill(message.executor)
       case 'drained':

@@ -83,6 +83,46 @@ describe('an executor', () => {
     expect(bodies).toHaveLength(entered)
   })
 
+  it('asks for permission again if the answer is out of date, because its event loop was blocked', async () => {
+    const first = orchestrator(anExecutor())
+    const entered = bodies.length
+    first.say({ type: 'job', job: 'j5', order: orderOfWork('j5') })
+    await first.hears('request')
+    const now = performance.now.bind(performance)
+    const clock = vi.spyOn(performance, 'now').mockImplementation(() => now() + 4_000)
+    try {
+      first.say({ type: 'answer', request: first.of('request')[0]?.request ?? 0, value: true })
+      await first.hears('request', 2)
+      expect(bodies).toHaveLength(entered)
+      first.say({ type: 'answer', request: first.of('request')[1]?.request ?? 0, value: true })
+      await first.hears('entered')
+    } finally {
+      clock.mockRestore()
+    }
+  })
+
+  it('has each external body watched from before it is entered until it has ended', async () => {
+    const watched: unknown[] = []
+    const executor = startExecutor({
+      id: 4,
+      agents: [agent],
+      services: {},
+      logger: LOG,
+      ownProcess: true,
+      bodies: { entered: (...what) => watched.push([...what, bodies.length]), left: (job) => watched.push(job) },
+    })
+    const first = orchestrator(executor)
+    const entered = bodies.length
+    first.say({ type: 'job', job: 'j6', order: orderOfWork('j6') })
+    await first.hears('request')
+    first.say({ type: 'answer', request: first.of('request')[0]?.request ?? 0, value: true })
+    await first.hears('entered')
+    expect(watched).toEqual([['j6', 60_000, entered]])
+    bodies.at(-1)?.finish('worked')
+    await first.hears('done')
+    expect(watched.slice(1)).toEqual(['j6'])
+  })
+
   it('carries out a job once, however often it receives it', async () => {
     const { first } = await atWork('j3')
     const entered = bodies.length

@@ -23,18 +23,20 @@ interface Sent {
 function sending() {
   const sent: Sent[] = []
   const posted: FromSender[] = []
+  /** How long ago each heartbeat was sent that the server has confirmed. */
+  const kept: number[] = []
   const receive = heartbeatSender(
     (_token, payloads) =>
       new Promise((resolve, reject) => {
         sent.push({ says: textOf(payloads), answered: (answer = 'mine') => resolve(answer), failed: () => reject(new Error('away')) })
       }),
-    (message) => posted.push(message),
+    (message) => (message.type === 'kept' ? kept.push(message.agoMs) : posted.push(message)),
   )
   const tell = async (message: ToSender): Promise<void> => {
     receive(message)
     await settled()
   }
-  return { sent, posted, tell, says: () => sent.map(({ says }) => says) }
+  return { sent, posted, kept, tell, says: () => sent.map(({ says }) => says) }
 }
 
 const settled = (): Promise<unknown> => vi.advanceTimersByTimeAsync(0)
@@ -84,6 +86,22 @@ describe('what the server answers', () => {
     for (const one of sent) one.answered(why)
     await settled()
     expect(posted).toEqual([{ type: 'stop', id: 1, why }])
+  })
+
+  it('confirms the attempt unless it is lost, from the moment at which the heartbeat was sent', async () => {
+    const { sent, kept, tell } = sending()
+    await tell(start('a'))
+    await vi.advanceTimersByTimeAsync(3_000)
+    await vi.advanceTimersByTimeAsync(500)
+    sent[0]?.answered('mine')
+    await vi.advanceTimersByTimeAsync(3_000)
+    sent[1]?.answered('cancelled')
+    await settled()
+    expect(kept).toEqual([500, 500])
+    await vi.advanceTimersByTimeAsync(3_000)
+    sent[2]?.answered('lost')
+    await settled()
+    expect(kept).toHaveLength(2)
   })
 
   it('is passed to the request that asked for it, after the notice that the attempt has to stop', async () => {

@@ -5,7 +5,8 @@ import type { Ticket } from '../../../src/jobs/contract.ts'
 import { AttemptLost } from '../../../src/jobs/errors.ts'
 import type { AttemptReport } from '../../../src/session/attempts.ts'
 import type { FromSender, ToSender } from '../../../src/worker/orchestrator/heartbeats/heartbeats.ts'
-import { confirmedJustNow, startLeases } from '../../../src/worker/orchestrator/heartbeats/leases.ts'
+import { confirmedJustNow } from '../../../src/worker/confirmed-just-now.ts'
+import { startLeases } from '../../../src/worker/orchestrator/heartbeats/leases.ts'
 
 const REPORT: AttemptReport = { attempt: 2, begun: false, failed: [], worker: 'w' }
 const TICKET: Ticket = {
@@ -55,6 +56,26 @@ const turns = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 
 afterEach(() => void vi.useRealTimers())
 
 describe('a lease', () => {
+  it('is held while the newest confirmed heartbeat is fresh, unless the attempt is lost', () => {
+    vi.useFakeTimers()
+    const { leases, answer } = leasesWith()
+    const [one, other] = [leases.take(TICKET, () => undefined), leases.take(TICKET, () => undefined)]
+    expect(one.isHeld()).toBe(false)
+    for (const id of [1, 2]) answer({ type: 'kept', id, agoMs: 1_000 })
+    expect([one.isHeld(), other.isHeld()]).toEqual([true, true])
+    answer({ type: 'stop', id: 1, why: 'lost' })
+    answer({ type: 'stop', id: 2, why: 'cancelled' })
+    expect([one.isHeld(), other.isHeld()]).toEqual([false, true])
+    vi.advanceTimersByTime(5_900)
+    expect(other.isHeld()).toBe(true)
+    vi.advanceTimersByTime(200)
+    expect(other.isHeld()).toBe(false)
+    answer({ type: 'kept', id: 2, agoMs: 0 })
+    expect(other.isHeld()).toBe(true)
+    other.release()
+    expect(other.isHeld()).toBe(false)
+  })
+
   it('has heartbeats from the moment it is taken until it is released, several per timeout', async () => {
     const { leases, posted } = leasesWith()
     const lease = leases.take(TICKET, () => undefined)
@@ -273,13 +294,13 @@ function answersTaking(...durations: number[]) {
 describe('the body of an external call', () => {
   it('may be entered when the server has just confirmed the attempt', async () => {
     const server = answersTaking(5)
-    await confirmedJustNow(server.ask, [server.now])
+    expect(await confirmedJustNow(server.ask, [server.now])).toBe(true)
     expect(server.asked()).toBe(1)
   })
 
   it('is confirmed again if the answer took long, as after a pause of the process', async () => {
     const server = answersTaking(60_000, 5)
-    await confirmedJustNow(server.ask, [server.now])
+    expect(await confirmedJustNow(server.ask, [server.now])).toBe(true)
     expect(server.asked()).toBe(2)
   })
 
@@ -291,7 +312,7 @@ describe('the body of an external call', () => {
 
   it('is not entered if no answer comes in time', async () => {
     const server = answersTaking(4_000)
-    await expect(confirmedJustNow(server.ask, [server.now])).rejects.toMatchObject({ code: 'attempt_lost' })
+    expect(await confirmedJustNow(server.ask, [server.now])).toBe(false)
     expect(server.asked()).toBe(5)
   })
 })

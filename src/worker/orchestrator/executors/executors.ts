@@ -89,6 +89,11 @@ export function takesJobs(executor: Executor): boolean {
   return executor.draining === undefined && executor.killed === undefined
 }
 
+/** Whether the server has confirmed all its `external` attempts recently: no other worker verifies one of them now. */
+export function isHeld({ assignments }: Executor): boolean {
+  return [...assignments.values()].every(({ order, lease }) => !order.ticket.once || lease.isHeld())
+}
+
 /** What an executor's death means for an assignment: if it was not the reason for the kill, the death does not count against its call. */
 export function causeOfDeath({ killed }: Executor, { id }: Assignment): DeathReport['cause'] {
   if (!killed) return 'crash'

@@ -1,11 +1,10 @@
 // Watches executors: kills one whose event loop is blocked, and ends one whose `external` body ignores its timeout, before the call is
 // verified.
+import { OVERDUE_GRACE_MS } from '../../../session/overdue.ts'
 import { startPeriodicCheck } from '../../periodic-check.ts'
 import { type Executor, FROZEN_MS } from './executors.ts'
 import type { Pool } from './pool.ts'
 
-/** How long an `external` body may run after its timeout or a stop before its executor ends. */
-const OVERDUE_GRACE_MS = 5_000
 const WATCH_EVERY_MS = 500
 
 /** Watches the pool's executors; returns the function that ends the watch. */

@@ -24,6 +24,8 @@ export type ToSender =
 export type FromSender =
   | { type: 'told'; request: number; answer: HeartbeatAnswer }
   | { type: 'not_told'; request: number; reason: string }
+  /** The server has confirmed the attempt, by a heartbeat that was sent `agoMs` ago. */
+  | { type: 'kept'; id: number; agoMs: number }
   /** The attempt must stop; sent once. */
   | { type: 'stop'; id: number; why: 'cancelled' | 'lost' }
 
@@ -74,11 +76,13 @@ export function heartbeatSender(send: SendHeartbeat, post: (message: FromSender)
   const sendings = new Map<number, Sending>()
 
   async function sendHeartbeat(id: number, sending: Sending): Promise<HeartbeatAnswer> {
-    sending.sentAt = performance.now()
+    const sentAt = performance.now()
+    sending.sentAt = sentAt
     const sent = send(sending.taskToken, sending.details)
     sending.underWay.add(sent)
     try {
       const answer = await sent
+      if (answer !== 'lost' && sendings.get(id) === sending) post({ type: 'kept', id, agoMs: performance.now() - sentAt })
       if (answer !== 'mine' && !sending.isStopped && sendings.get(id) === sending) {
         sending.isStopped = true
         post({ type: 'stop', id, why: answer })

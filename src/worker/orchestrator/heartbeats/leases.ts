@@ -1,6 +1,7 @@
 // The lease on an attempt: its heartbeats and their details, from acquisition to release.
 import type { Payload } from '@temporalio/common'
 import { AttemptLost } from '../../../jobs/errors.ts'
+import { confirmedJustNow } from '../../confirmed-just-now.ts'
 import type { Ticket } from '../../../jobs/contract.ts'
 import type { AttemptReport } from '../../../session/attempts.ts'
 import { PawlError } from '../../../session/errors.ts'
@@ -28,6 +29,8 @@ export interface Lease {
   /** Sends changed details and waits for the confirmation. */
   record(change: Partial<AttemptReport>): Promise<void>
   stillMine(): Promise<boolean>
+  /** Whether the server has confirmed the attempt so recently that it cannot have given it up for another two seconds. */
+  isHeld(): boolean
   release(): void
 }
 
@@ -46,9 +49,8 @@ export interface Leases {
 
 /** Heartbeats within one timeout. */
 const HEARTBEATS_IN_TIMEOUT = 3.3
-/** Less than the heartbeat timeout: within this time, the server cannot have given the attempt up. */
-const JUST_NOW_MS = 3_000
-const MAX_ASKS = 5
+/** How much of the heartbeat timeout may have passed since the newest confirmation of an attempt that counts as held. */
+const HELD_SHARE = 0.7
 const ENCODE_RETRY_MS = 500
 /** When to ask the server: the workflow task that requests a stop completes a moment after its hint, later on a busy server. */
 const ASK_AFTER_MS = [30, 150, 600]
@@ -63,6 +65,8 @@ export function startLeases(
   watchStops: WatchStops,
 ): Leases {
   const taken = new Map<number, { sessionId: string; stop(why: 'cancelled' | 'lost'): void; askSoon(): void }>()
+  /** When the newest confirmed heartbeat of each lease was sent. */
+  const keptAt = new Map<number, number>()
   const requests = new Map<number, { resolve(answer: HeartbeatAnswer): void; reject(error: PawlError): void }>()
   let lastId = 0
   let lastRequest = 0
@@ -106,6 +110,7 @@ export function startLeases(
       askSoon,
       stop(why) {
         end()
+        if (why === 'lost') keptAt.delete(id)
         onStop(why)
       },
     })
@@ -161,9 +166,9 @@ export function startLeases(
         report = { ...report, executor }
       },
       announce: () => tell(encodeReport()),
-      begin: () => {
+      async begin() {
         const details = change({ begun: true })
-        return confirmedJustNow(() => tell(details, ticket.once && { alone: true }))
+        if (!(await confirmedJustNow(() => tell(details, ticket.once && { alone: true })))) throw new AttemptLost()
       },
       progress(value) {
         report = { ...report, progress: value }
@@ -183,8 +188,10 @@ export function startLeases(
       reserve: (reserved) => tell(change({ reserved }), { last: true }),
       record: (next) => tell(change(next)),
       stillMine,
+      isHeld: () => steadyNow() - (keptAt.get(id) ?? Number.NEGATIVE_INFINITY) < HELD_SHARE * ticket.heartbeatTimeoutMs,
       release() {
         isReleased = true
+        keptAt.delete(id)
         end()
         post({ type: 'end', id })
       },
@@ -197,6 +204,8 @@ export function startLeases(
       switch (message.type) {
         case 'stop':
           return taken.get(message.id)?.stop(message.why)
+        case 'kept':
+          return void keptAt.set(message.id, steadyNow() - message.agoMs)
         case 'told':
           requests.get(message.request)?.resolve(message.answer)
           break
@@ -212,20 +221,4 @@ export function startLeases(
       for (const one of taken.values()) if (one.sessionId === sessionId) one.askSoon()
     },
   }
-}
-
-/** The steady clock stands still while the machine sleeps. The time of day may be set, which costs one more request. */
-const CLOCKS: readonly (() => number)[] = [steadyNow, Date.now]
-
-/**
- * Makes the server confirm the attempt with a fresh answer. A process that was frozen may find an answer that predates the loss of its
- * attempt and the verification of the effect. @throws AttemptLost if no answer is fresh enough.
- */
-export async function confirmedJustNow(ask: () => Promise<void>, clocks = CLOCKS): Promise<void> {
-  for (let asks = 0; asks < MAX_ASKS; asks++) {
-    const asked = clocks.map((now) => now())
-    await ask()
-    if (clocks.every((now, index) => now() - (asked[index] ?? 0) < JUST_NOW_MS)) return
-  }
-  throw new AttemptLost()
 }

@@ -125,6 +125,7 @@ function leaseOf(first: AttemptReport, leases: Map<string, Leased>, call: string
     async announce() {
       leased.announced += 1
     },
+    isHeld: () => true,
     async begin() {
       leased.begun += 1
       report = { ...report, begun: true }

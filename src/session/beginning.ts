@@ -1,0 +1,8 @@
+// The beginning of a text. Every other way of cutting one may leave half a character, which UTF-8 cannot hold.
+
+/** The text, or its first `max` UTF-16 units at most: without the first half of a surrogate pair at its end. */
+export function beginningOf(text: string, max: number): string {
+  if (text.length <= max) return text
+  const isSplit = /^[\ud800-\udbff][\udc00-\udfff]$/.test(text.slice(max - 1, max + 1))
+  return text.slice(0, isSplit ? max - 1 : max)
+}
