@@ -10,6 +10,7 @@ import { EVENT_NAME, reporter } from './custom-events.ts'
 import { plainJson } from './json.ts'
 import { spendReporter } from './spend-notes.ts'
 import { stackOf } from './stack.ts'
+import { beginningOf } from '../session/beginning.ts'
 
 const MAX_PROGRESS_BYTES = 16_000
 const MAX_MILESTONES = 100
@@ -88,9 +89,9 @@ export function failedAttempt(
   const stack = stackFor(error)
   return {
     attempt,
-    class: name.slice(0, MAX_CODE),
-    ...(code !== '' && { code: code.slice(0, MAX_CODE) }),
-    message: message.slice(0, 4_000),
+    class: beginningOf(name, MAX_CODE),
+    ...(code !== '' && { code: beginningOf(code, MAX_CODE) }),
+    message: beginningOf(message, 4_000),
     ...(isError && textOf(() => (error as { phase?: unknown }).phase, 'string') === 'stream' && { phase: 'stream' }),
     ...(stack !== undefined && { stack }),
     ...about,

@@ -29,6 +29,15 @@ export function stackOf(thrown: unknown): Stack | undefined {
   }
 }
 
+/** Where an error was thrown: file, row and column of its first frame outside of Node; undefined without such a frame. Never throws. */
+export function placeOf(thrown: unknown): string | undefined {
+  try {
+    return thrown instanceof Error ? framesOf(thrown).find(({ place }) => place !== undefined)?.place : undefined
+  } catch {
+    return undefined
+  }
+}
+
 function readStack(thrown: unknown): Stack | undefined {
   if (!(thrown instanceof Error)) return undefined
   const frames = framesOf(thrown)
@@ -58,6 +67,8 @@ function titleOf(cause: unknown): string {
 
 interface Frame {
   line: string
+  /** File, row and column. */
+  place?: string
   of: 'user' | 'package' | 'node' | 'pawl'
 }
 
@@ -87,11 +98,12 @@ function frameOf(line: string): Frame {
   const [, name, at = '', row, column] = FRAME.exec(line) ?? []
   if (at === '') return { line: indented(line), of: OF_NODE.test(line) ? 'node' : 'package' }
   const path = at.startsWith('file:') ? fileURLToPath(at) : at
-  if (path.startsWith(OF_PAWL)) return { line: indented(line), of: 'pawl' }
+  if (path.startsWith(OF_PAWL)) return { line: indented(line), place: `${path}:${row}:${column}`, of: 'pawl' }
   const place = OF_PACKAGE.test(path) ? { path, row, column } : originOf(path, Number(row), Number(column))
   const where = `${place.path}:${place.row}:${place.column}`
   return {
     line: indented(name === undefined ? `at ${where}` : `at ${name} (${where})`),
+    place: where,
     of: OF_PACKAGE.test(place.path) ? 'package' : 'user',
   }
 }

@@ -4,6 +4,7 @@ import { reasonOf } from './errors.ts'
 import type { Exit } from './keeper/keeper.ts'
 import type { Say } from './progress.ts'
 import type { WatchedServer } from './server.ts'
+import { beginningOf } from '../session/beginning.ts'
 
 const FIRST_DELAY_MS = 500
 const LAST_DELAY_MS = 15_000
@@ -14,7 +15,7 @@ const REASON_CHARACTERS = 300
 /** Leaves out the end of the server's log, which is in its file. */
 function shortReason(error: unknown): string {
   const [reason = ''] = reasonOf(error).split(' Its log: ', 1)
-  return reason.slice(0, REASON_CHARACTERS)
+  return beginningOf(reason, REASON_CHARACTERS)
 }
 
 /** Restarts the server whenever it dies, until the returned function is called. */

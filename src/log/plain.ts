@@ -1,6 +1,7 @@
 // Converts the fields of a log line to plain data: bounded, the same in every process and for every logger, and without secrets.
 import { defined } from '../session/defined.ts'
 import type { IsSecret } from './secrets.ts'
+import { beginningOf } from '../session/beginning.ts'
 
 const REDACTED = '[redacted]'
 const LEFT_OUT = '[…]'
@@ -91,5 +92,5 @@ function read(look: () => unknown): unknown {
 }
 
 function cut(text: string): string {
-  return text.length <= MAX_CHARACTERS ? text : `${text.slice(0, MAX_CHARACTERS)}…`
+  return text.length <= MAX_CHARACTERS ? text : `${beginningOf(text, MAX_CHARACTERS)}…`
 }

@@ -1,6 +1,7 @@
 // Formats a log line for people: time, level, message, then the fields.
 import { styleText } from 'node:util'
 import type { Level } from './levels.ts'
+import { beginningOf } from '../session/beginning.ts'
 
 /** A line before it is written. */
 export interface Line {
@@ -55,7 +56,7 @@ function timeOf(at: Date): string {
 function valueOf(value: unknown): string {
   const isPlain = typeof value === 'string' && /^[\w.:/@+-]+$/.test(value)
   const text = isPlain ? value : withoutControls(JSON.stringify(value) ?? String(value))
-  return text.length <= MAX_CHARACTERS ? text : `${text.slice(0, MAX_CHARACTERS)}…`
+  return text.length <= MAX_CHARACTERS ? text : `${beginningOf(text, MAX_CHARACTERS)}…`
 }
 
 /** Escapes control characters: text from models and tools must not control the terminal. */

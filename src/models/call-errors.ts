@@ -1,6 +1,7 @@
 // What the errors of all adapters have in common: when to retry, the causes behind a lost connection, and streams that end early.
 import { ModelError } from '../agent/errors.ts'
 import { numberText } from '../session/number-text.ts'
+import { beginningOf } from '../session/beginning.ts'
 
 /** Whether the provider had begun to answer when the error was thrown. */
 export type CallPhase = 'request' | 'stream'
@@ -63,13 +64,13 @@ function causesOf(error: unknown): Error[] {
   return causes
 }
 
+const MAX_TEXT = 2_000
+
 /** The message with those of the error's causes. The innermost has host and errno. */
 export function withCauses(message: string, error: unknown): string {
   const causes = causesOf(error).map((cause) => cause.message.replace(/\.$/, ''))
-  return [...new Set([message.replace(/\.$/, ''), ...causes])]
-    .filter((text) => text !== '')
-    .join(': ')
-    .slice(0, 2000)
+  const texts = [...new Set([message.replace(/\.$/, ''), ...causes])].filter((text) => text !== '')
+  return beginningOf(texts.join(': '), MAX_TEXT)
 }
 
 function numberOf(text: string | null): number | undefined {

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { milliseconds } from '../session/duration.ts'
 import { numberText } from '../session/number-text.ts'
 import { InvalidOption } from './errors.ts'
+import { beginningOf } from '../session/beginning.ts'
 
 /** The options as `schema` reads them. `refuse` turns a sentence that names the option and says what is allowed into an error. */
 export function checkOptions<S extends z.ZodType>(schema: S, given: unknown, refuse: (problem: string) => Error = invalid): z.output<S> {
@@ -108,7 +109,7 @@ function shown(value: unknown): string {
   if (typeof value === 'number' && Number.isSafeInteger(value)) return value.toLocaleString('en-US', { useGrouping: 'min2' })
   if (typeof value === 'number' || typeof value === 'bigint' || value instanceof Date) return String(value)
   try {
-    return (JSON.stringify(value) ?? String(value)).slice(0, SHOWN)
+    return beginningOf(JSON.stringify(value) ?? String(value), SHOWN)
   } catch {
     return `a value of type ${typeof value}`
   }

@@ -4,6 +4,7 @@ import { isTooDeep, MAX_DEPTH } from '../session/json.ts'
 import { numberText } from '../session/number-text.ts'
 import { ServiceError, type RefusedPart } from './errors.ts'
 import type { Members } from './route.ts'
+import { beginningOf } from '../session/beginning.ts'
 
 /** The value as the schema parses it. @throws ServiceError `invalid_input`. */
 export function parsed<S extends z.ZodType>(schema: S, value: unknown, place: string): z.output<S> {
@@ -19,7 +20,7 @@ const MAX_NAME = 100
 
 function partOf(issue: z.core.$ZodIssue, place: string): RefusedPart {
   const path = issue.code === 'unrecognized_keys' ? [...issue.path, issue.keys[0] ?? ''] : issue.path
-  const at = [place, ...path.map(String)].join('.').slice(0, MAX_NAME)
+  const at = beginningOf([place, ...path.map(String)].join('.'), MAX_NAME)
   return { at, detail: issue.code === 'unrecognized_keys' ? 'is not a known member' : issue.message }
 }
 
@@ -40,7 +41,7 @@ export function queryOf(search: URLSearchParams, schema: Members): Record<string
 }
 
 function twice(name: string): ServiceError {
-  const part = { at: `query.${name}`.slice(0, MAX_NAME), detail: 'appears more than once' }
+  const part = { at: beginningOf(`query.${name}`, MAX_NAME), detail: 'appears more than once' }
   return new ServiceError('invalid_input', 400, `${part.at} ${part.detail}.`, { parts: [part] })
 }
 

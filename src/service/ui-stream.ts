@@ -8,6 +8,7 @@ import { startStreaming, type UiCursor, type UiSent, type UiStreaming, type UiSt
 import { ServiceError } from './errors.ts'
 import type { Problem } from './problem.ts'
 import { type ChatPast, contentsOf, newContentsOf } from './ui-past.ts'
+import { beginningOf } from '../session/beginning.ts'
 
 /** Headers of the protocol. */
 export const UI_HEADERS = { 'x-vercel-ai-ui-message-stream': 'v1' } as const
@@ -108,6 +109,6 @@ export function cursorOf(id: string): UiCursor {
   throw new ServiceError(
     'unknown_cursor',
     400,
-    `${JSON.stringify(id.slice(0, 40))} is not the id of an event: load the messages again, and resume.`,
+    `${JSON.stringify(beginningOf(id, 40))} is not the id of an event: load the messages again, and resume.`,
   )
 }

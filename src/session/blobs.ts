@@ -2,6 +2,7 @@
 import type { UserBlock } from './content.ts'
 import type { BlobRef, EventOf, ResultContent, SessionEvent } from './events.ts'
 import type { Json } from './json.ts'
+import { beginningOf } from './beginning.ts'
 
 /** Characters of the preview in events. */
 const PREVIEW_CHARACTERS = 2_000
@@ -15,13 +16,10 @@ export interface Blob {
 /** Makes a blob from a value. `begins`: its text as people and models read it. `sha256`: computes the hex digest of UTF-8 text. */
 export function blobOfJson(value: Json, begins: string, sha256: (text: string) => string): Blob {
   const json = JSON.stringify(value)
-  return { json, ref: { sha256: sha256(json), bytes: new TextEncoder().encode(json).length, preview: beginningOf(begins) } }
-}
-
-/** The beginning of a text, without splitting a surrogate pair. */
-function beginningOf(text: string): string {
-  const cut = text.slice(0, PREVIEW_CHARACTERS)
-  return cut.length < text.length ? cut.replace(/[\ud800-\udbff]$/, '') : cut
+  return {
+    json,
+    ref: { sha256: sha256(json), bytes: new TextEncoder().encode(json).length, preview: beginningOf(begins, PREVIEW_CHARACTERS) },
+  }
 }
 
 /** Values with more bytes of JSON than this go to the side store if it is available. */

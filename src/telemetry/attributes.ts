@@ -8,6 +8,7 @@ import { paidCallIn } from '../session/spending/paid-call.ts'
 import { costOf, providerOf } from '../session/spending/prices.ts'
 import type { Usage } from '../session/content.ts'
 import type { Attributes, AttributeValue } from './span.ts'
+import { beginningOf } from '../session/beginning.ts'
 
 /** The attributes that every span of a session has. */
 export function sessionAttributes({ sessionId, agent }: { sessionId: string; agent: string }): Attributes {
@@ -46,7 +47,7 @@ const CONTENT_CHARS = 32_000
 /** Content as text: strings unchanged, anything else as JSON; cut at the maximum length. */
 export function contentAttribute(value: unknown): string {
   const text = typeof value === 'string' ? value : JSON.stringify(value)
-  return text.length <= CONTENT_CHARS ? text : `${text.slice(0, CONTENT_CHARS)}…`
+  return text.length <= CONTENT_CHARS ? text : `${beginningOf(text, CONTENT_CHARS)}…`
 }
 
 /** The messages of users in the format of the convention. */

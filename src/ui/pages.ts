@@ -7,6 +7,7 @@ import type { UiOutline } from './outline.ts'
 import { outputSeq } from './outputs.ts'
 import type { UiMessage } from './protocol.ts'
 import { type Surviving, surviving } from './surviving.ts'
+import { beginningOf } from '../session/beginning.ts'
 
 /** Which page. */
 export interface UiPaging {
@@ -162,7 +163,7 @@ const SHORT_TEXT = 200
 
 function shortened(value: unknown): unknown {
   if (typeof value === 'string') {
-    return value.length > SHORT_TEXT ? `${value.slice(0, SHORT_TEXT)}… [shortened: ${value.length} characters]` : value
+    return value.length > SHORT_TEXT ? `${beginningOf(value, SHORT_TEXT)}… [shortened: ${value.length} characters]` : value
   }
   if (Array.isArray(value)) return value.slice(0, SHORT_TEXT).map(shortened)
   if (value === null || typeof value !== 'object') return value

@@ -1,7 +1,7 @@
 // Continue-as-new: early, because recovery from a crash includes a replay; clean, because pending activities would be lost.
 import { allHandlersFinished, condition, continueAsNew, workflowInfo } from '@temporalio/workflow'
 import type { Watermark } from '../session/events.ts'
-import { jsonBytes } from '../session/json.ts'
+import { copyOf, jsonBytes } from '../session/json.ts'
 import { type Closing, CORE_VERSION, type HistorySize, sessionIdOf, type SessionStart } from '../session/protocol/protocol.ts'
 import { snapshotOf } from '../session/fold/snapshot.ts'
 import type { Start } from '../session/protocol/start.ts'
@@ -79,7 +79,7 @@ export function startContinuing({ start, journal, flushing, stopping, closing }:
 
   /** Continues as new once the store has the present events. If it does not, returns whether the store has them. */
   async function continueIfStored(patienceMs?: number): Promise<boolean> {
-    const snapshot = { state: JSON.parse(JSON.stringify(snapshotOf(journal.state))) as SessionState, at: journal.watermark() }
+    const snapshot = { state: copyOf(snapshotOf(journal.state)), at: journal.watermark() }
     const held = flushing.hold()
     if (patienceMs === undefined) await condition(held.isStored)
     else await condition(held.isStored, patienceMs)

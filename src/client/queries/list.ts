@@ -2,6 +2,7 @@
 import { shortHash } from '../../session/digest.ts'
 import type { Key, Rows } from '../../store/read/lists/index.ts'
 import { InvalidOption } from '../../options/errors.ts'
+import { beginningOf } from '../../session/beginning.ts'
 
 /** A page of a list. */
 export interface Page<T> {
@@ -59,7 +60,7 @@ export function keyOf(cursor: string, tag: string): Key {
   const [found, ...key] = partsOf(cursor)
   if (found === tag) return key
   throw new InvalidOption(
-    `${JSON.stringify(cursor).slice(0, 80)} is not a cursor of this list with these options. Pass its latest cursor, or none to begin.`,
+    `${beginningOf(JSON.stringify(cursor), 80)} is not a cursor of this list with these options. Pass its latest cursor, or none to begin.`,
     { code: 'invalid_cursor' },
   )
 }

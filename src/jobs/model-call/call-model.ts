@@ -29,6 +29,7 @@ import { CompactionDue, sizing } from './request-size.ts'
 import { outputMissing } from './run-output.ts'
 import type { SessionView } from '../session-views.ts'
 import { defined } from '../../session/defined.ts'
+import { beginningOf } from '../../session/beginning.ts'
 
 /** Carries out the job. @throws TryAgain. */
 export async function callModel(needs: JobNeeds, job: Job, input: CallModelInput): Promise<CallModelResult> {
@@ -52,7 +53,7 @@ async function answer(needs: JobNeeds, agent: Agent, input: ModelCall, job: Job,
   const { metadata } = transcript.newestRun
   const mismatch = await contextProblem(agent, state.context)
   if (mismatch !== undefined) {
-    const reason = `The session's context does not match the agent's schema: ${mismatch}`.slice(0, 4_000)
+    const reason = beginningOf(`The session's context does not match the agent's schema: ${mismatch}`, 4_000)
     return { kind: 'failed', code: 'invalid_context', reason }
   }
   const { run, turn, deadline } = input

@@ -9,6 +9,7 @@ import { jsonBytes, isObject } from '../../session/json.ts'
 import { numberText } from '../../session/number-text.ts'
 import { MAX_CALLS } from '../../session/fold/snapshot.ts'
 import { plainJson } from '../json.ts'
+import { beginningOf } from '../../session/beginning.ts'
 
 /** A valid answer as plain JSON. */
 export interface CheckedResponse {
@@ -159,5 +160,5 @@ function priceOf(given: unknown, model: string, notes: string[]): ModelPrice | u
 }
 
 function previewOf(value: unknown): string {
-  return inspect(value, { depth: 0, customInspect: false }).slice(0, 100)
+  return beginningOf(inspect(value, { depth: 0, customInspect: false }), 100)
 }

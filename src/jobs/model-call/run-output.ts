@@ -8,6 +8,7 @@ import { numberText } from '../../session/number-text.ts'
 import { OUTPUT_BYTES, OUTPUT_TOOL } from '../../session/built-in-tools/output.ts'
 import { inTime } from '../in-time.ts'
 import { plainJson } from '../json.ts'
+import { beginningOf } from '../../session/beginning.ts'
 
 /** How long asynchronous checks may delay the run. */
 const CHECK_MS = 30_000
@@ -36,7 +37,7 @@ export async function resolveOutput(
 ): Promise<Pick<Resolution, 'output' | 'invalid'>> {
   if (isCut) return invalid(CUT_OFF)
   if (!isAlone) return invalid(NOT_ALONE)
-  if (typeof input === 'string') return invalid(`The arguments are not a JSON object: ${input.slice(0, 500)}`)
+  if (typeof input === 'string') return invalid(`The arguments are not a JSON object: ${beginningOf(input, 500)}`)
   try {
     const checked = output ? await inTime(check(output.schema, input), CHECK_MS) : { value: input }
     if ('problem' in checked) return invalid(`The output does not match its schema.\n${checked.problem}`)

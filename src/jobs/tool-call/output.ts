@@ -5,6 +5,7 @@ import type { ResultContent } from '../../session/events.ts'
 import { resultText } from '../../session/transcript/transcript.ts'
 import { inTime } from '../in-time.ts'
 import { plainJson } from '../json.ts'
+import { beginningOf } from '../../session/beginning.ts'
 
 /** An async refinement of the schema must not delay a finished call for longer than this. */
 const CHECK_MS = 3_000
@@ -15,9 +16,9 @@ export async function outputProblem({ output }: Tool, result: unknown): Promise<
   if (!output) return undefined
   try {
     const checked = await inTime(check(output, result), CHECK_MS)
-    return 'problem' in checked ? checked.problem.slice(0, MAX_PROBLEM) : undefined
+    return 'problem' in checked ? beginningOf(checked.problem, MAX_PROBLEM) : undefined
   } catch (error) {
-    return `It could not be checked: ${error instanceof Error ? error.message : String(error)}`.slice(0, MAX_PROBLEM)
+    return beginningOf(`It could not be checked: ${error instanceof Error ? error.message : String(error)}`, MAX_PROBLEM)
   }
 }
 

@@ -14,6 +14,7 @@ import type { EarlierKeys } from '../needs.ts'
 import { ownContext } from '../agent-context.ts'
 import { inTime } from '../in-time.ts'
 import { resolveOutput } from '../model-call/run-output.ts'
+import { beginningOf } from '../../session/beginning.ts'
 
 /** Maximum bytes of JSON of each text in a resolution: the resolutions of all calls of an answer must fit into one activity's result. */
 const MAX_TEXT_BYTES = 2_000
@@ -189,12 +190,12 @@ const NOT_RUN = { effect: 'read', schemaDigest: '', timeoutMs: 0, retry: { maxRe
 
 /** The tool's input from raw arguments, or what is wrong with them, for the model. */
 export async function parseInput(tool: Tool, raw: Json): Promise<{ input: unknown } | { problem: string }> {
-  if (typeof raw === 'string') return { problem: `The arguments are not a JSON object: ${raw.slice(0, 500)}` }
+  if (typeof raw === 'string') return { problem: `The arguments are not a JSON object: ${beginningOf(raw, 500)}` }
   try {
     // A copy, because a schema may pass parts of its argument on to the tool's functions.
     const checked = await inTime(check(tool.input, copyOf(raw)), ANSWER_MS)
     if ('value' in checked) return { input: checked.value }
-    return { problem: `The arguments do not match the tool's schema.\n${checked.problem}`.slice(0, 4_000) }
+    return { problem: beginningOf(`The arguments do not match the tool's schema.\n${checked.problem}`, 4_000) }
   } catch (error) {
     return { problem: `The arguments could not be checked: ${error instanceof Error ? error.message : String(error)}` }
   }

@@ -8,6 +8,7 @@ import { MEMORY, route } from '../route.ts'
 import { after, named, OF_SESSION, PAGE, streamOf } from '../schemas.ts'
 import type { StreamItem } from '../streams.ts'
 import { known } from './sessions.ts'
+import { beginningOf } from '../../session/beginning.ts'
 
 const STREAM = {
   status: 200,
@@ -19,11 +20,11 @@ const LAST = {
 }
 
 /** Where the stream begins. @throws ServiceError `unknown_cursor`. */
-function beginningOf(request: Request, given = 0): number {
+function startOf(request: Request, given = 0): number {
   const last = request.headers.get('last-event-id')
   if (last === null || last === '') return given
   if (/^\d{1,15}$/.test(last)) return Number(last)
-  throw unknownCursor(`${JSON.stringify(last.slice(0, 40))} is not the id of an event`)
+  throw unknownCursor(`${JSON.stringify(beginningOf(last, 40))} is not the id of an event`)
 }
 
 function unknownCursor(what: string): ServiceError {
@@ -52,7 +53,7 @@ export const WATCH_ROUTES = [
     answer: { ...STREAM, schema: streamOf(['event', 'delta', 'reset', 'status']) },
     async handle({ pawl, session, params, query, request, streams, access, reauthorize }) {
       const handle = session(params.session)
-      const from = beginningOf(request, query.after)
+      const from = startOf(request, query.after)
       const { storedSeq } = await known(pawl, handle)
       // A client may be ahead of the store, but not of the session.
       if (from > storedSeq && from > (await handle.state()).seq) throw unknownCursor(`The session has no event ${from}`)

@@ -3,6 +3,7 @@ import { hasEnded } from '../past/calls.ts'
 import { unknownCallsOf } from './recovery.ts'
 import { isObject } from '../json.ts'
 import type { CallState, LeftOutCall, RunState, SessionState } from '../state.ts'
+import { beginningOf } from '../beginning.ts'
 
 /** What happens to the calls that a request names. */
 export interface CallChoice {
@@ -118,7 +119,7 @@ function isCompletedEffect({ status, resolution }: CallState): boolean {
 const SHOWN = 20
 
 function listOf(ids: readonly string[]): string {
-  const shown = ids.slice(0, SHOWN).map((id) => JSON.stringify(id).slice(1, -1).slice(0, 60))
+  const shown = ids.slice(0, SHOWN).map((id) => beginningOf(JSON.stringify(id).slice(1, -1), 60))
   return ids.length > SHOWN ? `${shown.join(', ')} and ${ids.length - SHOWN} more` : shown.join(', ')
 }
 

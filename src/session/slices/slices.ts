@@ -1,5 +1,6 @@
 // Slices: values folded from a session's events by the user's reducers.
 import type { EventType, SessionEvent } from '../events.ts'
+import { copyOf } from '../json.ts'
 import { addToPast, countedIn, emptyPast, type Past } from './past.ts'
 
 /** What the fold needs of a slice. */
@@ -52,7 +53,7 @@ export function emptySlices(rules: readonly SliceRules[]): SlicesFold {
 /** Adds one event, in place, with its large values restored. Each event that makes a reducer throw is reported once. */
 export function addToSlices(fold: SlicesFold, event: SessionEvent, skipped: (what: SkippedEvent) => void): void {
   // Reducers get a copy: what they keep of it becomes a part of their value, and is frozen.
-  const own = fold.past.reads.has(event.type) ? deepFrozen(structuredClone(event)) : event
+  const own = fold.past.reads.has(event.type) ? deepFrozen(copyOf(event)) : event
   const added = addToPast(fold.past, own)
   if (!added) fold.values = initialValues(fold.rules)
   for (const one of added ?? countedIn(fold.past)) {

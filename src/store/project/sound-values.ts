@@ -1,6 +1,7 @@
 // Checks of values for the tables: each returns the value itself if its column can hold it, otherwise the nearest possible value.
 import { isObject, type Json } from '../../session/json.ts'
 import { jsonText } from '../postgres/sanitise.ts'
+import { beginningOf } from '../../session/beginning.ts'
 
 /** A member whose stored value differs from the event's. */
 export interface Adjustment {
@@ -122,5 +123,5 @@ function note<T>(adjusted: Adjustment[], member: string, was: unknown, stored: T
 }
 
 function previewOf(value: unknown): string {
-  return value === undefined ? '' : jsonText(value as Json).slice(0, MAX_PREVIEW)
+  return value === undefined ? '' : beginningOf(jsonText(value as Json), MAX_PREVIEW)
 }

@@ -1,5 +1,6 @@
 // The outcome of a conversation, and the differences between a run with faults and the run without kills.
 import type { Json } from '../../session/json.ts'
+import { beginningOf } from '../../session/beginning.ts'
 
 /** The outcome of a conversation, without values that differ between sessions. */
 export interface Outcome {
@@ -124,5 +125,5 @@ const BRIEF = 160
 function brief(value: Json | undefined): string {
   if (value === undefined) return 'nothing'
   const text = JSON.stringify(value)
-  return text.length > BRIEF ? `${text.slice(0, BRIEF)}…` : text
+  return text.length > BRIEF ? `${beginningOf(text, BRIEF)}…` : text
 }

@@ -1,4 +1,5 @@
 // Text for a terminal of 80 columns.
+import { beginningOf } from '../../session/beginning.ts'
 
 /** The usual width of a terminal. */
 export const COLUMNS = 80
@@ -21,5 +22,5 @@ export function shortened(text: string, room: number): string {
   // The beginning names the kind, the end the instance.
   const tail = text.slice(text.lastIndexOf('('))
   const head = text.slice(0, text.length - tail.length - 1)
-  return `${head.slice(0, Math.max(1, room - tail.length - 2))}… ${tail}`
+  return `${beginningOf(head, Math.max(1, room - tail.length - 2))}… ${tail}`
 }

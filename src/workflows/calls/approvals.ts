@@ -17,6 +17,7 @@ import { failRun, refuse, type Session, textOf } from '../open-session.ts'
 import { issue } from './tool-call.ts'
 import { defined } from '../../session/defined.ts'
 import { numberText } from '../../session/number-text.ts'
+import { beginningOf } from '../../session/beginning.ts'
 
 /** Maximum bytes of an answer or of changed arguments: both go into the session's history. */
 const MAX_INPUT_BYTES = 1_000_000
@@ -278,7 +279,7 @@ function unknownOf({ unknown }: SessionState, callId: unknown): UnknownCall | un
 
 /** Names a call by the id that was sent, which may be any value. */
 function nameOf(callId: unknown): string {
-  return (JSON.stringify(callId) ?? 'without an id').slice(0, 100)
+  return beginningOf(JSON.stringify(callId) ?? 'without an id', 100)
 }
 
 interface Waiting {

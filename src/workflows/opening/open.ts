@@ -2,7 +2,7 @@
 import { condition, patched, workflowInfo } from '@temporalio/workflow'
 import type { LoadCallsResult, LoadForkResult, LoadSessionResult, Succession } from '../../activities/contract.ts'
 import type { EffectReport, EventBody, Unreplayable } from '../../session/events.ts'
-import { isObject, type Json } from '../../session/json.ts'
+import { copyOf, isObject, type Json } from '../../session/json.ts'
 import { contextProblem, tagsProblem } from '../../session/protocol/incoming.ts'
 import { type Carried, type ForkStart, isAgentName, type MessageSignal, sessionIdOf } from '../../session/protocol/protocol.ts'
 import { requestOf } from '../../session/protocol/requests.ts'
@@ -126,10 +126,6 @@ export async function reopenSession(
   const { state, coreVersion, watermark } = journal
   const known = loaded.found ? loaded : ({ found: true, state: copyOf(state), digest: watermark().digest } as const)
   return { journal: await journalOf(start, known, coreVersion, opening, { executionId: loaded.executionId, resetOf }) }
-}
-
-function copyOf(state: SessionState): SessionState {
-  return JSON.parse(JSON.stringify(state)) as SessionState
 }
 
 /** The journal of a session that is in the store. */
