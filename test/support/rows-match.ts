@@ -65,7 +65,7 @@ export async function rowsMatchEvents(stack: SharedStack, sessionId: string, opt
       undefined,
       stored.map(({ json }) => JSON.parse(json) as SessionEvent),
     )
-    expect(plainJson(folded), 'the fold of the events is the state').toEqual(plainJson(state))
+    expect(timeless(folded), 'the fold of the events is the state').toEqual(timeless(state))
     const expected = projectedTables(stored)
     const rows = {} as Matched['rows']
     for (const table of TABLES) {
@@ -122,9 +122,16 @@ async function openLive({ temporalAddress: address, namespace }: SharedStack) {
   }
 }
 
-const plainJson = (value: unknown): unknown => JSON.parse(JSON.stringify(value))
+/** Times, which a replay may set differently than the task did: the SDK may merge two tasks (see src/session/digest.ts). */
+const TIMES = new Set(['at', 'expiresAt', 'nextAttemptAt', 'times', 'createdAt', 'updatedAt', 'startedAt', 'pausedMs'])
 
-/** The stored texts are a complete chain of digests, and equal the workflow's events, their times included, as far back as it remembers. */
+function timeless(value: unknown): unknown {
+  return JSON.parse(JSON.stringify(value), (key, one: unknown) =>
+    TIMES.has(key) && (typeof one === 'number' || key === 'times') ? undefined : one,
+  )
+}
+
+/** The stored texts are a complete chain of digests, and equal the workflow's events as far back as it remembers. */
 function compareEvents(stored: readonly StoredText[], events: readonly SessionEvent[]): void {
   let digest = ''
   for (const [index, entry] of stored.entries()) {
@@ -132,7 +139,7 @@ function compareEvents(stored: readonly StoredText[], events: readonly SessionEv
     expect(entry.digest, `the digest of event ${index + 1}`).toBe(digest)
   }
   const from = (events[0]?.seq ?? 1) - 1
-  expect(stored.slice(from).map(({ json }) => JSON.parse(json) as unknown)).toEqual(events.map(plainJson))
+  expect(stored.slice(from).map(({ json }) => timeless(JSON.parse(json)))).toEqual(events.map(timeless))
 }
 
 /** The rows in one order, without what events do not determine. `actual`: the rows to compare with. */
