@@ -66,7 +66,7 @@ const JSON_TYPE = /^application\/([a-z0-9.+-]+\+)?json\s*(;|$)/i
 
 /**
  * The body as JSON; an empty object if there is none. Reads at most `maxBytes`, whatever length the request declares.
- * @throws ServiceError `body_too_large`, `unsupported_media_type`, `invalid_json`.
+ * @throws ServiceError `body_too_large`, `unsupported_media_type`, `invalid_json`, `body_consumed`.
  */
 export async function bodyOf(request: Request, maxBytes: number): Promise<unknown> {
   const bytes = await bytesOf(request, maxBytes)
@@ -89,6 +89,7 @@ function jsonOf(bytes: Uint8Array): unknown {
 
 async function bytesOf(request: Request, maxBytes: number): Promise<Uint8Array> {
   if (Number(request.headers.get('content-length') ?? 0) > maxBytes) throw tooLarge(maxBytes)
+  if (request.bodyUsed || request.body?.locked) throw bodyConsumed()
   if (!request.body) return new Uint8Array()
   const chunks: Uint8Array[] = []
   let length = 0
@@ -110,8 +111,18 @@ async function readFrom(reader: ReadableStreamDefaultReader<Uint8Array>) {
   try {
     return await reader.read()
   } catch (cause) {
+    if (cause instanceof ServiceError && cause.code === 'body_consumed') throw cause
     throw new ServiceError('invalid_json', 400, 'The connection ended before the whole body arrived: send the request again.', { cause })
   }
+}
+
+/** Another part of the application has read the body: what is left of it would look like a mistake of the client. */
+export function bodyConsumed(): ServiceError {
+  return new ServiceError(
+    'body_consumed',
+    500,
+    'Another part of this server has read the body of the request before pawl: mount pawl before body parsers such as express.json(), and read no body in authorize.',
+  )
 }
 
 function tooLarge(maxBytes: number): ServiceError {

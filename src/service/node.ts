@@ -4,6 +4,7 @@ import { getRequestListener } from '@hono/node-server'
 import { checkOptions, duration, fn, options } from '../options/check.ts'
 import { InvalidOption } from '../options/errors.ts'
 import type { Duration } from '../session/duration.ts'
+import { bodyConsumed } from './input.ts'
 
 /** A request listener of a Node server. */
 export type NodeListener = (request: IncomingMessage, response: ServerResponse) => void
@@ -23,7 +24,7 @@ const OPTIONS = options({ stalledAfter: duration({ example: '90s' }).optional(),
 
 /**
  * Returns the handler as a listener for `node:http` and for frameworks that use its requests. It reads the body itself, so mount it before
- * a body parser.
+ * a body parser; requests whose body was read before are refused with 500 `body_consumed`.
  * @throws InvalidOption `invalid_option`.
  */
 export function nodeListener(handler: (request: Request) => Promise<Response>, given: NodeListenerOptions = {}): NodeListener {
@@ -35,13 +36,26 @@ export function nodeListener(handler: (request: Request) => Promise<Response>, g
   return getRequestListener(
     async (request, { incoming, outgoing }) => {
       onRequest?.(request, incoming as IncomingMessage)
-      const response = await handler(request)
+      const response = await handler(isConsumed(incoming as IncomingMessage) ? withoutBody(request) : request)
       if (response.headers.get('content-type') === 'text/event-stream') endStalled(outgoing as ServerResponse, stalledAfterMs)
       return response
     },
     // The globals of the process belong to the application.
     { overrideGlobalObjects: false },
   ) as NodeListener
+}
+
+/** Whether someone has read the body, or a part of it, and did not keep it as it came. */
+function isConsumed(incoming: IncomingMessage & { rawBody?: unknown }): boolean {
+  return incoming.readableDidRead && !(incoming.rawBody instanceof Buffer)
+}
+
+/** The request with a body that cannot be read: whoever tries learns why. */
+function withoutBody(request: Request): Request {
+  const { method, headers, signal } = request
+  if (method === 'GET' || method === 'HEAD') return request
+  const body = new ReadableStream({ pull: (to) => to.error(bodyConsumed()) }, { highWaterMark: 0 })
+  return new Request(request.url, { method, headers, body, signal, duplex: 'half' } as RequestInit)
 }
 
 /** A stream sends data every few seconds, so a connection that accepts nothing for long has a client that does not read. */

@@ -10,8 +10,6 @@ export interface DocumentOptions {
   routes: readonly Route[]
   /** The path that the routes are mounted at: `/api/pawl`. */
   basePath: string
-  /** Agents that sessions may be started with; undefined: any. */
-  agents: readonly string[] | undefined
 }
 
 const TAGS: readonly [string, string][] = [
@@ -23,10 +21,10 @@ const TAGS: readonly [string, string][] = [
 ]
 
 /** Makes the document. */
-export function documentOf({ routes, basePath, agents }: DocumentOptions): JsonObject {
+export function documentOf({ routes, basePath }: DocumentOptions): JsonObject {
   const paths: Record<string, JsonObject> = {}
   for (const one of routes) {
-    paths[one.path] = { ...paths[one.path], [one.method]: operationOf(one, agents) }
+    paths[one.path] = { ...paths[one.path], [one.method]: operationOf(one) }
   }
   for (const [path, about] of Object.entries(PROBES)) paths[path] = { get: probeOf(about) }
   return {
@@ -89,7 +87,7 @@ function probeOf({ operation, summary, may }: (typeof PROBES)['/ready']): JsonOb
 /** Any request may get these: the default covers statuses that are not listed. */
 const PROBLEMS = { default: ref('responses/Problem') }
 
-function operationOf(one: Route, agents: readonly string[] | undefined): JsonObject {
+function operationOf(one: Route): JsonObject {
   const { answer } = one
   const content = answer.schema && { [answer.type ?? 'application/json']: { schema: schemaOf(answer.schema, 'output') } }
   const headers = answer.headers && {
@@ -107,7 +105,7 @@ function operationOf(one: Route, agents: readonly string[] | undefined): JsonObj
       ...parametersIn('query', one.query),
       ...Object.entries(one.headers ?? {}).map(([name, schema]) => parameterOf('header', name, schemaOf(schema, 'input'), false)),
     ],
-    ...(one.body && { requestBody: bodyOf(one.body, agents) }),
+    ...(one.body && { requestBody: bodyOf(one.body) }),
     responses: {
       [answer.status]: { description: answer.description, ...headers, ...(content && { content }) },
       ...Object.fromEntries(REFUSALS.map((status) => [status, ref('responses/Problem')])),
@@ -118,10 +116,8 @@ function operationOf(one: Route, agents: readonly string[] | undefined): JsonObj
 
 const REFUSALS = ['400', '401', '403', '404', '409', '429', '503'] as const
 
-function bodyOf(body: Members, agents: readonly string[] | undefined): Json {
+function bodyOf(body: Members): Json {
   const schema = schemaOf(body, 'input')
-  const properties = schema.properties as Record<string, JsonObject> | undefined
-  if (agents && properties?.agent) properties.agent = { ...properties.agent, enum: [...agents] }
   return { required: Array.isArray(schema.required) && schema.required.length > 0, content: { 'application/json': { schema } } }
 }
 

@@ -4,10 +4,14 @@ import { STATUSES } from '../client/queries/list-options.ts'
 
 const MAX_TEXT = 4_000
 
+/** Ids are parts of paths: clients and proxies resolve `.` and `..`, however they are encoded, before they send a request. */
+const IN_A_PATH = /^(\.{0,2}[^.]|\.{3})/
+
 /** A session's id. */
 export const sessionId = z
   .string()
-  .regex(/^[A-Za-z0-9._:/@-]{1,200}$/)
+  .regex(/^[A-Za-z0-9._:/@-]{1,200}$/, 'must be 1 to 200 of A-Z a-z 0-9 . _ : / @ -')
+  .regex(IN_A_PATH, 'must not be . or .., which no path can contain')
   .describe("The session's id; percent-encode a slash.")
 /** An agent's name. */
 const agent = z
@@ -19,6 +23,7 @@ export const messageId = z
   .string()
   .min(1)
   .max(200)
+  .regex(IN_A_PATH, 'must not be . or .., which no path can contain')
   .describe('Identifies the message: pawl accepts each id once. Default: the Idempotency-Key, else a new UUID.')
 /** A call's id. */
 export const callId = z.string().min(1).max(200).describe("The call's id, such as t_1_2_0.")

@@ -222,7 +222,8 @@ function openStream(source: StreamSource, settings: StreamSettings, open: Map<En
   return new Response(body, {
     headers: {
       'content-type': 'text/event-stream',
-      'cache-control': 'no-store',
+      // `no-transform`: a middleware or a proxy that compresses would hold events back.
+      'cache-control': 'no-store, no-transform',
       // Without it, nginx would buffer events.
       'x-accel-buffering': 'no',
       ...source.headers,

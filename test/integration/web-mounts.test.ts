@@ -1,5 +1,5 @@
-// The web handler in web frameworks: the same conversation with each of examples/web. Next.js is not installed: its route handlers are
-// functions from `Request` to `Response`, and are called as it calls them.
+// The web handler in web frameworks: the same conversation with each of examples/web. Next.js is not installed here (test/package builds an
+// application with it): its route handlers are functions from `Request` to `Response`, and are called as it calls them.
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createHandler, nodeListener } from 'pawl/service'
@@ -55,7 +55,7 @@ const FRAMEWORKS: Record<string, () => Promise<string>> = {
     return app.listen({ port: 0, host: '127.0.0.1', listenTextResolver: () => '' })
   },
   'Next.js': () => {
-    const { GET, POST } = routeHandlers(handlerAt('/api/pawl'))
+    const { GET, POST } = routeHandlers(async () => handlerAt('/api/pawl'))
     return listening(createServer(nodeListener((request) => (request.method === 'GET' ? GET(request) : POST(request)))))
   },
 }

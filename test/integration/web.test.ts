@@ -308,14 +308,18 @@ describe('an operator', () => {
 })
 
 describe('nothing is answered', () => {
-  it('without credentials, except the probes', async () => {
+  it('without credentials, except the probes and the description of the interface', async () => {
     const stranger = webClient(handler, 'stranger')
     for (const { method, path, operation } of operations('s')) {
       const { status, body } = method === 'GET' ? await stranger.get(path) : await stranger.post(path, {})
       if (PROBES.includes(operation)) expect(status, operation).toBe(200)
       else expect({ status, code: body.code }, operation).toEqual({ status: 401, code: 'unauthorized' })
     }
-    for (const path of ['/openapi.json', '/', '/v1', '/v2/sessions', '/v1/sessions/s/nothing']) {
+    const { status, body } = await stranger.get('/openapi.json')
+    expect({ status, openapi: body.openapi }).toEqual({ status: 200, openapi: '3.1.0' })
+    // Names of agents are not for strangers.
+    expect(JSON.stringify(body)).not.toContain('desk')
+    for (const path of ['/', '/v1', '/v2/sessions', '/v1/sessions/s/nothing']) {
       const response = await handler(new Request(`http://service.test${path}`))
       expect(response.status, path).toBe(401)
       expect(response.headers.get('www-authenticate')).toBe('Bearer')

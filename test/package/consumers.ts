@@ -18,6 +18,8 @@ export interface Outcome {
 /** A project that has the packed package installed, and the files of `consumer/`. */
 export interface Consumer {
   readonly folder: string
+  /** The packed package. */
+  readonly tarball: string
   /** Runs Node in the project, by default the one that runs this process. */
   node(args: string[], options?: { node?: string; env?: Record<string, string> }): Promise<Outcome>
   /** Installs packages into a folder beside this project's own, which they leave as it is. @returns the folder. @throws if npm fails. */
@@ -48,6 +50,7 @@ export async function makeConsumer(): Promise<Consumer> {
     await npm([...INSTALL, '--omit=optional', join(folder, tarball), 'zod@4'])
     return {
       folder,
+      tarball: join(folder, tarball),
       node: (args, { node = process.execPath, env = {} } = {}) => run(node, args, { cwd: folder, env }),
       async installBeside(...packages) {
         const beside = join(folder, 'beside')
@@ -85,7 +88,8 @@ export function answerOf<T>({ code, stdout, stderr }: Outcome): T {
   return JSON.parse(stdout.trim().split('\n').at(-1) ?? '') as T
 }
 
-function run(command: string, args: string[], { cwd, env = {} }: { cwd: string; env?: Record<string, string> }): Promise<Outcome> {
+/** Runs a command to its end. */
+export function run(command: string, args: string[], { cwd, env = {} }: { cwd: string; env?: Record<string, string> }): Promise<Outcome> {
   return new Promise((resolve) => {
     execFile(command, args, { cwd, env: { ...process.env, ...env }, maxBuffer: 1 << 26 }, (error, stdout, stderr) => {
       resolve({ code: error ? Number(error.code ?? 1) : 0, stdout, stderr })

@@ -1,11 +1,14 @@
 // The package as users get it: packed, installed, imported, required, type-checked, bundled, and running.
-import { access, readdir, readFile, writeFile } from 'node:fs/promises'
+import { spawn } from 'node:child_process'
+import { access, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { type AddressInfo, createServer } from 'node:net'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build, type Metafile } from 'esbuild'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
-import { seed, variants } from '../support/sizes.ts'
-import { answerOf, type Consumer, makeConsumer } from './consumers.ts'
+import { seed, size, variants } from '../support/sizes.ts'
+import { until } from '../support/until.ts'
+import { answerOf, type Consumer, makeConsumer, run } from './consumers.ts'
 
 const TSC = fileURLToPath(new URL('../../node_modules/.bin/tsc', import.meta.url))
 const NODE_TYPES = dirname(fileURLToPath(import.meta.resolve('@types/node/package.json')))
@@ -197,6 +200,87 @@ describe.each([
     expect(answerOf(await consumer.node(['bundled.cjs']))).toBe('function')
   })
 })
+
+describe('a server that compresses its responses', () => {
+  it('sends the events of a stream as they happen', async () => {
+    const beside = await consumer.installBeside('express@5', 'compression@1')
+    const taskQueue = `package-compressed-${process.pid}`
+    const outcome = await consumer.node(['stream.mjs'], { env: { ...env, TASK_QUEUE: taskQueue, PACKAGES: join(beside, 'package.json') } })
+    expect(answerOf(outcome)).toEqual({ compresses: 'gzip', encoding: 'none', arrived: 10 })
+  })
+})
+
+describe('what a frontend framework may bundle', () => {
+  it('names no folder or file that a bundler would take for a module', async () => {
+    const program = ['client', 'service', 'ui'].map((entry) => `export * as ${entry} from 'pawl/${entry}'`).join('\n')
+    await writeFile(join(consumer.folder, 'entries.mjs'), program)
+    const { metafile } = await build({
+      ...{ absWorkingDir: consumer.folder, entryPoints: ['entries.mjs'], bundle: true, write: false, metafile: true },
+      ...{ platform: 'node', format: 'esm', logLevel: 'error', external: ['pg-native', 'pg-cloudflare'] },
+    })
+    const ours = Object.keys(metafile.inputs).filter((input) => input.startsWith('node_modules/pawl/dist/'))
+    expect(ours.length).toBeGreaterThan(100)
+    const sources = await Promise.all(ours.map((input) => readFile(join(consumer.folder, input), 'utf8')))
+    expect(sources.flatMap((source) => source.match(/new URL\([^()]*,\s*import\.meta\.url/g) ?? [])).toEqual([])
+  })
+
+  it.runIf(size(false, true))('is built by Next.js with Turbopack and with webpack, and answers there', async () => {
+    const app = await nextApp()
+    for (const bundler of ['--turbopack', '--webpack']) {
+      await rm(join(app, '.next'), { recursive: true, force: true })
+      const next = ['node_modules/next/dist/bin/next']
+      // Without a deployment, as where images are built.
+      const built = await run(process.execPath, [...next, 'build', bundler], { cwd: app, env: { NEXT_TELEMETRY_DISABLED: '1' } })
+      expect(built, bundler).toMatchObject({ code: 0 })
+      const port = await freePort()
+      const server = spawn(process.execPath, [...next, 'start', '-p', String(port)], { cwd: app, env: { ...process.env, ...env } })
+      try {
+        const at = `http://127.0.0.1:${port}/api/pawl`
+        expect(await until('it answers', () => answered(`${at}/health`), 60_000)).toMatchObject({ status: 'ok' })
+        expect(await answered(`${at}/ready`)).toMatchObject({ temporal: true })
+        const posted = await fetch(`${at}/v1/sessions`, {
+          method: 'POST',
+          headers: { 'content-type': 'application/json' },
+          body: JSON.stringify({ agent: 'support', content: 'Hello.' }),
+        })
+        expect(posted.status).toBe(201)
+      } finally {
+        server.kill('SIGKILL')
+      }
+    }
+  })
+})
+
+/** A new Next.js application with the mount of docs/web.md. */
+async function nextApp(): Promise<string> {
+  const packages = ['next@16', 'react@19', 'react-dom@19', 'typescript@5', '@types/react@19', '@types/node@20']
+  const app = await consumer.installBeside(consumer.tarball, ...packages)
+  const page = await readFile(new URL('../../docs/web.md', import.meta.url), 'utf8')
+  const [, route = ''] = /^### Next\.js$.*?^```ts\n(.*?)^```$/ms.exec(page) ?? []
+  const files = {
+    'app/layout.tsx': 'export default ({ children }: { children: React.ReactNode }) => <html><body>{children}</body></html>\n',
+    'app/page.tsx': 'export default () => <p>Chat</p>\n',
+    'app/api/pawl/[...path]/route.ts': route,
+  }
+  for (const [path, text] of Object.entries(files)) {
+    await mkdir(dirname(join(app, path)), { recursive: true })
+    await writeFile(join(app, path), text)
+  }
+  return app
+}
+
+async function answered(url: string): Promise<unknown> {
+  const response = await fetch(url).catch(() => undefined)
+  return response?.json()
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer()
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  await new Promise((resolve) => server.close(resolve))
+  return port
+}
 
 describe("beside another version of Temporal's SDK, which refuses the prebuilt workflow bundle", () => {
   /** The SDK's minor version that pawl is built with has only one release; a release of the minor version before shows the same. */

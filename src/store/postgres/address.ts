@@ -13,6 +13,7 @@ const DEFAULT_PORT = 5432
  */
 export function checkPostgresUrl(url: string): void {
   if (!ADDRESS.test(url)) throw notAnAddress(url)
+  if (isCutShort(url)) throw notAnAddress(url)
   try {
     addressOf({ connectionString: url })
   } catch (cause) {
@@ -28,14 +29,26 @@ export function addressOf(config: ClientConfig): string {
   return database ? `${server}/${database}` : server
 }
 
+/**
+ * Whether the part before the path seems to end within the password, at a `/`, `?` or `#` that is not encoded. What remains may be a valid
+ * address of some other host, whose name would be a part of the password.
+ */
+function isCutShort(url: string): boolean {
+  const [, rest = ''] = /^postgres(?:ql)?:\/\/[^/?#]*(.*)$/is.exec(url) ?? []
+  const [path = '', query = ''] = rest.split(/\?(.*)/s)
+  return rest.includes('#') || path.includes('@') || (query.includes('@') && !/^(\w+=[^&]*(&|$))+$/.test(query))
+}
+
 function notAnAddress(url: string, cause?: unknown): StoreError {
   // The message of `pg` does not repeat the address, which may contain a password.
   const why = cause instanceof Error ? ` (${cause.message})` : ''
-  return new StoreError(
-    'invalid_postgres_url',
-    `${shown(url)} is not the address of a Postgres server${why}. Set DATABASE_URL, or the option \`postgres\`, to postgres://user:password@host:5432/database.`,
-    { cause },
-  )
+  const advice = [
+    'Set DATABASE_URL, or the option `postgres`, to postgres://user:password@host:5432/database.',
+    ...(/^postgres(ql)?:/i.test(url) ? ['In the user and the password, @ : / ? # and % must be percent-encoded, such as %23 for #.'] : []),
+  ]
+  return new StoreError('invalid_postgres_url', `${shown(url)} is not the address of a Postgres server${why}. ${advice.join(' ')}`, {
+    cause,
+  })
 }
 
 /** Shows a word unchanged, but only the scheme of anything that may contain a password. */

@@ -6,8 +6,9 @@ import { StoreError } from '../errors.ts'
 import type { PostgresSchema } from './schema.ts'
 
 /** The folder beside this file, both in `src` and in `dist`. */
-// Evaluated only on demand, because the folder does not exist in a CommonJS bundle.
-const folder = (): URL => new URL('./migrations/', import.meta.url)
+// Evaluated only on demand, because the folder does not exist in a CommonJS bundle. Bundlers would resolve `new URL(…, import.meta.url)` as
+// a module, even if the path is a constant.
+const folder = (): URL => new URL(`${import.meta.url.replace(/[^/]*$/, '')}migrations/`)
 const FILE_NAME = /^\d{4}_[a-z0-9_]+\.sql$/
 /** Migrating large tables, or waiting for another process that migrates, may take this long. */
 const MIGRATION_MS = 10 * 60_000

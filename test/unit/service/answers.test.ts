@@ -9,6 +9,7 @@ import { ServiceError } from '../../../src/service/errors.ts'
 import { PawlError } from '../../../src/session/errors.ts'
 import { bodyOf, queryOf } from '../../../src/service/input.ts'
 import { problemOf, refusal, statusOf } from '../../../src/service/problem.ts'
+import { messageId, sessionId } from '../../../src/service/schemas.ts'
 import { codeOf } from '../../support/codes.ts'
 
 describe('an error', () => {
@@ -171,6 +172,24 @@ describe('a request', () => {
     const endless = new ReadableStream<Uint8Array>({ pull: (to) => to.enqueue(new Uint8Array((sent++, 1_000))) }, { highWaterMark: 0 })
     expect(await codeOf(bodyOf(post(endless), 10_000))).toBe('body_too_large')
     expect(sent).toBeLessThan(15)
+  })
+
+  it('whose body was read by someone else is a mistake of the server, not of its client', async () => {
+    const read = post('{"a":1}')
+    await read.json()
+    expect(await codeOf(bodyOf(read, 1_000))).toBe('body_consumed')
+    const locked = post('{"a":1}')
+    locked.body?.getReader()
+    expect(await codeOf(bodyOf(locked, 1_000))).toBe('body_consumed')
+  })
+
+  it.each(['.', '..'])('cannot give anything the id %s, which no address could carry', (id) => {
+    for (const schema of [sessionId, messageId]) expect(schema.safeParse(id).success).toBe(false)
+  })
+
+  it.each(['...', '.a', '..a', 'a..', 'a/../b', 'acme:..', '...a', '-', '/'])('can give a session and a message the id %s', (id) => {
+    for (const schema of [sessionId, messageId]) expect(schema.safeParse(id).success).toBe(true)
+    expect(decodeURIComponent(new URL(`http://host/v1/sessions/${encodeURIComponent(id)}/state`).pathname.split('/')[3] ?? '')).toBe(id)
   })
 
   it('that breaks off is refused', async () => {

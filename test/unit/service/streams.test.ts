@@ -71,6 +71,12 @@ describe('a stream', () => {
     expect(text).toBe('retry: 2000\n: connected\n\nid: 1\nevent: event\ndata: {"n":1}\n\nid: 2\nevent: event\ndata: {"n":2}\n\n')
   })
 
+  it('is not to be stored, buffered or compressed on its way', () => {
+    const { headers } = streamsWith(settings).open(silence().source)
+    expect(headers.get('cache-control')).toBe('no-store, no-transform')
+    expect(headers.get('x-accel-buffering')).toBe('no')
+  })
+
   it('makes no items beyond those that are read, and stops when it is cancelled', async () => {
     const { source, seen } = numbers()
     const streams = streamsWith(settings)

@@ -34,6 +34,35 @@ describe('an address', () => {
     expect(String(error)).not.toContain('secret')
   })
 
+  it.each([
+    'postgres://app:S3cr#tPart@127.0.0.1:5999/app',
+    'postgres://app:p@ss#S3cr@127.0.0.1:5999/app',
+    'postgres://app:S3cr/tPart@127.0.0.1:5999/app',
+    'postgres://app:12/S3cr@127.0.0.1:5999/app',
+    'postgres://app:S3cr?tPart@127.0.0.1:5999/app',
+    'postgres://app:12?S3cr@127.0.0.1:5999/app',
+    'postgres://app:p@ss/S3cr@127.0.0.1:5999/app',
+    'postgres://app:p@ss?S3cr@127.0.0.1:5999/app',
+    'postgresql://app:%S3cr/@127.0.0.1/app?sslmode=require',
+    'postgres://app:/S3cr/#?@127.0.0.1/app',
+  ])('%s has a password that must be percent-encoded, and the refusal says so without a part of it', (url) => {
+    const error = thrownBy(() => openStore({ postgres: url }))
+    expect(error).toMatchObject({ code: 'invalid_postgres_url' })
+    expect(String(error)).toContain('percent-encoded')
+    for (const part of ['S3cr', 'tPart', 'p@ss', 'at ss', '12']) expect(String(error)).not.toContain(part)
+  })
+
+  it.each([
+    'postgres://app:p@ss:w0rd@127.0.0.1:5999/app',
+    'postgres://app:w0rd%@127.0.0.1:5999/app',
+    `postgres://app:${encodeURIComponent('@:/?#%')}@127.0.0.1:5999/app`,
+    'postgres://127.0.0.1/app?user=app@server&sslmode=require',
+    'postgres://app:secret@127.0.0.1/app?application_name=a@b',
+  ])('%s is accepted, and leads to the host that it names', (url) => {
+    expect(() => checkPostgresUrl(url)).not.toThrow()
+    expect(addressOf({ connectionString: url })).toMatch(/^127\.0\.0\.1:\d+\/app$/)
+  })
+
   it('is shown as host, port and database', () => {
     expect(addressOf({ connectionString: 'postgres://pawl:secret@127.0.0.1:5433/x' })).toBe('127.0.0.1:5433/x')
     expect(addressOf({ connectionString: 'postgres://pawl:secret@db/x' })).toBe('db:5432/x')
