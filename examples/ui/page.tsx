@@ -2,20 +2,22 @@
 import { useChat } from '@ai-sdk/react'
 import { lastAssistantMessageIsCompleteWithApprovalResponses, type UIMessage } from 'ai'
 import { PawlChatTransport } from 'pawl/ui'
-import { StrictMode, useState } from 'react'
+import { StrictMode, useEffect, useState } from 'react'
 import { createRoot } from 'react-dom/client'
 
 const transport = new PawlChatTransport({ agent: new URLSearchParams(location.search).get('agent') ?? 'support' })
 
 function Conversation({ id, loaded }: { id: string; loaded: UIMessage[] }) {
   const [text, setText] = useState('')
-  const { messages, sendMessage, stop, regenerate, status, error, addToolApprovalResponse } = useChat({
+  const { messages, setMessages, sendMessage, stop, regenerate, resumeStream, status, error, addToolApprovalResponse } = useChat({
     id,
     messages: loaded,
     transport,
     resume: true,
     sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses,
   })
+  // What is said and decided in other pages appears here, too.
+  useEffect(() => transport.follow(id, { setMessages, resumeStream }), [id, setMessages, resumeStream])
   const isBusy = status === 'streaming' || status === 'submitted'
   return (
     <main data-status={status}>

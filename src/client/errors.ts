@@ -90,6 +90,8 @@ export interface Unavailable {
   advice?: string
   /** What it waits for, if that is known. */
   waitsFor?: string
+  /** A worker is opening it, or is about to. Default false. */
+  isOpening?: boolean
   /** The error behind it. */
   cause?: unknown
 }
@@ -102,10 +104,14 @@ export class SessionUnavailable extends PawlError {
   override readonly name = 'SessionUnavailable'
   /** What the session waits for, if that is known. */
   readonly waitsFor: string | undefined
+  /** Whether a worker is opening the session, or is about to, as in the moments after its first message: ask again. */
+  readonly isOpening: boolean
 
-  constructor(sessionId: string, { what, advice = 'Start a worker on its task queue and ask again.', waitsFor, cause }: Unavailable) {
+  constructor(sessionId: string, unavailable: Unavailable) {
+    const { what, advice = 'Start a worker on its task queue and ask again.', waitsFor, isOpening = false, cause } = unavailable
     super('session_unavailable', `Session "${sessionId}" ${what}. ${advice}`, { cause })
     this.waitsFor = waitsFor
+    this.isOpening = isOpening
   }
 }
 

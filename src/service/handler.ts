@@ -25,6 +25,7 @@ import { UI_ROUTES } from './routes/ui.ts'
 import { WATCH_ROUTES } from './routes/watch.ts'
 import { sentInPieces } from './sending.ts'
 import { streamsWith } from './streams.ts'
+import { whenOpened } from './when-opened.ts'
 
 /** Options of `createHandler`. */
 export interface HandlerOptions {
@@ -193,7 +194,7 @@ export function createHandler(given: HandlerOptions): Handler {
         if (sessionId === undefined ? now.tenant !== access.tenant : !isInScope(now, sessionId)) throw unauthorized()
       },
     }
-    const result = await route.handle(call)
+    const result = await (route.method === 'get' ? whenOpened(() => route.handle(call)) : route.handle(call))
     if (result instanceof Response) return result
     return json(result, route.answer.schema ? route.answer.status : route.answer.status === 204 ? 204 : 202)
   }

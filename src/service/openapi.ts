@@ -51,13 +51,14 @@ const ref = (to: string): JsonObject => ({ $ref: `#/components/${to}` })
 
 const PROBLEM: JsonObject = {
   type: 'object',
-  required: ['type', 'title', 'status', 'code', 'detail'],
+  required: ['type', 'title', 'status', 'code', 'detail', 'userMessage'],
   properties: {
     type: { type: 'string' },
     title: { type: 'string' },
     status: { type: 'integer' },
     code: { type: 'string', description: 'Stable: programs can branch on it.' },
-    detail: { type: 'string', description: 'What happened, and what to do next.' },
+    detail: { type: 'string', description: 'What happened, and what to do next, for developers.' },
+    userMessage: { type: 'string', description: 'What a page may show to its user, in English.' },
     parts: {
       type: 'array',
       description: 'Which parts of the request were refused.',

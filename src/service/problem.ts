@@ -1,5 +1,6 @@
 // Errors as responses: the status of each of pawl's error classes and codes, and the body as in RFC 9457 (application/problem+json).
 import { PawlError } from '../session/errors.ts'
+import { refusalText } from '../ui/user-texts.ts'
 import { type RefusedPart, ServiceError } from './errors.ts'
 
 /** The media type of a refusal. */
@@ -14,8 +15,10 @@ export interface Problem {
   status: number
   /** Stable: programs can branch on it. */
   code: string
-  /** What happened, and what to do next. */
+  /** What happened, and what to do next, for developers. */
   detail: string
+  /** What a page may show to its user, in English. */
+  userMessage: string
   /** Which parts of the request were refused. */
   parts?: readonly RefusedPart[]
   /** What the session waits for. */
@@ -94,6 +97,7 @@ export function problemOf(error: unknown): Problem {
     status,
     code,
     detail: message,
+    userMessage: refusalText(code, status),
     ...(error instanceof ServiceError && error.parts.length > 0 && { parts: error.parts }),
     ...(typeof waitsFor === 'string' && { waitsFor }),
   }

@@ -6,20 +6,18 @@ import { blobOf, withBlob } from '../session/blobs.ts'
 import type { SessionEvent } from '../session/events.ts'
 import type { Json } from '../session/json.ts'
 import { numberText } from '../session/number-text.ts'
-import { addToOutline, emptyOutline, type UiOutline } from '../ui/outline.ts'
+import { addToOutline, emptyOutline, newestSeq, type UiOutline } from '../ui/outline.ts'
 import { hasOutput, repeatedBy, withOutputOf } from '../ui/outputs.ts'
 import { planPage, type UiPagePlan, type UiPaging } from '../ui/pages.ts'
 import { readBack } from '../ui/reading-back.ts'
-import { reachesBack, reachesTime, type UiCursor } from '../ui/streaming.ts'
+import { reachesBack, reachesLoaded, type UiCursor, type UiLoaded } from '../ui/streaming.ts'
 import { ServiceError } from './errors.ts'
+import { whenOpened } from './when-opened.ts'
 
 /** Larger values are shown as a reference: the side store holds up to 20 MB of each. */
 export const MAX_VALUE_BYTES = 1_000_000
 /** An outline has some hundred bytes for each event. */
 const MAX_EVENTS = 100_000
-/** How long to wait for a session that is being opened, and how often to check. */
-const OPENING_MS = 3_000
-const OPENING_LOOK_MS = 100
 /** A reader skips this many events that it does not need; beyond that, it begins again. */
 const MAX_SKIPPED = 200
 
@@ -41,16 +39,19 @@ interface Wanted {
   withoutState?: true
 }
 
-/** A page of the messages, and where its contents are read. @throws SessionUnavailable; ServiceError `chat_too_long`. */
-export async function pageIn(session: SessionHandle, paging: UiPaging): Promise<{ plan: UiPagePlan; stored: StoredPast | undefined }> {
+/** A page of the messages, where its contents are read, and the newest event. @throws SessionUnavailable; ServiceError `chat_too_long`. */
+export async function pageIn(
+  session: SessionHandle,
+  paging: UiPaging,
+): Promise<{ plan: UiPagePlan; stored: StoredPast | undefined; seq: number }> {
   const isEnough = (outline: UiOutline): boolean => planPage(outline, paging).isComplete
-  const { outline, stored } = await soon(() => readPast(session, { isEnough, before: paging.before, withoutState: true }))
-  return { plan: planPage(outline, paging), stored }
+  const { outline, stored } = await whenOpened(() => readPast(session, { isEnough, before: paging.before, withoutState: true }))
+  return { plan: planPage(outline, paging), stored, seq: newestSeq(outline) }
 }
 
 /** What a stream from this position needs; empty for a session that does not exist. @throws SessionUnavailable; ServiceError `chat_too_long`. */
 export function pastFor(session: SessionHandle, from: UiCursor): Promise<ChatPast> {
-  return soon(() => readFor(session, from))
+  return whenOpened(() => readFor(session, from))
 }
 
 /** The same without waiting, for a stream that follows the session anyway; empty for a session that cannot be read now. */
@@ -63,27 +64,14 @@ export async function knownPastFor(session: SessionHandle, from: UiCursor): Prom
   }
 }
 
-/** The answers to which something was added at or after this time, and the newest one. @throws as `pastFor`. */
-export function pastSince(session: SessionHandle, time: number): Promise<ChatPast> {
-  return soon(() => readPast(session, { isEnough: (outline) => reachesTime(outline, time) }))
+/** The answers to which something was added since a page has loaded its messages, and the newest one. @throws as `pastFor`. */
+export function pastSince(session: SessionHandle, loaded: UiLoaded): Promise<ChatPast> {
+  return whenOpened(() => readPast(session, { isEnough: (outline) => reachesLoaded(outline, loaded) }))
 }
 
 function readFor(session: SessionHandle, from: UiCursor): Promise<ChatPast> {
   const message = 'message' in from ? from.message : undefined
   return readPast(session, { isEnough: () => true, message }, from)
-}
-
-async function soon<T>(read: () => Promise<T>): Promise<T> {
-  const giveUpAt = performance.now() + OPENING_MS
-  for (;;) {
-    try {
-      return await read()
-    } catch (error) {
-      // A session that was just opened may not be readable yet.
-      if (!(error instanceof SessionUnavailable) || performance.now() > giveUpAt) throw error
-      await new Promise((resolve) => setTimeout(resolve, OPENING_LOOK_MS))
-    }
-  }
 }
 
 /** Reads the stored session backwards, or, if the store does not have it, all of it. */

@@ -83,8 +83,8 @@ async function sentFor({ session, stored }: Read, stream: UiStreaming, item: Wat
 }
 
 /** The last text of a stream that the server has to end. It has no `[DONE]`, so that a client knows that there is more. */
-export function uiEnding({ code, detail }: Problem): string {
-  return textOf({ chunk: { type: 'error', errorText: `${code}: ${detail}`, code } satisfies UiChunk })
+export function uiEnding({ code, detail, userMessage }: Problem): string {
+  return textOf({ chunk: { type: 'error', errorText: userMessage, code, detail } satisfies UiChunk })
 }
 
 function textOf({ chunk, cursor }: UiSent): string {

@@ -2,30 +2,38 @@
 import { PawlError } from '../session/errors.ts'
 
 /**
- * The server refused a request of a chat, or ended its stream. `code` is the server's, as listed in docs/errors.md, such as `not_newest`,
- * `forbidden` or `history_changed`; `unexpected_response` for a response that is not from pawl.
+ * The server refused a request of a chat, or ended its stream, because the run has failed or for another reason. `message` is a text for the
+ * user of the page, in English; pages in other languages choose theirs by `code`. `code` is the server's, as listed in docs/errors.md, such
+ * as `not_newest`, `forbidden` or `history_changed`, or that of the run; `unexpected_response` for a response that is not from pawl.
  */
 export class ChatError extends PawlError {
   override readonly name = 'ChatError'
-  /** The HTTP status of the response. */
+  /** The HTTP status of the response; 200 for a stream that ended with an error. */
   readonly status: number
+  /** What happened, and what to do next, for developers. */
+  readonly detail: string
 
-  /** `status`: the HTTP status of the response. */
-  constructor(code: string, message: string, status: number) {
+  /** `message`: for users. `status`: the HTTP status of the response. `detail`: for developers. */
+  constructor(code: string, message: string, status: number, detail: string) {
     super(code, message)
     this.status = status
+    this.detail = detail
   }
 }
+
+const UNEXPECTED = 'Something went wrong. Try again later.'
 
 /** The error that a response reports. */
 export async function errorOf(response: Response): Promise<ChatError> {
   const text = await response.text().catch(() => '')
   try {
-    const { code, detail } = JSON.parse(text) as { code?: unknown; detail?: unknown }
-    if (typeof code === 'string' && typeof detail === 'string') return new ChatError(code, detail, response.status)
+    const { code, detail, userMessage } = JSON.parse(text) as Record<string, unknown>
+    if (typeof code === 'string' && typeof detail === 'string')
+      return new ChatError(code, typeof userMessage === 'string' ? userMessage : UNEXPECTED, response.status, detail)
   } catch {
     // Not a response from pawl.
   }
   const what = `The chat server responded with status ${response.status} at ${response.url}, but not with a pawl error`
-  return new ChatError('unexpected_response', `${what}. Check \`api\`, and any proxy between the page and the server.`, response.status)
+  const detail = `${what}. Check \`api\`, and any proxy between the page and the server.`
+  return new ChatError('unexpected_response', UNEXPECTED, response.status, detail)
 }

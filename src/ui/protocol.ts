@@ -38,7 +38,7 @@ export type UiMessageChunk =
   | { type: 'tool-output-available'; toolCallId: string; output: unknown }
   | { type: 'tool-output-error'; toolCallId: string; errorText: string }
   | { type: 'tool-output-denied'; toolCallId: string }
-  | { type: 'error'; errorText: string; code?: string }
+  | { type: 'error'; errorText: string; code?: string; detail?: string }
   | { type: 'finish'; finishReason?: 'stop' | 'length' | 'content-filter' | 'tool-calls' | 'error' | 'other' }
 
 /** A chunk for clients that support the newest chunks, those of `ai` 7. */
@@ -53,6 +53,14 @@ export type UiShow = 'pieces' | 'steps'
 
 /** A part of a UI message. */
 export type UiPart = { type: string } & Record<string, unknown>
+
+/** The members of a page's message that following a chat reads. */
+export interface FollowedMessage {
+  /** Its id. */
+  id: string
+  /** Its content. */
+  parts: readonly object[]
+}
 
 /** A UI message: what `useChat` has in `messages`. */
 export interface UiMessage {

@@ -3,17 +3,18 @@
 /** One event, or an id alone. */
 export interface ServerSent {
   id?: string
+  event?: string
   data?: string
 }
 
-/** Yields the events as they arrive; rejects if the connection breaks. */
-export async function* serverSent(body: ReadableStream<Uint8Array>): AsyncGenerator<ServerSent> {
+/** Yields the events as they arrive; rejects if the connection breaks, or if nothing at all arrives for `silenceMs` (default: any time). */
+export async function* serverSent(body: ReadableStream<Uint8Array>, silenceMs?: number): AsyncGenerator<ServerSent> {
   const reader = body.getReader()
   const decoder = new TextDecoder()
   let text = ''
   try {
     for (;;) {
-      const { done, value } = await reader.read()
+      const { done, value } = await within(silenceMs, reader.read())
       if (done) return
       text += decoder.decode(value, { stream: true })
       const blocks = text.split('\n\n')
@@ -25,10 +26,24 @@ export async function* serverSent(body: ReadableStream<Uint8Array>): AsyncGenera
   }
 }
 
+async function within<T>(ms: number | undefined, work: Promise<T>): Promise<T> {
+  if (ms === undefined) return work
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new TypeError('network error: the server has fallen silent')), ms)
+  })
+  try {
+    return await Promise.race([work, late])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
 function eventOf(block: string): ServerSent {
   const event: ServerSent = {}
   for (const line of block.split('\n')) {
     if (line.startsWith('id: ')) event.id = line.slice(4)
+    if (line.startsWith('event: ')) event.event = line.slice(7)
     if (line.startsWith('data: ')) event.data = line.slice(6)
   }
   return event

@@ -11,6 +11,7 @@ import type { UiOutline } from './outline.ts'
 import { outputSeq } from './outputs.ts'
 import type { UiChunk, UiShow } from './protocol.ts'
 import { surviving, type Surviving } from './surviving.ts'
+import { failureText } from './user-texts.ts'
 
 /** The position of a stream. */
 export type UiCursor =
@@ -70,17 +71,21 @@ export interface UiStreamOptions {
   decided?: ReadonlySet<string>
 }
 
+/** When a page has loaded its messages: at or after a moment (milliseconds since 1970), or with the events up to a `seq`. */
+export type UiLoaded = { after: number } | { seq: number }
+
 /**
  * Where a page that has just loaded its messages resumes: at the first answer that may have continued since then. That is one in progress,
- * or one that was extended at or after `loadedAfter` (milliseconds since 1970; default: never). Undefined: there is no such answer, and
- * none will follow before a user says something.
+ * or one that was extended since `loaded` (default: none was). Undefined: there is no such answer, and none will follow before a user says
+ * something.
  */
-export function resumePoint({ state, events }: UiOutline, loadedAfter = Number.POSITIVE_INFINITY): UiCursor | undefined {
+export function resumePoint({ state, events }: UiOutline, loaded: UiLoaded = { seq: Number.POSITIVE_INFINITY }): UiCursor | undefined {
   if (!state) return undefined
   const atRest = isAtRest(state, new Set())
   const answers = answersIn(events)
   const newest = answers.at(-1)
-  const first = answers.find((answer) => answer.at >= loadedAfter || (answer === newest && !atRest && answer.isOpen))
+  const isExtended = ({ at, upTo }: Answer): boolean => ('seq' in loaded ? upTo > loaded.seq : at >= loaded.after)
+  const first = answers.find((answer) => isExtended(answer) || (answer === newest && !atRest && answer.isOpen))
   if (first) return { after: first.seq - 1 }
   return atRest ? undefined : { after: state.seq }
 }
@@ -91,15 +96,17 @@ export function reachesBack({ start }: UiOutline, from: UiCursor, takenAt: numbe
   return 'after' in from ? start <= from.after : takenAt === null || takenAt <= from.since || start <= takenAt
 }
 
-/** Whether the outline has all answers to which something was added at or after this time; see `resumePoint`. */
-export function reachesTime({ start, events }: UiOutline, loadedAfter: number): boolean {
-  return start === 0 || (events.find(({ seq }) => seq === start)?.at ?? 0) < loadedAfter
+/** Whether the outline has all answers to which something was added since a page has loaded its messages; see `resumePoint`. */
+export function reachesLoaded({ start, events }: UiOutline, loaded: UiLoaded): boolean {
+  if (start === 0) return true
+  return 'seq' in loaded ? start <= loaded.seq : (events.find(({ seq }) => seq === start)?.at ?? 0) < loaded.after
 }
 
-/** An answer: the event that it begins with, when something was last added to it, and whether more may be added. */
+/** An answer: the event that it begins with, when and with which event something was last added to it, and whether more may be added. */
 interface Answer {
   seq: number
   at: number
+  upTo: number
   isOpen: boolean
 }
 
@@ -110,9 +117,9 @@ function answersIn(past: readonly SessionEvent[]): Answer[] {
   for (const { event, isArchived } of surviving(past)) {
     if (isArchived) continue
     for (const { chunk } of mapping.event(event)) {
-      if (chunk.type === 'start') answers.push({ seq: event.seq, at: event.at, isOpen: true })
+      if (chunk.type === 'start') answers.push({ seq: event.seq, at: event.at, upTo: event.seq, isOpen: true })
       const newest = answers.at(-1)
-      if (newest) newest.at = event.at
+      if (newest) Object.assign(newest, { at: event.at, upTo: Math.max(newest.upTo, event.seq) })
       // The calls of a failed run are still open.
       if (newest && chunk.type === 'message-metadata') newest.isOpen = ['running', 'error'].includes(chunk.messageMetadata.pawl.status)
     }
@@ -190,7 +197,7 @@ export function startStreaming({ from, show, past, isFresh, decided = new Set() 
 
   function last(): UiChunk {
     const failed = problem ?? (isOver ? undefined : state?.error)
-    if (failed) return { type: 'error', errorText: `${failed.code}: ${failed.reason}`, code: failed.code }
+    if (failed) return { type: 'error', errorText: failureText(failed.code), code: failed.code, detail: failed.reason }
     return { type: 'finish', finishReason: state?.status === 'waiting' ? 'tool-calls' : 'stop' }
   }
 

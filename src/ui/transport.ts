@@ -1,6 +1,9 @@
 // A `ChatTransport` of AI SDK UI for pawl sessions.
 import { ChatError, errorOf } from './errors.ts'
-import type { UiChunk, UiMessage, UiMessageChunk, UiShow } from './protocol.ts'
+import { type ChatPage, followChat } from './following.ts'
+import { isPiece, OLD_CLIENT, withoutPieces } from './old-client.ts'
+import { ownChats } from './own-streams.ts'
+import type { FollowedMessage, UiChunk, UiMessage, UiMessageChunk, UiShow } from './protocol.ts'
 import { serverSent } from './server-sent.ts'
 import { checkTransport, type PawlChatTransportOptions } from './transport-options.ts'
 
@@ -54,6 +57,9 @@ export class PawlChatTransport {
   /** A resumed stream shows the answer in progress from its beginning. */
   readonly resumeStreamIsReplay = true
   readonly #options: PawlChatTransportOptions
+  readonly #own = ownChats()
+  /** The page's AI SDK cannot take text back. */
+  #isOld = false
 
   /** @throws InvalidOption `invalid_option`. */
   constructor(options: PawlChatTransportOptions = {}) {
@@ -64,16 +70,22 @@ export class PawlChatTransport {
   /** Sends what is new in the chat, and streams the answer. @throws ChatError `forbidden`, `not_newest`, `invalid_input`, … */
   async sendMessages(request: ChatRequest): Promise<ReadableStream<UiMessageChunk>> {
     const { messages, messageId, trigger, chatId, body } = request
+    this.#look(chatId, messages)
     const { agent, context, tags } = this.#options
     const sent = messages.find(({ id, role }) => id === messageId && role === 'assistant') ?? messages.at(-1)
     const asked = { agent, context, tags, ...body, id: chatId, messages: sent ? [sent] : [], trigger, messageId }
     // A stop takes effect from here on, because the message may already be on its way.
     const disarm = this.#interruptOnAbort(request)
+    const ended = this.#own(chatId).begin()
+    const onEnd = (): void => {
+      disarm()
+      ended()
+    }
     try {
       const first = await this.#ask(`/v1/ui?show=${this.#show}`, request, { method: 'POST', body: JSON.stringify(asked) })
-      return this.#stream(first, request, disarm)
+      return this.#stream(first, request, onEnd)
     } catch (error) {
-      disarm()
+      onEnd()
       throw error
     }
   }
@@ -83,10 +95,44 @@ export class PawlChatTransport {
    * @throws ChatError `session_not_found`, `forbidden`, …
    */
   async reconnectToStream(request: ReconnectRequest): Promise<ReadableStream<UiMessageChunk> | null> {
-    const first = await this.#ask(this.#resumption(request), request)
+    const own = this.#own(request.chatId)
+    const loaded = own.isFresh ? `&loaded=${own.seq}` : ''
+    own.isFresh = false
+    const first = await this.#ask(`${this.#resumption(request)}${loaded}`, request)
     if (first.status === 204) return null
     // Not earlier: a page mounted twice, as in React's strict mode, aborts its first request without the user wanting to stop the run.
-    return this.#stream(first, request, this.#interruptOnAbort(request))
+    const disarm = this.#interruptOnAbort(request)
+    const ended = own.begin()
+    let answers = 0
+    const onEnd = (): void => {
+      // What users have said between two answers is not part of a stream.
+      if (answers > 1) own.isStale = true
+      disarm()
+      ended()
+    }
+    return this.#stream(first, request, onEnd, ({ type }) => {
+      if (type === 'start') answers += 1
+    })
+  }
+
+  /**
+   * Keeps a page up to date while it does nothing itself: what people say and decide elsewhere, and what follows from it, appears without a
+   * reload. `page` is what `useChat` returns. Returns a function that stops following; a hidden page does not follow until it is visible
+   * again. While it follows, the page holds one connection to the server.
+   */
+  follow<M extends FollowedMessage>(chatId: string, page: ChatPage<M>, options: Omit<ReconnectRequest, 'chatId'> = {}): () => void {
+    const stop = new AbortController()
+    const path = `/v1/ui/${encodeURIComponent(chatId)}`
+    const ask = (what: string, abortSignal: AbortSignal) => this.#ask(`${path}/${what}`, { ...options, chatId, abortSignal })
+    void followChat<M>({
+      page,
+      own: this.#own(chatId),
+      load: async (signal) => (await (await ask('messages', signal)).json()) as { messages: M[]; cursor?: string; seq: number },
+      open: (seq, signal) => ask(`changes?after=${seq}`, signal),
+      look: (shown) => this.#look(chatId, shown),
+      signal: stop.signal,
+    })
+    return () => stop.abort()
   }
 
   /** The whole conversation so far: the initial `messages` of a chat. @throws ChatError `session_not_found`, `forbidden`, … */
@@ -113,7 +159,9 @@ export class PawlChatTransport {
     if (limit !== undefined) query.set('limit', String(limit))
     const which = query.size > 0 ? `?${query}` : ''
     const response = await this.#ask(`/v1/ui/${encodeURIComponent(chatId)}/messages${which}`, { chatId, ...options })
-    return (await response.json()) as { messages: UiMessage[]; cursor?: string }
+    const { seq, ...page } = (await response.json()) as { messages: UiMessage[]; cursor?: string; seq?: number }
+    if (seq !== undefined) this.#own(chatId).seq = seq
+    return page
   }
 
   /** Stops the run in progress, with its model call and tools, for all pages. @throws ChatError `session_not_found`, `forbidden`, … */
@@ -124,6 +172,16 @@ export class PawlChatTransport {
       { method: 'POST', body: '{}', keepalive: true },
     )
     await response.body?.cancel()
+  }
+
+  /** Looks whether the page shows what was taken back. */
+  #look(chatId: string, shown: readonly FollowedMessage[]): void {
+    const own = this.#own(chatId)
+    if (this.#isOld || !own.resets.isKept(shown)) return
+    this.#isOld = true
+    own.isStale = true
+    // The only place where the page's developer looks.
+    globalThis.console.warn(OLD_CLIENT)
   }
 
   get #show(): UiShow {
@@ -163,12 +221,25 @@ export class PawlChatTransport {
     return response
   }
 
-  #stream(first: Response, request: ReconnectRequest, onEnd: () => void): ReadableStream<UiMessageChunk> {
-    const chunks = this.#chunks(first, request, onEnd)
+  #stream(first: Response, request: ReconnectRequest, onEnd: () => void, onChunk?: (chunk: UiChunk) => void) {
+    const all = this.#chunks(first, request, onEnd)
+    const chunks = this.#isOld ? withoutPieces(all) : all
+    const { resets } = this.#own(request.chatId)
     return new ReadableStream<UiMessageChunk>({
       pull: async (controller) => {
         const { done, value } = await chunks.next()
+        if (value) {
+          resets.sent(value)
+          onChunk?.(value)
+        }
         if (done) controller.close()
+        else if (value.type === 'error') {
+          if (value.code === 'history_changed') this.#own(request.chatId).isStale = true
+          await chunks.return(undefined)
+          controller.error(
+            new ChatError(value.code ?? 'unexpected_response', value.errorText, first.status, value.detail ?? value.errorText),
+          )
+        }
         // The types of the AI SDK before version 7 lack the newest chunks. A page with such a version uses `steps`, which has none of them.
         else controller.enqueue(value as UiMessageChunk)
       },
@@ -188,18 +259,22 @@ export class PawlChatTransport {
         if (response?.body) {
           for await (const chunk of read(response.body, outcome, this.#show)) {
             failures = 0
+            cursor = outcome.cursor
             yield chunk
           }
         }
+        cursor = outcome.cursor
         if (outcome.isDone) return
         abortSignal?.throwIfAborted()
-        cursor = outcome.cursor
         if (cursor === undefined || ++failures > MAX_FAILURES) throw new TypeError('network error: the chat stream was cut off')
         if (outcome.isPartial) yield { type: 'reset-step' }
         await pause(Math.min(BASE_DELAY_MS * 2 ** (failures - 1), MAX_DELAY_MS), abortSignal)
         response = await this.#again(request, cursor)
       }
     } finally {
+      const after = Number(new URLSearchParams(cursor).get('after') ?? Number.NaN)
+      const own = this.#own(request.chatId)
+      if (after > (own.seq ?? 0)) own.seq = after
       onEnd()
     }
   }
@@ -257,11 +332,6 @@ async function* read(body: ReadableStream<Uint8Array>, outcome: Outcome, show: U
       outcome.isPartial = chunk.type !== 'reset-step'
     }
   }
-}
-
-/** Whether a reset takes the chunk back. */
-function isPiece({ type }: UiChunk): boolean {
-  return /^(text|reasoning)-(start|delta)$|^tool-input-(start|delta)$|^reset-step$/.test(type)
 }
 
 function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {

@@ -127,6 +127,17 @@ describe('the chat page', () => {
     }
   })
 
+  it('shows at rest what is said in another page', async () => {
+    const session = `ui-${randomUUID()}`
+    const order: SpeechOrder = { name: 'both', turns: 1, words: 5, everyMs: 5 }
+    const [idle, active] = await Promise.all([load(session), load(session)])
+    await say(active, JSON.stringify(order))
+    const isWhole = async (): Promise<boolean> => (await shownIn(idle)).at(-1)?.text === speech(order, 1)
+    await until('the idle page shows the answer', isWhole, 30_000)
+    expect(await shownIn(idle)).toEqual(await recorded(session))
+    await until('it is at rest again', async () => (await idle.getAttribute('main', 'data-status')) === 'ready')
+  })
+
   it('stops a run with its button, but not when the page is reloaded', async () => {
     const session = `ui-${randomUUID()}`
     const order: SpeechOrder = { name: 'stop', turns: 1, words: 2_000, everyMs: 20 }

@@ -12,7 +12,7 @@ import { defineAgent, defineTool, type ModelCallContext, ModelError, type ModelR
 import { type Access, createHandler, type Handler } from 'pawl/service'
 import { scripted, type ScriptedAnswer } from 'pawl/testing'
 import { PawlChatTransport, type PawlChatTransportOptions } from 'pawl/ui'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import { deploy, type Deployment, SILENT } from '../support/deployment.ts'
 import { saidIn } from '../support/scenes.ts'
@@ -33,6 +33,7 @@ function gateOf(text: string): Gate {
 }
 const aborted: string[] = []
 let failures = 0
+let flaws = 0
 
 async function passing(name: string, signal: AbortSignal): Promise<void> {
   signal.addEventListener('abort', () => aborted.push(name), { once: true })
@@ -53,6 +54,7 @@ const desk = defineAgent({
     const newest = said.at(-1) ?? ''
     const [what = '', name = ''] = newest.split(' ')
     const isAnswered = request.messages.at(-1)?.content !== newest
+    if (what === 'flaky' && flaws++ === 0) throw new ModelError('bad_request', 'The model refuses.', { retryable: false })
     if (what === 'fail') throw new ModelError('bad_request', 'The model refuses.', { retryable: false })
     if (what === 'tell') {
       ctx.onDelta({ type: 'thinking', index: 0, thinking: 'Hm.' })
@@ -326,10 +328,12 @@ describe('a chat', () => {
     const chat = await open(newId())
     await chat.sendMessage({ text: 'fail' })
     expect(chat.status).toBe('error')
-    expect(chat.error?.message).toContain('The model refuses')
+    const failed = { name: 'ChatError', code: 'bad_request', message: 'The answer could not be completed.', detail: 'The model refuses.' }
+    expect(chat.error).toMatchObject(failed)
     const reader = await open(newId(), { transport: transportWith({ headers: { 'x-key': 'reader' } }) })
     await reader.sendMessage({ text: 'hello' })
-    expect(reader.error).toMatchObject({ name: 'ChatError', code: 'forbidden', status: 403 })
+    const forbidden = { name: 'ChatError', code: 'forbidden', status: 403, message: 'You are not allowed to do this.' }
+    expect(reader.error).toMatchObject({ ...forbidden, detail: expect.stringContaining('scope "send"') })
     const other = new Chat<UIMessage>({ id: 'globex:1', transport: transportWith() })
     await other.resumeStream()
     expect(other.error).toMatchObject({ code: 'session_not_found', status: 404 })
@@ -345,6 +349,120 @@ describe('a chat', () => {
     await chat.sendMessage()
     expect(chat.error).toMatchObject({ code: 'forbidden' })
     expect(await eventsOf(id)).not.toContain('approval_decided')
+  })
+})
+
+describe('a page that follows its chat', () => {
+  /** A loaded page that follows, until the test ends. */
+  async function following(id: string, options: ChatOptions = {}) {
+    const transport = options.transport instanceof PawlChatTransport ? options.transport : transportWith()
+    const chat = await open(id, { ...options, transport })
+    onTestFinished(
+      transport.follow<UIMessage>(id, {
+        setMessages: (update) => void (chat.messages = update(chat.messages)),
+        resumeStream: () => chat.resumeStream(),
+      }),
+    )
+    return chat
+  }
+
+  it('shows what is said in another page, before, while and after it says something itself', async () => {
+    const id = newId()
+    const [first, second] = await Promise.all([following(id), following(id)])
+    const sent = first.sendMessage({ text: 'tell follow' })
+    await until('the other page shows the beginning', () => texts(second).at(-1) === 'assistant: Once follow')
+    expect(texts(second)[0]).toBe('user: tell follow')
+    expect(second.status).toBe('streaming')
+    gateOf('follow').open()
+    await sent
+    await until('the other page shows the answer', () => second.status === 'ready' && texts(second).at(-1)?.endsWith('time.'))
+    await second.sendMessage({ text: 'and back' })
+    await until('the first page shows it', () => texts(first).at(-1) === 'assistant: 2: and back' && first.status === 'ready')
+    for (const chat of [first, second]) expect(shown(chat)).toEqual(await recorded(id))
+  })
+
+  it.each([
+    [true, 'output-available'],
+    [false, 'output-denied'],
+  ])('shows what another person decides: %s', async (approved, state) => {
+    const id = newId()
+    const chat = await following(id)
+    await chat.sendMessage({ text: `pay follow${approved}` })
+    expect(toolOf(chat)).toMatchObject({ state: 'approval-requested' })
+    expect(chat.status).toBe('ready')
+    const session = here.pawl.session(id)
+    const [wait] = (await session.status()).waitsFor
+    const { callId = '', digest = '' } = wait as { callId?: string; digest?: string }
+    if (approved) await session.approve(callId, { digest, by: 'boss' })
+    else await session.deny(callId, { digest, by: 'boss', reason: 'No.' })
+    await until('the answer continues', () => texts(chat).at(-1)?.includes('1: pay') && chat.status === 'ready')
+    expect(toolOf(chat)).toMatchObject({ state })
+    expect(shown(chat)).toEqual(await recorded(id))
+  })
+
+  it('shows that a failed run is recovered, and that the session goes back', async () => {
+    const id = newId()
+    const chat = await following(id)
+    await chat.sendMessage({ text: 'one' })
+    await chat.sendMessage({ text: 'flaky it' })
+    expect(chat.status).toBe('error')
+    await here.pawl.session(id).recover({ strategy: 'continue_run', by: 'operator' })
+    await until('the answer is there', () => texts(chat).at(-1) === 'assistant: 2: flaky it' && chat.status === 'ready')
+    expect(chat.error).toBeUndefined()
+    await here.pawl.session(id).rollback({ run: 2, by: 'operator' })
+    await until('the second run is gone', () => texts(chat).length === 2)
+    expect(shown(chat)).toEqual(await recorded(id))
+  })
+
+  it('shows a message that steers a run from elsewhere, and keeps a decision that it has not sent', async () => {
+    const id = newId()
+    const [first, second] = await Promise.all([following(id), following(id)])
+    const sent = first.sendMessage({ text: 'hold steered' })
+    await until('the tool runs', () => toolOf(second)?.state === 'input-available')
+    await here.pawl.session(id).send('from elsewhere')
+    gateOf('steered').open()
+    await sent
+    const all = ['user: hold steered', 'assistant: Let me see.', 'user: from elsewhere', 'assistant: 2: from elsewhere']
+    for (const chat of [first, second]) await until('it is complete', () => JSON.stringify(texts(chat)) === JSON.stringify(all))
+    for (const chat of [first, second]) expect(shown(chat)).toEqual(await recorded(id))
+  })
+
+  it('continues elsewhere when its server stops', async () => {
+    const id = newId()
+    const authorize = (): Access | null => ACCESSES.ann ?? null
+    const make = () => createHandler({ pawl: here.pawl, authorize, logger: SILENT, basePath: '/api/pawl' })
+    let current = make()
+    const opened: string[] = []
+    const asking: typeof fetch = async (to, init) => {
+      if (String(to).includes('/changes')) opened.push(String(to))
+      return current(new Request(new URL(String(to), 'http://ui.test'), init))
+    }
+    const chat = await following(id, { transport: transportWith({ fetch: asking }) })
+    await until('it follows', () => opened.length === 1)
+    const old = current
+    current = make()
+    old.drain()
+    await until('it follows again', () => opened.length === 2)
+    await (await open(id)).sendMessage({ text: 'after the stop' })
+    await until('it shows what was said', () => texts(chat).at(-1) === 'assistant: 1: after the stop')
+  })
+})
+
+describe('a decision about a call that was decided elsewhere', () => {
+  it.each([true, false])('shows what was decided, and no error, even if the page does not follow: approved %s', async (approved) => {
+    const id = newId()
+    const chat = await open(id, { sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses } as object)
+    await chat.sendMessage({ text: `pay late${approved}` })
+    const session = here.pawl.session(id)
+    const [wait] = (await session.status()).waitsFor
+    const { callId = '', digest = '' } = wait as { callId?: string; digest?: string }
+    await session.approve(callId, { digest, by: 'boss' })
+    await until('the run has ended', async () => (await eventsOf(id)).includes('run_completed'))
+    const { approval } = toolOf(chat) as { approval: { id: string } }
+    await chat.addToolApprovalResponse({ id: approval.id, approved })
+    await until('the answer continues', () => texts(chat).at(-1)?.includes('1: pay') && chat.status === 'ready')
+    expect(chat.error).toBeUndefined()
+    expect(toolOf(chat)).toMatchObject({ state: 'output-available' })
   })
 })
 

@@ -15,6 +15,8 @@ export interface HoldUp {
   advice: string
   /** A worker is working on it: no reason to give up. */
   passing?: true
+  /** No worker has it. */
+  isUnserved?: true
   /** Since when, in milliseconds since 1970, if the server says so. */
   since?: number
 }
@@ -47,12 +49,12 @@ export function lastingHoldUp({ holdUp }: { holdUp?: HoldUp }): HoldUp | undefin
 
 /** No worker picked it up, or none could carry it out. */
 function noWorkerOn(taskQueue: string): HoldUp {
-  return { waitsFor: `a worker on task queue "${taskQueue}"`, advice: 'Start one, or check the queue’s name.' }
+  return { waitsFor: `a worker on task queue "${taskQueue}"`, advice: 'Start one, or check the queue’s name.', isUnserved: true }
 }
 
 /** The error for a session that is held up. `holdUp` undefined: the cause is not known. */
 function heldUp(sessionId: string, holdUp: HoldUp | undefined, cause?: unknown): SessionUnavailable {
-  if (!holdUp) return new SessionUnavailable(sessionId, { what: 'is being opened', advice: 'Ask again.', cause })
+  if (!holdUp) return new SessionUnavailable(sessionId, { what: 'is being opened', advice: 'Ask again.', isOpening: true, cause })
   const { waitsFor, advice } = holdUp
   return new SessionUnavailable(sessionId, {
     what: `waits for ${waitsFor}`,
@@ -101,7 +103,7 @@ export async function whyUnavailable(
   const execution = await executionStateOf(client, sessionId).catch((error: unknown) => ({ error }))
   if ('open' in execution && execution.open) {
     const holdUp = becauseOf(storeError, execution.holdUp) ?? (failed === undefined ? undefined : noWorkerOn(execution.taskQueue))
-    return heldUp(sessionId, holdUp, failed ?? storeError)
+    return heldUp(sessionId, holdUp && isOpening(holdUp, failed) ? undefined : holdUp, failed ?? storeError)
   }
   const unknown = 'error' in execution ? execution.error : failed
   if (storeError !== undefined) return unreadable(sessionId, storeError)
@@ -109,6 +111,12 @@ export async function whyUnavailable(
   if (unknown === undefined || unknown instanceof WorkflowNotFoundError) return new SessionNotFound(sessionId, { cause: unknown })
   if ('error' in execution) return unreadable(sessionId, unknown)
   return new SessionUnavailable(sessionId, { what: 'has closed, and no worker read its history in time', cause: unknown })
+}
+
+/** Whether a worker is about to take its next step: one has just answered, or the step has just begun to wait. */
+function isOpening({ isUnserved, since }: HoldUp, failed: unknown): boolean {
+  if (!isUnserved) return false
+  return failed === undefined || (since !== undefined && Date.now() - since < PICKED_UP_WITHIN_MS)
 }
 
 /** Until the worker says why Postgres does not answer it: why Postgres did not answer us. */
@@ -133,7 +141,7 @@ function unreadable(sessionId: string, cause: unknown): SessionUnavailable {
 function loadingPast(activities: readonly PendingActivity[], taskQueue: string): HoldUp | undefined {
   const loading = activities.find(({ activityType }) => activityType?.name?.startsWith('load'))
   if (!loading) return undefined
-  const { lastFailure, lastStartedTime } = loading
+  const { lastFailure, lastStartedTime, scheduledTime } = loading
   if (lastFailure?.applicationFailureInfo?.type === UNREADABLE) {
     return {
       waitsFor: `a worker that can read its earlier execution (${firstSentenceOf(lastFailure.message ?? '')})`,
@@ -141,7 +149,7 @@ function loadingPast(activities: readonly PendingActivity[], taskQueue: string):
     }
   }
   if (lastFailure?.message) return waitingForPast({ message: lastFailure.message })
-  if (!lastStartedTime) return noWorkerOn(taskQueue)
+  if (!lastStartedTime) return { ...noWorkerOn(taskQueue), ...defined({ since: msOf(scheduledTime) }) }
   return { waitsFor: 'Postgres, which holds its past', advice: 'Ask again.', passing: true }
 }
 

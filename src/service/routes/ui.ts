@@ -7,6 +7,7 @@ import type { UserBlock } from '../../session/content.ts'
 import { defined } from '../../session/defined.ts'
 import { requestIdOf } from '../../session/events.ts'
 import { isObject, type JsonObject } from '../../session/json.ts'
+import { changesChat } from '../../ui/changes.ts'
 import { newestSeq, type UiOutline } from '../../ui/outline.ts'
 import { messagesOfPage, partOf, type UiPagePart } from '../../ui/pages.ts'
 import { approvalOf, standingIn } from '../../ui/protocol.ts'
@@ -14,16 +15,21 @@ import { resumePoint } from '../../ui/streaming.ts'
 import { callerOf, requireScope } from '../access.ts'
 import { ServiceError } from '../errors.ts'
 import { type Call, MEMORY, route } from '../route.ts'
-import { OF_SESSION, OPENING, sessionId, some } from '../schemas.ts'
+import { after, OF_SESSION, OPENING, sessionId, some, streamOf } from '../schemas.ts'
+import type { StreamItem } from '../streams.ts'
 import { contentsOf, knownPastFor, MAX_VALUE_BYTES, pageIn, pastFor, pastSince } from '../ui-past.ts'
 import { cursorOf, UI_HEADERS, uiEnding, uiEvents, type UiOpening } from '../ui-stream.ts'
 import { sendTo } from './sessions.ts'
+import { LAST, requireEvent, startOf, STREAM as EVENT_STREAM } from './watch.ts'
 
 const SHOW = z.strictObject({
   show: z
     .enum(['pieces', 'steps'])
     .optional()
     .describe('`pieces`: also partial answers; the client must know `reset-step`. Default `steps`: finished answers only.'),
+})
+const RESUME = SHOW.extend({
+  loaded: after.describe('`seq` of the page of messages that the client has just loaded. Default: one of the last 30 seconds.'),
 })
 const PART = z.looseObject({ type: z.string() })
 const UI_MESSAGE = z.looseObject({
@@ -141,8 +147,8 @@ async function regenerate(call: Asked): Promise<Response> {
   return open(call, { session: handle, from, past: await pastFor(handle, from) })
 }
 
-/** Codes of refusals for calls that no longer wait for a decision. */
-const DECIDED = ['not_waiting', 'already_completed', 'call_has_ended', 'approval_expired']
+/** Codes of refusals for calls that no longer wait for a decision: the stream shows what was decided, and what followed. */
+const DECIDED = ['not_waiting', 'already_completed', 'call_has_ended', 'call_not_found', 'approval_expired']
 
 /** Carries out a user's decisions on calls, or a browser's answers to them; the stream continues after what the client already has. */
 async function decide(call: Asked, message: Message): Promise<Response> {
@@ -229,7 +235,7 @@ export const UI_ROUTES = [
     scope: 'read',
     memory: MEMORY.chat,
     params: OF_SESSION,
-    query: SHOW,
+    query: RESUME,
     headers: { 'Last-Event-ID': z.string().max(2_000).optional().describe('The id of the last event before the stream was cut off.') },
     answer: STREAM,
     async handle(call) {
@@ -238,10 +244,36 @@ export const UI_ROUTES = [
       const last = request.headers.get('last-event-id')
       const from = last ? cursorOf(last) : undefined
       if (from) return open(call, { session: handle, from, past: await pastFor(handle, from) })
-      const loadedAfter = Date.now() - LOADED_WITHIN_MS
-      const past = await pastSince(handle, loadedAfter)
-      const point = resumePoint(past.outline, loadedAfter)
+      const { loaded: seq } = call.query
+      const loaded = seq === undefined ? { after: Date.now() - LOADED_WITHIN_MS } : { seq }
+      const past = await pastSince(handle, loaded)
+      const point = resumePoint(past.outline, loaded)
       return point ? open(call, { session: handle, from: point, past, isFresh: true }) : new Response(null, { status: 204 })
+    },
+  }),
+  route({
+    method: 'get',
+    path: '/v1/ui/{session}/changes',
+    operation: 'watchChat',
+    summary: 'Wait for changes of a conversation: an event `change` for each. The client then loads the messages again, and resumes.',
+    tag: 'ui',
+    scope: 'read',
+    memory: MEMORY.page,
+    params: OF_SESSION,
+    query: z.strictObject({ after }),
+    headers: LAST,
+    answer: { ...EVENT_STREAM, schema: streamOf(['change']) },
+    async handle({ pawl, session, params, query, request, streams, access, reauthorize }) {
+      const handle = session(params.session)
+      const from = startOf(request, query.after)
+      // A chat may be followed before its first message.
+      if (from > 0) await requireEvent(pawl, handle, from)
+      return streams.open({
+        items: (signal) => changesIn(handle, from, signal),
+        signal: request.signal,
+        caller: callerOf(access),
+        reauthorize: () => reauthorize(params.session),
+      })
     },
   }),
   route({
@@ -268,6 +300,7 @@ export const UI_ROUTES = [
       schema: z.object({
         messages: z.array(some({ id: z.string(), role: z.string() })),
         cursor: z.string().optional().describe('The cursor of the page before this one; absent on the first one.'),
+        seq: z.int().optional().describe('`seq` of the newest event of the session; only on the newest page.'),
       }),
     },
     handle: async ({ session, params, query }) => messagesPage(session(params.session), query),
@@ -276,8 +309,20 @@ export const UI_ROUTES = [
 
 async function messagesPage(session: SessionHandle, { limit = 200, cursor }: { limit?: number | undefined; cursor?: string | undefined }) {
   const paging = { limit, characters: PAGE_CHARACTERS, maxValueBytes: MAX_VALUE_BYTES }
-  const { plan, stored } = await pageIn(session, { ...paging, before: cursor === undefined ? undefined : Number(cursor) })
+  const { plan, stored, seq } = await pageIn(session, { ...paging, before: cursor === undefined ? undefined : Number(cursor) })
   const parts: UiPagePart[] = []
   for await (const { event, place } of contentsOf(session, plan.toRead, stored)) parts.push(partOf(event, place))
-  return { messages: messagesOfPage(plan, parts), ...(plan.cursor !== undefined && { cursor: String(plan.cursor) }) }
+  return {
+    messages: messagesOfPage(plan, parts),
+    ...(plan.cursor !== undefined && { cursor: String(plan.cursor) }),
+    ...(cursor === undefined && { seq }),
+  }
+}
+
+async function* changesIn(session: SessionHandle, from: number, signal: AbortSignal): AsyncGenerator<StreamItem> {
+  for await (const item of session.watch({ after: from, signal })) {
+    if (item.type !== 'event' || !changesChat(item.event)) continue
+    const { seq } = item.event
+    yield { id: String(seq), event: 'change', data: { seq } }
+  }
 }

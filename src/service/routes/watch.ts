@@ -1,5 +1,6 @@
 // Routes that stream: the live events of a session, and the feed of all sessions.
 import { z } from 'zod'
+import type { Pawl } from '../../client/pawl.ts'
 import type { SessionHandle } from '../../client/types.ts'
 import { defined } from '../../session/defined.ts'
 import { callerOf, prefixOf } from '../access.ts'
@@ -10,17 +11,17 @@ import type { StreamItem } from '../streams.ts'
 import { known } from './sessions.ts'
 import { beginningOf } from '../../session/beginning.ts'
 
-const STREAM = {
+export const STREAM = {
   status: 200,
   type: 'text/event-stream',
   description: 'The stream; its last event, `end`, says why it ends.',
 } as const
-const LAST = {
+export const LAST = {
   'Last-Event-ID': z.string().max(2_000).optional().describe('The id of your last event; a browser sends it when it reconnects.'),
 }
 
 /** Where the stream begins. @throws ServiceError `unknown_cursor`. */
-function startOf(request: Request, given = 0): number {
+export function startOf(request: Request, given = 0): number {
   const last = request.headers.get('last-event-id')
   if (last === null || last === '') return given
   if (/^\d{1,15}$/.test(last)) return Number(last)
@@ -29,6 +30,13 @@ function startOf(request: Request, given = 0): number {
 
 function unknownCursor(what: string): ServiceError {
   return new ServiceError('unknown_cursor', 400, `${what}: read the session again, and watch from the last event that you have read.`)
+}
+
+/** Checks that the session exists, and has the event. @throws SessionNotFound, SessionUnavailable, ServiceError `unknown_cursor`. */
+export async function requireEvent(pawl: Pawl, session: SessionHandle, seq: number): Promise<void> {
+  const { storedSeq } = await known(pawl, session)
+  // A client may be ahead of the store, but not of the session.
+  if (seq > storedSeq && seq > (await session.state()).seq) throw unknownCursor(`The session has no event ${seq}`)
 }
 
 async function* itemsOf(session: SessionHandle, from: number, signal: AbortSignal): AsyncGenerator<StreamItem> {
@@ -54,9 +62,7 @@ export const WATCH_ROUTES = [
     async handle({ pawl, session, params, query, request, streams, access, reauthorize }) {
       const handle = session(params.session)
       const from = startOf(request, query.after)
-      const { storedSeq } = await known(pawl, handle)
-      // A client may be ahead of the store, but not of the session.
-      if (from > storedSeq && from > (await handle.state()).seq) throw unknownCursor(`The session has no event ${from}`)
+      await requireEvent(pawl, handle, from)
       return streams.open({
         items: (signal) => itemsOf(handle, from, signal),
         signal: request.signal,

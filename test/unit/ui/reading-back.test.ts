@@ -8,7 +8,7 @@ import { addToOutline, emptyOutline, type UiOutline } from '../../../src/ui/outl
 import { hasOutput, outputSeq, withOutputOf } from '../../../src/ui/outputs.ts'
 import { messagesOfPage, partOf, planPage, type UiPagePlan, type UiPaging } from '../../../src/ui/pages.ts'
 import { readBack } from '../../../src/ui/reading-back.ts'
-import { reachesBack, reachesTime, resumePoint, startStreaming, type UiCursor, type UiStreamOptions } from '../../../src/ui/streaming.ts'
+import { reachesBack, reachesLoaded, resumePoint, startStreaming, type UiCursor, type UiStreamOptions } from '../../../src/ui/streaming.ts'
 import { seededRandom } from '../../retail/random.ts'
 import { size } from '../../support/sizes.ts'
 import { eventfulSessions, type SoundSession, soundSessions } from '../session/sound-session.ts'
@@ -179,9 +179,11 @@ describe('a conversation that is read backwards', () => {
       fc.asyncProperty(readings, async (drawn) => {
         const reading = readingOf(drawn)
         const { events, random } = reading
-        const loadedAfter = events[Math.floor(random() * events.length)]?.at ?? 0
-        const { outline } = await outlineUntil(reading, (outline) => reachesTime(outline, loadedAfter))
-        expect(resumePoint(outline, loadedAfter)).toEqual(resumePoint(whole(events), loadedAfter))
+        const { at, seq } = events[Math.floor(random() * events.length)] ?? { at: 0, seq: 0 }
+        for (const loaded of [{ after: at }, { seq }]) {
+          const { outline } = await outlineUntil(reading, (outline) => reachesLoaded(outline, loaded))
+          expect(resumePoint(outline, loaded)).toEqual(resumePoint(whole(events), loaded))
+        }
       }),
       RUNS,
     )

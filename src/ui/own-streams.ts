@@ -1,0 +1,81 @@
+// What a transport knows of each of its chats: whether a request of its own is in progress, and how far the page is.
+import { type ResetWatch, watchResets } from './old-client.ts'
+
+/** A chat of this transport. */
+export interface OwnChat {
+  /** `seq` of the newest event that the page shows; undefined: not known. */
+  seq?: number
+  /** The page may lack something before `seq`, such as messages that another page has sent. */
+  isStale: boolean
+  /** The page was just brought up to `seq`: what is resumed next begins there. */
+  isFresh: boolean
+  /** What its streams have taken back. */
+  readonly resets: ResetWatch
+  /** Whether a request or a stream of this page is in progress. */
+  readonly isBusy: boolean
+  /** A request begins; returns the function that ends it, once. */
+  begin(): () => void
+  /** Resolves when no request is in progress, or `signal` aborts. */
+  idle(signal: AbortSignal): Promise<void>
+  /** Aborts when the next request begins. */
+  untilBusy(): { signal: AbortSignal; done(): void }
+}
+
+/** The chats of a transport, by id. */
+export function ownChats(): (chatId: string) => OwnChat {
+  const chats = new Map<string, OwnChat>()
+  return (chatId) => {
+    const known = chats.get(chatId) ?? newChat()
+    chats.set(chatId, known)
+    return known
+  }
+}
+
+function newChat(): OwnChat {
+  let open = 0
+  const changed = new Set<() => void>()
+  const tell = (): void => {
+    for (const listener of changed) listener()
+  }
+  return {
+    isStale: false,
+    isFresh: false,
+    resets: watchResets(),
+    get isBusy() {
+      return open > 0
+    },
+    begin() {
+      open += 1
+      tell()
+      let isOver = false
+      return () => {
+        if (isOver) return
+        isOver = true
+        open -= 1
+        tell()
+      }
+    },
+    idle(signal) {
+      return new Promise((resolve) => {
+        const look = (): void => {
+          if (open > 0 && !signal.aborted) return
+          changed.delete(look)
+          signal.removeEventListener('abort', look)
+          resolve()
+        }
+        changed.add(look)
+        signal.addEventListener('abort', look)
+        look()
+      })
+    },
+    untilBusy() {
+      const stop = new AbortController()
+      const look = (): void => {
+        if (open > 0) stop.abort()
+      }
+      changed.add(look)
+      look()
+      return { signal: stop.signal, done: () => void changed.delete(look) }
+    },
+  }
+}

@@ -1,0 +1,58 @@
+// What a page may show to its user when something was refused or has failed. Details are for developers, and codes are for programs.
+
+const SOON = 'This is not available right now. Try again in a moment.'
+const TOO_MANY = 'There are too many requests. Wait a moment, and try again.'
+const GONE = 'This conversation is no longer available.'
+const DECIDED = 'This was already decided.'
+const CHANGED = 'This has changed since you opened it. Reload the conversation, and try again.'
+const LIMIT = 'This conversation has reached its limit.'
+const TOO_LARGE = 'Your message is too large.'
+const INCOMPLETE = 'The answer could not be completed.'
+
+const BY_CODE: Readonly<Record<string, string>> = {
+  unauthorized: 'You are signed out. Sign in, and try again.',
+  forbidden: 'You are not allowed to do this.',
+  session_not_found: 'There is no such conversation.',
+  session_erased: GONE,
+  erased: GONE,
+  pruned: GONE,
+  events_gone: GONE,
+  rate_limited: TOO_MANY,
+  too_many_watches: TOO_MANY,
+  inbox_full: 'Too many messages are waiting for an answer. Send yours again later.',
+  body_too_large: TOO_LARGE,
+  message_too_large: TOO_LARGE,
+  empty_message: 'Your message is empty.',
+  chat_too_long: 'This conversation is too long. Start a new one.',
+  not_newest: 'Only the newest answer can be regenerated.',
+  history_changed: 'This conversation was changed elsewhere. Reload it.',
+  rolled_back: 'This conversation was changed elsewhere. Reload it.',
+  target_archived: CHANGED,
+  digest_mismatch: CHANGED,
+  unknown_cursor: CHANGED,
+  not_waiting: DECIDED,
+  already_completed: DECIDED,
+  call_has_ended: DECIDED,
+  call_not_found: DECIDED,
+  approval_expired: 'The time to decide about this is over.',
+  invalid_answer: 'This answer is not possible.',
+  budget_exhausted: LIMIT,
+  unpriced_model: LIMIT,
+  max_turns: INCOMPLETE,
+  deadline_exceeded: 'The answer took too long.',
+  draining: SOON,
+}
+
+/** The text for a refusal with this code and HTTP status. */
+export function refusalText(code: string, status: number): string {
+  const known = Object.hasOwn(BY_CODE, code) ? BY_CODE[code] : undefined
+  if (known !== undefined) return known
+  if (status === 429) return TOO_MANY
+  if (status === 503 || status === 504) return SOON
+  return status >= 500 ? 'Something went wrong. Try again later.' : 'This could not be done.'
+}
+
+/** The text for a run that has failed with this code. Models and tools have codes of their own. */
+export function failureText(code: string): string {
+  return (Object.hasOwn(BY_CODE, code) ? BY_CODE[code] : undefined) ?? INCOMPLETE
+}

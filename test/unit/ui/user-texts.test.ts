@@ -1,0 +1,33 @@
+// What users of a page read when something is refused or has failed: no command lines, no code, and nothing that a provider has written.
+import { readFileSync } from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import { RequestRefused } from '../../../src/client/errors.ts'
+import { problemOf } from '../../../src/service/problem.ts'
+import { failureText, refusalText } from '../../../src/ui/user-texts.ts'
+
+const page = readFileSync(new URL('../../../docs/errors.md', import.meta.url), 'utf8')
+const codes = [...new Set([...page.matchAll(/`([a-z]+(?:_[a-z]+)+)`/g)].map(([, code = '']) => code))]
+
+describe('a text for users', () => {
+  it('exists for every code, and is a sentence without anything for developers', () => {
+    expect(codes.length).toBeGreaterThan(100)
+    for (const code of [...codes, 'constructor', '']) {
+      const texts = [
+        failureText(code),
+        ...[400, 401, 403, 404, 409, 410, 413, 429, 500, 503, 504].map((status) => refusalText(code, status)),
+      ]
+      for (const text of texts) {
+        expect(text, code).toMatch(/^[A-Z][A-Za-z ,.]+\.$/)
+        expect(text, code).not.toMatch(/pawl|session|run\b|`|…/)
+      }
+    }
+  })
+
+  it('is part of each refusal, beside the code and the details', () => {
+    const refused = problemOf(
+      new RequestRefused('call_not_found', 'The current run has no call: `pawl pending` lists the calls that wait.'),
+    )
+    expect(refused).toMatchObject({ code: 'call_not_found', userMessage: 'This was already decided.' })
+    expect(problemOf(new Error('postgres://user:password@host')).userMessage).toBe('Something went wrong. Try again later.')
+  })
+})
