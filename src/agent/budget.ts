@@ -35,5 +35,6 @@ export function refuseUnpriced(agent: string, models: readonly ModelChoice[], bu
 /** The message for a model without a known price: what is wrong, and what to do about it. */
 export function noPrice(model: string, limit: string): string {
   const name = `${limit}.${LIMIT_NAMES.usd}`
-  return `${name} needs the price of every model, and that of "${model}" is not known: declare it (\`price\`), or limit tokens (${LIMIT_NAMES.tokens}).`
+  const price = 'price: { input, output, cacheRead, cacheWrite }'
+  return `${name} needs the price of every model, and that of "${model}" is not known. Declare it in US dollars per million tokens (the option \`${price}\` of anthropic() or aiSdk(), or \`price\` of your own Model), or limit tokens instead (${LIMIT_NAMES.tokens}).`
 }

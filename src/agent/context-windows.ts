@@ -9,7 +9,7 @@ interface Known {
 }
 
 /**
- * As published by the providers by 2026-11-23. For a model with several windows, this is the one that every account has. A model that is
+ * As published by the providers by 2026-11-25. For a model with several windows, this is the one that every account has. A model that is
  * not listed must declare its own window.
  */
 const KNOWN: readonly Known[] = [
@@ -26,16 +26,24 @@ const KNOWN: readonly Known[] = [
     models: [
       ...['claude-opus-4-6', 'claude-opus-4-7', 'claude-opus-4-8', 'claude-sonnet-4-6', 'claude-opus-5', 'claude-sonnet-5'],
       ...['claude-fable-5', 'claude-fable-5-1', 'claude-opus-5-5', 'claude-sonnet-5-5', 'claude-haiku-5-5'],
+      ...['claude-fable-5-2', 'claude-mythos-5-2', 'gemini-4-neon', 'gemini-4-hydrogen'],
     ],
   },
   { tokens: 128_000, models: ['gpt-4o', 'gpt-4o-mini'] },
   { tokens: 1_047_576, models: ['gpt-4.1', 'gpt-4.1-mini', 'gpt-4.1-nano'] },
   { tokens: 400_000, models: ['gpt-5', 'gpt-5-mini', 'gpt-5-nano', 'gpt-5.1', 'gpt-5.2'] },
   {
+    tokens: 1_050_000,
+    models: [
+      ...['gpt-5.6', 'gpt-5.6-sol', 'gpt-5.6-terra', 'gpt-5.6-luna', 'gpt-6-astra', 'gpt-6-sol', 'gpt-6-luna'],
+      ...['gpt-6.1-sol', 'gpt-6.1-terra', 'gpt-6.2-sol', 'gpt-6.2-astra'],
+    ],
+  },
+  {
     tokens: 1_048_576,
     models: [
       ...['gemini-2.5-pro', 'gemini-2.5-flash', 'gemini-2.5-flash-lite', 'gemini-3.1-pro-preview', 'gemini-3.1-flash-lite'],
-      ...['gemini-3.5-flash', 'gemini-3.5-flash-lite', 'gemini-3.6-flash'],
+      ...['gemini-3.5-flash', 'gemini-3.5-flash-lite', 'gemini-3.6-flash', 'gemini-3.7-flash', 'gemini-3.8-flash'],
     ],
   },
 ]

@@ -2,7 +2,7 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { checkOptions, duration, integer, options, where } from '../options/check.ts'
 import { defined } from '../session/defined.ts'
-import type { Json } from '../session/json.ts'
+import type { Json, JsonObject } from '../session/json.ts'
 import { isAgentName } from '../session/protocol/protocol.ts'
 import type { Agent, AgentOptions, OutputIn } from './agent.ts'
 import { BUDGET, refuseUnpriced } from './budget.ts'
@@ -14,9 +14,10 @@ import { DeclarationError } from './errors.ts'
 import type { Hook } from './hook.ts'
 import { isMemoryOption, MEMORY_EXPECTED } from './memory-tools.ts'
 import { isModelChoice, type ModelChoice } from './model-choice.ts'
-import { outputPolicy } from './output-tool.ts'
+import { type OutputPolicy, outputPolicy } from './output-tool.ts'
 import { planPolicy } from './plan-tools.ts'
 import { type Section, sections } from './prompt.ts'
+import { refusedProperty } from './provider-rules.ts'
 import { RECOVERY, recoveryPolicy } from './recovery.ts'
 import { RETRY, retryPolicy } from './retry.ts'
 import { A_SCHEMA, isSchema } from './schema.ts'
@@ -140,6 +141,8 @@ function declare(given: unknown): Agent {
   })[0]
   if (badWindow) throw bad(badWindow)
   const output = agent.output && outputPolicy(agent.name, agent.output)
+  const badProperty = propertyProblem([agent.model, ...fallback], [...tools.values()], output)
+  if (badProperty !== undefined) throw bad(badProperty)
   const builtIn = builtInNames({ ...defined({ plan, output }), memory })
   const hooks = hooksOf(agent.name, agent.hooks ?? [], (tool) => tools.has(tool) || builtIn.includes(tool), bad)
   const { maxTurns = DEFAULT_MAX_TURNS, deadline: deadlineMs, ...budget } = agent.limits ?? {}
@@ -174,6 +177,20 @@ function unmetSection(given: readonly Section[], has: { plan: boolean; memory: b
   const names = Object.keys(needs) as (keyof typeof needs)[]
   const unmet = names.find((name) => given.includes(sections[name]) && !has[needs[name]])
   return unmet && `sections.${unmet} needs the option ${needs[unmet]}: add it, or leave the section out.`
+}
+
+/** The problem with a property whose name the provider of these models refuses; undefined if there is none. */
+function propertyProblem(models: readonly ModelChoice[], tools: readonly Tool[], output: OutputPolicy | undefined): string | undefined {
+  const schemas = [
+    ...tools.map(({ name, inputSchema }): [string, JsonObject] => [`the input of tool "${name}"`, inputSchema]),
+    ...(output ? [['the output', output.definition.input_schema] as [string, JsonObject]] : []),
+  ]
+  for (const [what, schema] of schemas) {
+    const property = refusedProperty(models, schema)
+    if (property === undefined) continue
+    return `${what} has a property named ${JSON.stringify(property)}, which Anthropic's API refuses in every request: rename it to 1 to 64 characters of [A-Za-z0-9_.-].`
+  }
+  return undefined
 }
 
 /** The models of an agent, each with the name of its option. */

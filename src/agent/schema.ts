@@ -1,7 +1,7 @@
 // Schemas of any library that implements Standard Schema: how one checks a value, and its JSON form with its digest.
 import type { StandardJSONSchemaV1, StandardSchemaV1 } from '@standard-schema/spec'
 import { z } from 'zod'
-import type { JsonObject } from '../session/json.ts'
+import { isObject, type JsonObject } from '../session/json.ts'
 import { canonicalJson, sha256Hex } from './canonical.ts'
 import { DeclarationError } from './errors.ts'
 
@@ -56,7 +56,7 @@ export function inputSchemaOf(schema: unknown, what: string): { inputSchema: Jso
   if (!convert) throw refuse(withoutConverter(schema['~standard'].vendor))
   let inputSchema: JsonObject
   try {
-    inputSchema = JSON.parse(JSON.stringify(convert())) as JsonObject
+    inputSchema = withInlineRoot(JSON.parse(JSON.stringify(convert())) as JsonObject)
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause)
     throw refuse(
@@ -65,8 +65,34 @@ export function inputSchemaOf(schema: unknown, what: string): { inputSchema: Jso
     )
   }
   if (inputSchema.type !== 'object') throw refuse('is not an object: wrap it in one, such as z.object({ … }).')
+  const union = ROOT_UNIONS.find((keyword) => keyword in inputSchema)
+  if (union !== undefined) {
+    throw refuse(
+      `has ${union} beside its properties, which the APIs of Anthropic and OpenAI refuse in every request: put the alternatives into a property, or check them in the tool.`,
+    )
+  }
   return { inputSchema, schemaDigest: digestOf(inputSchema) }
 }
+
+/** Keywords that providers allow only inside a property. */
+const ROOT_UNIONS = ['anyOf', 'oneOf', 'allOf']
+
+/**
+ * The schema with its root in place. zod from 4.5 on refers to a schema with an id (`.meta({ id })`), even if it is the root, and providers
+ * read only the root itself.
+ */
+function withInlineRoot(schema: JsonObject, steps = 8): JsonObject {
+  const { $ref, $defs, ...beside } = schema
+  const name = typeof $ref === 'string' && $ref.startsWith(DEFS) ? $ref.slice(DEFS.length) : undefined
+  const root = isObject($defs) && name !== undefined ? $defs[name] : undefined
+  if (name === undefined || !isObject(root) || steps === 0) return schema
+  const others = Object.fromEntries(Object.entries($defs as JsonObject).filter(([other]) => other !== name))
+  const isRecursive = JSON.stringify([root, others]).includes(JSON.stringify($ref))
+  const kept = isRecursive ? { ...others, [name]: root as JsonObject } : others
+  return withInlineRoot({ ...(root as JsonObject), ...beside, ...(Object.keys(kept).length > 0 && { $defs: kept }) }, steps - 1)
+}
+
+const DEFS = '#/$defs/'
 
 /** Neither the order of members nor that of the list of required ones changes what a schema means. */
 function digestOf(inputSchema: JsonObject): string {

@@ -1,22 +1,27 @@
-// Converts a transcript to a prompt of the AI SDK: the same transcript always yields the same prompt, and nothing that providers refuse.
+// Converts the messages of a request to a prompt of the AI SDK: the same transcript always yields the same prompt.
 import type { ModelRequest } from '../agent/model.ts'
 import {
   type AssistantBlock,
-  type ContentBlock,
   type ImageBlock,
-  isBlank,
   isThinking,
   type Message,
+  type RedactedThinkingBlock,
+  type ThinkingBlock,
   type ToolResultBlock,
+  type UserBlock,
 } from '../session/content.ts'
 import type { Json, JsonObject } from '../session/json.ts'
+import { wellFormed } from '../session/well-formed.ts'
 import type { LanguageModel, SupportedUrls } from './ai-sdk-types.ts'
-import { argumentsObject } from './arguments-object.ts'
+import type { ImageLimits } from './image-limits.ts'
+import { soundJson, soundMessages } from './sound-messages.ts'
+import type { SoundAnswerBlock, SoundMessage } from './sound-types.ts'
 
 /** The properties of a model that determine the form of its prompt. */
 export interface Dialect {
   version: LanguageModel['specificationVersion']
   urls: SupportedUrls
+  images: ImageLimits
 }
 
 type Part = { type: string; providerOptions?: JsonObject } & Record<string, unknown>
@@ -24,32 +29,35 @@ type PromptMessage = { role: 'system'; content: string } | { role: 'user' | 'ass
 
 /** The prompt of a request. */
 export function promptOf({ system, messages }: Pick<ModelRequest, 'system' | 'messages'>, dialect: Dialect): PromptMessage[] {
-  const names = toolNames(messages)
-  const prompt: PromptMessage[] = system.trim() === '' ? [] : [{ role: 'system', content: system }]
-  for (const { role, content } of merged(messages)) {
-    if (role === 'assistant') {
-      push(prompt, 'assistant', answerParts(content as AssistantBlock[]))
+  const sound = soundMessages(messages, { images: dialect.images, keepsThinking })
+  const names = toolNames(sound)
+  const prompt: PromptMessage[] = system.trim() === '' ? [] : [{ role: 'system', content: wellFormed(system) }]
+  for (const message of sound) {
+    if (message.role === 'assistant') {
+      prompt.push({ role: 'assistant', content: message.content.flatMap(answerPart) })
       continue
     }
-    // Providers require the results of a turn's calls before other content of the user.
-    const results = content.filter((block) => block.type === 'tool_result')
-    push(
-      prompt,
-      'tool',
-      results.map((block) => resultPart(block, names, dialect)),
-    )
-    push(
-      prompt,
-      'user',
-      content.flatMap((block) => userPart(block, dialect)),
-    )
+    const results = message.content.filter((block) => block.type === 'tool_result')
+    const others = message.content.filter((block) => block.type !== 'tool_result')
+    if (results.length > 0) prompt.push({ role: 'tool', content: results.map((block) => resultPart(block, names, dialect)) })
+    if (others.length > 0) prompt.push({ role: 'user', content: others.map((block) => userPart(block, dialect)) })
   }
   return prompt
 }
 
 /** The tools of a request. */
 export function toolsOf(tools: ModelRequest['tools']): object[] {
-  return tools.map(({ name, description, input_schema: inputSchema }) => ({ type: 'function', name, description, inputSchema }))
+  return tools.map(({ name, description, input_schema }) => ({
+    type: 'function',
+    name,
+    description: wellFormed(description),
+    inputSchema: soundJson(input_schema),
+  }))
+}
+
+/** Redacted thinking has its data in `data` only in Anthropic's own API. */
+function keepsThinking({ type }: ThinkingBlock | RedactedThinkingBlock): boolean {
+  return type === 'thinking'
 }
 
 /** The messages without the data that only their provider can read. */
@@ -73,56 +81,28 @@ export function hasProviderData(messages: readonly Message[]): boolean {
   )
 }
 
-/** Adjacent messages of one role become one. */
-function merged(messages: readonly Message[]): { role: Message['role']; content: ContentBlock[] }[] {
-  const all: { role: Message['role']; content: ContentBlock[] }[] = []
-  for (const { role, content } of messages) {
-    const blocks: ContentBlock[] = typeof content === 'string' ? [{ type: 'text', text: content }] : content
-    const last = all.at(-1)
-    if (last?.role === role) last.content.push(...blocks)
-    else all.push({ role, content: [...blocks] })
-  }
-  return all
-}
-
-function push(prompt: PromptMessage[], role: 'user' | 'assistant' | 'tool', content: Part[]): void {
-  const last = prompt.at(-1)
-  if (content.length === 0) return
-  if (last?.role === role) last.content.push(...content)
-  else prompt.push({ role, content })
-}
-
 /** Tool names by call id: the AI SDK's results name their tool, and the transcript's do not. */
-function toolNames(messages: readonly Message[]): Map<string, string> {
-  const names = new Map<string, string>()
-  for (const { content } of messages) {
-    if (typeof content === 'string') continue
-    for (const block of content) if (block.type === 'tool_use') names.set(block.id, block.name)
+function toolNames(messages: readonly SoundMessage[]): Map<string, string> {
+  const calls = messages.flatMap(({ content }) => content.filter((block) => block.type === 'tool_use'))
+  return new Map(calls.map(({ id, name }) => [id, name]))
+}
+
+function answerPart(block: SoundAnswerBlock): Part[] {
+  const options = block.providerMetadata && { providerOptions: block.providerMetadata }
+  switch (block.type) {
+    case 'text':
+      return [{ type: 'text', text: block.text, ...options }]
+    case 'thinking':
+      return [{ type: 'reasoning', text: block.thinking, ...options }]
+    case 'redacted_thinking':
+      return []
+    case 'tool_use':
+      return [{ type: 'tool-call', toolCallId: block.id, toolName: block.name, input: block.input, ...options }]
   }
-  return names
 }
 
-function answerParts(blocks: readonly AssistantBlock[]): Part[] {
-  // Providers refuse an answer that ends in thinking, such as one that its token limit cut off.
-  const end = blocks.findLastIndex((block) => !isThinking(block) && !isBlank(block))
-  return blocks.slice(0, end + 1).flatMap((block): Part[] => {
-    const options = block.providerMetadata && { providerOptions: block.providerMetadata }
-    switch (block.type) {
-      case 'text':
-        return isBlank(block) ? [] : [{ type: 'text', text: block.text, ...options }]
-      case 'thinking':
-        return [{ type: 'reasoning', text: block.thinking, ...options }]
-      case 'redacted_thinking':
-        return []
-      case 'tool_use':
-        return [{ type: 'tool-call', toolCallId: block.id, toolName: block.name, input: argumentsObject(block.input), ...options }]
-    }
-  })
-}
-
-function userPart(block: ContentBlock, dialect: Dialect): Part[] {
-  if (block.type === 'text') return isBlank(block) ? [] : [{ type: 'text', text: block.text }]
-  return block.type === 'image' ? [imagePart(block, dialect)] : []
+function userPart(block: UserBlock, dialect: Dialect): Part {
+  return block.type === 'text' ? { type: 'text', text: block.text } : imagePart(block, dialect)
 }
 
 function resultPart({ tool_use_id, content, is_error }: ToolResultBlock, names: Map<string, string>, dialect: Dialect): Part {
@@ -135,14 +115,15 @@ function resultPart({ tool_use_id, content, is_error }: ToolResultBlock, names: 
 }
 
 function outputOf(content: ToolResultBlock['content'], isError: boolean, dialect: Dialect): { type: string; value: Json | Part[] } {
-  const parts = typeof content === 'string' ? [{ type: 'text' as const, text: content }] : content.filter((part) => !isBlank(part))
+  const parts = typeof content === 'string' ? [{ type: 'text' as const, text: content }] : content
+  // Errors contain text only.
   if (parts.every((part) => part.type === 'text')) {
-    const value = parts.map(({ text }) => text).join('\n')
-    return isError ? { type: 'error-text', value: value.trim() === '' ? 'failed' : value } : { type: 'text', value }
+    return { type: isError ? 'error-text' : 'text', value: parts.map(({ text }) => text).join('\n') }
   }
-  const value = parts.map((part) => (part.type === 'text' ? { type: 'text', text: part.text } : resultImage(part, dialect)))
-  // The AI SDK cannot mark an output of several parts as an error.
-  return { type: 'content', value: isError ? [{ type: 'text', text: 'The call failed:' }, ...value] : value }
+  return {
+    type: 'content',
+    value: parts.map((part) => (part.type === 'text' ? { type: 'text', text: part.text } : resultImage(part, dialect))),
+  }
 }
 
 function imagePart({ source }: ImageBlock, { version, urls }: Dialect): Part {

@@ -8,6 +8,8 @@ import { hasProviderData, promptOf, toolsOf, withoutProviderData } from './ai-sd
 import { assembleParts } from './ai-sdk-stream.ts'
 import type { LanguageModel, LanguageModelCall, LanguageModelSettings } from './ai-sdk-types.ts'
 import { answerCut, answerTimedOut, type CallPhase } from './call-errors.ts'
+import { imagesOf } from './image-limits.ts'
+import { endsInUnthoughtCalls } from './sound-messages.ts'
 import { guardSilence, type SilenceGuard } from './silence.ts'
 
 /** How long the connection may stay open once the answer is complete. */
@@ -51,14 +53,30 @@ export function aiSdk(model: LanguageModel, options: AiSdkOptions = {}): Model {
 
 /** The call of a request: the same request and options always produce the same call. */
 async function callOf(model: LanguageModel, options: AiSdkOptions, request: ModelRequest): Promise<LanguageModelCall> {
-  const maxOutputTokens = request.maxTokens === undefined ? options.maxTokens : request.maxTokens - thinkingBeside(model, options)
-  const dialect = { version: model.specificationVersion, urls: (await model.supportedUrls) ?? {} }
+  const urls = (await model.supportedUrls) ?? {}
+  const images = imagesOf(model.provider, options.contextWindow ?? contextWindowOf(model.modelId))
+  const dialect = { version: model.specificationVersion, urls, images }
+  const prompt = promptOf(request, dialect)
+  const isUnthought = isAnthropics(model) && thinkingTokensOf(model, options) > 0 && endsInUnthoughtCalls(prompt)
+  const beside = isUnthought ? 0 : thinkingBeside(model, options)
+  const maxOutputTokens = request.maxTokens === undefined ? options.maxTokens : request.maxTokens - beside
   return {
-    ...settingsOf(model, options),
-    prompt: promptOf(request, dialect),
+    ...(isUnthought ? withoutBudget(model, settingsOf(model, options)) : settingsOf(model, options)),
+    prompt: isUnthought ? promptOf({ ...request, messages: withoutProviderData(request.messages) }, dialect) : prompt,
     ...(request.tools.length > 0 && { tools: toolsOf(request.tools), toolChoice: { type: 'auto' } }),
     ...defined({ maxOutputTokens }),
   }
+}
+
+/** Anthropic's models answer calls whose answer did not begin with thinking only if the thinking budget is off. */
+function withoutBudget({ provider }: LanguageModel, settings: LanguageModelSettings): LanguageModelSettings {
+  const [owner = ''] = provider.split('.')
+  const { providerOptions = {} } = settings
+  return { ...settings, providerOptions: { ...providerOptions, [owner]: { ...providerOptions[owner], thinking: { type: 'disabled' } } } }
+}
+
+function isAnthropics({ provider }: LanguageModel): boolean {
+  return provider.startsWith('anthropic')
 }
 
 /** How many tokens the model may answer with, for budgets. */
@@ -83,7 +101,7 @@ function thinkingTokensOf({ provider }: LanguageModel, { settings }: AiSdkOption
 
 /** The AI SDK's package for Anthropic adds the thinking budget to the output tokens that it is given. */
 function thinkingBeside(model: LanguageModel, options: AiSdkOptions): number {
-  return model.provider.startsWith('anthropic') ? thinkingTokensOf(model, options) : 0
+  return isAnthropics(model) ? thinkingTokensOf(model, options) : 0
 }
 
 /**

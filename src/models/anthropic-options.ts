@@ -33,8 +33,6 @@ export interface AnthropicOptions {
   thinking?: ThinkingConfigParam
   /** How much effort the model puts into its answer. Default: the model's own. */
   effort?: NonNullable<OutputConfig['effort']>
-  /** From 0 to 1; omitted while `thinking` is on. Models from Claude Opus 4.7 on refuse it. Default: the API's own. */
-  temperature?: number
   /** Whether pawl sets prompt-cache breakpoints on tools, system prompt and messages. Default `on`. */
   cache?: 'on' | 'off'
   /** Longest silence of the API before the call fails as `timeout`. At most 24 days. Default `'10m'`. */
@@ -55,7 +53,11 @@ export interface AnthropicOptions {
    * pawl knows it.
    */
   contextWindow?: number
-  /** Other parameters of a Messages request: `stop_sequences`, `metadata`, `service_tier`, … Default: nothing. */
+  /**
+   * Other parameters of a Messages request: `stop_sequences`, `metadata`, `service_tier`, … Default: nothing. Not `temperature`, `top_p` and
+   * `top_k`, which Anthropic's API refuses for every model from its version 2026-10-21 on, unless the requests of your own `client` have
+   * an earlier version. Not `cache_control` while `cache` is `on`.
+   */
   params?: Partial<Omit<MessageCreateParamsStreaming, 'model' | 'messages' | 'system' | 'tools' | 'stream' | 'max_tokens' | 'thinking'>>
 }
 
@@ -66,7 +68,6 @@ const OPTIONS = options({
     "an object such as { type: 'adaptive' } or { type: 'enabled', budget_tokens: 2000 }",
   ).optional(),
   effort: oneOf('low', 'medium', 'high', 'xhigh', 'max').optional(),
-  temperature: where<number>((value) => typeof value === 'number' && value >= 0 && value <= 1, 'a number from 0 to 1').optional(),
   cache: oneOf('on', 'off').optional(),
   timeout: duration({ example: '10m' }).optional(),
   apiKey: where<string>((value) => typeof value === 'string', 'text').optional(),
@@ -82,6 +83,9 @@ const OPTIONS = options({
     'an object with parameters of a Messages request',
   ).optional(),
 })
+
+/** Parameters that the API refuses from version 2026-10-21 on, even with their default values. pawl's own client sends this version. */
+const SAMPLING_PARAMS = ['temperature', 'top_p', 'top_k']
 
 /** Parameters that pawl sets from the session or from other options. */
 const OWN_PARAMS = ['model', 'messages', 'system', 'tools', 'stream', 'max_tokens', 'thinking']
@@ -99,11 +103,27 @@ export function checkModel(model: string, given: AnthropicOptions): { timeoutMs:
   const bad = (problem: string): DeclarationError =>
     new DeclarationError('invalid_model', `anthropic(${JSON.stringify(model)}): ${problem}`)
   if (typeof model !== 'string' || model.trim() === '') throw bad("the first argument must be a model's name, such as 'claude-sonnet-5-5'.")
-  const { maxTokens, timeout: timeoutMs = DEFAULT_TIMEOUT_MS, thinking, params = {} } = checkOptions(OPTIONS, given, bad)
+  refuseSampling(given, bad)
+  const { maxTokens, timeout: timeoutMs = DEFAULT_TIMEOUT_MS, thinking, params = {}, cache } = checkOptions(OPTIONS, given, bad)
   const own = OWN_PARAMS.find((name) => name in params)
   if (own !== undefined) throw bad(`params must not contain ${own}, which pawl sets: leave it out.`)
+  if ('cache_control' in params && cache !== 'off') {
+    throw bad(
+      "params must not contain cache_control while pawl sets its own cache breakpoints, because a request may have four at most: leave it out, or set cache: 'off'.",
+    )
+  }
   if (thinking?.type === 'enabled' && maxTokens !== undefined && thinking.budget_tokens >= maxTokens) {
     throw bad('maxTokens must be more than thinking.budget_tokens, which counts towards it.')
   }
   return { timeoutMs }
+}
+
+/** Requests of the caller's own client may have an earlier version. */
+function refuseSampling({ params, client, ...others }: AnthropicOptions, bad: (problem: string) => DeclarationError): void {
+  const inParams = client === undefined ? params : undefined
+  const found = SAMPLING_PARAMS.find((name) => name in others || name in (inParams ?? {}))
+  if (found === undefined) return
+  throw bad(
+    `Anthropic's API refuses ${found} for every model from its version 2026-10-21 on, which pawl sends: leave it out. If you need it, pass a \`client\` whose defaultHeaders have 'anthropic-version': '2023-06-01', and ${found} in \`params\`.`,
+  )
 }

@@ -1,39 +1,50 @@
 // The body of one call of Anthropic's Messages API.
 import type { MessageCreateParamsStreaming, Tool } from '@anthropic-ai/sdk/resources/messages'
+import { contextWindowOf } from '../agent/context-windows.ts'
 import type { ModelRequest } from '../agent/model.ts'
 import { withCacheBreakpoints } from './anthropic-cache.ts'
-import { wireMessages } from './anthropic-messages.ts'
+import { wireMessages, withoutThinking } from './anthropic-messages.ts'
 import type { AnthropicOptions } from './anthropic-options.ts'
+import { wellFormed } from '../session/well-formed.ts'
+import { anthropicImages } from './image-limits.ts'
+import { endsInUnthoughtCalls, soundJson } from './sound-messages.ts'
 
 const DEFAULT_MAX_TOKENS = 32_000
 /** Default tokens for the answer itself beside a thinking budget. */
 const TOKENS_AFTER_THINKING = 16_000
 
-/** `temperature` is no longer in the SDK's types; older models still accept it. */
-export type AnthropicParams = MessageCreateParamsStreaming & { temperature?: number }
-
 /** The body for a request: the same request and options always produce the same bytes. */
-export function paramsOf(model: string, options: AnthropicOptions, request: ModelRequest): AnthropicParams {
-  const { thinking, effort, temperature, params: more } = options
+export function paramsOf(model: string, options: AnthropicOptions, request: ModelRequest): MessageCreateParamsStreaming {
+  const { effort, params: more } = options
   const outputConfig = { ...more?.output_config, ...(effort && { effort }) }
-  const isThinking = thinking !== undefined && thinking.type !== 'disabled'
+  const system = wellFormed(request.system)
   const params = {
     ...more,
     model,
     max_tokens: request.maxTokens ?? maxTokensOf(options),
-    ...(thinking && { thinking }),
     ...(Object.keys(outputConfig).length > 0 && { output_config: outputConfig }),
-    ...(temperature !== undefined && !isThinking && { temperature }),
     ...(request.tools.length > 0 && { tools: request.tools.map(wireTool) }),
-    ...(request.system.trim() !== '' && { system: [{ type: 'text' as const, text: request.system }] }),
-    messages: wireMessages(request.messages),
+    ...(system.trim() !== '' && { system: [{ type: 'text' as const, text: system }] }),
+    ...conversationOf(model, options, request),
     stream: true as const,
   }
   return options.cache === 'off' ? params : withCacheBreakpoints(params, request.volatileBlocks)
 }
 
+/**
+ * The messages, and the thinking that they allow. With a thinking budget, an answer whose calls have just been answered must begin with
+ * thinking. It does not if a fallback has made it, or if the API has refused its thinking: until the next answer without calls, the model
+ * then answers without thinking.
+ */
+function conversationOf(model: string, { thinking, contextWindow }: AnthropicOptions, { messages }: ModelRequest) {
+  const images = anthropicImages(contextWindow ?? contextWindowOf(model))
+  const sent = wireMessages(messages, images)
+  if (thinking?.type !== 'enabled' || !endsInUnthoughtCalls(sent)) return { ...(thinking && { thinking }), messages: sent }
+  return { thinking: { type: 'disabled' as const }, messages: wireMessages(withoutThinking(messages), images) }
+}
+
 function wireTool({ name, description, input_schema }: ModelRequest['tools'][number]): Tool {
-  return { name, description, input_schema: input_schema as Tool.InputSchema }
+  return { name, description: wellFormed(description), input_schema: soundJson(input_schema) as Tool.InputSchema }
 }
 
 /** `max_tokens` of a request that does not set it. */

@@ -1,6 +1,7 @@
 // Claude as a Model: one streamed call of Anthropic's Messages API, never retried here (the workflow does that).
 import { createHash } from 'node:crypto'
 import Anthropic from '@anthropic-ai/sdk'
+import type { MessageCreateParamsStreaming } from '@anthropic-ai/sdk/resources/messages'
 import { contextWindowOf } from '../agent/context-windows.ts'
 import type { Model, ModelCallContext, ModelRequest, ModelResponse } from '../agent/model.ts'
 import { defined } from '../session/defined.ts'
@@ -8,7 +9,7 @@ import { isThinkingRefused, modelErrorOf, noApiKey, RETRIED } from './anthropic-
 import { hasThinking, withoutThinking } from './anthropic-messages.ts'
 import { type AnthropicOptions, checkModel, type MessagesClient } from './anthropic-options.ts'
 import { answerCut, answerTimedOut, type CallPhase } from './call-errors.ts'
-import { type AnthropicParams, maxTokensOf, paramsOf, thinkingTokensOf } from './anthropic-params.ts'
+import { maxTokensOf, paramsOf, thinkingTokensOf } from './anthropic-params.ts'
 import { assemble } from './anthropic-stream.ts'
 import { guardSilence } from './silence.ts'
 
@@ -77,7 +78,7 @@ export function modelOf(name: string): Model {
 
 async function streamedCall(
   client: MessagesClient,
-  params: AnthropicParams,
+  params: MessageCreateParamsStreaming,
   timeoutMs: number,
   ctx: ModelCallContext,
 ): Promise<ModelResponse> {

@@ -1,4 +1,5 @@
 // The types of Anthropic's Messages API that sessions use: blocks, messages, stop reasons, usage.
+import { isBase64, imageFacts, type MediaType } from './image.ts'
 import type { Json, JsonObject } from './json.ts'
 
 /** What a provider attaches to a block of an answer: sent back to that provider only. */
@@ -22,9 +23,7 @@ export interface ImageBlock {
   /** Always `image`. */
   type: 'image'
   /** The image, inline in base64 or by URL. */
-  source:
-    | { type: 'base64'; media_type: 'image/jpeg' | 'image/png' | 'image/gif' | 'image/webp'; data: string }
-    | { type: 'url'; url: string }
+  source: { type: 'base64'; media_type: MediaType; data: string } | { type: 'url'; url: string }
 }
 
 /** Text of a model's answer. */
@@ -140,14 +139,23 @@ export function textOf(content: string | readonly ContentBlock[]): string {
   return content.flatMap((block) => (block.type === 'text' ? [block.text] : [])).join('')
 }
 
-const MEDIA_TYPES: readonly unknown[] = ['image/jpeg', 'image/png', 'image/gif', 'image/webp']
-const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/
+const MEDIA_TYPES: readonly unknown[] = ['image/jpeg', 'image/png', 'image/gif', 'image/webp'] satisfies MediaType[]
 const WEB_ADDRESS = /^https?:\/\/\S+$/
 
-/** Whether a value is a valid image source. An invalid image would fail every later model call of the session. */
+/**
+ * Whether a value has the form of an image source. Its bytes may still be something else: `imageProblem` says so, and a model sees a note
+ * in place of such an image.
+ */
 export function isImageSource(source: unknown): source is ImageBlock['source'] {
   if (source === null || typeof source !== 'object') return false
   const { type, media_type, data, url } = source as Record<string, unknown>
   if (type === 'url') return typeof url === 'string' && WEB_ADDRESS.test(url)
-  return type === 'base64' && MEDIA_TYPES.includes(media_type) && typeof data === 'string' && BASE64.test(data)
+  return type === 'base64' && MEDIA_TYPES.includes(media_type) && typeof data === 'string' && /^[A-Za-z0-9+/]+={0,2}$/.test(data)
+}
+
+/** Why no model can see the image, if that can be known from it alone. */
+export function imageProblem(source: ImageBlock['source']): string | undefined {
+  if (source.type === 'url') return URL.canParse(source.url) ? undefined : 'Its URL is not valid.'
+  if (!isBase64(source.data)) return 'Its base64 text is not complete: encode the whole file, with padding.'
+  return imageFacts(source.data) ? undefined : 'Its bytes are not a JPEG, PNG, GIF or WebP image.'
 }

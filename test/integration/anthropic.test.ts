@@ -285,12 +285,6 @@ describe('on the wire', () => {
     })
   })
 
-  it('sends a temperature although the SDK no longer has it in its types', async () => {
-    server.answer(sse([start(), ...end('end_turn')]))
-    await model({ temperature: 0.3 }).generate(asking('hi'), callContext())
-    expect(server.received[0]?.body.temperature).toBe(0.3)
-  })
-
   it('counts tokens, and ignores null and absent counters', async () => {
     const usage = { input_tokens: 20, output_tokens: 1, cache_creation_input_tokens: null, cache_read_input_tokens: 400 }
     server.answer(
@@ -411,7 +405,9 @@ describe('options that cannot work', () => {
     ['', {}],
     [MODEL, { maxTokens: 0 }],
     [MODEL, { timeout: -1 }],
-    [MODEL, { temperature: 2 }],
+    [MODEL, { temperature: 1 } as AnthropicOptions],
+    [MODEL, { params: { top_p: 0.9 } as object }],
+    [MODEL, { params: { cache_control: { type: 'ephemeral' } } }],
     [MODEL, { price: { input: -1, output: 1 } }],
     [MODEL, { maxTokens: 2000, thinking: { type: 'enabled', budget_tokens: 2000 } }],
   ])('are refused when they are declared: %j %j', (name, options) => {

@@ -328,7 +328,14 @@ describe('a user message', () => {
   it('of blocks, including images, goes in and comes out the same, too', async () => {
     const session = newSession()
     const blocks = [
-      { type: 'image' as const, source: { type: 'base64' as const, media_type: 'image/png' as const, data: 'A'.repeat(LARGE) } },
+      {
+        type: 'image' as const,
+        source: {
+          type: 'base64' as const,
+          media_type: 'image/png' as const,
+          data: `iVBORw0KGgo${'A'.repeat(Math.ceil(LARGE / 4) * 4 + 1)}`,
+        },
+      },
       { type: 'text' as const, text: 'what is it?' },
     ]
     await say(session, blocks)

@@ -230,9 +230,9 @@ describe('an answer of the model that', () => {
     expect(result).toMatchObject({ text: '', message: { content: [] } })
   })
 
-  it('asks for no tools but says tool_use ends the run', async () => {
-    const { result } = await play({ content: [{ type: 'text', text: 'hm' }], stopReason: 'tool_use' })
-    expect(result).toMatchObject({ text: 'hm', stopReason: 'tool_use' })
+  it('asks for no tools but says tool_use is asked for once more', async () => {
+    const { result } = await play({ content: [{ type: 'text', text: 'hm' }], stopReason: 'tool_use' }, 'there')
+    expect(result).toMatchObject({ text: 'there', stopReason: 'end_turn' })
   })
 
   it('pauses its turn leads to the next turn', async () => {

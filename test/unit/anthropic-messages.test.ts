@@ -2,10 +2,13 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { ModelRequest } from '../../src/agent/model.ts'
-import { hasThinking, wireMessages, withoutThinking } from '../../src/models/anthropic-messages.ts'
+import { hasThinking, wireMessages as wireMessagesWithin, withoutThinking } from '../../src/models/anthropic-messages.ts'
+import { anthropicImages } from '../../src/models/image-limits.ts'
 import { paramsOf } from '../../src/models/anthropic-params.ts'
 import type { AssistantBlock, ContentBlock, Message } from '../../src/session/content.ts'
+import { imageBlock } from '../support/images.ts'
 
+const wireMessages = (messages: readonly Message[]) => wireMessagesWithin(messages, anthropicImages(200_000))
 const text = (value: string) => ({ type: 'text' as const, text: value })
 const user = (value: string): Message => ({ role: 'user', content: value })
 const call = (id: string) => ({ type: 'tool_use' as const, id, name: 't', input: {} })
@@ -35,10 +38,12 @@ describe('the transcript for the API', () => {
       user(' \n'),
       user('b'),
       { role: 'assistant', content: [text(''), text('c')] },
+      user('d'),
     ]
     expect(wireMessages(messages)).toEqual([
       { role: 'user', content: [text('a'), text('b')] },
       { role: 'assistant', content: [text('c')] },
+      { role: 'user', content: [text('d')] },
     ])
   })
 
@@ -76,7 +81,7 @@ describe('the transcript for the API', () => {
   it('wraps arguments that are not an object, which the API would refuse', () => {
     const inputs = ['{"a": tru', [1], null, 7, { ok: true }]
     const sent = wireMessages([{ role: 'assistant', content: inputs.map((input) => ({ ...call('t'), input })) }])
-    expect(sent[0]?.content.map((block) => 'input' in block && block.input)).toEqual([
+    expect(sent[1]?.content.map((block) => 'input' in block && block.input)).toEqual([
       { INVALID_JSON: '{"a": tru' },
       { INVALID_JSON: '[1]' },
       { INVALID_JSON: 'null' },
@@ -86,15 +91,46 @@ describe('the transcript for the API', () => {
   })
 
   it('adds a word to an error result that says nothing', () => {
-    const sent = wireMessages([{ role: 'user', content: [{ ...result('t'), content: [text('')], is_error: true }] }])
-    expect(sent[0]?.content).toEqual([{ type: 'tool_result', tool_use_id: 't', content: 'failed', is_error: true }])
+    const called: Message[] = [user('q'), { role: 'assistant', content: [call('t')] }]
+    const sent = wireMessages([...called, { role: 'user', content: [{ ...result('t'), content: [text('')], is_error: true }] }])
+    const content = 'The call failed without a message.'
+    expect(sent.at(-1)?.content).toEqual([{ type: 'tool_result', tool_use_id: 't', content, is_error: true }])
   })
 
   it('passes images on', () => {
-    const image = { type: 'image' as const, source: { type: 'base64' as const, media_type: 'image/png' as const, data: 'aGk=' } }
+    const image = imageBlock()
     const byUrl = { type: 'image' as const, source: { type: 'url' as const, url: 'https://example.com/a.png' } }
     const content = [image, byUrl, { ...result('t'), content: [text('see'), image] }]
-    expect(wireMessages([{ role: 'user', content }])[0]?.content).toEqual([content[2], image, byUrl])
+    const sent = wireMessages([user('q'), { role: 'assistant', content: [call('t')] }, { role: 'user', content }])
+    expect(sent.at(-1)?.content).toEqual([content[2], image, byUrl])
+  })
+
+  it('ends with the user, even if the model was stopped in the middle of its answer', () => {
+    const sent = wireMessages([user('q'), { role: 'assistant', content: [text('Well, ')] }])
+    expect(sent.map(({ role }) => role)).toEqual(['user', 'assistant', 'user'])
+    expect(sent.at(-1)?.content).toEqual([text('[From the system, not from the user: Your answer was interrupted here. Continue it.]')])
+  })
+
+  it('gives every call exactly one result, whatever the ids of the calls', () => {
+    const sent = wireMessages([
+      user('q'),
+      { role: 'assistant', content: [call('a b'), call('a b'), call('c')] },
+      { role: 'user', content: [result('c'), result('a b'), result('lost'), result('c')] },
+      { role: 'assistant', content: [call('a_b')] },
+    ])
+    expect(sent[1]?.content).toEqual([call('a_b'), call('a_b_2'), call('c')])
+    const none = { content: 'The result of this call was not recorded.', is_error: true }
+    const orphan = text('[From the system, not from the user: The result of an earlier call follows.]')
+    expect(sent[2]?.content).toEqual([
+      result('a_b'),
+      { ...result('a_b_2'), ...none },
+      result('c'),
+      orphan,
+      text('done'),
+      orphan,
+      text('done'),
+    ])
+    expect(sent[4]?.content).toEqual([{ ...result('a_b_3'), ...none }])
   })
 
   it('can be stripped of thinking', () => {
@@ -178,8 +214,12 @@ describe('cache breakpoints', () => {
   })
 
   it('rely on the same bytes for the same request, and on a common prefix for a longer one', () => {
-    const shorter = [user('a'), { role: 'assistant' as const, content: [thinking, call('t')] }]
-    const longer = [...shorter, { role: 'user' as const, content: [result('t')] }, user('and?')]
+    const shorter = [
+      user('a'),
+      { role: 'assistant' as const, content: [thinking, call('t')] },
+      { role: 'user' as const, content: [result('t')] },
+    ]
+    const longer = [...shorter, { role: 'assistant' as const, content: [text('Done.')] }, user('and?')]
     const body = (messages: Message[]) => JSON.stringify(paramsOf('claude', { cache: 'off' }, request(messages)).messages)
     expect(body(longer)).toBe(body(structuredClone(longer)))
     expect(body(longer).startsWith(body(shorter).slice(0, -1))).toBe(true)
@@ -198,12 +238,6 @@ describe('the rest of a request', () => {
     expect(paramsOf('claude', { maxTokens: 9 }, request).max_tokens).toBe(9)
     expect(paramsOf('claude', { thinking: { type: 'enabled', budget_tokens: 40_000 } }, request).max_tokens).toBe(56_000)
     expect(paramsOf('claude', {}, request).max_tokens).toBe(32_000)
-  })
-
-  it('leaves out the temperature if thinking is on', () => {
-    expect(paramsOf('claude', { temperature: 0.2 }, request).temperature).toBe(0.2)
-    expect(paramsOf('claude', { temperature: 0.2, thinking: { type: 'disabled' } }, request).temperature).toBe(0.2)
-    expect(paramsOf('claude', { temperature: 0.2, thinking: { type: 'adaptive' } }, request)).not.toHaveProperty('temperature')
   })
 
   it('passes on the other options', () => {

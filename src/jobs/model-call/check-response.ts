@@ -5,7 +5,7 @@ import type { Model, ModelResponse } from '../../agent/model.ts'
 import { type ModelPrice, modelPrice } from '../../session/spending/model-price.ts'
 import { defined } from '../../session/defined.ts'
 import { type AssistantBlock, NO_USAGE, type StopReason, type Usage } from '../../session/content.ts'
-import { jsonBytes, isObject } from '../../session/json.ts'
+import { isObject, isTooDeep, jsonBytes, MAX_DEPTH } from '../../session/json.ts'
 import { numberText } from '../../session/number-text.ts'
 import { MAX_CALLS } from '../../session/fold/snapshot.ts'
 import { plainJson } from '../json.ts'
@@ -50,7 +50,7 @@ const STOP_REASONS: readonly string[] = [
  */
 export function checkResponse(response: ModelResponse, { name, price }: Pick<Model, 'name' | 'price'>): CheckedResponse {
   if (!Array.isArray(response?.content)) throw unusable('content is not a list of blocks')
-  const given = plainJson(response.content) as unknown as AssistantBlock[]
+  const given = plainBlocks(response.content)
   for (const block of given) {
     if (!isSound(block)) throw unusable(`a block of type ${JSON.stringify(block?.type)} is malformed`)
     if (block.type === 'tool_use') block.input ??= {}
@@ -58,6 +58,7 @@ export function checkResponse(response: ModelResponse, { name, price }: Pick<Mod
   }
   const { stopReason } = response
   if (!STOP_REASONS.includes(stopReason)) throw unusable(`the stop reason is ${JSON.stringify(stopReason)}`)
+  if (stopReason === 'tool_use' && !given.some(({ type }) => type === 'tool_use')) throw new CallsMissing()
   const content = stopReason === 'refusal' ? given.filter(({ type }) => type !== 'tool_use') : given
   if (stopReason === 'model_context_window_exceeded' && !content.some(saysSomething)) throw noRoom()
   const bytes = jsonBytes(content)
@@ -67,6 +68,29 @@ export function checkResponse(response: ModelResponse, { name, price }: Pick<Mod
   const notes: string[] = []
   const model = nameOf(response.model, name, notes)
   return { content, stopReason, usage: usageOf(response, model, notes), model, ...defined({ price: priceOf(price, model, notes) }), notes }
+}
+
+/** Arguments that are nested too deep become a text: the call then gets an error result, as for arguments that are not JSON. */
+function plainBlocks(content: AssistantBlock[]): AssistantBlock[] {
+  const sound = content.map((block) => (block?.type === 'tool_use' && isTooDeep(block.input) ? { ...block, input: TOO_DEEP } : block))
+  try {
+    return plainJson(sound) as unknown as AssistantBlock[]
+  } catch (error) {
+    throw unusable(`its content is not JSON: ${error instanceof Error ? error.message : String(error)}`)
+  }
+}
+
+const TOO_DEEP = `They are nested deeper than ${MAX_DEPTH} levels, and were not recorded.`
+
+/** An answer announces calls and has none. Asked again, a model usually makes them; twice in a row, something drops them. */
+export class CallsMissing extends ModelError {
+  constructor() {
+    super(
+      'invalid_response',
+      'The model’s answer announces calls and has none. pawl asks once more; if that does not help, check whether the provider, or a proxy in front of it, drops calls.',
+      { retryable: true, fallback: true },
+    )
+  }
 }
 
 /** The position, among the answer's calls, of the call that ends a cut answer: its arguments may be incomplete even if they are JSON. */

@@ -1,5 +1,5 @@
 // Checks of messages, contexts and tags. The client checks before it sends; the workflow checks because any client can signal it.
-import { isImageSource, type UserBlock } from '../content.ts'
+import { type ImageBlock, imageProblem, isImageSource, type UserBlock } from '../content.ts'
 import { isDeadlineMs } from '../deadlines.ts'
 import { LONGEST_MS } from '../duration.ts'
 import type { BlobRef } from '../events.ts'
@@ -106,6 +106,9 @@ function checkContent(content: unknown): Refusal | undefined {
       'invalid_message',
       'content must be a string or a list of blocks: text, and images as base64 (JPEG, PNG, GIF, WebP) or by URL.',
     )
+  } else if (content.some(hasBadImage)) {
+    const at = content.findIndex(hasBadImage)
+    return bad('invalid_message', `No model can see the image in content[${at}]. ${imageProblem((content[at] as ImageBlock).source)}`)
   } else if (!content.some((block) => block.type === 'image' || block.text.trim() !== '')) {
     return bad('empty_message', 'The message is empty: send some text or an image.')
   }
@@ -123,6 +126,10 @@ function isUserBlock(block: unknown): block is UserBlock {
   if (!isObject(block)) return false
   if (block.type === 'text') return typeof block.text === 'string'
   return block.type === 'image' && isImageSource(block.source)
+}
+
+function hasBadImage(block: UserBlock): boolean {
+  return block.type === 'image' && imageProblem(block.source) !== undefined
 }
 
 /** Limits of a session's context and tags, in bytes of JSON: every continue-as-new carries them. */

@@ -20,8 +20,7 @@ export interface Price extends Rates {
 }
 
 /**
- * List prices: Anthropic's as published by 2026-11-01, those of OpenAI and Google by 2026-07-24. Append, do not edit: earlier calls keep
- * their price. A Model's own `price` takes precedence.
+ * List prices as published by 2026-11-25. Append, do not edit: earlier calls keep their price. A Model's own `price` takes precedence.
  */
 export const PRICES: readonly Price[] = [
   { model: 'claude-3-opus', since: '2024-02-29', input: 15, output: 75, cacheWrite: 18.75, cacheRead: 1.5 },
@@ -145,10 +144,85 @@ export const PRICES: readonly Price[] = [
   { model: 'gemini-3.5-flash-lite', since: '2026-07-22', input: 0.3, output: 2.5, cacheRead: 0.03 },
   { model: 'gemini-3.6-flash', since: '2026-07-22', input: 1.5, output: 7.5, cacheRead: 0.15 },
   { model: 'claude-opus-5', since: '2026-07-24', input: 5, output: 25, cacheWrite: 6.25, cacheRead: 0.5 },
+  {
+    model: 'gpt-5.6-terra',
+    since: '2026-07-30',
+    input: 2,
+    output: 12,
+    cacheWrite: 2.5,
+    cacheRead: 0.2,
+    above: { tokens: 272_000, input: 4, output: 18, cacheWrite: 5, cacheRead: 0.4 },
+  },
+  {
+    model: 'gpt-5.6-luna',
+    since: '2026-07-30',
+    input: 0.2,
+    output: 1.2,
+    cacheWrite: 0.25,
+    cacheRead: 0.02,
+    above: { tokens: 272_000, input: 0.4, output: 1.8, cacheWrite: 0.5, cacheRead: 0.04 },
+  },
+  { model: 'gemini-3.6-flash', since: '2026-08-01', input: 0.75, output: 3.75, cacheRead: 0.075 },
+  { model: 'gemini-3.7-flash', since: '2026-08-01', input: 0.75, output: 3.75, cacheRead: 0.075 },
   { model: 'claude-fable-5-1', since: '2026-08-01', input: 10, output: 50, cacheWrite: 12.5, cacheRead: 0.25 },
   { model: 'claude-mythos-5-1', since: '2026-08-01', input: 10, output: 50, cacheWrite: 12.5, cacheRead: 0.25 },
+  {
+    model: 'gpt-5.6',
+    since: '2026-08-21',
+    input: 4,
+    output: 20,
+    cacheWrite: 5,
+    cacheRead: 0.4,
+    above: { tokens: 272_000, input: 8, output: 30, cacheWrite: 10, cacheRead: 0.8 },
+  },
+  {
+    model: 'gpt-5.6-sol',
+    since: '2026-08-21',
+    input: 4,
+    output: 20,
+    cacheWrite: 5,
+    cacheRead: 0.4,
+    above: { tokens: 272_000, input: 8, output: 30, cacheWrite: 10, cacheRead: 0.8 },
+  },
   { model: 'claude-sonnet-5-5', since: '2026-09-01', input: 2, output: 10, cacheWrite: 2.5, cacheRead: 0.2 },
   { model: 'claude-opus-5-5', since: '2026-09-01', input: 4, output: 20, cacheWrite: 5, cacheRead: 0.2 },
+  { model: 'gemini-3.8-flash', since: '2026-09-02', input: 0.75, output: 3.75, cacheRead: 0.075 },
+  {
+    model: 'gpt-6-astra',
+    since: '2026-09-03',
+    input: 10,
+    output: 50,
+    cacheWrite: 12.5,
+    cacheRead: 1,
+    above: { tokens: 272_000, input: 20, output: 75, cacheWrite: 25, cacheRead: 2 },
+  },
+  {
+    model: 'gpt-6-sol',
+    since: '2026-09-22',
+    input: 2,
+    output: 10,
+    cacheWrite: 2.5,
+    cacheRead: 0.2,
+    above: { tokens: 272_000, input: 4, output: 15, cacheWrite: 5, cacheRead: 0.4 },
+  },
+  {
+    model: 'gpt-6-luna',
+    since: '2026-09-22',
+    input: 0.1,
+    output: 0.5,
+    cacheWrite: 0.125,
+    cacheRead: 0.01,
+    above: { tokens: 272_000, input: 0.2, output: 0.75, cacheWrite: 0.25, cacheRead: 0.02 },
+  },
+  {
+    model: 'gpt-6.1-sol',
+    since: '2026-09-29',
+    input: 2,
+    output: 10,
+    cacheWrite: 2.5,
+    cacheRead: 0.1,
+    above: { tokens: 272_000, input: 4, output: 15, cacheWrite: 5, cacheRead: 0.2 },
+  },
   { model: 'claude-sonnet-5-5', since: '2026-10-07', input: 2, output: 10, cacheWrite: 2.5, cacheRead: 0.1 },
   {
     model: 'claude-haiku-5-5',
@@ -159,6 +233,41 @@ export const PRICES: readonly Price[] = [
     cacheRead: 0.01,
     above: { tokens: 100_000, input: 0.5, output: 2.5, cacheWrite: 0.625, cacheRead: 0.05 },
   },
+  {
+    model: 'gpt-6.1-terra',
+    since: '2026-10-26',
+    input: 1,
+    output: 5,
+    cacheWrite: 1.25,
+    cacheRead: 0.05,
+    above: { tokens: 272_000, input: 2, output: 7.5, cacheWrite: 2.5, cacheRead: 0.1 },
+  },
+  { model: 'gemini-4-neon', since: '2026-11-01', input: 3, output: 15, cacheRead: 0.15 },
+  { model: 'gemini-4-hydrogen', since: '2026-11-01', input: 1.5, output: 7.5, cacheRead: 0.075 },
+  { model: 'claude-fable-5-2', since: '2026-11-09', input: 8, output: 40, cacheWrite: 10, cacheRead: 0.2 },
+  { model: 'claude-mythos-5-2', since: '2026-11-09', input: 8, output: 40, cacheWrite: 10, cacheRead: 0.2 },
+  {
+    model: 'gpt-6.2-sol',
+    since: '2026-11-17',
+    input: 2,
+    output: 10,
+    cacheWrite: 2.5,
+    cacheRead: 0.1,
+    above: { tokens: 272_000, input: 4, output: 15, cacheWrite: 5, cacheRead: 0.2 },
+  },
+  {
+    model: 'gpt-6.2-astra',
+    since: '2026-11-17',
+    input: 8,
+    output: 40,
+    cacheWrite: 10,
+    cacheRead: 0.4,
+    above: { tokens: 272_000, input: 16, output: 60, cacheWrite: 20, cacheRead: 0.8 },
+  },
+  // The end of a promotion that Google has announced.
+  { model: 'gemini-3.6-flash', since: '2027-01-01', input: 1.5, output: 7.5, cacheRead: 0.15 },
+  { model: 'gemini-3.7-flash', since: '2027-01-01', input: 1.5, output: 7.5, cacheRead: 0.15 },
+  { model: 'gemini-3.8-flash', since: '2027-01-01', input: 1.5, output: 7.5, cacheRead: 0.15 },
 ]
 
 const PROVIDERS: readonly [RegExp, string][] = [

@@ -100,6 +100,32 @@ describe('a tool', () => {
     expect(refusalOf(toolWith({ input })).code).toBe('no_json_schema')
   })
 
+  it('with a root that refers to a definition shows the model the definition itself, and keeps those that others refer to', () => {
+    const Order = z.object({ id: z.string() }).meta({ id: 'Order' })
+    const Folder = z.object({ name: z.string(), get folders() { return z.array(Folder) } }).meta({ id: 'Folder' }) // biome-ignore format: one line
+    const order = defineTool({ ...TOOL, input: Order }).inputSchema
+    expect(order).toMatchObject({ type: 'object', properties: { id: { type: 'string' } }, required: ['id'] })
+    expect(order).not.toHaveProperty('$defs')
+    const { $defs, ...root } = defineTool({ ...TOOL, input: Folder }).inputSchema
+    const ref = { $ref: '#/$defs/Folder' }
+    expect(root).toMatchObject({ type: 'object', properties: { folders: { type: 'array', items: ref } } })
+    expect($defs).toMatchObject({ Folder: { type: 'object', properties: { folders: { items: ref } } } })
+    expect(() => defineAgent({ ...AGENT, output: Order } as AgentOptions)).not.toThrow()
+  })
+
+  it('is refused if its input has alternatives beside its properties, which providers refuse in every request', () => {
+    const union = (keyword: string): unknown => {
+      const schema = { type: 'object', properties: { a: {} }, [keyword]: [{ required: ['a'] }] }
+      const input = { version: 1, vendor: 'own', validate: (value: unknown) => ({ value }), jsonSchema: { input: () => schema } }
+      return { '~standard': input }
+    }
+    for (const keyword of ['anyOf', 'oneOf', 'allOf']) {
+      const { code, message } = refusalOf(toolWith({ input: union(keyword) }))
+      expect(code).toBe('no_json_schema')
+      expect(message).toContain(`has ${keyword} beside its properties, which the APIs of Anthropic and OpenAI refuse in every request`)
+    }
+  })
+
   it('accepts an input with transforms, and shows the model its form before them', () => {
     const tool = defineTool({
       ...TOOL,
@@ -166,6 +192,22 @@ describe('an agent', () => {
     expect(message).toMatch(/[.?]$/)
   })
 
+  it('is refused if a property of a tool’s input or of its output has a name that the API of its model refuses', () => {
+    const tools = [defineTool({ ...TOOL, input: z.object({ 'filter[id]': z.string() }) })]
+    const output = z.object({ ['x'.repeat(65)]: z.string() })
+    const claude = { name: 'c', provider: 'anthropic.messages', generate: () => Promise.reject(new Error('no')) }
+    for (const model of ['claude-sonnet-5-5', claude]) {
+      const { code, message } = refusalOf(agentWith({ model, tools }))
+      expect(code).toBe('invalid_agent')
+      expect(message).toContain(
+        'the input of tool "look" has a property named "filter[id]", which Anthropic\'s API refuses in every request',
+      )
+      expect(refusalOf(agentWith({ model, output })).message).toContain('the output has a property named')
+    }
+    expect(refusalOf(agentWith({ model: scripted(() => ''), fallback: 'claude-sonnet-5-5', tools })).code).toBe('invalid_agent')
+    expect(() => defineAgent({ ...AGENT, tools, output } as AgentOptions)).not.toThrow()
+  })
+
   const priced = { name: 'my-own', price: { input: 1, output: 2 }, generate: () => Promise.reject() }
   it.each<[string, object]>([
     ['a model', { model: 'my-own', limits: { maxUsd: 1 } }],
@@ -175,7 +217,9 @@ describe('an agent', () => {
   ])('is refused with a budget in US dollars and %s without a price', (_, change) => {
     const { code, message } = refusalOf(agentWith(change))
     expect(code).toBe('no_price')
-    expect(message).toMatch(/imits.maxUsd needs the price of every model, and that of "my-own" is not known: declare it/)
+    expect(message).toMatch(
+      /imits.maxUsd needs the price of every model, and that of "my-own" is not known. Declare it in US dollars per million tokens \(the option `price: \{ input, output, cacheRead, cacheWrite \}`/,
+    )
   })
 
   it('is accepted with a budget if all prices are known, not needed, or known only at the call', () => {

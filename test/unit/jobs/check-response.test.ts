@@ -50,6 +50,26 @@ it('the calls of a refused answer are dropped', () => {
   expect(checked({ stopReason: 'refusal', content }).content).toEqual([{ type: 'text', text: 'Well' }])
 })
 
+it('the arguments of a call that are nested too deep become a text, so that the call gets an error result', () => {
+  for (const levels of [2_000, 8_000]) {
+    const input = JSON.parse(`{"text":${'['.repeat(levels)}${']'.repeat(levels)}}`) as object
+    const { content } = checked({ stopReason: 'tool_use', content: [{ ...CALL, input }] })
+    expect(content).toEqual([{ ...CALL, input: 'They are nested deeper than 500 levels, and were not recorded.' }])
+  }
+})
+
+it('an answer that is no JSON fails at once, because another attempt would fail in the same way', () => {
+  const block: Record<string, unknown> = { type: 'text', text: 'hi' }
+  block.self = block
+  expect(() => checked({ content: [block] })).toThrow(expect.objectContaining({ code: 'invalid_response', retryable: false }))
+})
+
+it('an answer that announces calls and has none is asked for again', () => {
+  const refusal = expect.objectContaining({ code: 'invalid_response', retryable: true, fallback: true })
+  expect(() => checked({ stopReason: 'tool_use' })).toThrow(refusal)
+  expect(() => checked({ stopReason: 'tool_use', content: [] })).toThrow(refusal)
+})
+
 it.each([
   ['max_tokens', [CALL, CALL], 1],
   ['model_context_window_exceeded', [CALL], 0],

@@ -10,6 +10,7 @@ import { cutMiddle } from '../../../src/session/transcript/measure.ts'
 import { messagesBetween, messagesFor, sentFrom } from '../../../src/session/transcript/model-messages.ts'
 import { addToTranscript, emptyTranscript, type Transcript } from '../../../src/session/transcript/transcript.ts'
 import { wireMessages } from '../../../src/models/anthropic-messages.ts'
+import { anthropicImages } from '../../../src/models/image-limits.ts'
 import { metInSessions } from './sound-session.ts'
 
 const RESOLUTION = {
@@ -370,8 +371,8 @@ describe('any session that is compacted', () => {
           const answered = idsIn(message, 'tool_result')
           if (answered.length > 0) expect(idsIn(sent[index - 1], 'tool_use')).toEqual(answered)
         }
-        const wire = wireMessages(sent)
-        expect(wire.every(({ role }, index) => role === (index % 2 === 0 ? 'user' : 'assistant') || wire[0]?.role !== 'user')).toBe(true)
+        const wire = wireMessages(sent, anthropicImages(200_000))
+        expect(wire.every(({ role }, index) => role === (index % 2 === 0 ? 'user' : 'assistant'))).toBe(true)
         if (sentFrom(transcript) === 0) continue
         compacted++
         const head = textsOf(sent.slice(0, 1)).join('\n')

@@ -75,6 +75,13 @@ describe('a message', () => {
       { content: [{ type: 'image', source: { ...PIXEL.source, data: 'data:image/png;base64,iVBO' } }] },
       'invalid_message',
     ],
+    [
+      'an image whose bytes are something else',
+      { content: [{ type: 'image', source: { ...PIXEL.source, data: 'PGh0bWw+' } }] },
+      'invalid_message',
+    ],
+    ['an image that was cut', { content: [{ type: 'image', source: { ...PIXEL.source, data: 'iVBORw0KGgoA=' } }] }, 'invalid_message'],
+    ['an image by an invalid URL', { content: [{ type: 'image', source: { type: 'url', url: 'https://[' } }] }, 'invalid_message'],
     ['an image from a file', { content: [{ type: 'image', source: { type: 'url', url: 'file:///etc/passwd' } }] }, 'invalid_message'],
     ['one byte too much', { content: 'x'.repeat(MAX_MESSAGE_BYTES - 1) }, 'message_too_large'],
     ['too many bytes in few characters', { content: '€'.repeat(MAX_MESSAGE_BYTES / 3) }, 'message_too_large'],

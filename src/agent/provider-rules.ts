@@ -1,0 +1,19 @@
+// What a provider refuses in the tools of every request: better refused when the agent is declared than at its first model call.
+import type { JsonObject } from '../session/json.ts'
+import { isObject } from '../session/json.ts'
+import type { ModelChoice } from './model-choice.ts'
+
+/** Anthropic's API checks the names of an input's own properties, but not those further inside. */
+const PROPERTY_NAME = /^[a-zA-Z0-9_.-]{1,64}$/
+
+/** The name of the input's property that a provider of these models refuses; undefined if they accept all. */
+export function refusedProperty(models: readonly ModelChoice[], { properties }: JsonObject): string | undefined {
+  if (!models.some(isAnthropics) || !isObject(properties)) return undefined
+  return Object.keys(properties).find((name) => !PROPERTY_NAME.test(name))
+}
+
+/** Models that a function chooses are only known when they are called. */
+function isAnthropics(model: ModelChoice): boolean {
+  if (typeof model === 'string') return true
+  return typeof model === 'object' && /anthropic/.test(String(model.provider))
+}

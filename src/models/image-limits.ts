@@ -1,0 +1,67 @@
+// What providers document about the images of a request. A request that exceeds a limit is refused as a whole.
+import type { MediaType } from '../session/image.ts'
+
+/** Limits of the images in one request. */
+export interface ImageLimits {
+  /** The types that the provider accepts. */
+  mediaTypes: readonly MediaType[]
+  /** Characters of base64 of one image. */
+  maxChars: number
+  /** Characters of base64 of all images: the limit of a request in bytes, less room for the rest of it. */
+  maxTotalChars: number
+  /** The longest side in pixels. */
+  maxSide: number
+  /** Images of a request. */
+  maxImages: number
+  /** A request with more images than `above` may have only images whose sides are at most `maxSide`. */
+  many?: { above: number; maxSide: number }
+  /** Whether images by `http:` are refused. */
+  httpsOnly: boolean
+}
+
+const MB = 1024 * 1024
+const ALL: readonly MediaType[] = ['image/jpeg', 'image/png', 'image/gif', 'image/webp']
+
+/** Windows up to this one have the lower limit of images. */
+const SMALL_WINDOW = 200_000
+
+/** Anthropic's: 5 MB of base64 and 8,000 pixels an image, 2,000 pixels above 20 images, 32 MB a request. */
+export function anthropicImages(contextWindow: number | undefined): ImageLimits {
+  return {
+    mediaTypes: ALL,
+    maxChars: 5 * MB,
+    maxTotalChars: 24 * MB,
+    maxSide: 8_000,
+    maxImages: contextWindow === undefined || contextWindow <= SMALL_WINDOW ? 100 : 600,
+    many: { above: 20, maxSide: 2_000 },
+    httpsOnly: true,
+  }
+}
+
+/** OpenAI's: 50 MB and 500 images a request. */
+const OPENAI: ImageLimits = {
+  mediaTypes: ALL,
+  maxChars: 20 * MB,
+  maxTotalChars: 40 * MB,
+  maxSide: Infinity,
+  maxImages: 500,
+  httpsOnly: false,
+}
+
+/** Google's: no GIF, and 20 MB a request with inline data. */
+const GOOGLE: ImageLimits = {
+  mediaTypes: ['image/jpeg', 'image/png', 'image/webp'],
+  maxChars: 14 * MB,
+  maxTotalChars: 14 * MB,
+  maxSide: Infinity,
+  maxImages: 3_000,
+  httpsOnly: false,
+}
+
+/** The limits of the provider with this name in the AI SDK, such as `openai.responses`. Unknown providers have the lowest ones. */
+export function imagesOf(provider: string, contextWindow: number | undefined): ImageLimits {
+  if (/anthropic|bedrock/.test(provider)) return { ...anthropicImages(contextWindow), httpsOnly: false }
+  if (/^(?:openai|azure)\b/.test(provider)) return OPENAI
+  if (/^(?:google|vertex)\b/.test(provider)) return GOOGLE
+  return { ...OPENAI, maxTotalChars: 14 * MB, maxImages: 100 }
+}

@@ -1,0 +1,21 @@
+// The messages of a request in the form that every provider accepts.
+import type { AnswerTextBlock, RedactedThinkingBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock, UserBlock } from '../session/content.ts'
+import type { JsonObject } from '../session/json.ts'
+
+/** A message of a request. The roles alternate, and the first and the last message are the user's. */
+export type SoundMessage = UserMessage | AnswerMessage
+
+/** The results of the calls of the answer before it come first: one for each call. */
+export interface UserMessage {
+  role: 'user'
+  content: (UserBlock | ToolResultBlock)[]
+}
+
+/** It does not end in thinking. */
+export interface AnswerMessage {
+  role: 'assistant'
+  content: SoundAnswerBlock[]
+}
+
+/** The arguments of calls are objects. */
+export type SoundAnswerBlock = AnswerTextBlock | ThinkingBlock | RedactedThinkingBlock | (ToolUseBlock & { input: JsonObject })
