@@ -14,7 +14,7 @@ import { copyOf } from '../../session/json.ts'
 import { cutText } from '../../session/protocol/texts.ts'
 import { ownContext } from '../agent-context.ts'
 import { failedAttempt } from '../attempt.ts'
-import { CallsMissing, checkResponse, modelName } from './check-response.ts'
+import { checkResponse, modelName } from './check-response.ts'
 import { type BudgetedCall, type CallBudget, NotAfforded, reserveFor } from './call-budget.ts'
 import type { AttemptSoFar, ModelAnswer, TimedRequest } from '../contract.ts'
 import { AttemptLost } from '../errors.ts'
@@ -196,7 +196,7 @@ export function afterFailure({ agent, worker, attempt, timeLeft, spent }: Failin
   const { cause: error, model } = thrown instanceof ModelFailed ? thrown : { cause: thrown }
   const told = isModelError(error) ? error : undefined
   // Asked for again, an answer without the calls that it announces may have them: once.
-  const isTold = (told !== undefined || error instanceof PawlError) && !(error instanceof CallsMissing)
+  const isTold = (told !== undefined || error instanceof PawlError) && told?.code !== 'calls_missing'
   const unexpected = isTold || isOutage(error) ? undefined : unexpectedDigest(error)
   const failed = failedAttempt(attempt.number, error, { retryable: false, worker, ...defined({ model, spent, unexpected }) })
   // The same unexpected error twice in a row is a fault of the code: nothing outside will end it.

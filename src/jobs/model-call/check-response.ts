@@ -46,7 +46,7 @@ const STOP_REASONS: readonly string[] = [
 /**
  * Checks an answer. Invalid content fails the call. Invalid usage and names are replaced and noted, because the answer itself is valid.
  * The calls of a refused answer are dropped: they must not run.
- * @throws ModelError `invalid_response`, `context_overflow`.
+ * @throws ModelError `invalid_response`, `calls_missing`, `context_overflow`.
  */
 export function checkResponse(response: ModelResponse, { name, price }: Pick<Model, 'name' | 'price'>): CheckedResponse {
   if (!Array.isArray(response?.content)) throw unusable('content is not a list of blocks')
@@ -58,7 +58,7 @@ export function checkResponse(response: ModelResponse, { name, price }: Pick<Mod
   }
   const { stopReason } = response
   if (!STOP_REASONS.includes(stopReason)) throw unusable(`the stop reason is ${JSON.stringify(stopReason)}`)
-  if (stopReason === 'tool_use' && !given.some(({ type }) => type === 'tool_use')) throw new CallsMissing()
+  if (stopReason === 'tool_use' && !given.some(({ type }) => type === 'tool_use')) throw callsMissing()
   const content = stopReason === 'refusal' ? given.filter(({ type }) => type !== 'tool_use') : given
   if (stopReason === 'model_context_window_exceeded' && !content.some(saysSomething)) throw noRoom()
   const bytes = jsonBytes(content)
@@ -83,14 +83,12 @@ function plainBlocks(content: AssistantBlock[]): AssistantBlock[] {
 const TOO_DEEP = `They are nested deeper than ${MAX_DEPTH} levels, and were not recorded.`
 
 /** An answer announces calls and has none. Asked again, a model usually makes them; twice in a row, something drops them. */
-export class CallsMissing extends ModelError {
-  constructor() {
-    super(
-      'invalid_response',
-      'The model’s answer announces calls and has none. pawl asks once more; if that does not help, check whether the provider, or a proxy in front of it, drops calls.',
-      { retryable: true, fallback: true },
-    )
-  }
+function callsMissing(): ModelError {
+  return new ModelError(
+    'calls_missing',
+    'The model’s answer announces calls and has none. pawl asks once more; if that does not help, check whether the provider, or a proxy in front of it, drops calls.',
+    { retryable: true, fallback: true },
+  )
 }
 
 /** The position, among the answer's calls, of the call that ends a cut answer: its arguments may be incomplete even if they are JSON. */

@@ -65,7 +65,7 @@ it('an answer that is no JSON fails at once, because another attempt would fail 
 })
 
 it('an answer that announces calls and has none is asked for again', () => {
-  const refusal = expect.objectContaining({ code: 'invalid_response', retryable: true, fallback: true })
+  const refusal = expect.objectContaining({ code: 'calls_missing', retryable: true, fallback: true })
   expect(() => checked({ stopReason: 'tool_use' })).toThrow(refusal)
   expect(() => checked({ stopReason: 'tool_use', content: [] })).toThrow(refusal)
 })
