@@ -7,6 +7,7 @@ import type {
   BlobRef,
   EffectReport,
   FailedAttempt,
+  RefusedContent,
   Resolution,
   ResultContent,
   Target,
@@ -123,6 +124,8 @@ export type CallModelResult = CallReport &
         calls: Resolution[]
         /** Digest of the prompt that was rendered for the call; absent from workers of earlier builds. */
         promptDigest?: string
+        /** Content that was left out because the provider refuses it, and what the provider said. */
+        replaced?: { content: RefusedContent[]; reason: string }
         /** Hooks of the answer: those of its calls, or those of the run's end. */
         hooksOfAnswer?: HookOutcome[]
         /** The metadata of the message that opened the run, if the session's state lacks it: the workflow does not carry the events. */

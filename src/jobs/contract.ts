@@ -51,7 +51,7 @@ export interface Ticket {
 /** A model's checked answer; `hooks`: the hooks that ran before its request. */
 export type ModelAnswer = Pick<
   CallModelResult & { kind: 'completed' },
-  'content' | 'stopReason' | 'usage' | 'model' | 'price' | 'spent' | 'promptDigest' | 'hooks'
+  'content' | 'stopReason' | 'usage' | 'model' | 'price' | 'spent' | 'promptDigest' | 'hooks' | 'replaced'
 >
 
 /** One job. */

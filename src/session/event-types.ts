@@ -15,6 +15,7 @@ const ALL: Record<EventType, true> = {
   model_completed: true,
   compacted: true,
   compaction_failed: true,
+  content_replaced: true,
   hook_answered: true,
   hooks_ended: true,
   tool_issued: true,

@@ -224,6 +224,18 @@ export interface ErrorProgress {
   unknown: string[]
 }
 
+/** A part of a message that a provider refuses. */
+export interface RefusedContent {
+  /** The event that added the message. */
+  seq: number
+  /** `text`: of a user or a model; `result`: a text of a tool's result; `call`: the arguments of a call. */
+  kind: 'text' | 'image' | 'result' | 'call'
+  /** Characters of the text, of an image's base64 or URL, or of the arguments' JSON. */
+  size: number
+  /** Digest of the part. */
+  digest: string
+}
+
 /** Text or blocks of a tool result. */
 export type ResultContent = string | (TextBlock | ImageBlock)[]
 
@@ -332,6 +344,11 @@ export type EventBody =
       /** As in `model_completed`. */
       spent?: Cost
     }
+  /**
+   * A provider has refused requests with this content, and accepted the first one without it. From here on, the model sees a note in its
+   * place; the content stays in the session. `reason`: what the provider said.
+   */
+  | { type: 'content_replaced'; run: number; turn: number; content: RefusedContent[]; reason: string }
   /** The conversation could not be summarised, and stays as it was. */
   | {
       type: 'compaction_failed'

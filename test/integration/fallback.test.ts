@@ -1,4 +1,4 @@
-// Fallback models: which failures lead to them, after which retries, and what is recorded.
+// What follows the failure of a model: another model, or the same one without the content that its provider refuses; and what is recorded.
 import { randomUUID } from 'node:crypto'
 import { type AssistantBlock, defineAgent, defineTool, type Model, ModelError, type ModelRequest } from 'pawl'
 import type { SessionHandle } from 'pawl/client'
@@ -41,12 +41,35 @@ function model(name: string, provider?: string): Model {
   }
 }
 
+/** Sessions whose provider is down, and those whose images have expired. */
+const down = new Set<string>()
+const expired = new Set<string>()
+
+/** A provider that refuses any request with what it does not accept, as Anthropic's API does. */
+const picky: Model = {
+  name: 'picky',
+  generate({ sessionId, messages }) {
+    calls.push({ session: sessionId, model: 'picky', request: structuredClone({ messages } as ModelRequest) })
+    const sent = JSON.stringify(messages)
+    const refuse = (message: string) => Promise.reject(new ModelError('invalid_request_error', message, { retryable: false, status: 400 }))
+    if (down.has(sessionId)) return Promise.reject(new ModelError('teapot', 'No coffee.', { retryable: false }))
+    if (sent.includes('REFUSED')) return refuse('picky: 400 messages.2.content.0: it is not accepted.')
+    if (expired.has(sessionId) && sent.includes('expires=900')) return refuse('picky: 400 Unable to download the file.')
+    const last = messages.at(-1)?.content
+    const said = typeof last === 'string' ? last : ''
+    const content: AssistantBlock[] = said.startsWith('look')
+      ? [{ type: 'tool_use', id: 'x', name: 'look', input: { what: said.slice(5) } }]
+      : [{ type: 'text', text: 'Fine.' }]
+    return Promise.resolve({ content, stopReason: said.startsWith('look') ? 'tool_use' : 'end_turn', usage: {} as never })
+  },
+}
+
 const look = defineTool({
   name: 'look',
   description: 'Looks.',
   input: z.object({ what: z.string() }),
   effect: 'read',
-  execute: () => 'seen',
+  execute: ({ what }) => (what === 'odd' ? 'REFUSED' : 'seen'),
 })
 const COMMON = { retry: { maxRetries: 1, baseDelay: 1 }, recovery: { automatic: [] }, tools: [look] }
 
@@ -61,6 +84,7 @@ beforeAll(async () => {
         model: model('first'),
         fallback: [model('second'), () => model('third')],
       }),
+      defineAgent({ ...COMMON, name: 'picky', instructions: '', model: picky }),
       defineAgent({ ...COMMON, name: 'thinking', instructions: '', model: model('first', 'one'), fallback: model('second', 'two') }),
       defineAgent({
         ...COMMON,
@@ -233,4 +257,73 @@ it('thinking is sent back only to the provider that can read it, and the transcr
     return stored.length === 4 && stored
   })
   expect(thinkingIn(rows)).toEqual(['a of one', 'b of two', 'c of one'])
+})
+
+describe('content that the provider refuses', () => {
+  const say = async (session: SessionHandle, content: Parameters<SessionHandle['send']>[0]) =>
+    (await session.send(content)).settled({ timeout: 30_000 })
+  const pickySession = () => here.pawl.session(`s-${randomUUID()}`, { agent: 'picky' }) as SessionHandle
+  const newest = (session: SessionHandle) => JSON.stringify(callsOf(session).at(-1)?.request.messages)
+  const image = { type: 'image' as const, source: { type: 'url' as const, url: 'https://example.com/a.png?expires=900' } }
+
+  it('from a tool is replaced by a note from then on: recorded, counted as failed attempts, and never sent again', async () => {
+    const session = pickySession()
+    expect(await say(session, 'look odd')).toMatchObject({ status: 'completed', text: 'Fine.' })
+    const asked = callsOf(session).length
+    expect(await say(session, 'And now?')).toMatchObject({ status: 'completed' })
+    expect(callsOf(session)).toHaveLength(asked + 1)
+    expect(newest(session)).toContain('is left out here, because the provider of the model refuses it: picky: 400 messages.2')
+    const { events, rows } = await rowsMatchEvents(here.stack, session.id)
+    expect(ofType(events, 'content_replaced')).toMatchObject([{ run: 1, turn: 2, content: [{ kind: 'result' }] }])
+    expect(ofType(events, 'tool_completed')[0]?.value).toBe('REFUSED')
+    expect(rows.errors).toMatchObject([
+      { attempt: 1, code: 'invalid_request_error', retryable: true, model: 'picky' },
+      { attempt: null, code: 'content_replaced', context: 'model' },
+    ])
+  })
+
+  it('from a user is replaced, and stays replaced in a fork and after a rollback', async () => {
+    const session = pickySession()
+    await say(session, 'Hello.')
+    expect(await say(session, 'REFUSED')).toMatchObject({ status: 'completed' })
+    const { version } = await session.checkpoint('after the refusal')
+    await say(session, 'And now?')
+    const fork = await session.fork({ checkpoint: version })
+    for (const one of [fork, session]) {
+      if (one === session) await session.rollback({ checkpoint: version })
+      expect(await say(one, 'Still there?')).toMatchObject({ status: 'completed' })
+      expect(newest(one)).not.toContain('REFUSED')
+      expect(newest(one)).toContain('A text is left out here')
+    }
+    expect((await eventsOf(session)).filter(({ type }) => type === 'content_replaced')).toHaveLength(1)
+  })
+
+  it('although it was accepted before is found if it is an image, such as one whose URL has expired', async () => {
+    const session = pickySession()
+    await say(session, [image, { type: 'text', text: 'What is it?' }])
+    expired.add(session.id)
+    expect(await say(session, 'And now?')).toMatchObject({ status: 'completed' })
+    expect(newest(session)).toContain('What is it?')
+    expect(newest(session)).toContain('An image is left out here')
+  })
+
+  it('does not end a session that is in error: a recovery and the next message get past it', async () => {
+    for (const how of ['restart_run', 'message'] as const) {
+      const session = pickySession()
+      await say(session, 'Hello.')
+      down.add(session.id)
+      expect(await say(session, 'REFUSED')).toMatchObject({ status: 'failed', code: 'teapot' })
+      down.delete(session.id)
+      if (how === 'restart_run') await session.recover({ strategy: 'restart_run' })
+      else expect(await say(session, 'And now?')).toMatchObject({ status: 'completed' })
+      await until('the session is idle', async () => (await session.status()).status === 'idle')
+      expect(newest(session)).toContain('A text is left out here')
+    }
+  })
+
+  it('cannot be found if no content is at fault: the run fails as the provider says', async () => {
+    const session = pickySession()
+    expect(await say(session, 'REFUSED from the start')).toMatchObject({ status: 'failed', code: 'invalid_request_error' })
+    expect(callsOf(session)).toHaveLength(1)
+  })
 })

@@ -1,6 +1,6 @@
 // A session's events and messages as lines for a terminal.
 import { type ContentBlock, textOf } from '../../session/content.ts'
-import type { EventOf, ResultContent, SessionEvent } from '../../session/events.ts'
+import type { EventOf, RefusedContent, ResultContent, SessionEvent } from '../../session/events.ts'
 import type { Json } from '../../session/json.ts'
 import { OUTPUT_TOOL } from '../../session/built-in-tools/output.ts'
 import type { Paused, SessionError, SessionState } from '../../session/state.ts'
@@ -28,6 +28,8 @@ export function linesOfEvent(event: SessionEvent, speakers: Speakers): string[] 
       return [note(`(compacted at ${event.tokens} of ${event.window} tokens: ${compactedText(event)})`)]
     case 'compaction_failed':
       return [problem(`compaction failed, ${event.code}: ${event.reason}`)]
+    case 'content_replaced':
+      return [problem(`the provider refused ${namesOf(event.content)}: the model sees a note instead: ${event.reason}`)]
     case 'model_completed':
       return agentLines(speakers.agent, textOf(event.content))
     case 'tool_issued':
@@ -75,6 +77,21 @@ export function linesOfEvent(event: SessionEvent, speakers: Speakers): string[] 
     default:
       return []
   }
+}
+
+/** Such as `2 images and a text`. */
+function namesOf(content: readonly RefusedContent[]): string {
+  const names = {
+    text: ['a text', 'texts'],
+    image: ['an image', 'images'],
+    result: ['a result', 'results'],
+    call: ['arguments', 'arguments'],
+  }
+  const kinds = [...new Set(content.map(({ kind }) => kind))].map((kind) => {
+    const count = content.filter((one) => one.kind === kind).length
+    return count === 1 ? names[kind][0] : `${count} ${names[kind][1]}`
+  })
+  return kinds.join(' and ')
 }
 
 /** A conversation so far, from the transcript's messages. */

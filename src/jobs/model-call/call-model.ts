@@ -10,7 +10,7 @@ import type { JsonObject } from '../../session/json.ts'
 import { hasBudget } from '../../session/spending/spend.ts'
 import { costOfNote } from '../../session/spending/spend-notes.ts'
 import { messagesFor, systemTextsOf } from '../../session/transcript/model-messages.ts'
-import { withAnswers } from '../../session/transcript/transcript.ts'
+import { type Transcript, withAnswers } from '../../session/transcript/transcript.ts'
 import { agentContext } from '../agent-context.ts'
 import { afterFailure, askModel, spentWith } from './ask-model.ts'
 import { callBudget, continuing, costOfAnswer } from './call-budget.ts'
@@ -25,6 +25,7 @@ import type { EarlierKeys, Job, JobNeeds } from '../needs.ts'
 import { type Prompt, renderPrompt, withVolatile } from './prompt.ts'
 import { hookRoom, type HookRunner } from '../run-hooks.ts'
 import { resolveCall } from '../tool-call/resolve.ts'
+import { askWithoutRefused } from './refused-content.ts'
 import { CompactionDue, sizing } from './request-size.ts'
 import { outputMissing } from './run-output.ts'
 import type { SessionView } from '../session-views.ts'
@@ -110,9 +111,9 @@ async function newAnswer(agent: Agent, view: SessionView, { job, ctx, signal, ga
   const size = sizing(agent, transcript, request, { volatile: prompt.volatile, log: ctx.log })
   const before = [...job.attempt.failed.flatMap(({ spent }) => spent ?? []), ...hooks.flatMap(({ spent = [] }) => spent.map(costOfNote))]
   const budget = callBudget(agent, view, before, job.link)
-  const asked = await size.unlessRefused(worker, job.attempt, () =>
+  const ask = (given: Transcript): Promise<ModelAnswer> =>
     askModel(agent, {
-      request,
+      request: given === transcript ? request : requestOf(agent, given, prompt, ctx),
       attempt: job.attempt,
       ctx,
       signal,
@@ -121,8 +122,9 @@ async function newAnswer(agent: Agent, view: SessionView, { job, ctx, signal, ga
       budget: budget && continuing(budget, view, request, prompt),
       onDelta: (piece) => job.link.delta(piece),
       onEnd: (timed) => job.link.asked(timed),
-    }),
-  )
+    })
+  const { attempt } = job
+  const asked = await size.unlessRefused(worker, attempt, () => askWithoutRefused({ transcript, attempt, worker, ask }))
   const answer = { ...asked, promptDigest: prompt.digest, ...(hooks.length > 0 && { hooks }) }
   // Resolving its calls and its hooks run user code, which may end this process.
   if (answer.content.some(({ type }) => type === 'tool_use') || agent.hooks.length > 0) job.link.answered(answer)

@@ -107,6 +107,7 @@ function applyEvent(state: SessionState, event: SessionEvent): void {
     case 'answer_received':
     case 'recovery_refused':
     case 'compaction_failed':
+    case 'content_replaced':
     case 'spent':
     // See noteCheckpointDue.
     case 'checkpoint_requested':

@@ -2,6 +2,7 @@
 import type { ContentBlock, Message, ToolResultBlock } from '../content.ts'
 import { compactionNote } from './compaction-note.ts'
 import { bytesOfMessages, cutMiddle } from './measure.ts'
+import { withNotes } from './replaced.ts'
 import { type Compaction, fromSystem, isFromUser, type Note, type Transcript } from './transcript.ts'
 
 /** The messages for the model. */
@@ -10,6 +11,14 @@ export function messagesFor(transcript: Transcript): Message[] {
   const compaction = transcript.compactions.at(-1)
   const head = compaction && from > 0 ? [headOf(transcript, from, compaction)] : []
   return [...head, ...messagesBetween(transcript, from)]
+}
+
+/** The indexes of the messages that are sent, in their order. */
+export function sentIndexes(transcript: Transcript): number[] {
+  const { messages, refused } = transcript
+  const from = sentFrom(transcript)
+  const opening = from > 0 ? openingIndexes(transcript, from) : []
+  return messages.flatMap((message, index) => ((index >= from && !refused.has(message)) || opening.includes(index) ? [index] : []))
 }
 
 /** The index of the first message that no summary replaces. */
@@ -22,7 +31,7 @@ export function sentFrom({ messages, seqs, compactions }: Transcript): number {
 
 /** The messages from one index up to another, with the notes that are before each of them, or at the transcript's end. */
 export function messagesBetween(transcript: Transcript, from: number, to = transcript.messages.length): Message[] {
-  const { messages, seqs, refused } = transcript
+  const { messages, seqs, refused, replaced } = transcript
   const shorten = shortening(transcript.compactions)
   const notes = transcript.notes.filter(({ after }) => after >= from && (after < to || to === messages.length))
   const all: Message[] = []
@@ -30,7 +39,8 @@ export function messagesBetween(transcript: Transcript, from: number, to = trans
   for (const [offset, message] of messages.slice(from, to).entries()) {
     const index = from + offset
     for (; (notes[next]?.after ?? Infinity) <= index; next++) all.push(noteMessage(notes[next]))
-    if (!refused.has(message)) all.push(shorten(message, seqs[index] ?? 0))
+    const seq = seqs[index] ?? 0
+    if (!refused.has(message)) all.push(shorten(withNotes(message, seq, replaced), seq))
   }
   for (; next < notes.length; next++) all.push(noteMessage(notes[next]))
   return all
@@ -62,11 +72,19 @@ export function headBytes(transcript: Transcript, to: number): number {
 }
 
 /** The message that opened the session and the one that opened its newest run, if they come before the index. */
-function openingMessages({ messages, newestRun: { from, took, opener } }: Transcript, to: number): Message[] {
+function openingMessages(transcript: Transcript, to: number): Message[] {
+  const { messages, seqs, replaced } = transcript
+  return openingIndexes(transcript, to).flatMap((index) => {
+    const message = messages[index]
+    return message ? [withNotes(message, seqs[index] ?? 0, replaced)] : []
+  })
+}
+
+function openingIndexes({ messages, newestRun: { from, took, opener } }: Transcript, to: number): number[] {
   const first = messages.findIndex(isFromUser)
   const content = took.get(opener)?.content
   const ofRun = content === undefined ? -1 : messages.findIndex((message, index) => index >= from && message.content === content)
-  return [...new Set([first, ofRun])].filter((index) => index >= 0 && index < to).flatMap((index) => messages[index] ?? [])
+  return [...new Set([first, ofRun])].filter((index) => index >= 0 && index < to)
 }
 
 /** Shortens the results of a message to the smallest limit that a compaction after it sets. */

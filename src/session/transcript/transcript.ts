@@ -17,6 +17,7 @@ import type { EventOf, Resolution, ResultContent, SessionEvent } from '../events
 import { callIdOf, requestIdOf } from '../events.ts'
 import type { Json, JsonObject } from '../json.ts'
 import { type Cut, cutOf } from '../past/cut.ts'
+import type { Replaced } from './replaced.ts'
 
 /** The result that the model sees for a call that had not begun when its run was stopped. */
 const NEVER_RAN = 'This call was not run: the run was stopped first.'
@@ -59,6 +60,8 @@ export interface Transcript {
   notes: Note[]
   /** Messages from hooks for the next model call only. */
   systemMessages: string[]
+  /** Content that providers have refused: the model sees notes in its place. */
+  replaced: Replaced[]
   /** Compactions that still apply, newest last. */
   compactions: Compaction[]
   /** The newest compaction that failed since the last success, recovery or rollback. */
@@ -142,6 +145,7 @@ export function emptyTranscript(): Transcript {
     refused: new WeakSet(),
     notes: [],
     systemMessages: [],
+    replaced: [],
     compactions: [],
     compactionFailed: null,
     forcedIn: null,
@@ -176,6 +180,9 @@ export function addToTranscript(transcript: Transcript, event: SessionEvent): vo
       return
     case 'compacted':
       addCompaction(transcript, event)
+      return
+    case 'content_replaced':
+      transcript.replaced = [...transcript.replaced, ...event.content.map((one) => ({ ...one, reason: event.reason }))]
       return
     case 'compaction_failed':
       transcript.compactionFailed = event

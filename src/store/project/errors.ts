@@ -20,6 +20,8 @@ export function projectError(event: SessionEvent, incident: number | null): RowO
       return attemptRow(event, `tool:${event.tool}`, event.callId)
     case 'compaction_failed':
       return compactionRow(event)
+    case 'content_replaced':
+      return replacedRow(event)
     case 'error_entered':
       return runRow(event, incident)
     default:
@@ -96,6 +98,13 @@ function compactionRow(event: EventOf<'compaction_failed'>): RowOf<typeof ERRORS
   return mishapRow(event, { context: 'compaction', class: 'CompactionFailed', code: event.code, message: event.reason })
 }
 
+/** The session has continued without the content. */
+function replacedRow(event: EventOf<'content_replaced'>): RowOf<typeof ERRORS> {
+  const parts = event.content.map(({ kind, seq }) => `${kind} of event ${seq}`).join(', ')
+  const message = `The model sees a note in place of what its provider refuses (${parts}): ${event.reason}`
+  return mishapRow(event, { context: 'model', class: 'ContentReplaced', code: 'content_replaced', message })
+}
+
 /** A checkpoint that could not be written. */
 export interface CheckpointFailure {
   event: EventOf<'checkpoint_made'>
@@ -121,8 +130,8 @@ export function lateCheckpointRow(event: EventOf<'checkpoint_made'>, late: LateF
 
 /** A row for a failure that is neither an attempt's nor a run's. */
 function mishapRow(
-  { seq, run, turn, at }: EventOf<'checkpoint_made' | 'compaction_failed'>,
-  said: { context: 'checkpoint' | 'compaction'; class: string; code: string; message: string },
+  { seq, run, turn, at }: EventOf<'checkpoint_made' | 'compaction_failed' | 'content_replaced'>,
+  said: { context: 'checkpoint' | 'compaction' | 'model'; class: string; code: string; message: string },
 ): RowOf<typeof ERRORS> {
   const safe = sanitiser()
   return {

@@ -145,6 +145,7 @@ const MEMBERS: { readonly [T in EventType]: MembersOf<T> } = {
     price: anything,
     spent: anything,
   },
+  content_replaced: { ...TURN, content: list(record({ seq: large, kind: text, size: large, digest: text })), reason: text },
   compaction_failed: { ...TURN, code: text, reason: text, tokens: large, window: large, forced: optional(flag) },
   hook_answered: {
     ...TURN,

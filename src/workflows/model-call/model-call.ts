@@ -48,7 +48,9 @@ function recordAnswer(
   { run, turn }: RunState,
   result: Exclude<CallModelResult, NoAnswer> & { kind: 'completed' },
 ): void {
-  const { attempt, content, stopReason, usage, model, price, calls, hooksOfAnswer, metadata, promptDigest, outputProblem, spent } = result
+  const { replaced, ...answer } = result
+  if (replaced) journal.append({ type: 'content_replaced', run, turn, ...replaced })
+  const { attempt, content, stopReason, usage, model, price, calls, hooksOfAnswer, metadata, promptDigest, outputProblem, spent } = answer
   const about = {
     attempt,
     model,

@@ -124,6 +124,7 @@ describe('the random sessions that go back, are forked, and ask people and clien
     emitted: true,
     compacted: true,
     compaction_failed: true,
+    content_replaced: true,
     spent: true,
     budget_warning: true,
     budget_raised: true,

@@ -22,6 +22,7 @@ import type {
 } from '../../../src/session/events.ts'
 import { chooseCut, pieceEnd } from '../../../src/session/transcript/compaction.ts'
 import { sentFrom } from '../../../src/session/transcript/model-messages.ts'
+import { contentIn } from '../../../src/session/transcript/replaced.ts'
 import { addToTranscript, emptyTranscript } from '../../../src/session/transcript/transcript.ts'
 import { apply, fold, initialState } from '../../../src/session/fold/fold.ts'
 import type { Json, JsonObject } from '../../../src/session/json.ts'
@@ -692,6 +693,15 @@ function play(choices: readonly number[], isEventful: boolean): SoundSession {
     })
   }
 
+  /** A provider refuses some of the content that the model has seen or sees now. */
+  function leaveOut(run: number, turn: number): void {
+    const transcript = emptyTranscript()
+    for (const event of events) addToTranscript(transcript, event)
+    const all = transcript.messages.flatMap((message, index) => contentIn(message, transcript.seqs[index] ?? 0))
+    const content = all.filter(() => chance(6)).slice(0, 3)
+    if (content.length > 0) append({ type: 'content_replaced', run, turn, content, reason: 'm: 400 Could not process it.' })
+  }
+
   function callModel(run: number, turn: number): void {
     hooksBefore(run, turn)
     compact(run, turn)
@@ -785,6 +795,7 @@ function play(choices: readonly number[], isEventful: boolean): SoundSession {
     const stopReason = calls.length > 0 ? 'tool_use' : stop
     const usage = { ...NO_USAGE, input_tokens: pick(100), output_tokens: 1 }
     declare()
+    if (isEventful && chance(12)) leaveOut(run, turn)
     const model = isEventful && chance(2) ? 'claude-sonnet-4-5-20250929' : 'scripted'
     append({
       type: 'model_completed',

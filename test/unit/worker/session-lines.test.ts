@@ -77,6 +77,12 @@ const LINES: { [T in EventType]: Row<T> } = {
     'message rejected',
     { ...TURN, messageId: 'm1', code: 'inbox_full', reason: 'Too many.' },
   ],
+  content_replaced: [
+    { type: 'content_replaced', ...TURN, content: [{ seq: 4, kind: 'image', size: 9, digest: 'd' }], reason: 'No image.' },
+    'warn',
+    'content replaced',
+    { ...TURN, content: 'image of event 4', reason: 'No image.' },
+  ],
   compacted: [
     {
       type: 'compacted',

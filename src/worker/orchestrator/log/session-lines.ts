@@ -81,6 +81,8 @@ const LINES: { [T in EventType]: (event: EventOf<T>, known: Known) => Said } = {
     const size = { tokens, window, forced, messages, upToSeq: upToSeq || undefined, resultBytes }
     return warn('conversation compacted', { ...size, attempt, ...modelOf(model), ...spent(usage, usage && usd) })
   },
+  content_replaced: ({ content, reason }) =>
+    warn('content replaced', { content: content.map(({ kind, seq }) => `${kind} of event ${seq}`).join(', '), reason }),
   compaction_failed: ({ code, reason, tokens, window, forced }) => warn('compaction failed', { code, reason, tokens, window, forced }),
 
   hook_answered: ({ on, hook, attempt, answer, error: failed, overruled, args }) => {

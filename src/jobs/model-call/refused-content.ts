@@ -1,0 +1,119 @@
+// A request that a provider refuses as invalid although it accepted an earlier one of the session: finds the content at fault, so that the
+// session can continue without it. Refused requests cost nothing, and the first accepted one is the answer.
+import { isModelError } from '../../agent/errors.ts'
+import type { RefusedContent } from '../../session/events.ts'
+import { cutText, TEXT_BYTES } from '../../session/protocol/texts.ts'
+import { sentIndexes } from '../../session/transcript/model-messages.ts'
+import { contentIn, isSameContent } from '../../session/transcript/replaced.ts'
+import type { Transcript } from '../../session/transcript/transcript.ts'
+import { defined } from '../../session/defined.ts'
+import { failedAttempt } from '../attempt.ts'
+import type { AttemptSoFar, ModelAnswer } from '../contract.ts'
+import { ModelFailed } from './ask-model.ts'
+
+/** Requests without some content, at most. */
+const MAX_TRIES = 12
+/** Of each kind of suspect, how many are left out one at a time before all of them are. */
+const SINGLES = 4
+
+/** What the asking needs. */
+export interface Asking {
+  transcript: Transcript
+  /** Counts the refused requests as failed attempts. */
+  attempt: AttemptSoFar
+  worker: string
+  /** Asks the model with this transcript. */
+  ask(transcript: Transcript): Promise<ModelAnswer>
+}
+
+/** The model's answer. If its provider refuses the request, the answer to the request without the content at fault, which it names. */
+export async function askWithoutRefused({ transcript, attempt, worker, ask }: Asking): Promise<ModelAnswer> {
+  try {
+    return await ask(transcript)
+  } catch (error) {
+    const refusal = refusalIn(error)
+    if (!refusal) throw error
+    const refusals = [error as ModelFailed]
+    for (const content of suspects(transcript, refusal)) {
+      try {
+        const answer = await ask(leavingOut(transcript, content, refusal.reason))
+        for (const { cause, model, spent } of refusals) {
+          const about = { retryable: true, nextDelayMs: 0, worker, ...defined({ model, spent }) }
+          attempt.failed.push(failedAttempt(attempt.number++, cause, about))
+        }
+        return { ...answer, replaced: { content, reason: refusal.reason } }
+      } catch (next) {
+        if (!refusalIn(next)) throw next
+        refusals.push(next as ModelFailed)
+      }
+    }
+    throw error
+  }
+}
+
+/** The transcript as later requests will have it. */
+function leavingOut(transcript: Transcript, content: readonly RefusedContent[], reason: string): Transcript {
+  return { ...transcript, replaced: [...transcript.replaced, ...content.map((one) => ({ ...one, reason }))] }
+}
+
+/** A refused request: what the provider said, and which content it may be about. */
+interface Refusal {
+  reason: string
+  about: 'images' | 'anything'
+}
+
+const INVALID_STATUS: readonly unknown[] = [400, 413, 422]
+const IMAGES = /image|media|picture|photo|pixel|base64|mime|download|file|\burl\b/i
+/** Parameters of a request that come from the declaration: no content is at fault. */
+const DECLARED =
+  /: (?:\d{3} )?(?:tools?|system|thinking|model|max_tokens|max_output_tokens|output_config|stop_sequences|metadata|temperature|top_p|top_k|service_tier|tool_choice|reasoning)\b/
+
+/** What the error says about content; undefined for any other failure. */
+function refusalIn(error: unknown): Refusal | undefined {
+  const told = error instanceof ModelFailed && isModelError(error.cause) ? error.cause : undefined
+  if (!told || told.retryable || told.phase === 'stream' || DECLARED.test(told.message)) return undefined
+  const reason = cutText(told.message, TEXT_BYTES.reason)
+  const isAboutImages = IMAGES.test(told.message)
+  if (told.code === 'unsupported') return isAboutImages ? { reason, about: 'images' } : undefined
+  if (told.fallback) return undefined
+  // 413 is a limit in bytes, most of which are images.
+  if (told.status === 413) return { reason, about: 'images' }
+  if (told.code === 'context_overflow') return undefined
+  if (told.code !== 'invalid_request_error' && !INVALID_STATUS.includes(told.status)) return undefined
+  return { reason, about: isAboutImages ? 'images' : 'anything' }
+}
+
+/**
+ * The sets of content to leave out, in the order in which they are tried: each as small as possible, and the newest content first. Content
+ * that was accepted before is suspect only if it is an image, because its URL may have expired.
+ */
+function suspects(transcript: Transcript, { about }: Refusal): RefusedContent[][] {
+  const { messages, seqs, replaced } = transcript
+  const lastAnswer = messages.findLastIndex(({ role }) => role === 'assistant')
+  const all = sentIndexes(transcript).flatMap((index) => {
+    const message = messages[index]
+    const found = message ? contentIn(message, seqs[index] ?? 0) : []
+    return found.filter((one) => !replaced.some((known) => isSameContent(known, one))).map((one) => ({ one, isNew: index >= lastAnswer }))
+  })
+  const pool = (isIn: (found: (typeof all)[number]) => boolean): RefusedContent[] =>
+    all
+      .filter(isIn)
+      .map(({ one }) => one)
+      .toReversed()
+  const newImages = pool(({ one, isNew }) => isNew && one.kind === 'image')
+  const oldImages = pool(({ one, isNew }) => !isNew && one.kind === 'image')
+  // A first request without images that is refused has another fault.
+  const others = lastAnswer < 0 || about === 'images' ? [] : pool(({ one, isNew }) => isNew && one.kind !== 'image')
+  const newest = others.length > 0 ? [...setsOf(others), ...setsOf(newImages)] : setsOf(newImages)
+  return [...newest, ...setsOf(oldImages), ...allOf([...newImages, ...oldImages])].slice(0, MAX_TRIES)
+}
+
+function setsOf(pool: readonly RefusedContent[]): RefusedContent[][] {
+  const singles = pool.slice(0, SINGLES).map((one) => [one])
+  const half = pool.length > 2 * SINGLES ? [pool.slice(0, Math.ceil(pool.length / 2))] : []
+  return [...singles, ...half, ...(pool.length > 1 ? [[...pool]] : [])]
+}
+
+function allOf(pool: readonly RefusedContent[]): RefusedContent[][] {
+  return pool.length > 1 ? [[...pool]] : []
+}

@@ -1,0 +1,107 @@
+// Content that a provider has refused: the model sees a note in its place. The content itself stays in the session.
+import { type ContentBlock, type ImageBlock, isThinking, type Message, type TextBlock, type ToolResultBlock } from '../content.ts'
+import { shortHash } from '../digest.ts'
+import type { RefusedContent } from '../events.ts'
+import type { Json } from '../json.ts'
+import { beginningOf } from '../beginning.ts'
+
+/** Content that is not sent any more, and what the provider said about it. */
+export interface Replaced extends RefusedContent {
+  reason: string
+}
+
+type Kind = RefusedContent['kind']
+
+const NAMES: Record<Kind, string> = {
+  text: 'A text',
+  image: 'An image',
+  result: 'The result of this call',
+  call: 'The arguments of this call',
+}
+const REASON_CHARS = 200
+
+/** The note in place of the content. */
+export function noteOnRefused({ kind, reason }: Pick<Replaced, 'kind' | 'reason'>): string {
+  return `[From the system, not from the user: ${NAMES[kind]} is left out here, because the provider of the model refuses it: ${beginningOf(reason, REASON_CHARS)}]`
+}
+
+/** The parts of a message that a provider may refuse, in their order. Thinking is not among them: adapters leave it out by themselves. */
+export function contentIn(message: Message, seq: number): RefusedContent[] {
+  const found: RefusedContent[] = []
+  mapContent(message, (kind, value) => {
+    found.push({ seq, kind, ...sizeAndDigest(value) })
+    return undefined
+  })
+  return found
+}
+
+/** The message with notes in place of what was refused. `seq`: that of the event that added the message. */
+export function withNotes(message: Message, seq: number, replaced: readonly Replaced[]): Message {
+  const here = replaced.filter((one) => one.seq === seq)
+  if (here.length === 0) return message
+  return mapContent(message, (kind, value) => {
+    // A digest of megabytes takes time.
+    const size = sizeOf(value)
+    const candidates = here.filter((one) => one.kind === kind && one.size === size)
+    if (candidates.length === 0) return undefined
+    const digest = digestOf(value)
+    const found = candidates.find((one) => one.digest === digest)
+    return found && noteOnRefused(found)
+  })
+}
+
+/** Whether both are the same part of the same message. */
+export function isSameContent(a: RefusedContent, b: RefusedContent): boolean {
+  return a.seq === b.seq && a.kind === b.kind && a.size === b.size && a.digest === b.digest
+}
+
+type Visit = (kind: Kind, value: string | Json | ImageBlock['source']) => string | undefined
+
+/** The message with what `visit` returns in place of each part; undefined leaves the part as it is. */
+function mapContent(message: Message, visit: Visit): Message {
+  if (typeof message.content === 'string') return { role: 'user', content: visit('text', message.content) ?? message.content }
+  const content = (message.content as ContentBlock[]).map((block) => mapBlock(block, visit))
+  return { role: message.role, content } as Message
+}
+
+function mapBlock(block: ContentBlock, visit: Visit): ContentBlock {
+  if (isThinking(block)) return block
+  switch (block.type) {
+    case 'text':
+    case 'image':
+      return mapPart(block, 'text', visit)
+    case 'tool_use': {
+      const note = visit('call', block.input)
+      return note === undefined ? block : { ...block, input: { note } }
+    }
+    case 'tool_result':
+      return { ...block, content: mapResult(block.content, visit) }
+    default:
+      return block
+  }
+}
+
+function mapResult(content: ToolResultBlock['content'], visit: Visit): ToolResultBlock['content'] {
+  if (typeof content === 'string') return visit('result', content) ?? content
+  return content.map((part) => mapPart(part, 'result', visit))
+}
+
+function mapPart<P extends TextBlock | ImageBlock>(part: P, kind: 'text' | 'result', visit: Visit): P | TextBlock {
+  const note = part.type === 'text' ? visit(kind, part.text) : visit('image', part.source)
+  if (note === undefined) return part
+  return part.type === 'text' ? { ...part, text: note } : { type: 'text', text: note }
+}
+
+function sizeAndDigest(value: unknown): Pick<RefusedContent, 'size' | 'digest'> {
+  return { size: sizeOf(value), digest: digestOf(value) }
+}
+
+function sizeOf(value: unknown): number {
+  if (typeof value === 'string') return value.length
+  const { data, url } = (value ?? {}) as { data?: unknown; url?: unknown }
+  return typeof data === 'string' ? data.length : typeof url === 'string' ? url.length : JSON.stringify(value).length
+}
+
+function digestOf(value: unknown): string {
+  return shortHash(JSON.stringify(value))
+}
