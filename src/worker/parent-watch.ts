@@ -35,9 +35,6 @@ const WATCH = `
   }, ${CHECK_EVERY_MS})
 `
 
-/** Signals that a terminal or a service manager sends to all processes of a worker. The parent decides how the others end. */
-const OF_THE_GROUP = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
-
 /**
  * The `external` bodies of this process. One that runs for longer than its timeout and a grace period ends the process, unless its
  * orchestrator vouches that the server still counts the attempt as alive: then the orchestrator decides. Without that, the parent and the
@@ -48,12 +45,8 @@ export interface BodyWatch {
   left(body: string): void
 }
 
-/**
- * Makes this process end with its parent, and only when the parent says so: signals to a whole group are ignored. User code may still
- * handle them. Call it before user code is loaded.
- */
+/** Makes this process end with its parent. Call it before user code is loaded. */
 export function endWithParent(): BodyWatch {
-  for (const signal of OF_THE_GROUP) process.on(signal, () => undefined)
   // Started by hand, without a parent that holds the pipe.
   if (!process.connected) process.exit(1)
   // A few lines of code need little memory.

@@ -23,9 +23,13 @@ let rig: Rig
 
 beforeAll(async () => {
   process.env.CRASH_PROCESSES = '1'
+  process.env.CRASH_EXITS = 'on signals'
   rig = await startRig()
 })
-afterAll(() => rig?.close())
+afterAll(async () => {
+  delete process.env.CRASH_EXITS
+  await rig?.close()
+})
 
 /** The processes of which the supervisor has said so. */
 const told = ({ lines }: ServingProcess, what: 'worker' | 'orchestrator'): number[] =>

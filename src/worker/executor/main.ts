@@ -3,6 +3,7 @@ import { connect } from 'node:net'
 import { openLogger } from '../../log/logger.ts'
 import { type SentLine, sendingLogger } from '../../log/sending-logger.ts'
 import { crossing } from '../errors.ts'
+import { ignoreGroupSignals } from '../group-signals.ts'
 import { endWithParent } from '../parent-watch.ts'
 import { socketChannel } from '../channel.ts'
 import type { ExecutorProcessOptions, ExecutorToParent, FromExecutor, ParentToExecutor, ToExecutor } from '../protocol.ts'
@@ -16,6 +17,7 @@ const CONNECT_RETRY_MS = 20
 const post = poster<ExecutorToParent>()
 
 // Without its parent, no process could confirm this one's death. It therefore exits, and its jobs resume elsewhere.
+const tellListeners = ignoreGroupSignals()
 const bodies = endWithParent()
 
 // Node's ten frames often end inside of a package, before the user's own code. A program that has set its own limit keeps it.
@@ -47,6 +49,7 @@ async function main(id: number, module: string): Promise<void> {
   await shutdown
   await dispose().catch((err: unknown) => logger.error({ err }, 'the services could not be disposed of'))
   await lastLine
+  await tellListeners()
 }
 
 /** Connects, and retries while that orchestrator is the newest. */

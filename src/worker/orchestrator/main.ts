@@ -4,6 +4,7 @@ import { createServer, type Server } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { resolveTemporal } from '../../connect/temporal.ts'
 import { crossing } from '../errors.ts'
+import { ignoreGroupSignals } from '../group-signals.ts'
 import { endWithParent } from '../parent-watch.ts'
 import { openStore } from '../../store/index.ts'
 import { socketChannel } from '../channel.ts'
@@ -30,6 +31,7 @@ const LOOK_EVERY_MS = 20
 /** How long to wait for executors: they connect to a new orchestrator at once, unless they are blocked. */
 const HELLO_MS = 5_000
 
+ignoreGroupSignals()
 endWithParent()
 
 /** Messages of the parent wait until they can be handled. */
