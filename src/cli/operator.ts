@@ -8,7 +8,7 @@ export function byOption(): Option {
 }
 
 /** The operating system's user; `unknown` if it has no name. */
-function operator(): string {
+export function operator(): string {
   try {
     return userInfo().username || 'unknown'
   } catch {

@@ -55,12 +55,12 @@ describe('pawl dev', () => {
   const ONE = ['agents.mjs', '--processes', '1']
 
   /** Says something in a session, without a chat. */
-  async function say(session: string, text: string): Promise<void> {
+  async function say(session: string, text: string, agent = 'echo'): Promise<void> {
     const { temporalAddress, namespace, databaseUrl } = await dev.event('ready')
     const temporal = { address: String(temporalAddress), namespace: String(namespace) }
     const client = await Pawl.connect({ temporal, postgres: String(databaseUrl), taskQueue: 'pawl' })
     try {
-      await (await client.session(session, { agent: 'echo' }).send(text)).result({ timeout: 30_000 })
+      await (await client.session(session, { agent }).send(text)).result({ timeout: 30_000 })
     } finally {
       await client.close()
     }
@@ -175,6 +175,65 @@ describe('pawl dev', () => {
     expect(await chat.ended).toMatchObject({ code: 0 })
     const rows = (await runPawl(['messages', 'first', '--json'], { cwd: folder })).stdout.trim().split('\n')
     expect(rows.map((row) => (JSON.parse(row) as { role: string }).role)).toEqual(['user', 'assistant', 'user', 'assistant'])
+  }, 60_000)
+
+  it('continues another agent’s session from a chat, and speaks to that agent', async () => {
+    await say('theirs', 'said to the other', 'other')
+    const chat = await start(['chat', 'echo', '--session', 'mine'], { input: 'hello\n/resume theirs\nand again\n' }).ended
+    expectInOrder(chat.stdout, ['echo › message 1: hello', 'session theirs with other, idle', 'other › message 2: and again'])
+    expect(chat.code).toBe(0)
+  }, 60_000)
+
+  it('approves, denies and answers calls in a chat', async () => {
+    const input = [
+      'refund A1',
+      '/approve',
+      'refund B2',
+      '/deny too much',
+      'pick',
+      '/answer blue',
+      'refund C3 and refund D4',
+      '/approve',
+      '/approve t_4_1_0 {"order":"C3","cents":400}',
+      '/deny t_4_1_1',
+      '/deny',
+    ]
+    const chat = await start(['chat', 'echo', '--session', 'deciding', '--tag', 'vip,eu'], { input: `${input.join('\n')}\n` }).ended
+    expectInOrder(chat.stdout, [
+      'refund waits for approval (/approve t_1_1_0 or /deny t_1_1_0)',
+      't_1_1_0 is approved',
+      'found: "A1: 500 cents"',
+      't_2_1_0 is denied',
+      'too much',
+      'pick waits for an answer (/answer t_3_1_0 <answer>)',
+      't_3_1_0 is answered',
+      'found: "blue"',
+      '2 calls wait: name one, /approve t_4_1_0 (refund) or /approve t_4_1_1 (refund).',
+      't_4_1_0 is approved with other arguments',
+      't_4_1_1 is denied',
+      'No call waits for approval.',
+    ])
+    expect(chat.stdout).toContain('C3: 400 cents')
+    const approvals = (await runPawl(['events', 'deciding', '--all', '--json'], { cwd: folder })).stdout
+    expect(approvals).toContain('"type":"approval_decided"')
+    expect((await runPawl(['sessions', '--tag', 'vip,eu'], { cwd: folder })).stdout).toContain('deciding')
+  }, 90_000)
+
+  it('shows what waits when a chat resumes a session, and sends with context and tags', async () => {
+    const sent = await runPawl(['send', 'from-send', 'refund E5', '--agent', 'echo', '--context', '{"shop":"x"}', '--tag', 'a,b'], {
+      cwd: folder,
+    })
+    expect(sent).toMatchObject({ code: 0 })
+    const listed = async () => (await runPawl(['pending', 'from-send', '--json'], { cwd: folder })).stdout
+    await expect.poll(listed).toContain('t_1_1_0')
+    const chat = await start(['chat', '--resume', 'from-send'], { input: '/state\n/approve\n' }).ended
+    expectInOrder(chat.stdout, [
+      'refund {"order":"E5","cents":500} waits for approval: /approve t_1_1_0 or /deny t_1_1_0',
+      'context     {"shop":"x"}',
+      'tags        a, b',
+      't_1_1_0 is approved',
+      'E5: 500 cents',
+    ])
   }, 60_000)
 
   it('runs beside a worker of another task queue, which drains when it is asked to stop', async () => {

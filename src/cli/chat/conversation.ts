@@ -1,5 +1,6 @@
 // A conversation with one agent in the terminal, from its first line to its end.
-import type { SessionHandle, SessionOptions } from '../../client/types.ts'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { RunHandle, SessionHandle, SessionOptions } from '../../client/types.ts'
 import { textOf } from '../../session/content.ts'
 import { PawlError } from '../../session/errors.ts'
 import type { Json } from '../../session/json.ts'
@@ -7,6 +8,7 @@ import { type Command, commandOf, HELP } from './slash-commands.ts'
 import { CliError, describeError } from '../errors.ts'
 import { type Follower, type FollowOptions, followRuns } from './follow.ts'
 import { type LiveAnswer, liveAnswer } from './live-answer.ts'
+import { decideInChat, type Deciding, linesOfWaiting } from './decisions.ts'
 import { lastSeqOf, linesOfEvent, linesOfMessages, linesOfState, note, problem } from './lines.ts'
 import { openScreen, type Screen } from './screen.ts'
 import { paint } from '../terminal.ts'
@@ -22,6 +24,7 @@ export interface ConversationOptions {
   /** The agent; a resumed session has one already. */
   agent?: string
   context?: Json
+  tags?: string[]
   /** Id of a session to start, or to continue without showing its past. */
   sessionId?: string
   /** Id of a session to continue after showing its conversation. */
@@ -52,9 +55,20 @@ interface Current {
   follower: Follower
   /** Ids of the messages that were sent from here. */
   own: Set<string>
+  /** Digests of the arguments that were shown with a request for approval, by call. */
+  digests: Map<string, string>
+  /** Calls whose decisions or answers were shown. */
+  decided: Set<string>
+  /** The newest run that is being shown. */
+  run?: RunHandle
   /** Resolves with the last run that is being shown. */
   shown: Promise<void>
 }
+
+/** How long the events before a wait may take to be shown, in milliseconds. */
+const SHOW_MS = 300
+/** How long a decision may take until its event is stored. */
+const DECIDED_MS = 10_000
 
 const SILENCE = 'No worker has picked up the message yet. It is recorded, and will be processed once a worker runs (pawl dev, pawl worker).'
 
@@ -89,7 +103,7 @@ export async function converse(sessions: Sessions, options: ConversationOptions)
 async function takeLines(talk: Talk): Promise<void> {
   const { resume: id } = talk.options
   if (id === undefined) begin(talk)
-  else await resume(talk, id)
+  else await resume(talk, id, talk.options.agent)
   for await (const line of talk.screen.lines) {
     const command = commandOf(line)
     if (command.name === 'exit') return
@@ -100,7 +114,7 @@ async function takeLines(talk: Talk): Promise<void> {
     }
     talk.screen.prompt()
   }
-  if (!talk.screen.interactive) await talk.current?.shown
+  if (!talk.screen.interactive && talk.current) await settled(talk.current)
 }
 
 async function carryOut(talk: Talk, command: Command): Promise<void> {
@@ -113,6 +127,10 @@ async function carryOut(talk: Talk, command: Command): Promise<void> {
       return screen.print(linesOfState(await current.session.state()))
     case 'resume':
       return resume(talk, command.id)
+    case 'approve':
+    case 'deny':
+    case 'answer':
+      return decide(talk, current, command)
     case 'interrupt':
       return current.follower.busy() ? interrupt(talk, current) : screen.print([note('no run is in progress')])
     case 'help':
@@ -126,16 +144,17 @@ async function carryOut(talk: Talk, command: Command): Promise<void> {
 }
 
 function begin(talk: Talk): void {
-  const { agent = '', context, sessionId } = talk.options
+  const { agent = '', context, tags, sessionId } = talk.options
   const notServedAfter = NOT_SERVED_AFTER_MS
-  const session = talk.sessions.session(sessionId, { agent, notServedAfter, ...defined({ context }) })
+  const session = talk.sessions.session(sessionId, { agent, notServedAfter, ...defined({ context, tags }) })
   enter(talk, session, agent, 0)
   talk.screen.print([note(`session ${session.id} with ${agent}; /help lists the commands`)])
 }
 
-async function resume(talk: Talk, id: string): Promise<void> {
+/** Continues a session. `expected`: its agent, if one was named. */
+async function resume(talk: Talk, id: string, expected?: string): Promise<void> {
   const state = await talk.sessions.session(id).state()
-  const { agent = state.agent } = talk.options
+  const agent = expected ?? state.agent
   const session = talk.sessions.session(id, { agent })
   if (state.agent !== agent) {
     throw new CliError(
@@ -150,8 +169,9 @@ async function resume(talk: Talk, id: string): Promise<void> {
     note(`session ${id} with ${agent}, ${state.status}${state.paused ? ', paused' : ''}`),
     ...linesOfMessages(rows, agent),
     ...error,
+    ...linesOfWaiting(state.current?.calls ?? []).map(problem),
   ])
-  if (state.status === 'running' && state.current) follow(talk, current, state.current.messageId)
+  if ((state.status === 'running' || state.status === 'waiting') && state.current) follow(talk, current, state.current.messageId)
   reopen(talk, current)
 }
 
@@ -170,9 +190,13 @@ function enter(talk: Talk, session: SessionHandle, agent: string, shownUpTo: num
   const speakers = { agent, isOwn: (id: string) => own.has(id) }
   const { screen } = talk
   const answer = liveAnswer(`${agent} › `, () => screen.columns())
+  const digests = new Map<string, string>()
+  const decided = new Set<string>()
   const follower = followRuns({
     shownUpTo,
     onEvent(event) {
+      if (event.type === 'approval_requested') digests.set(event.callId, event.digest)
+      if (event.type === 'approval_decided' || event.type === 'answer_received') decided.add(event.callId)
       if (event.type !== 'model_completed') return screen.print(linesOfEvent(event, speakers))
       screen.live('')
       screen.print(answer.complete(textOf(event.content)) ?? linesOfEvent(event, speakers))
@@ -181,7 +205,7 @@ function enter(talk: Talk, session: SessionHandle, agent: string, shownUpTo: num
     onSilence: (isSilent) => void printWait(talk, session, isSilent),
     onError: (error) => fail(talk, error),
   })
-  talk.current = { session, agent, follower, own, shown: Promise.resolve() }
+  talk.current = { session, agent, follower, own, digests, decided, shown: Promise.resolve() }
   return talk.current
 }
 
@@ -213,12 +237,32 @@ async function send(talk: Talk, current: Current, { text, interrupt }: Command &
   await current.session.send(text, { messageId, ...defined({ interrupt }) })
   follow(talk, current, messageId)
   // At a terminal, the next message may be typed meanwhile and joins the run; a pipe's next line waits for the answer.
-  if (!talk.screen.interactive) await current.shown
+  if (!talk.screen.interactive) await settled(current)
+}
+
+async function decide({ screen }: Talk, current: Current, command: Deciding): Promise<void> {
+  const { callId, text } = await decideInChat(current.session, command, current.digests)
+  screen.print([note(text)])
+  if (screen.interactive) return
+  // A pipe's next line waits for what follows. Until the decision is shown, the run still seems to wait for it.
+  for (const until = Date.now() + DECIDED_MS; !current.decided.has(callId) && Date.now() < until; ) await sleep(SHOW_MS)
+  await settled(current)
+}
+
+/** Resolves when the run that is being shown has ended, or waits for a person or a client. */
+async function settled({ shown, run }: Current): Promise<void> {
+  // Its failure is reported where it is shown.
+  const waits = run?.settled().then(
+    ({ status }) => (status === 'waiting' ? sleep(SHOW_MS) : shown),
+    () => shown,
+  )
+  await Promise.race([shown, ...(waits ? [waits] : [])])
 }
 
 function follow(talk: Talk, current: Current, messageId: string): void {
   const { session, follower } = current
-  current.shown = follower.follow(session.run(messageId)).then((followed) => {
+  current.run = session.run(messageId)
+  current.shown = follower.follow(current.run).then((followed) => {
     if (followed === 'failed') talk.failed = true
     if (!follower.busy()) talk.interrupting = false
   })

@@ -46,14 +46,16 @@ export function linesOfEvent(event: SessionEvent, speakers: Speakers): string[] 
       return [note(`  ? ${event.tool}: ${resolutionText(event)}`)]
     case 'approval_requested':
       return [
-        problem(`  ⏸ ${event.tool} waits for approval${event.reason ? `: ${event.reason}` : ''} (pawl approve or deny … ${event.callId})`),
+        problem(
+          `  ⏸ ${event.tool} waits for approval${event.reason ? `: ${event.reason}` : ''} (/approve ${event.callId} or /deny ${event.callId})`,
+        ),
       ]
     case 'approval_decided':
       return event.approved
         ? [note(`  ▶ ${event.tool} approved${byWhom(event.by)}${event.input === undefined ? '' : ', with other arguments'}`)]
         : []
     case 'answer_requested':
-      return [problem(`  ⏸ ${event.tool} waits for an answer (pawl answer … ${event.callId})`)]
+      return [problem(`  ⏸ ${event.tool} waits for an answer (/answer ${event.callId} <answer>)`)]
     case 'run_completed':
       return event.stopReason === 'end_turn' || event.outputCall !== undefined ? [] : [note(`(the model stopped: ${event.stopReason})`)]
     case 'run_interrupted':

@@ -6,16 +6,24 @@ export type Command =
   | { name: 'nothing' }
   | { name: 'state' | 'interrupt' | 'exit' | 'help' }
   | { name: 'resume'; id: string }
+  /** Without a call: the only one that waits. `rest`: other arguments, a reason, or the answer. */
+  | { name: 'approve' | 'deny' | 'answer'; callId?: string; rest: string }
   | { name: 'wrong'; advice: string }
 
 /** The commands, for `/help`. */
 export const HELP: readonly string[] = [
   '  /state         show the state of the session',
   '  /interrupt     stop the current run (also Ctrl-C); with a text, send it instead: /interrupt <text>',
-  '  /resume <id>   continue another session',
+  '  /approve       approve the call that waits; /approve [call] [arguments as JSON] names it, or changes its arguments',
+  '  /deny          deny the call that waits: /deny [call] [reason]',
+  '  /answer        answer the call of a client tool: /answer [call] <JSON or text>',
+  '  /resume <id>   continue another session, of any agent',
   '  /exit          leave; the session stays open (also Ctrl-D, and Ctrl-C without a run)',
   '  //text         send a message that begins with a slash',
 ]
+
+/** A call's id. */
+const CALL_ID = /^t_\d+_\d+_\d+(#\d+)?$/
 
 /** Reads a line. */
 export function commandOf(line: string): Command {
@@ -32,6 +40,12 @@ export function commandOf(line: string): Command {
     case 'exit':
     case 'help':
       return { name }
+    case 'approve':
+    case 'deny':
+    case 'answer':
+      return argument !== undefined && CALL_ID.test(argument)
+        ? { name, callId: argument, rest: rest.slice(argument.length).trim() }
+        : { name, rest }
     case 'resume':
       return argument ? { name, id: argument } : { name: 'wrong', advice: 'name a session: /resume <id>' }
     default:

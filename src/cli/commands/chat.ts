@@ -5,12 +5,14 @@ import { aboutDeployment, type DeploymentOptions, onDeployment } from '../connec
 import { converse } from '../chat/conversation.ts'
 import { CliError } from '../errors.ts'
 import { jsonOf } from '../options.ts'
+import { severalOf } from '../queries.ts'
 import { defined } from '../../session/defined.ts'
 
 interface ChatOptions extends DeploymentOptions {
   resume?: string
   session?: string
   context?: Json
+  tag?: string[]
 }
 
 /** The command. */
@@ -21,22 +23,23 @@ export function chatCommand(): Command {
       .argument('[agent]', "the agent's name; not needed with --resume")
       .addOption(
         new Option('--resume <id>', 'show the conversation of a session so far and continue it, even if its workflow has closed').conflicts(
-          ['session', 'context'],
+          ['session', 'context', 'tag'],
         ),
       )
       .option('--session <id>', 'id of the session (default: a new id)')
-      .option('--context <json>', "the session's context, as the agent's schema requires", jsonOf),
+      .option('--context <json>', "the session's context, as the agent's schema requires", jsonOf)
+      .option('--tag <tags>', "the session's tags, separated by commas", severalOf),
   ).action(chat)
 }
 
 async function chat(agent: string | undefined, options: ChatOptions): Promise<void> {
-  const { resume, session, context } = options
+  const { resume, session, context, tag: tags } = options
   if (agent === undefined && resume === undefined) {
     throw new CliError('invalid_usage', 'No agent was named: use `pawl chat <agent>`, or `pawl chat --resume <id>` to continue a session.')
   }
   const end = await onDeployment(options, (pawl) =>
     converse(pawl, {
-      ...defined({ agent, context, sessionId: session, resume }),
+      ...defined({ agent, context, tags, sessionId: session, resume }),
     }),
   )
   if (end !== 'ok') process.exitCode = end === 'left' ? 130 : 1

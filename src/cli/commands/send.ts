@@ -3,10 +3,15 @@ import { Command } from 'commander'
 import { defined } from '../../session/defined.ts'
 import type { Duration } from '../../session/duration.ts'
 import { aboutDeployment, type DeploymentOptions, onDeployment } from '../connecting.ts'
-import { jsonOption } from '../options.ts'
+import type { SessionOptions } from '../../client/index.ts'
+import type { Json } from '../../session/json.ts'
+import { jsonOf, jsonOption } from '../options.ts'
+import { severalOf } from '../queries.ts'
 
 interface SendCommandOptions extends DeploymentOptions {
   agent?: string
+  context?: Json
+  tag?: string[]
   messageId?: string
   deadline?: Duration
   interrupt?: true
@@ -22,6 +27,8 @@ export function sendCommand(): Command {
       .argument('<text>', 'the message'),
   )
     .option('--agent <name>', 'the agent: required to start a session, or to resume one whose workflow has closed')
+    .option('--context <json>', "the context of a session that the message starts, as the agent's schema requires", jsonOf)
+    .option('--tag <tags>', 'tags of a session that the message starts, separated by commas', severalOf)
     .option('--message-id <id>', "the message's id; pawl accepts each id once (default: a new id)")
     .option(
       '--deadline <duration>',
@@ -33,9 +40,9 @@ export function sendCommand(): Command {
 }
 
 async function send(session: string, text: string, options: SendCommandOptions): Promise<void> {
-  const { agent, messageId, deadline, interrupt, json } = options
+  const { agent, context, tag: tags, messageId, deadline, interrupt, json } = options
   const run = await onDeployment(options, (pawl) =>
-    pawl.session(session, defined({ agent })).send(text, defined({ messageId, deadline, interrupt })),
+    pawl.session(session, defined({ agent, context, tags }) as SessionOptions).send(text, defined({ messageId, deadline, interrupt })),
   )
   const line = json
     ? JSON.stringify({ event: 'sent', sessionId: session, messageId: run.messageId })

@@ -24,16 +24,37 @@ export const lookUp = defineTool({
     return \`\${word} is in the book\`
   },
 })
+export const refund = defineTool({
+  name: 'refund',
+  description: 'Refunds an order.',
+  input: z.object({ order: z.string(), cents: z.number() }),
+  effect: 'external',
+  approval: ({ cents }) => cents > 100,
+  execute: ({ order, cents }) => \`\${order}: \${cents} cents\`,
+})
+export const pick = defineTool({
+  name: 'pick',
+  description: 'Asks the user to pick a colour.',
+  input: z.object({ question: z.string() }),
+  output: z.string(),
+  effect: 'read',
+  execute: 'client',
+})
 const blocksOf = (message) => (typeof message.content === 'string' ? [{ type: 'text', text: message.content }] : message.content)
 const model = scripted(({ messages }) => {
   const texts = messages.filter((message) => message.role === 'user').flatMap(blocksOf).filter((block) => block.type === 'text')
   const last = blocksOf(messages.at(-1)).at(-1)
   if (last.type === 'tool_result') return \`found: \${JSON.stringify(last.content)}\`
   const [, word, ms] = /^look up (\\w+) for (\\d+) ms$/.exec(last.text) ?? []
+  if (last.text === 'pick') return [{ type: 'tool_use', id: 'toolu_3', name: 'pick', input: { question: 'Which?' } }]
+  const refunds = [...last.text.matchAll(/refund (\\w+)/g)]
+  if (refunds.length > 0)
+    return refunds.map(([, order], index) => ({ type: 'tool_use', id: \`toolu_2\${index}\`, name: 'refund', input: { order, cents: 500 } }))
   if (word) return [{ type: 'tool_use', id: 'toolu_1', name: 'look_up', input: { word, ms: Number(ms) } }]
   return \`message \${texts.length}: \${last.text}\`
 })
-const echo = defineAgent({ name: 'echo', instructions: 'Say it again.', model, tools: [lookUp] })
+const echo = defineAgent({ name: 'echo', instructions: 'Say it again.', model, tools: [lookUp, refund, pick] })
+const other = defineAgent({ ...echo, name: 'other' })
 `
 
 const IMPORTS = `
@@ -44,8 +65,8 @@ import { z } from 'zod'
 
 const MODULES = {
   // Types that only a TypeScript loader removes.
-  'agents.ts': `${IMPORTS}// @ts-nocheck\n${ECHO}\ninterface Named { name: string }\nconst named: Named[] = [echo]\nexport const agents = named as (typeof echo)[]\n`,
-  'agents.mjs': `${IMPORTS}${ECHO}\nexport default [echo]\n`,
+  'agents.ts': `${IMPORTS}// @ts-nocheck\n${ECHO}\ninterface Named { name: string }\nconst named: Named[] = [echo]\nexport const agents = [...(named as (typeof echo)[]), other]\n`,
+  'agents.mjs': `${IMPORTS}${ECHO}\nexport default [echo, other]\n`,
   'nobody.mjs': 'export const answer = 42\n',
   'broken.mjs': "import './does-not-exist.mjs'\nexport default []\n",
 }

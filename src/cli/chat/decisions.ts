@@ -1,0 +1,74 @@
+// Decisions in a chat: on the calls that the run waits for, as the person has seen them.
+import type { SessionHandle } from '../../client/types.ts'
+import { isWaiting } from '../../session/past/calls.ts'
+import type { Json } from '../../session/json.ts'
+import type { CallState } from '../../session/state.ts'
+import { digestOf } from '../deciding.ts'
+import { CliError } from '../errors.ts'
+import { operator } from '../operator.ts'
+import { oneLine } from '../terminal.ts'
+import type { Command } from './slash-commands.ts'
+
+/** A decision, as it was typed. */
+export type Deciding = Extract<Command, { name: 'approve' | 'deny' | 'answer' }>
+
+const STATUS = { approve: 'awaiting_approval', deny: 'awaiting_approval', answer: 'awaiting_answer' } as const
+
+/** Carries out the decision. `digests`: those of the arguments that were shown, by call: others are refused. */
+export async function decideInChat(
+  session: SessionHandle,
+  { name, callId, rest }: Deciding,
+  digests: ReadonlyMap<string, string>,
+): Promise<{ callId: string; text: string }> {
+  const call = callId ?? (await onlyOne(session, name))
+  const by = operator()
+  if (name === 'answer') {
+    await session.answer(call, answerOf(rest), { by })
+    return { callId: call, text: `${call} is answered` }
+  }
+  const digest = await digestOf(session, call, digests.get(call))
+  if (name === 'deny') {
+    await session.deny(call, { digest, by, ...(rest !== '' && { reason: rest }) })
+    return { callId: call, text: `${call} is denied` }
+  }
+  await session.approve(call, { digest, by, ...(rest !== '' && { input: argumentsOf(rest) }) })
+  return { callId: call, text: `${call} is approved${rest === '' ? '' : ' with other arguments'}` }
+}
+
+/** The calls that wait, with the commands for them. */
+export function linesOfWaiting(calls: readonly CallState[]): string[] {
+  return calls.filter(isWaiting).flatMap(({ callId, status, resolution: { tool }, input = null }) => {
+    const about = `${tool} ${oneLine(JSON.stringify(input), 100)}`
+    if (status === 'awaiting_approval') return [`  ⏸ ${about} waits for approval: /approve ${callId} or /deny ${callId}`]
+    return status === 'awaiting_answer' ? [`  ⏸ ${about} waits for an answer: /answer ${callId} <answer>`] : []
+  })
+}
+
+/** @throws CliError `invalid_usage` if no call, or more than one, waits for such a decision. */
+async function onlyOne(session: SessionHandle, name: Deciding['name']): Promise<string> {
+  const { current } = await session.state()
+  const waiting = (current?.calls ?? []).filter(({ status }) => status === STATUS[name])
+  const [first, second] = waiting
+  if (first && !second) return first.callId
+  if (!first) throw new CliError('invalid_usage', `No call waits for ${name === 'answer' ? 'an answer' : 'approval'}.`)
+  const ids = waiting.map(({ callId, resolution: { tool } }) => `/${name} ${callId} (${tool})`)
+  throw new CliError('invalid_usage', `${waiting.length} calls wait: name one, ${ids.join(' or ')}.`)
+}
+
+/** JSON; anything else is text, because a person answers in a chat. @throws CliError `invalid_usage`. */
+function answerOf(text: string): Json {
+  if (text === '') throw new CliError('invalid_usage', 'Give the answer: /answer [call] <JSON or text>.')
+  try {
+    return JSON.parse(text) as Json
+  } catch {
+    return text
+  }
+}
+
+function argumentsOf(text: string): Json {
+  try {
+    return JSON.parse(text) as Json
+  } catch (error) {
+    throw new CliError('invalid_usage', 'The other arguments must be JSON: /approve [call] [arguments].', { cause: error })
+  }
+}
