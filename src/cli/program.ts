@@ -1,6 +1,7 @@
 // The commands of `pawl`, one file each.
 import { readFileSync } from 'node:fs'
 import { Command } from 'commander'
+import { agentsCommand } from './commands/agents.ts'
 import { answerCommand } from './commands/answer.ts'
 import { approveCommand } from './commands/approve.ts'
 import { chatCommand } from './commands/chat.ts'
@@ -43,6 +44,7 @@ import { toolsCommand } from './commands/tools.ts'
 import { unpauseCommand } from './commands/unpause.ts'
 import { usageCommand } from './commands/usage.ts'
 import { workerCommand } from './commands/worker.ts'
+import { GROUPS } from './groups.ts'
 
 const packageJson = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
   version: string
@@ -54,6 +56,10 @@ export function createProgram(): Command {
   const program = new Command('pawl')
     .description(packageJson.description)
     .version(packageJson.version)
+    .addHelpText(
+      'after',
+      '\nExamples:\n  pawl dev agents.ts       in one terminal\n  pawl chat support        in another\n  pawl status              which sessions need a person\n  pawl <command> --help    options and examples of a command',
+    )
     .showHelpAfterError('(add --help for usage)')
     // Like all errors: `code: message`.
     .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'invalid_usage: ')) })
@@ -87,6 +93,7 @@ export function createProgram(): Command {
     serveCommand(),
     keysCommand(),
     statusCommand(),
+    agentsCommand(),
     sessionsCommand(),
     showCommand(),
     messagesCommand(),
@@ -102,9 +109,18 @@ export function createProgram(): Command {
     resolveCommand(),
     answerCommand(),
   ]
-  for (const command of commands) {
+  const groups = new Map(GROUPS.flatMap(({ heading, commands: named }) => Object.keys(named).map((name) => [name, heading])))
+  const inOrder = [...groups.keys()]
+  for (const command of commands.sort((one, other) => inOrder.indexOf(one.name()) - inOrder.indexOf(other.name()))) {
+    command.helpGroup(groups.get(command.name()) ?? 'Other commands:').addHelpText('after', examplesOf(command.name()))
     program.addCommand(command.copyInheritedSettings(program))
     for (const inner of command.commands) inner.copyInheritedSettings(program)
   }
+  program.commandsGroup('Help:')
   return program
+}
+
+function examplesOf(name: string): string {
+  const examples = GROUPS.flatMap(({ commands }) => commands[name] ?? [])
+  return examples.length === 0 ? '' : `\nExamples:\n${examples.map((example) => `  ${example}`).join('\n')}`
 }

@@ -15,6 +15,7 @@ export interface QueryOptions {
   data: string
   schema?: string
   json?: true
+  wide?: true
 }
 
 /** Options of every list command. */
@@ -58,6 +59,7 @@ export function queryCommand(name: string, description: string): Command {
     .description(description)
     .option('--schema <name>', "Postgres schema of the side store (default: 'pawl')")
     .addOption(dataOption())
+    .option('--wide', 'cut nothing off to fit the terminal, and show exact times')
     .addOption(jsonOption())
 }
 
@@ -114,17 +116,23 @@ export async function queryStore<T>(options: QueryOptions & { follow?: true }, w
   }
 }
 
-/** Prints a list: a table and the cursor of the next page. With `--json`, a line per item, and the cursor as the last line. */
-export async function showList<T extends object>(options: ListingOptions, list: List<T>, columns: readonly Column<T>[]): Promise<void> {
+/** Prints a list of `what`: a table and the cursor of the next page. With `--json`, a line per item, and the cursor as the last line. */
+export async function showList<T extends object>(
+  options: ListingOptions,
+  what: string,
+  list: List<T>,
+  columns: readonly Column<T>[],
+): Promise<void> {
   const { items, cursor } = options.all ? { items: await allOf(list), cursor: undefined } : await list
-  showAll(options, items, columns)
+  showAll(options, what, items, columns)
   if (cursor === undefined) return
   say(options.json ? JSON.stringify({ cursor }) : paint('dim', `(more: --cursor ${cursor}, or --all)`))
 }
 
-/** Prints items. */
-export function showAll<T extends object>(options: QueryOptions, items: readonly T[], columns: readonly Column<T>[]): void {
-  const lines = options.json ? items.map((item) => JSON.stringify(item)) : linesOfTable(columns, items)
+/** Prints items, or that there are none of `what`. */
+export function showAll<T extends object>(options: QueryOptions, what: string, items: readonly T[], columns: readonly Column<T>[]): void {
+  if (items.length === 0 && !options.json) return say(paint('dim', `no ${what}`))
+  const lines = options.json ? items.map((item) => JSON.stringify(item)) : linesOfTable(columns, items, { wide: options.wide })
   for (const line of lines) say(line)
 }
 
@@ -139,9 +147,24 @@ export function pageOf({ limit, cursor }: ListingOptions): { limit: number; curs
   return { limit, ...defined({ cursor }) }
 }
 
+let kept: string[] | undefined
+
 /** Prints a line. */
 export function say(line: string): void {
-  process.stdout.write(`${line}\n`)
+  if (kept) kept.push(line)
+  else process.stdout.write(`${line}\n`)
+}
+
+/** The lines that `work` says, in place of printing them. */
+export async function linesSaid(work: () => Promise<void>): Promise<string[]> {
+  const lines: string[] = []
+  kept = lines
+  try {
+    await work()
+    return lines
+  } finally {
+    kept = undefined
+  }
 }
 
 /** A time to the second, in UTC. */

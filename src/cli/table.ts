@@ -1,34 +1,127 @@
-// Tables for a terminal: columns as wide as necessary, the last one cut off at the terminal's edge.
-import { oneLine, paint } from './terminal.ts'
+// Tables for a terminal: they fit its width, times are ages, and statuses have colours.
+import { durationText } from '../session/duration.ts'
+import { oneLine, paint, type Style } from './terminal.ts'
 
 /** A column: its heading and its cells. */
 export interface Column<T> {
   name: string
-  of(row: T): string | number | null
+  of(row: T): string | number | Date | null
   /** Aligned to the right, for numbers. */
   right?: true
+  /** An id: people copy it, so it is never cut off. */
+  id?: true
+  /** Left out if the table does not fit; of several, the last one first. */
+  optional?: true
+  /** Shown in the colour of the status that it names. */
+  status?: true
+}
+
+/** How a table is shown. */
+export interface TableOptions {
+  /** Columns of the terminal. Default: the terminal's; without one `COLUMNS`, or 100. */
+  width?: number
+  /** Nothing is cut off or left out, and times are exact. */
+  wide?: boolean | undefined
+  /** Default: now. */
+  now?: number
 }
 
 const GAP = '  '
 const MIN_LAST = 20
-/** Width without a terminal: only very long cells are cut off. */
+/** Cells before the last one are cut off beyond this. */
+const MAX_CELL = 32
+const DEFAULT_WIDTH = 100
+/** Even a wide table cuts off very long cells. */
 const UNBOUNDED = 400
+const DAY_MS = 86_400_000
+/** Beyond this age, a date says more. */
+const OLD_MS = 60 * DAY_MS
 
 /** The lines of a table, headings first; only the headings for no rows. */
-export function linesOfTable<T>(columns: readonly Column<T>[], rows: readonly T[], width = process.stdout.columns ?? UNBOUNDED): string[] {
-  const cells = rows.map((row) => columns.map((column) => oneLine(String(column.of(row) ?? '-'), UNBOUNDED)))
-  const widths = columns.map((column, index) => Math.max(column.name.length, ...cells.map((line) => lengthOf(line[index] ?? ''))))
-  const before = widths.slice(0, -1).reduce((sum, one) => sum + one + GAP.length, 0)
-  const room = Math.max(width - before, MIN_LAST)
-  const lineOf = (line: readonly string[]): string =>
-    line.map((cell, index) => fitted(cell, index === line.length - 1 ? undefined : widths[index], columns[index]?.right, room)).join(GAP)
-  return [paint('dim', lineOf(columns.map(({ name }) => name))), ...cells.map(lineOf)]
+export function linesOfTable<T>(columns: readonly Column<T>[], rows: readonly T[], options: TableOptions = {}): string[] {
+  const { wide = false, now = Date.now() } = options
+  const width = wide ? UNBOUNDED * columns.length : (options.width ?? terminalWidth())
+  const fitting = fit(
+    columns.map((column, index) => {
+      const isLast = index === columns.length - 1
+      const max = wide || column.id || isLast ? UNBOUNDED : MAX_CELL
+      const cells = rows.map((row) => oneLine(textOf(column.of(row), wide, now), max))
+      return { column, cells, isLast, width: Math.max(lengthOf(column.name), ...cells.map(lengthOf)) }
+    }),
+    width,
+  )
+  const headings = fitting.map((one) => padded(one.column.name, one)).join(GAP)
+  const lines = rows.map((_, row) => fitting.map((one) => cellOf(one, one.cells[row] ?? '')).join(GAP))
+  return [paint('dim', headings.trimEnd()), ...lines.map((line) => line.trimEnd())]
 }
 
-function fitted(cell: string, width: number | undefined, right: true | undefined, room: number): string {
-  if (width === undefined) return oneLine(cell, room)
-  const space = ' '.repeat(Math.max(0, width - lengthOf(cell)))
-  return right ? space + cell : cell + space
+interface Fitted<T> {
+  column: Column<T>
+  cells: string[]
+  isLast: boolean
+  width: number
+}
+
+/** Leaves optional columns out until the last one has room, and gives the last one what is left. */
+function fit<T>(all: Fitted<T>[], width: number): Fitted<T>[] {
+  let shown = all
+  const before = (): number => shown.slice(0, -1).reduce((sum, one) => sum + one.width + GAP.length, 0)
+  const needed = (): number => before() + Math.min(shown.at(-1)?.width ?? 0, MIN_LAST)
+  for (;;) {
+    const next = needed() > width ? shown.findLastIndex(({ column }) => column.optional) : -1
+    if (next === -1) break
+    shown = shown.filter((_, index) => index !== next)
+  }
+  const room = Math.max(width - before(), MIN_LAST)
+  return shown.map((one, index) => (index === shown.length - 1 ? { ...one, width: Math.min(one.width, room) } : one))
+}
+
+function cellOf<T>(one: Fitted<T>, text: string): string {
+  const cell = padded(oneLine(text, one.width), one)
+  const style = one.column.status && styleOf(text)
+  return style ? paint(style, cell) : cell
+}
+
+function padded<T>(text: string, { width, column }: Fitted<T>): string {
+  const space = ' '.repeat(Math.max(0, width - lengthOf(text)))
+  return column.right ? space + text : text + space
+}
+
+function textOf(value: string | number | Date | null, wide: boolean, now: number): string {
+  if (value === null) return '-'
+  if (!(value instanceof Date)) return String(value)
+  return wide ? `${value.toISOString().slice(0, 19)}Z` : ageText(value.getTime(), now)
+}
+
+/** How far away a time is, in its largest unit: `5 min ago`, `in 2 h`; the date if it is months away. */
+export function ageText(at: number, now = Date.now()): string {
+  const distance = Math.abs(at - now)
+  if (distance >= OLD_MS) return new Date(at).toISOString().slice(0, 10)
+  if (distance < 1_000) return 'now'
+  const age = durationText(distance).split(' ').slice(0, 2).join(' ')
+  return at > now ? `in ${age}` : `${age} ago`
+}
+
+/** By the first word of a status: red needs a look, yellow waits, green is done. */
+const STYLES: Record<string, Style> = {
+  ...styled('red', 'error', 'failed', 'unknown', 'fail', 'rejected', 'no'),
+  ...styled('yellow', 'waiting', 'awaiting_approval', 'awaiting_answer', 'awaiting_resolution', 'interrupted', 'warn', 'denied', 'loading'),
+  ...styled('green', 'completed', 'ok', 'done', 'yes'),
+  ...styled('cyan', 'running', 'issued', 'in_progress'),
+  ...styled('dim', 'closed', 'idle', 'pending', 'superseded'),
+}
+
+function styled(style: Style, ...names: string[]): Record<string, Style> {
+  return Object.fromEntries(names.map((name) => [name, style]))
+}
+
+function styleOf(text: string): Style | undefined {
+  return STYLES[/^\w+/.exec(text)?.[0] ?? '']
+}
+
+function terminalWidth(): number {
+  const given = process.stdout.columns ?? Number(process.env.COLUMNS)
+  return given > 0 ? given : DEFAULT_WIDTH
 }
 
 function lengthOf(text: string): number {

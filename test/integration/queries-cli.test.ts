@@ -86,7 +86,50 @@ describe('the query commands', () => {
     }
     const messages = await run(['messages', 'talked'])
     expect(messages.stdout).toMatch(/^message +turn +at +who +what\n/)
-    expect(messages.stdout).toMatch(/m_1_1 +1\.1 +\S+Z +assistant +Noted: one\S*two\S* three/)
+    expect(messages.stdout).toMatch(/m_1_1 +1\.1 +(now|\d+ (s|min) ago) +assistant +Noted: /)
+    const wide = await run(['messages', 'talked', '--wide'])
+    expect(wide.stdout).toMatch(/m_1_1 +1\.1 +\S+Z +assistant +Noted: one\S*two\S* three/)
+  })
+
+  it('print tables that fit 100 columns, without colours where no terminal is, and say that a list is empty', async () => {
+    for (const args of [
+      ['sessions'],
+      ['messages', 'talked'],
+      ['checkpoints', 'talked'],
+      ['usage'],
+      ['tools'],
+      ['pending'],
+      ['errors'],
+      ['agents'],
+    ]) {
+      const { stdout } = await run(args, { FORCE_COLOR: '1' })
+      expect({ args, long: stdout.split('\n').filter((line) => line.length > 100) }).toEqual({ args, long: [] })
+      expect(stdout).not.toContain('\u001b')
+    }
+    expect((await run(['sessions', '--agent', 'no-such-agent'])).stdout).toBe('no sessions\n')
+    expect((await run(['errors', '--until', '2020-01-01'])).stdout).toBe('no errors\n')
+    expect((await run(['pending', 'talked'])).stdout).toBe('no calls that wait\n')
+    expect((await run(['sessions', '--agent', 'no-such-agent', '--json'])).stdout).toBe('')
+  })
+
+  it('list the workers, and the agents that answer', async () => {
+    const queue = ['--task-queue', here.taskQueue]
+    expect((await run(['agents', ...queue])).stdout).toMatch(
+      /^worker +build\npawl:\S+ +pawl@\S+\n\nagent +served +active +waiting for a worker +last answer\n/,
+    )
+    expect(await json(['agents', ...queue])).toEqual(
+      expect.arrayContaining([
+        { worker: expect.stringMatching(/^pawl:/), build: expect.stringMatching(/^pawl@/) },
+        expect.objectContaining({ agent: 'player', served: 'yes' }),
+      ]),
+    )
+  })
+
+  it('show the status again until they are asked to stop', async () => {
+    const watching = start(['status', '--watch'])
+    await watching.says(/need a person[^]*need a person/)
+    watching.kill('SIGINT')
+    expect(await watching.ended).toMatchObject({ code: 0, stderr: '' })
   })
 
   it('print the same as JSON lines, a page at a time, with a cursor on the last line while there is more', async () => {

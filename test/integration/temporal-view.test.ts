@@ -11,7 +11,7 @@ import { dataConverter } from '../support/own/encrypting.ts'
 import { inOrder, type Stage, stage, use } from '../support/scenes.ts'
 import { gate, until } from '../support/until.ts'
 
-const TIMEOUT = { timeout: 30_000 }
+const TIMEOUT = { timeout: 60_000 }
 
 let here: Deployment
 let player: Stage

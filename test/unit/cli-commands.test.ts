@@ -1,6 +1,7 @@
 // The commands as a whole: what all of them name in the same way.
 import { readdirSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
+import { GROUPS } from '../../src/cli/groups.ts'
 import { createProgram } from '../../src/cli/program.ts'
 
 const { commands } = createProgram()
@@ -9,6 +10,7 @@ const has = (name: string, flag: string): boolean =>
 
 /** Commands whose first argument is an agent or a module, or that are about all sessions. */
 const NO_SESSION = [
+  'agents',
   'chat',
   'crash-test',
   'dev',
@@ -61,5 +63,45 @@ describe('all commands', () => {
     const ends = commands.flatMap((command) => (command.commands.length > 0 ? command.commands : [command]))
     const silent = ends.filter(({ options }) => !options.some(({ long }) => long === '--json'))
     expect(silent.map((command) => command.name())).toEqual(['chat'])
+  })
+})
+
+/** The words of a line, as a shell reads them. */
+function wordsOf(line: string): string[] {
+  return [...line.matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain ?? '')
+}
+
+describe('the help', () => {
+  const examples = GROUPS.flatMap(({ commands: named }) =>
+    Object.entries(named).flatMap(([name, lines]) => lines.map((line) => [name, line])),
+  )
+
+  it('has every command in one group, with an example', () => {
+    const grouped = GROUPS.flatMap(({ commands: named }) => Object.keys(named))
+    expect(grouped.toSorted()).toEqual(commands.map((command) => command.name()).toSorted())
+    expect(grouped.filter((name) => !examples.some(([of]) => of === name))).toEqual([])
+  })
+
+  it('lists the groups, and fits 100 columns', () => {
+    const help = createProgram()
+    help.configureHelp({ helpWidth: 100 })
+    const text = help.helpInformation()
+    const at = GROUPS.map(({ heading }) => text.indexOf(`\n${heading}\n`))
+    expect(at.every((index) => index > 0)).toBe(true)
+    expect(at).toEqual(at.toSorted((one, other) => one - other))
+    expect(text.split('\n').filter((line) => line.length > 100)).toEqual([])
+  })
+
+  it.each(examples)('of %s has an example that its parser accepts: %s', async (name = '', line = '') => {
+    const [pawl, ...words] = wordsOf(line)
+    const program = createProgram().exitOverride()
+    const ran: string[] = []
+    for (const command of program.commands.flatMap((one) => [one, ...one.commands])) {
+      command.exitOverride()
+      if (command.commands.length === 0)
+        command.action(() => void ran.push(command.parent === program ? command.name() : (command.parent?.name() ?? '')))
+    }
+    await program.parseAsync(words, { from: 'user' })
+    expect([pawl, ran]).toEqual(['pawl', [name]])
   })
 })

@@ -11,7 +11,6 @@ import {
   showList,
   spanOf,
   type SpanOptions,
-  timeOf,
   withSession,
   withSpan,
 } from '../queries.ts'
@@ -23,12 +22,12 @@ interface ErrorsOptions extends ListingOptions, SessionOptions, SpanOptions {
 }
 
 const COLUMNS: Column<ListedError>[] = [
-  { name: 'at', of: (row) => timeOf(row.at) },
-  { name: 'session', of: (row) => row.sessionId },
+  { name: 'at', of: (row) => row.at },
+  { name: 'session', of: (row) => row.sessionId, id: true },
   { name: 'turn', of: (row) => (row.run === null ? null : [row.run, row.turn].filter(Boolean).join('.')) },
   { name: 'context', of: (row) => (row.model === null ? row.context : `${row.context} ${row.model}`) },
-  { name: 'attempt', of: (row) => row.attempt, right: true },
-  { name: 'retryable', of: (row) => (row.retryable ? 'yes' : 'no') },
+  { name: 'attempt', of: (row) => row.attempt, right: true, optional: true },
+  { name: 'retryable', of: (row) => (row.retryable ? 'yes' : 'no'), optional: true },
   { name: 'error', of: (row) => `${row.code ?? row.class}: ${row.message}` },
 ]
 
@@ -41,7 +40,7 @@ export function errorsCommand(): Command {
       const { context } = options
       const filter = { ...sessionIn(session, options), ...defined({ context }) }
       return queryStore(options, (queries) =>
-        showList(options, queries.errors({ ...pageOf(options), ...spanOf(options), ...filter }), COLUMNS),
+        showList(options, 'errors', queries.errors({ ...pageOf(options), ...spanOf(options), ...filter }), COLUMNS),
       )
     })
 }

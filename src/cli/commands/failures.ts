@@ -13,14 +13,14 @@ interface FailuresOptions extends QueryOptions, SpanOptions {
 
 const AGENTS: Column<AgentFailures>[] = [
   { name: 'agent', of: (row) => row.agent },
-  { name: 'runs', of: (row) => row.runs, right: true },
+  { name: 'runs', of: (row) => row.runs, right: true, optional: true },
   { name: 'failed', of: (row) => row.failed, right: true },
   { name: 'by itself', of: (row) => row.healedByItself, right: true },
   { name: 'by a person', of: (row) => row.healedByPerson, right: true },
   { name: 'given up', of: (row) => row.givenUp, right: true },
   { name: 'open', of: (row) => row.open, right: true },
   { name: 'rate', of: rateOf, right: true },
-  { name: 'held up', of: (row) => row.heldUp, right: true },
+  { name: 'held up', of: (row) => row.heldUp, right: true, optional: true },
   { name: 'failed attempts', of: (row) => row.failedAttempts },
 ]
 
@@ -37,7 +37,7 @@ const CAUSES: Column<FailureCause>[] = [
   { name: 'by a person', of: (row) => row.healedByPerson, right: true },
   { name: 'given up', of: (row) => row.givenUp, right: true },
   { name: 'open', of: (row) => row.open, right: true },
-  { name: 'newest', of: (row) => timeOf(row.newest) },
+  { name: 'newest', of: (row) => row.newest },
   { name: 'error', of: (row) => row.code },
 ]
 
@@ -52,12 +52,12 @@ const TIMES: Column<TimeInError>[] = [
 ]
 
 const REPEATED: Column<RepeatedFailure>[] = [
-  { name: 'session', of: (row) => row.sessionId },
+  { name: 'session', of: (row) => row.sessionId, id: true },
   { name: 'agent', of: (row) => row.agent },
   { name: 'times', of: (row) => row.times, right: true },
-  { name: 'runs', of: (row) => row.runs, right: true },
-  { name: 'first', of: (row) => timeOf(row.first) },
-  { name: 'newest', of: (row) => timeOf(row.newest) },
+  { name: 'runs', of: (row) => row.runs, right: true, optional: true },
+  { name: 'first', of: (row) => row.first, optional: true },
+  { name: 'newest', of: (row) => row.newest },
   { name: 'error', of: (row) => row.code },
 ]
 

@@ -51,8 +51,8 @@ const COLUMNS: Column<ApiKey>[] = [
   { name: 'name', of: ({ name }) => name },
   { name: 'tenant', of: ({ tenant }) => tenant },
   { name: 'scopes', of: ({ scopes }) => scopes.join(',') },
-  { name: 'created', of: ({ createdAt }) => createdAt.toISOString() },
-  { name: 'revoked', of: ({ revokedAt }) => revokedAt?.toISOString() ?? null },
+  { name: 'created', of: ({ createdAt }) => createdAt },
+  { name: 'revoked', of: ({ revokedAt }) => revokedAt },
 ]
 
 function listCommand(): Command {
@@ -60,7 +60,8 @@ function listCommand(): Command {
     .addOption(jsonOption())
     .action(async ({ json, ...where }: KeysOptions) => {
       const keys = await onKeys(where, (all) => all.list())
-      for (const line of json ? keys.map((key) => JSON.stringify(key)) : linesOfTable(COLUMNS, keys)) print(line)
+      const lines = keys.length > 0 ? linesOfTable(COLUMNS, keys) : ['no keys: `pawl keys create <name>` makes one']
+      for (const line of json ? keys.map((key) => JSON.stringify(key)) : lines) print(line)
     })
 }
 

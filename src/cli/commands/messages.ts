@@ -4,7 +4,7 @@ import { CliError } from '../errors.ts'
 import type { MessageRow } from '../../client/index.ts'
 import { textOf } from '../../session/content.ts'
 import { type TargetOptions, targetIn, withTarget } from '../target.ts'
-import { queryStore, type ListingOptions, listingCommand, pageOf, showAll, showList, timeOf } from '../queries.ts'
+import { queryStore, type ListingOptions, listingCommand, pageOf, showAll, showList } from '../queries.ts'
 import type { Column } from '../table.ts'
 
 interface MessagesOptions extends ListingOptions, TargetOptions {
@@ -12,9 +12,9 @@ interface MessagesOptions extends ListingOptions, TargetOptions {
 }
 
 const COLUMNS: Column<MessageRow>[] = [
-  { name: 'message', of: (row) => row.messageId },
+  { name: 'message', of: (row) => row.messageId, id: true },
   { name: 'turn', of: (row) => (row.run === null ? 'waits' : `${row.run}.${row.turn}`) },
-  { name: 'at', of: (row) => timeOf(row.at) },
+  { name: 'at', of: (row) => row.at },
   { name: 'who', of: (row) => (row.kind === 'tool_results' ? 'tools' : row.kind) },
   { name: 'what', of: whatOf },
 ]
@@ -32,9 +32,9 @@ function messages(session: string, options: MessagesOptions): Promise<void> {
   if (target && options.archived)
     throw new CliError('invalid_usage', '--archived cannot be combined with a point of the past: use one of them.')
   return queryStore(options, async (queries) => {
-    if (options.archived) return showAll(options, await queries.session(session).archivedMessages(), COLUMNS)
-    if (target) return showAll(options, await queries.session(session).messagesUpTo(target), COLUMNS)
-    return showList(options, queries.messages({ session, ...pageOf(options) }), COLUMNS)
+    if (options.archived) return showAll(options, 'archived messages', await queries.session(session).archivedMessages(), COLUMNS)
+    if (target) return showAll(options, 'messages', await queries.session(session).messagesUpTo(target), COLUMNS)
+    return showList(options, 'messages', queries.messages({ session, ...pageOf(options) }), COLUMNS)
   })
 }
 

@@ -10,7 +10,6 @@ import {
   type SessionOptions,
   severalOf,
   showList,
-  timeOf,
   withSession,
 } from '../queries.ts'
 import type { Column } from '../table.ts'
@@ -25,13 +24,13 @@ interface PendingOptions extends ListingOptions, SessionOptions {
 
 const COLUMNS: Column<ListedPending>[] = [
   { name: 'kind', of: (row) => row.kind },
-  { name: 'session', of: (row) => row.sessionId },
-  { name: 'call', of: (row) => row.callId },
+  { name: 'session', of: (row) => row.sessionId, id: true },
+  { name: 'call', of: (row) => row.callId, id: true },
   { name: 'tool', of: (row) => row.tool },
-  { name: 'since', of: (row) => timeOf(row.waitingSince) },
-  { name: 'until', of: (row) => timeOf(row.expiresAt) },
-  { name: 'digest', of: (row) => (row.kind === 'approval' ? row.digest : null) },
-  { name: 'reason', of: (row) => row.reason },
+  { name: 'since', of: (row) => row.waitingSince },
+  { name: 'until', of: (row) => row.expiresAt, optional: true },
+  { name: 'reason', of: (row) => row.reason, optional: true },
+  { name: 'digest', of: (row) => (row.kind === 'approval' ? row.digest : null), id: true, optional: true },
   { name: 'input', of: argumentsOf },
 ]
 
@@ -43,7 +42,7 @@ export function pendingCommand(): Command {
     .option('--tag <tags>', 'only sessions that have all of these tags, separated by commas', severalOf)
     .action((session: string | undefined, options: PendingOptions) =>
       queryStore(options, (queries) =>
-        showList(options, queries.pending.list({ ...filterOf(options), ...sessionIn(session, options) }), COLUMNS),
+        showList(options, 'calls that wait', queries.pending.list({ ...filterOf(options), ...sessionIn(session, options) }), COLUMNS),
       ),
     )
 }

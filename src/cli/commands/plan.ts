@@ -10,7 +10,7 @@ import { oneLine, paint } from '../terminal.ts'
 
 const STEPS: Column<PlanStep>[] = [
   { name: 'step', of: (row) => row.id },
-  { name: 'status', of: (row) => row.status },
+  { name: 'status', of: (row) => row.status, status: true },
   { name: 'title', of: (row) => row.title },
   { name: 'evidence', of: ({ evidence, postconditions }) => evidence ?? (postconditions && `to check: ${postconditions}`) ?? null },
 ]

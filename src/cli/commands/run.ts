@@ -9,12 +9,12 @@ import { type Column, linesOfTable } from '../table.ts'
 import { oneLine, paint } from '../terminal.ts'
 
 const CALLS: Column<ReportedCall>[] = [
-  { name: 'call', of: (row) => row.callId },
+  { name: 'call', of: (row) => row.callId, id: true },
   { name: 'tool', of: (row) => row.tool },
-  { name: 'effect', of: (row) => row.effect },
-  { name: 'status', of: (row) => row.status },
+  { name: 'effect', of: (row) => row.effect, optional: true },
+  { name: 'status', of: (row) => row.status, status: true },
   { name: 'attempts', of: (row) => row.attempts, right: true },
-  { name: 'effect id', of: (row) => row.effectId },
+  { name: 'effect id', of: (row) => row.effectId, optional: true },
   { name: 'outcome', of: ({ error, replayOf }) => (error ? `${error.code}: ${error.message}` : replayOf && `result of ${replayOf}`) },
 ]
 

@@ -12,7 +12,6 @@ import {
   showList,
   spanOf,
   type SpanOptions,
-  timeOf,
   withSpan,
 } from '../queries.ts'
 import type { Column } from '../table.ts'
@@ -26,14 +25,14 @@ interface SessionsOptions extends ListingOptions, SpanOptions {
 }
 
 const COLUMNS: Column<ListedSession>[] = [
-  { name: 'session', of: (row) => row.sessionId },
+  { name: 'session', of: (row) => row.sessionId, id: true },
   { name: 'agent', of: (row) => row.agent },
-  { name: 'status', of: statusOf },
-  { name: 'runs', of: (row) => row.run, right: true },
-  { name: 'turns', of: (row) => row.turns, right: true },
+  { name: 'status', of: statusOf, status: true },
+  { name: 'runs', of: (row) => row.run, right: true, optional: true },
+  { name: 'turns', of: (row) => row.turns, right: true, optional: true },
   { name: 'usd', of: (row) => dollarsOf(row.usd), right: true },
-  { name: 'created', of: (row) => timeOf(row.createdAt) },
-  { name: 'updated', of: (row) => timeOf(row.updatedAt) },
+  { name: 'created', of: (row) => row.createdAt, optional: true },
+  { name: 'updated', of: (row) => row.updatedAt },
   { name: 'tags', of: (row) => row.tags.join(', ') },
 ]
 
@@ -49,7 +48,7 @@ export function sessionsCommand(): Command {
     .option('--agent <name>', 'only sessions of this agent')
     .option('--tag <tags>', 'only sessions that have all of these tags, separated by commas', severalOf)
     .action((options: SessionsOptions) =>
-      queryStore(options, (queries) => showList(options, queries.sessions.list(filterOf(options)), COLUMNS)),
+      queryStore(options, (queries) => showList(options, 'sessions', queries.sessions.list(filterOf(options)), COLUMNS)),
     )
 }
 

@@ -8,6 +8,7 @@ import { jsonOption, limitOption } from '../options.ts'
 import { linesOfReport } from '../reporting.ts'
 import { type Column, linesOfTable } from '../table.ts'
 import { oneLine, paint } from '../terminal.ts'
+import { repeatedly } from '../watching.ts'
 import { defined } from '../../session/defined.ts'
 import { durationText } from '../../session/duration.ts'
 
@@ -15,6 +16,7 @@ interface StatusOptions extends DeploymentOptions, SessionOptions {
   limit: number
   json?: true
   agent?: string
+  watch?: true
 }
 
 const NEEDS: Record<SessionNeed, string> = {
@@ -37,9 +39,9 @@ type Row = Pick<OverviewSession, 'sessionId' | 'needs' | 'since' | 'error' | 'to
 }
 
 const COLUMNS: Column<Row>[] = [
-  { name: 'session', of: (row) => row.sessionId },
+  { name: 'session', of: (row) => row.sessionId, id: true },
   { name: 'agent', of: (row) => row.agent },
-  { name: 'status', of: (row) => row.status },
+  { name: 'status', of: (row) => row.status, status: true },
   { name: 'since', of: (row) => durationText(Date.now() - row.since.getTime()), right: true },
   { name: 'needs', of: (row) => NEEDS[row.needs] },
   { name: 'because of', of: ({ error, tools, waitsFor }) => waitsFor ?? (error ? `${error.code}: ${error.reason}` : tools.join(', ')) },
@@ -50,10 +52,12 @@ export function statusCommand(): Command {
   const description = 'show which sessions need a person or are stuck, or the status of one session and what to do'
   return withSession(aboutDeployment(new Command('status').description(description)).addOption(jsonOption()))
     .option('--agent <name>', "only this agent's sessions")
+    .option('--watch', 'show it again every two seconds until Ctrl-C')
     .addOption(limitOption('sessions that are listed, 1 to 1000'))
     .action((session: string | undefined, options: StatusOptions) => {
       const { session: id } = sessionIn(session, options)
-      return id === undefined ? overview(options) : one(id, options)
+      const show = (): Promise<void> => (id === undefined ? overview(options) : one(id, options))
+      return options.watch ? repeatedly(show) : show()
     })
 }
 

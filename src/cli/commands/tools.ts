@@ -13,7 +13,6 @@ import {
   showList,
   spanOf,
   type SpanOptions,
-  timeOf,
   withSession,
   withSpan,
 } from '../queries.ts'
@@ -29,14 +28,14 @@ interface ToolsOptions extends ListingOptions, SessionOptions, SpanOptions {
 
 /** The columns of tool calls, here and in `pawl show`. */
 export const CALL_COLUMNS: Column<ListedToolCall>[] = [
-  { name: 'issued', of: (row) => timeOf(row.issuedAt) },
-  { name: 'session', of: (row) => row.sessionId },
-  { name: 'call', of: (row) => row.callId },
+  { name: 'issued', of: (row) => row.issuedAt },
+  { name: 'session', of: (row) => row.sessionId, id: true },
+  { name: 'call', of: (row) => row.callId, id: true },
   { name: 'tool', of: (row) => row.tool },
-  { name: 'effect', of: (row) => row.effect },
-  { name: 'status', of: (row) => row.status },
-  { name: 'attempt', of: (row) => row.attempt, right: true },
-  { name: 'effect id', of: (row) => row.effectId },
+  { name: 'effect', of: (row) => row.effect, optional: true },
+  { name: 'status', of: (row) => row.status, status: true },
+  { name: 'attempt', of: (row) => row.attempt, right: true, optional: true },
+  { name: 'effect id', of: (row) => row.effectId, optional: true },
   { name: 'arguments, outcome', of: (row) => `${argumentsOf(row)}${outcomeOf(row)}` },
 ]
 
@@ -53,7 +52,7 @@ export function toolsCommand(): Command {
     .option('--effect-id <id>', "only the call whose effect has this id in the outside world, such as a refund's id")
     .action((session: string | undefined, options: ToolsOptions) =>
       queryStore(options, (queries) =>
-        showList(options, queries.toolCalls({ ...filterOf(options), ...sessionIn(session, options) }), CALL_COLUMNS),
+        showList(options, 'tool calls', queries.toolCalls({ ...filterOf(options), ...sessionIn(session, options) }), CALL_COLUMNS),
       ),
     )
 }

@@ -33,8 +33,8 @@ const columnsBy = (by: UsageBy): Column<UsageSum>[] => [
   { name: 'calls', of: (row) => row.calls, right: true },
   { name: 'input', of: (row) => row.usage.input_tokens, right: true },
   { name: 'output', of: (row) => row.usage.output_tokens, right: true },
-  { name: 'cache write', of: (row) => row.usage.cache_creation_input_tokens, right: true },
-  { name: 'cache read', of: (row) => row.usage.cache_read_input_tokens, right: true },
+  { name: 'cache write', of: (row) => row.usage.cache_creation_input_tokens, right: true, optional: true },
+  { name: 'cache read', of: (row) => row.usage.cache_read_input_tokens, right: true, optional: true },
   { name: 'usd', of: (row) => dollarsOf(row.usd), right: true },
   { name: 'without price', of: (row) => row.unpriced },
 ]
@@ -49,7 +49,7 @@ export function usageCommand(): Command {
       const one = sessionIn(session, options)
       const list = { by, ...pageOf(options), ...spanOf(options), ...one }
       const stored = await queryStore(options, async (queries) => {
-        await showList(options, queries.usage(list), columnsBy(by))
+        await showList(options, 'usage', queries.usage(list), columnsBy(by))
         return one.session === undefined ? [] : queries.session(one.session).budgets(options.at).catch(unlessUnknown)
       })
       if (one.session !== undefined && stored.length > 0) await showBudgets(one.session, options)
@@ -78,7 +78,7 @@ async function showBudgets(session: string, options: UsageOptions): Promise<void
     (pawl) => pawl.session(session).budgets(defined({ at: options.at })),
     (queries) => queries.session(session).budgets(options.at),
   )
-  showAll(options, budgets, BUDGETS)
+  showAll(options, 'budgets', budgets, BUDGETS)
 }
 
 const amountOf = ({ unit }: SessionBudget, value: number): string | null => (unit === 'usd' ? dollarsOf(value) : `${value} tokens`)

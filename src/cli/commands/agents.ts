@@ -1,0 +1,78 @@
+// `pawl agents`: the workers of a task queue, and which agents are served.
+import { Command } from 'commander'
+import type { HealthCheck } from '../../client/index.ts'
+import { aboutDeployment, connectOptions, type DeploymentOptions } from '../connecting.ts'
+import { jsonOption } from '../options.ts'
+import { say } from '../queries.ts'
+import { type Column, linesOfTable } from '../table.ts'
+import { oneLine, paint } from '../terminal.ts'
+
+interface ServingWorker {
+  identity: string
+  build: string
+}
+
+interface KnownAgent {
+  agent: string
+  unserved: number
+  answeredAt: number | null
+  active: number
+}
+
+const WORKERS: Column<ServingWorker>[] = [
+  { name: 'worker', of: ({ identity }) => identity, id: true },
+  { name: 'build', of: ({ build }) => build },
+]
+
+const AGENTS: Column<KnownAgent>[] = [
+  { name: 'agent', of: ({ agent }) => agent },
+  { name: 'served', of: servedText, status: true },
+  { name: 'active', of: ({ active }) => active, right: true },
+  { name: 'waiting for a worker', of: ({ unserved }) => unserved, right: true },
+  { name: 'last answer', of: ({ answeredAt }) => (answeredAt === null ? null : new Date(answeredAt)) },
+]
+
+/** The command. */
+export function agentsCommand(): Command {
+  return aboutDeployment(
+    new Command('agents').description(
+      'list the workers of the task queue, and the agents with sessions: whether they are served, as the last hour shows it',
+    ),
+  )
+    .addOption(jsonOption())
+    .action(agents)
+}
+
+/** Exit code 1: something could not be seen. Workers do not record which agents they serve; what became of sessions shows it. */
+async function agents(options: DeploymentOptions & { json?: true }): Promise<void> {
+  const client = await import('../../client/index.ts')
+  const { checks } = await client.doctor(await connectOptions(options))
+  const of = (name: string): HealthCheck | undefined => checks.find(({ check }) => check === name)
+  const unseen = [of('workers') ? undefined : of('temporal'), of('agents') ? undefined : of('postgres')].filter(
+    (check) => check !== undefined,
+  )
+  const workers = ((of('workers')?.details as { orchestrators?: ServingWorker[] } | undefined)?.orchestrators ?? []).toSorted(byName)
+  const known = (of('agents')?.details as KnownAgent[] | undefined) ?? []
+  if (unseen.length > 0) process.exitCode = 1
+  if (options.json) {
+    for (const { identity, build } of workers) say(JSON.stringify({ worker: identity, build }))
+    for (const agent of known) say(JSON.stringify({ ...agent, served: servedText(agent) }))
+    for (const { check, measured } of unseen) say(JSON.stringify({ unseen: check, measured }))
+    return
+  }
+  for (const line of workers.length > 0 ? linesOfTable(WORKERS, workers) : [paint('dim', of('workers')?.measured ?? 'workers: not seen')])
+    say(line)
+  say('')
+  for (const line of known.length > 0 ? linesOfTable(AGENTS, known) : [paint('dim', of('agents')?.measured ?? 'agents: not seen')])
+    say(line)
+  for (const { check, measured } of unseen) say(paint('red', `not seen, ${check}: ${oneLine(measured, 400)}`))
+}
+
+function byName(one: ServingWorker, other: ServingWorker): number {
+  return one.identity < other.identity ? -1 : 1
+}
+
+function servedText({ unserved, answeredAt }: KnownAgent): string {
+  if (unserved > 0) return 'no'
+  return answeredAt === null ? 'unknown' : 'yes'
+}
