@@ -54,7 +54,7 @@ const model = scripted(({ messages }) => {
   return \`message \${texts.length}: \${last.text}\`
 })
 const echo = defineAgent({ name: 'echo', instructions: 'Say it again.', model, tools: [lookUp, refund, pick] })
-const other = defineAgent({ ...echo, name: 'other' })
+const other = defineAgent({ name: 'other', instructions: 'Say it again.', model, tools: [] })
 `
 
 const IMPORTS = `
