@@ -5,6 +5,7 @@ import { shortHash } from '../session/digest.ts'
 import type { ModelDelta } from '../session/watching/deltas.ts'
 import { answerIdOf, callIdOf, type EventOf, requestIdOf, type Resolution, type SessionEvent } from '../session/events.ts'
 import type { Json } from '../session/json.ts'
+import { abandonedAs, addToCall, hasEnded, outcomeIn, type TurnCall } from '../session/past/calls.ts'
 import { approvalIdOf, type UiChunk, type UiShow, type UiRunState } from './protocol.ts'
 
 /** A chunk, and the messages that it answers. */
@@ -36,17 +37,23 @@ interface Shown {
 }
 
 /** A call of the stretch. */
-interface Call {
+interface Call extends Omit<TurnCall, 'asked'> {
   /** The arguments that were shown, or their digest if they are long: a stretch may have any number of calls. */
   shownInput: string
-  tool: string
-  isClient: boolean
   approvalId?: string
-  /** Whether the call has an outcome. */
-  settled: boolean
-  /** Whether a person must state its outcome. */
-  asked?: boolean
 }
+
+type CallEvent = EventOf<
+  | 'tool_issued'
+  | 'tool_attempt_failed'
+  | 'approval_requested'
+  | 'approval_decided'
+  | 'answer_requested'
+  | 'tool_completed'
+  | 'tool_resolved'
+  | 'tool_failed'
+  | 'tool_unknown'
+>
 
 interface Stretch {
   run: number
@@ -108,10 +115,11 @@ export function startMapping({ show, isSettled = () => false }: MappingOptions):
 
   /** Ends the turn. Calls without an outcome at this point were abandoned. */
   function endTurn(ending: Stretch): UiChunk[] {
-    const open = [...ending.calls].filter(([, call]) => !call.settled)
+    const open = [...ending.calls].filter(([, call]) => !hasEnded(call))
     const unsettled = open.map(([toolCallId, call]): UiChunk => {
-      call.settled = true
-      return { type: 'tool-output-error', toolCallId, errorText: call.asked ? OUTCOME_UNKNOWN : NEVER_RAN }
+      const hasRun = abandonedAs(call) !== 'never_ran'
+      call.status = hasRun ? 'unknown' : 'failed'
+      return { type: 'tool-output-error', toolCallId, errorText: hasRun ? OUTCOME_UNKNOWN : NEVER_RAN }
     })
     if (!ending.inStep) return unsettled
     ending.inStep = false
@@ -127,34 +135,21 @@ export function startMapping({ show, isSettled = () => false }: MappingOptions):
     switch (event.type) {
       case 'model_completed':
         return event.turn === at.turn ? answer(event, at) : []
+      case 'approval_requested':
       case 'tool_issued':
-        return issued(event, at)
-      case 'approval_requested': {
-        const call = at.calls.get(requestIdOf(event.callId))
-        if (!call) return []
-        call.approvalId = approvalIdOf(event.callId, event.digest)
-        const { approvalId } = call
-        const toolCallId = requestIdOf(event.callId)
-        return [{ type: 'tool-approval-request', approvalId, toolCallId, ...defined({ reason: event.reason }) }]
-      }
+      case 'tool_attempt_failed':
       case 'approval_decided':
-        return decided(event, at)
+      case 'answer_requested':
       case 'tool_completed':
-        return settle(at, event.callId, (toolCallId) => [{ type: 'tool-output-available', toolCallId, output: outputOf(event) }])
       case 'tool_resolved':
-        if (!event.happened || (event.value === undefined && event.content === undefined && !event.blob)) return []
-        return settle(at, event.callId, (toolCallId) => [{ type: 'tool-output-available', toolCallId, output: outputOf(event) }])
       case 'tool_failed':
-        return settle(at, event.callId, (toolCallId, { approvalId }) =>
-          event.code === 'denied' && approvalId !== undefined
-            ? [{ type: 'tool-output-denied', toolCallId }]
-            : [{ type: 'tool-output-error', toolCallId, errorText: event.message }],
-        )
       case 'tool_unknown': {
-        const call = at.calls.get(requestIdOf(event.callId))
-        if (event.ask && call) call.asked = true
-        if (event.ask) return []
-        return settle(at, event.callId, (toolCallId) => [{ type: 'tool-output-error', toolCallId, errorText: event.message }])
+        const toolCallId = requestIdOf(event.callId)
+        const call = at.calls.get(toolCallId)
+        if (!call) return []
+        const chunks = chunksOfCall(event, toolCallId, call, at)
+        addToCall(call, event)
+        return chunks
       }
       case 'run_completed':
         return [...endTurn(at), standingAt(at, event, 'completed')]
@@ -182,7 +177,7 @@ export function startMapping({ show, isSettled = () => false }: MappingOptions):
       if (block.kind === 'tool_use') {
         const call = at.calls.get(block.id)
         const resolution = calls.find(({ index }) => callIdOf(run, turn, index) === block.id)
-        at.calls.set(block.id, { ...callOf(block, resolution), ...(call && { settled: call.settled }) })
+        at.calls.set(block.id, { ...callOf(block, resolution), ...(call && { status: call.status }) })
         chunks.push(...inputOf(block.id, block.input ?? null, at))
       } else chunks.push(...restOf(block, shown[n]))
     }
@@ -206,33 +201,40 @@ export function startMapping({ show, isSettled = () => false }: MappingOptions):
   }
 
   /** Shows the executed arguments: a hook or a person may have changed those of the model. */
-  function issued({ callId, input }: EventOf<'tool_issued'>, at: Stretch): UiChunk[] {
-    const toolCallId = requestIdOf(callId)
-    const call = at.calls.get(toolCallId)
-    if (!call) return []
-    call.settled = false
+  function changedInput(toolCallId: string, call: Call, input: Json, at: Stretch): UiChunk[] {
     return call.shownInput === briefly(input) ? [] : inputOf(toolCallId, input, at)
   }
 
-  function decided(event: EventOf<'approval_decided'>, at: Stretch): UiChunk[] {
-    const { approved, reason, input, callId } = event
-    const toolCallId = requestIdOf(callId)
-    const call = at.calls.get(toolCallId)
-    if (!call?.approvalId) return []
-    const changed = input !== undefined && briefly(input) !== call.shownInput
-    const { approvalId } = call
-    return [
-      ...(changed ? inputOf(toolCallId, input, at) : []),
-      ...(show === 'pieces' ? [{ type: 'tool-approval-response' as const, approvalId, approved, ...defined({ reason }) }] : []),
-    ]
+  /** `call`: as it was before the event. */
+  function chunksOfCall(event: CallEvent, toolCallId: string, call: Call, at: Stretch): UiChunk[] {
+    switch (event.type) {
+      case 'tool_issued':
+        return changedInput(toolCallId, call, event.input, at)
+      case 'approval_requested': {
+        const approvalId = approvalIdOf(event.callId, event.digest)
+        call.approvalId = approvalId
+        return [{ type: 'tool-approval-request', approvalId, toolCallId, ...defined({ reason: event.reason }) }]
+      }
+      case 'approval_decided': {
+        const { approvalId } = call
+        const { approved, reason, input } = event
+        if (approvalId === undefined) return []
+        const changed = input === undefined ? [] : changedInput(toolCallId, call, input, at)
+        return show === 'pieces' ? [...changed, { type: 'tool-approval-response', approvalId, approved, ...defined({ reason }) }] : changed
+      }
+      default:
+        return ended(event, toolCallId, call)
+    }
   }
 
-  function settle(at: Stretch, callId: string, as: (toolCallId: string, call: Call) => UiChunk[]): UiChunk[] {
-    const toolCallId = requestIdOf(callId)
-    const call = at.calls.get(toolCallId)
-    if (!call) return []
-    call.settled = true
-    return as(toolCallId, call)
+  function ended(event: CallEvent, toolCallId: string, call: Call): UiChunk[] {
+    const outcome = outcomeIn(event, call.status)
+    if (!outcome || outcome.error?.asked) return []
+    const { error } = outcome
+    if (!error)
+      return [{ type: 'tool-output-available', toolCallId, output: outputOf(event as EventOf<'tool_completed' | 'tool_resolved'>) }]
+    if (error.code === 'denied' && call.approvalId !== undefined) return [{ type: 'tool-output-denied', toolCallId }]
+    return [{ type: 'tool-output-error', toolCallId, errorText: error.message }]
   }
 
   function delta({ run, turn }: { run: number; turn: number }, piece: ModelDelta): UiItem[] {
@@ -331,7 +333,8 @@ function restOf({ kind, id, text }: Visible, shown: Shown | undefined): UiChunk[
 }
 
 function callOf({ name = '', input = null }: Visible, resolution: Resolution | undefined): Call {
-  return { tool: name, shownInput: briefly(input), isClient: resolution?.client !== undefined, settled: false }
+  const { effect = 'read', client } = resolution ?? {}
+  return { tool: name, shownInput: briefly(input), effect, isClient: client !== undefined, status: 'requested' }
 }
 
 const MAX_BRIEF = 200

@@ -59,6 +59,7 @@ export async function readBack({ source, top, tail, state, before, step = STEP }
 
   if (before !== undefined) await beginBefore(before)
   await take(tail.toReversed())
+  if (read.length > 0) await addWhatIsMissing()
 
   /** Skips what comes after this place, unless results of what comes before it are there. */
   async function beginBefore(place: number): Promise<void> {
@@ -92,7 +93,7 @@ export async function readBack({ source, top, tail, state, before, step = STEP }
 
   async function pointsFrom(place: number): Promise<SessionEvent[]> {
     const stored = await source.turningPoints(place - 1, Number.MAX_SAFE_INTEGER)
-    const newer = tail.filter((event) => isTurningPoint(event) || event.type === 'run_started')
+    const newer = tail.filter((event) => isTurningPoint(event) || event.type === 'run_started' || event.type === 'tool_resolved')
     const first = newer[0]
     const run = first && (await source.runUpTo(first.seq))
     return [...stored.filter(({ seq }) => seq !== run?.seq), ...(run ? [run] : []), ...newer].sort((a, b) => a.seq - b.seq)
@@ -207,7 +208,10 @@ export async function readBack({ source, top, tail, state, before, step = STEP }
     if (start === undefined) return undefined
     const taken = new Set(events.flatMap((event) => (event.seq >= start ? messagesOf(event) : [])))
     const run = events.findLast((event) => event.type === 'run_started' && event.seq < start)
+    const calls = new Set(events.flatMap((event) => (event.type === 'tool_issued' && event.seq >= start ? [event.callId] : [])))
     const isNeeded = ({ event }: Entry): boolean => {
+      // What became known of an earlier call is shown with it.
+      if (event.type === 'tool_resolved' && !calls.has(event.callId)) return false
       if (event.seq >= start || event === run) return true
       if (event.type === 'message_received') return taken.has(event.messageId) || waiting.has(event.seq) || named.has(event.seq)
       return others.has(event.seq)

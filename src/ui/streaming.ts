@@ -270,7 +270,7 @@ function isAtRest({ status, inbox, error, current }: SessionState, decided: Read
   }
 }
 
-/** What chunks say about a call. An outcome that only became known is not among them: the answer says what the model was told. */
+/** What chunks say about a call. An outcome that only became known is not among them: a page shows it once it loads the messages again. */
 const OF_CALLS: ReadonlySet<SessionEvent['type']> = new Set([
   'tool_issued',
   'approval_requested',

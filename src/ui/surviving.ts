@@ -24,14 +24,22 @@ export function surviving(events: readonly SessionEvent[]): Surviving[] {
   return kept.sort((a, b) => a.at - b.at || a.event.seq - b.event.seq)
 }
 
-/** Results of a call that was made again, or skipped, return to their old place, before messages that a later turn of the run took. */
+/**
+ * Another outcome of a call returns to the place of the first one, if an answer has begun or the session has gone back since: the call was
+ * made again or skipped, or its outcome became known.
+ */
 function placesIn({ entries, outcomes }: VisiblePast): (event: SessionEvent) => number {
-  const taking = entries.flatMap(({ event }) => (event.type === 'turn_started' && event.takes.length > 0 ? [event] : []))
+  const bounds = entries.flatMap(({ event }) => (endsAnswer(event) ? [event.seq] : []))
   return (event) => {
-    const request = event.type === 'tool_resolved' ? undefined : requestOf(event)
-    const first = request === undefined ? undefined : outcomes.get(request)
+    const request = requestOf(event)
+    const first = request === undefined ? undefined : outcomes.first.get(request)
     if (!first || first.seq >= event.seq) return event.seq
-    const isLater = taking.some(({ run, seq }) => run === first.run && seq > first.seq && seq < event.seq)
-    return isLater ? first.seq : event.seq
+    return bounds.some((seq) => seq > first.seq && seq < event.seq) ? first.seq : event.seq
   }
+}
+
+function endsAnswer(event: SessionEvent): boolean {
+  return event.type === 'turn_started'
+    ? event.takes.length > 0
+    : event.type === 'forked' || (event.type === 'rolled_back' && !event.keepsRun)
 }

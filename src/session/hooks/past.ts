@@ -1,10 +1,11 @@
 // The part of a session's past that hooks may still have to see. Executors fold it from the events, for agents that have hooks.
-import { callIdOf, type EventOf, type SessionEvent } from '../events.ts'
+import { callIdOf, type EventOf, requestIdOf, type SessionEvent } from '../events.ts'
 import type { HookEvent } from './hooks.ts'
 import { saidBy } from './hooks.ts'
 import type { Json } from '../json.ts'
+import { abandonsCalls, hasEnded, type Outcome, outcomeIn, statusAfter, type TurnCall } from '../past/calls.ts'
 import { cutOf, type NewestRun, NO_RUN, takesOut } from '../past/cut.ts'
-import { cutOutcomes, type FirstOutcomes, firstOutcomeOf, noteOutcome, requestOf } from '../past/outcomes.ts'
+import { cutOutcomes, type FirstOutcomes, firstOutcomeOf, noOutcomes, noteOutcome, requestOf } from '../past/outcomes.ts'
 
 /** A call that has its outcome. */
 export interface CallOutcome {
@@ -31,7 +32,7 @@ export interface HookPast {
   /** In the order of the events. */
   noted: Noted[]
   /** Calls without an outcome yet, and unknown ones. */
-  calls: Map<string, Pick<CallOutcome, 'turn' | 'tool' | 'args'>>
+  calls: Map<string, Pick<CallOutcome, 'turn' | 'tool' | 'args'> & Pick<TurnCall, 'status'>>
   /** Results of completed effects by call, for replays. */
   results: Map<string, Json>
   newest: NewestRun
@@ -40,7 +41,7 @@ export interface HookPast {
 
 /** The past before any event. */
 export function noPast(): HookPast {
-  return { noted: [], calls: new Map(), results: new Map(), newest: NO_RUN, outcomes: new Map() }
+  return { noted: [], calls: new Map(), results: new Map(), newest: NO_RUN, outcomes: noOutcomes() }
 }
 
 /** A place where hooks run: one event, of one turn or call. */
@@ -88,6 +89,7 @@ function nameOf({ on, turn, outcome }: HookPlace): string {
 export function addToHookPast(past: HookPast, event: SessionEvent): void {
   goBack(past, event)
   noteOutcome(past.outcomes, event)
+  if (abandonsCalls(event)) abandonCalls(past)
   switch (event.type) {
     case 'session_started':
       Object.assign(past, noPast())
@@ -99,10 +101,11 @@ export function addToHookPast(past: HookPast, event: SessionEvent): void {
       noteAnswer(past, event)
       return
     case 'tool_issued':
-      past.calls.set(event.callId, { turn: event.turn, tool: event.tool, args: event.input })
+      past.calls.set(event.callId, { turn: event.turn, tool: event.tool, args: event.input, status: 'issued' })
       return
     case 'approval_decided':
-      if (event.input !== undefined) past.calls.set(event.callId, { turn: event.turn, tool: event.tool, args: event.input })
+      if (event.input !== undefined)
+        past.calls.set(event.callId, { turn: event.turn, tool: event.tool, args: event.input, status: 'issued' })
       return
     case 'tool_completed':
     case 'tool_failed':
@@ -127,7 +130,8 @@ function startRun(past: HookPast, { run, seq }: EventOf<'run_started'>): void {
   const seen = new Set(noted.flatMap((one) => (one.is === 'ran' ? [one.place] : [])))
   past.noted = noted.slice(startOfDue(noted) + 1).filter((one) => one.is === 'outcome' && !seen.has(one.outcome.callId))
   const kept = new Set(past.noted.map(({ event }) => requestOf(event)))
-  for (const request of outcomes.keys()) if (!kept.has(request)) outcomes.delete(request)
+  for (const [callId, { status }] of past.calls) if (status === 'unknown') kept.add(requestIdOf(callId))
+  for (const request of outcomes.first.keys()) if (!kept.has(request)) outcomes.first.delete(request)
 }
 
 /** What leaves the session is not due, and what hooks said about it was not said. */
@@ -138,12 +142,18 @@ function goBack(past: HookPast, event: SessionEvent): void {
   cutOutcomes(past.outcomes, cut)
 }
 
+/** From here on, an outcome that becomes known is late. */
+function abandonCalls({ calls }: HookPast): void {
+  for (const call of calls.values()) if (!hasEnded(call)) call.status = 'unknown'
+}
+
 function noteAnswer({ noted, calls }: HookPast, event: EventOf<'model_completed'>): void {
   const { run, turn, content } = event
   noted.push({ event, is: 'answer', turn })
   let index = 0
   for (const block of content) {
-    if (block.type === 'tool_use') calls.set(callIdOf(run, turn, index++), { turn, tool: block.name, args: block.input })
+    if (block.type === 'tool_use')
+      calls.set(callIdOf(run, turn, index++), { turn, tool: block.name, args: block.input, status: 'requested' })
   }
 }
 
@@ -151,28 +161,25 @@ type Ended = EventOf<'tool_completed' | 'tool_failed' | 'tool_unknown' | 'tool_r
 
 function noteEnding(past: HookPast, event: Ended): void {
   const { callId, tool, turn } = event
-  const ending = endingOf(past, event)
-  if (!ending) return
-  const { args = null } = past.calls.get(callId) ?? {}
-  if (event.type !== 'tool_unknown') past.calls.delete(callId)
+  const call = past.calls.get(callId)
+  // An unknown outcome becomes known once.
+  if (event.type === 'tool_resolved' && !call) return
+  const outcome = outcomeIn(event, call?.status)
+  if (call) call.status = statusAfter(event, call.status)
+  if (!outcome || outcome.error?.asked) return
+  // The outcome of a skipped call may be unknown, too.
+  if (outcome.status !== 'unknown' && outcome.status !== 'skipped') past.calls.delete(callId)
+  const { args = null } = call ?? {}
+  const ending = endingOf(past, outcome)
   if (ending.result !== undefined) past.results.set(callId, ending.result)
   // A later outcome of the same call replaces the earlier one, and hooks see it, too.
   past.noted = past.noted.filter((one) => !isAbout(one, callId))
   past.noted.push({ event, is: 'outcome', outcome: { turn, callId, tool, args, ...ending } })
 }
 
-function endingOf({ results, calls }: HookPast, event: Ended): Pick<CallOutcome, 'result' | 'error'> | undefined {
-  switch (event.type) {
-    case 'tool_completed':
-      return { result: (event.replayOf === undefined ? event.value : results.get(event.replayOf)) ?? null }
-    case 'tool_failed':
-      return { error: { code: event.code, message: event.message } }
-    case 'tool_unknown':
-      return event.ask ? undefined : { error: { code: 'outcome_unknown', message: event.message } }
-    case 'tool_resolved':
-      // If the call waits for its resolution, its outcome follows; if its turn is over, this is its only outcome.
-      return event.happened && event.value !== undefined && calls.has(event.callId) ? { result: event.value } : undefined
-  }
+function endingOf({ results }: HookPast, { error, result, replayOf }: Outcome): Pick<CallOutcome, 'result' | 'error'> {
+  if (error) return { error: { code: error.code, message: error.message } }
+  return { result: (replayOf === undefined ? result?.value : results.get(replayOf)) ?? null }
 }
 
 function noteRun({ noted, calls }: HookPast, event: EventOf<'hook_answered'>): void {

@@ -78,7 +78,7 @@ export function statusAfter<S extends CallStatus | undefined>(event: SessionEven
 /** An open call that happened ends with the `tool_completed` that follows; after a skip, a `tool_failed` follows. */
 function statusResolved<S extends CallStatus | undefined>({ happened, decision }: EventOf<'tool_resolved'>, now: S): CallStatus | S {
   if (decision === 'skip') return now
-  if (now === undefined || now === 'unknown') return happened ? 'completed' : 'failed'
+  if (now === undefined || hasEnded({ status: now })) return happened ? 'completed' : 'failed'
   return now === 'awaiting_resolution' && !happened ? 'issued' : now
 }
 
@@ -115,12 +115,13 @@ export function outcomeIn(event: SessionEvent, now: CallStatus | undefined): Out
   }
 }
 
-/** Whether the event says what became of a call that had ended with an unknown outcome. `now`: its status before the event. */
-export function isLate(event: SessionEvent, now: CallStatus | undefined): event is EventOf<'tool_resolved'> {
-  return event.type === 'tool_resolved' && event.decision !== 'skip' && (now === undefined || now === 'unknown')
+/** Whether the event says what became of a call that had ended without a known outcome. `now`: its status before the event. */
+export function isLate(event: EventOf<'tool_resolved'>, now: CallStatus | undefined): boolean {
+  return event.decision !== 'skip' && (now === undefined || hasEnded({ status: now }))
 }
 
-const DID_NOT_HAPPEN = { code: 'did_not_happen', message: 'It turned out later that the effect did not happen.' }
+/** The error of a call whose outcome was unknown. */
+export const DID_NOT_HAPPEN = { code: 'did_not_happen', message: 'It turned out later that the effect did not happen.' }
 
 function statusOfFailure(code: string): 'denied' | 'skipped' | 'failed' {
   if (code === 'denied' || code === 'approval_expired') return 'denied'
@@ -158,7 +159,11 @@ export function abandonedCalls(event: SessionEvent, calls: ReadonlyMap<string, T
 }
 
 /** What is said of an abandoned call: an effect may have happened if its body may have been entered. */
-export function abandonedAs({ status, effect, mayHaveBegun }: TurnCall): 'never_ran' | 'failed' | 'unknown' {
+export function abandonedAs({
+  status,
+  effect,
+  mayHaveBegun,
+}: Pick<TurnCall, 'status' | 'effect' | 'mayHaveBegun'>): 'never_ran' | 'failed' | 'unknown' {
   if (status === 'awaiting_resolution') return 'unknown'
   if (!mayHaveBegun || effect === 'read') return 'never_ran'
   // An idempotent call can be repeated with its key.
@@ -173,7 +178,7 @@ export function addToCalls(calls: TurnCalls, event: SessionEvent): void {
   else if (event.type === 'session_resumed') resume(calls)
   else if ('callId' in event && event.callId !== undefined) {
     const call = calls.get(event.callId)
-    if (call) change(call, event)
+    if (call) addToCall(call, event)
   }
 }
 
@@ -197,7 +202,8 @@ function choose(calls: TurnCalls, event: EventOf<'recovery_started'>): void {
   }
 }
 
-function change(call: TurnCall, event: SessionEvent): void {
+/** Applies an event about the call, in place. */
+export function addToCall(call: Omit<TurnCall, 'asked'>, event: SessionEvent): void {
   // An external call's attempt is settled before anything else happens to the call.
   if (event.type === 'tool_attempt_failed' && call.effect === 'idempotent') call.mayHaveBegun = true
   if (event.type === 'hook_answered' && saidBy(event, 'modify')) call.isChanged = true

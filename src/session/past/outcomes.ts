@@ -1,38 +1,54 @@
 // When calls had their first outcomes: a call that had one at a point stays when the session goes back to that point, with its newest outcome.
-import { type EventOf, requestIdOf, type SessionEvent } from '../events.ts'
+import { requestIdOf, type SessionEvent } from '../events.ts'
+import { abandonsCalls } from './calls.ts'
 import type { Cut } from './cut.ts'
 
-/** By request, the first outcome of the calls that count. */
-export type FirstOutcomes = Map<string, { run: number; seq: number }>
-
-/** An event with the result that the model sees. */
-type Outcome = EventOf<'tool_completed' | 'tool_failed' | 'tool_unknown'>
-
-/** Notes the event's outcome, if it has one, in place. */
-export function noteOutcome(outcomes: FirstOutcomes, event: SessionEvent): void {
-  if (!isOutcome(event)) return
-  const { run, seq, callId } = event
-  const request = requestIdOf(callId)
-  if (!outcomes.has(request)) outcomes.set(request, { run, seq })
+/** The first outcomes of the calls that count, by request. */
+export interface FirstOutcomes {
+  first: Map<string, FirstOutcome>
+  /** Calls that a person must resolve: they get their result with the resolution, or when they are abandoned. */
+  asked: Map<string, Pick<FirstOutcome, 'run'>>
 }
 
-/** A call that a person must resolve gets its result with the resolution. */
-function isOutcome(event: SessionEvent): event is Outcome {
-  return event.type === 'tool_completed' || event.type === 'tool_failed' || (event.type === 'tool_unknown' && !event.ask)
+interface FirstOutcome {
+  run: number
+  seq: number
+}
+
+/** No outcomes. */
+export function noOutcomes(): FirstOutcomes {
+  return { first: new Map(), asked: new Map() }
+}
+
+/** Notes the outcomes that the event gives, in place. */
+export function noteOutcome({ first, asked }: FirstOutcomes, event: SessionEvent): void {
+  const { seq } = event
+  if (abandonsCalls(event)) {
+    for (const [request, { run }] of asked) first.set(request, { run, seq })
+    asked.clear()
+  }
+  if (event.type !== 'tool_completed' && event.type !== 'tool_failed' && event.type !== 'tool_unknown') return
+  const { run, callId } = event
+  const request = requestIdOf(callId)
+  if (first.has(request)) return
+  if (event.type === 'tool_unknown' && event.ask) return void asked.set(request, { run })
+  asked.delete(request)
+  first.set(request, { run, seq })
 }
 
 /** Forgets the calls that the cut takes out, in place. */
-export function cutOutcomes(outcomes: FirstOutcomes, cut: Cut): void {
+export function cutOutcomes({ first, asked }: FirstOutcomes, cut: Cut): void {
   if (cut.outcomes) return
-  for (const [request, { run, seq }] of outcomes) {
-    if (seq > cut.after && (cut.run === undefined || cut.run === run)) outcomes.delete(request)
+  for (const [request, { run, seq }] of first) {
+    if (seq > cut.after && (cut.run === undefined || cut.run === run)) first.delete(request)
   }
+  for (const [request, { run }] of asked) if (cut.run === undefined || cut.run === run) asked.delete(request)
 }
 
 /** The `seq` of the first outcome of the call whose own event this is; undefined if it has none, or is no call's. */
-export function firstOutcomeOf(outcomes: FirstOutcomes, event: SessionEvent): number | undefined {
+export function firstOutcomeOf({ first }: FirstOutcomes, event: SessionEvent): number | undefined {
   const request = requestOf(event)
-  return request === undefined ? undefined : outcomes.get(request)?.seq
+  return request === undefined ? undefined : first.get(request)?.seq
 }
 
 /** The request of the call whose own event this is; undefined if it is no call's. What hooks say about a call is not its own. */

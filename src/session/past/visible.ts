@@ -1,7 +1,7 @@
 // Which events of a session still count: not those that going back has taken out.
 import type { EventOf, SessionEvent } from '../events.ts'
 import { type Cut, cutOf, type NewestRun, NO_RUN, takesOut } from './cut.ts'
-import { cutOutcomes, type FirstOutcomes, firstOutcomeOf, noteOutcome } from './outcomes.ts'
+import { cutOutcomes, type FirstOutcomes, firstOutcomeOf, noOutcomes, noteOutcome } from './outcomes.ts'
 
 /** The events of a session, or those that a reader needs. It grows event by event. */
 export interface VisiblePast {
@@ -28,7 +28,7 @@ export interface PastEntry {
 
 /** The past before any event. */
 export function nothingVisible(keeps: (event: SessionEvent) => boolean = () => true): VisiblePast {
-  return { keeps, entries: [], newest: NO_RUN, outcomes: new Map(), waiting: new Map() }
+  return { keeps, entries: [], newest: NO_RUN, outcomes: noOutcomes(), waiting: new Map() }
 }
 
 /** Adds one event, in place. */

@@ -1,4 +1,4 @@
-// The note that tells a model which effects remain from a part of the conversation that its transcript no longer shows.
+// The notes that tell a model what became of effects: of those that its transcript no longer shows, and of calls whose outcome was unknown.
 import type { NotedEffect } from '../effects.ts'
 import type { ResultContent } from '../events.ts'
 import { cutText } from '../protocol/texts.ts'
@@ -34,7 +34,18 @@ export function noteOn(
   ].join('\n')
 }
 
-function nameOf({ callId, tool, effectId }: NotedEffect): string {
+/** The text of a note on a call whose outcome became known after the model was told that it is unknown. `result`: absent if it did not happen. */
+export function noteOnOutcome(call: Named, result: ResultContent | undefined): string {
+  const outcome =
+    result === undefined
+      ? 'It did not take effect; it may be requested again.'
+      : `It completed; do not repeat it for the same purpose${resultOf(result) || '.'}`
+  return `[Note from the system, not from the user: the outcome of a call above is no longer unknown.]\n${nameOf(call)}: ${outcome}`
+}
+
+type Named = Pick<NotedEffect, 'callId' | 'tool' | 'effectId'>
+
+function nameOf({ callId, tool, effectId }: Named): string {
   return `${tool} (${callId}${effectId === undefined ? '' : `, effect id ${effectId}`})`
 }
 

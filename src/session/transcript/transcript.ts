@@ -11,17 +11,28 @@ import {
 import { defined } from '../defined.ts'
 import { placeholderOf } from '../blobs.ts'
 import { type Effects, effectsAbove, forgetEffects, noEffects, noteEffect } from '../effects.ts'
-import { noteOn } from './recovery-note.ts'
+import { noteOn, noteOnOutcome } from './recovery-note.ts'
 import { type HookRun, textsOf } from '../hooks/hooks.ts'
 import type { EventOf, Resolution, ResultContent, SessionEvent } from '../events.ts'
 import { callIdOf, requestIdOf } from '../events.ts'
 import type { Json, JsonObject } from '../json.ts'
+import {
+  abandonedAs,
+  abandonsCalls,
+  addToCalls,
+  DID_NOT_HAPPEN,
+  hasEnded,
+  isLate,
+  madeAgain,
+  type TurnCall,
+  type TurnCalls,
+} from '../past/calls.ts'
 import { type Cut, cutOf } from '../past/cut.ts'
 import type { Replaced } from './replaced.ts'
 
 /** The result that the model sees for a call that had not begun when its run was stopped. */
 const NEVER_RAN = 'This call was not run: the run was stopped first.'
-/** The result that the model sees for a call whose outcome was still unknown when its run was stopped. */
+/** The result that the model sees for a call that may have taken effect, which was not resolved when its run was stopped. */
 const OUTCOME_UNKNOWN =
   'The outcome of this call is unknown: it may or may not have taken effect, and this was not resolved when the run was stopped. ' +
   'Do not request it again; tell the user, or check with a read.'
@@ -30,8 +41,6 @@ const OUTCOME_UNKNOWN =
 export interface ToolResult {
   content: ResultContent
   isError: boolean
-  /** The model was told that the outcome is unknown. False: the outcome became known later. */
-  isUnknown?: boolean
 }
 
 /** A transcript, which grows event by event. */
@@ -41,10 +50,12 @@ export interface Transcript {
   seqs: number[]
   /** Received messages that no turn has taken. */
   waiting: Map<string, WaitingMessage>
-  /** The calls of the newest assistant message, and the results so far; null once they are in `messages`. */
-  open: TurnCalls | null
-  /** The newest answer's calls once their results are in `messages`: a recovery may take the results out again. */
-  closed: TurnCalls | null
+  /** What has become of the newest answer's calls. */
+  calls: TurnCalls
+  /** The results so far of the newest assistant message's calls; null once they are in `messages`. */
+  open: TurnResults | null
+  /** The results of the newest answer's calls once they are in `messages`: a recovery may take them out again. */
+  closed: TurnResults | null
   /** For each idempotency key, the call that completed it. */
   keys: Map<string, string>
   /** Keys of calls without an outcome yet, by call. `first`: the first generation's key, if it differs. */
@@ -83,16 +94,12 @@ export interface Measured {
   messages: number
 }
 
-/** The calls of one answer, by the ids that the model sees. */
-interface TurnCalls {
+/** The results of one answer's calls, by the ids that the model sees. */
+interface TurnResults {
   /** `seq` of the answer. */
   seq: number
   callIds: string[]
   results: Map<string, ToolResult>
-  /** Unknown calls that a person has to resolve. */
-  asked: Set<string>
-  /** The newest generation of calls that were made again. */
-  newest: Map<string, string>
   /** Calls whose results another generation replaces. */
   replaced: string[]
   /** The `seq` that the results had when they were in `messages` for the first time. */
@@ -105,8 +112,10 @@ export interface Note {
   after: number
   /** The event that cut the transcript, or the hook's event. */
   seq: number
-  /** The answer whose calls were made again, if the note is about those calls. */
+  /** The answer whose calls were made again, or have another outcome, if the note is about those calls. */
   answerSeq?: number
+  /** The call whose outcome became known, if the note is about that. */
+  outcome?: { callId: string; happened: boolean }
   text: string
 }
 
@@ -135,6 +144,7 @@ export function emptyTranscript(): Transcript {
     messages: [],
     seqs: [],
     waiting: new Map(),
+    calls: new Map(),
     open: null,
     closed: null,
     completed: new Map(),
@@ -156,6 +166,16 @@ export function emptyTranscript(): Transcript {
 /** Adds one event to the transcript, in place. */
 export function addToTranscript(transcript: Transcript, event: SessionEvent): void {
   noteEffect(transcript.effects, event)
+  const before = 'callId' in event && event.callId !== undefined ? transcript.calls.get(event.callId)?.status : undefined
+  // What is said of abandoned calls depends on how far they had come.
+  const abandons = abandonsCalls(event)
+  if (!abandons) addToCalls(transcript.calls, event)
+  addToMessages(transcript, event, before)
+  if (abandons) addToCalls(transcript.calls, event)
+}
+
+/** `before`: the status of the call that the event is about, before it. */
+function addToMessages(transcript: Transcript, event: SessionEvent, before: TurnCall['status'] | undefined): void {
   switch (event.type) {
     case 'session_started':
       Object.assign(transcript, emptyTranscript())
@@ -206,8 +226,7 @@ export function addToTranscript(transcript: Transcript, event: SessionEvent): vo
     }
     case 'tool_resolved':
       if (event.happened) complete(transcript, event.callId, contentOf(event))
-      else if (event.decision !== 'skip') transcript.open?.asked.delete(requestIdOf(event.callId))
-      if (event.decision !== 'skip') noteOutcome(transcript, event)
+      if (isLate(event, before)) noteLateOutcome(transcript, event)
       return
     case 'tool_failed':
       transcript.pendingKeys.delete(event.callId)
@@ -215,8 +234,7 @@ export function addToTranscript(transcript: Transcript, event: SessionEvent): vo
       return
     case 'tool_unknown':
       // A call that a person must resolve gets its result with the resolution.
-      if (event.ask) transcript.open?.asked.add(requestIdOf(event.callId))
-      else addResult(transcript, event, resultOf(event))
+      if (!event.ask) addResult(transcript, event, resultOf(event))
       return
     case 'run_completed':
     case 'run_interrupted':
@@ -264,8 +282,7 @@ function complete(transcript: Transcript, callId: string, content: ResultContent
  * `replayed` is the first call's result, for the replay of a completed key.
  */
 function resultOf(event: EventOf<'tool_completed' | 'tool_failed' | 'tool_unknown'>, replayed?: ResultContent): ToolResult {
-  if (event.type === 'tool_unknown') return { content: event.message, isError: true, isUnknown: true }
-  if (event.type === 'tool_failed') return { content: event.message, isError: true }
+  if (event.type !== 'tool_completed') return { content: event.message, isError: true }
   if (event.replayOf === undefined) return { content: contentOf(event), isError: false }
   const note = `[idempotent replay of ${event.replayOf}]`
   if (replayed === undefined) return { content: `${note}\n${PRUNED}`, isError: false }
@@ -373,13 +390,13 @@ function addAnswerMessage(transcript: Transcript, event: EventOf<'model_complete
   const callIds = content.flatMap((block) => (block.type === 'tool_use' ? [block.id] : []))
   if (callIds.length === 0) return
   const { seq } = event
-  transcript.open = { seq, callIds, results: new Map(), asked: new Set(), newest: new Map(), replaced: [] }
+  transcript.open = { seq, callIds, results: new Map(), replaced: [] }
 }
 
 function addResult(transcript: Transcript, { callId, seq }: { callId: string; seq: number }, result: ToolResult): void {
   const { open } = transcript
   const request = requestIdOf(callId)
-  if (!open?.callIds.includes(request) || newestOf(open, request) !== callId) return
+  if (!open?.callIds.includes(request) || newestOf(transcript, request) !== callId) return
   open.results.set(request, result)
   if (open.results.size === open.callIds.length) closeCalls(transcript, seq)
 }
@@ -396,17 +413,19 @@ function closeCalls(transcript: Transcript, seq: number): void {
   transcript.seqs.splice(at, 0, open.resultsSeq)
   transcript.messages.splice(at, 0, {
     role: 'user',
-    content: open.callIds.map((callId) => {
-      const none = { content: open.asked.has(callId) ? OUTCOME_UNKNOWN : NEVER_RAN, isError: true }
-      return resultBlock(callId, open.results.get(callId) ?? none)
-    }),
+    content: open.callIds.map((callId) => resultBlock(callId, open.results.get(callId) ?? withoutResult(transcript, callId))),
   })
   moveNotes(transcript, at, 1)
   noteReplaced(transcript, open, at + 1)
 }
 
+function withoutResult(transcript: Transcript, request: string): ToolResult {
+  const call = transcript.calls.get(newestOf(transcript, request))
+  return { content: call && abandonedAs(call) !== 'never_ran' ? OUTCOME_UNKNOWN : NEVER_RAN, isError: true }
+}
+
 /** The index of the turn's results in `messages`; undefined if the answer is not there. */
-function resultsIndex({ seqs }: Transcript, { seq }: TurnCalls): number | undefined {
+function resultsIndex({ seqs }: Transcript, { seq }: TurnResults): number | undefined {
   const answer = seqs.lastIndexOf(seq)
   return answer < 0 ? undefined : answer + 1
 }
@@ -416,55 +435,63 @@ function moveNotes({ notes }: Transcript, from: number, by: number): void {
   for (const note of notes) if (note.after >= from) note.after += by
 }
 
-/** The newest generation of a call. */
-export function newestOf({ newest }: TurnCalls, request: string): string {
-  return newest.get(request) ?? request
+/** The newest generation of a call of the newest answer. */
+export function newestOf({ calls }: Pick<Transcript, 'calls'>, request: string): string {
+  if (calls.has(request)) return request
+  for (const callId of calls.keys()) if (requestIdOf(callId) === request) return callId
+  return request
 }
 
 /** The replaced generations of calls that were made again may have taken effect, too: tells the model so. */
-function noteReplaced(transcript: Transcript, { seq: answerSeq, replaced, resultsSeq: seq = 0 }: TurnCalls, after: number): void {
+function noteReplaced(transcript: Transcript, { seq: answerSeq, replaced, resultsSeq: seq = 0 }: TurnResults, after: number): void {
   const effects = replaced.flatMap((callId) => transcript.effects.byCall.get(callId) ?? [])
   if (effects.length === 0) return
   transcript.notes.push({ after, seq, answerSeq, text: noteOn(effects, transcript.completed, 'made_again') })
   transcript.notes.sort((a, b) => a.after - b.after)
 }
 
-/** An outcome that the model was told is unknown is now known. */
-function noteOutcome({ open, closed }: Transcript, event: EventOf<'tool_resolved'>): void {
-  const { results } = open ?? closed ?? {}
-  const request = requestIdOf(event.callId)
-  const told = results?.get(request)
-  if (told?.isUnknown) results?.set(request, { ...told, isUnknown: false })
+/**
+ * The model was told that the outcome is unknown, and now it is known. The result stays as the model has seen it, and a note says the
+ * outcome; only if the results are not in `messages`, or return there, do they have it.
+ */
+function noteLateOutcome(transcript: Transcript, event: EventOf<'tool_resolved'>): void {
+  const { callId, tool, effectId, happened, seq } = event
+  const { open, closed, messages, seqs } = transcript
+  const request = requestIdOf(callId)
+  const result = happened ? { content: contentOf(event), isError: false } : { content: DID_NOT_HAPPEN.message, isError: true }
+  const turn = open ?? closed
+  if (turn?.results.has(request)) turn.results.set(request, result)
+  if (open?.results.has(request)) return
+  const answer = messages.findLastIndex(({ content }) => requests(content, request))
+  transcript.notes.push({
+    after: messages.length,
+    seq,
+    ...defined({ answerSeq: seqs[answer] }),
+    outcome: { callId, happened },
+    text: noteOnOutcome({ callId, tool, ...defined({ effectId }) }, happened ? result.content : undefined),
+  })
+}
+
+function requests(content: Message['content'], request: string): boolean {
+  return typeof content !== 'string' && content.some((block) => block.type === 'tool_use' && block.id === request)
 }
 
 /** Takes the newest answer's results out of the messages for a recovery, and drops those of calls that are made again or skipped. */
-function reopenTurn(transcript: Transcript, { toSeq, seq, skip = [], redo = [] }: EventOf<'recovery_started'>): void {
+function reopenTurn(transcript: Transcript, event: EventOf<'recovery_started'>): void {
   const turn = transcript.open ?? transcript.closed
-  if (!turn || turn.seq !== toSeq) return
+  if (!turn || turn.seq !== event.toSeq) return
   if (!transcript.open) removeResults(transcript, turn)
   transcript.open = turn
   transcript.closed = null
-  for (const { callId, as } of redo) {
-    if (as === callId) continue
-    const request = requestIdOf(callId)
-    turn.results.delete(request)
-    turn.asked.delete(request)
-    turn.newest.set(request, as)
+  for (const callId of madeAgain(event).keys()) {
     turn.replaced.push(callId)
     transcript.pendingKeys.delete(callId)
   }
-  for (const request of skip.map(requestIdOf)) {
-    const told = turn.results.get(request)
-    if (told?.isError && !told.isUnknown) turn.results.delete(request)
-  }
-  for (const [request, told] of turn.results) {
-    const known = told.isUnknown === false ? transcript.completed.get(newestOf(turn, request)) : undefined
-    if (known !== undefined) turn.results.set(request, { content: known, isError: false })
-  }
-  if (turn.results.size === turn.callIds.length) closeCalls(transcript, seq)
+  for (const [callId, call] of transcript.calls) if (!hasEnded(call)) turn.results.delete(requestIdOf(callId))
+  if (turn.results.size === turn.callIds.length) closeCalls(transcript, event.seq)
 }
 
-function removeResults(transcript: Transcript, turn: TurnCalls): void {
+function removeResults(transcript: Transcript, turn: TurnResults): void {
   transcript.notes = transcript.notes.filter(({ answerSeq }) => answerSeq !== turn.seq)
   const at = resultsIndex(transcript, turn)
   if (at === undefined) return
@@ -513,12 +540,16 @@ function follow(transcript: Transcript, seq: number, keptSeq: number): void {
   transcript.systemMessages = []
   transcript.open = null
   transcript.closed = null
-  transcript.notes = transcript.notes.filter((note) => note.seq <= keptSeq)
+  // Of each call that stays, the newest known outcome stays.
+  const isAboutKept = ({ outcome, answerSeq = Infinity }: Note): boolean => outcome !== undefined && answerSeq <= keptSeq
+  const notes = transcript.notes.filter((note) => note.seq <= keptSeq || isAboutKept(note))
+  transcript.notes = notes.map((note) => ({ ...note, after: Math.min(note.after, transcript.messages.length) }))
+  const told = new Set(notes.map(({ outcome }) => outcome?.callId))
   // A later compaction still applies if everything that it summarises has stayed: without it, a restart would pay for it again.
   dropCompactions(transcript, ({ upToSeq }) => upToSeq <= keptSeq)
   const shown = shownAsCompleted(transcript)
   const effects = effectsAbove(transcript.effects, keptSeq).filter(
-    ({ callId, status }) => status === 'unknown' || !shown.has(requestIdOf(callId)),
+    ({ callId, status }) => !told.has(callId) && (status === 'unknown' || !shown.has(requestIdOf(callId))),
   )
   if (effects.length === 0) return
   transcript.notes.push({ after: transcript.messages.length, seq, text: noteOn(effects, transcript.completed) })
@@ -581,6 +612,7 @@ function forgetKeys(transcript: Transcript, seq: number): void {
   const forgotten = new Set(effectsAbove(transcript.effects, seq).map(({ callId }) => callId))
   for (const [key, callId] of transcript.keys) if (forgotten.has(callId)) transcript.keys.delete(key)
   for (const callId of forgotten) transcript.completed.delete(callId)
+  transcript.notes = transcript.notes.filter(({ outcome }) => outcome === undefined || !forgotten.has(outcome.callId))
   forgetEffects(transcript.effects, seq)
 }
 

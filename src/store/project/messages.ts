@@ -62,7 +62,7 @@ export function growTranscript(projection: MessageProjection, event: SessionEven
   projection.openTurn = transcript.open === null ? null : openTurn
   if (!openTurn) return []
   const { run, turn, seq: position } = openTurn
-  const blobOf = (request: string): BlobRef | undefined => blobs.get(transcript.closed ? newestOf(transcript.closed, request) : request)
+  const blobOf = (request: string): BlobRef | undefined => blobs.get(newestOf(transcript, request))
   const isAnswer = event.type === 'model_completed'
   return made.map((message) =>
     messageRow(event, {

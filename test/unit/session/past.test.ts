@@ -14,14 +14,16 @@ import { addToTranscript, emptyTranscript } from '../../../src/session/transcrip
 import { uiMessagesOf } from '../../../src/ui/messages.ts'
 import type { UiPart } from '../../../src/ui/protocol.ts'
 import { projectedTables } from '../../support/projected.ts'
-import { FIXED_SESSIONS, metInSessions, type SoundSession } from './sound-session.ts'
+import { FIXED_SESSIONS, lateOutcomes, metInSessions, type SoundSession } from './sound-session.ts'
 
-type Ended = EventOf<'tool_completed' | 'tool_failed' | 'tool_unknown'>
+type Ended = EventOf<'tool_completed' | 'tool_failed' | 'tool_unknown' | 'tool_resolved'>
 
 /** What the model is told about a call: the text of its result. */
 interface Told {
   text: string
   isError: boolean
+  /** A note says what became of it: the outcome became known after the model was told that it is unknown. */
+  noted?: true
 }
 
 const textOf = (content: unknown): string => (typeof content === 'string' ? content : JSON.stringify(content))
@@ -42,15 +44,31 @@ function transcriptOf(events: readonly SessionEvent[]) {
   return transcript
 }
 
+/** By request, what a conversation tells about it, with the notes on outcomes that became known later. */
+function toldBy({ messages, notes }: ReturnType<typeof transcriptOf>): Map<string, Told> {
+  const told = toldIn(messages)
+  for (const { outcome, text } of notes) {
+    const request = outcome && requestIdOf(outcome.callId)
+    // The call itself may have left the transcript.
+    if (request && told.has(request)) told.set(request, { text, isError: !outcome.happened, noted: true })
+  }
+  return told
+}
+
 /** By request, the outcome that counts for a slice. */
 const OUTCOMES: SliceRules = {
   name: 'outcomes',
   version: 1,
   initial: {},
   on: Object.fromEntries(
-    (['tool_completed', 'tool_failed', 'tool_unknown'] as const).map((type) => [
+    (['tool_completed', 'tool_failed', 'tool_unknown', 'tool_resolved'] as const).map((type) => [
       type,
-      (all: Record<string, Ended>, event: Ended) => ({ ...all, [requestIdOf(event.callId)]: event }),
+      (all: Record<string, Ended>, event: Ended) => {
+        const request = requestIdOf(event.callId)
+        // The outcome of a call that waits for its resolution follows.
+        const isOutcome = event.type !== 'tool_resolved' || (all[request] && (event.value !== undefined || !event.happened))
+        return isOutcome ? { ...all, [request]: event } : all
+      },
     ]),
   ),
 }
@@ -74,53 +92,84 @@ function hooksOf(events: readonly SessionEvent[]): Map<string, { result?: unknow
   return new Map(past.noted.flatMap((one) => (one.is === 'outcome' ? [[requestIdOf(one.outcome.callId), one.outcome] as const] : [])))
 }
 
+/** The model was told something else than an outcome: the call was closed when its run ended. */
+const CLOSED_AS = { never_ran: 'This call was not run: the run was stopped', unknown: 'The outcome of this call is unknown: it may' }
+
 /** Calls whose newest outcome the model was told; the others were closed when their run ended, or are still open. */
 function isTold({ text }: Told): boolean {
-  return !text.startsWith('This call was not run: the run was stopped') && !text.startsWith('The outcome of this call is unknown: it may')
+  return !Object.values(CLOSED_AS).some((closed) => text.startsWith(closed))
+}
+
+function isChoice(event: SessionEvent): boolean {
+  return event.type === 'recovery_started' && event.strategy === 'selective'
 }
 
 /** Compares all readers; returns how many calls they agree on. */
 function agree({ events, entries }: Pick<SoundSession, 'events' | 'entries'>): number {
-  const { messages, open } = transcriptOf(events)
-  const told = toldIn(messages)
+  const transcript = transcriptOf(events)
+  const shownToModel = toldIn(transcript.messages)
+  const told = toldBy(transcript)
   const slices = slicesOf(events)
   const shown = shownIn(events)
   const hooks = hooksOf(events)
-  // Rows are slow to project, and without such a recovery, a call has one outcome.
-  const isChosen = events.some((event) => event.type === 'recovery_started' && event.strategy === 'selective')
+  const ends = new Map(fold(undefined, events)?.current?.calls.map(({ callId, status }) => [requestIdOf(callId), status]))
+  // Rows are slow to project, and without these, each call has one outcome.
+  const late = events.findLast(({ type }) => type !== 'rolled_back' && type !== 'run_interrupted')
+  const isChosen = late?.type === 'tool_resolved' || events.some(isChoice)
   const tables = projectedTables(isChosen ? entries.map(({ digest, json }) => ({ digest, json, epoch: 'e' })) : [])
   const rows = new Map(tables.tool_calls.map((row) => [String(row.call_id), row]))
   const newest = new Map(events.flatMap((event) => (event.type === 'tool_issued' ? [[requestIdOf(event.callId), event.callId]] : [])))
   const results = tables.messages
     .filter(({ kind }) => kind === 'tool_results')
     .map(({ content }) => ({ content: content as ContentBlock[] }))
-  if (isChosen) expect(toldIn(results), 'rows of messages').toEqual(told)
-  expect(toldIn(messageRowsOf(events)), 'messages of the client').toEqual(told)
-  for (const [request, { text, isError }] of [...told].filter(([, one]) => isTold(one))) {
+  if (isChosen) expect(toldIn(results), 'rows of messages').toEqual(shownToModel)
+  expect(toldIn(messageRowsOf(events)), 'messages of the client').toEqual(shownToModel)
+  for (const [request, one] of told) {
+    const { text, isError } = one
+    const about = `${request}, which the model was told as ${text}`
+    const row = rows.get(newest.get(request) ?? request)
+    const status = ends.get(request)
+    if (status) expect(status === 'completed', `${about}, in the state: ${status}`).toBe(!isError)
+    // Calls of an inherited past have their rows in the original session.
+    if (row) expect(['completed', 'replayed'].includes(String(row.status)), `${about}, in tool_calls: ${row.status}`).toBe(!isError)
+    if (row?.status === 'skipped' && !isTold(one)) expect(text, `${about}, in tool_calls: skipped`).toContain(CLOSED_AS.never_ran)
+    if (row && row.status !== 'skipped' && !isTold(one)) expect(text, `${about}, in tool_calls: ${row.status}`).toContain(CLOSED_AS.unknown)
+    const page = shown.get(request)
+    expect(page, `${about}, on a page`).toBeDefined()
+    expect(page?.state === 'output-available', `${about}, on a page: ${page?.state}`).toBe(!isError)
+    if (!isTold(one)) continue
     const outcome = slices[request]
     expect(outcome, `${request} in slices`).toBeDefined()
     if (!outcome) continue
-    const about = `${request}, which the model was told as ${text}`
-    if (outcome.type !== 'tool_completed') expect(outcome.message, `${about}, in slices`).toBe(text)
-    else if (!text.startsWith('[idempotent replay')) expect(textOf(outcome.content ?? outcome.value), `${about}, in slices`).toBe(text)
-    const page = shown.get(request)
-    expect(page, `${about}, on a page`).toBeDefined()
-    if (!isError) expect(page?.state, `${about}, on a page`).toBe('output-available')
-    else if (page?.state === 'output-error') expect(page.errorText, `${about}, on a page`).toBe(text)
-    if (outcome.type === 'tool_completed' && outcome.replayOf === undefined && !text.startsWith('['))
-      expect(page?.output, `${about}, on a page`).toEqual(outcome.value)
+    const completion = outcome.type === 'tool_completed' || (outcome.type === 'tool_resolved' && outcome.happened) ? outcome : undefined
+    expect(completion !== undefined, `${about}, in slices: ${outcome.type}`).toBe(!isError)
+    if (one.noted) expect(outcome.type, `${about}, in slices`).toBe('tool_resolved')
+    else if (!completion) expect('message' in outcome && outcome.message, `${about}, in slices`).toBe(text)
+    else if (!text.startsWith('[idempotent replay'))
+      expect(textOf(completion.content ?? completion.value), `${about}, in slices`).toBe(text)
+    if (page?.state === 'output-error' && !one.noted) expect(page.errorText, `${about}, on a page`).toBe(text)
+    if (completion && !('replayOf' in completion) && !text.startsWith('['))
+      expect(page?.output, `${about}, on a page`).toEqual(completion.value)
     const hooked = hooks.get(request)
-    if (hooked?.error) expect([true, text], `${about}, for hooks`).toEqual([isError, hooked.error.message])
-    else if (hooked) expect(isError, `${about}, for hooks`).toBe(false)
-    const row = rows.get(newest.get(request) ?? request)
-    // Calls of an inherited past have their rows in the original session.
-    if (!row) continue
-    if (!isError) expect(['completed', 'replayed'], `${about}, in tool_calls`).toContain(row.status)
+    if (hooked) expect(hooked.error !== undefined, `${about}, for hooks`).toBe(isError)
+    if (hooked?.error && !one.noted) expect(text, `${about}, for hooks`).toBe(hooked.error.message)
   }
   // A turn in progress has changed them already.
-  if (!open) expectPlan(events, told)
+  if (!transcript.open) expectPlan(events, told)
   expectHooks(events, told)
   return told.size
+}
+
+const MOMENTS: ReadonlySet<string> = new Set(['turn_started', 'run_completed', 'run_interrupted', 'error_entered'])
+
+/** The session up to some events after which a call had an unknown outcome, after that became known. */
+function resolvedLate({ events, entries }: SoundSession): Pick<SoundSession, 'events' | 'entries'>[] {
+  const lengths = events.flatMap(({ type, seq }) => (MOMENTS.has(type) ? [seq] : []))
+  const found = lengths.flatMap((length, nth) => {
+    const bodies = lateOutcomes(events.slice(0, length), nth)
+    return bodies.length > 0 ? [grown({ events: events.slice(0, length), entries: entries.slice(0, length) }, bodies)] : []
+  })
+  return found.filter((_, n) => n === 0 || n === found.length - 1)
 }
 
 /** The plan and the memory have the changes of the calls that the model is shown, and of no others. */
@@ -148,8 +197,8 @@ function expectHooks(events: readonly SessionEvent[], told: ReadonlyMap<string, 
   }
 }
 
-/** Targets that a rollback may have, and the session after it: those behind a choice of calls, and the newest one. */
-function wentBack({ events, entries }: SoundSession): Pick<SoundSession, 'events' | 'entries'>[] {
+/** Targets that a rollback may have, and the session after it: those behind another outcome of a call, and the newest one. */
+function wentBack({ events, entries }: Pick<SoundSession, 'events' | 'entries'>): Pick<SoundSession, 'events' | 'entries'>[] {
   const head = events.length
   const { current, error } = fold(undefined, events) ?? {}
   const stopped: EventBody[] = current && !error ? [{ type: 'run_interrupted', run: current.run }] : []
@@ -164,8 +213,13 @@ function wentBack({ events, entries }: SoundSession): Pick<SoundSession, 'events
       expect(refused).toBeInstanceOf(TargetRefused)
     }
   }
-  const chosen = events.flatMap((event) => (event.type === 'recovery_started' && event.strategy === 'selective' ? [event] : []))
-  const isBehind = ({ seq }: Place): boolean => chosen.some((one) => seq > (one.toSeq ?? 0) && seq < one.seq)
+  const changed = events.flatMap((event) => {
+    if (event.type === 'recovery_started' && event.strategy === 'selective') return [{ after: event.toSeq ?? 0, before: event.seq }]
+    if (event.type !== 'tool_resolved' || event.value === undefined) return []
+    const { seq } = events.find((one) => one.type === 'tool_unknown' && one.callId === event.callId) ?? event
+    return [{ after: seq, before: event.seq }]
+  })
+  const isBehind = ({ seq }: Place): boolean => changed.some(({ after, before }) => seq >= after && seq < before)
   const found = [...places.values()].sort((a, b) => a.seq - b.seq)
   return found
     .filter((place, n) => isBehind(place) || n === found.length - 1)
@@ -200,6 +254,15 @@ describe('all readers of a session', () => {
   it('say the same of each call that the model is shown, after every way of going back', () => {
     const met = metInSessions((session) => [session, ...wentBack(session)].reduce((sum, one) => sum + agree(one), 0))
     expect(met).toBeGreaterThan(FIXED_SESSIONS)
+  })
+
+  it('say the same of each call whose outcome became known after its turn, whether or not the session goes back behind that', () => {
+    const met = metInSessions((session) =>
+      resolvedLate(session)
+        .flatMap((one) => [one, ...wentBack(one)])
+        .reduce((sum, one) => sum + agree(one), 0),
+    )
+    expect(met).toBeGreaterThan(FIXED_SESSIONS / 8)
   })
 
   it('keep, after a rollback, the changes to plan and memory by a call that was made again', () => {

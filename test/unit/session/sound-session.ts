@@ -26,7 +26,7 @@ import { contentIn } from '../../../src/session/transcript/replaced.ts'
 import { addToTranscript, emptyTranscript } from '../../../src/session/transcript/transcript.ts'
 import { apply, fold, initialState } from '../../../src/session/fold/fold.ts'
 import type { Json, JsonObject } from '../../../src/session/json.ts'
-import { isWaiting } from '../../../src/session/past/calls.ts'
+import { hasEnded, isWaiting } from '../../../src/session/past/calls.ts'
 import { isHeldUp } from '../../../src/session/pause.ts'
 import type { MemoryLimit } from '../../../src/session/built-in-tools/memory.ts'
 import { isOutputCall, OUTPUT_TOOL } from '../../../src/session/built-in-tools/output.ts'
@@ -1008,6 +1008,18 @@ function play(choices: readonly number[], isEventful: boolean): SoundSession {
       unpause()
     } else step(decision)
   }
+}
+
+/** What becomes known after these events of the calls that ended with an unknown outcome: `nth` chooses which of them happened. */
+export function lateOutcomes(events: readonly SessionEvent[], nth: number): EventBody[] {
+  const { unknown = {}, current } = fold(undefined, events) ?? {}
+  const isOpen = (callId: string): boolean => current?.calls.some((call) => call.callId === callId && !hasEnded(call)) ?? false
+  const late = Object.entries(unknown).filter(([callId]) => !isOpen(callId))
+  return late.map(([callId, { run, turn, resolution }], n) => {
+    const where = { type: 'tool_resolved' as const, run, turn, callId, tool: resolution.tool }
+    if ((n + nth) % 3 === 2) return { ...where, by: 'person', decidedBy: 'ann', happened: false }
+    return { ...where, by: n % 2 === 0 ? 'worker' : 'person', happened: true, value: { later: callId } }
+  })
 }
 
 function isRunInProgress(state: SessionState): boolean {

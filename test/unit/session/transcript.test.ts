@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import type { AssistantBlock } from '../../../src/session/content.ts'
 import { NO_USAGE } from '../../../src/session/content.ts'
-import type { EventBody, SessionEvent } from '../../../src/session/events.ts'
+import type { EventBody, EventOf, Resolution, SessionEvent } from '../../../src/session/events.ts'
 import type { Json } from '../../../src/session/json.ts'
 import { messagesFor } from '../../../src/session/transcript/model-messages.ts'
 import { addToTranscript, emptyTranscript, resultText, type Transcript, withCallIds } from '../../../src/session/transcript/transcript.ts'
@@ -27,9 +27,17 @@ function answered(run: number, turn: number, ...content: AssistantBlock[]): Even
     content,
     stopReason: 'end_turn',
     usage: NO_USAGE,
-    calls: [],
+    calls: content.flatMap((block) => (block.type === 'tool_use' ? [block.name] : [])).map(resolutionOf),
   }
 }
+
+function resolutionOf(tool: string, index: number): Resolution {
+  const effect = EFFECTS[tool] ?? 'read'
+  const retry = { maxRetries: 0, baseDelayMs: 1 }
+  return { index, tool, effect, inputDigest: 'd', schemaDigest: 's', timeoutMs: 1, retry, verify: false }
+}
+
+const EFFECTS: Record<string, Resolution['effect']> = { put: 'idempotent', pay: 'external' }
 
 const asks = (name: string, id = 'same'): AssistantBlock => ({ type: 'tool_use', id, name, input: {} })
 const completed = (callId: string, value: Json, more: object = {}): EventBody => {
@@ -213,6 +221,103 @@ describe('a call that was made again', () => {
     )
     expect(transcript.messages.at(-1)?.content).toEqual([result('t_1_1_0', 'done')])
     expect(transcript.notes).toEqual([])
+  })
+})
+
+describe('a call whose outcome becomes known after the model was told that it is unknown', () => {
+  const PAY = { run: 1, turn: 1, callId: 't_1_1_0', tool: 'pay' }
+  const unknown: EventBody = { type: 'tool_unknown', ...PAY, attempt: 1, message: 'it may have happened' }
+  const resolved = (more: Partial<EventOf<'tool_resolved'>>): EventBody => ({
+    type: 'tool_resolved',
+    ...PAY,
+    by: 'person',
+    happened: true,
+    value: 'paid 5',
+    ...more,
+  })
+  const interrupted: EventBody = { type: 'run_interrupted', run: 1 }
+  const told = (...bodies: EventBody[]) =>
+    messagesFor(transcriptOf(...OPENED, answered(1, 1, asks('pay')), ...bodies)).map(({ content }) =>
+      typeof content === 'string' ? content : JSON.stringify(content),
+    )
+
+  it('keeps the result that the model has seen, and a note after it says what happened', () => {
+    const [, , result, note, next] = told(unknown, interrupted, resolved({ effectId: 'pay_1' }), received('m2'), runStarted(2, 'm2'), {
+      ...turnStarted(2, 1, 'm2'),
+    })
+    expect(result).toContain('it may have happened')
+    expect(note).toContain('pay (t_1_1_0, effect id pay_1): It completed; do not repeat it for the same purpose: paid 5')
+    expect(next).toBe('m2')
+  })
+
+  it('is said not to have happened, whoever found out', () => {
+    expect(told(unknown, interrupted, resolved({ by: 'verify', happened: false })).at(-1)).toContain('It did not take effect')
+  })
+
+  it.each<[string, EventBody[]]>([
+    ['was waiting for a person when its run ended', [{ ...unknown, ask: true }, interrupted]],
+    [
+      'was skipped',
+      [
+        { ...unknown, ask: true },
+        resolved({ happened: false, decision: 'skip' }),
+        { type: 'tool_failed', ...PAY, attempt: 1, code: 'skipped', message: 'skipped' },
+      ],
+    ],
+  ])('has the note if it %s', (_, bodies) => {
+    expect(told(...bodies, resolved({})).at(-1)).toContain('It completed')
+  })
+
+  it('keeps the note after a rollback to a point at which its outcome was unknown, and loses it with the call', () => {
+    const back = (toSeq: number): EventBody => ({ type: 'rolled_back', toSeq, upToSeq: 7, effects: [] })
+    expect(told(unknown, interrupted, resolved({}), back(6)).at(-1)).toContain('no longer unknown')
+    expect(told(unknown, interrupted, resolved({}), back(3))).toMatchObject([
+      'm1',
+      expect.stringContaining('a part of this conversation was removed'),
+    ])
+  })
+
+  it('has its outcome as its result if the model has not been told yet', () => {
+    const look = { ...completed('t_1_1_1', 'seen') }
+    const { messages, notes } = transcriptOf(...OPENED, answered(1, 1, asks('pay'), asks('look')), unknown, resolved({}), look)
+    expect(messages.at(-1)?.content).toEqual([result('t_1_1_0', 'paid 5'), result('t_1_1_1', 'seen')])
+    expect(notes).toEqual([])
+  })
+
+  it('has its outcome as its result if a recovery makes other calls of its turn again', () => {
+    const { messages, notes } = transcriptOf(
+      ...OPENED,
+      answered(1, 1, asks('pay'), asks('look')),
+      unknown,
+      failed('t_1_1_1', 'it threw'),
+      { type: 'error_entered', run: 1, code: 'c', reason: 'r', strategy: 'selective' },
+      resolved({}),
+      { type: 'recovery_started', run: 1, strategy: 'selective', turn: 1, toSeq: 4, redo: [{ callId: 't_1_1_1', as: 't_1_1_1#2' }] },
+      completed('t_1_1_1#2', 'seen'),
+    )
+    expect(messages.at(-1)?.content).toEqual([result('t_1_1_0', 'paid 5'), result('t_1_1_1', 'seen')])
+    expect(notes).toEqual([])
+  })
+})
+
+describe('a call that is abandoned after an attempt of it died', () => {
+  const told = (name: string) => {
+    const call = { run: 1, turn: 1, callId: 't_1_1_0', tool: name }
+    const error = { attempt: 1, class: 'WorkerDied', message: 'died', retryable: true }
+    const { messages } = transcriptOf(
+      ...OPENED,
+      answered(1, 1, asks(name)),
+      { type: 'tool_issued', ...call, effect: EFFECTS[name] ?? 'read', index: 0, input: {}, inputDigest: 'd' },
+      { type: 'tool_attempt_failed', ...call, error },
+      { type: 'error_entered', run: 1, code: 'c', reason: 'r', strategy: 'continue_run' },
+      runStarted(2, 'm2'),
+    )
+    return JSON.stringify(messages.at(-1)?.content)
+  }
+
+  it('may have taken effect, unless it is a read', () => {
+    expect(told('put')).toContain('may or may not have taken effect')
+    expect(told('look')).toContain('was not run')
   })
 })
 

@@ -11,7 +11,7 @@ import { readBack } from '../../../src/ui/reading-back.ts'
 import { reachesBack, reachesLoaded, resumePoint, startStreaming, type UiCursor, type UiStreamOptions } from '../../../src/ui/streaming.ts'
 import { seededRandom } from '../../retail/random.ts'
 import { size } from '../../support/sizes.ts'
-import { eventfulSessions, type SoundSession, soundSessions } from '../session/sound-session.ts'
+import { eventfulSessions, lateOutcomes, type SoundSession, soundSessions } from '../session/sound-session.ts'
 
 const POINTS: ReadonlySet<string> = new Set(['session_started', 'forked', 'rolled_back', 'recovery_started', 'tool_resolved'])
 
@@ -119,7 +119,12 @@ const readings = fc.record({ session: anySession, seed: fc.integer({ min: 1, max
 
 function readingOf({ session, seed }: { session: SoundSession; seed: number }): Reading & { random: () => number } {
   const random = seededRandom(seed)
-  const events = session.events.slice(0, 1 + Math.floor(random() * session.events.length))
+  const past = session.events.slice(0, 1 + Math.floor(random() * session.events.length))
+  const late = lateOutcomes(past, seed)
+  const events = [
+    ...past,
+    ...late.map((body, n) => ({ v: 1, seq: past.length + n + 1, at: past.at(-1)?.at ?? 0, ...body }) as SessionEvent),
+  ]
   const stored = Math.max(1, events.length - Math.floor(random() * random() * 20))
   return { events, stored, page: 1 + Math.floor(random() * 12), random }
 }
