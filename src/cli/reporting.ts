@@ -23,6 +23,7 @@ export function linesOfReport(report: SessionReport, now = Date.now()): string[]
     ...(error ? linesOfRecovery(sessionId, error) : []),
     ...(error && run ? [line('preview', `pawl run ${sessionId} ${run.run}`)] : []),
     ...(error ? [line('next', next?.until === undefined ? noAttempt(error.strategy) : `attempt at ${whenText(next.until, now)}`)] : []),
+    ...(report.plan ? [line('plan', `${report.plan.done} of ${report.plan.steps} steps done: ${report.plan.objective}`)] : []),
     ...(queued > 0 ? [line('queued', `${queued} messages that no turn has taken`)] : []),
     line('stored', storedText(report, now)),
     line('from', fromText(report)),

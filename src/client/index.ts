@@ -37,6 +37,7 @@ export { StoreError } from '../store/index.ts'
 export type {
   AgentFailures,
   FailureCause,
+  PlanProgress,
   ArchivedMessage,
   BlobPlace,
   FailureReport,

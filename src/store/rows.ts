@@ -176,8 +176,22 @@ export interface ErrorRow {
   outcome: 'completed' | 'failed' | 'interrupted' | 'rolled_back' | 'abandoned' | 'closed' | null
 }
 
+/** How far a session has come with its plan. */
+export interface PlanProgress {
+  /** Number of the plan's version. */
+  version: number
+  /** What the plan is for. */
+  objective: string
+  /** How many steps it has. */
+  steps: number
+  /** How many of them are done. */
+  done: number
+}
+
 /** A session in a list. */
 export interface ListedSession extends SessionRow {
+  /** Its plan; null: it has none. */
+  plan: PlanProgress | null
   /** The session that it was forked from. */
   parent: string | null
   /** The last event that it inherited from `parent`. */
@@ -258,6 +272,10 @@ export interface ListedCheckpoint {
   stateVersion: number
   /** When it was created. */
   createdAt: Date
+  /** The plan at that point; null: there was none. */
+  plan: PlanProgress | null
+  /** What the session had spent until then, as its budget counts; null: not known. */
+  spent: { tokens: number; usd: number } | null
   /** The event that took the session back to before the checkpoint; null: none did. A fork may begin at either kind. */
   archivedSeq: number | null
 }
@@ -386,9 +404,20 @@ export interface UsageSum {
  * What an open session needs. `recovery`, `resolution`, `approval`, `unpausing`: a person must recover it, resolve an unknown outcome,
  * decide on an approval, or unpause it. `worker`: its next step waits for a worker, or for Temporal; only `deploymentStatus` sees this.
  * `automatic`: the cause of its error must end, or its next attempt succeed. `look`: a person
- * should check it, because it is running but has stored nothing for minutes. `answer`: a client must answer.
+ * should check it, because it is running but has stored nothing for minutes. `answer`: a client must answer. `plan`: it is idle, but
+ * steps of its plan are not done.
  */
-export type SessionNeed = 'recovery' | 'resolution' | 'approval' | 'unpausing' | 'worker' | 'automatic' | 'look' | 'answer' | 'nothing'
+export type SessionNeed =
+  | 'recovery'
+  | 'resolution'
+  | 'approval'
+  | 'unpausing'
+  | 'worker'
+  | 'automatic'
+  | 'look'
+  | 'answer'
+  | 'plan'
+  | 'nothing'
 
 /** An open session in the overview. */
 export interface OverviewSession extends Pick<SessionRow, 'sessionId' | 'agent' | 'status' | 'run' | 'error'> {
@@ -398,13 +427,15 @@ export interface OverviewSession extends Pick<SessionRow, 'sessionId' | 'agent' 
   since: Date
   /** Tools of the calls that wait for a person or a client. */
   tools: string[]
+  /** Its plan; null: it has none. */
+  plan: PlanProgress | null
 }
 
 /** The open sessions by what they need. */
 export interface StatusOverview {
   /** Sessions by status; closed ones are not counted. */
   sessions: Record<Exclude<SessionStatus, 'closed'>, number>
-  /** Sessions that are in an error, waiting, running or paused, by what they need most. */
+  /** Sessions that are in an error, waiting, running, paused, or idle with an unfinished plan, by what they need most. */
   needs: Record<SessionNeed, number>
   /** Those sessions, most urgent need first, longest wait first; at most as many as requested. */
   items: OverviewSession[]

@@ -25,9 +25,27 @@ export function usageAttributes(usage: Usage): Attributes {
   })
 }
 
-/** What is known about a model from its name. */
+/** What is known about a model from its name. The convention requires a provider. */
 export function modelAttributes(model: string | undefined): Attributes {
-  return present({ 'gen_ai.request.model': model, 'gen_ai.provider.name': (model !== undefined && providerOf(model)) || undefined })
+  return present({ 'gen_ai.request.model': model, 'gen_ai.provider.name': providerName(model) })
+}
+
+/** The convention's values that the names of models indicate; Bedrock's ids begin with the vendor, perhaps after a region. */
+const PROVIDERS: readonly [RegExp, string][] = [
+  [/^(?:[a-z]{2,6}\.)?(?:anthropic|amazon|meta|mistral|cohere|deepseek|ai21)\./, 'aws.bedrock'],
+  [/^(?:mistral|magistral|ministral|codestral|devstral|pixtral)-/, 'mistral_ai'],
+  [/^grok-/, 'x_ai'],
+  [/^deepseek-/, 'deepseek'],
+  [/^command-/, 'cohere'],
+  [/^sonar/, 'perplexity'],
+  [/^(?:kimi|moonshot)-/, 'moonshot_ai'],
+]
+
+/** The provider of a model by the convention, as far as the model's name tells: `_OTHER` for others. */
+export function providerName(model: string | undefined): string {
+  if (model === undefined) return '_OTHER'
+  const known = providerOf(model)
+  return (known === 'google' ? 'gcp.gemini' : known) ?? PROVIDERS.find(([begins]) => begins.test(model))?.[1] ?? '_OTHER'
 }
 
 /** What the event cost, if the price is known. */

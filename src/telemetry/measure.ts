@@ -3,8 +3,9 @@ import type { Usage } from '../session/content.ts'
 import type { FailedAttempt, SessionEvent } from '../session/events.ts'
 import { leavesByItself } from '../session/recovery/recovery.ts'
 import { paidCallIn } from '../session/spending/paid-call.ts'
-import { costOf, providerOf } from '../session/spending/prices.ts'
+import { costOf } from '../session/spending/prices.ts'
 import { tokensIn } from '../session/spending/spend.ts'
+import { providerName } from './attributes.ts'
 import type { Labels, Measurement } from './instruments.ts'
 
 /** The measurements of one event of an agent's session. */
@@ -74,7 +75,7 @@ function recovery(
 export function modelLabels(model: string): Labels {
   return {
     'gen_ai.operation.name': 'chat',
-    'gen_ai.provider.name': providerOf(model) ?? '_OTHER',
+    'gen_ai.provider.name': providerName(model),
     'gen_ai.request.model': model,
   }
 }

@@ -221,6 +221,8 @@ it(
       const { body } = receiver.requests.findLast(({ path }) => path === '/v1/metrics') ?? expect.fail('no metrics')
       expect(body.toString()).toContain('"name":"pawl.runs"')
       expect(body.toString()).toContain('service.instance.id')
+      expect(body.toString()).toContain('"schemaUrl":"https://opentelemetry.io/schemas/1.41.0"')
+      expect(body.toString()).toMatch(/"telemetry\.sdk\.name","value":\{"stringValue":"opentelemetry"/)
     } finally {
       for (const [name, value] of before) {
         if (value === undefined) delete process.env[name]

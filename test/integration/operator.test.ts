@@ -95,6 +95,10 @@ describe('a session that has failed', () => {
       ...calls.map(({ tool, status, attempts }) => `${tool} ${status} ${attempts}`),
     ])
     expect(shown).toEqual([[1, 'put completed 1', 'look completed 1'], [2, 'look completed 1'], [3]])
+    const [put] = report.turns[0]?.calls ?? []
+    expect(put).toMatchObject({ input: expect.any(Object), startedAt: expect.any(Number), resultBlob: null })
+    expect(put?.result).toBe('put done')
+    expect(put?.endedAt).toBeGreaterThanOrEqual(put?.startedAt ?? Number.POSITIVE_INFINITY)
     expect(report.previews[0]).toMatchObject({
       strategy: 'restart_from_last_effect',
       suggested: true,
@@ -104,6 +108,7 @@ describe('a session that has failed', () => {
     })
     const { stdout } = await run(['run', 'op-previewed', '1'])
     expect(stdout).toMatch(/t_1_1_0 +put +idempotent +completed/)
+    expect(stdout).toMatch(/t_1_1_0 input +\{.+\}\n.*t_1_1_0 result +\S/)
     expect(stdout).toMatch(/model, attempt 1: broken: it is broken/)
     expect(stdout).toMatch(
       /restart_from_last_effect \(suggested\)\n +keeps +put \(t_1_1_0\), look \(t_1_1_1\)\n +archives +look \(t_1_2_0\)/,

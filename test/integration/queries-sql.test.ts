@@ -1,6 +1,6 @@
 // The SQL of docs/sql.md, extracted from the page and run on a database with real sessions.
 import { randomUUID } from 'node:crypto'
-import { readFile } from 'node:fs/promises'
+import { readdir, readFile } from 'node:fs/promises'
 import pg from 'pg'
 import { type Agent, defineAgent, defineTool, ModelError, type ModelRequest } from 'pawl'
 import type { SessionHandle } from 'pawl/client'
@@ -82,13 +82,37 @@ const classifier = defineAgent({
   }),
 })
 
+const STEPS = [
+  { id: 'book', title: 'Book the flight' },
+  { id: 'pay', title: 'Pay', postconditions: 'There is a receipt.' },
+]
+/** Its plan is half done when its run ends. */
+const planner = defineAgent({
+  name: 'planner',
+  instructions: 'Plan.',
+  plan: true,
+  model: scripted(
+    (request) => ({
+      content: [
+        ...(answersIn(request) === 0
+          ? [{ type: 'tool_use' as const, id: 'toolu_1', name: 'plan_setup', input: { objective: 'To Rome', steps: STEPS } }]
+          : answersIn(request) === 1
+            ? [{ type: 'tool_use' as const, id: 'toolu_2', name: 'plan_update_step', input: { id: 'book', status: 'done' } }]
+            : [{ type: 'text' as const, text: 'Later.' }]),
+      ],
+      usage: USAGE,
+    }),
+    { name: 'claude-sonnet-4-5' },
+  ),
+})
+
 beforeAll(async () => {
   const page = await readFile(new URL('../../docs/sql.md', import.meta.url), 'utf8')
   queries = [...page.matchAll(/^## (\d+)\.[^\n]*\n```sql\n([^`]+)```/gm)].map(([, , sql = '']) => sql)
   here = await deploy({ schema })
   database = new pg.Client(inject('stack').databaseUrl)
   await database.connect()
-  await here.startWorker({ agents: [clerk as Agent, classifier as Agent] })
+  await here.startWorker({ agents: [clerk as Agent, classifier as Agent, planner as Agent] })
 })
 afterAll(async () => {
   held.open()
@@ -99,10 +123,12 @@ afterAll(async () => {
 
 /** Runs the query of the question with that number. */
 async function ask(number: number, variables: Record<string, string> = {}): Promise<Record<string, unknown>[]> {
-  const sql = (queries[number - 1] ?? '')
-    .replaceAll('pawl.', `"${schema}".`)
-    .replaceAll(/:'(\w+)'/g, (_, name: string) => database.escapeLiteral(variables[name] ?? ''))
-  return (await database.query(sql)).rows
+  return (await database.query(filled(queries[number - 1] ?? '', variables))).rows
+}
+
+/** The SQL of a page for this schema, with values for psql's variables. */
+function filled(sql: string, variables: Record<string, string>): string {
+  return sql.replaceAll('pawl.', `"${schema}".`).replaceAll(/:'(\w+)'/g, (_, name: string) => database.escapeLiteral(variables[name] ?? ''))
 }
 
 /** Returns the answer to the question once the store has everything that belongs to it. */
@@ -121,8 +147,8 @@ async function settle(session: SessionHandle, text: string): Promise<void> {
 }
 
 describe('docs/sql.md', () => {
-  it('has eighteen questions', () => {
-    expect(queries).toHaveLength(18)
+  it('has twenty-one questions', () => {
+    expect(queries).toHaveLength(21)
   })
 
   it('1, 9: shows what is running, waiting or in error, and whose events have not been stored for minutes', async () => {
@@ -316,4 +342,54 @@ describe('docs/sql.md', () => {
       },
     ])
   })
+
+  it('19 to 21: show checkpoints with plan and spend, unfinished plans and open steps, as lists and status do', async () => {
+    const session = here.pawl.session('planned', { agent: 'planner' }) as SessionHandle
+    await settle(session, 'go')
+    const rows = await answerOf(20, (found) => found.some(({ session_id }) => session_id === 'planned'))
+    expect(rows).toContainEqual(
+      expect.objectContaining({ session_id: 'planned', status: 'idle', objective: 'To Rome', plan_done: 1, plan_steps: 2 }),
+    )
+    expect(await ask(21)).toContainEqual(
+      expect.objectContaining({ session_id: 'planned', place: 2, step: 'pay', status: 'pending', note: 'There is a receipt.' }),
+    )
+    const progress = { version: 2, objective: 'To Rome', steps: 2, done: 1 }
+    const [checkpoint] = await session.checkpoints()
+    expect(checkpoint).toMatchObject({ plan: progress, spent: { tokens: 3_300_000, usd: expect.any(Number) } })
+    expect((await ask(19, { session: 'planned' }))[0]).toMatchObject({
+      version: checkpoint?.version,
+      objective: 'To Rome',
+      plan_done: 1,
+      plan_steps: 2,
+      spent_tokens: '3300000',
+      usd_since_previous: expect.anything(),
+      archived: false,
+    })
+    expect(await here.pawl.sessions.get('planned')).toMatchObject({ plan: progress })
+    expect((await here.pawl.overview()).items).toContainEqual(
+      expect.objectContaining({ sessionId: 'planned', needs: 'plan', plan: progress }),
+    )
+    expect(await session.status()).toMatchObject({ status: 'idle', plan: progress })
+  })
+})
+
+it('every SQL block of the guides and the README runs', async () => {
+  const guides = (await readdir(new URL('../../docs', import.meta.url))).filter((name) => name.endsWith('.md'))
+  const pages = ['README.md', ...guides.map((name) => `docs/${name}`)]
+  const ran: string[] = []
+  for (const path of pages) {
+    const page = await readFile(new URL(`../../${path}`, import.meta.url), 'utf8')
+    for (const [, sql = ''] of page.matchAll(/^```sql\n([^`]+)```/gm)) {
+      // Nothing that a page does to the tables may stay.
+      await database.query('begin')
+      const failure = await database.query(filled(sql, {})).then(
+        () => undefined,
+        (error: Error) => `${error.message}\n${sql}`,
+      )
+      await database.query('rollback')
+      expect(failure, path).toBeUndefined()
+      ran.push(path)
+    }
+  }
+  expect(ran.length).toBeGreaterThan(25)
 })

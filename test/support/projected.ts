@@ -51,6 +51,9 @@ const CHECKPOINTS = {
   state: 'jsonb',
   state_version: 'integer',
   created_at: 'timestamptz',
+  plan: 'jsonb',
+  spent_tokens: 'bigint',
+  spent_usd: 'numeric',
   archived_seq: 'bigint',
 } as const satisfies Columns
 
@@ -66,6 +69,7 @@ const SESSIONS = {
   open_seq: 'bigint',
   error: 'jsonb',
   incident: 'jsonb',
+  plan: 'jsonb',
   paused: 'jsonb',
   input_tokens: 'bigint',
   output_tokens: 'bigint',
@@ -326,7 +330,12 @@ function checkpointRows(events: readonly SessionEvent[]): PlainRow[] {
     const { accepted: _, ...slim } = structuredClone(state)
     const { version, run, turn, seq, reasons, by, lastMessageId: last_message_id, at: created_at } = event
     const made = { version, run, turn, seq, up_to_seq: seq, last_message_id, reasons, by, created_at: new Date(created_at).toISOString() }
-    rows.push(plain(CHECKPOINTS, { ...made, state: slim as unknown as Json, state_version: STATE_VERSION, archived_seq: null }))
+    const kept = {
+      plan: state.plan?.current ? JSON.stringify(state.plan.current) : null,
+      spent_tokens: state.spend?.tokens ?? 0,
+      spent_usd: state.spend?.usd ?? 0,
+    }
+    rows.push(plain(CHECKPOINTS, { ...made, ...kept, state: slim as unknown as Json, state_version: STATE_VERSION, archived_seq: null }))
   }
   return rows
 }
@@ -351,7 +360,7 @@ function agentOf(events: readonly SessionEvent[]): string {
 }
 
 function sessionRow({ session, openTurn }: Projection, agent: string, head: StoredText & { event: SessionEvent }): PlainRow {
-  const { status, run, currentRun, turns, error, incident, paused, usage, usd, model, provider, checkpoint, forkedFrom, updatedAt } =
+  const { status, run, currentRun, turns, error, incident, plan, paused, usage, usd, model, provider, checkpoint, forkedFrom, updatedAt } =
     session
   return plain(SESSIONS, {
     agent,
@@ -365,6 +374,7 @@ function sessionRow({ session, openTurn }: Projection, agent: string, head: Stor
     open_seq: openTurn?.seq ?? null,
     error,
     incident,
+    plan,
     paused,
     ...usage,
     usd,

@@ -1,7 +1,7 @@
 // `pawl checkpoints <session>`: points for rollbacks and forks.
 import type { Command } from 'commander'
 import type { ListedCheckpoint } from '../../client/index.ts'
-import { queryStore, type ListingOptions, listingCommand, pageOf, showAll, showList } from '../queries.ts'
+import { dollarsOf, queryStore, type ListingOptions, listingCommand, pageOf, showAll, showList } from '../queries.ts'
 import type { Column } from '../table.ts'
 
 const COLUMNS: Column<ListedCheckpoint>[] = [
@@ -9,6 +9,8 @@ const COLUMNS: Column<ListedCheckpoint>[] = [
   { name: 'turn', of: (row) => (row.run === null ? null : [row.run, row.turn].filter(Boolean).join('.')) },
   { name: 'seq', of: (row) => row.seq, right: true },
   { name: 'created', of: (row) => row.createdAt, optional: true },
+  { name: 'plan', of: ({ plan }) => plan && `${plan.done}/${plan.steps}`, right: true, optional: true },
+  { name: 'usd', of: ({ spent }) => dollarsOf(spent && spent.usd > 0 ? spent.usd : null), right: true, optional: true },
   { name: 'last message', of: (row) => row.lastMessageId },
   { name: 'archived', of: (row) => (row.archivedSeq === null ? 'no' : `at ${row.archivedSeq}`) },
   { name: 'reasons', of: ({ reasons, by }) => `${reasons.join(', ')}${by === null ? '' : ` (${by})`}` },

@@ -7,6 +7,7 @@ import { liveOrStored } from '../live-or-stored.ts'
 import { jsonOption, ordinalOf } from '../options.ts'
 import { type Column, linesOfTable } from '../table.ts'
 import { oneLine, paint } from '../terminal.ts'
+import { durationText } from '../../session/duration.ts'
 
 const CALLS: Column<ReportedCall>[] = [
   { name: 'call', of: (row) => row.callId, id: true },
@@ -14,15 +15,24 @@ const CALLS: Column<ReportedCall>[] = [
   { name: 'effect', of: (row) => row.effect, optional: true },
   { name: 'status', of: (row) => row.status, status: true },
   { name: 'attempts', of: (row) => row.attempts, right: true },
+  { name: 'began', of: (row) => (row.startedAt === null ? null : new Date(row.startedAt)), optional: true },
+  { name: 'took', of: tookOf, right: true },
   { name: 'effect id', of: (row) => row.effectId, optional: true },
   { name: 'outcome', of: ({ error, replayOf }) => (error ? `${error.code}: ${error.message}` : replayOf && `result of ${replayOf}`) },
 ]
+
+/** How long the newest attempt took. */
+function tookOf({ startedAt, endedAt }: ReportedCall): string | null {
+  return startedAt === null || endedAt === null ? null : durationText(Math.max(0, endedAt - startedAt))
+}
 
 /** The command. */
 export function runCommand(): Command {
   return aboutDeployment(
     new Command('run')
-      .description('show the calls of one run with their attempts and effects and, if it failed, what each strategy would keep and redo')
+      .description(
+        'show the calls of one run with their arguments, results, times, attempts and effects and, if it failed, what each strategy would keep and redo',
+      )
       .argument('<session>', "the session's id")
       .argument('[run]', 'number of the run (default: the newest)', ordinalOf),
   )
@@ -64,8 +74,24 @@ function linesOfTurn({ turn, model, answeredAt, failedAttempts, archived, calls 
     `turn ${turn}: ${answer}${archived ? ', archived' : ''}`,
     ...failedAttempts.map((attempt) => attemptLine('model', attempt)),
     ...(calls.length > 0 ? linesOfTable(CALLS, calls).map((line) => `  ${line}`) : []),
+    ...calls.flatMap(valueLines),
     ...calls.flatMap(({ callId, failedAttempts: failed }) => failed.map((attempt) => attemptLine(callId, attempt))),
   ]
+}
+
+/** The arguments of a call, and its result. */
+function valueLines({ callId, input, result, resultBlob }: ReportedCall): string[] {
+  const large = resultBlob === null ? null : `too large to show: \`pawl run … --json\` has its SHA-256, ${resultBlob}`
+  return [
+    ...(input === null ? [] : [valueLine(callId, 'input', JSON.stringify(input))]),
+    ...(result === null && large === null
+      ? []
+      : [valueLine(callId, 'result', large ?? (typeof result === 'string' ? result : JSON.stringify(result)))]),
+  ]
+}
+
+function valueLine(callId: string, name: string, text: string): string {
+  return `  ${callId} ${name.padEnd(6)} ${oneLine(text, 300)}`
 }
 
 function attemptLine(what: string, { attempt, code, message, at }: ReportedAttempt): string {

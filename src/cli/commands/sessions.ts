@@ -28,6 +28,7 @@ const COLUMNS: Column<ListedSession>[] = [
   { name: 'session', of: (row) => row.sessionId, id: true },
   { name: 'agent', of: (row) => row.agent },
   { name: 'status', of: statusOf, status: true },
+  { name: 'plan', of: ({ plan }) => plan && `${plan.done}/${plan.steps}`, right: true, optional: true },
   { name: 'runs', of: (row) => row.run, right: true, optional: true },
   { name: 'turns', of: (row) => row.turns, right: true, optional: true },
   { name: 'usd', of: (row) => dollarsOf(row.usd), right: true },

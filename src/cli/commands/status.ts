@@ -1,6 +1,6 @@
 // `pawl status [session]`: which sessions need a person, or the status of one session and what to do about it.
 import { Command } from 'commander'
-import type { DeploymentStatus, OverviewSession, SessionNeed, UnopenedSession } from '../../client/index.ts'
+import type { DeploymentStatus, OverviewSession, PlanProgress, SessionNeed, UnopenedSession } from '../../client/index.ts'
 import { aboutDeployment, connectOptions, type DeploymentOptions } from '../connecting.ts'
 import { say, sessionIn, type SessionOptions, withSession } from '../queries.ts'
 import { liveOrStored } from '../live-or-stored.ts'
@@ -28,11 +28,12 @@ const NEEDS: Record<SessionNeed, string> = {
   automatic: 'ends by itself',
   look: 'look: quiet for minutes',
   answer: "a client's answer",
+  plan: 'continue: its plan is unfinished',
   nothing: '-',
 }
 
 /** A session of either source. */
-type Row = Pick<OverviewSession, 'sessionId' | 'needs' | 'since' | 'error' | 'tools'> & {
+type Row = Pick<OverviewSession, 'sessionId' | 'needs' | 'since' | 'error' | 'tools' | 'plan'> & {
   agent: string | null
   status: OverviewSession['status'] | 'loading'
   waitsFor?: string
@@ -44,8 +45,16 @@ const COLUMNS: Column<Row>[] = [
   { name: 'status', of: (row) => row.status, status: true },
   { name: 'since', of: (row) => durationText(Date.now() - row.since.getTime()), right: true },
   { name: 'needs', of: (row) => NEEDS[row.needs] },
-  { name: 'because of', of: ({ error, tools, waitsFor }) => waitsFor ?? (error ? `${error.code}: ${error.reason}` : tools.join(', ')) },
+  {
+    name: 'because of',
+    of: ({ error, tools, waitsFor, plan }) => waitsFor ?? (error ? `${error.code}: ${error.reason}` : tools.join(', ') || planText(plan)),
+  },
 ]
+
+/** How much of an unfinished plan is done; null: it is finished, or there is none. */
+function planText(plan: PlanProgress | null): string | null {
+  return plan && plan.done < plan.steps ? `plan: ${plan.done} of ${plan.steps} steps done` : null
+}
 
 /** The command. */
 export function statusCommand(): Command {
@@ -88,7 +97,7 @@ function linesOfStatus(status: DeploymentStatus): string[] {
     ...notSeen.map((sentence) => paint('yellow', oneLine(sentence, 400))),
     ...(rows.length > 0 ? ['', ...linesOfTable(COLUMNS, rows)] : []),
     ...(rows.length < all ? [paint('dim', `(${all - rows.length} more: --limit)`)] : []),
-    ...(rows.some(({ needs }) => needs !== 'nothing' && needs !== 'answer')
+    ...(rows.some(({ needs }) => needs !== 'nothing' && needs !== 'answer' && needs !== 'plan')
       ? ['', paint('dim', '`pawl status <session>` has the command for each.')]
       : []),
   ]
@@ -115,7 +124,7 @@ function headOf({ overview, unopened, open, workers }: DeploymentStatus): string
 /** Those that no worker has opened follow the sessions that need a person. */
 function rowsOf(items: readonly OverviewSession[], unopened: readonly UnopenedSession[]): Row[] {
   const opening = unopened.map(({ sessionId, since, waitsFor }): Row => {
-    return { sessionId, agent: null, status: 'loading', needs: 'worker', since, error: null, tools: [], waitsFor }
+    return { sessionId, agent: null, status: 'loading', needs: 'worker', since, error: null, tools: [], plan: null, waitsFor }
   })
   const at = items.findIndex(({ needs }) => !OF_PEOPLE.has(needs))
   return at < 0 ? [...items, ...opening] : [...items.slice(0, at), ...opening, ...items.slice(at)]

@@ -1,5 +1,6 @@
 // One run: its calls with their attempts and effects, and what each strategy would do if the run has failed.
 import type { Client } from '@temporalio/client'
+import type { Json } from '../../session/json.ts'
 import type { ToolCallStatus } from '../../session/events.ts'
 import { hasEnded } from '../../session/past/calls.ts'
 import { type EndedCall, previewRecoveries, type RecoveryPreview } from '../../session/recovery/preview.ts'
@@ -32,6 +33,16 @@ export interface ReportedCall {
   effect: string
   /** The call's status. */
   status: ToolCallStatus | 'requested' | 'awaiting_resolution'
+  /** The arguments that it is executed with, or if they have more than 4,000 bytes, the beginning of their JSON as text; null: not known. */
+  input: Json
+  /** What it returned, or the beginning of its JSON as text, as for `input`; null: nothing yet, or `resultBlob` has it. */
+  result: Json
+  /** SHA-256 of a result that is too large for the row, as `session.blob` accepts it. */
+  resultBlob: string | null
+  /** When the newest attempt began, in milliseconds since 1970; null: none did, or not known. */
+  startedAt: number | null
+  /** When it ended, in milliseconds since 1970; null: it has not, or not known. */
+  endedAt: number | null
   /** Attempts so far. */
   attempts: number
   /** The effect's name in the outside world; null: none is known. */
@@ -162,7 +173,22 @@ function turnsOf({ calls, failures, answers, archivedTurns }: ListedRun): Report
 }
 
 function reportedCall(
-  { callId, tool, effect, status, attempt, effectId, key, replayOf, error }: ListedToolCall,
+  {
+    callId,
+    tool,
+    effect,
+    status,
+    input,
+    result,
+    resultBlob,
+    startedAt,
+    completedAt,
+    attempt,
+    effectId,
+    key,
+    replayOf,
+    error,
+  }: ListedToolCall,
   failures: ListedError[],
 ): ReportedCall {
   return {
@@ -170,6 +196,11 @@ function reportedCall(
     tool,
     effect,
     status,
+    input,
+    result,
+    resultBlob,
+    startedAt: startedAt?.getTime() ?? null,
+    endedAt: completedAt?.getTime() ?? null,
     attempts: attempt,
     effectId,
     key,
@@ -215,9 +246,10 @@ function newTurn(turn: number): ReportedTurn {
   return { turn, model: null, answeredAt: null, failedAttempts: [], archived: false, calls: [] }
 }
 
-function currentCall({ callId, status, attempts = 0, resolution: { tool, effect, key } }: CallState): ReportedCall {
-  const about = { callId, tool, effect, status, attempts, key: key ?? null }
-  return { ...about, effectId: null, replayOf: null, error: null, failedAttempts: [] }
+function currentCall({ callId, status, input = null, attempts = 0, resolution: { tool, effect, key } }: CallState): ReportedCall {
+  const about = { callId, tool, effect, status, input, attempts, key: key ?? null }
+  const unknown = { result: null, resultBlob: null, startedAt: null, endedAt: null }
+  return { ...about, ...unknown, effectId: null, replayOf: null, error: null, failedAttempts: [] }
 }
 
 const ENDED: ReadonlySet<string> = new Set(['completed', 'replayed', 'failed', 'denied', 'unknown', 'skipped'] satisfies ToolCallStatus[])

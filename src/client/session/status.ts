@@ -2,11 +2,12 @@
 import type { Client } from '@temporalio/client'
 import { WorkflowNotFoundError } from '@temporalio/client'
 import type { SessionStatus } from '../../session/events.ts'
+import { workOf } from '../../session/watching/progress.ts'
 import { type SessionWait, UNREADABLE, waitsForReader, waitsOf } from '../../session/watching/waits.ts'
 import type { SessionError, SessionState } from '../../session/state.ts'
 import { defined } from '../../session/defined.ts'
 import { reasonOf } from '../../store/errors.ts'
-import type { ListedPending, ListedSession } from '../../store/rows.ts'
+import type { ListedPending, ListedSession, PlanProgress } from '../../store/rows.ts'
 import type { Store } from '../../store/store.ts'
 import { SessionNotFound } from '../errors.ts'
 import { type ExecutionState, executionStateOf, lastingHoldUp, whyUnavailable } from './hold-ups.ts'
@@ -32,6 +33,8 @@ export interface SessionReport {
   error: SessionError | null
   /** What it waits for: a worker or Postgres first, as they hold up everything else, then what needs a person. Empty: nothing. */
   waitsFor: SessionWait[]
+  /** Its plan; null: it has none, or it is not known. */
+  plan: PlanProgress | null
   /** Received messages that no turn has taken. */
   queued: number
   /** How far its events are stored, and when they were last stored; null: the side store has none, or does not answer. */
@@ -101,10 +104,18 @@ function reportOf(about: About, state: SessionState, from: 'workflow' | 'store')
     run: current && { run: current.run, turn: current.turn, startedAt: current.startedAt },
     error,
     waitsFor: [...heldUpBy(execution, live, state), ...waits],
+    plan: progressOfPlan(state),
     queued: inbox.length,
     ...storedPart(about.stored),
     ...(stored && from === 'workflow' && { behind: Math.max(0, state.seq - stored.row.flushedSeq) }),
   }
+}
+
+function progressOfPlan({ plan, current, unknown }: SessionState): PlanProgress | null {
+  if (!plan?.current) return null
+  const { version, objective } = plan.current
+  const { steps, done } = workOf({ plan, current, unknown })
+  return { version, objective, steps, done }
 }
 
 /** A session whose events the store no longer has, because it was pruned, and whose workflow has closed. */
@@ -119,6 +130,7 @@ function reportOfRow(about: About, { row }: StoredSession): SessionReport {
     ...unansweredOf(about, 'store'),
     run: null,
     error,
+    plan: row.plan,
     waitsFor: [{ for: 'message' }],
     queued: 0,
     ...storedPart(about.stored),
@@ -137,6 +149,7 @@ function unopened(about: About, execution: ExecutionState & { open: true }): Ses
     ...unansweredOf(about, error ? 'workflow' : 'server'),
     run: null,
     error,
+    plan: null,
     waitsFor: error?.code === UNREADABLE ? waitsForReader(error) : [waitForHoldUp(execution)],
     queued: 0,
     ...storedPart(about.stored),

@@ -48,7 +48,8 @@ export function planAt(events: Iterable<SessionEvent>, seq: number): Plan | null
   return plan
 }
 
-function planAfter(plan: Plan | null, event: SessionEvent): Plan | null {
+/** The plan after an event. */
+export function planAfter(plan: Plan | null, event: SessionEvent): Plan | null {
   switch (event.type) {
     case 'session_started':
       return null

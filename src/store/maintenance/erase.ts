@@ -59,6 +59,7 @@ export async function eraseSession(database: Database, schema: PostgresSchema, r
       // The head stays, so that a late flush is refused and a new start continues the numbering.
       await tx.query(
         `update ${schema.table('sessions')} set status = 'closed', context = null, tags = '{}', error = null, error_raw = null, paused = null, paused_raw = null,
+         incident = null, plan = null, plan_raw = null,
            raw = null, keys_of = null, current_run = null, open_seq = null, waiting = 0, erased_at = now() where session_id = $1`,
         [key],
       )

@@ -2,7 +2,7 @@
 import type { SessionState } from '../../session/state.ts'
 import type { Database, Queryable } from '../postgres/database.ts'
 import type { PostgresSchema } from '../postgres/schema.ts'
-import { pausedColumns } from '../project/session-columns.ts'
+import { pausedColumns, planColumns } from '../project/session-columns.ts'
 import { soundState } from '../project/sound-events.ts'
 import type { StoredHead } from '../rows.ts'
 import { safeKey, sanitiser } from '../postgres/sanitise.ts'
@@ -28,8 +28,24 @@ export async function adoptSession(database: Database, schema: PostgresSchema, s
 }
 
 async function insertSession(tx: Queryable, schema: PostgresSchema, key: string, { epoch, state, digest }: Adopted): Promise<boolean> {
-  const { agent, context, tags, status, run, current, turns, error, paused, usage, spend, createdAt, updatedAt, forkedFrom, checkpoint } =
-    soundState(state)
+  const {
+    agent,
+    context,
+    tags,
+    status,
+    run,
+    current,
+    turns,
+    error,
+    paused,
+    plan,
+    usage,
+    spend,
+    createdAt,
+    updatedAt,
+    forkedFrom,
+    checkpoint,
+  } = soundState(state)
   const { seq } = state
   const safe = sanitiser()
   const safeError = sanitiser()
@@ -50,6 +66,7 @@ async function insertSession(tx: Queryable, schema: PostgresSchema, key: string,
     error: failure && safeError.json(failure),
     error_raw: failure && safeError.raw(failure),
     ...pausedColumns(paused ?? null),
+    ...planColumns(plan?.current ?? null),
     ...usage,
     spent_tokens: spend?.tokens ?? 0,
     spent_usd: spend?.usd ?? 0,
@@ -71,12 +88,13 @@ async function insertSession(tx: Queryable, schema: PostgresSchema, key: string,
 
 /** The adopted state becomes a checkpoint: later events are folded from there. */
 async function insertCheckpoint(tx: Queryable, schema: PostgresSchema, key: string, { state }: Adopted): Promise<void> {
-  const { checkpoint, agent, run, current, updatedAt, lastMessageId } = soundState(state)
+  const { checkpoint, agent, run, current, updatedAt, lastMessageId, plan, spend } = soundState(state)
   const { seq } = state
   await tx.query(
     `insert into ${schema.table('checkpoints')}
-       (session_id, version, agent, run, turn, seq, up_to_seq, last_message_id, reasons, state, state_version, created_at)
-     values ($1, $2, $3, $4, $5, $6, $6, $7, '{adopted}', $8, $9, $10)`,
+       (session_id, version, agent, run, turn, seq, up_to_seq, last_message_id, reasons, state, state_version, created_at,
+        plan, spent_tokens, spent_usd)
+     values ($1, $2, $3, $4, $5, $6, $6, $7, '{adopted}', $8, $9, $10, $11::jsonb, $12, $13)`,
     [
       key,
       checkpoint?.version ?? 0,
@@ -88,6 +106,9 @@ async function insertCheckpoint(tx: Queryable, schema: PostgresSchema, key: stri
       JSON.stringify(state),
       state.v,
       new Date(updatedAt).toISOString(),
+      planColumns(plan?.current ?? null).plan,
+      spend?.tokens ?? 0,
+      spend?.usd ?? 0,
     ],
   )
 }

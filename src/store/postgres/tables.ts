@@ -137,6 +137,9 @@ export const CHECKPOINTS = {
   state_version: 'integer',
   created_at: 'timestamptz',
   raw: 'text',
+  plan: 'jsonb',
+  spent_tokens: 'bigint',
+  spent_usd: 'numeric',
 } as const satisfies Columns
 
 export const APPROVALS = {

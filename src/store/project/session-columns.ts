@@ -4,6 +4,9 @@ import { spentBy } from '../../session/spending/budget.ts'
 import type { EventOf, SessionEvent, SessionStatus } from '../../session/events.ts'
 import { addToCalls, isWaiting, needsInput, type TurnCalls } from '../../session/past/calls.ts'
 import { stayOpen } from '../../session/pause.ts'
+import type { Json } from '../../session/json.ts'
+import type { Plan } from '../../session/built-in-tools/plan.ts'
+import { planAfter } from '../../session/built-in-tools/plan-history.ts'
 import { sanitiser } from '../postgres/sanitise.ts'
 import { exactUsd } from '../../session/spending/model-price.ts'
 import { costOf, providerOf } from '../../session/spending/prices.ts'
@@ -24,6 +27,9 @@ export interface SessionColumns {
   /** The incident that has not ended. */
   incident: Incident | null
   paused: SessionRow['paused']
+  plan: Plan | null
+  /** The events have changed the plan, so it must be written. Not a column. */
+  planIsNew: boolean
   usage: Usage
   /** Null while no call's price is known. */
   usd: number | null
@@ -50,6 +56,8 @@ export function newSessionColumns(): SessionColumns {
     provider: null,
     checkpoint: 0,
     forkedFrom: null,
+    plan: null,
+    planIsNew: false,
     run: 0,
     updatedAt: 0,
   }
@@ -77,6 +85,13 @@ export function pausedColumns(paused: SessionRow['paused']): { paused: string | 
   return paused ? { paused: safe.json({ ...paused }), paused_raw: safe.raw({ ...paused }) } : { paused: null, paused_raw: null }
 }
 
+/** The columns of a plan. */
+export function planColumns(plan: Plan | null): { plan: string | null; plan_raw: string | null } {
+  const safe = sanitiser()
+  const json = plan as unknown as Json
+  return plan ? { plan: safe.json(json), plan_raw: safe.raw(json) } : { plan: null, plan_raw: null }
+}
+
 /** How many calls wait for a person or a client. */
 export function waitingCalls({ calls }: SessionColumns): number {
   return [...calls.values()].filter(isWaiting).length
@@ -86,6 +101,8 @@ export function waitingCalls({ calls }: SessionColumns): number {
 export function applyToSession(session: SessionColumns, event: SessionEvent): void {
   session.updatedAt = event.at
   session.incident = incidentAfter(session, event)
+  const plan = planAfter(session.plan, event)
+  if (plan !== session.plan) Object.assign(session, { plan, planIsNew: true })
   const cost = spentBy(event)
   if (cost) session.spent = { tokens: session.spent.tokens + cost.tokens, usd: exactUsd(session.spent.usd + cost.usd) }
   // A resolution of an attempt whose call continues changes nothing.

@@ -1,6 +1,7 @@
 // Checks events for the projections. History may contain anything, because user code, other releases and foreign clients write to it, and
 // one value that Postgres refuses must not block a session's rows. Adjustments are noted beside the stored event.
 import type { EventOf, EventType, SessionEvent } from '../../session/events.ts'
+import { isObject } from '../../session/json.ts'
 import type { SessionState } from '../../session/state.ts'
 import {
   type Adjustment,
@@ -14,6 +15,7 @@ import {
   json,
   large,
   list,
+  oneOf,
   type Members,
   optional,
   record,
@@ -67,6 +69,22 @@ const FAILED_ATTEMPT = record({
   model: optional(text),
   unexpected: optional(flag),
 })
+const STEP = { id: text, title: text, postconditions: optional(text) }
+const PLAN = record({ version: count, objective: text, steps: list(record({ ...STEP, status: text, evidence: optional(text) })) })
+const CHANGES: Readonly<Record<string, Check>> = {
+  setup: record({ objective: text, steps: list(record(STEP)) }),
+  add_step: record({ step: record(STEP), after: optional(text) }),
+}
+/** What is not one of the others is an update of a step, of none if it names none. */
+const UPDATE = record({ do: oneOf('update_step'), id: text, status: text, evidence: optional(text) })
+const PLAN_CHANGE: Check = (value, member, adjusted) => {
+  const what = isObject(value) && typeof value.do === 'string' && Object.hasOwn(CHANGES, value.do) ? CHANGES[value.do] : undefined
+  return (what ?? UPDATE)(value, member, adjusted)
+}
+/** Null: there was no plan at that point. */
+const RESTORED = optional(
+  record({ plan: (value, member, adjusted) => (value === undefined || value === null ? value : PLAN(value, member, adjusted)) }),
+)
 const AFTER = record({ run: count, checkpoint: count })
 const PLACE = record({ sessionId: text, seq: large })
 
@@ -191,7 +209,7 @@ const MEMBERS: { readonly [T in EventType]: MembersOf<T> } = {
   },
   tool_progress: { ...CALL, attempt: count, value: json },
   milestone_reached: { ...CALL, name: text },
-  plan_changed: { ...CALL, version: count, change: anything },
+  plan_changed: { ...CALL, version: count, change: PLAN_CHANGE },
   memory_changed: { ...CALL, version: count, change: anything },
   emitted: {
     ...TURN,
@@ -261,7 +279,7 @@ const MEMBERS: { readonly [T in EventType]: MembersOf<T> } = {
     keys: optional(text),
     removed: optional(list(text)),
     again: optional(record({ messages: list(record({ messageId: text, seq: large })), intent: count })),
-    restored: anything,
+    restored: RESTORED,
   },
   forked: {
     sessionId: text,
@@ -299,7 +317,7 @@ const MEMBERS: { readonly [T in EventType]: MembersOf<T> } = {
     force: optional(flag),
     by: optional(text),
     reason: optional(text),
-    restored: anything,
+    restored: RESTORED,
   },
   recovery_refused: {
     run: optional(count),

@@ -58,6 +58,11 @@ export const anything: Check = (value) => value
 export const content: Check = (value, member, adjusted) =>
   Array.isArray(value) ? blocks(value, member, adjusted) : text(value, member, adjusted)
 
+/** One of a few texts; any other value becomes the first. */
+export function oneOf(...values: readonly [string, ...string[]]): Check {
+  return (value, member, adjusted) => (values.some((one) => one === value) ? value : note(adjusted, member, value, values[0]))
+}
+
 /** A member that may be missing. */
 export function optional(check: Check): Check {
   return (value, member, adjusted) => {

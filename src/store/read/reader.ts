@@ -5,7 +5,7 @@ import type { JsonObject } from '../../session/json.ts'
 import { hydrateMessageRows } from '../blobs.ts'
 import { dateIn, dateOrNull, exactOr, jsonIn, ms, numberIn, textIn } from '../postgres/columns.ts'
 import type { Queryable, TextRow } from '../postgres/database.ts'
-import type { BlobPlace, MessagePlace } from '../rows.ts'
+import type { BlobPlace, MessagePlace, PlanProgress } from '../rows.ts'
 import type { PostgresSchema } from '../postgres/schema.ts'
 import type { ErrorRow, MessageRow, SessionRow, StoredHead, ToolCallRow } from '../rows.ts'
 import { safeKey } from '../postgres/sanitise.ts'
@@ -55,6 +55,20 @@ export function sessionOf(row: TextRow): SessionRow {
     flushedSeq: Number(row.flushed_seq),
     createdAt: dateIn(row, 'created_at'),
     updatedAt: dateIn(row, 'updated_at'),
+  }
+}
+
+/** The columns that `planIn` reads. */
+export const PLAN_COLUMNS = `plan_steps, plan_done, plan ->> 'version' as plan_version, plan ->> 'objective' as plan_objective`
+
+/** The progress of the plan. */
+export function planIn(row: TextRow): PlanProgress | null {
+  if (row.plan_steps == null) return null
+  return {
+    version: Number(row.plan_version),
+    objective: textIn(row, 'plan_objective'),
+    steps: Number(row.plan_steps),
+    done: Number(row.plan_done),
   }
 }
 

@@ -124,6 +124,7 @@ function grown(state: SessionState | StoreError | 'unread' | undefined, event: S
 
 function rowOf(event: Made, state: SessionState): CheckpointRow | StoreError {
   const { accepted: _, ...slim } = state
+  const { plan, spend } = state
   const text = jsonText(slim as unknown as Json)
   const bytes = Buffer.byteLength(text)
   if (bytes > MAX_STATE_BYTES) {
@@ -147,6 +148,9 @@ function rowOf(event: Made, state: SessionState): CheckpointRow | StoreError {
     state_version: STATE_VERSION,
     created_at: new Date(event.at).toISOString(),
     raw: safe.raw({ lastMessageId, reasons, by }),
+    plan: plan?.current ? sanitiser().json(plan.current as unknown as Json) : null,
+    spent_tokens: spend?.tokens ?? 0,
+    spent_usd: spend?.usd ?? 0,
   }
 }
 

@@ -3,6 +3,7 @@ import type { Queryable, TextRow } from '../postgres/database.ts'
 import { claimNamespace, recordedNamespace, refuseForeign } from '../postgres/namespace.ts'
 import { breakingMigrations, refuseTooNew } from '../postgres/too-new.ts'
 import type { PostgresSchema } from '../postgres/schema.ts'
+import type { Plan } from '../../session/built-in-tools/plan.ts'
 import type { Incident } from '../project/incidents.ts'
 import { newSessionColumns, type SessionColumns } from '../project/session-columns.ts'
 import type { SessionRow, StoredHead } from '../rows.ts'
@@ -41,6 +42,7 @@ export async function lockSession(
   const [row] = await tx.query(
     `select breaking.names as unknown, ${recordedNamespace(schema)} as namespace, held.* from (${breakingMigrations(schema, '$2')}) breaking left join lateral (
        select agent, status, epoch, flushed_seq, digest, run, current_run, turns, open_seq, coalesce(error_raw, error::text) as error, incident::text as incident,
+         coalesce(plan_raw, plan::text) as plan,
          coalesce(paused_raw, paused::text) as paused,
          input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens, usd, spent_tokens, spent_usd, model, provider, checkpoint,
          parent, forked_seq, (erased_at is not null)::text as erased
@@ -70,6 +72,7 @@ function lockedOf(row: TextRow): LockedSession {
       turns: Number(row.turns),
       error: row.error ? (JSON.parse(row.error) as SessionRow['error']) : null,
       incident: row.incident ? (JSON.parse(row.incident) as Incident) : null,
+      plan: row.plan ? (JSON.parse(row.plan) as Plan) : null,
       paused: row.paused ? (JSON.parse(row.paused) as SessionRow['paused']) : null,
       usage: {
         input_tokens: Number(row.input_tokens),

@@ -8,7 +8,7 @@ import type { ErrorEnd } from '../project/incidents.ts'
 import type { Projection, Rows } from '../project/projections.ts'
 import { WITH_OUTCOME } from '../project/recoveries.ts'
 import type { PostgresSchema } from '../postgres/schema.ts'
-import { pausedColumns, waitingCalls } from '../project/session-columns.ts'
+import { pausedColumns, planColumns, waitingCalls } from '../project/session-columns.ts'
 import type { StoredHead } from '../rows.ts'
 import {
   APPROVALS,
@@ -201,6 +201,7 @@ function updateSession(statement: Statement, schema: PostgresSchema, { key, proj
     error_raw: error && safe.raw(error as unknown as Json),
     incident: session.incident && JSON.stringify({ ...session.incident, code: safeKey(session.incident.code) }),
     ...pausedColumns(paused),
+    ...(session.planIsNew && planColumns(session.plan)),
     ...usage,
     usd,
     spent_tokens: spent.tokens,

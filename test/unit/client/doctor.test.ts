@@ -38,7 +38,7 @@ function waitingFor(ageMs: number, tasks = 3): QueueFacts[] {
 
 const SCHEMA = { applied: 2, missing: [], breaking: [], newer: [], namespace: 'default' }
 const SERVER = { version: '18.4', address: 'db:5432/app', roundTripMs: 1, clock: { theirs: 0, ours: 0 }, isReadOnly: false }
-const NEEDS = { recovery: 0, resolution: 0, approval: 0, unpausing: 0, worker: 0, automatic: 0, look: 0, answer: 0, nothing: 0 }
+const NEEDS = { recovery: 0, resolution: 0, approval: 0, unpausing: 0, worker: 0, automatic: 0, look: 0, answer: 0, plan: 0, nothing: 0 }
 const TEMPORAL = { version: '1.29.1', namespace: 'default', retentionMs: 30 * 86_400_000, roundTripMs: 1 }
 const FAILING = {
   context: 'model',

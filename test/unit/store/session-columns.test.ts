@@ -11,7 +11,7 @@ import { eventfulSessions } from '../session/sound-session.ts'
 import { size } from '../../support/sizes.ts'
 
 /** The columns according to the state. */
-function columnsOf({ status, run, current, turns, error, paused, usage, spend, checkpoint, forkedFrom, updatedAt }: SessionState) {
+function columnsOf({ status, run, current, turns, error, paused, plan, usage, spend, checkpoint, forkedFrom, updatedAt }: SessionState) {
   return {
     status,
     run,
@@ -19,6 +19,7 @@ function columnsOf({ status, run, current, turns, error, paused, usage, spend, c
     turns,
     error,
     paused: paused ?? null,
+    plan: plan?.current ?? null,
     usage,
     checkpoint: checkpoint?.version ?? 0,
     forkedFrom: forkedFrom ?? null,
@@ -31,7 +32,7 @@ function columnsOf({ status, run, current, turns, error, paused, usage, spend, c
 
 /** `isOpen`: the newest turn is open; otherwise its calls need not be known. */
 function said(session: SessionColumns, isOpen: boolean) {
-  const { calls, incident: _incident, model: _model, provider: _provider, usd: _usd, ...columns } = session
+  const { calls, incident: _incident, planIsNew: _planIsNew, model: _model, provider: _provider, usd: _usd, ...columns } = session
   return { ...columns, waiting: waitingCalls(session), calls: isOpen ? [...calls].map(([callId, { status }]) => [callId, status]) : null }
 }
 

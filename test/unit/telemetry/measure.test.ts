@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import type { SessionEvent } from '../../../src/session/events.ts'
 import { boundedLabels } from '../../../src/telemetry/labels.ts'
+import { modelAttributes } from '../../../src/telemetry/attributes.ts'
 import { measurementsOf } from '../../../src/telemetry/measure.ts'
 
 const measured = (event: object) => measurementsOf({ v: 1, seq: 1, at: Date.UTC(2026, 0, 1), ...event } as SessionEvent, 'support')
@@ -44,6 +45,18 @@ describe('an event', () => {
       ['pawl.usd', expect.any(Number), undefined],
     ])
     expect(found[0]?.labels).toMatchObject({ 'gen_ai.provider.name': 'anthropic', 'gen_ai.request.model': 'claude-sonnet-4-5' })
+  })
+
+  it.each([
+    ['claude-sonnet-5-5', 'anthropic'],
+    ['gpt-5.6', 'openai'],
+    ['gemini-3.6-flash', 'gcp.gemini'],
+    ['eu.anthropic.claude-sonnet-5-5-v1:0', 'aws.bedrock'],
+    ['mistral-large-3', 'mistral_ai'],
+    ['my-own-model', '_OTHER'],
+  ])('names the provider of %s as the convention does', (model, provider) => {
+    expect(measured({ type: 'model_completed', model, usage, content: [] })[0]?.labels).toMatchObject({ 'gen_ai.provider.name': provider })
+    expect(modelAttributes(model)).toEqual({ 'gen_ai.request.model': model, 'gen_ai.provider.name': provider })
   })
 
   it('has no cost if no price is known, and counts summaries like answers', () => {

@@ -50,7 +50,11 @@ create table {schema}.sessions (
   error_raw text,
   paused jsonb,                             -- {"at", "by", "reason", "code"}: it takes no step until it is unpaused; null: not paused
   paused_raw text,
-  incident jsonb                            -- the incident that has not ended: {seq of its first error, code, byPerson, recovery}
+  incident jsonb,                           -- the incident that has not ended: {seq of its first error, code, byPerson, recovery}
+  plan jsonb,                               -- its newest version: {version, objective, steps}; null: there is none
+  plan_raw text,
+  plan_steps integer generated always as (case when jsonb_typeof(plan -> 'steps') = 'array' then jsonb_array_length(plan -> 'steps') end) stored,
+  plan_done integer generated always as (jsonb_array_length(jsonb_path_query_array(plan, '$.steps[*] ? (@.status == "done")'))) stored
 ) with (fillfactor = 70);                   -- every flush updates the row: leaves room for it on its page
 
 create index sessions_by_creation on {schema}.sessions (created_at desc, session_id);
@@ -59,6 +63,7 @@ create index sessions_by_agent on {schema}.sessions (agent, created_at desc);
 create index sessions_by_status on {schema}.sessions (status, created_at desc);
 create index sessions_by_error on {schema}.sessions (error_code, updated_at desc) where error_code is not null;
 create index sessions_paused on {schema}.sessions (created_at desc, session_id) where paused is not null;
+create index sessions_unfinished on {schema}.sessions (updated_at) where plan_done < plan_steps;
 create index sessions_by_tag on {schema}.sessions using gin (tags);
 create index sessions_by_update on {schema}.sessions (updated_at desc, session_id desc);
 create index sessions_by_parent on {schema}.sessions (parent) where parent is not null;
@@ -349,6 +354,11 @@ create table {schema}.checkpoints (
   created_at timestamptz not null,
   archived_seq bigint,                      -- the event that took the session back to before it
   raw text,                                 -- of last_message_id, reasons, by
+  plan jsonb,                               -- at that point; null: there was none
+  plan_steps integer generated always as (case when jsonb_typeof(plan -> 'steps') = 'array' then jsonb_array_length(plan -> 'steps') end) stored,
+  plan_done integer generated always as (jsonb_array_length(jsonb_path_query_array(plan, '$.steps[*] ? (@.status == "done")'))) stored,
+  spent_tokens bigint,                      -- by the session until then, as its budget counts
+  spent_usd numeric,
   primary key (session_id, version)
 );
 
@@ -665,6 +675,15 @@ create view {schema}.recovery_outcomes as
     outcome_code, ended_at
   from {schema}.recoveries
   where kind in ('recovery_started', 'recovery_refused');
+
+-- The steps of the sessions' plans.
+create view {schema}.plan_steps as
+  select s.session_id, s.agent, s.status as session_status, (s.plan ->> 'version')::integer as version, s.plan ->> 'objective' as objective,
+    step.place::integer as place, step.value ->> 'id' as step, step.value ->> 'title' as title,
+    step.value ->> 'postconditions' as postconditions, step.value ->> 'status' as status, step.value ->> 'evidence' as evidence, s.updated_at
+  from {schema}.sessions s cross join lateral jsonb_array_elements(
+      case when jsonb_typeof(s.plan -> 'steps') = 'array' then s.plan -> 'steps' else '[]' end
+    ) with ordinality as step(value, place);
 
 -- What runs of agents with `output` returned: the value of the call that ended the run.
 create view {schema}.outputs as

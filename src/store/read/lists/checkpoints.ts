@@ -3,11 +3,12 @@ import { dateIn, exactOr, ms, numberIn, textIn } from '../../postgres/columns.ts
 import type { Queryable, TextRow } from '../../postgres/database.ts'
 import type { PostgresSchema } from '../../postgres/schema.ts'
 import { safeKey } from '../../postgres/sanitise.ts'
+import { PLAN_COLUMNS, planIn } from '../reader.ts'
 import { keyIn, pageOf, queryOf } from './page.ts'
 import type { ListedCheckpoint, Paging, Rows } from '../../rows.ts'
 
 const COLUMNS = `session_id, version, agent, run, turn, seq, up_to_seq, last_message_id, to_json(reasons) as reasons, "by", state_version, archived_seq, raw,
-  ${ms('created_at')}`
+  ${PLAN_COLUMNS}, spent_tokens, spent_usd, ${ms('created_at')}`
 
 /** See `Lists.checkpoints`. */
 export function listCheckpoints(
@@ -52,6 +53,8 @@ function checkpointOf(row: TextRow): ListedCheckpoint {
     })),
     stateVersion: Number(row.state_version),
     createdAt: dateIn(row, 'created_at'),
+    plan: planIn(row),
+    spent: row.spent_tokens == null ? null : { tokens: Number(row.spent_tokens), usd: Number(row.spent_usd) },
     archivedSeq: numberIn(row, 'archived_seq'),
   }
 }

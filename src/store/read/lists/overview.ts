@@ -5,7 +5,7 @@ import type { Queryable, TextRow } from '../../postgres/database.ts'
 import { newStatement } from '../../postgres/insert-rows.ts'
 import { safeKey } from '../../postgres/sanitise.ts'
 import type { PostgresSchema } from '../../postgres/schema.ts'
-import { SESSION_COLUMNS, sessionOf } from '../reader.ts'
+import { PLAN_COLUMNS, planIn, SESSION_COLUMNS, sessionOf } from '../reader.ts'
 import { begins } from './page.ts'
 import type { OverviewFilter, OverviewSession, SessionNeed, StatusOverview } from '../../rows.ts'
 
@@ -21,6 +21,7 @@ const NEEDS = [
   'automatic',
   'look',
   'answer',
+  'plan',
   'nothing',
 ] as const satisfies SessionNeed[]
 const OPEN = ['error', 'waiting', 'running', 'idle'] as const satisfies SessionStatus[]
@@ -56,6 +57,7 @@ const needOf = (table: (name: string) => string, isHeldUp: string): string => `c
     when status = 'running' and ${TRIES_AGAIN(table)} then 'automatic'
     when status = 'running' and flushed_at < now() - ${QUIET} then 'look'
     when answers > 0 then 'answer'
+    when status = 'idle' then 'plan'
     else 'nothing' end`
 
 /** See `Lists.overview`. */
@@ -76,10 +78,10 @@ export async function readOverview(database: Queryable, schema: PostgresSchema, 
   const isHeldUp = `(${isListed} or status = 'running' and ${running === 'all' ? 'true' : `session_id = any(${value(running.map(safeKey))}::text[])`})`
   const rows = await database.query(
     `with open as (
-       select ${SESSION_COLUMNS}, ${needOf(table, isHeldUp)} as need, tools,
+       select ${SESSION_COLUMNS}, ${PLAN_COLUMNS}, ${needOf(table, isHeldUp)} as need, tools,
          coalesce(calls.since, to_timestamp((coalesce(error, paused) ->> 'at')::double precision / 1000), updated_at) as since
        from ${schema.table('sessions')} sessions left join lateral (${WAITING_CALLS(schema.table('tool_calls'))}) calls on sessions.waiting > 0
-       where (status in ('error', 'waiting', 'running') or paused is not null or (status = 'idle' and ${isListed}))${matching}
+       where (status in ('error', 'waiting', 'running') or paused is not null or (status = 'idle' and (${isListed} or plan_done < plan_steps)))${matching}
      ), counted as (select need, count(*) as sessions from open group by 1)
      select open.*, (extract(epoch from open.since) * 1000)::bigint as since_ms, (select json_object_agg(counted.need, counted.sessions) from counted) as needs
      from open order by array_position('{${NEEDS.join(',')}}'::text[], need), open.since, session_id limit ${value(filter.limit)}`,
@@ -114,5 +116,6 @@ function itemOf(row: TextRow): OverviewSession {
     since: dateIn(row, 'since_ms'),
     error,
     tools: (jsonIn(row, 'tools') as string[] | null) ?? [],
+    plan: planIn(row),
   }
 }

@@ -1,13 +1,13 @@
 // Sessions by status, agent, tags and time, newest first.
 import { dateIn, dateOrNull, ms, numberIn } from '../../postgres/columns.ts'
 import type { Queryable, TextRow } from '../../postgres/database.ts'
-import { SESSION_COLUMNS, sessionOf } from '../reader.ts'
+import { PLAN_COLUMNS, planIn, SESSION_COLUMNS, sessionOf } from '../reader.ts'
 import type { PostgresSchema } from '../../postgres/schema.ts'
 import { safeKey } from '../../postgres/sanitise.ts'
 import { begins, keyIn, type ListQuery, oneOf, pageOf, queryOf, timestamp, within } from './page.ts'
 import type { Key, ListedSession, Paging, Rows, SessionFilter } from '../../rows.ts'
 
-const COLUMNS = `${SESSION_COLUMNS}, parent, forked_seq, model, provider, usd, checkpoint, waiting,
+const COLUMNS = `${SESSION_COLUMNS}, ${PLAN_COLUMNS}, parent, forked_seq, model, provider, usd, checkpoint, waiting,
   ${ms('flushed_at')}, ${ms('pruned_at')}, ${ms('erased_at')}`
 
 /** The order, which stays the same whatever happens to a session. */
@@ -54,6 +54,7 @@ export async function findSession(database: Queryable, schema: PostgresSchema, s
 function listedSessionOf(row: TextRow): ListedSession {
   return {
     ...sessionOf(row),
+    plan: planIn(row),
     parent: row.parent ?? null,
     forkedSeq: numberIn(row, 'forked_seq'),
     model: row.model ?? null,

@@ -52,22 +52,30 @@ export async function readCalls(database: Queryable, schema: PostgresSchema, ses
   return hydrateCalls(database, schema, sessionId, calls)
 }
 
-/** The columns with what may be large and a report of a run does not show. */
+/** Bytes of JSON of arguments and results that a report of a run shows as they are, and characters of the beginning of larger ones. */
+const SHOWN = { bytes: 4_000, characters: 1_000 }
+
+/** The columns, without what may be large and a report of a run does not show. */
 const COLUMNS_OF_RUN = Object.entries({
-  input: 'null',
+  input: beginningOf('input'),
   model_input: 'null',
-  result: 'null',
+  result: beginningOf('result'),
   progress: 'null',
   raw_progress: 'null',
   raw_intent: ifShort('raw_intent'),
   raw_outcome: ifShort('raw_outcome'),
 }).reduce((columns, [name, value]) => columns.replace(new RegExp(`\\b${name},`), `${value} as ${name},`), COLUMNS)
 
+function beginningOf(column: string): string {
+  const beginning = `to_jsonb(left(${column}::text, ${SHOWN.characters}) || '…')`
+  return `case when octet_length(${column}::text) <= ${SHOWN.bytes} then ${column} else ${beginning} end`
+}
+
 function ifShort(column: string): string {
   return `case when octet_length(${column}) < 10000 then ${column} end`
 }
 
-/** The calls of one run, in the order of the model's requests, without their arguments and results. */
+/** The calls of one run, in the order of the model's requests, with the beginning of large arguments and results. */
 export async function listRunCalls(database: Queryable, schema: PostgresSchema, sessionId: string, run: number): Promise<ListedToolCall[]> {
   const rows = await database.query(
     `select ${COLUMNS_OF_RUN} from ${schema.table('tool_calls')} where session_id = $1 and run = $2 order by turn, call_index`,

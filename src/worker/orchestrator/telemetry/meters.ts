@@ -15,7 +15,7 @@ import { boundedLabels } from '../../../telemetry/labels.ts'
 import type { MetricSettings, Protocol } from '../../telemetry-settings.ts'
 import { loaded } from './packages.ts'
 import { prometheusAt } from './prometheus.ts'
-import { resourceFrom } from './resource.ts'
+import { resourceFrom, SCOPE } from './resource.ts'
 import { withinTime } from './within-time.ts'
 
 /** Records a measurement. */
@@ -60,7 +60,7 @@ export async function prepareMeters({ settings, resource, read, logger }: MeterN
 }
 
 function metersOf(provider: MeterProvider, read: MeterNeeds['read'], logger: Logger): Meters {
-  const meter = provider.getMeter('pawl')
+  const meter = provider.getMeter(SCOPE.name, undefined, { schemaUrl: SCOPE.schemaUrl })
   const bounded = boundedLabels()
   const instruments = new Map<string, (value: number, labels: Labels) => void>()
   for (const [name, instrument] of Object.entries<Instrument>(INSTRUMENTS)) {

@@ -4,7 +4,7 @@ import type { SpanRef } from '../../../telemetry/ids.ts'
 import type { Span } from '../../../telemetry/span.ts'
 import type { TelemetrySettings } from '../../telemetry-settings.ts'
 import { loaded } from './packages.ts'
-import { resourceFrom } from './resource.ts'
+import { resourceFrom, SCOPE } from './resource.ts'
 
 /** The exporter cannot encode the spans. */
 export class UnsendableSpans extends Error {}
@@ -29,7 +29,7 @@ const STATUS = { unset: 0, error: 2 } as const
 /** Prepares the exporter, which reads the variables for endpoint, headers, certificates, compression and timeout. @throws WorkerError. */
 export async function otlpSpans({ resource, traces }: TelemetrySettings & { traces: { protocol: string } }): Promise<SpanSender> {
   const exporter = new (await exporterFor(traces.protocol))()
-  const origin = { resource: await resourceFrom(resource), instrumentationScope: { name: 'pawl' } }
+  const origin = { resource: await resourceFrom(resource), instrumentationScope: SCOPE }
   return {
     send: (spans) =>
       new Promise((resolve, reject) => {
