@@ -8,8 +8,8 @@ export interface Column<T> {
   of(row: T): string | number | Date | null
   /** Aligned to the right, for numbers. */
   right?: true
-  /** An id: people copy it, so it is never cut off. */
-  id?: true
+  /** Never cut off: an id, which people copy, or what the table is about. */
+  whole?: true
   /** Left out if the table does not fit; of several, the last one first. */
   optional?: true
   /** Shown in the colour of the status that it names. */
@@ -44,7 +44,7 @@ export function linesOfTable<T>(columns: readonly Column<T>[], rows: readonly T[
   const fitting = fit(
     columns.map((column, index) => {
       const isLast = index === columns.length - 1
-      const max = wide || column.id || isLast ? UNBOUNDED : MAX_CELL
+      const max = wide || column.whole || isLast ? UNBOUNDED : MAX_CELL
       const cells = rows.map((row) => oneLine(textOf(column.of(row), wide, now), max))
       return { column, cells, isLast, width: Math.max(lengthOf(column.name), ...cells.map(lengthOf)) }
     }),

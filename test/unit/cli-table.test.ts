@@ -11,7 +11,7 @@ interface Row {
 }
 
 const COLUMNS: Column<Row>[] = [
-  { name: 'session', of: (row) => row.id, id: true },
+  { name: 'session', of: (row) => row.id, whole: true },
   { name: 'status', of: (row) => row.status, status: true },
   { name: 'runs', of: (row) => row.runs, right: true, optional: true },
   { name: 'updated', of: (row) => row.at },

@@ -20,7 +20,7 @@ interface KnownAgent {
 }
 
 const WORKERS: Column<ServingWorker>[] = [
-  { name: 'worker', of: ({ identity }) => identity, id: true },
+  { name: 'worker', of: ({ identity }) => identity, whole: true },
   { name: 'build', of: ({ build }) => build },
 ]
 

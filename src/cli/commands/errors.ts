@@ -23,7 +23,7 @@ interface ErrorsOptions extends ListingOptions, SessionOptions, SpanOptions {
 
 const COLUMNS: Column<ListedError>[] = [
   { name: 'at', of: (row) => row.at },
-  { name: 'session', of: (row) => row.sessionId, id: true },
+  { name: 'session', of: (row) => row.sessionId, whole: true },
   { name: 'turn', of: (row) => (row.run === null ? null : [row.run, row.turn].filter(Boolean).join('.')) },
   { name: 'context', of: (row) => (row.model === null ? row.context : `${row.context} ${row.model}`) },
   { name: 'attempt', of: (row) => row.attempt, right: true, optional: true },

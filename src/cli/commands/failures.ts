@@ -52,7 +52,7 @@ const TIMES: Column<TimeInError>[] = [
 ]
 
 const REPEATED: Column<RepeatedFailure>[] = [
-  { name: 'session', of: (row) => row.sessionId, id: true },
+  { name: 'session', of: (row) => row.sessionId, whole: true },
   { name: 'agent', of: (row) => row.agent },
   { name: 'times', of: (row) => row.times, right: true },
   { name: 'runs', of: (row) => row.runs, right: true, optional: true },
@@ -90,6 +90,7 @@ async function failures(options: FailuresOptions): Promise<void> {
   if (json) return say(JSON.stringify(report))
   const { since, agents, causes, timeInError, repeated, recoveries } = report
   say(`since ${timeOf(since)}`)
+  const part = partOf(options)
   part('runs', AGENTS, agents)
   part('what failed', CAUSES, causes)
   part('time in error', TIMES, timeInError)
@@ -97,7 +98,9 @@ async function failures(options: FailuresOptions): Promise<void> {
   part('recoveries', OUTCOMES, recoveries)
 }
 
-function part<T>(title: string, columns: readonly Column<T>[], rows: readonly T[]): void {
-  say(`\n${paint('bold', title)}${rows.length === 0 ? ': none' : ''}`)
-  if (rows.length > 0) for (const line of linesOfTable(columns, rows)) say(line)
+function partOf({ wide }: FailuresOptions) {
+  return <T>(title: string, columns: readonly Column<T>[], rows: readonly T[]): void => {
+    say(`\n${paint('bold', title)}${rows.length === 0 ? ': none' : ''}`)
+    if (rows.length > 0) for (const line of linesOfTable(columns, rows, { wide })) say(line)
+  }
 }

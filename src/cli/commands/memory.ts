@@ -1,7 +1,7 @@
 // `pawl memory <session>`: the blocks of the session's memory, or all its versions.
 import { Command } from 'commander'
 import type { MemoryBlock, MemoryChange, MemoryVersion } from '../../client/index.ts'
-import { say, timeOf } from '../queries.ts'
+import { say } from '../queries.ts'
 import { aboutDeployment, type DeploymentOptions } from '../connecting.ts'
 import { liveOrStored } from '../live-or-stored.ts'
 import { defined } from '../../session/defined.ts'
@@ -13,7 +13,7 @@ const VERSIONS: Column<MemoryVersion>[] = [
   { name: 'version', of: (row) => row.version, right: true },
   { name: 'turn', of: (row) => `${row.run}.${row.turn}` },
   { name: 'seq', of: (row) => row.seq, right: true },
-  { name: 'made', of: (row) => timeOf(new Date(row.at)) },
+  { name: 'made', of: (row) => new Date(row.at) },
   { name: 'archived', of: (row) => (row.archivedSeq === undefined ? 'no' : `at ${row.archivedSeq}`) },
   { name: 'block', of: (row) => row.change.block },
   { name: 'change', of: (row) => changeText(row.change) },

@@ -12,7 +12,7 @@ interface MessagesOptions extends ListingOptions, TargetOptions {
 }
 
 const COLUMNS: Column<MessageRow>[] = [
-  { name: 'message', of: (row) => row.messageId, id: true },
+  { name: 'message', of: (row) => row.messageId, whole: true },
   { name: 'turn', of: (row) => (row.run === null ? 'waits' : `${row.run}.${row.turn}`) },
   { name: 'at', of: (row) => row.at },
   { name: 'who', of: (row) => (row.kind === 'tool_results' ? 'tools' : row.kind) },

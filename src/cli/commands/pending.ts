@@ -24,13 +24,13 @@ interface PendingOptions extends ListingOptions, SessionOptions {
 
 const COLUMNS: Column<ListedPending>[] = [
   { name: 'kind', of: (row) => row.kind },
-  { name: 'session', of: (row) => row.sessionId, id: true },
-  { name: 'call', of: (row) => row.callId, id: true },
+  { name: 'session', of: (row) => row.sessionId, whole: true },
+  { name: 'call', of: (row) => row.callId, whole: true },
   { name: 'tool', of: (row) => row.tool },
   { name: 'since', of: (row) => row.waitingSince },
   { name: 'until', of: (row) => row.expiresAt, optional: true },
   { name: 'reason', of: (row) => row.reason, optional: true },
-  { name: 'digest', of: (row) => (row.kind === 'approval' ? row.digest : null), id: true, optional: true },
+  { name: 'digest', of: (row) => (row.kind === 'approval' ? row.digest : null), whole: true, optional: true },
   { name: 'input', of: argumentsOf },
 ]
 

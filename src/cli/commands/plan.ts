@@ -9,9 +9,9 @@ import { type Column, linesOfTable } from '../table.ts'
 import { oneLine, paint } from '../terminal.ts'
 
 const STEPS: Column<PlanStep>[] = [
-  { name: 'step', of: (row) => row.id },
+  { name: 'step', of: (row) => row.id, whole: true },
   { name: 'status', of: (row) => row.status, status: true },
-  { name: 'title', of: (row) => row.title },
+  { name: 'title', of: (row) => row.title, whole: true },
   { name: 'evidence', of: ({ evidence, postconditions }) => evidence ?? (postconditions && `to check: ${postconditions}`) ?? null },
 ]
 
@@ -19,7 +19,7 @@ const VERSIONS: Column<PlanVersion>[] = [
   { name: 'version', of: (row) => row.version, right: true },
   { name: 'turn', of: (row) => `${row.run}.${row.turn}` },
   { name: 'seq', of: (row) => row.seq, right: true },
-  { name: 'made', of: (row) => timeOf(new Date(row.at)) },
+  { name: 'made', of: (row) => new Date(row.at) },
   { name: 'done', of: ({ steps }) => `${steps.filter(hasStatus('done')).length} of ${steps.length}` },
   { name: 'archived', of: (row) => (row.archivedSeq === undefined ? 'no' : `at ${row.archivedSeq}`) },
   { name: 'change', of: (row) => changeText(row.change) },

@@ -10,7 +10,7 @@ import { oneLine, paint } from '../terminal.ts'
 import { durationText } from '../../session/duration.ts'
 
 const CALLS: Column<ReportedCall>[] = [
-  { name: 'call', of: (row) => row.callId, id: true },
+  { name: 'call', of: (row) => row.callId, whole: true },
   { name: 'tool', of: (row) => row.tool },
   { name: 'effect', of: (row) => row.effect, optional: true },
   { name: 'status', of: (row) => row.status, status: true },

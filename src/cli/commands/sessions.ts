@@ -25,7 +25,7 @@ interface SessionsOptions extends ListingOptions, SpanOptions {
 }
 
 const COLUMNS: Column<ListedSession>[] = [
-  { name: 'session', of: (row) => row.sessionId, id: true },
+  { name: 'session', of: (row) => row.sessionId, whole: true },
   { name: 'agent', of: (row) => row.agent },
   { name: 'status', of: statusOf, status: true },
   { name: 'plan', of: ({ plan }) => plan && `${plan.done}/${plan.steps}`, right: true, optional: true },

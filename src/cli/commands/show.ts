@@ -52,7 +52,7 @@ async function show(id: string, options: QueryOptions): Promise<void> {
   try {
     const glance = await queryStore(options, (queries) => glanceAt(queries, id))
     if (options.json) say(JSON.stringify(glance))
-    else for (const line of linesOf(glance)) say(line)
+    else for (const line of linesOf(glance, options.wide)) say(line)
   } catch (error) {
     if (!(error instanceof PawlError && UNSTORED.has(error.code))) throw error
     const live = await lookLive(id, options, error)
@@ -105,7 +105,7 @@ function line(name: string, value: string): string {
   return `  ${name.padEnd(11)} ${oneLine(value)}`
 }
 
-function linesOf({ session, latestCheckpoint, compactions, openCalls, errors, output }: Glance): string[] {
+function linesOf({ session, latestCheckpoint, compactions, openCalls, errors, output }: Glance, wide: boolean | undefined): string[] {
   const { usage } = session
   const figures: [name: string, value: string | null][] = [
     ['session', session.sessionId],
@@ -133,7 +133,7 @@ function linesOf({ session, latestCheckpoint, compactions, openCalls, errors, ou
   return [
     ...figures.flatMap(([name, value]) => (value === null ? [] : [line(name, value)])),
     ...(session.error ? linesOfRecovery(session.sessionId, session.error) : []),
-    ...(openCalls.length > 0 ? ['', ...linesOfTable(CALL_COLUMNS, openCalls)] : []),
+    ...(openCalls.length > 0 ? ['', ...linesOfTable(CALL_COLUMNS, openCalls, { wide })] : []),
     ...(errors.length > 0 ? ['', ...errors.map(errorLine)] : []),
   ]
 }

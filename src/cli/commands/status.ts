@@ -40,7 +40,7 @@ type Row = Pick<OverviewSession, 'sessionId' | 'needs' | 'since' | 'error' | 'to
 }
 
 const COLUMNS: Column<Row>[] = [
-  { name: 'session', of: (row) => row.sessionId, id: true },
+  { name: 'session', of: (row) => row.sessionId, whole: true },
   { name: 'agent', of: (row) => row.agent },
   { name: 'status', of: (row) => row.status, status: true },
   { name: 'since', of: (row) => durationText(Date.now() - row.since.getTime()), right: true },
@@ -55,6 +55,9 @@ const COLUMNS: Column<Row>[] = [
 function planText(plan: PlanProgress | null): string | null {
   return plan && plan.done < plan.steps ? `plan: ${plan.done} of ${plan.steps} steps done` : null
 }
+
+/** Without a terminal, what a session waits for is not cut off: scripts and people in a hurry read it. */
+const UNCUT = 400
 
 /** The command. */
 export function statusCommand(): Command {
@@ -95,7 +98,7 @@ function linesOfStatus(status: DeploymentStatus): string[] {
     headOf(status),
     ...(workers === 0 ? [paint('red', nobody)] : []),
     ...notSeen.map((sentence) => paint('yellow', oneLine(sentence, 400))),
-    ...(rows.length > 0 ? ['', ...linesOfTable(COLUMNS, rows)] : []),
+    ...(rows.length > 0 ? ['', ...linesOfTable(COLUMNS, rows, { width: process.stdout.columns ?? UNCUT })] : []),
     ...(rows.length < all ? [paint('dim', `(${all - rows.length} more: --limit)`)] : []),
     ...(rows.some(({ needs }) => needs !== 'nothing' && needs !== 'answer' && needs !== 'plan')
       ? ['', paint('dim', '`pawl status <session>` has the command for each.')]

@@ -29,8 +29,8 @@ interface ToolsOptions extends ListingOptions, SessionOptions, SpanOptions {
 /** The columns of tool calls, here and in `pawl show`. */
 export const CALL_COLUMNS: Column<ListedToolCall>[] = [
   { name: 'issued', of: (row) => row.issuedAt },
-  { name: 'session', of: (row) => row.sessionId, id: true },
-  { name: 'call', of: (row) => row.callId, id: true },
+  { name: 'session', of: (row) => row.sessionId, whole: true },
+  { name: 'call', of: (row) => row.callId, whole: true },
   { name: 'tool', of: (row) => row.tool },
   { name: 'effect', of: (row) => row.effect, optional: true },
   { name: 'status', of: (row) => row.status, status: true },
