@@ -12,7 +12,7 @@ import { cutOffBefore } from './earlier-executions.ts'
 import { CannotLoad } from './loading.ts'
 import type { SessionReader } from './session-reader.ts'
 import type { Succession } from './contract.ts'
-import { endedInFailure, readUnstored } from './raw-histories.ts'
+import { endedInFailure, readUnstored, type StoredEvents } from './raw-histories.ts'
 import { resend } from './resending.ts'
 
 /** A history of maximum size takes some seconds to replay. */
@@ -112,7 +112,7 @@ async function storeEventsOf(sessionId: string, executionId: string, needs: Need
 async function continueWithout(sessionId: string, executionId: string, reason: string, needs: Needs): Promise<Succession> {
   const { store, client, logger, abandoned } = needs
   const { seq = 0 } = (await store.head(sessionId)) ?? {}
-  const { received, answers, lost } = await readUnstored(sessionId, executionId, seq, client)
+  const { received, answers, lost } = await readUnstored(sessionId, executionId, storedIn(store, sessionId, seq), client)
   if (lost !== undefined && !abandoned) throw unreadable(executionId, lost, reason)
   for (const one of received) await resend(one, { ...needs, sessionId, executionId })
   const about = { session: sessionId, execution: executionId, seq, received: received.length, answers: answers.length }
@@ -127,9 +127,22 @@ async function continueWithout(sessionId: string, executionId: string, reason: s
  * replayed: that one is read again, too.
  */
 async function passOn(sessionId: string, executionId: string, needs: Needs): Promise<Succession> {
-  const { received } = await readUnstored(sessionId, executionId, -1, needs.client)
+  const { received } = await readUnstored(sessionId, executionId, storedIn(needs.store, sessionId, -1), needs.client)
   for (const one of received) await resend(one, { ...needs, sessionId, executionId })
   return {}
+}
+
+function storedIn(store: Store, sessionId: string, upTo: number): StoredEvents {
+  return {
+    upTo,
+    async *after(seq) {
+      for (let from = seq; from < upTo; ) {
+        const page = await store.events(sessionId, { after: from })
+        yield* page
+        from = page.at(-1)?.seq ?? upTo
+      }
+    },
+  }
 }
 
 /** Whether the events are of an older chain, or were erased and must not come back. */

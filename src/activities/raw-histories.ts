@@ -6,10 +6,11 @@ import type { temporal } from '@temporalio/proto'
 import { decoded, encoded } from '../connect/decoded.ts'
 import { type HistoryEvent, newestFirst, watermarkIn } from '../connect/histories.ts'
 import { defined } from '../session/defined.ts'
-import { callIdOf } from '../session/events.ts'
+import { callIdOf, type SessionEvent } from '../session/events.ts'
 import { isObject, jsonBytes } from '../session/json.ts'
 import { type Carried, type SessionStart, SIGNALS, workflowIdOf } from '../session/protocol/protocol.ts'
 import { Undecodable } from '../session/protocol/undecodable.ts'
+import { alreadyStored, isOfRequest, type Request } from './already-stored.ts'
 import type { CallModelInput, CallModelResult, ExecuteToolInput, ExecuteToolResult, Inherited, Succession } from './contract.ts'
 
 /** A signal or an update as the execution received it. */
@@ -42,23 +43,74 @@ export async function readSignals(sessionId: string, executionId: string, client
   return receivedIn(await historyOf(sessionId, executionId, client)).filter((one) => one.kind === 'signal')
 }
 
-/** Reads what an ended execution received, and what its activities answered, after the event `stored` of the session was made. */
-export async function readUnstored(sessionId: string, executionId: string, stored: number, client: Client): Promise<Unstored> {
+/** The stored events of the session. */
+export interface StoredEvents {
+  /** `seq` of the newest; -1: the session's events do not matter. */
+  upTo: number
+  /** Those above a `seq`. */
+  after(seq: number): AsyncIterable<SessionEvent>
+}
+
+/** Reads what an ended execution received, and what its activities answered, after the newest stored event of the session was made. */
+export async function readUnstored(sessionId: string, executionId: string, events: StoredEvents, client: Client): Promise<Unstored> {
+  const { upTo: stored } = events
   const history = await historyOf(sessionId, executionId, client)
   const activities = await activitiesIn(history, client)
-  // A workflow task handles all signals and results before it schedules an activity, so the events that it names include them.
-  const { at: newest = -1 } = activities.findLast(({ input }) => (watermarkIn(input)?.seq ?? Number.POSITIVE_INFINITY) <= stored) ?? {}
-  // A close has no event until the session closes.
-  const isUnstored = (event: HistoryEvent, at: number): boolean =>
-    at > newest || event.workflowExecutionSignaledEventAttributes?.signalName === SIGNALS.close
+  // A workflow task handles all signals and results before it schedules an activity, so the events that it names include them. An update
+  // may wait for an activity, and makes its events afterwards.
+  const { at: newest = -1, input } =
+    activities.findLast(({ input }) => (watermarkIn(input)?.seq ?? Number.POSITIVE_INFINITY) <= stored) ?? {}
+  const isClose = ({ workflowExecutionSignaledEventAttributes: signal }: HistoryEvent): boolean => signal?.signalName === SIGNALS.close
+  const inProgress = updatesInProgressAt(newest, history)
   const { carried } = (await startIn(history, client)) ?? {}
-  const received = [...(await closingOf(carried, client)), ...receivedIn(history.filter(isUnstored))]
+  const early = await withoutStored(receivedIn(inProgress), events, watermarkBefore(inProgress[0], history, activities), client)
+  // A close has no event until the session closes.
+  const late = receivedIn(history.filter((event, at) => at > newest || isClose(event)))
+  const later = await withoutStored([...(await closingOf(carried, client)), ...late], events, watermarkIn(input)?.seq ?? 0, client)
+  const received = [...early, ...later]
   const open = activities.filter(({ at, endedAt }) => at > newest || endedAt === undefined || endedAt > newest)
   const answers = [...(await passedOnTo(activities, client)), ...(await answersIn(open, client))]
   const passedOn = carried ? carried.state.seq + (carried.tail?.length ?? 0) : 0
-  const later = open.filter(({ at }) => at > newest)
-  const lost = newest < 0 && passedOn > stored ? 'events that an earlier execution passed on to it' : lostWith(received, later, answers)
+  const scheduled = open.filter(({ at }) => at > newest)
+  const lost = newest < 0 && passedOn > stored ? 'events that an earlier execution passed on to it' : lostWith(received, scheduled, answers)
   return { received, answers, lost }
+}
+
+/** The updates that were accepted by this place, and completed after it, or not at all. */
+function updatesInProgressAt(place: number, history: readonly HistoryEvent[]): HistoryEvent[] {
+  const ended = new Set(
+    history.slice(0, place + 1).flatMap(({ workflowExecutionUpdateCompletedEventAttributes: completed }) => {
+      return completed ? [String(completed.acceptedEventId)] : []
+    }),
+  )
+  const refused = refusedIn(history)
+  return history.slice(0, place + 1).filter(({ eventId, workflowExecutionUpdateAcceptedEventAttributes: update }) => {
+    return update && !ended.has(String(eventId)) && !refused.has(String(eventId))
+  })
+}
+
+/** The newest event of the session that an activity before this event of the history names. */
+function watermarkBefore(event: HistoryEvent | undefined, history: readonly HistoryEvent[], activities: readonly Activity[]): number {
+  const place = event ? history.indexOf(event) : 0
+  return watermarkIn(activities.findLast(({ at, input }) => at < place && watermarkIn(input))?.input)?.seq ?? 0
+}
+
+/** Leaves out what the stored events above `settled` show to be done: they may end anywhere before the next activity. */
+async function withoutStored(received: Received[], { upTo, after }: StoredEvents, settled: number, client: Client): Promise<Received[]> {
+  if (settled >= upTo || received.length === 0) return received
+  const events: SessionEvent[] = []
+  for await (const event of after(settled)) {
+    if (event.seq > upTo) break
+    if (isOfRequest(event)) events.push(event)
+  }
+  const done = alreadyStored(await Promise.all(received.map((one) => requestIn(one, client))), events)
+  return received.filter((_, place) => !done.has(place))
+}
+
+async function requestIn(received: Received, client: Client): Promise<Request> {
+  const { kind } = received
+  const [name, input] = kind === 'signal' ? [received.name, received.input] : [received.request.input?.name, received.request.input?.args]
+  return { kind, name: name ?? '', details: await decodedOrNothing(client, input?.payloads?.[0]) }
 }
 
 /** An activity of an execution, and the places of its scheduling and of its end in the history. */
@@ -151,8 +203,19 @@ async function closingOf(carried: Carried | undefined, client: Client): Promise<
   return [{ kind: 'signal', eventId: '1', name: SIGNALS.close, input: { payloads } }]
 }
 
+/** The updates, by event, that were accepted and then refused: their senders know. */
+function refusedIn(events: readonly HistoryEvent[]): ReadonlySet<string> {
+  return new Set(
+    events.flatMap(({ workflowExecutionUpdateCompletedEventAttributes: completed }) =>
+      completed?.outcome?.failure ? [String(completed.acceptedEventId)] : [],
+    ),
+  )
+}
+
 function receivedIn(events: readonly HistoryEvent[]): Received[] {
+  const refused = refusedIn(events)
   return events.flatMap((event): Received[] => {
+    if (refused.has(String(event.eventId))) return []
     const { workflowExecutionSignaledEventAttributes: signal, workflowExecutionUpdateAcceptedEventAttributes: update } = event
     if (signal) return [{ kind: 'signal', eventId: String(event.eventId), name: signal.signalName ?? '', input: signal.input ?? {} }]
     return update?.acceptedRequest ? [{ kind: 'update', request: update.acceptedRequest }] : []

@@ -262,6 +262,8 @@ export type EventBody =
        * its session-wide keys have, if it is a fork.
        */
       after?: { run: number; checkpoint: number; origin: Watermark; keysOf?: string }
+      /** The execution that no worker could replay; none of its events are known. */
+      unreplayable?: Unreplayable
     }
   /**
    * A session whose workflow had closed resumes in a new chain of executions. `resetOf`: the execution that an operator reset;

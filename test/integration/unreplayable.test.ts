@@ -4,6 +4,9 @@ import type { Agent } from 'pawl'
 import type { CreateWorkerOptions } from 'pawl/worker'
 import pg from 'pg'
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it, onTestFinished } from 'vitest'
+import { queryEvents } from '../../src/connect/session-queries.ts'
+import { entriesOf } from '../../src/session/protocol/pages.ts'
+import { openStore } from '../../src/store/index.ts'
 import { approvalStage, digestOf, once } from '../support/approvals.ts'
 import { type Deployment, deploy, type RunningWorker } from '../support/deployment.ts'
 import { recorder } from '../support/recorder.ts'
@@ -182,6 +185,51 @@ it('calls that are not stored are taken from the history', { timeout: 180_000 },
   await (await played.session.send('three')).result(TIMEOUT)
   expect(played.entries.map(({ tool, input }) => `${tool} ${input.what}`)).toEqual(['pay rent', 'put note', 'pay power'])
   expect(saidIn(played.requests.at(-1) ?? expect.fail('no model was asked')).sort()).toEqual(['one', 'three', 'two'])
+})
+
+it('a session of which nothing was stored continues by itself, too, and a row says what happened', { timeout: 180_000 }, async () => {
+  const store = await startSlowProxy(inject('stack').databaseUrl)
+  worker = await here.startWorker({ agents: [player.agent as Agent], postgres: store.url })
+  await store.close()
+  const played = player.play(here.pawl, { model: () => 'hello' })
+  const one = await played.session.send('one', { isNew: true })
+  await until('the model was asked', () => played.requests.length > 0)
+  const { runId: executionId } = await workflowOf(played.id).describe()
+  await worker.stop()
+
+  worker = await here.startWorker({ agents: [player.agent as Agent], interceptors: OTHER_BUILD, ...SOON })
+  await (await played.session.send('two')).result(TIMEOUT)
+  await one.result(TIMEOUT)
+  await until('it is stored', async () => (await recoveriesOf(played.id)).length > 0)
+  expect(await recoveriesOf(played.id)).toMatchObject([
+    { kind: 'session_started', details: { unreplayable: executionId }, note: expect.stringContaining('TMPRL1100') },
+  ])
+})
+
+it('a rollback that a part of a flush has stored is not carried out again', { timeout: 180_000 }, async () => {
+  const away = await startSlowProxy(inject('stack').databaseUrl)
+  worker = await here.startWorker({ agents: [player.agent as Agent], postgres: away.url })
+  await away.close()
+  const played = player.play(here.pawl, { model: () => 'hello' })
+  await (await played.session.send('one', { isNew: true })).result(TIMEOUT)
+  const { version: checkpoint } = await played.session.checkpoint('before two')
+  await (await played.session.send('two')).result(TIMEOUT)
+  await played.session.rollback({ checkpoint })
+  await (await played.session.send('three')).result(TIMEOUT)
+  const { runId: executionId } = await workflowOf(played.id).describe()
+  const page = (await queryEvents(here.temporal, { sessionId: played.id, executionId }, { after: 0 }, 5_000)) ?? expect.fail('no events')
+  await worker.stop()
+  // A flush of thousands of events is cut off within the third run.
+  const store = openStore({ postgres: inject('stack').databaseUrl })
+  onTestFinished(() => store.close())
+  const last = page.events.findLastIndex(({ type }) => type === 'turn_started')
+  await store.flush(played.id, page.epoch, entriesOf(page).slice(0, last), { executionId })
+
+  worker = await here.startWorker({ agents: [player.agent as Agent], interceptors: OTHER_BUILD, ...SOON })
+  await (await played.session.send('four')).result(TIMEOUT)
+  expect(saidIn(played.requests.at(-1) ?? expect.fail('no model was asked')).sort()).toEqual(['four', 'one', 'three'])
+  await until('it is stored', async () => (await recoveriesOf(played.id)).some(({ kind }) => kind === 'session_resumed'))
+  expect((await recoveriesOf(played.id)).filter(({ kind }) => kind === 'rolled_back')).toHaveLength(1)
 })
 
 it('a session that would lose calls waits for a person, and its status says for what', { timeout: 180_000 }, async () => {

@@ -78,8 +78,16 @@ function rowOf(event: SessionEvent, error: { code: string } | null): Row | undef
       const details = { fromEpoch, executionId, ...defined({ resetOf, unreplayable: unreplayable?.executionId }) }
       return row(event, { note: unreplayable?.reason, details })
     }
-    case 'session_started':
-      return event.after && row(event, { details: { after: event.after as unknown as Json, executionId: event.executionId } })
+    case 'session_started': {
+      const { after, unreplayable, executionId } = event
+      if (!after && !unreplayable) return undefined
+      const details = {
+        ...(after && { after: after as unknown as Json }),
+        executionId,
+        ...defined({ unreplayable: unreplayable?.executionId }),
+      }
+      return row(event, { note: unreplayable?.reason, details })
+    }
     case 'tool_resolved': {
       if (event.by !== 'person') return undefined
       const { callId, tool, happened, decision = null } = event

@@ -92,6 +92,8 @@ const ANSWER = { value: anything, content: optional(content), blob: optional(BLO
 const TURN = { run: count, turn: count }
 const CALL = { ...TURN, callId: text, tool: text }
 
+const UNREPLAYABLE = record({ executionId: text, reason: text })
+
 const MEMBERS: { readonly [T in EventType]: MembersOf<T> } = {
   session_started: {
     sessionId: text,
@@ -101,13 +103,14 @@ const MEMBERS: { readonly [T in EventType]: MembersOf<T> } = {
     executionId: text,
     coreVersion: count,
     after: optional(AFTER),
+    unreplayable: optional(UNREPLAYABLE),
   },
   session_resumed: {
     executionId: text,
     fromEpoch: text,
     coreVersion: count,
     resetOf: optional(text),
-    unreplayable: optional(record({ executionId: text, reason: text })),
+    unreplayable: optional(UNREPLAYABLE),
   },
   message_received: {
     messageId: text,

@@ -54,7 +54,11 @@ export async function openSession(start: Start, early: readonly unknown[], openi
     }
   }
   const named = start.agent === undefined ? await firstAgent(early) : { agent: start.agent, context: start.context }
-  const begun = { ...beginSession({ ...named, tags: start.tags }, coreVersion), inherited: startInheriting(loaded, undefined) }
+  const { unreplayable } = loaded
+  const begun = {
+    ...beginSession({ ...named, tags: start.tags, ...defined({ unreplayable }) }, coreVersion),
+    inherited: startInheriting(loaded, undefined),
+  }
   begun.journal.isUnconfirmed = start.isNew === true
   if (start.undecodable !== undefined) {
     begun.journal.append({
@@ -148,12 +152,12 @@ interface Maker {
 }
 
 /** A new session. */
-function beginSession(named: NamedSession, coreVersion: number): { journal: Journal } {
+function beginSession({ unreplayable, ...named }: NamedSession & Succession, coreVersion: number): { journal: Journal } {
   const journal = openJournal(NOTHING, undefined, coreVersion)
   const wrongContext = contextProblem(named.context)
   const wrongTags = tagsProblem(named.tags)
   const sound = { agent: named.agent, ...(!wrongContext && { context: named.context }), ...(!wrongTags && { tags: named.tags }) }
-  journal.append(started(sound, coreVersion, workflowInfo().originalExecutionRunId))
+  journal.append({ ...started(sound, coreVersion, workflowInfo().originalExecutionRunId), ...defined({ unreplayable }) })
   // Invalid members are ignored, and each is recorded as a rejection.
   if (wrongContext) journal.append({ type: 'message_rejected', code: 'invalid_context', reason: wrongContext })
   if (wrongTags) journal.append({ type: 'message_rejected', code: 'invalid_tags', reason: wrongTags })
@@ -185,13 +189,14 @@ function started(
 
 /** A session whose events can no longer be read: only its numbers continue. */
 function startOver(start: Start, lost: Extract<LoadSessionResult, { lost: true }>, coreVersion: number, { executionId }: Maker): Journal {
-  const { seq, digest, run, checkpoint, keysOf } = lost
+  const { seq, digest, run, checkpoint, keysOf, unreplayable } = lost
   const { agent = lost.agent, context, tags } = start
   const named = lost.erased ? { agent, context, tags } : lost
   const journal = openJournal({ seq, digest }, undefined, coreVersion)
   journal.append({
     ...started(named, coreVersion, executionId),
     after: { run, checkpoint, origin: { seq, digest }, ...defined({ keysOf }) },
+    ...defined({ unreplayable }),
   })
   return journal
 }

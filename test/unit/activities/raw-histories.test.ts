@@ -3,13 +3,21 @@ import type { Client } from '@temporalio/client'
 import { defaultPayloadConverter } from '@temporalio/common'
 import { describe, expect, it } from 'vitest'
 import { readUnstored } from '../../../src/activities/raw-histories.ts'
+import type { SessionEvent } from '../../../src/session/events.ts'
 import type { HistoryEvent } from '../../../src/connect/histories.ts'
 
 const payloads = (...values: unknown[]) => ({ payloads: values.map((value) => defaultPayloadConverter.toPayload(value)) })
 const started = (argument: object): HistoryEvent => ({ workflowExecutionStartedEventAttributes: { input: payloads(argument) } })
-const signalled = (signalName: string): HistoryEvent => ({ workflowExecutionSignaledEventAttributes: { signalName, input: payloads({}) } })
-const accepted = (name: string): HistoryEvent => ({
-  workflowExecutionUpdateAcceptedEventAttributes: { acceptedRequest: { meta: { updateId: name }, input: { name } } },
+const signalled = (signalName: string, details: object = {}): HistoryEvent => ({
+  workflowExecutionSignaledEventAttributes: { signalName, input: payloads(details) },
+})
+const accepted = (name: string, details: object = {}): HistoryEvent => ({
+  workflowExecutionUpdateAcceptedEventAttributes: {
+    acceptedRequest: { meta: { updateId: name }, input: { name, args: payloads(details) } },
+  },
+})
+const refused = (acceptedAt: number): HistoryEvent => ({
+  workflowExecutionUpdateCompletedEventAttributes: { acceptedEventId: acceptedAt as never, outcome: { failure: { message: 'no' } } },
 })
 const scheduled = (name: string, input: object): HistoryEvent => ({
   activityTaskScheduledEventAttributes: { activityType: { name }, input: payloads(input) },
@@ -24,12 +32,21 @@ const uses = (run: number, turn: number, seq: number) =>
 const requested = { kind: 'completed', calls: [{}] }
 
 function read(stored: number, ...events: HistoryEvent[]) {
+  return readWith(stored, [], ...events)
+}
+
+/** `known`: the stored events. */
+function readWith(stored: number, known: readonly object[], ...events: HistoryEvent[]) {
   const history = { events: events.map((event, index) => ({ ...event, eventId: (index + 1) as never })) }
   const client = {
     options: { namespace: 'n', loadedDataConverter: { payloadConverter: defaultPayloadConverter, payloadCodecs: [] } },
     workflow: { getHandle: () => ({ fetchHistory: async () => history }) },
   } as unknown as Client
-  return readUnstored('s', 'e', stored, client)
+  const storedEvents = known.map((event, index) => ({ seq: index + 1, ...event })) as SessionEvent[]
+  const after = async function* (seq: number) {
+    yield* storedEvents.filter((event) => event.seq > seq)
+  }
+  return readUnstored('s', 'e', { upTo: stored, after }, client)
 }
 
 const namesOf = ({ received }: Awaited<ReturnType<typeof read>>) =>
@@ -53,6 +70,69 @@ describe('the signals and updates', () => {
   it('include a close that an earlier execution had passed on', async () => {
     const carried = { state: { seq: 3 }, closing: { when: 'idle', by: 'ann' } }
     expect(namesOf(await read(3, started({ carried }), asks(1, 1, 3)))).toEqual(['close'])
+  })
+})
+
+describe('after a flush that was cut off between two activities', () => {
+  const said = (messageId: string) => signalled('message', { messageId, content: 'x' })
+  const received = (seq: number, messageId: string) => ({ seq, type: 'message_received', messageId, content: 'x' })
+
+  it('what is stored is not passed on: messages, a rollback, other requests', async () => {
+    const known = [
+      { seq: 2, type: 'turn_started', run: 1, turn: 1, takes: ['a'] },
+      received(3, 'b'),
+      { seq: 4, type: 'session_paused' },
+      { seq: 5, type: 'rolled_back', toSeq: 1, upToSeq: 2, target: { message: 'a' }, effects: [] },
+      { seq: 6, type: 'run_started', run: 2, messageId: 'b' },
+    ]
+    const history = [
+      started({}),
+      asks(1, 1, 2),
+      said('b'),
+      accepted('pause'),
+      accepted('rollback', { target: { message: 'a' }, by: 'ann' }),
+      accepted('unpause'),
+      said('c'),
+      accepted('rollback', { target: { message: 'a' } }),
+      asks(2, 1, 9),
+    ]
+    expect(namesOf(await readWith(6, known, ...history))).toEqual(['unpause', 'message', 'rollback'])
+    expect(namesOf(await readWith(2, known, ...history))).toHaveLength(6)
+  })
+
+  it('an interrupt is not passed on once it has ended its run, or another run has begun', async () => {
+    const history = [started({}), asks(1, 1, 2), signalled('interrupt', { reason: 'enough' }), said('b'), asks(2, 1, 9)]
+    const interrupted = { seq: 4, type: 'run_interrupted', run: 1, reason: 'enough' }
+    expect(namesOf(await readWith(4, [received(3, 'b'), interrupted], ...history))).toEqual([])
+    expect(namesOf(await readWith(3, [received(3, 'b')], ...history))).toEqual(['interrupt'])
+    const begun = [received(3, 'b'), { seq: 4, type: 'run_completed', run: 1 }, { seq: 5, type: 'run_started', run: 2, messageId: 'b' }]
+    expect(namesOf(await readWith(5, begun, ...history))).toEqual([])
+  })
+})
+
+describe('an update that waits for an activity', () => {
+  const looks = (seq: number) => scheduled('findPlace', at(seq))
+  const done = (acceptedAt: number): HistoryEvent => ({
+    workflowExecutionUpdateCompletedEventAttributes: { acceptedEventId: acceptedAt as never, outcome: { success: {} } },
+  })
+  const rolledBack = { seq: 4, type: 'rolled_back', toSeq: 1, upToSeq: 2, target: { run: 1 }, effects: [] }
+  const history = [started({}), asks(1, 1, 2), accepted('rollback', { target: { run: 1 } }), looks(3)]
+
+  it('is passed on until its event is stored, whether or not it had been answered', async () => {
+    for (const rest of [[], [done(3)]]) {
+      expect(namesOf(await readWith(3, [], ...history, ...rest))).toEqual(['rollback'])
+      expect(namesOf(await readWith(4, [rolledBack], ...history, ...rest))).toEqual([])
+    }
+  })
+
+  it('is not passed on if it had ended before the stored events', async () => {
+    expect(namesOf(await readWith(6, [rolledBack], ...history, done(3), asks(2, 1, 6)))).toEqual([])
+  })
+})
+
+describe('an update that was refused', () => {
+  it('is not passed on: it might be carried out now', async () => {
+    expect(namesOf(await read(2, started({}), asks(1, 1, 2), accepted('recover'), accepted('pause'), refused(3)))).toEqual(['pause'])
   })
 })
 

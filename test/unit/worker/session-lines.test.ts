@@ -359,6 +359,7 @@ describe('a line', () => {
       level: 'error',
       fields: unreplayable,
     })
+    expect(lineOf({ ...LINES.session_started[0], unreplayable } as EventBody)).toMatchObject({ level: 'error', fields: unreplayable })
   })
 
   it('of a stream that failed is an error', () => {

@@ -39,12 +39,13 @@ function placeOf(event: SessionEvent, known: Known): object {
   return defined({ run, turn: turn ?? (run === known.run ? known.turn : undefined), call, tool })
 }
 
+const REPLACED = 'no worker can replay an execution: its session continues in another one'
+
 const LINES: { [T in EventType]: (event: EventOf<T>, known: Known) => Said } = {
-  session_started: ({ agent }, { model }) => info('session opened', { agent, ...modelOf(model) }),
+  session_started: ({ agent, unreplayable }, { model }) =>
+    unreplayable ? error(REPLACED, { agent, ...unreplayable }) : info('session opened', { agent, ...modelOf(model) }),
   session_resumed: ({ resetOf, unreplayable }, { agent }) =>
-    unreplayable
-      ? error('no worker can replay an execution: its session continues in another one', { agent, ...unreplayable })
-      : info('session resumed', { agent, resetOf }),
+    unreplayable ? error(REPLACED, { agent, ...unreplayable }) : info('session resumed', { agent, resetOf }),
   forked: ({ from }, { agent }) => info('session forked', { agent, from: from.sessionId, fromSeq: from.seq }),
   session_closed: ({ reason, by }) => info('session closed', { reason, by }),
 

@@ -1,0 +1,113 @@
+// Which of the signals and updates of an execution have left their events in the store. A flush of many events is stored in parts, and a
+// part may end anywhere: what it contains must not be done again.
+import type { SessionEvent } from '../session/events.ts'
+import { isObject } from '../session/json.ts'
+import { SIGNALS, UPDATES } from '../session/protocol/protocol.ts'
+import { targetIn } from '../session/protocol/requests.ts'
+
+/** A signal or update of any client, decoded. */
+export interface Request {
+  kind: 'signal' | 'update'
+  name: string
+  details: unknown
+}
+
+type Details = Readonly<Record<string, unknown>>
+type IsOf = (event: SessionEvent, details: Details) => boolean
+
+const ofCall =
+  (type: SessionEvent['type'], more: (event: SessionEvent) => boolean = () => true): IsOf =>
+  (event, { callId }) =>
+    event.type === type && 'callId' in event && event.callId === callId && more(event)
+
+/** By update, whether the event is the one that carrying it out makes. Other updates may be repeated. */
+const MADE_BY: Readonly<Record<string, IsOf>> = {
+  [UPDATES.rollback]: (event, { target }) =>
+    event.type === 'rolled_back' && !event.keepsRun && !event.again && isSame(event.target, targetIn(target)),
+  [UPDATES.regenerate]: (event) => event.type === 'rolled_back' && event.again !== undefined,
+  [UPDATES.recover]: (event, { strategy }) =>
+    event.type === 'recovery_started' && !event.automatic && (strategy === undefined || event.strategy === strategy),
+  [UPDATES.checkpoint]: (event, { reason }) =>
+    (event.type === 'checkpoint_made' && event.reasons.some((one) => one === reason)) ||
+    (event.type === 'checkpoint_requested' && event.reason === reason),
+  [UPDATES.approve]: ofCall('approval_decided', (event) => event.type === 'approval_decided' && event.approved),
+  [UPDATES.deny]: ofCall('approval_decided', (event) => event.type === 'approval_decided' && !event.approved),
+  [UPDATES.resolve]: ofCall('tool_resolved'),
+  [UPDATES.answer]: ofCall('answer_received'),
+  [UPDATES.pause]: (event) => event.type === 'session_paused',
+  [UPDATES.unpause]: (event) => event.type === 'session_unpaused',
+  [UPDATES.raise]: (event) => event.type === 'budget_raised',
+}
+
+const OF_REQUESTS: ReadonlySet<SessionEvent['type']> = new Set([
+  'message_received',
+  'message_rejected',
+  'run_started',
+  'run_completed',
+  'run_interrupted',
+  'rolled_back',
+  'recovery_started',
+  'checkpoint_made',
+  'checkpoint_requested',
+  'approval_decided',
+  'tool_resolved',
+  'answer_received',
+  'session_paused',
+  'session_unpaused',
+  'budget_raised',
+])
+
+/** Whether the event says something about requests. */
+export function isOfRequest({ type }: SessionEvent): boolean {
+  return OF_REQUESTS.has(type)
+}
+
+/** How a run begins and ends. */
+const OF_RUNS: ReadonlySet<SessionEvent['type']> = new Set(['run_started', 'run_completed', 'run_interrupted'])
+
+/** The places of the requests, in the order in which they were received, whose events are among these. */
+export function alreadyStored(requests: readonly Request[], events: readonly SessionEvent[]): ReadonlySet<number> {
+  const left = [...events]
+  const stored = new Map<number, number>()
+
+  /** Each event was made by one request. */
+  function take(isIt: (event: SessionEvent) => boolean): number | undefined {
+    const at = left.findIndex(isIt)
+    return at < 0 ? undefined : left.splice(at, 1)[0]?.seq
+  }
+
+  const note = (place: number, seq: number | undefined): void => void (seq !== undefined && stored.set(place, seq))
+
+  for (const [place, request] of requests.entries()) {
+    const details = isObject(request.details) ? (request.details as Details) : {}
+    if (request.kind === 'update')
+      note(
+        place,
+        take((event) => MADE_BY[request.name]?.(event, details) ?? false),
+      )
+    else if (request.name === SIGNALS.message)
+      note(
+        place,
+        take((event) => isMessage(event, details)),
+      )
+  }
+  for (const [place, { kind, name, details }] of requests.entries()) {
+    if (kind !== 'signal' || name !== SIGNALS.interrupt) continue
+    const { reason } = isObject(details) ? (details as Details) : ({} as Details)
+    const seq = take((event) => event.type === 'run_interrupted' && event.reason === reason)
+    // Signals are received in order, so a run that began after a later message was not the one to be interrupted.
+    const later = requests.findIndex((one, at) => at > place && one.kind === 'signal' && stored.has(at))
+    const heardBy = stored.get(later) ?? Number.POSITIVE_INFINITY
+    note(place, seq ?? events.find((event) => event.seq > heardBy && OF_RUNS.has(event.type))?.seq)
+  }
+  return new Set(stored.keys())
+}
+
+/** A message that the session gave an id is recognised by its content. */
+function isMessage(event: SessionEvent, { messageId, content }: Details): boolean {
+  if (event.type !== 'message_received' && event.type !== 'message_rejected') return false
+  if (messageId !== undefined) return event.messageId === messageId
+  return event.type === 'message_received' && isSame(event.content, content)
+}
+
+const isSame = (one: unknown, other: unknown): boolean => JSON.stringify(one) === JSON.stringify(other)
