@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { defined } from '../session/defined.ts'
 import type { Json, JsonObject } from '../session/json.ts'
+import { ANSWERS, COMPONENTS } from './answer-schemas.ts'
 import { PROBLEM_TYPE } from './problem.ts'
 import type { Members, Route } from './route.ts'
 
@@ -41,7 +42,7 @@ export function documentOf({ routes, basePath }: DocumentOptions): JsonObject {
     paths,
     components: {
       securitySchemes: { credentials: { type: 'http', scheme: 'bearer' } },
-      schemas: { Problem: PROBLEM },
+      schemas: { Problem: PROBLEM, ...COMPONENTS },
       responses: { Problem: { description: 'A refusal.', content: { [PROBLEM_TYPE]: { schema: ref('schemas/Problem') } } } },
     },
   } as JsonObject
@@ -90,7 +91,7 @@ const PROBLEMS = { default: ref('responses/Problem') }
 
 function operationOf(one: Route): JsonObject {
   const { answer } = one
-  const content = answer.schema && { [answer.type ?? 'application/json']: { schema: schemaOf(answer.schema, 'output') } }
+  const content = answer.schema && { [answer.type ?? 'application/json']: { schema: answerOf(one.operation, answer.schema) } }
   const headers = answer.headers && {
     headers: Object.fromEntries(
       Object.entries(answer.headers).map(([name, description]) => [name, { description, schema: { type: 'string' } }]),
@@ -113,6 +114,20 @@ function operationOf(one: Route): JsonObject {
       ...PROBLEMS,
     },
   } as JsonObject
+}
+
+/** The schema of an answer. That of an event of a stream says what its data are. */
+function answerOf(operation: string, schema: z.ZodType | 'typed'): JsonObject {
+  const typed = (ANSWERS as Readonly<Record<string, JsonObject>>)[operation]
+  if (schema === 'typed') {
+    if (!typed) throw new Error(`answers.ts does not have the operation ${operation}.`)
+    return typed
+  }
+  const shown = schemaOf(schema, 'output')
+  const { data } = (shown.properties ?? {}) as { data?: JsonObject }
+  if (!typed || !data) return shown
+  const contentSchema = { anyOf: [typed, ref('schemas/Problem')] }
+  return { ...shown, properties: { ...(shown.properties as JsonObject), data: { ...data, contentSchema } } }
 }
 
 const REFUSALS = ['400', '401', '403', '404', '409', '429', '503'] as const

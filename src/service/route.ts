@@ -44,8 +44,11 @@ export const MEMORY = {
 export interface Answer {
   status: 200 | 201 | 202 | 204
   description: string
-  /** The schema of the body, or of each event of a stream; absent: the response has no body. */
-  schema?: z.ZodType
+  /**
+   * The schema of the body, or of each event of a stream; `typed`: the one that answers.ts has for the operation; absent: the response has no
+   * body.
+   */
+  schema?: z.ZodType | 'typed'
   /** Default `application/json`. */
   type?: string
   /** Headers, with what they mean. */

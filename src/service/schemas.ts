@@ -104,17 +104,7 @@ export const named = z.string().min(1).max(200)
 /** The newest event that a client has. */
 export const after = z.int().min(0).max(Number.MAX_SAFE_INTEGER).optional().describe('`seq` of the last event that you have. Default 0.')
 
-// Responses. The schemas list what programs rely on; objects have more members, which docs/ describes.
-
-/** A page of a list. */
-export function pageOf(item: z.ZodType): z.ZodType {
-  return z.object({ items: z.array(item), cursor: z.string().optional().describe('The cursor of the next page; absent on the last one.') })
-}
-
-/** An object with these members and others. */
-export function some(shape: z.core.$ZodLooseShape = {}): z.ZodType {
-  return z.looseObject(shape)
-}
+// Responses. Their types are in answers.ts.
 
 export const STATUS = z.enum(STATUSES)
 
@@ -132,8 +122,3 @@ export function streamOf(types: readonly [string, ...string[]]): z.ZodType {
     retry: z.int().min(0).optional().describe('Milliseconds to wait before the next connection.'),
   })
 }
-
-/** An event of a session. */
-export const EVENT = some({ seq: z.int(), at: z.number(), type: z.string() })
-/** A message that was accepted. */
-export const SENT = z.object({ sessionId: z.string(), messageId: z.string() })

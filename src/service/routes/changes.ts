@@ -6,15 +6,13 @@ import type { Json } from '../../session/json.ts'
 import { prefixOf, requireSession, tagsOfFork } from '../access.ts'
 import type { RecoverOptions, RollbackOptions } from '../../client/types.ts'
 import { answerWith, MEMORY, route } from '../route.ts'
-import { callId, json, note, OF_CALL, OF_SESSION, sessionId, some, TARGET, WHY } from '../schemas.ts'
+import { callId, json, note, OF_CALL, OF_SESSION, sessionId, TARGET, WHY } from '../schemas.ts'
 
 const why = z.strictObject(WHY)
 const digest = z.string().min(1).max(200).describe('The digest of the arguments that the person has read, from the list of pending calls.')
 const DONE = { status: 204, description: 'It is done.' } as const
 const ACCEPTED = { status: 202, description: 'It is accepted.' } as const
 const calls = z.array(callId).max(1_000).optional()
-const moved = some({ toSeq: z.int(), effects: z.array(some()), moreEffects: z.int() })
-const already = some({ already: z.boolean() })
 
 export const CHANGE_ROUTES = [
   route({
@@ -26,7 +24,7 @@ export const CHANGE_ROUTES = [
     scope: 'approve',
     params: OF_CALL,
     body: z.strictObject({ digest, note, input: json.optional().describe('Arguments to execute it with.') }),
-    answer: { status: 200, description: 'The digest of what is executed.', schema: z.object({ digest: z.string() }) },
+    answer: { status: 200, description: 'The digest of what is executed.', schema: 'typed' },
     handle: ({ session, params, body, by }) =>
       session(params.session).approve(params.call, { ...defined(body), digest: body.digest, by } as never),
   }),
@@ -99,7 +97,7 @@ export const CHANGE_ROUTES = [
     scope: 'send',
     params: OF_SESSION,
     body: why,
-    answer: { status: 202, description: 'The message that is answered again.', schema: z.object({ messageId: z.string() }) },
+    answer: { status: 202, description: 'The message that is answered again.', schema: 'typed' },
     async handle({ session, params, body, by }) {
       return { messageId: (await session(params.session).regenerate({ by, ...defined(body) })).messageId }
     },
@@ -123,7 +121,7 @@ export const CHANGE_ROUTES = [
     tag: 'operations',
     scope: 'operate',
     params: OF_SESSION,
-    answer: { status: 200, description: 'The state of the session.', schema: some({ status: z.string() }) },
+    answer: { status: 200, description: 'The state of the session.', schema: 'typed' },
     handle: ({ session, params }) => session(params.session).resume(),
   }),
   route({
@@ -161,7 +159,7 @@ export const CHANGE_ROUTES = [
         .describe('`forgotten`: you have undone the effects outside of pawl, so they may happen again.'),
       ...WHY,
     }),
-    answer: { status: 200, description: 'The session’s new position, and the effects that were not undone.', schema: moved },
+    answer: { status: 200, description: 'The session’s new position, and the effects that were not undone.', schema: 'typed' },
     handle: ({ session, params, body, by }) => session(params.session).rollback({ ...defined(body), by } as RollbackOptions),
   }),
   route({
@@ -180,7 +178,7 @@ export const CHANGE_ROUTES = [
       interrupt: z.boolean().optional().describe('Whether a run in progress is interrupted first. Default true.'),
       tags: z.array(z.string()).max(100).optional(),
     }),
-    answer: { status: 201, description: 'The fork.', schema: z.object({ sessionId: z.string() }) },
+    answer: { status: 201, description: 'The fork.', schema: 'typed' },
     async handle({ session, params, body, by, access }) {
       const source = session(params.session)
       const { id = `${prefixOf(access) ?? ''}${randomUUID()}`, tags, ...rest } = body
@@ -198,7 +196,7 @@ export const CHANGE_ROUTES = [
     scope: 'operate',
     params: OF_SESSION,
     body: why,
-    answer: { status: 200, description: 'Since when it is paused.', schema: already },
+    answer: { status: 200, description: 'Since when it is paused.', schema: 'typed' },
     handle: ({ session, params, body, by }) => session(params.session).pause({ by, ...defined(body) }),
   }),
   route({
@@ -210,7 +208,7 @@ export const CHANGE_ROUTES = [
     scope: 'operate',
     params: OF_SESSION,
     body: why,
-    answer: { status: 200, description: 'It continues.', schema: already },
+    answer: { status: 200, description: 'It continues.', schema: 'typed' },
     handle: ({ session, params, body, by }) => session(params.session).unpause({ by, ...defined(body) }),
   }),
   route({
@@ -227,7 +225,7 @@ export const CHANGE_ROUTES = [
       scope: z.enum(['run', 'session']).optional(),
       ...WHY,
     }),
-    answer: { status: 200, description: 'The limits are raised.', schema: already },
+    answer: { status: 200, description: 'The limits are raised.', schema: 'typed' },
     handle: ({ session, params, body, by }) => session(params.session).raise({ ...defined(body), by }),
   }),
   route({
@@ -242,7 +240,7 @@ export const CHANGE_ROUTES = [
     answer: {
       status: 201,
       description: 'Its version, and whether it has been made.',
-      schema: z.object({ version: z.int(), made: z.boolean() }),
+      schema: 'typed',
     },
     handle: async ({ session, params, body, by }) => answerWith(await session(params.session).checkpoint(body.reason, { by }), 201, {}),
   }),

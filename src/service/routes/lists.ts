@@ -5,7 +5,7 @@ import { defined } from '../../session/defined.ts'
 import { type Access, prefixOf, requireSession } from '../access.ts'
 import { firstOf } from '../first-of.ts'
 import { MEMORY, route } from '../route.ts'
-import { EVENT, named, PAGE, pageOf, sessionId, some, SPAN, STATUS } from '../schemas.ts'
+import { named, PAGE, sessionId, SPAN, STATUS } from '../schemas.ts'
 
 const TAGS = {
   tag: named.optional().describe('Only sessions with this tag.'),
@@ -13,7 +13,6 @@ const TAGS = {
 }
 const agent = named.optional().describe('Only sessions of this agent.')
 const session = sessionId.optional().describe('Only this session.')
-const row = some({ sessionId: z.string(), agent: z.string() })
 
 /** Restricts a filter to the caller's sessions. @throws SessionNotFound for any other session. */
 function within(access: Access, filter: { session?: string | undefined; agent?: string | undefined }): never {
@@ -38,7 +37,7 @@ export const LIST_ROUTES = [
       ...SPAN,
       ...PAGE,
     }),
-    answer: { status: 200, description: 'A page of sessions.', schema: pageOf(row) },
+    answer: { status: 200, description: 'A page of sessions.', schema: 'typed' },
     handle: async ({ pawl, access, query }) => pawl.sessions.list(within(access, query)),
   }),
   route({
@@ -59,7 +58,7 @@ export const LIST_ROUTES = [
     answer: {
       status: 200,
       description: 'A page of calls.',
-      schema: pageOf(some({ sessionId: z.string(), callId: z.string(), kind: z.string() })),
+      schema: 'typed',
     },
     handle: async ({ pawl, access, query }) => pawl.pending.list(within(access, query)),
   }),
@@ -83,7 +82,7 @@ export const LIST_ROUTES = [
     answer: {
       status: 200,
       description: 'A page of calls.',
-      schema: pageOf(some({ sessionId: z.string(), callId: z.string(), status: z.string() })),
+      schema: 'typed',
     },
     handle: async ({ pawl, access, query }) => pawl.toolCalls(within(access, query)),
   }),
@@ -101,7 +100,7 @@ export const LIST_ROUTES = [
       ...SPAN,
       ...PAGE,
     }),
-    answer: { status: 200, description: 'A page of errors.', schema: pageOf(row) },
+    answer: { status: 200, description: 'A page of errors.', schema: 'typed' },
     handle: async ({ pawl, access, query }) => pawl.errors(within(access, query)),
   }),
   route({
@@ -113,7 +112,7 @@ export const LIST_ROUTES = [
     scope: 'read',
     memory: MEMORY.page,
     query: z.strictObject({ by: z.enum(SUMS), session, ...SPAN, ...PAGE }),
-    answer: { status: 200, description: 'A page of sums.', schema: pageOf(some({ key: z.string(), calls: z.number(), usd: z.number() })) },
+    answer: { status: 200, description: 'A page of sums.', schema: 'typed' },
     handle: async ({ pawl, access, query }) => pawl.usage(within(access, query)),
   }),
   route({
@@ -125,7 +124,7 @@ export const LIST_ROUTES = [
     scope: 'read',
     memory: MEMORY.page,
     query: z.strictObject({ agent, limit: PAGE.limit }),
-    answer: { status: 200, description: 'Counts, and the sessions.', schema: some({ items: z.array(row) }) },
+    answer: { status: 200, description: 'Counts, and the sessions.', schema: 'typed' },
     handle: async ({ pawl, access, query }) => pawl.overview(within(access, query)),
   }),
   route({
@@ -136,7 +135,7 @@ export const LIST_ROUTES = [
     tag: 'lists',
     scope: 'read',
     query: z.strictObject({ agent, ...SPAN }),
-    answer: { status: 200, description: 'The statistics.', schema: some({ agents: z.array(some()) }) },
+    answer: { status: 200, description: 'The statistics.', schema: 'typed' },
     handle: async ({ pawl, access, query }) => pawl.failures(within(access, query)),
   }),
   route({
@@ -156,7 +155,7 @@ export const LIST_ROUTES = [
     answer: {
       status: 200,
       description: 'The next events; empty if there are no more yet.',
-      schema: z.object({ items: z.array(z.looseObject({ sessionId: z.string(), agent: z.string(), event: EVENT, cursor: z.string() })) }),
+      schema: 'typed',
     },
     async handle({ pawl, access, query }) {
       const { limit = 50, ...filter } = query

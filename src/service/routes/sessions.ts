@@ -11,7 +11,7 @@ import { contextFor, prefixOf, requireSession, tagsFor } from '../access.ts'
 import { ServiceError } from '../errors.ts'
 import { firstOf } from '../first-of.ts'
 import { answerWith, type Call, MEMORY, route } from '../route.ts'
-import { after, EVENT, json, MESSAGE, messageId, OF_SESSION, OPENING, PAGE, pageOf, SENT, sessionId, some, STATUS } from '../schemas.ts'
+import { after, json, MESSAGE, messageId, OF_SESSION, OPENING, PAGE, sessionId } from '../schemas.ts'
 
 const IDEMPOTENCY = {
   'Idempotency-Key': messageId
@@ -94,7 +94,7 @@ export const SESSION_ROUTES = [
     scope: 'send',
     body: open,
     headers: IDEMPOTENCY,
-    answer: { status: 201, description: 'The message is durable.', schema: SENT, headers: { Location: 'The path of the session.' } },
+    answer: { status: 201, description: 'The message is durable.', schema: 'typed', headers: { Location: 'The path of the session.' } },
     async handle(call) {
       const { id, ...fresh } = call.body.id === undefined ? newIdFor(call, call.body) : { id: call.body.id }
       const sent = await sendTo(call, id, call.body, fresh)
@@ -111,7 +111,7 @@ export const SESSION_ROUTES = [
     params: OF_SESSION,
     body: send,
     headers: IDEMPOTENCY,
-    answer: { status: 202, description: 'The message is durable, even with no worker running.', schema: SENT },
+    answer: { status: 202, description: 'The message is durable, even with no worker running.', schema: 'typed' },
     handle: (call) => sendTo(call, call.params.session, call.body),
   }),
   route({
@@ -125,12 +125,7 @@ export const SESSION_ROUTES = [
     answer: {
       status: 200,
       description: 'The session.',
-      schema: some({
-        sessionId: z.string(),
-        agent: z.string().nullable(),
-        status: z.enum([...STATUS.options, 'loading']),
-        waitsFor: z.array(some()),
-      }),
+      schema: 'typed',
     },
     handle: ({ session, params }) => session(params.session).status(),
   }),
@@ -146,7 +141,7 @@ export const SESSION_ROUTES = [
     answer: {
       status: 200,
       description: 'The state.',
-      schema: some({ sessionId: z.string(), agent: z.string(), status: STATUS, seq: z.int() }),
+      schema: 'typed',
     },
     handle: ({ session, params }) => session(params.session).state(),
   }),
@@ -160,7 +155,7 @@ export const SESSION_ROUTES = [
     memory: MEMORY.page,
     params: OF_SESSION,
     query: z.strictObject(PAGE),
-    answer: { status: 200, description: 'A page of messages.', schema: pageOf(some({ messageId: z.string(), role: z.string() })) },
+    answer: { status: 200, description: 'A page of messages.', schema: 'typed' },
     async handle({ pawl, session, params, query }) {
       return pawl.messages({ session: session(params.session).id, ...defined(query) })
     },
@@ -180,7 +175,7 @@ export const SESSION_ROUTES = [
     answer: {
       status: 200,
       description: 'The status of the run; `pending`: it has not settled within that time.',
-      schema: some({ status: z.enum(['completed', 'interrupted', 'failed', 'rejected', 'waiting', 'pending']) }),
+      schema: 'typed',
     },
     async handle({ pawl, session, params, query, request }) {
       const handle = session(params.session)
@@ -202,7 +197,7 @@ export const SESSION_ROUTES = [
     scope: 'read',
     memory: MEMORY.page,
     params: z.strictObject({ session: sessionId, run: z.int().min(1).max(MAX_RUN) }),
-    answer: { status: 200, description: 'The run.', schema: some({ run: z.int() }) },
+    answer: { status: 200, description: 'The run.', schema: 'typed' },
     handle: ({ session, params }) => session(params.session).runReport(params.run),
   }),
   route({
@@ -218,7 +213,7 @@ export const SESSION_ROUTES = [
       after,
       limit: z.int().min(1).max(MAX_EVENTS).optional().describe(`Default ${MAX_EVENTS}. A page of large events has fewer.`),
     }),
-    answer: { status: 200, description: 'The next events; empty if there are no more yet.', schema: z.object({ items: z.array(EVENT) }) },
+    answer: { status: 200, description: 'The next events; empty if there are no more yet.', schema: 'typed' },
     async handle({ session, params, query }) {
       return { items: await firstOf(session(params.session).events({ after: query.after ?? 0 }), query.limit ?? MAX_EVENTS) }
     },
@@ -233,7 +228,7 @@ export const SESSION_ROUTES = [
     memory: MEMORY.page,
     params: OF_SESSION,
     query: z.strictObject(PAGE),
-    answer: { status: 200, description: 'A page of checkpoints.', schema: pageOf(some({ version: z.int(), seq: z.int() })) },
+    answer: { status: 200, description: 'A page of checkpoints.', schema: 'typed' },
     async handle({ pawl, session, params, query }) {
       return pawl.checkpoints({ session: session(params.session).id, ...defined(query) })
     },
@@ -250,7 +245,7 @@ export const SESSION_ROUTES = [
     answer: {
       status: 200,
       description: 'The budgets.',
-      schema: z.object({ items: z.array(some({ scope: z.string(), unit: z.string(), left: z.number() })) }),
+      schema: 'typed',
     },
     handle: async ({ session, params, query }) => ({ items: await session(params.session).budgets(defined(query)) }),
   }),
@@ -267,9 +262,7 @@ export const SESSION_ROUTES = [
     answer: {
       status: 200,
       description: 'The plan.',
-      schema: z.object({
-        plan: some({ version: z.int(), objective: z.string(), steps: z.array(some({ id: z.string(), status: z.string() })) }).nullable(),
-      }),
+      schema: 'typed',
     },
     handle: async ({ session, params, query }) => ({ plan: await session(params.session).plan(defined(query)) }),
   }),
@@ -286,7 +279,7 @@ export const SESSION_ROUTES = [
     answer: {
       status: 200,
       description: 'The blocks.',
-      schema: z.object({ items: z.array(some({ block: z.string(), content: z.string() })) }),
+      schema: 'typed',
     },
     handle: async ({ session, params, query }) => ({ items: await session(params.session).memory(defined(query)) }),
   }),

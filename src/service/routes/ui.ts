@@ -15,7 +15,7 @@ import { resumePoint } from '../../ui/streaming.ts'
 import { callerOf, requireScope } from '../access.ts'
 import { ServiceError } from '../errors.ts'
 import { type Call, MEMORY, route } from '../route.ts'
-import { after, OF_SESSION, OPENING, sessionId, some, streamOf } from '../schemas.ts'
+import { after, OF_SESSION, OPENING, sessionId, streamOf } from '../schemas.ts'
 import type { StreamItem } from '../streams.ts'
 import { contentsOf, knownPastFor, MAX_VALUE_BYTES, pageIn, pastFor, pastSince } from '../ui-past.ts'
 import { cursorOf, UI_HEADERS, uiEnding, uiEvents, type UiOpening } from '../ui-stream.ts'
@@ -297,11 +297,7 @@ export const UI_ROUTES = [
     answer: {
       status: 200,
       description: 'A page of messages, oldest first.',
-      schema: z.object({
-        messages: z.array(some({ id: z.string(), role: z.string() })),
-        cursor: z.string().optional().describe('The cursor of the page before this one; absent on the first one.'),
-        seq: z.int().optional().describe('`seq` of the newest event of the session; only on the newest page.'),
-      }),
+      schema: 'typed',
     },
     handle: async ({ session, params, query }) => messagesPage(session(params.session), query),
   }),

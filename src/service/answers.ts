@@ -1,0 +1,102 @@
+// The types of what the routes answer, by operation. scripts/schemas.js makes their JSON schemas, answer-schemas.ts, for the OpenAPI document.
+import type { FeedEvent } from '../client/queries/feed.ts'
+import type { Page } from '../client/queries/list.ts'
+import type { SessionBudget } from '../client/session/budget.ts'
+import type { RunReport } from '../client/session/run-report.ts'
+import type { SessionReport } from '../client/session/status.ts'
+import type { RunSettled } from '../client/types.ts'
+import type { MemoryBlock } from '../session/built-in-tools/memory.ts'
+import type { Plan } from '../session/built-in-tools/plan.ts'
+import type { SessionEvent } from '../session/events.ts'
+import type { CheckpointMade, Moved, PauseAnswer, RaiseAnswer, SessionSummary, UnpauseAnswer } from '../session/protocol/protocol.ts'
+import type { SessionState } from '../session/state.ts'
+import type { WatchItem } from '../session/watching/watching.ts'
+import type {
+  FailureReport,
+  ListedCheckpoint,
+  ListedError,
+  ListedMessage,
+  ListedPending,
+  ListedSession,
+  ListedToolCall,
+  StatusOverview,
+  UsageSum,
+} from '../store/index.ts'
+import type { UiMetadata } from '../ui/protocol.ts'
+
+/** A message that was accepted. */
+interface MessageAccepted {
+  /** The session's id. */
+  sessionId: string
+  /** The message's id. */
+  messageId: string
+}
+
+/** The run had not settled in time. It continues: ask again. */
+interface RunPending {
+  status: 'pending'
+}
+
+/** All items of a list. */
+interface Items<T> {
+  items: T[]
+}
+
+/** A message of a chat, as the AI SDK's `useChat` has it. */
+interface ChatMessage {
+  /** For a user's message, its `messageId`; for an assistant's, the id of its first answer. */
+  id: string
+  /** Who said it. */
+  role: 'user' | 'assistant'
+  /** For a user's message, what the page sent with it; for an assistant's, what pawl says of the answer. */
+  metadata?: UiMetadata | Record<string, unknown>
+  /** Text, reasoning, files, steps and tool calls. */
+  parts: ({ type: string } & Record<string, unknown>)[]
+}
+
+/** A page of a chat. */
+interface ChatMessages {
+  /** Oldest first. */
+  messages: ChatMessage[]
+  /** The cursor of the page before this one; absent on the first one. */
+  cursor?: string
+  /** `seq` of the newest event of the session; only on the newest page. */
+  seq?: number
+}
+
+/** What each operation answers; for a stream, the data of its events. */
+export interface Answers {
+  openSession: MessageAccepted
+  sendMessage: MessageAccepted
+  getSession: SessionReport
+  getState: SessionState
+  listMessages: Page<ListedMessage>
+  awaitRun: RunSettled | RunPending
+  getRun: RunReport
+  listEvents: Items<SessionEvent>
+  listCheckpoints: Page<ListedCheckpoint>
+  listBudgets: Items<SessionBudget>
+  getPlan: { plan: Plan | null }
+  getMemory: Items<MemoryBlock>
+  watchSession: WatchItem
+  approveCall: { digest: string }
+  regenerate: { messageId: string }
+  resumeSession: SessionSummary
+  rollBackSession: Moved
+  forkSession: { sessionId: string }
+  pauseSession: PauseAnswer
+  unpauseSession: UnpauseAnswer
+  raiseLimits: RaiseAnswer
+  makeCheckpoint: CheckpointMade
+  listSessions: Page<ListedSession>
+  listPending: Page<ListedPending>
+  listToolCalls: Page<ListedToolCall>
+  listErrors: Page<ListedError>
+  sumUsage: Page<UsageSum>
+  getOverview: StatusOverview
+  getFailures: FailureReport
+  listFeed: Items<FeedEvent>
+  watchFeed: FeedEvent
+  listUiMessages: ChatMessages
+  watchChat: { seq: number }
+}
