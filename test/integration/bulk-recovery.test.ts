@@ -50,7 +50,7 @@ it('once the fix for one customer’s tool bug is deployed, one recovery resumes
     look: (_input, ctx) => (ctx.sessionId.startsWith('acme') ? unreadable : 'order 7'),
     model(request) {
       if (resultsIn(request).some(({ content }) => content === unreadable)) {
-        throw new ModelError('invalid_request_error', 'the document cannot be read', { retryable: false })
+        throw new ModelError('unreadable_document', 'the document cannot be read', { retryable: false })
       }
       return inOrder([use('pay', 'refund')], [use('look', 'order')], 'done')(request)
     },
@@ -68,7 +68,7 @@ it('once the fix for one customer’s tool bug is deployed, one recovery resumes
   const fixed = stage({ name: 'support', retry: { maxRetries: 0 }, recovery: { automatic: [] } })
   const again = acme.map(({ id }) => fixed.play(here.pawl, { ...orders, look: () => 'order 7' }, { id }))
   await here.startWorker({ agents: [fixed.agent], taskQueue })
-  const affected = { code: 'invalid_request_error', tag: 'tenant:acme', by: 'ann' }
+  const affected = { code: 'unreadable_document', tag: 'tenant:acme', by: 'ann' }
   expect(await here.pawl.recover({ ...affected, reason: 'the order tool is fixed' })).toMatchObject({
     sessions: 3,
     recovered: 3,

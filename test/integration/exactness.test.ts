@@ -61,7 +61,8 @@ function played(sessionId: string): { script: Script; saw: Seen } {
   return { script, saw }
 }
 
-const idOf = new WeakMap<object, string>()
+/** By the JSON of the result, because `effectId` gets a copy. */
+const idOf = new Map<string, string>()
 const echo = defineTool({
   name: 'echo',
   description: 'Answers what the script says.',
@@ -74,10 +75,10 @@ const echo = defineTool({
     ctx.progress(script.progress)
     ctx.milestone(script.milestone)
     const result = { result: script.result }
-    idOf.set(result, script.effectId)
+    idOf.set(JSON.stringify(result), script.effectId)
     return result
   },
-  effectId: (result) => idOf.get(result) ?? '',
+  effectId: (result) => idOf.get(JSON.stringify(result)) ?? '',
 })
 const fail = defineTool({
   name: 'fail',

@@ -39,7 +39,8 @@ afterAll(async () => {
 
 function run(args: string[], env: Record<string, string> = {}): Promise<Ended> {
   const { temporalAddress, databaseUrl } = inject('stack')
-  const where = { TEMPORAL_ADDRESS: temporalAddress, DATABASE_URL: databaseUrl, ...env }
+  // Wide enough for the names of task queues.
+  const where = { TEMPORAL_ADDRESS: temporalAddress, DATABASE_URL: databaseUrl, COLUMNS: '200', ...env }
   const onSchema = args.includes('--schema') ? [] : ['--schema', schema]
   return runPawl([...args, ...onSchema], { cwd: folder, env: where })
 }

@@ -230,9 +230,11 @@ describe('an answer of the model that', () => {
     expect(result).toMatchObject({ text: '', message: { content: [] } })
   })
 
-  it('asks for no tools but says tool_use is asked for once more', async () => {
-    const { result } = await play({ content: [{ type: 'text', text: 'hm' }], stopReason: 'tool_use' }, 'there')
-    expect(result).toMatchObject({ text: 'there', stopReason: 'end_turn' })
+  it('asks for no tools but says tool_use is asked for once more, and then fails the run', async () => {
+    const session = here.pawl.session(undefined, { agent: 'odd', context: { who: 'me' } })
+    const handle = await session.send(JSON.stringify([{ content: [{ type: 'text', text: 'hm' }], stopReason: 'tool_use' }]))
+    await expect(handle.result({ timeout: 30_000 })).rejects.toMatchObject({ code: 'calls_missing' })
+    expect(ofType(await eventsOf(session), 'model_attempt_failed')).toHaveLength(2)
   })
 
   it('pauses its turn leads to the next turn', async () => {

@@ -33,10 +33,11 @@ export async function ownSchema(databaseUrl: string, prefix: string): Promise<Ow
     (await client.query(sql.replaceAll('{schema}', `"${name}"`), values)).rows as Record<string, unknown>[]
   const tables = async (): Promise<string[]> =>
     (
-      await query('select distinct table_name from information_schema.columns where table_schema = $1 and column_name = $2', [
-        name,
-        'session_id',
-      ])
+      await query(
+        `select distinct table_name from information_schema.columns join information_schema.tables using (table_schema, table_name)
+          where table_schema = $1 and column_name = 'session_id' and table_type = 'BASE TABLE'`,
+        [name],
+      )
     ).map((row) => String(row.table_name))
 
   return {
