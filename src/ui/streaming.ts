@@ -270,7 +270,7 @@ function isAtRest({ status, inbox, error, current }: SessionState, decided: Read
   }
 }
 
-/** What chunks say about a call. An outcome that only became known is not among them: a page shows it once it loads the messages again. */
+/** What chunks say about a call. */
 const OF_CALLS: ReadonlySet<SessionEvent['type']> = new Set([
   'tool_issued',
   'approval_requested',
@@ -278,12 +278,14 @@ const OF_CALLS: ReadonlySet<SessionEvent['type']> = new Set([
   'tool_completed',
   'tool_failed',
   'tool_unknown',
+  'tool_resolved',
 ])
 
-/** Whether the event gives another result to a call in an earlier answer of the run than the one that begins with `newest`. */
+/** Whether the event gives another result to a call in an earlier answer than the one that begins with `newest`. */
 function changesEarlierAnswer(event: SessionEvent, newest: { run: number; turn: number }): boolean {
   const isSelective = event.type === 'recovery_started' && event.strategy === 'selective'
   if (!isSelective && !OF_CALLS.has(event.type)) return false
+  if (event.type === 'tool_resolved' && event.run < newest.run) return true
   return 'turn' in event && event.run === newest.run && (event.turn ?? 0) < newest.turn
 }
 
