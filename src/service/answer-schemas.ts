@@ -2837,6 +2837,10 @@ export const COMPONENTS: JsonObject = {
         description:
           'The session existed before, but its events can no longer be read: numbers continue from this run. `keysOf`: the session whose id its session-wide keys have, if it is a fork.',
       },
+      unreplayable: {
+        $ref: '#/components/schemas/Unreplayable',
+        description: 'The execution that no worker could replay; none of its events are known.',
+      },
     },
     required: ['v', 'seq', 'at', 'type', 'sessionId', 'agent', 'context', 'tags', 'executionId', 'coreVersion'],
   },
