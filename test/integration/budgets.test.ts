@@ -135,12 +135,12 @@ describe.concurrent('a budget in US dollars', () => {
     const { session, requests } = dollars.play(here.pawl, {
       model() {
         calls += 1
-        if (calls === 2) throw new ModelError('bad_request', 'no', { retryable: false, status: 400 })
+        if (calls === 2) throw new ModelError('broken', 'no', { retryable: false })
         return calls === 1 ? lookUsing(8_000) : using(100, 'done')
       },
     })
     const run = await session.send('go')
-    expect(await run.settled(TIMEOUT)).toMatchObject({ code: 'bad_request' })
+    expect(await run.settled(TIMEOUT)).toMatchObject({ code: 'broken' })
     await session.recover({ strategy: 'restart_run', by: 'ann' })
     expect(await completed(run)).toMatchObject({ text: 'done', run: 2 })
     expect(requests.at(-1)?.maxTokens).toBe(2_000)

@@ -136,7 +136,9 @@ describe.concurrent('a model that fails', () => {
   it('for a while is retried; each failed attempt is a row in errors with its number', async () => {
     const { session, id, requests } = player.play(here.pawl, {
       model(_request, ctx) {
-        if (ctx.attempt < 3) throw new Error(ctx.attempt === 1 ? 'the first failure' : 'another failure')
+        // Two lines: what one line throws twice is a fault of the code.
+        if (ctx.attempt === 1) throw new Error('the first failure')
+        if (ctx.attempt === 2) throw new Error('another failure')
         return `attempt ${ctx.attempt}`
       },
     })

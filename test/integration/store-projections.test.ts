@@ -158,7 +158,9 @@ describe('any session', () => {
     const ofType = (...types: string[]) => own.filter((event) => types.includes(event.type)).length
     const paidCalls = own.filter((event) => event.type === 'model_completed' || (event.type === 'compacted' && event.usage))
     expect(await count('token_usage')).toBe(paidCalls.length)
-    expect(await count('errors')).toBe(ofType('model_attempt_failed', 'tool_attempt_failed', 'error_entered', 'compaction_failed'))
+    expect(await count('errors')).toBe(
+      ofType('model_attempt_failed', 'tool_attempt_failed', 'error_entered', 'compaction_failed', 'content_replaced'),
+    )
     expect(await count('approvals')).toBe(ofType('approval_requested'))
     if (hasStartedOver(own)) return
     const [sums] = await sql('select sum(input_tokens)::int as tokens, sum(usd) as usd from whole.token_usage')

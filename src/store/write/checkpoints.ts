@@ -149,7 +149,8 @@ function rowOf(event: Made, state: SessionState): CheckpointRow | StoreError {
     created_at: new Date(event.at).toISOString(),
     raw: safe.raw({ lastMessageId, reasons, by }),
     plan: plan?.current ? sanitiser().json(plan.current as unknown as Json) : null,
-    spent_tokens: spend?.tokens ?? 0,
+    // The state is folded from the events as the history has them, and another build may have recorded fractions.
+    spent_tokens: Math.round(spend?.tokens ?? 0),
     spent_usd: spend?.usd ?? 0,
   }
 }
