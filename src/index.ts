@@ -85,6 +85,7 @@ export type {
   Usage,
   UserBlock,
 } from './session/content.ts'
+export type { MediaType } from './session/image.ts'
 export type { CompactionPolicy } from './session/transcript/compaction.ts'
 export type { Budget, BudgetScope, BudgetUnit, Cost, RunBudget, Spend } from './session/spending/spend.ts'
 export type { Duration } from './session/duration.ts'
@@ -104,6 +105,7 @@ export type {
   EventOf,
   EventType,
   FailedAttempt,
+  RefusedContent,
   RecoveryPolicy,
   RecoveryStrategy,
   Resolution,

@@ -107,6 +107,7 @@ export type {
   Decision,
   ForkOptions,
   OpeningOptions,
+  Priority,
   RaiseOptions,
   RecoverOptions,
   RollbackOptions,

@@ -69,7 +69,7 @@ export function endsInUnthoughtCalls(messages: readonly { role: string; content:
 }
 
 /** A note of pawl's in place of content. */
-export function note(what: string): string {
+function note(what: string): string {
   return `[From the system, not from the user: ${what}]`
 }
 
@@ -82,7 +82,7 @@ export function soundJson<T extends Json>(value: T): T {
 }
 
 /** A name that providers accept, made from one that a model wrote. */
-export function soundName(name: string): string {
+function soundName(name: string): string {
   return beginningOf(name.replace(ALLOWED, '_'), NAME_CHARS) || 'unknown'
 }
 

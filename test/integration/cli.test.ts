@@ -214,7 +214,7 @@ describe('pawl dev', () => {
       'No call waits for approval.',
     ])
     expect(chat.stdout).toContain('C3: 400 cents')
-    const approvals = (await runPawl(['events', 'deciding', '--all', '--json'], { cwd: folder })).stdout
+    const approvals = (await runPawl(['events', 'deciding', '--json'], { cwd: folder })).stdout
     expect(approvals).toContain('"type":"approval_decided"')
     expect((await runPawl(['sessions', '--tag', 'vip,eu'], { cwd: folder })).stdout).toContain('deciding')
   }, 90_000)

@@ -133,7 +133,7 @@ defineTool({ ...common, execute: ({ id }, ctx) => ctx.services.paymets.refund(id
     expect(index).toMatch(/^# pawl\n\n> /)
     const linked = [...index.matchAll(/\]\(([^)#]+)\)/g)].map(([, path = '']) => path)
     for (const path of linked) await access(join(root, path))
-    const guides = (await readdir(join(root, 'docs'))).map((name) => `docs/${name}`)
+    const guides = (await readdir(join(root, 'docs'))).filter((name) => name.endsWith('.md')).map((name) => `docs/${name}`)
     expect(guides.length).toBeGreaterThan(20)
     expect(guides.filter((path) => !linked.includes(path))).toEqual([])
     // What guides refer to is there as well.

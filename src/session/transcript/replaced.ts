@@ -21,7 +21,7 @@ const NAMES: Record<Kind, string> = {
 const REASON_CHARS = 200
 
 /** The note in place of the content. */
-export function noteOnRefused({ kind, reason }: Pick<Replaced, 'kind' | 'reason'>): string {
+function noteOnRefused({ kind, reason }: Pick<Replaced, 'kind' | 'reason'>): string {
   return `[From the system, not from the user: ${NAMES[kind]} is left out here, because the provider of the model refuses it: ${beginningOf(reason, REASON_CHARS)}]`
 }
 

@@ -404,7 +404,7 @@ describe('any session that is compacted', () => {
       }
       return count
     })
-    expect(met).toBeGreaterThan(100)
+    expect(met).toBeGreaterThan(50)
   })
 })
 

@@ -6,7 +6,7 @@ import { loaded } from './packages.ts'
  * The version of the semantic conventions that names of spans, attributes and metrics follow. It is the last release that includes those for
  * generative AI; the durations of agents and tools come from their own first release, 0.1.0.
  */
-export const CONVENTIONS = '1.41.0'
+const CONVENTIONS = '1.41.0'
 
 /** What produces the signals: all of them name it. */
 export const SCOPE = { name: 'pawl', schemaUrl: `https://opentelemetry.io/schemas/${CONVENTIONS}` }
