@@ -1,5 +1,5 @@
 // Inputs and results of activities. Types only: the workflow bundle must not include any other code from here.
-import type { Cost } from '../session/spending/spend.ts'
+import type { BudgetRaise, Cost } from '../session/spending/spend.ts'
 import type { AssistantBlock, StopReason, Usage } from '../session/content.ts'
 import type { CustomEvent } from '../session/hooks/custom-events.ts'
 import type {
@@ -145,8 +145,9 @@ export type NoAnswer =
   /**
    * The run cannot continue. `transient`: a retryable failure has used up its retries. `assumed`: an assumed cost leaves
    * too little of the budget. `unexpected`: the digest of the failure, if the error did not say whether another attempt may help.
+   * `raise`: limits with which the call could be made.
    */
-  | { kind: 'failed'; code: string; reason: string; transient?: true; assumed?: true; unexpected?: string }
+  | { kind: 'failed'; code: string; reason: string; transient?: true; assumed?: true; unexpected?: string; raise?: BudgetRaise[] }
   /** The attempt failed (it is in `failed`); the next one is due in `afterMs`, or at once if it asks another model. */
   | { kind: 'again'; afterMs: number; fallback?: Fallback }
   /** The model was not called, because its provider accepts no calls now. No attempt is counted: the call has a place, due in `afterMs`. */

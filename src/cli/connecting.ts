@@ -9,6 +9,7 @@ import type { Wait } from '../connect/waits.ts'
 import { CliError } from './errors.ts'
 import { dataOption } from './options.ts'
 import { defined } from '../session/defined.ts'
+import { SUGGESTIONS } from '../session/suggestions.ts'
 
 const print = (_: object, message = ''): void => void process.stderr.write(`${message}\n`)
 const ignore = (): void => {}
@@ -52,7 +53,7 @@ export async function connectOptions({ data, taskQueue, schema }: DeploymentOpti
   if (named !== undefined && !(await findRunning(named))) {
     throw new CliError(
       'dev_not_running',
-      `No \`pawl dev\` is running with the data folder ${named}: start one with --data, or leave out --data.`,
+      `No \`${SUGGESTIONS.develop()}\` is running with the data folder ${named}: start one with --data, or leave out --data.`,
     )
   }
   return {

@@ -4,6 +4,7 @@ import { linesOfProgress, linesOfRecovery } from './chat/lines.ts'
 import { timeOf } from './queries.ts'
 import { oneLine } from './terminal.ts'
 import { durationText } from '../session/duration.ts'
+import { SUGGESTIONS } from '../session/suggestions.ts'
 import { waitPhrase } from '../session/watching/wait-text.ts'
 
 /** The lines of `pawl status <session>`. */
@@ -20,8 +21,8 @@ export function linesOfReport(report: SessionReport, now = Date.now()): string[]
       line('waits for', waitText(wait, now)),
       ...commandsOf(sessionId, wait).map((command) => line('', command)),
     ]),
-    ...(error ? linesOfRecovery(sessionId, error) : []),
-    ...(error && run ? [line('preview', `pawl run ${sessionId} ${run.run}`)] : []),
+    ...(error ? linesOfRecovery(sessionId, { agent, error }) : []),
+    ...(error && run ? [line('preview', SUGGESTIONS.preview({ session: sessionId, run: run.run }))] : []),
     ...(error ? [line('next', next?.until === undefined ? noAttempt(error.strategy) : `attempt at ${whenText(next.until, now)}`)] : []),
     ...(report.plan ? [line('plan', `${report.plan.done} of ${report.plan.steps} steps done: ${report.plan.objective}`)] : []),
     ...(queued > 0 ? [line('queued', `${queued} messages that no turn has taken`)] : []),
@@ -50,21 +51,20 @@ function waitText(wait: SessionWait, now: number): string {
 }
 
 /** What a person can do about it; for a recovery, `linesOfRecovery` has the strategies. */
-function commandsOf(sessionId: string, { for: who, to, callId, digest }: SessionWait): string[] {
-  if (who === 'worker' || who === 'postgres') return ['pawl doctor']
+function commandsOf(session: string, { for: who, to, callId = '', digest }: SessionWait): string[] {
+  if (who === 'worker' || who === 'postgres') return [SUGGESTIONS.examine()]
+  const call = { session, callId, digest }
   switch (to) {
     case 'resolve':
-      return [
-        `pawl resolve ${sessionId} ${callId} --happened '<result as JSON>'`,
-        `pawl resolve ${sessionId} ${callId} --not-happened   (or --retry, --skip)`,
-      ]
+      return [SUGGESTIONS.resolveHappened(call), `${SUGGESTIONS.resolveNotHappened(call)}   (or --retry, --skip)`]
     case 'approve':
-      return ['approve', 'deny'].map((verb) => `pawl ${verb} ${sessionId} ${callId}${digest === undefined ? '' : ` --digest ${digest}`}`)
+      return [SUGGESTIONS.approve(call), SUGGESTIONS.deny(call)]
     case 'answer':
-      return [`pawl answer ${sessionId} ${callId} '<answer as JSON>'`]
+      return [SUGGESTIONS.answer(call)]
     case 'resume':
+      return [SUGGESTIONS.resume(session)]
     case 'unpause':
-      return [`pawl ${to} ${sessionId}`]
+      return [SUGGESTIONS.unpause(session)]
     default:
       return []
   }

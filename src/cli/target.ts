@@ -3,6 +3,7 @@ import { type Command, Option } from 'commander'
 import type { Target } from '../session/events.ts'
 import { CliError } from './errors.ts'
 import { ordinalOf } from './options.ts'
+import { SUGGESTIONS } from '../session/suggestions.ts'
 
 /** The options; at most one is set. */
 export interface TargetOptions {
@@ -34,6 +35,6 @@ export function neededTarget(options: TargetOptions): Target {
   if (target) return target
   throw new CliError(
     'invalid_usage',
-    'Name a point with --checkpoint <version>, --message <id> or --run <number>; `pawl checkpoints <session>` lists checkpoints.',
+    `Name a point with --checkpoint <version>, --message <id> or --run <number>; \`${SUGGESTIONS.listCheckpoints()}\` lists checkpoints.`,
   )
 }

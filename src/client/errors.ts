@@ -2,6 +2,7 @@
 import type { RecoveryStrategy } from '../session/events.ts'
 import { PawlError } from '../session/errors.ts'
 import { numberText } from '../session/number-text.ts'
+import { SUGGESTIONS } from '../session/suggestions.ts'
 
 /** A message that cannot be sent; nothing was recorded. Codes: those of `message_rejected`, `invalid_session_id`, `no_agent`. */
 export class InvalidMessage extends PawlError {
@@ -76,7 +77,7 @@ export class SessionNotFound extends PawlError {
   constructor(sessionId: string, { where, cause }: { where?: 'store'; cause?: unknown } = {}) {
     const text =
       where === 'store'
-        ? `The side store has no session "${sessionId}": check its id. A session that was just started is stored once a worker serves its agent; \`pawl show\` says what it waits for.`
+        ? `The side store has no session "${sessionId}": check its id. A session that was just started is stored once a worker serves its agent; \`${SUGGESTIONS.show(sessionId)}\` says what it waits for.`
         : `There is no session "${sessionId}": check its id, or send it a message to start it.`
     super('session_not_found', text, { cause })
   }

@@ -1,5 +1,6 @@
 // What needs the side store, in a client that has none.
 import { type Store, StoreError } from '../store/index.ts'
+import { SUGGESTIONS } from '../session/suggestions.ts'
 
 /** Returns the store. @throws StoreError `no_store`. */
 export function storeOr(store: Store | undefined): Store {
@@ -11,6 +12,6 @@ export function storeOr(store: Store | undefined): Store {
 export function noStore(): StoreError {
   return new StoreError(
     'no_store',
-    'This client has no side store: set DATABASE_URL, run `pawl dev` in this folder, or pass the workers’ `postgres` to Pawl.connect().',
+    `This client has no side store: set DATABASE_URL, run \`${SUGGESTIONS.develop()}\` in this folder, or pass the workers’ \`postgres\` to Pawl.connect().`,
   )
 }

@@ -8,6 +8,7 @@ import { absoluteConverter } from './data-converter.ts'
 import { boundCalls } from './deadline.ts'
 import { ConnectError } from './errors.ts'
 import { defined } from '../session/defined.ts'
+import { SUGGESTIONS } from '../session/suggestions.ts'
 
 /** Where Temporal is, as plain data; absent members come from `TEMPORAL_*` and the profile file. */
 export interface TemporalAddress {
@@ -61,7 +62,7 @@ function notConfigured(): ConnectError {
     'not_configured',
     `No Temporal server is configured${missing}, and pawl does not guess one. Set TEMPORAL_ADDRESS (a local server's is usually 127.0.0.1:7233), ` +
       'pass { temporal: { address } }, or put the address into a profile file of Temporal (TEMPORAL_CONFIG_FILE, TEMPORAL_PROFILE). ' +
-      'To start a local stack, run `pawl dev <module>`: clients and commands in its folder or below find it by themselves.',
+      `To start a local stack, run \`${SUGGESTIONS.develop()}\`: clients and commands in its folder or below find it by themselves.`,
   )
 }
 
@@ -117,7 +118,7 @@ export function noTemporal(address: string, cause: unknown): ConnectError {
   const refusal = tlsRefusal(cause)
   const text =
     refusal === undefined
-      ? `No Temporal server answers at ${address}: set TEMPORAL_ADDRESS to one that does, or start one with \`pawl dev\` or \`temporal server start-dev\`.`
+      ? `No Temporal server answers at ${address}: set TEMPORAL_ADDRESS to one that does, or start one with \`${SUGGESTIONS.develop()}\` or \`temporal server start-dev\`.`
       : `The TLS handshake with Temporal at ${address} failed (${refusal}). Check the CA and the client certificate in { temporal: { tls } }, or TEMPORAL_TLS_… and the profile file.`
   return new ConnectError('no_temporal', text, { cause })
 }

@@ -1,6 +1,6 @@
 // The events of a session. In `seq` order, they *are* the session: everything else is folded from them.
 import type { AssistantBlock, ImageBlock, StopReason, TextBlock, Usage, UserBlock } from './content.ts'
-import type { Budget, BudgetScope, BudgetUnit, Cost } from './spending/spend.ts'
+import type { Budget, BudgetRaise, BudgetScope, BudgetUnit, Cost } from './spending/spend.ts'
 import type { HookEvent, HookRun } from './hooks/hooks.ts'
 import type { Json, JsonObject } from './json.ts'
 import type { MemoryChange, MemoryLimit } from './built-in-tools/memory.ts'
@@ -589,6 +589,8 @@ export type EventBody =
       progress?: ErrorProgress
       /** Digest of the unexpected failure that may resolve itself, but not if it is repeated. */
       unexpected?: string
+      /** For `budget_exhausted`: limits with which the next model call can be made. */
+      raise?: BudgetRaise[]
     }
   /**
    * `automatic`: pawl follows the agent's policy. `toSeq`: what the run said and did after this event leaves the transcript. `selective`

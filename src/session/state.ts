@@ -1,5 +1,5 @@
 // The state of a session: the result of folding its events. Plain JSON, so that it can serve as a snapshot.
-import type { Budget, BudgetUnit, RunBudget, Spend } from './spending/spend.ts'
+import type { Budget, BudgetRaise, BudgetUnit, RunBudget, Spend } from './spending/spend.ts'
 import type { StopReason, Usage } from './content.ts'
 import type { AgentFacts, ErrorProgress, RecoveryStrategy, RunEffect, Resolution, RunLimits, SessionStatus, Watermark } from './events.ts'
 import type { Json, JsonObject } from './json.ts'
@@ -167,6 +167,8 @@ export interface SessionError {
   nextAttemptAt?: number
   /** What the run had done. */
   progress?: ErrorProgress
+  /** After `budget_exhausted`: the limits with which the next model call can be made. */
+  raise?: BudgetRaise[]
 }
 
 /** A call that may have happened, with the data that `verify` needs to check again. */

@@ -1,5 +1,6 @@
 // Classifies errors of Postgres and its driver. The store's error class is defined in connect.
 import { StoreError } from '../connect/errors.ts'
+import { SUGGESTIONS } from '../session/suggestions.ts'
 
 export { StoreError }
 
@@ -16,14 +17,14 @@ export function asStoreError(error: unknown, address?: string): StoreError {
   if (state !== undefined && MISSING.has(state)) {
     return new StoreError(
       'schema_behind',
-      `The side store lacks tables (${reasonOf(error)}). Run \`pawl migrate\`, or start a worker with migrate: 'auto', which creates them.`,
+      `The side store lacks tables (${reasonOf(error)}). Run \`${SUGGESTIONS.migrate()}\`, or start a worker with migrate: 'auto', which creates them.`,
       options,
     )
   }
   if (state === '42501') {
     return new StoreError(
       'permission_denied',
-      `Postgres refused the statement: ${reasonOf(error)}. Grant the role the missing right with \`pawl migrate --app-role\`.`,
+      `Postgres refused the statement: ${reasonOf(error)}. Grant the role the missing right with \`${SUGGESTIONS.grantRole()}\`.`,
       options,
     )
   }

@@ -32,6 +32,7 @@ import { saveSnapshots } from './write/slice-snapshots.ts'
 import { leaseFeed, releaseFeed, passFeed } from './write/consumers.ts'
 import type { WriteNeeds } from './write/apply.ts'
 import { flush } from './write/writer.ts'
+import { SUGGESTIONS } from '../session/suggestions.ts'
 
 export { StoreError } from './errors.ts'
 export type * from './read/lists/index.ts'
@@ -93,7 +94,7 @@ export function openStore(options: StoreOptions): Store {
     if (pending.length === 0) return
     throw new StoreError(
       'schema_behind',
-      `The Postgres schema "${schema.name}" lacks ${pending.join(', ')}: run \`pawl migrate\`, then try again.`,
+      `The Postgres schema "${schema.name}" lacks ${pending.join(', ')}: run \`${SUGGESTIONS.migrate()}\`, then try again.`,
     )
   }
 

@@ -1,6 +1,7 @@
 // The options of a worker's side store.
 import { WorkerError } from './errors.ts'
 import { defined } from '../session/defined.ts'
+import { SUGGESTIONS } from '../session/suggestions.ts'
 
 /** The options of the side store. The store itself checks the address. @throws WorkerError `no_postgres`. */
 export function storeOptions<P>(options: { postgres?: P; schema?: string; migrate?: 'auto' | 'check' | 'off' }): {
@@ -12,7 +13,7 @@ export function storeOptions<P>(options: { postgres?: P; schema?: string; migrat
   if (postgres === undefined || postgres === '') {
     throw new WorkerError(
       'no_postgres',
-      'No side store is configured: set DATABASE_URL, pass { postgres }, or run `pawl dev`, which starts one.',
+      `No side store is configured: set DATABASE_URL, pass { postgres }, or run \`${SUGGESTIONS.develop()}\`, which starts one.`,
     )
   }
   return {

@@ -12,6 +12,7 @@ import type { LateResults } from './calls/late-results.ts'
 import type { Pacing } from './pacing.ts'
 import type { Serving } from './awaiting-worker.ts'
 import type { Stopping } from './stopping.ts'
+import type { BudgetRaise } from '../session/spending/spend.ts'
 import { defined } from '../session/defined.ts'
 
 /** An open session. */
@@ -52,6 +53,8 @@ export interface Failure {
   transient?: boolean | undefined
   /** Digest of the failure, if the error did not say whether another attempt may help. */
   unexpected?: string | undefined
+  /** Limits with which the next model call can be made. */
+  raise?: BudgetRaise[] | undefined
 }
 
 /** Puts the session into `error` because its run cannot continue. */
@@ -70,7 +73,7 @@ export function failRun(session: Session, run: number, failure: Failure): void {
     ...choice,
     ...defined({ nextAttemptAt: next, attempts: current?.phase === 'model' ? current.modelAttempts : undefined }),
     ...(current && { progress: progressOf(state, current) }),
-    ...defined({ unexpected: failure.unexpected }),
+    ...defined({ unexpected: failure.unexpected, raise: failure.raise }),
   })
   endRun(session)
 }

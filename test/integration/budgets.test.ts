@@ -85,8 +85,9 @@ describe.concurrent('a budget in US dollars', () => {
     })
     expect(state.error?.reason).toBe(
       'The budget of the run is exhausted: 0.94 USD of 1 USD are spent (limits.maxUsd); the next model call needs 0.1024 USD, and 0.06 USD are left. ' +
-        "Raise it: session.raise({ scope: 'run', maxUsd, by }), or `pawl raise`.",
+        'Raise it: session.raise({"scope":"run","maxUsd":2}), or `pawl raise <session> --scope run --max-usd 2`.',
     )
+    expect(state.error?.raise).toEqual([{ scope: 'run', maxUsd: 2 }])
     expect(await session.raise({ maxUsd: 1.5, by: 'ann', reason: 'a large order' })).toEqual({ already: false })
     expect(await completed(run)).toMatchObject({ run: 1, text: 'done' })
     expect(requests.map(({ turn }) => turn)).toEqual([1, 2, 3, 4])

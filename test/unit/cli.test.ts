@@ -25,7 +25,7 @@ afterEach(async () => {
   await rm(folder, { recursive: true, force: true })
 })
 
-const speakers = { agent: 'support', isOwn: (id: string) => id === 'mine' }
+const speakers = { session: 's1', agent: 'support', isOwn: (id: string) => id === 'mine' }
 const event = (body: EventBody, seq = 1): SessionEvent => ({ v: 1, seq, at: 0, ...body })
 const linesOf = (body: EventBody) => linesOfEvent(event(body), speakers)
 const call = { run: 1, turn: 1, callId: 't_1_1_0', tool: 'refund_order' }

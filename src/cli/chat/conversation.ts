@@ -12,6 +12,7 @@ import { decideInChat, type Deciding, linesOfWaiting } from './decisions.ts'
 import { lastSeqOf, linesOfEvent, linesOfMessages, linesOfState, note, problem } from './lines.ts'
 import { openScreen, type Screen } from './screen.ts'
 import { paint } from '../terminal.ts'
+import { SUGGESTIONS } from '../../session/suggestions.ts'
 import { defined } from '../../session/defined.ts'
 
 /** The part of the client that a conversation uses. */
@@ -70,7 +71,7 @@ const SHOW_MS = 300
 /** How long a decision may take until its event is stored. */
 const DECIDED_MS = 10_000
 
-const SILENCE = 'No worker has picked up the message yet. It is recorded, and will be processed once a worker runs (pawl dev, pawl worker).'
+const SILENCE = `No worker has picked up the message yet. It is recorded, and will be processed once a worker runs: ${SUGGESTIONS.startWorker()}`
 
 /** A person may have misspelt the agent, so the grace period is shorter than the two minutes for deploys. */
 const NOT_SERVED_AFTER_MS = 10_000
@@ -94,7 +95,7 @@ export async function converse(sessions: Sessions, options: ConversationOptions)
     screen.close()
   }
   if (talk.current && talk.current.own.size > 0) {
-    screen.print([note(`resume later: pawl chat ${talk.current.agent} --resume ${talk.current.session.id}`)])
+    screen.print([note(`resume later: ${SUGGESTIONS.resumeChat({ agent: talk.current.agent, session: talk.current.session.id })}`)])
   }
   if (talk.left && !screen.interactive) return 'left'
   return talk.failed ? 'failed' : 'ok'
@@ -159,7 +160,7 @@ async function resume(talk: Talk, id: string, expected?: string): Promise<void> 
   if (state.agent !== agent) {
     throw new CliError(
       'invalid_usage',
-      `Session ${id} belongs to the agent "${state.agent}": use \`pawl chat ${state.agent} --resume ${id}\`.`,
+      `Session ${id} belongs to the agent "${state.agent}": use \`${SUGGESTIONS.resumeChat({ agent: state.agent, session: id })}\`.`,
     )
   }
   const rows = await session.messages()
@@ -187,7 +188,7 @@ function enter(talk: Talk, session: SessionHandle, agent: string, shownUpTo: num
   talk.current?.follower.stop()
   talk.interrupting = false
   const own = new Set<string>()
-  const speakers = { agent, isOwn: (id: string) => own.has(id) }
+  const speakers = { session: session.id, agent, isOwn: (id: string) => own.has(id) }
   const { screen } = talk
   const answer = liveAnswer(`${agent} › `, () => screen.columns())
   const digests = new Map<string, string>()

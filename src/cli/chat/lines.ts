@@ -5,11 +5,13 @@ import type { Json } from '../../session/json.ts'
 import { OUTPUT_TOOL } from '../../session/built-in-tools/output.ts'
 import type { Paused, SessionError, SessionState } from '../../session/state.ts'
 import type { MessageRow } from '../../store/rows.ts'
+import { SUGGESTIONS, waysOut } from '../../session/suggestions.ts'
 import { timeOf } from '../queries.ts'
 import { oneLine, paint, printable } from '../terminal.ts'
 
 /** The agent's name, and which messages were sent from this terminal. */
 export interface Speakers {
+  session: string
   agent: string
   /** Messages typed in this terminal, which shows them already. */
   isOwn(messageId: string): boolean
@@ -17,6 +19,7 @@ export interface Speakers {
 
 /** The lines for an event; none for events that a conversation need not show. */
 export function linesOfEvent(event: SessionEvent, speakers: Speakers): string[] {
+  const { session } = speakers
   switch (event.type) {
     case 'message_received':
       return speakers.isOwn(event.messageId) ? [] : userLines(event.content)
@@ -41,7 +44,12 @@ export function linesOfEvent(event: SessionEvent, speakers: Speakers): string[] 
     case 'tool_failed':
       return [problem(`  ✗ ${event.tool} ${event.code}: ${event.message}`)]
     case 'tool_unknown':
-      return [problem(`  ? ${event.tool}: the outcome is unknown: ${event.message}${event.ask ? ` (pawl resolve … ${event.callId})` : ''}`)]
+      return [
+        problem(`  ? ${event.tool}: the outcome is unknown: ${event.message}`),
+        ...(event.ask
+          ? commands(SUGGESTIONS.resolveHappened({ session, ...event }), SUGGESTIONS.resolveNotHappened({ session, ...event }))
+          : []),
+      ]
     case 'tool_resolved':
       return [note(`  ? ${event.tool}: ${resolutionText(event)}`)]
     case 'approval_requested':
@@ -61,7 +69,7 @@ export function linesOfEvent(event: SessionEvent, speakers: Speakers): string[] 
     case 'run_interrupted':
       return [note(`(interrupted${event.reason ? `: ${event.reason}` : ''})`)]
     case 'error_entered':
-      return [problem(`error, ${event.code}: ${event.reason}`), note(nextAfter(event))]
+      return [problem(`error, ${event.code}: ${event.reason}`), ...nextAfter(event, speakers)]
     case 'recovery_started':
       return [note(`(recovering: ${event.strategy})`)]
     case 'session_paused':
@@ -127,7 +135,7 @@ export function linesOfState(state: SessionState): string[] {
             ? []
             : [line('next', `by itself, at ${new Date(state.error.nextAttemptAt).toISOString()}`)]),
           ...linesOfProgress(state.error),
-          ...linesOfRecovery(state.sessionId, state.error),
+          ...linesOfRecovery(state.sessionId, { agent: state.agent, error: state.error }),
         ]
       : []),
     line('runs', `${state.run}, turns ${state.turns}, events ${state.seq}`),
@@ -155,16 +163,12 @@ export function linesOfProgress({ progress }: Pick<SessionError, 'progress'>): s
   ]
 }
 
-/** The commands that recover a session from its error, the best one first. */
-export function linesOfRecovery(sessionId: string, { strategy, options = [] }: Pick<SessionError, 'strategy' | 'options'>): string[] {
-  if (strategy === 'automatic') return []
-  const possible = options
-    .filter((option) => option !== 'manual')
-    .sort((one, other) => Number(other === strategy) - Number(one === strategy))
-  return possible.map((option, index) => {
-    const how = option === 'selective' ? '--keep <calls> --skip <calls> --redo <calls>' : `--strategy ${option}`
-    return `  ${(index === 0 ? 'recover' : '').padEnd(11)} pawl recover ${sessionId} ${how}${option === strategy ? '  (suggested)' : ''}`
-  })
+/** The commands that take a session out of its error, the best one first. */
+export function linesOfRecovery(session: string, { agent, error }: { agent: string | null; error: SessionError }): string[] {
+  const ways = waysOut(session, error).map(({ command, isSuggested }) => `${command}${isSuggested ? '  (suggested)' : ''}`)
+  const isContext = error.code === 'invalid_context' && agent !== null
+  const others = isContext ? [`${SUGGESTIONS.chatWithContext(agent)}   (a new session; this one keeps its context)`] : []
+  return [...ways, ...others].map((way, index) => `  ${(index === 0 ? 'recover' : '').padEnd(11)} ${way}`)
 }
 
 /** When a session was paused, by whom and why. */
@@ -261,11 +265,15 @@ function attemptLine(what: string, event: EventOf<'model_attempt_failed'> | Even
   return note(`  ! ${what}, attempt ${attempt}: ${code ?? kind}: ${message}${again}`)
 }
 
-function nextAfter(event: EventOf<'error_entered'>): string {
-  if (event.nextAttemptAt !== undefined) return `(next attempt in ${Math.ceil((event.nextAttemptAt - event.at) / 1_000)} s)`
-  return event.strategy === 'automatic'
-    ? '(the session continues by itself once the cause is resolved)'
-    : '(pawl recover … recovers the run; the next message starts a new one)'
+function nextAfter(event: EventOf<'error_entered'>, { session, agent }: Speakers): string[] {
+  if (event.nextAttemptAt !== undefined) return [note(`(next attempt in ${Math.ceil((event.nextAttemptAt - event.at) / 1_000)} s)`)]
+  if (event.strategy === 'automatic') return [note('(the session continues by itself once the cause is resolved)')]
+  return [note('(the next message starts a new run)'), ...linesOfRecovery(session, { agent, error: event }).map(note)]
+}
+
+/** Commands for another terminal, which stay on one line each so that they can be copied. */
+function commands(...all: string[]): string[] {
+  return all.map((command) => note(`      ${command}`))
 }
 
 /** One line that keeps its indentation. */

@@ -7,6 +7,7 @@ import { CliError } from '../errors.ts'
 import { jsonOf } from '../options.ts'
 import { severalOf } from '../queries.ts'
 import { defined } from '../../session/defined.ts'
+import { SUGGESTIONS } from '../../session/suggestions.ts'
 
 interface ChatOptions extends DeploymentOptions {
   resume?: string
@@ -35,7 +36,10 @@ export function chatCommand(): Command {
 async function chat(agent: string | undefined, options: ChatOptions): Promise<void> {
   const { resume, session, context, tag: tags } = options
   if (agent === undefined && resume === undefined) {
-    throw new CliError('invalid_usage', 'No agent was named: use `pawl chat <agent>`, or `pawl chat --resume <id>` to continue a session.')
+    throw new CliError(
+      'invalid_usage',
+      `No agent was named: use \`${SUGGESTIONS.chat()}\`, or \`${SUGGESTIONS.resumeChat({ session: '<session>' })}\` to continue a session.`,
+    )
   }
   const end = await onDeployment(options, (pawl) =>
     converse(pawl, {

@@ -8,6 +8,7 @@ import { dataOption, jsonOption, LOG_HELP, processesOption, taskQueueOption } fr
 import { listenForStop } from '../running/stop.ts'
 import { paint } from '../terminal.ts'
 import { defined } from '../../session/defined.ts'
+import { SUGGESTIONS } from '../../session/suggestions.ts'
 
 interface DevOptions {
   processes: number
@@ -60,7 +61,7 @@ function hints(served: ServedStack, options: DevOptions): string[] {
   const folder = options.data === '.pawl' ? '' : ` --data ${options.data}`
   return [
     '',
-    `Talk to an agent:     ${paint('bold', `npx pawl chat <agent>${folder}`)}`,
+    `Talk to an agent:     ${paint('bold', `npx ${SUGGESTIONS.chat()}${folder}`)}`,
     'Talk from a backend:  Pawl.connect() in this folder or below it; elsewhere, set these variables',
     `  export TEMPORAL_ADDRESS=${served.temporalAddress} DATABASE_URL='${served.databaseUrl}'`,
     '',

@@ -7,6 +7,7 @@ import type { Deployment } from '../../connect/dev-stack.ts'
 import { PawlError } from '../../session/errors.ts'
 import { oneLine } from '../terminal.ts'
 import { defined } from '../../session/defined.ts'
+import { SUGGESTIONS } from '../../session/suggestions.ts'
 
 interface MigrateCommandOptions {
   data: string
@@ -40,7 +41,7 @@ async function migrate({ appRole, namespace, check, json, searchAttributes, ...w
   const found = await connectOptions(where)
   const { postgres = process.env.DATABASE_URL, schema, onWait } = found
   if (typeof postgres !== 'string' || postgres === '') {
-    throw new CliError('invalid_usage', 'No Postgres is configured: set DATABASE_URL, or start `pawl dev`.')
+    throw new CliError('invalid_usage', `No Postgres is configured: set DATABASE_URL, or start \`${SUGGESTIONS.develop()}\`.`)
   }
   const { migrateStore } = await import('../../client/admin/migrating.ts')
   const report = await migrateStore({
@@ -65,7 +66,7 @@ async function migrate({ appRole, namespace, check, json, searchAttributes, ...w
         ]),
     ...(grantedTo === undefined ? [] : [`Granted the role "${grantedTo}" the rights that workers need.`]),
     ...linesOfRegistered(registered),
-    ...(pending.length > 0 ? ['Run `pawl migrate` without --check to apply what is missing.'] : []),
+    ...(pending.length > 0 ? [`Run \`${SUGGESTIONS.migrate()}\` without --check to apply what is missing.`] : []),
     ...(tooNew.length > 0
       ? ['Workers of this release must not write to these tables: use the release that made the newer migrations.']
       : []),

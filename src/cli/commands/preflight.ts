@@ -7,6 +7,7 @@ import { jsonOption } from '../options.ts'
 import { findModule } from '../running/module.ts'
 import { listenForStop, stopSignalOf } from '../running/stop.ts'
 import { oneLine, paint } from '../terminal.ts'
+import { SUGGESTIONS } from '../../session/suggestions.ts'
 
 interface PreflightCommandOptions extends DeploymentOptions {
   sample?: string
@@ -104,7 +105,7 @@ function linesOfStore(store: StoreCheck | undefined): string[] {
   if (error) return [`${paint('red', 'store')}    not checked: ${error.code}: ${oneLine(error.message, MESSAGE_WIDTH)}`]
   return [
     ...(missing.length > 0
-      ? [`${paint('yellow', 'store')}    "${schema}" lacks ${missing.join(', ')}: run \`pawl migrate\` with this build first`]
+      ? [`${paint('yellow', 'store')}    "${schema}" lacks ${missing.join(', ')}: run \`${SUGGESTIONS.migrate()}\` with this build first`]
       : []),
     ...(tooNew.length > 0
       ? [`${paint('red', 'store')}    "${schema}" has ${tooNew.join(', ')} of a newer release: workers of this build would not write to it`]

@@ -9,6 +9,7 @@ import { byOption } from '../operator.ts'
 import { defined } from '../../session/defined.ts'
 import { RECOVERIES } from '../../session/recovery/recovery.ts'
 import { bulkOptionsIn, type RecoverCommandOptions, recoverInBulk, withBulk } from '../recover-in-bulk.ts'
+import { SUGGESTIONS } from '../../session/suggestions.ts'
 
 /** The command. */
 export function recoverCommand(): Command {
@@ -17,7 +18,7 @@ export function recoverCommand(): Command {
       .description('recover a failed session, or all failed sessions that a filter finds; completed effects are not repeated')
       .argument('[session]', "the session's id; without it, the options below say which sessions"),
   )
-    .addOption(new Option('--strategy <strategy>', 'how to recover (default: as `pawl show` suggests)').choices(RECOVERIES))
+    .addOption(new Option('--strategy <strategy>', 'how to recover (default: as `pawl status <session>` suggests)').choices(RECOVERIES))
     .option('--keep <calls...>', 'selective: calls of the failed turn whose results stay', callsOf)
     .option('--skip <calls...>', 'selective: calls that the model is told were skipped', callsOf)
     .option('--redo <calls...>', 'selective: calls that are made again', callsOf)
@@ -39,7 +40,7 @@ async function recover(session: string | undefined, options: RecoverCommandOptio
   if (bulk !== undefined) {
     throw new CliError(
       'invalid_usage',
-      `${bulk} is for recovering in bulk, and the command names a session: leave out one of them. \`pawl show ${session}\` says what is possible.`,
+      `${bulk} is for recovering in bulk, and the command names a session: leave out one of them. \`${SUGGESTIONS.statusOf(session)}\` says what is possible.`,
     )
   }
   const { strategy, keep, skip, redo, force, by, reason, json } = options

@@ -7,6 +7,7 @@ import { jsonOption } from '../options.ts'
 import { neededTarget, type TargetOptions, withTarget } from '../target.ts'
 import { oneLine, paint } from '../terminal.ts'
 import { defined } from '../../session/defined.ts'
+import { SUGGESTIONS } from '../../session/suggestions.ts'
 
 interface RollbackCommandOptions extends DeploymentOptions, TargetOptions {
   by: string
@@ -49,6 +50,6 @@ function linesOfMove(session: string, { toSeq, effects, moreEffects }: Moved): s
     ...effects.map(({ callId, tool, status, effectId }) =>
       oneLine(`- ${callId} ${tool} ${status}${effectId === undefined ? '' : ` ${effectId}`}`),
     ),
-    ...(moreEffects > 0 ? [`- and ${moreEffects} earlier ones: pawl tools ${session}`] : []),
+    ...(moreEffects > 0 ? [`- and ${moreEffects} earlier ones: ${SUGGESTIONS.listCalls(session)}`] : []),
   ]
 }

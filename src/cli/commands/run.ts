@@ -1,6 +1,7 @@
 // `pawl run <session> [run]`: the calls of one run, and what each recovery strategy would keep and redo.
 import { Command } from 'commander'
 import type { CallOptions, NextStep, RecoveryPreview, ReportedAttempt, ReportedCall, ReportedTurn, RunReport } from '../../client/index.ts'
+import { linesOfRecovery } from '../chat/lines.ts'
 import { say, timeOf } from '../queries.ts'
 import { aboutDeployment, type DeploymentOptions } from '../connecting.ts'
 import { liveOrStored } from '../live-or-stored.ts'
@@ -58,8 +59,9 @@ function linesOfRun({ sessionId, run, status, startedAt, endedAt, turns, error, 
     ...(error ? [paint('red', oneLine(`error ${error.code}: ${error.reason}`, 400))] : []),
     ...turns.flatMap(linesOfTurn),
     ...(storeError === undefined ? [] : ['', oneLine(`Only its newest turn: ${storeError}`, 400)]),
-    ...(previews.length > 0 ? ['', paint('bold', `pawl recover ${sessionId} --strategy …`)] : []),
+    ...(previews.length > 0 ? ['', paint('bold', 'recovery strategies')] : []),
     ...previews.filter(({ strategy }) => strategy !== 'manual').flatMap((preview) => linesOfPreview(preview, turns)),
+    ...(error ? ['', ...linesOfRecovery(sessionId, { agent: null, error })] : []),
   ]
 }
 
@@ -81,7 +83,7 @@ function linesOfTurn({ turn, model, answeredAt, failedAttempts, archived, calls 
 
 /** The arguments of a call, and its result. */
 function valueLines({ callId, input, result, resultBlob }: ReportedCall): string[] {
-  const large = resultBlob === null ? null : `too large to show: \`pawl run … --json\` has its SHA-256, ${resultBlob}`
+  const large = resultBlob === null ? null : `too large to show: \`--json\` has its SHA-256, ${resultBlob}`
   return [
     ...(input === null ? [] : [valueLine(callId, 'input', JSON.stringify(input))]),
     ...(result === null && large === null

@@ -132,7 +132,7 @@ function linesOf({ session, latestCheckpoint, compactions, openCalls, errors, ou
   ]
   return [
     ...figures.flatMap(([name, value]) => (value === null ? [] : [line(name, value)])),
-    ...(session.error ? linesOfRecovery(session.sessionId, session.error) : []),
+    ...(session.error ? linesOfRecovery(session.sessionId, { agent: session.agent, error: session.error }) : []),
     ...(openCalls.length > 0 ? ['', ...linesOfTable(CALL_COLUMNS, openCalls, { wide })] : []),
     ...(errors.length > 0 ? ['', ...errors.map(errorLine)] : []),
   ]

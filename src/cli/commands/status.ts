@@ -11,6 +11,7 @@ import { oneLine, paint } from '../terminal.ts'
 import { repeatedly } from '../watching.ts'
 import { defined } from '../../session/defined.ts'
 import { durationText } from '../../session/duration.ts'
+import { SUGGESTIONS } from '../../session/suggestions.ts'
 
 interface StatusOptions extends DeploymentOptions, SessionOptions {
   limit: number
@@ -93,7 +94,7 @@ function linesOfStatus(status: DeploymentStatus): string[] {
   const rows = rowsOf(overview?.items ?? [], unopened ?? []).map((row) => ({ ...defined({ waitsFor: waitOf(status, row) }), ...row }))
   const needs = overview?.needs
   const all = needs ? Object.values(needs).reduce((sum, count) => sum + count, 0) + (unopened?.length ?? 0) : 0
-  const nobody = `No worker polls task queue "${taskQueue}": ${open ?? 0} open session(s) do not continue. Start one: pawl worker <module>`
+  const nobody = `No worker polls task queue "${taskQueue}": ${open ?? 0} open session(s) do not continue. Start one: ${SUGGESTIONS.startWorker()}`
   return [
     headOf(status),
     ...(workers === 0 ? [paint('red', nobody)] : []),
@@ -101,7 +102,7 @@ function linesOfStatus(status: DeploymentStatus): string[] {
     ...(rows.length > 0 ? ['', ...linesOfTable(COLUMNS, rows, { width: process.stdout.columns ?? UNCUT })] : []),
     ...(rows.length < all ? [paint('dim', `(${all - rows.length} more: --limit)`)] : []),
     ...(rows.some(({ needs }) => needs !== 'nothing' && needs !== 'answer' && needs !== 'plan')
-      ? ['', paint('dim', '`pawl status <session>` has the command for each.')]
+      ? ['', paint('dim', `\`${SUGGESTIONS.statusOf()}\` has the command for each.`)]
       : []),
   ]
 }

@@ -8,6 +8,7 @@ import { numberText } from '../../session/number-text.ts'
 import { openStore, type Store, StoreError, type StoredKey, type StoredKeys } from '../../store/index.ts'
 import { storeOr } from '../no-store.ts'
 import { type QueriesOptions, checkQueriesOptions } from '../queries/queries-options.ts'
+import { SUGGESTIONS } from '../../session/suggestions.ts'
 
 /**
  * What a caller may do: `read` sessions; `send` messages, answer client tools, interrupt, regenerate and close; `approve` or deny calls;
@@ -132,7 +133,8 @@ export function apiKeysOf(store: Store | undefined): ApiKeys {
       const { id } = checkOptions(KEY_ID, { id: key })
       const { by } = checkOptions(REVOKING, given)
       const revoked = await keys().revoke(id, by)
-      if (!revoked) throw new InvalidOption(`No API key has the id ${JSON.stringify(id)}. List the keys with \`pawl keys list\`.`)
+      if (!revoked)
+        throw new InvalidOption(`No API key has the id ${JSON.stringify(id)}. List the keys with \`${SUGGESTIONS.listKeys()}\`.`)
       return withoutDigest(revoked)
     },
     find: async (key) => (await findAll(keys, [key])).get(key) ?? null,
@@ -158,7 +160,11 @@ async function findAll(keys: () => StoredKeys, texts: readonly string[]): Promis
  */
 export function openApiKeys(given: QueriesOptions = {}): ApiKeys & { close(): Promise<void> } {
   const { postgres = process.env.DATABASE_URL, schema, logger, onWait } = checkQueriesOptions(given)
-  if (!postgres) throw new StoreError('no_store', 'No side store for API keys is configured: set DATABASE_URL, or run `pawl dev` here.')
+  if (!postgres)
+    throw new StoreError(
+      'no_store',
+      `No side store for API keys is configured: set DATABASE_URL, or run \`${SUGGESTIONS.develop()}\` here.`,
+    )
   const store = openStore({ postgres, migrate: 'off', ...defined({ schema, logger, onWait }) })
   return { ...apiKeysOf(store), close: () => store.close() }
 }

@@ -15,6 +15,7 @@ import {
   judgeStorage,
 } from './judgements.ts'
 import { fail, type HealthCheck } from './report.ts'
+import { SUGGESTIONS } from '../../session/suggestions.ts'
 
 /** The findings about the store. */
 export interface ExaminedStore {
@@ -34,7 +35,7 @@ export async function examineStore(
 ): Promise<ExaminedStore> {
   if (postgres === false) return { checks: [], quiet: [] }
   if (!postgres) {
-    const advice = `Set DATABASE_URL, or run the command in the folder of a running \`pawl dev\`. ${NOT_EXAMINED}`
+    const advice = `Set DATABASE_URL, or run the command in the folder of a running \`${SUGGESTIONS.develop()}\`. ${NOT_EXAMINED}`
     return { checks: [fail('postgres', { measured: 'no Postgres is configured', advice })], quiet: [] }
   }
   let health: StoreHealth | undefined

@@ -7,6 +7,7 @@ import type { StatusOverview } from '../../store/rows.ts'
 import type { HeldUpSession } from './open-sessions.ts'
 import { fail, type HealthCheck, ok, warn } from './report.ts'
 import type { Poller, QueueFacts, TemporalFacts } from './temporal-facts.ts'
+import { SUGGESTIONS } from '../../session/suggestions.ts'
 
 /** The time on another clock, and the local time when it was read. */
 export interface ClockReading {
@@ -59,15 +60,19 @@ export function judgeSchema({ applied, missing, breaking, newer, namespace }: Sc
   }
   if (applied === 0) {
     const measured = `schema "${name}" has no tables`
-    return fail('schema', { measured, advice: 'Run `pawl migrate`, or start a worker, which creates them.', details })
+    return fail('schema', { measured, advice: `Run \`${SUGGESTIONS.migrate()}\`, or start a worker, which creates them.`, details })
   }
   if (missing.length > 0) {
-    return fail('schema', { measured: `schema "${name}" lacks ${missing.join(', ')}`, advice: 'Run `pawl migrate`.', details })
+    return fail('schema', {
+      measured: `schema "${name}" lacks ${missing.join(', ')}`,
+      advice: `Run \`${SUGGESTIONS.migrate()}\`.`,
+      details,
+    })
   }
   if (namespace !== null && namespace !== ours) {
     return fail('schema', {
       measured: `the sessions in schema "${name}" belong to the Temporal namespace "${namespace}", not to "${ours}"`,
-      advice: `Use another Postgres schema for "${ours}". If it has replaced "${namespace}", run \`pawl migrate --namespace ${ours}\`.`,
+      advice: `Use another Postgres schema for "${ours}". If it has replaced "${namespace}", run \`${SUGGESTIONS.moveNamespace(ours)}\`.`,
       details,
     })
   }
@@ -111,7 +116,7 @@ export function judgeWorkers(queues: readonly QueueFacts[], now: number): Health
     const gone = unique(queues.flatMap((queue) => queue.pollers)).map(({ identity, at }) => `${identity} ${durationText(now - at)} ago`)
     return fail('workers', {
       measured: `no worker polls ${unpolled.join(', ')}${gone.length === 0 ? '' : `; the last to poll: ${named(gone)}`}`,
-      advice: "Start one (`pawl worker <module>`), or check the task queue's name. Messages are kept in the meantime.",
+      advice: `Start one (\`${SUGGESTIONS.startWorker()}\`), or check the task queue's name. Messages are kept in the meantime.`,
       details,
     })
   }
@@ -181,8 +186,8 @@ export function judgeSteps(check: 'models' | 'tools', all: readonly FailingStep[
       .join('; '),
     advice:
       check === 'models'
-        ? 'Check the provider and its account, or give the agents a `fallback`. `pawl errors --context model --since 1h` lists the attempts.'
-        : 'Check what the tools call. `pawl errors --since 1h` lists the attempts, and `--json` has their stack traces.',
+        ? `Check the provider and its account, or give the agents a \`fallback\`. \`${SUGGESTIONS.listErrors('model')}\` lists the attempts.`
+        : `Check what the tools call. \`${SUGGESTIONS.listErrors('all')}\` lists the attempts, and \`--json\` has their stack traces.`,
     details,
   })
 }
@@ -210,7 +215,7 @@ export function judgeSessions(needs: StatusOverview['needs']): HealthCheck {
   const measured = `${people} need a person (${needs.recovery} to recover, ${needs.resolution} to resolve, ${needs.approval} to approve, ${needs.unpausing} paused), ${needs.automatic} in an error that ends by itself`
   const details = { ...needs }
   if (needs.recovery + needs.resolution + needs.automatic === 0) return ok('sessions', { measured, details })
-  return warn('sessions', { measured, advice: '`pawl status` lists them.', details })
+  return warn('sessions', { measured, advice: `\`${SUGGESTIONS.listSessions()}\` lists them.`, details })
 }
 
 /** Open sessions whose workflow is stuck. */
@@ -219,7 +224,7 @@ export function judgeWorkflows(open: number, examined: number, heldUp: readonly 
   if (heldUp.length === 0) return ok('workflows', { measured: `${open} open, ${examined} examined, none held up`, details })
   return fail('workflows', {
     measured: `${open} open, ${heldUp.length} of ${examined} examined held up: ${named(heldUp.map(({ sessionId, waitsFor }) => `${sessionId} waits for ${waitsFor}`))}`,
-    advice: 'Run `pawl status <session>` for details. If a step keeps failing, the worker logs say why.',
+    advice: `Run \`${SUGGESTIONS.statusOf()}\` for details. If a step keeps failing, the worker logs say why.`,
     details,
   })
 }
@@ -238,7 +243,7 @@ export function judgeStorage({ quiet, strayEvents, unprojected }: StorageFacts):
     return ok('storage', { measured: 'no running session has been quiet for 5 minutes, no event was set aside', details })
   const advice =
     quiet.count > 0
-      ? '`pawl status <session>` says whether the cause is a long call, a missing worker or a failing flush.'
+      ? `\`${SUGGESTIONS.statusOf()}\` says whether the cause is a long call, a missing worker or a failing flush.`
       : 'Report them as a bug.'
   return warn('storage', { measured: parts.join('; '), advice, details })
 }

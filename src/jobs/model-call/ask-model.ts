@@ -192,7 +192,13 @@ export function afterFailure({ agent, worker, attempt, timeLeft, spent }: Failin
   // If the deadline comes first, the run ends then.
   if (thrown instanceof Gated) return { kind: 'gated', afterMs: Math.max(0, Math.min(thrown.afterMs, timeLeft())) }
   if (thrown instanceof NotAfforded)
-    return { kind: 'failed', code: thrown.code, reason: thrown.message, ...(thrown.isAssumed && { assumed: true }) }
+    return {
+      kind: 'failed',
+      code: thrown.code,
+      reason: thrown.message,
+      ...(thrown.isAssumed && { assumed: true }),
+      ...defined({ raise: thrown.raise }),
+    }
   const { cause: error, model } = thrown instanceof ModelFailed ? thrown : { cause: thrown }
   const told = isModelError(error) ? error : undefined
   // Asked for again, an answer without the calls that it announces may have them: once.

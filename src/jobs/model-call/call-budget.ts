@@ -5,7 +5,7 @@ import { isModelError } from '../../agent/errors.ts'
 import type { Model, ModelRequest, ModelResponse } from '../../agent/model.ts'
 import { type ModelDelta, textOfDelta } from '../../session/watching/deltas.ts'
 import { type BudgetLine, budgetLines, lineAfter } from '../../session/spending/budget.ts'
-import { type Cost, costOfUsage, hasBudget, LIMIT_NAMES } from '../../session/spending/spend.ts'
+import { type BudgetRaise, type Cost, costOfUsage, hasBudget, LIMIT_NAMES } from '../../session/spending/spend.ts'
 import type { Message, Usage } from '../../session/content.ts'
 import { jsonBytes } from '../../session/json.ts'
 import type { ModelPrice } from '../../session/spending/model-price.ts'
@@ -22,6 +22,7 @@ import {
   worstRates,
 } from '../../session/spending/reservation.ts'
 import { PawlError } from '../../session/errors.ts'
+import { SUGGESTIONS } from '../../session/suggestions.ts'
 import { isUsage } from './check-response.ts'
 import type { JobLink } from '../contract.ts'
 import type { Prompt } from './prompt.ts'
@@ -43,10 +44,17 @@ export class NotAfforded extends PawlError {
   override readonly name = 'NotAfforded'
   /** Whether enough would be left without the assumed costs. */
   readonly isAssumed: boolean
+  /** Limits with which it could be made. */
+  readonly raise: BudgetRaise[] | undefined
 
-  constructor(code: 'budget_exhausted' | 'unpriced_model', message: string, isAssumed = false) {
+  constructor(
+    code: 'budget_exhausted' | 'unpriced_model',
+    message: string,
+    { isAssumed = false, raise }: { isAssumed?: boolean; raise?: BudgetRaise[] } = {},
+  ) {
     super(code, message)
     this.isAssumed = isAssumed
+    this.raise = raise
   }
 }
 
@@ -242,9 +250,27 @@ function exhausted(size: CallSize, lines: readonly BudgetLine[]): NotAfforded {
   const name = `${scope === 'run' ? 'limits' : 'sessionLimits'}.${LIMIT_NAMES[unit]}`
   const sums = `${amount(spent)} of ${amount(limit)} are spent (${name})`
   const needs = `the next model call needs ${amount(needed[unit])}, and ${amount(Math.max(0, left))} are left`
-  const raise = `session.raise({ scope: '${scope}', ${LIMIT_NAMES[unit]}, by })`
-  const message = `The budget of the ${scope} is exhausted: ${sums}; ${needs}. Raise it: ${raise}, or \`pawl raise\`.`
-  return new NotAfforded('budget_exhausted', message, isAssumed)
+  const raise = raisesOf(short, needed)
+  const calls = raise.map((limits) => `session.raise(${JSON.stringify(limits)})`).join(' and ')
+  const commands = raise.map((limits) => `\`${SUGGESTIONS.raise({ session: '<session>', ...limits })}\``).join(' and ')
+  const message = `The budget of the ${scope} is exhausted: ${sums}; ${needs}. Raise it: ${calls}, or ${commands}.`
+  return new NotAfforded('budget_exhausted', message, { isAssumed, raise })
+}
+
+/** A higher limit for each budget that is short: twice as high, and enough for the next call and some more. */
+function raisesOf(short: readonly BudgetLine[], needed: Record<BudgetLine['unit'], number>): BudgetRaise[] {
+  const raises = new Map<BudgetLine['scope'], BudgetRaise>()
+  for (const { scope, unit, limit, spent } of short) {
+    const wanted = Math.max(2 * limit, spent + 3 * needed[unit])
+    raises.set(scope, { ...raises.get(scope), scope, [LIMIT_NAMES[unit]]: roundedUp(wanted, unit === 'tokens' ? 1 : 1e-6) })
+  }
+  return [...raises.values()]
+}
+
+/** Two significant digits, at least `step` apart. */
+function roundedUp(amount: number, step: number): number {
+  const digit = Math.max(step, 10 ** (Math.floor(Math.log10(amount)) - 1))
+  return Number((Math.ceil(amount / digit) * digit).toPrecision(12))
 }
 
 function usdText(usd: number): string {

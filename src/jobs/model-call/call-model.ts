@@ -49,12 +49,15 @@ interface ModelCall extends CallModelInput {
   hooks: HookOutcome[]
 }
 
+const CONTEXT_STAYS =
+  "A session's context never changes: start another session with a context that matches, or recover this one once a worker's agent accepts it."
+
 async function answer(needs: JobNeeds, agent: Agent, input: ModelCall, job: Job, view: SessionView): Promise<CallModelResult> {
   const { state, transcript, slices } = view
   const { metadata } = transcript.newestRun
   const mismatch = await contextProblem(agent, state.context)
   if (mismatch !== undefined) {
-    const reason = beginningOf(`The session's context does not match the agent's schema: ${mismatch}`, 4_000)
+    const reason = `The session's context does not match the agent's schema: ${beginningOf(mismatch, 3_000)} ${CONTEXT_STAYS}`
     return { kind: 'failed', code: 'invalid_context', reason }
   }
   const { run, turn, deadline } = input

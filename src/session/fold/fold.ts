@@ -363,9 +363,9 @@ function isDeadlineExceeded(error: SessionError | null): boolean {
 
 function enterError(state: SessionState, event: EventOf<'error_entered'>): void {
   if (event.strategy !== 'automatic' && event.nextAttemptAt === undefined) noteHooksDue(state)
-  const { code, reason, at, strategy, options, run, turn, nextAttemptAt, attempts, progress } = event
+  const { code, reason, at, strategy, options, run, turn, nextAttemptAt, attempts, progress, raise } = event
   state.status = 'error'
-  state.error = { code, reason, at, strategy, ...defined({ options, run, turn, nextAttemptAt, attempts, progress }) }
+  state.error = { code, reason, at, strategy, ...defined({ options, run, turn, nextAttemptAt, attempts, progress, raise }) }
   if (event.unexpected === undefined) delete state.unexpected
   else state.unexpected = event.unexpected
 }

@@ -33,6 +33,15 @@ export interface Budget {
 /** Whose budget it is. */
 export type BudgetScope = 'run' | 'session'
 
+/** Higher limits that let a session continue that has run out of its budget. */
+export interface BudgetRaise {
+  scope: BudgetScope
+  /** The new limit in US dollars. */
+  maxUsd?: number
+  /** The new limit in tokens. */
+  maxTotalTokens?: number
+}
+
 /** How a budget is counted. */
 export type BudgetUnit = 'tokens' | 'usd'
 

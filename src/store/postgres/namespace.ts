@@ -3,6 +3,7 @@ import { excludeWriters } from './commit-order.ts'
 import type { Database, Queryable } from './database.ts'
 import { StoreError } from '../errors.ts'
 import type { PostgresSchema } from './schema.ts'
+import { SUGGESTIONS } from '../../session/suggestions.ts'
 
 /** A scalar subquery: the recorded namespace; null: none is recorded yet. */
 export function recordedNamespace(schema: PostgresSchema): string {
@@ -32,7 +33,7 @@ export function refuseForeign({ name }: PostgresSchema, namespace: string, recor
   throw new StoreError(
     'foreign_namespace',
     `The sessions in the Postgres schema "${name}" belong to the Temporal namespace "${recorded}", but this process is connected to "${namespace}". ` +
-      `Use another Postgres schema or database for "${namespace}". If it has replaced "${recorded}", run \`pawl migrate --namespace ${namespace}\`.`,
+      `Use another Postgres schema or database for "${namespace}". If it has replaced "${recorded}", run \`${SUGGESTIONS.moveNamespace(namespace)}\`.`,
   )
 }
 

@@ -307,6 +307,7 @@ const MEMBERS: { readonly [T in EventType]: MembersOf<T> } = {
     attempts: optional(count),
     progress: anything,
     unexpected: optional(text),
+    raise: anything,
   },
   recovery_started: {
     run: optional(count),

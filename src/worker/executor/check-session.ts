@@ -49,8 +49,9 @@ async function checkExecution(tool: Tool | undefined, { input, resolution }: Ope
   ]
 }
 
-/** Checks a call whose outcome is unknown: only `verify` is called for it. */
-async function checkUnknown(tool: Tool | undefined, { input, resolution }: OpenCall): Promise<Found[]> {
+/** Checks a call whose outcome is unknown: `verify` is called for it, and a person may have it executed again. */
+async function checkUnknown(tool: Tool | undefined, { status, input, resolution }: OpenCall): Promise<Found[]> {
+  if (!tool && status === 'awaiting_resolution' && !resolution.verify) return [CANNOT_RETRY]
   if (!resolution.verify || input === undefined) return []
   if (!tool) return [staysUnknown('tool_not_served', 'No worker of this build has the tool')]
   if (!tool.verify) return [staysUnknown('verify_removed', 'The tool no longer has a verify')]
@@ -63,6 +64,11 @@ async function checkUnknown(tool: Tool | undefined, { input, resolution }: OpenC
 const IN_TIME = 'after two minutes (notServedAfter) the session enters error: agent_not_served, which it leaves by itself.'
 
 const TOOL_NOT_SERVED: Found = { code: 'tool_not_served', message: `The call waits for a worker that has the tool; ${IN_TIME}` }
+
+const CANNOT_RETRY: Found = {
+  code: 'tool_not_served',
+  message: `The outcome of the call is unknown. If a person has it executed again, it waits for a worker that has the tool; ${IN_TIME}`,
+}
 
 const ANSWERS_REFUSED: Found = {
   code: 'tool_not_served',

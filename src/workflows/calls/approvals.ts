@@ -18,6 +18,7 @@ import { issue } from './tool-call.ts'
 import { defined } from '../../session/defined.ts'
 import { numberText } from '../../session/number-text.ts'
 import { beginningOf } from '../../session/beginning.ts'
+import { SUGGESTIONS } from '../../session/suggestions.ts'
 
 /** Maximum bytes of an answer or of changed arguments: both go into the session's history. */
 const MAX_INPUT_BYTES = 1_000_000
@@ -292,7 +293,7 @@ function callOf({ journal }: Session, callId: string): Waiting {
   const call = run?.calls.find((one) => one.callId === callId)
   return run && call
     ? { run, call }
-    : refuse('call_not_found', `The current run has no call ${nameOf(callId)}: \`pawl pending\` lists the calls that wait.`)
+    : refuse('call_not_found', `The current run has no call ${nameOf(callId)}: \`${SUGGESTIONS.listPending()}\` lists the calls that wait.`)
 }
 
 function waitingCall(session: Session, callId: string, status: CallState['status']): CallState {

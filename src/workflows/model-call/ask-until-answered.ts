@@ -88,7 +88,14 @@ export async function askUntilAnswered<R extends Result, E>(
       case 'failed':
         serving.served()
         if (none.assumed) return { end: 'held_up', reason: none.reason }
-        return { end: 'failed', code: none.code, reason: none.reason, transient: none.transient, unexpected: none.unexpected }
+        return {
+          end: 'failed',
+          code: none.code,
+          reason: none.reason,
+          transient: none.transient,
+          unexpected: none.unexpected,
+          raise: none.raise,
+        }
       case 'again':
         // Retried here, not by Temporal, so that the failed attempt is recorded now and a stop can end the backoff.
         serving.served()

@@ -12,6 +12,7 @@ import type { SessionState } from '../../session/state.ts'
 import type { Journal } from '../journal.ts'
 import { refuse, textOf } from '../open-session.ts'
 import { defined } from '../../session/defined.ts'
+import { SUGGESTIONS } from '../../session/suggestions.ts'
 
 const STRATEGY_REQUIRED = `The strategy must be one of ${RECOVERIES.join(', ')}.`
 
@@ -30,7 +31,7 @@ export function checkIsInError({ status, error }: SessionState): void {
 /** What is possible for a session that is not in error. */
 const INSTEAD: Record<SessionStatus, string> = {
   running: 'To stop its run, interrupt it.',
-  waiting: 'Decide the calls that it waits for (`pawl pending`), or interrupt its run.',
+  waiting: `Decide the calls that it waits for (\`${SUGGESTIONS.listPending()}\`), or interrupt its run.`,
   idle: 'Send a message, or regenerate the newest answer.',
   closed: 'Send a message, or regenerate the newest answer.',
   error: 'Send a message.',

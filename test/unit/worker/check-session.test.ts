@@ -125,6 +125,12 @@ describe('a call whose outcome is unknown', () => {
     expect(await codesFor(agent(undefined), { calls })).toEqual(['tool_not_served'])
   })
 
+  it('and that waits for a person cannot be executed again without the tool', async () => {
+    const calls = [call('awaiting_resolution', { effect: 'external', verify: false })]
+    expect(await codesFor(agent({ effect: 'external' }), { calls })).toEqual([])
+    expect(await codesFor(agent(undefined), { calls })).toEqual(['tool_not_served'])
+  })
+
   it('gets no warning if nothing could verify it before', async () => {
     const withoutVerify = [call('unknown', { effect: 'external', verify: false })]
     const { input: _, ...withoutInput } = call('unknown', { effect: 'external', verify: true })

@@ -1,0 +1,416 @@
+// Every command that pawl suggests, run as it is printed, in the situation that prints it. An entry of SUGGESTIONS without a situation
+// does not compile, and fails.
+import { randomUUID } from 'node:crypto'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { type Agent, defineAgent, ModelError } from 'pawl'
+import type { SessionHandle } from 'pawl/client'
+import { scripted } from 'pawl/testing'
+import pg from 'pg'
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
+import { z } from 'zod'
+import { SUGGESTIONS } from '../../src/session/suggestions.ts'
+import { approvalStage, once } from '../support/approvals.ts'
+import { type Deployment, deploy } from '../support/deployment.ts'
+import { inOrder, type Scene, stage, use } from '../support/scenes.ts'
+import { gate, until } from '../support/until.ts'
+import { type Ended, pawl as startPawl, runPawl } from './cli/processes.ts'
+
+const MODULE = fileURLToPath(new URL('./fixtures/suggestions/agents.mjs', import.meta.url))
+const SETTLED = { timeout: 30_000 }
+const NO_RECOVERY = { recovery: { automatic: [] } } as const
+const TINY = 0.000_001
+
+const player = stage({ name: 'player', retry: { maxRetries: 0 }, ...NO_RECOVERY })
+const helped = approvalStage()
+const poor = stage({ name: 'poor', limits: { maxUsd: TINY }, ...NO_RECOVERY }, { price: { input: 1, output: 5 } })
+const thrifty = stage({ name: 'thrifty', sessionLimits: { maxTotalTokens: 100 }, ...NO_RECOVERY })
+const needy = defineAgent({
+  name: 'needy',
+  instructions: 'Help.',
+  context: z.object({ tenant: z.string() }),
+  model: scripted(() => 'hello'),
+})
+
+const schema = `suggested_${randomUUID().replaceAll('-', '').slice(0, 12)}`
+let here: Deployment
+let folder: string
+let database: pg.Client
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'pawl-suggestions-'))
+  database = new pg.Client(inject('stack').databaseUrl)
+  await database.connect()
+  here = await deploy({ schema })
+  await here.startWorker({ agents: [player, helped, poor, thrifty].map(({ agent }) => agent).concat(needy as Agent) })
+})
+afterAll(async () => {
+  await here?.stop()
+  await database?.query(`drop schema if exists ${schema} cascade; drop schema if exists ${schema}_new cascade`)
+  await database?.end()
+  await rm(folder, { recursive: true, force: true })
+})
+
+interface How {
+  /** What the reader fills in for a placeholder. */
+  fill?: Readonly<Record<string, string>>
+  /** Selects the deployment, which a person would have configured. Default: its Postgres schema. */
+  where?: string[]
+  env?: Record<string, string>
+  input?: string
+}
+
+const onQueue = (): string[] => ['--schema', schema, '--task-queue', here.taskQueue]
+
+/** The words of a command as a shell reads them, without `pawl`. */
+function wordsOf(command: string, fill: Readonly<Record<string, string>>): string[] {
+  const words = (command.match(/'[^']*'|\S+/g) ?? []).slice(1).map((word) => word.replace(/^'|'$/g, ''))
+  return words.map((word) => fill[word] ?? word)
+}
+
+async function run(command: string, { fill = {}, where = ['--schema', schema], env = {}, input }: How = {}): Promise<Ended> {
+  const { temporalAddress, databaseUrl } = inject('stack')
+  const place = { cwd: folder, env: { TEMPORAL_ADDRESS: temporalAddress, DATABASE_URL: databaseUrl, ...env } }
+  const words = [...wordsOf(command, fill), ...where]
+  if (input === undefined) return runPawl(words, place)
+  return startPawl(words, { ...place, input }).ended
+}
+
+/** Runs a command that was printed, exactly as it was, and expects it to succeed. */
+async function follow(printed: string, command: string, how: How = {}): Promise<string> {
+  expect(printed).toContain(command)
+  const { code, stdout, stderr } = await run(command, how)
+  expect({ command, code, stderr }).toEqual({ command, code: 0, stderr: '' })
+  return stdout
+}
+
+const said = ({ stdout, stderr }: Ended): string => stdout + stderr
+const statusOf = async (session: string): Promise<string> => said(await run(`pawl status ${session}`))
+
+/** One effect, and then a model that fails until it is fixed. */
+function broken(): Scene & { fix(): void } {
+  let isFixed = false
+  return {
+    fix: () => void (isFixed = true),
+    model: (request) => {
+      const answer = inOrder([use('put', 'it'), use('look', 'here')], 'done')(request)
+      if (answer !== 'done' || isFixed) return answer
+      throw new ModelError('broken', 'it is broken', { retryable: false })
+    },
+  }
+}
+
+async function failed(scene: Scene = broken()): Promise<SessionHandle> {
+  const { session } = player.play(here.pawl, scene)
+  await (await session.send('go')).settled(SETTLED)
+  return stored(session)
+}
+
+async function stored(session: SessionHandle): Promise<SessionHandle> {
+  await until('all is stored', async () => (await session.status()).behind === 0)
+  return session
+}
+
+/** The reply to the first `post` is lost. */
+function lostOnce(): (tool: string) => undefined {
+  let isLost = false
+  return (tool) => {
+    if (tool !== 'post' || isLost) return undefined
+    isLost = true
+    throw new Error('reply lost')
+  }
+}
+
+/** A session whose calls wait for people and clients. */
+async function waiting(...calls: Parameters<typeof once>): Promise<SessionHandle> {
+  const { session } = helped.play(here.pawl, {
+    model: once(...calls),
+    body: lostOnce(),
+  })
+  await (await session.send('go')).settled(SETTLED)
+  return stored(session)
+}
+
+const statusIs = (session: SessionHandle, status: string) => until(`it is ${status}`, async () => (await session.state()).status === status)
+
+async function refusal(work: Promise<unknown>): Promise<string> {
+  return work.then(
+    () => expect.fail('it was not refused'),
+    (error: Error) => error.message,
+  )
+}
+
+const call = (session: SessionHandle) => ({ session: session.id, callId: 't_1_1_0' })
+
+/** What recovers a failed run, for a strategy of its own session. */
+async function recoverBy(strategy: 'continue_run' | 'restart_from_last_effect' | 'restart_run' | 'abandon'): Promise<void> {
+  const scene = broken()
+  const session = await failed(scene)
+  const printed = await statusOf(session.id)
+  scene.fix()
+  await follow(printed, SUGGESTIONS.recover({ session: session.id, strategy }))
+  await statusIs(session, 'idle')
+}
+
+const SITUATIONS: Record<keyof typeof SUGGESTIONS, () => Promise<void>> = {
+  async develop() {
+    const printed = said(await run('pawl keys list', { where: [], env: { DATABASE_URL: '', TEMPORAL_ADDRESS: '' } }))
+    expect(printed).toContain(SUGGESTIONS.develop())
+    // It is run by cli.test.ts, with a stack of its own; here, that it accepts these arguments.
+    expect((await run(`${SUGGESTIONS.develop()} --help`, { where: [] })).code).toBe(0)
+    expect(said(await run('pawl dev', { where: [] }))).toMatch(/missing required argument 'module'/)
+  },
+  async startWorker() {
+    const queue = `unserved-${randomUUID()}`
+    const session = (await here.connect({ taskQueue: queue })).session(undefined, { agent: 'echo' })
+    const sent = await session.send('hello')
+    const where = ['--schema', schema, '--task-queue', queue]
+    const printed = said(await run('pawl status', { where }))
+    expect(printed).toContain(SUGGESTIONS.startWorker())
+    const { temporalAddress, databaseUrl } = inject('stack')
+    const words = [...wordsOf(SUGGESTIONS.startWorker(), { '<module>': MODULE }), ...where, '--processes', '1']
+    const worker = startPawl(words, { cwd: folder, env: { TEMPORAL_ADDRESS: temporalAddress, DATABASE_URL: databaseUrl } })
+    try {
+      expect((await sent.result(SETTLED)).text).toBe('hello')
+    } finally {
+      worker.kill('SIGTERM')
+      await worker.ended
+    }
+  },
+  async examine() {
+    const session = (await here.connect({ taskQueue: 'nobody-polls-this-one' })).session(undefined, { agent: 'player' })
+    await session.send('hello')
+    const printed = await until('it waits for a worker', async () => {
+      const text = await statusOf(session.id)
+      return text.includes('a worker on task queue') && text
+    })
+    expect(printed).toContain(SUGGESTIONS.examine())
+    expect(said(await run(SUGGESTIONS.examine(), { where: ['--schema', schema, '--task-queue', 'nobody-polls-this-one'] }))).toMatch(
+      /fail +workers +no worker polls "nobody-polls-this-one"/,
+    )
+    await here.temporal.workflow.getHandle(`pawl:${session.id}`).terminate()
+  },
+  async migrate() {
+    const where = ['--schema', `${schema}_new`]
+    const printed = said(await run('pawl errors', { where }))
+    await follow(printed, SUGGESTIONS.migrate(), { where })
+    expect((await run('pawl errors', { where })).code).toBe(0)
+  },
+  async moveNamespace() {
+    await until('the schema is claimed', async () => (await run('pawl doctor', { where: onQueue() })).stdout.includes('of namespace'))
+    const printed = said(await run('pawl doctor', { where: onQueue(), env: { TEMPORAL_NAMESPACE: 'pawl-other' } }))
+    // Moved to the namespace that they already belong to: nothing else may use this schema meanwhile.
+    expect(printed).toContain(SUGGESTIONS.moveNamespace('pawl-other'))
+    const { namespace } = inject('stack')
+    expect((await run(SUGGESTIONS.moveNamespace(namespace))).code).toBe(0)
+  },
+  async grantRole() {
+    const role = `reader_${randomUUID().replaceAll('-', '').slice(0, 12)}`
+    await database.query(`create role ${role} login password 'secret'`)
+    try {
+      const url = new URL(inject('stack').databaseUrl)
+      Object.assign(url, { username: role, password: 'secret' })
+      const printed = said(await run('pawl errors', { env: { DATABASE_URL: url.href } }))
+      await follow(printed, SUGGESTIONS.grantRole(), { fill: { '<role>': role } })
+      expect((await run('pawl errors', { env: { DATABASE_URL: url.href } })).code).toBe(0)
+    } finally {
+      await database.query(`drop owned by ${role}; drop role ${role}`)
+    }
+  },
+  async listKeys() {
+    await follow(said(await run('pawl keys revoke no-such-key')), SUGGESTIONS.listKeys())
+  },
+  async createKey() {
+    const where = ['--schema', `${schema}_keys`]
+    await run('pawl migrate', { where })
+    expect(said(await run('pawl keys list', { where }))).toContain(SUGGESTIONS.createKey())
+    // It prints on standard error that the key is shown once.
+    expect((await run(SUGGESTIONS.createKey(), { where, fill: { '<name>': 'web' } })).code).toBe(0)
+    expect(said(await run('pawl keys list', { where }))).toContain('web')
+    await database.query(`drop schema ${schema}_keys cascade`)
+  },
+  async listErrors() {
+    await failed({ ...broken(), look: () => expect.fail('down') })
+    const printed = said(await run('pawl doctor', { where: onQueue() }))
+    for (const of of ['all', 'model'] as const) expect(await follow(printed, SUGGESTIONS.listErrors(of))).toMatch(/broken: it is broken/)
+  },
+  async listSessions() {
+    await failed()
+    const printed = said(await run('pawl doctor', { where: onQueue() }))
+    expect(await follow(printed, SUGGESTIONS.listSessions(), { where: onQueue() })).toMatch(/ need a person/)
+  },
+  async statusOf() {
+    const { id } = await failed()
+    await follow(said(await run('pawl status', { where: onQueue() })), SUGGESTIONS.statusOf(), { fill: { '<session>': id } })
+    expect(said(await run(`pawl recover ${id} --code broken`, { where: onQueue() }))).toContain(SUGGESTIONS.statusOf(id))
+    await follow(SUGGESTIONS.statusOf(id), SUGGESTIONS.statusOf(id))
+  },
+  async show() {
+    const session = (await here.connect({ taskQueue: 'nobody-polls-this-one' })).session(undefined, { agent: 'player' })
+    await session.send('hello')
+    const printed = said(await run(`pawl messages ${session.id}`))
+    expect(printed).toContain(SUGGESTIONS.show(session.id))
+    expect(said(await run(SUGGESTIONS.show(session.id)))).toMatch(/waits for +a worker on task queue "nobody-polls-this-one"/)
+    await here.temporal.workflow.getHandle(`pawl:${session.id}`).terminate()
+  },
+  async chat() {
+    const how = { where: onQueue(), fill: { '<agent>': 'needy' }, input: '' }
+    await follow(said(await run('pawl chat', { where: onQueue() })), SUGGESTIONS.chat(), how)
+  },
+  async chatWithContext() {
+    const session = here.pawl.session(undefined, { agent: needy as Agent })
+    await (await session.send('hello')).settled(SETTLED)
+    const printed = await statusOf(session.id)
+    expect(printed).not.toContain('restart_run')
+    await follow(printed, SUGGESTIONS.recover({ session: session.id, strategy: 'abandon' }))
+    const how = { where: onQueue(), fill: { '<JSON>': '{"tenant":"acme"}' }, input: 'hello\n' }
+    expect(await follow(printed, SUGGESTIONS.chatWithContext('needy'), how)).toMatch(/needy › hello/)
+  },
+  async resumeChat() {
+    const { id } = await failed()
+    const other = said(await run(`pawl chat helped --resume ${id}`, { where: onQueue(), input: '' }))
+    await follow(other, SUGGESTIONS.resumeChat({ agent: 'player', session: id }), { where: onQueue(), input: '' })
+    const unnamed = said(await run('pawl chat', { where: onQueue() }))
+    await follow(unnamed, SUGGESTIONS.resumeChat({ session: '<session>' }), { where: onQueue(), fill: { '<session>': id }, input: '' })
+  },
+  async listCheckpoints() {
+    const { id } = await failed()
+    await follow(said(await run(`pawl rollback ${id}`)), SUGGESTIONS.listCheckpoints(), { fill: { '<session>': id } })
+  },
+  async rollback() {
+    const { session, id } = player.play(here.pawl, {})
+    await (await session.send('go')).result(SETTLED)
+    const printed = said(await run(`pawl checkpoint ${id}`))
+    const [, version] = /--checkpoint (\d+)/.exec(printed) ?? []
+    await follow(printed, SUGGESTIONS.rollback({ session: id, checkpoint: Number(version) }))
+  },
+  async interrupt() {
+    const door = gate()
+    const { session, id } = player.play(here.pawl, { model: once(['look', 'it']), look: (_, { signal }) => door.pass(signal) })
+    await session.send('go')
+    await door.reached
+    await follow(said(await run(`pawl close ${id}`)), SUGGESTIONS.interrupt(id))
+    await statusIs(session, 'closed')
+  },
+  async resume() {
+    const door = gate()
+    const { session, id } = player.play(here.pawl, { model: once(['look', 'it']), look: (_, { signal }) => door.pass(signal) })
+    await session.send('go')
+    await door.reached
+    await until('the call is stored', async () => (await session.toolCalls().catch(() => [])).length === 1)
+    await here.temporal.workflow.getHandle(`pawl:${id}`).terminate()
+    door.open()
+    await follow(await statusOf(id), SUGGESTIONS.resume(id), { where: onQueue() })
+    await statusIs(session, 'idle')
+  },
+  async unpause() {
+    const { session, id } = player.play(here.pawl, {})
+    await (await session.send('go')).result(SETTLED)
+    await session.pause()
+    await follow(await statusOf(id), SUGGESTIONS.unpause(id))
+    expect((await session.state()).paused ?? null).toBeNull()
+  },
+  async listCalls() {
+    const puts = Array.from({ length: 101 }, (_, n) => use('put', `thing ${n}`))
+    const { session, id } = player.play(here.pawl, { model: inOrder(puts, 'done') })
+    await session.send('hello')
+    await until('all is done', async () => (await session.state()).status === 'idle', 60_000)
+    const printed = said(await run(`pawl rollback ${id} --run 1`))
+    expect(await follow(printed, SUGGESTIONS.listCalls(id))).toMatch(/put/)
+  },
+  async listPending() {
+    const session = await waiting(['pay', 'it'])
+    const unknown = await refusal(session.approve('t_9_9_9', { digest: 'x' }))
+    await follow(unknown, SUGGESTIONS.listPending())
+    expect(await refusal(session.recover())).toContain(SUGGESTIONS.listPending())
+  },
+  async approve() {
+    const session = await waiting(['pay', 'it'])
+    const printed = await statusOf(session.id)
+    const [, digest] = /--digest (\S+)/.exec(printed) ?? []
+    await follow(printed, SUGGESTIONS.approve({ ...call(session), digest }))
+    await statusIs(session, 'idle')
+  },
+  async deny() {
+    const session = await waiting(['pay', 'it'])
+    const printed = await statusOf(session.id)
+    const [, digest] = /--digest (\S+)/.exec(printed) ?? []
+    await follow(printed, SUGGESTIONS.deny({ ...call(session), digest }))
+    await statusIs(session, 'idle')
+  },
+  async answer() {
+    const session = await waiting(['form', 'it'])
+    await follow(await statusOf(session.id), SUGGESTIONS.answer(call(session)), { fill: { '<answer as JSON>': '{"agreed":true}' } })
+    await statusIs(session, 'idle')
+  },
+  async resolveHappened() {
+    const session = await waiting(['post', 'it'])
+    const how = { fill: { '<result as JSON>': '{"receipt":7}' } }
+    await follow(await statusOf(session.id), SUGGESTIONS.resolveHappened(call(session)), how)
+    await statusIs(session, 'idle')
+  },
+  async resolveNotHappened() {
+    const session = await waiting(['post', 'it'])
+    await follow(await statusOf(session.id), SUGGESTIONS.resolveNotHappened(call(session)))
+    await statusIs(session, 'idle')
+  },
+  async raise() {
+    for (const broke of [poor, thrifty]) {
+      const { session, id } = broke.play(here.pawl, {})
+      expect(await (await session.send('go')).settled(SETTLED)).toMatchObject({ code: 'budget_exhausted' })
+      const [raise] = (await session.state()).error?.raise ?? []
+      const printed = await statusOf(id)
+      expect(printed).not.toMatch(/continue_run|restart_run/)
+      await follow(printed, SUGGESTIONS.raise({ session: id, ...(raise ?? expect.fail('no limit is suggested')) }))
+      await statusIs(session, 'idle')
+    }
+  },
+  async recover() {
+    await Promise.all((['continue_run', 'restart_from_last_effect', 'restart_run', 'abandon'] as const).map(recoverBy))
+  },
+  async recoverCalls() {
+    const scene = broken()
+    const session = await failed(scene)
+    const printed = await statusOf(session.id)
+    expect(printed).toContain(SUGGESTIONS.recoverCalls(session.id))
+    scene.fix()
+    // The reader names the calls of the turn, each after the option that suits it.
+    const words = ['recover', session.id, '--keep', 't_1_1_0', '--redo', 't_1_1_1']
+    expect((await run(['pawl', ...words].join(' '))).code).toBe(0)
+    await statusIs(session, 'idle')
+  },
+  async preview() {
+    const { id } = await failed()
+    expect(await follow(await statusOf(id), SUGGESTIONS.preview({ session: id, run: 1 }))).toMatch(/recovery strategies/)
+  },
+}
+
+describe('a suggested command works in the situation that prints it', () => {
+  it.each(Object.keys(SUGGESTIONS) as (keyof typeof SUGGESTIONS)[])(
+    '%s',
+    async (name) => {
+      await (SITUATIONS[name] ?? expect.fail(`no situation prints it`))()
+    },
+    90_000,
+  )
+})
+
+describe('what a chat prints', () => {
+  it('has commands for another terminal, with the session’s own id', async () => {
+    const id = `chat-${randomUUID()}`
+    const { session } = helped.play(here.pawl, { model: once(['post', 'it']), body: lostOnce() }, { id })
+    const { temporalAddress, databaseUrl } = inject('stack')
+    const env = { TEMPORAL_ADDRESS: temporalAddress, DATABASE_URL: databaseUrl }
+    const chat = startPawl(['chat', 'helped', '--session', id, ...onQueue()], { cwd: folder, env })
+    chat.type('go\n')
+    const [printed = ''] = await chat.says(/pawl resolve \S+ t_1_1_0 --not-happened/)
+    await stored(session)
+    await follow(printed, SUGGESTIONS.resolveNotHappened(call(session)))
+    await chat.says(/helped ›/)
+    chat.endInput()
+    await chat.ended
+    expect(chat.stdout()).not.toMatch(/pawl [a-z]+ …/)
+  }, 60_000)
+})
