@@ -346,6 +346,16 @@ export const COMPONENTS: JsonObject = {
       maxUsd: { type: 'number', description: 'US dollars.' },
     },
   },
+  BudgetRaise: {
+    description: 'Higher limits that let a session continue that has run out of its budget.',
+    type: 'object',
+    properties: {
+      scope: { $ref: '#/components/schemas/BudgetScope' },
+      maxUsd: { type: 'number', description: 'The new limit in US dollars.' },
+      maxTotalTokens: { type: 'number', description: 'The new limit in tokens.' },
+    },
+    required: ['scope'],
+  },
   BudgetRaisedEvent: {
     type: 'object',
     properties: {
@@ -714,6 +724,11 @@ export const COMPONENTS: JsonObject = {
       attempts: { type: 'number', description: 'Attempts of the step that failed.' },
       progress: { $ref: '#/components/schemas/ErrorProgress' },
       unexpected: { type: 'string', description: 'Digest of the unexpected failure that may resolve itself, but not if it is repeated.' },
+      raise: {
+        type: 'array',
+        items: { $ref: '#/components/schemas/BudgetRaise' },
+        description: 'For `budget_exhausted`: limits with which the next model call can be made.',
+      },
     },
     required: ['v', 'seq', 'at', 'type', 'code', 'reason', 'strategy'],
   },
@@ -785,7 +800,7 @@ export const COMPONENTS: JsonObject = {
       agent: { type: 'string', description: "The agent's name." },
       what: {
         type: 'string',
-        enum: ['tool', 'model', 'run'],
+        enum: ['tool', 'run', 'model'],
         description:
           'What failed. `model`: attempts of model calls, by turn. `tool`: attempts of tool calls, and calls that failed without one.',
       },
@@ -1706,12 +1721,12 @@ export const COMPONENTS: JsonObject = {
       tools: { type: 'array', items: { type: 'string' }, description: 'Tools of the calls that wait for a person or a client.' },
       plan: { anyOf: [{ $ref: '#/components/schemas/PlanProgress' }, { type: 'null' }], description: 'Its plan; null: it has none.' },
       error: { anyOf: [{ $ref: '#/components/schemas/SessionError' }, { type: 'null' }], description: 'Why it is in `error`.' },
-      status: { $ref: '#/components/schemas/SessionStatus', description: 'Its status.' },
       run: { type: 'number', description: 'Number of its last run.' },
+      status: { $ref: '#/components/schemas/SessionStatus', description: 'Its status.' },
       sessionId: { type: 'string', description: "The session's id." },
       agent: { type: 'string', description: "The agent's name." },
     },
-    required: ['needs', 'since', 'tools', 'plan', 'error', 'status', 'run', 'sessionId', 'agent'],
+    required: ['needs', 'since', 'tools', 'plan', 'error', 'run', 'status', 'sessionId', 'agent'],
   },
   PauseAnswer: {
     description: 'The answer of the update `pause`.',
@@ -2609,6 +2624,11 @@ export const COMPONENTS: JsonObject = {
         description: 'When pawl recovers the session by itself, in milliseconds since 1970; absent: a person must recover it.',
       },
       progress: { $ref: '#/components/schemas/ErrorProgress', description: 'What the run had done.' },
+      raise: {
+        type: 'array',
+        items: { $ref: '#/components/schemas/BudgetRaise' },
+        description: 'After `budget_exhausted`: the limits with which the next model call can be made.',
+      },
     },
     required: ['code', 'reason', 'at', 'strategy'],
   },
@@ -2975,14 +2995,14 @@ export const COMPONENTS: JsonObject = {
     type: 'object',
     properties: {
       error: { anyOf: [{ $ref: '#/components/schemas/SessionError' }, { type: 'null' }], description: 'Why the session is in `error`.' },
-      status: { $ref: '#/components/schemas/SessionStatus', description: "The session's status." },
       run: { type: 'number', description: 'Number of the newest run.' },
+      status: { $ref: '#/components/schemas/SessionStatus', description: "The session's status." },
       sessionId: { type: 'string', description: "The session's id." },
       agent: { type: 'string', description: "The agent's name." },
       seq: { type: 'number', description: '`seq` of the last event folded.' },
       turns: { type: 'number', description: 'Turns so far.' },
     },
-    required: ['error', 'status', 'run', 'sessionId', 'agent', 'seq', 'turns'],
+    required: ['error', 'run', 'status', 'sessionId', 'agent', 'seq', 'turns'],
   },
   SessionUnpausedEvent: {
     type: 'object',

@@ -21,6 +21,7 @@ const WATCH = `
   const end = ${endGroup}
   const dueAt = new Map()
   let vouchedAt = -Infinity
+  let wasOverdue = false
   new (require('node:net').Socket)({ fd: ${PARENT_PIPE} })
     .on('error', end)
     .on('close', end)
@@ -31,7 +32,10 @@ const WATCH = `
   })
   setInterval(() => {
     const now = performance.now()
-    if (now - vouchedAt > ${VOUCHED_MS} && [...dueAt.values()].some((due) => due < now)) end()
+    const isOverdue = now - vouchedAt > ${VOUCHED_MS} && [...dueAt.values()].some((due) => due < now)
+    // Seen twice: a process that was paused reads what arrived meanwhile only after its timers.
+    if (isOverdue && wasOverdue) end()
+    wasOverdue = isOverdue
   }, ${CHECK_EVERY_MS})
 `
 
