@@ -69,7 +69,7 @@ describe('a reservation', () => {
     expect((await reserveFor(thinking, request(), budget([line(0.31)]))).request.maxTokens).toBeGreaterThanOrEqual(3_024)
     const refused = await refusalOf(reserveFor(thinking, request(), budget([line(0.3)])))
     expect(refused).toMatchObject({ code: 'budget_exhausted', isAssumed: false })
-    expect(refused.message).toContain("session.raise({ scope: 'run', maxUsd, by })")
+    expect(refused.message).toContain('session.raise({"scope":"run","maxUsd":2})')
   })
 
   it('asks a model for less than it could answer if the model does not declare its maximum', async () => {
