@@ -87,7 +87,7 @@ export type {
 } from './session/content.ts'
 export type { MediaType } from './session/image.ts'
 export type { CompactionPolicy } from './session/transcript/compaction.ts'
-export type { Budget, BudgetScope, BudgetUnit, Cost, RunBudget, Spend } from './session/spending/spend.ts'
+export type { Budget, BudgetRaise, BudgetScope, BudgetUnit, Cost, RunBudget, Spend } from './session/spending/spend.ts'
 export type { Duration } from './session/duration.ts'
 export type { ModelPrice } from './session/spending/model-price.ts'
 export { PawlError } from './session/errors.ts'
