@@ -350,7 +350,7 @@ export const COMPONENTS: JsonObject = {
     description: 'Higher limits that let a session continue that has run out of its budget.',
     type: 'object',
     properties: {
-      scope: { $ref: '#/components/schemas/BudgetScope' },
+      scope: { $ref: '#/components/schemas/BudgetScope', description: 'The budget whose limit is to be raised.' },
       maxUsd: { type: 'number', description: 'The new limit in US dollars.' },
       maxTotalTokens: { type: 'number', description: 'The new limit in tokens.' },
     },

@@ -35,6 +35,7 @@ export type BudgetScope = 'run' | 'session'
 
 /** Higher limits that let a session continue that has run out of its budget. */
 export interface BudgetRaise {
+  /** The budget whose limit is to be raised. */
   scope: BudgetScope
   /** The new limit in US dollars. */
   maxUsd?: number
