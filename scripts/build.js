@@ -29,17 +29,18 @@ const remove = () => rmSync(made, { recursive: true, force: true })
 process.once('exit', remove)
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, () => process.exit(1))
 
-compile()
+run(process.execPath, ['scripts/schemas.js'])
+run(join(ROOT, 'node_modules/.bin/tsc'), ['-p', 'tsconfig.build.json', '--outDir', made])
 cpSync(join(ROOT, 'src/store/postgres/migrations'), join(made, 'store/postgres/migrations'), { recursive: true })
 await bundle()
 chmodSync(join(made, 'cli/main.js'), 0o755)
 moveIntoPlace(made, DIST)
 
-function compile() {
+function run(program, args) {
   try {
-    execFileSync(join(ROOT, 'node_modules/.bin/tsc'), ['-p', 'tsconfig.build.json', '--outDir', made], { cwd: ROOT, stdio: 'inherit' })
+    execFileSync(program, args, { cwd: ROOT, stdio: 'inherit' })
   } catch {
-    // tsc has printed the errors.
+    // It has printed the errors.
     process.exit(1)
   }
 }

@@ -17,7 +17,6 @@ const CHECKS = {
   lint: ['oxlint -c oxlint.config.js'],
   format: ['biome format'],
   docs: ['node scripts/docs.js --check', 'node scripts/llms.js --check'],
-  schemas: ['node scripts/schemas.js --check'],
   'dead-code': ['knip --no-progress --no-config-hints'],
   'package-shape': [
     `npm pack --silent --ignore-scripts --pack-destination ${folder}`,

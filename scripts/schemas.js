@@ -1,7 +1,7 @@
-// Writes src/service/answer-schemas.ts: the JSON schemas of what the routes answer, made from the types in src/service/answers.ts. With
-// `--check` it writes nothing, and fails if the file is out of date. `npm run schemas`
-import { execFileSync } from 'node:child_process'
-import { readFileSync, writeFileSync } from 'node:fs'
+// Part of the build: writes src/service/answer-schemas.ts, the JSON schemas of what the routes answer, made from the types in
+// src/service/answers.ts. It is not kept in git, because every change of a public type or its comment would change it. Takes some seconds, so it
+// does nothing while no source is newer.
+import { existsSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import ts from 'typescript'
@@ -9,6 +9,15 @@ import ts from 'typescript'
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const ENTRY = join(ROOT, 'src/service/answers.ts')
 const OUT = join(ROOT, 'src/service/answer-schemas.ts')
+
+if (isUpToDate()) process.exit(0)
+
+function isUpToDate() {
+  if (!existsSync(OUT)) return false
+  const made = statSync(OUT).mtimeMs
+  const sources = readdirSync(join(ROOT, 'src'), { recursive: true }).map((path) => join(ROOT, 'src', path))
+  return [...sources, fileURLToPath(import.meta.url)].every((path) => !/\.[jt]s$/.test(path) || statSync(path).mtimeMs <= made)
+}
 
 const { config } = ts.readConfigFile(join(ROOT, 'tsconfig.json'), (path) => readFileSync(path, 'utf8'))
 const { options } = ts.parseJsonConfigFileContent({ ...config, include: [], files: [ENTRY] }, ts.sys, ROOT)
@@ -160,7 +169,7 @@ function described(symbol) {
 }
 
 const source = program.getSourceFile(ENTRY)
-const answersType = checker.getExportsOfModule(checker.getSymbolAtLocation(source)).find(({ name }) => name === 'Answers')
+const answersType = checker.getExportsOfModule(checker.getSymbolAtLocation(source)).find(({ name }) => name === 'OperationAnswers')
 const answers = Object.fromEntries(
   checker
     .getPropertiesOfType(checker.getDeclaredTypeOfSymbol(answersType))
@@ -169,22 +178,15 @@ const answers = Object.fromEntries(
 const sorted = Object.fromEntries(Object.entries(components).toSorted(([a], [b]) => (a < b ? -1 : 1)))
 const text = `// Made by scripts/schemas.js from answers.ts: do not edit.
 import type { JsonObject } from '../session/json.ts'
-import type { Answers } from './answers.ts'
+import type { OperationAnswers } from './answers.ts'
 
 /** The schema of each operation's answer. */
-export const ANSWERS: Readonly<Record<keyof Answers, JsonObject>> = ${JSON.stringify(answers)}
+export const ANSWERS: Readonly<Record<keyof OperationAnswers, JsonObject>> = ${JSON.stringify(answers, null, 2)}
 
 /** The schemas that they refer to. */
-export const COMPONENTS: JsonObject = ${JSON.stringify(sorted)}
+export const COMPONENTS: JsonObject = ${JSON.stringify(sorted, null, 2)}
 `
-const biome = join(ROOT, 'node_modules/.bin/biome')
-const formatted = execFileSync(biome, ['format', '--stdin-file-path=src/service/answer-schemas.ts'], {
-  cwd: ROOT,
-  input: text,
-  encoding: 'utf8',
-})
-if (!process.argv.includes('--check')) writeFileSync(OUT, formatted)
-else if (formatted !== readFileSync(OUT, 'utf8')) {
-  console.error('src/service/answer-schemas.ts is out of date: run `npm run schemas`.')
-  process.exit(1)
-}
+// Simultaneous builds find all of it or the one before.
+const mine = `${OUT}.${process.pid}.tmp`
+writeFileSync(mine, text)
+renameSync(mine, OUT)

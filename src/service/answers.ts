@@ -65,7 +65,7 @@ interface ChatMessages {
 }
 
 /** What each operation answers; for a stream, the data of its events. */
-export interface Answers {
+export interface OperationAnswers {
   openSession: MessageAccepted
   sendMessage: MessageAccepted
   getSession: SessionReport
