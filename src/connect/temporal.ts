@@ -1,5 +1,5 @@
 // Temporal's address, and a client for it: from the caller's options, otherwise from `TEMPORAL_*` and the profile file. Never assumed:
-// whatever listens on the usual port may belong to somebody else, and would get the messages.
+// a server that listens on the usual port may belong to somebody else, and would get the messages.
 import { Client, Connection, type ConnectionOptions } from '@temporalio/client'
 import type { DataConverter } from '@temporalio/common'
 import { loadClientConnectConfig } from '@temporalio/envconfig'

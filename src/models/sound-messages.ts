@@ -14,6 +14,7 @@ import {
 } from '../session/content.ts'
 import { isObject, type Json } from '../session/json.ts'
 import { beginningOf } from '../session/beginning.ts'
+import { systemNote } from '../session/transcript/system-note.ts'
 import { wellFormed } from '../session/well-formed.ts'
 import { argumentsObject } from './arguments-object.ts'
 import type { ImageLimits } from './image-limits.ts'
@@ -33,8 +34,8 @@ const NAME_CHARS = 64
 /** OpenAI's Chat Completions API has the shortest ids. */
 const ID_CHARS = 40
 
-const NO_BEGINNING = note('The beginning of the conversation is not shown.')
-const CONTINUE = note('Your answer was interrupted here. Continue it.')
+const NO_BEGINNING = systemNote('The beginning of the conversation is not shown.')
+const CONTINUE = systemNote('Your answer was interrupted here. Continue it.')
 const NO_RESULT = 'The result of this call was not recorded.'
 const EMPTY_RESULT = 'The call returned no text.'
 const EMPTY_ERROR = 'The call failed without a message.'
@@ -66,11 +67,6 @@ export function endsInUnthoughtCalls(messages: readonly { role: string; content:
   const [first] = blocksAt(at)
   const isAnswered = /^tool.result$/.test(blocksAt(at + 1)[0]?.type ?? '')
   return isAnswered && first !== undefined && !/^(?:thinking|redacted_thinking|reasoning)$/.test(first.type)
-}
-
-/** A note of pawl's in place of content. */
-function note(what: string): string {
-  return `[From the system, not from the user: ${what}]`
 }
 
 /** JSON whose texts and member names are well-formed. */
@@ -117,7 +113,7 @@ function soundResult({ tool_use_id, content, is_error }: ToolResultBlock): ToolR
   const parts = typeof content === 'string' ? [text(content)] : content
   const sound = parts.flatMap((part): UserBlock[] => {
     if (part.type === 'text') return isBlank(part) ? [] : [text(wellFormed(part.text))]
-    return [isError ? text(note('An image of this error is not shown.')) : part]
+    return [isError ? text(systemNote('An image of this error is not shown.')) : part]
   })
   const all = sound.length > 0 ? sound : [text(isError ? EMPTY_ERROR : EMPTY_RESULT)]
   const [first] = all
@@ -210,7 +206,7 @@ function withResults(content: UserMessage['content'], calls: readonly OpenCall[]
 /** A result without its call becomes what the user was told. */
 function withoutCall({ content }: ToolResultBlock): UserBlock[] {
   const parts = typeof content === 'string' ? [text(content)] : content
-  return [text(note('The result of an earlier call follows.')), ...parts]
+  return [text(systemNote('The result of an earlier call follows.')), ...parts]
 }
 
 function freeId(given: string, used: Set<string>): string {

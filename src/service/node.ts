@@ -50,7 +50,7 @@ function isConsumed(incoming: IncomingMessage & { rawBody?: unknown }): boolean 
   return incoming.readableDidRead && !(incoming.rawBody instanceof Buffer)
 }
 
-/** The request with a body that cannot be read: whoever tries learns why. */
+/** The request with a body that cannot be read: reading it fails with the reason. */
 function withoutBody(request: Request): Request {
   const { method, headers, signal } = request
   if (method === 'GET' || method === 'HEAD') return request

@@ -21,7 +21,7 @@ interface Newest<M> {
 }
 
 /** What following needs of the transport. */
-export interface Following<M extends FollowedMessage> {
+export interface ChatFollowing<M extends FollowedMessage> {
   page: ChatPage<M>
   own: OwnChat
   load(signal: AbortSignal): Promise<Newest<M>>
@@ -40,7 +40,7 @@ const MAX_DELAY_MS = 30_000
 const FINAL: readonly number[] = [401, 403, 404, 410]
 
 /** Follows until `signal` aborts, or the server refuses for good. Never rejects. */
-export async function followChat<M extends FollowedMessage>(following: Following<M>): Promise<void> {
+export async function followChat<M extends FollowedMessage>(following: ChatFollowing<M>): Promise<void> {
   const { own, signal } = following
   for (let failures = 0; !signal.aborted; ) {
     try {
@@ -58,7 +58,7 @@ export async function followChat<M extends FollowedMessage>(following: Following
   }
 }
 
-function lookAt<M extends FollowedMessage>({ page, look }: Following<M>): void {
+function lookAt<M extends FollowedMessage>({ page, look }: ChatFollowing<M>): void {
   page.setMessages((shown) => {
     look(shown)
     return shown
@@ -66,7 +66,7 @@ function lookAt<M extends FollowedMessage>({ page, look }: Following<M>): void {
 }
 
 /** Waits for a change after `seq`. False: the page began to do something itself, or is hidden. */
-async function isChanged<M extends FollowedMessage>({ own, open, signal }: Following<M>, seq: number): Promise<boolean> {
+async function isChanged<M extends FollowedMessage>({ own, open, signal }: ChatFollowing<M>, seq: number): Promise<boolean> {
   const busy = own.untilBusy()
   const hidden = whenHidden()
   const stop = new AbortController()
@@ -97,7 +97,7 @@ function endOf(data: string | undefined): ChatError {
   return new ChatError(code ?? 'unexpected_response', userMessage ?? '', status ?? 200, detail ?? '')
 }
 
-async function refresh<M extends FollowedMessage>({ page, own, load, signal }: Following<M>): Promise<void> {
+async function refresh<M extends FollowedMessage>({ page, own, load, signal }: ChatFollowing<M>): Promise<void> {
   const busy = own.untilBusy()
   try {
     const newest = await load(AbortSignal.any([signal, busy.signal]))

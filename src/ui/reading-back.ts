@@ -32,7 +32,7 @@ export interface GrowingOutline {
   add(event: SessionEvent): void
 }
 
-/** Reading goes on until it has this much more, or as much as it has. */
+/** How much is read at a time, at least: each time, what has been read is doubled. */
 const STEP = 100
 const CHARACTERS = 500_000
 

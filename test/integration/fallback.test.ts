@@ -298,7 +298,7 @@ describe('content that the provider refuses', () => {
     expect((await eventsOf(session)).filter(({ type }) => type === 'content_replaced')).toHaveLength(1)
   })
 
-  it('although it was accepted before is found if it is an image, such as one whose URL has expired', async () => {
+  it('finds content that was accepted before if it is an image, such as one whose URL has expired', async () => {
     const session = pickySession()
     await say(session, [image, { type: 'text', text: 'What is it?' }])
     expired.add(session.id)

@@ -371,7 +371,7 @@ describe('usage', () => {
     expect(await keys('session')).toEqual(['u-b', 'u-c', 'u-a'])
   })
 
-  it('of one session is totalled by turn, in order, page by page', async () => {
+  it('usage of one session is totalled by turn, in order, page by page', async () => {
     const turns = [1, 2, 10, 11].flatMap((run) => oneRun(run, `t${run}`))
     await put('by-turn', [started({ sessionId: 'by-turn', agent: 'turning' }), ...turns], Date.UTC(2026, 5, 1))
     const pages = await pagesOf((cursor) => queries.usage({ by: 'turn', session: 'by-turn', limit: 3, ...(cursor && { cursor }) }))

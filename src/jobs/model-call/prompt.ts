@@ -3,6 +3,7 @@ import type { Agent } from '../../agent/agent.ts'
 import type { PromptView } from '../../agent/prompt.ts'
 import type { AgentContext } from '../../agent/tool.ts'
 import type { ContentBlock, Message } from '../../session/content.ts'
+import { systemNote } from '../../session/transcript/system-note.ts'
 import { shortHash } from '../../session/digest.ts'
 import { copyOf, type JsonObject } from '../../session/json.ts'
 import { contentOf } from '../../session/built-in-tools/memory.ts'
@@ -39,7 +40,7 @@ export async function renderPrompt(agent: Agent, { state }: Pick<SessionView, 's
 }
 
 /** The sections are in a user message, but the user did not write them. */
-const HEADING = '[From the system, not from the user: the current status]'
+const HEADING = systemNote('the current status')
 
 /**
  * The messages, with the texts of this request alone at the end of the last user message: the sections, then the hooks' texts. A model that

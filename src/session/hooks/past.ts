@@ -3,7 +3,7 @@ import { callIdOf, type EventOf, requestIdOf, type SessionEvent } from '../event
 import type { HookEvent } from './hooks.ts'
 import { saidBy } from './hooks.ts'
 import type { Json } from '../json.ts'
-import { abandonsCalls, hasEnded, type Outcome, outcomeIn, statusAfter, type TurnCall } from '../past/calls.ts'
+import { abandonsCalls, hasEnded, type KnownOutcome, outcomeIn, statusAfter, type TurnCall } from '../past/calls.ts'
 import { cutOf, type NewestRun, NO_RUN, takesOut } from '../past/cut.ts'
 import { cutOutcomes, type FirstOutcomes, firstOutcomeOf, noOutcomes, noteOutcome, requestOf } from '../past/outcomes.ts'
 
@@ -177,7 +177,7 @@ function noteEnding(past: HookPast, event: Ended): void {
   past.noted.push({ event, is: 'outcome', outcome: { turn, callId, tool, args, ...ending } })
 }
 
-function endingOf({ results }: HookPast, { error, result, replayOf }: Outcome): Pick<CallOutcome, 'result' | 'error'> {
+function endingOf({ results }: HookPast, { error, result, replayOf }: KnownOutcome): Pick<CallOutcome, 'result' | 'error'> {
   if (error) return { error: { code: error.code, message: error.message } }
   return { result: (replayOf === undefined ? result?.value : results.get(replayOf)) ?? null }
 }

@@ -83,7 +83,7 @@ function statusResolved<S extends CallStatus | undefined>({ happened, decision }
 }
 
 /** What a call ended with. */
-export interface Outcome {
+export interface KnownOutcome {
   status: Exclude<ToolCallStatus, 'issued' | 'running' | 'awaiting_approval' | 'awaiting_answer'>
   /** Absent: it has no result of its own. */
   result?: Pick<EventOf<'tool_completed'>, 'value' | 'content' | 'blob' | 'effectId' | 'worker'>
@@ -94,7 +94,7 @@ export interface Outcome {
 }
 
 /** The outcome that the event gives to a call; undefined if it gives none. `now`: the call's status before the event. */
-export function outcomeIn(event: SessionEvent, now: CallStatus | undefined): Outcome | undefined {
+export function outcomeIn(event: SessionEvent, now: CallStatus | undefined): KnownOutcome | undefined {
   switch (event.type) {
     case 'tool_completed':
       return event.replayOf === undefined ? { status: 'completed', result: event } : { status: 'replayed', replayOf: event.replayOf }

@@ -4,6 +4,7 @@ import { shortHash } from '../digest.ts'
 import type { RefusedContent } from '../events.ts'
 import type { Json } from '../json.ts'
 import { beginningOf } from '../beginning.ts'
+import { systemNote } from './system-note.ts'
 
 /** Content that is not sent any more, and what the provider said about it. */
 export interface Replaced extends RefusedContent {
@@ -22,7 +23,7 @@ const REASON_CHARS = 200
 
 /** The note in place of the content. */
 function noteOnRefused({ kind, reason }: Pick<Replaced, 'kind' | 'reason'>): string {
-  return `[From the system, not from the user: ${NAMES[kind]} is left out here, because the provider of the model refuses it: ${beginningOf(reason, REASON_CHARS)}]`
+  return systemNote(`${NAMES[kind]} is left out here, because the provider of the model refuses it: ${beginningOf(reason, REASON_CHARS)}`)
 }
 
 /** The parts of a message that a provider may refuse, in their order. Thinking is not among them: adapters leave it out by themselves. */

@@ -1,7 +1,15 @@
 // The projection of `tool_calls`: makes a tool call's row from its events.
 import { type EventOf, requestIdOf, type SessionEvent, type ToolCallStatus } from '../../session/events.ts'
 import type { JsonObject } from '../../session/json.ts'
-import { abandonedAs, abandonedCalls, madeAgain, type Outcome, outcomeIn, statusAfter, type TurnCall } from '../../session/past/calls.ts'
+import {
+  abandonedAs,
+  abandonedCalls,
+  madeAgain,
+  type KnownOutcome,
+  outcomeIn,
+  statusAfter,
+  type TurnCall,
+} from '../../session/past/calls.ts'
 import { abandonedApproval, approvalPatch } from './approvals.ts'
 import { ABANDONED, NEVER_RESOLVED, REPEATED } from './abandoned-calls.ts'
 import type { RowOf, TOOL_CALLS } from '../postgres/tables.ts'
@@ -188,7 +196,7 @@ function abandonCall(records: Map<string, ToolCallRecord>, event: SessionEvent, 
   end(record, { at, seq }, madeAgain(event).has(callId) ? { status: 'unknown', error: REPEATED } : abandonedOutcome(call))
 }
 
-function abandonedOutcome(call: TurnCall): Outcome {
+function abandonedOutcome(call: TurnCall): KnownOutcome {
   const as = abandonedAs(call)
   return { status: as === 'never_ran' ? 'skipped' : as, error: call.status === 'awaiting_resolution' ? NEVER_RESOLVED : ABANDONED }
 }
@@ -213,7 +221,7 @@ function countAttempt(record: ToolCallRecord, attempt: number): void {
 function end(
   record: ToolCallRecord,
   event: { at: number; seq: number } | CallEvent,
-  outcome: Omit<Outcome, 'status'> & { status: ToolCallStatus },
+  outcome: Omit<KnownOutcome, 'status'> & { status: ToolCallStatus },
 ): void {
   const { status, result: given = {}, error = null, replayOf = null } = outcome
   const { value: result = null, effectId = null, worker = null, blob } = given

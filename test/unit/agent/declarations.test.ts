@@ -100,7 +100,7 @@ describe('a tool', () => {
     expect(refusalOf(toolWith({ input })).code).toBe('no_json_schema')
   })
 
-  it('with a root that refers to a definition shows the model the definition itself, and keeps those that others refer to', () => {
+  it('an input whose root refers to a definition shows the model the definition itself, and keeps those that others refer to', () => {
     const Order = z.object({ id: z.string() }).meta({ id: 'Order' })
     const Folder = z.object({ name: z.string(), get folders() { return z.array(Folder) } }).meta({ id: 'Folder' }) // biome-ignore format: one line
     const order = defineTool({ ...TOOL, input: Order }).inputSchema

@@ -71,7 +71,7 @@ describe('a refused request', () => {
     expect(asked.attempt.number).toBe(asked.requests.length)
   })
 
-  it('that names an image is made again without images first, even if they were accepted before', async () => {
+  it('a refusal that names an image leads to a request without images first, even if they were accepted before', async () => {
     const messages = [user('look', image('bad'), image('fine')), says('I see.'), user('And now?')]
     const asked = await ask(messages, { say: 'm: 400 Unable to download the file. Please verify the URL and try again.' })
     expect(replacedIn(asked)).toEqual(['image 1'])

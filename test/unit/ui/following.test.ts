@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { ChatError } from '../../../src/ui/errors.ts'
-import { followChat, type Following, merged } from '../../../src/ui/following.ts'
+import { followChat, type ChatFollowing, merged } from '../../../src/ui/following.ts'
 import { ownChats } from '../../../src/ui/own-streams.ts'
 import { until } from '../../support/until.ts'
 
@@ -42,7 +42,7 @@ describe('the newest messages', () => {
 })
 
 /** A page that follows a server of this test, which tells it of each change that `change` is called for. */
-function followed(more: Partial<Following<Message>> = {}) {
+function followed(more: Partial<ChatFollowing<Message>> = {}) {
   const own = ownChats()('chat')
   own.seq = 1
   const stop = new AbortController()
