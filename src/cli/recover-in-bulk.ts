@@ -7,6 +7,7 @@ import { CliError } from './errors.ts'
 import { listenForStop, stopSignalOf } from './running/stop.ts'
 import { oneLine, paint, type Style } from './terminal.ts'
 import { defined } from '../session/defined.ts'
+import { counted } from '../session/counted.ts'
 
 /** Options that only a recovery in bulk accepts. */
 interface BulkOptions extends SpanOptions {
@@ -130,11 +131,11 @@ function wayOut({ strategy, nextAttemptAt }: BulkRecoverySession['error']): stri
 
 function lineOfDryRun({ sessions, stopped }: BulkRecoveryReport, suggested: ReadonlyMap<string, number>): string {
   const counts = [...suggested].map(([strategy, n]) => `${n} ${strategy}`).join(', ')
-  const sums = `${sessions} session(s) in error${counts === '' ? '' : `: ${counts}`}`
+  const sums = `${counted(sessions, 'session')} in error${counts === '' ? '' : `: ${counts}`}`
   return stopped ? `${sums}. Stopped before the last one.` : `${sums}. Nothing has changed.`
 }
 
 function lineOfReport({ sessions, recovered, notInError, refused, failed, stopped }: BulkRecoveryReport): string {
-  const sums = `${sessions} session(s): ${recovered} recovered, ${notInError} no longer in error, ${refused} refused, ${failed} failed`
+  const sums = `${counted(sessions, 'session')}: ${recovered} recovered, ${notInError} no longer in error, ${refused} refused, ${failed} failed`
   return stopped ? `${sums}. Stopped: run the command again for the rest.` : sums
 }

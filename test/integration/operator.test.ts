@@ -16,6 +16,8 @@ import { gate, until } from '../support/until.ts'
 import { type Ended, runPawl } from './cli/processes.ts'
 
 const schema = `operator_${randomUUID().replaceAll('-', '').slice(0, 16)}`
+/** A task queue that no worker polls. */
+const deserted = `nobody-polls-${randomUUID()}`
 const AWAY = 'postgres://pawl:secret@127.0.0.1:1/x'
 const player = stage()
 // Other files' sessions are in the same namespace: the ids here begin with op-.
@@ -169,13 +171,13 @@ describe('a session that waits', () => {
     expect(report.waitsFor).toMatchObject([
       { for: 'worker', reason: expect.stringContaining('does not serve the agent "nobody-serves-me"') },
     ])
-    const elsewhere = here.pawl.session('op-elsewhere', { agent: 'player', taskQueue: 'nobody-polls-this' })
+    const elsewhere = here.pawl.session('op-elsewhere', { agent: 'player', taskQueue: deserted })
     await elsewhere.send('hello')
     expect(await elsewhere.status()).toMatchObject({
       status: 'loading',
       from: 'server',
       stored: null,
-      waitsFor: [{ for: 'worker', reason: 'a worker on task queue "nobody-polls-this"' }],
+      waitsFor: [{ for: 'worker', reason: `a worker on task queue "${deserted}"` }],
     })
   }, 60_000)
 
@@ -259,9 +261,9 @@ describe('the overview', () => {
     expect(stdout).toMatch(new RegExp(`op-left +player +\\w+ .* its next step +a worker on task queue "${queue}"`))
     const last = JSON.parse((await run(['status', '--json', '--task-queue', queue])).stdout.trim().split('\n').at(-1) ?? '') as object
     expect(last).toMatchObject({ open: 2, unopened: 1, notSeen: [], needs: { recovery: 1 } })
-    const nobody = await run(['status', '--task-queue', 'nobody-polls-this'])
+    const nobody = await run(['status', '--task-queue', deserted])
     expect(nobody.stdout).toMatch(
-      'No worker polls task queue "nobody-polls-this": 1 open session(s) do not continue. Start one: pawl worker <module>',
+      `No worker polls task queue "${deserted}": 1 open session cannot continue. Start one: pawl worker <module>`,
     )
     expect(nobody.stdout).toMatch(/op-elsewhere +- +loading /)
     await here.startWorker({ agents: [player.agent], taskQueue: queue })
@@ -440,7 +442,7 @@ describe('the doctor', () => {
   })
 
   it('finds a task queue that no worker polls, and the sessions that wait on it', async () => {
-    const report = await examine({ taskQueue: 'nobody-polls-this' })
+    const report = await examine({ taskQueue: deserted })
     expect(levels(report)).toMatchObject({ temporal: 'ok', workers: 'fail', workflows: 'fail' })
     expect(report.checks.find(({ check }) => check === 'workflows')?.measured).toContain('op-elsewhere waits for a worker')
   })

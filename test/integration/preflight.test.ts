@@ -270,7 +270,7 @@ describe('pawl preflight', () => {
     expect(await run('same.mjs')).toMatchObject({
       code: 0,
       stderr: expect.stringMatching(/^(\d+ session\(s\) checked so far\n)*$/),
-      stdout: `4 open session(s) on "${here.taskQueue}": 4 replay, 0 break, 0 unread, 0 closed in the meantime\n`,
+      stdout: `4 open sessions on "${here.taskQueue}": 4 replay, 0 break, 0 unread, 0 closed in the meantime\n`,
     })
   })
 
@@ -289,7 +289,7 @@ describe('pawl preflight', () => {
     const lenient = await run('changed.mjs')
     expect(lenient).toMatchObject({
       code: 0,
-      stdout: expect.stringContaining(`warning arguments_do_not_match, agent clerk, tool pay: 1 session(s) (${ids.waiting})`),
+      stdout: expect.stringContaining(`warning arguments_do_not_match, agent clerk, tool pay: 1 session (${ids.waiting})`),
     })
     const strict = await run('changed.mjs', '--strict', '--json')
     expect(strict.code).toBe(1)

@@ -305,7 +305,7 @@ describe('pawl prune', () => {
     await schema.age([id], 100)
     const counted = await run('--older-than', '90d', '--dry-run')
     expect(counted).toMatchObject({ code: 0, stderr: '' })
-    expect(counted.stdout).toContain('1 closed session(s), inactive since')
+    expect(counted.stdout).toContain('1 closed session, inactive since')
     expect(counted.stdout).toContain('would be pruned')
     const done = await run('--older-than', '90d', '--archive-retention', '365d', '--batch', '1', '--json')
     expect(done).toMatchObject({ code: 0, stderr: '' })

@@ -8,6 +8,7 @@ import { findModule } from '../running/module.ts'
 import { listenForStop, stopSignalOf } from '../running/stop.ts'
 import { oneLine, paint } from '../terminal.ts'
 import { SUGGESTIONS } from '../../session/suggestions.ts'
+import { counted } from '../../session/counted.ts'
 
 interface PreflightCommandOptions extends DeploymentOptions {
   sample?: string
@@ -45,7 +46,7 @@ async function check(given: string | undefined, options: PreflightCommandOptions
   const { temporal, taskQueue, postgres, schema } = await connectOptions(options)
   const say = (line: string) => process.stdout.write(`${line}\n`)
   let checked = 0
-  const progress = setInterval(() => json || process.stderr.write(`${checked} session(s) checked so far\n`), PROGRESS_EVERY_MS)
+  const progress = setInterval(() => json || process.stderr.write(`${counted(checked, 'session')} checked so far\n`), PROGRESS_EVERY_MS)
   try {
     // Loaded on demand, so that `pawl --help` is fast.
     const { preflight } = await import('../../worker/index.ts')
@@ -84,7 +85,7 @@ function lineOfProblem({ sessionId, outcome, problem }: CheckedSession): string 
 
 function linesOfReport(report: PreflightReport, hasModule: boolean): string[] {
   const { taskQueue, sessions, replays, breaks, unread, closed, warnings, store, stopped } = report
-  const sums = `${sessions} open session(s) on "${taskQueue}": ${replays} replay, ${breaks} break, ${unread} unread, ${closed} closed in the meantime`
+  const sums = `${counted(sessions, 'open session')} on "${taskQueue}": ${replays} replay, ${breaks} break, ${unread} unread, ${closed} closed in the meantime`
   return [
     ...warnings.map(lineOfWarning),
     ...linesOfStore(store),
@@ -96,7 +97,7 @@ function linesOfReport(report: PreflightReport, hasModule: boolean): string[] {
 function lineOfWarning({ code, message, agent, tool, sessions, examples }: WarningSum): string {
   const where = tool === undefined ? `agent ${agent}` : `agent ${agent}, tool ${tool}`
   const which = sessions > examples.length ? `${examples.join(', ')}, …` : examples.join(', ')
-  return `${paint('yellow', 'warning')} ${code}, ${where}: ${sessions} session(s) (${which}). ${oneLine(message, MESSAGE_WIDTH)}`
+  return `${paint('yellow', 'warning')} ${code}, ${where}: ${counted(sessions, 'session')} (${which}). ${oneLine(message, MESSAGE_WIDTH)}`
 }
 
 function linesOfStore(store: StoreCheck | undefined): string[] {

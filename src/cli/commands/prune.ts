@@ -7,6 +7,7 @@ import { jsonOption } from '../options.ts'
 import { listenForStop, stopSignalOf } from '../running/stop.ts'
 import type { Duration } from '../../session/duration.ts'
 import { defined } from '../../session/defined.ts'
+import { counted } from '../../session/counted.ts'
 
 interface PruneCommandOptions extends DeploymentOptions {
   olderThan: Duration
@@ -57,12 +58,14 @@ async function prune(options: PruneCommandOptions): Promise<void> {
 function linesOfReport({ before, sessions, rows, archive, stopped }: PruneReport, what: string): string[] {
   const counts = Object.entries(rows).filter(([, n]) => n > 0)
   return [
-    `${sessions} closed session(s), inactive since ${before.toISOString()} or earlier, ${what}`,
+    `${counted(sessions, 'closed session')}, inactive since ${before.toISOString()} or earlier, ${what}`,
     ...counts.map(
       ([table, n]) => `  ${String(n).padStart(10)} ${table === 'archived_messages' ? 'messages, to archived_messages' : table}`,
     ),
     ...(archive
-      ? [`${archive.messages} message(s), archived before ${archive.before.toISOString()}, and ${archive.blobs} large value(s) ${what}`]
+      ? [
+          `${counted(archive.messages, 'message')}, archived before ${archive.before.toISOString()}, and ${counted(archive.blobs, 'large value')} ${what}`,
+        ]
       : []),
     ...(stopped ? ['Stopped: run the command again for the rest.'] : []),
   ]

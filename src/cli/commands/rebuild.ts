@@ -7,6 +7,7 @@ import { jsonOption } from '../options.ts'
 import { listenForStop, stopSignalOf } from '../running/stop.ts'
 import { oneLine, paint } from '../terminal.ts'
 import { defined } from '../../session/defined.ts'
+import { counted } from '../../session/counted.ts'
 
 interface RebuildCommandOptions extends DeploymentOptions {
   everyQueue?: true
@@ -52,7 +53,7 @@ function linesOfSession({ sessionId, outcome, events, upTo, missing, missingValu
   if (outcome === 'complete') return []
   const colour = outcome === 'restored' ? 'green' : outcome === 'partial' ? 'yellow' : 'red'
   return [
-    `${paint(colour, outcome.padEnd(8))} ${sessionId}  ${events} event(s) restored, stored up to ${upTo}`,
+    `${paint(colour, outcome.padEnd(8))} ${sessionId}  ${counted(events, 'event')} restored, stored up to ${upTo}`,
     ...missing.map(({ fromSeq, toSeq }) => `  missing  events ${fromSeq} to ${toSeq}: no execution still has them`),
     ...missingValues.map(({ seq, sha256, bytes }) => `  missing  the value of event ${seq}: ${bytes} bytes, sha256 ${sha256}`),
     ...(error ? [`  ${oneLine(`${error.code}: ${error.message}`)}`] : []),
@@ -60,6 +61,6 @@ function linesOfSession({ sessionId, outcome, events, upTo, missing, missingValu
 }
 
 function linesOfReport({ sessions, complete, restored, partial, failed, events, stopped }: RebuildReport): string {
-  const sums = `${sessions} session(s): ${restored} restored, ${complete} were complete, ${partial} partial, ${failed} failed; ${events} event(s)`
+  const sums = `${counted(sessions, 'session')}: ${restored} restored, ${complete} were complete, ${partial} partial, ${failed} failed; ${counted(events, 'event')}`
   return stopped ? `${sums}. Stopped: run the command again for the rest.` : sums
 }

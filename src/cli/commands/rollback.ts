@@ -8,6 +8,7 @@ import { neededTarget, type TargetOptions, withTarget } from '../target.ts'
 import { oneLine, paint } from '../terminal.ts'
 import { defined } from '../../session/defined.ts'
 import { SUGGESTIONS } from '../../session/suggestions.ts'
+import { counted } from '../../session/counted.ts'
 
 interface RollbackCommandOptions extends DeploymentOptions, TargetOptions {
   by: string
@@ -46,7 +47,7 @@ function linesOfMove(session: string, { toSeq, effects, moreEffects }: Moved): s
   const undone = effects.length + moreEffects
   return [
     `session ${session} is back at event ${toSeq}`,
-    ...(undone === 0 ? [] : [paint('yellow', `not undone, ${undone} effect(s):`)]),
+    ...(undone === 0 ? [] : [paint('yellow', `not undone, ${counted(undone, 'effect')}:`)]),
     ...effects.map(({ callId, tool, status, effectId }) =>
       oneLine(`- ${callId} ${tool} ${status}${effectId === undefined ? '' : ` ${effectId}`}`),
     ),

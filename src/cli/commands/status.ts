@@ -12,6 +12,7 @@ import { repeatedly } from '../watching.ts'
 import { defined } from '../../session/defined.ts'
 import { durationText } from '../../session/duration.ts'
 import { SUGGESTIONS } from '../../session/suggestions.ts'
+import { counted } from '../../session/counted.ts'
 
 interface StatusOptions extends DeploymentOptions, SessionOptions {
   limit: number
@@ -94,7 +95,7 @@ function linesOfStatus(status: DeploymentStatus): string[] {
   const rows = rowsOf(overview?.items ?? [], unopened ?? []).map((row) => ({ ...defined({ waitsFor: waitOf(status, row) }), ...row }))
   const needs = overview?.needs
   const all = needs ? Object.values(needs).reduce((sum, count) => sum + count, 0) + (unopened?.length ?? 0) : 0
-  const nobody = `No worker polls task queue "${taskQueue}": ${open ?? 0} open session(s) do not continue. Start one: ${SUGGESTIONS.startWorker()}`
+  const nobody = `No worker polls task queue "${taskQueue}": ${counted(open ?? 0, 'open session')} cannot continue. Start one: ${SUGGESTIONS.startWorker()}`
   return [
     headOf(status),
     ...(workers === 0 ? [paint('red', nobody)] : []),
@@ -116,7 +117,7 @@ function waitOf({ heldUp, workers, taskQueue }: DeploymentStatus, { sessionId, n
 
 /** Never claims that nothing is wrong if not everything was seen. */
 function headOf({ overview, unopened, open, workers }: DeploymentStatus): string {
-  if (!overview) return open === null ? 'Nothing was seen.' : `${open} open session(s)`
+  if (!overview) return open === null ? 'Nothing was seen.' : counted(open, 'open session')
   const { sessions, needs } = overview
   const people = needs.recovery + needs.resolution + needs.approval + needs.unpausing
   const stuck = needs.worker + needs.automatic + needs.look + (unopened?.length ?? 0)

@@ -8,6 +8,7 @@ import type { HeldUpSession } from './open-sessions.ts'
 import { fail, type HealthCheck, ok, warn } from './report.ts'
 import type { Poller, QueueFacts, TemporalFacts } from './temporal-facts.ts'
 import { SUGGESTIONS } from '../../session/suggestions.ts'
+import { counted } from '../../session/counted.ts'
 
 /** The time on another clock, and the local time when it was read. */
 export interface ClockReading {
@@ -78,7 +79,7 @@ export function judgeSchema({ applied, missing, breaking, newer, namespace }: Sc
   }
   const newerText = newer.length === 0 ? '' : `; ${newer.length} of a newer release`
   return ok('schema', {
-    measured: `schema "${name}"${namespace === null ? '' : ` of namespace "${namespace}"`}, ${applied} migration(s) applied, none missing${newerText}`,
+    measured: `schema "${name}"${namespace === null ? '' : ` of namespace "${namespace}"`}, ${counted(applied, 'migration')} applied, none missing${newerText}`,
     details,
   })
 }
@@ -120,7 +121,7 @@ export function judgeWorkers(queues: readonly QueueFacts[], now: number): Health
       details,
     })
   }
-  const measured = `${details.orchestrators.length} orchestrator(s): ${named(details.orchestrators.map(({ identity, build }) => `${identity} (${build})`))}`
+  const measured = `${counted(details.orchestrators.length, 'orchestrator')}: ${named(details.orchestrators.map(({ identity, build }) => `${identity} (${build})`))}`
   if (strangers.length > 0) {
     const advice = 'Another program polls this task queue. Give that program a task queue of its own.'
     return warn('workers', { measured: `${measured}; and ${named(strangers)}`, advice, details })
@@ -141,7 +142,7 @@ export function judgeBacklog(queues: readonly QueueFacts[]): HealthCheck {
   const waiting = known.filter(({ tasks }) => tasks > 0)
   const oldest = Math.max(0, ...waiting.map(({ ageMs }) => ageMs))
   const texts = waiting.map(
-    ({ name, type, tasks, ageMs }) => `${tasks} ${type} task(s) on "${name}", the oldest for ${durationText(ageMs)}`,
+    ({ name, type, tasks, ageMs }) => `${counted(tasks, `${type} task`)} on "${name}", the oldest for ${durationText(ageMs)}`,
   )
   const measured = waiting.length === 0 ? 'no task waits for a worker' : texts.join('; ')
   if (oldest < BACKLOG_MS.warn) return ok('backlog', { measured, details })
@@ -155,7 +156,8 @@ export function judgeAgents(agents: readonly AgentActivity[], now: number): Heal
   const unserved = agents.filter((agent) => agent.unserved > 0)
   if (unserved.length > 0) {
     const texts = unserved.map(
-      ({ agent, unserved: count, unservedSince }) => `${agent} (${count} session(s), for ${durationText(now - (unservedSince ?? now))})`,
+      ({ agent, unserved: count, unservedSince }) =>
+        `${agent} (${counted(count, 'session')}, for ${durationText(now - (unservedSince ?? now))})`,
     )
     const advice = 'Start a worker whose module exports the agent; its sessions then continue automatically.'
     return fail('agents', { measured: `no worker serves ${named(texts)}`, advice, details })
@@ -206,7 +208,7 @@ function nameOf({ context, model }: FailingStep): string {
 function failureText(step: FailingStep, now: number): string {
   const { failed, succeeded, failedAt, newest } = step
   const ago = durationText(Math.max(0, now - failedAt))
-  return `${nameOf(step)}: ${failed} attempt(s) failed within the hour, ${succeeded} succeeded; the last failed ${ago} ago (${newest})`
+  return `${nameOf(step)}: ${counted(failed, 'attempt')} failed within the hour, ${succeeded} succeeded; the last failed ${ago} ago (${newest})`
 }
 
 /** What sessions need. */
@@ -233,10 +235,12 @@ export function judgeWorkflows(open: number, examined: number, heldUp: readonly 
 export function judgeStorage({ quiet, strayEvents, unprojected }: StorageFacts): HealthCheck {
   const parts = [
     ...(quiet.count > 0
-      ? [`${quiet.count} running session(s) have stored nothing for up to ${durationText(quiet.longestMs)}: ${named(quiet.sessionIds)}`]
+      ? [
+          `nothing stored for up to ${durationText(quiet.longestMs)} by ${counted(quiet.count, 'running session')}: ${named(quiet.sessionIds)}`,
+        ]
       : []),
-    ...(strayEvents > 0 ? [`${strayEvents} event(s) of other chains of executions in stray_events`] : []),
-    ...(unprojected > 0 ? [`${unprojected} event(s) of the last day without rows (events.adjusted)`] : []),
+    ...(strayEvents > 0 ? [`${counted(strayEvents, 'event')} of other chains of executions in stray_events`] : []),
+    ...(unprojected > 0 ? [`${counted(unprojected, 'event')} of the last day without rows (events.adjusted)`] : []),
   ]
   const details = { quiet: { ...quiet }, strayEvents, unprojected }
   if (parts.length === 0)
