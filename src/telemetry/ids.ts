@@ -18,6 +18,8 @@ export type About =
   /** An attempt to summarise the conversation, identified by the `seq` of its event. */
   | { kind: 'compaction'; turn: number; seq: number }
   | { kind: 'tool'; callId: string; attempt: number }
+  /** What happened at one moment, outside a turn in progress. */
+  | { kind: 'event'; seq: number }
 
 /** A span and its trace: what the span's children and links refer to. */
 export interface SpanRef {
@@ -50,6 +52,8 @@ function partsOf(about: About): (string | number)[] {
       return ['compaction', about.turn, about.seq]
     case 'tool':
       return ['tool', about.callId, about.attempt]
+    case 'event':
+      return ['event', about.seq]
   }
 }
 

@@ -3,6 +3,7 @@ import { addUsage, NO_USAGE, type Usage, type UserBlock } from '../session/conte
 import { defined } from '../session/defined.ts'
 import type { EventOf, SessionEvent } from '../session/events.ts'
 import { apply, initialState } from '../session/fold/fold.ts'
+import { type Cut, cutOf, type NewestRun, NO_RUN } from '../session/past/cut.ts'
 import { rests } from '../session/rest.ts'
 import { callerIn } from '../session/protocol/traceparent.ts'
 import type { RunState, SessionState } from '../session/state.ts'
@@ -24,6 +25,8 @@ export interface Tracked {
   state: SessionState
   /** What spans say about the waiting messages and those of the current run. */
   messages: Map<string, TrackedMessage>
+  /** The newest run. */
+  newest: NewestRun
   /** The spans that have begun. */
   open?: OpenRun | undefined
   /** The calls of the current run that were issued. */
@@ -74,7 +77,7 @@ export interface ProjectOptions {
 
 /** Starts tracking a session after the events that `state` was folded from. `messages`: the waiting ones and those of the current run. */
 export function track(state: SessionState, messages: ReadonlyMap<string, TrackedMessage>): Tracked {
-  return { state, messages: new Map(messages), calls: new Map() }
+  return { state, newest: NO_RUN, messages: new Map(messages), calls: new Map() }
 }
 
 /** What is kept of a message. Contents may be large, and are kept only if spans contain them. */
@@ -97,7 +100,7 @@ export function project(
   options: ProjectOptions,
 ): { tracked: Tracked | undefined; spans: Span[] } {
   if (event.type === 'session_started') {
-    const spans = tracked ? endStretch(tracked, event, options) : []
+    const spans = tracked ? [...endStretch(tracked, event, options), ...cutSpans(tracked, event, placeIn(tracked.state))] : []
     return { tracked: track(initialState(event), new Map()), spans }
   }
   if (!tracked) return { tracked, spans: [] }
@@ -112,6 +115,7 @@ function next(tracked: Tracked, event: Exclude<SessionEvent, { type: 'session_st
   }
   // What was in progress belongs to another session.
   if (event.type === 'forked') Object.assign(tracked, track(state, tracked.messages), { open: undefined })
+  const left = placeIn(state)
   apply(state, event)
   const { current } = state
   const spans: Span[] = []
@@ -125,6 +129,8 @@ function next(tracked: Tracked, event: Exclude<SessionEvent, { type: 'session_st
     spans.push(...endTurn(tracked, event, options, before))
   }
   if (tracked.open && rests(state)) spans.push(...endStretch(tracked, event, options, before))
+  spans.push(...cutSpans(tracked, event, left))
+  if (event.type === 'run_started') tracked.newest = { run: event.run, seq: event.seq }
   keepMessages(tracked, event)
   return spans
 }
@@ -212,37 +218,81 @@ function spansOf(tracked: Tracked, event: SessionEvent, options: ProjectOptions)
     case 'tool_unknown':
       return toolSpans(tracked, event, options)
     case 'approval_decided':
-      note(open, event, { 'pawl.approved': event.approved })
-      return startAgain(tracked, event)
+      startAgain(tracked, event)
+      return noted(tracked, event, { 'pawl.approved': event.approved })
     case 'tool_resolved':
-      note(open, event, { 'pawl.happened': event.happened, 'pawl.by': event.by })
-      return startAgain(tracked, event)
+      startAgain(tracked, event)
+      return noted(tracked, event, { 'pawl.happened': event.happened, 'pawl.by': event.by })
     case 'approval_requested':
     case 'answer_requested':
     case 'answer_received':
-      note(open, event, {})
-      return []
+      return noted(tracked, event, {})
     default:
       return []
   }
 }
 
-function startAgain({ calls }: Tracked, { callId, at }: { callId: string; at: number }): [] {
+function startAgain({ calls }: Tracked, { callId, at }: { callId: string; at: number }): void {
   const call = calls.get(callId)
   if (call) call.nextAt = at
+}
+
+/**
+ * Records what a person or a client did, or was asked to do, as an event of the turn's span. What comes while the run rests, because
+ * it is not the last thing that the run waits for, has a span of its own: that of the turn has ended.
+ */
+function noted(tracked: Tracked, event: SessionEvent & OfCall, attributes: Attributes): Span[] {
+  const { type, at, callId, tool } = event
+  const name = `pawl.${type}`
+  const about = { 'gen_ai.tool.name': tool, 'gen_ai.tool.call.id': callId, ...attributes }
+  const turn = tracked.open?.turn
+  if (!turn) return [span(tracked, event, { kind: 'event', seq: event.seq }, { name, kind: 'internal', startedAt: at, attributes: about })]
+  turn.events.push({ name, at, attributes: about })
   return []
 }
 
-/** Records what a person or a client did, or was asked to do, as an event of the turn's span. */
-function note(
-  open: OpenRun | undefined,
-  { type, at, callId, tool }: SessionEvent & { callId: string; tool: string },
-  attributes: Attributes,
-): void {
-  open?.turn?.events.push({
-    name: `pawl.${type}`,
-    at,
-    attributes: { 'gen_ai.tool.name': tool, 'gen_ai.tool.call.id': callId, ...attributes },
+interface OfCall {
+  run: number
+  turn: number
+  callId: string
+  tool: string
+}
+
+/** A stretch of a run in progress. */
+type Place = Pick<RunState, 'run' | 'stretch'>
+
+/** A copy, because the fold changes the run in place. */
+function placeIn({ current }: SessionState): Place | undefined {
+  return current ? { run: current.run, ...defined({ stretch: current.stretch }) } : undefined
+}
+
+/** What the event takes out of the session, as a span of the newest run: the spans of that part have been exported, and stay. */
+function cutSpans({ state, newest }: Tracked, event: SessionEvent, left: Place | undefined): Span[] {
+  const cut = event.type === 'forked' ? undefined : cutOf(event, newest)
+  if (!cut || event.seq === 1) return []
+  const { run } = newest
+  const place = { sessionId: state.sessionId, run, stretch: left?.run === run ? left.stretch : undefined }
+  return [
+    {
+      ...spanOf(place, { kind: 'event', seq: event.seq }),
+      ...(run > 0 && { parentSpanId: spanOf(place, { kind: 'run' }).spanId }),
+      name: `pawl.${event.type}`,
+      kind: 'internal',
+      startedAt: event.at,
+      endedAt: event.at,
+      attributes: { ...sessionAttributes(state), 'pawl.seq': event.seq, ...cutAttributes(cut, event) },
+      links: [],
+      events: [],
+    },
+  ]
+}
+
+function cutAttributes({ after, run, outcomes }: Cut, event: SessionEvent): Attributes {
+  return present({
+    'pawl.cut.after': after,
+    'pawl.cut.run': run,
+    'pawl.cut.calls': outcomes && [...new Set([...outcomes.madeAgain, ...outcomes.skipped])],
+    'pawl.strategy': event.type === 'recovery_started' ? event.strategy : undefined,
   })
 }
 
@@ -443,7 +493,7 @@ function stretchSpan(
     kind: 'internal',
     startedAt: Math.min(startedAt, event.at),
     endedAt: event.at,
-    attributes: { ...sessionAttributes(state), ...about },
+    attributes: { ...sessionAttributes(state), 'pawl.seq': event.seq, ...about },
     ...(event.type === 'error_entered' && { error: { type: event.code, message: event.reason } }),
     links,
     events: [],
@@ -465,7 +515,7 @@ function endTurn(tracked: Tracked, event: SessionEvent, { contents }: ProjectOpt
     ...rest,
     startedAt: Math.min(rest.startedAt, event.at),
     endedAt: event.at,
-    attributes: { ...sessionAttributes(state), ...rest.attributes },
+    attributes: { ...sessionAttributes(state), 'pawl.seq': event.seq, ...rest.attributes },
     error: { type: 'interrupted', message: 'The step was stopped before it ended.' },
     links: [],
     events: [],
@@ -502,6 +552,7 @@ function endTurn(tracked: Tracked, event: SessionEvent, { contents }: ProjectOpt
     endedAt: event.at,
     attributes: {
       ...sessionAttributes(state),
+      'pawl.seq': event.seq,
       'pawl.run': open.run,
       'pawl.turn': turn.turn,
       ...(contents && said.length > 0 && { 'gen_ai.input.messages': inputMessages(said) }),
@@ -537,7 +588,7 @@ function span(
     kind,
     startedAt: Math.min(startedAt, event.at),
     endedAt: event.at,
-    attributes: { ...sessionAttributes(state), ...attributes },
+    attributes: { ...sessionAttributes(state), 'pawl.seq': event.seq, ...attributes },
     links: [],
     events: [],
   }

@@ -145,7 +145,7 @@ describe('a dry run', () => {
     expect(lines).toHaveLength(3)
     expect(stdout).toMatch(new RegExp(`^${billed.id}  billing  overloaded_error  since \\S+Z  suggested: restart_from_last_effect$`, 'm'))
     expect(stdout).toMatch(new RegExp(`^${unknown.id}  billing  broken  since \\S+Z  suggested: manual$`, 'm'))
-    expect(lines.at(-1)).toMatch(/^2 session\(s\) in error: 1 \w+, 1 \w+\. Nothing has changed\.$/)
+    expect(lines.at(-1)).toMatch(/^2 sessions in error: 1 \w+, 1 \w+\. Nothing has changed\.$/)
     expect(await schema.everything(idsOf(...was.all))).toEqual(before)
   })
 
@@ -199,7 +199,7 @@ it('a bulk recovery reports a session that is refused, and recovers the rest', a
   expect(stdout).toMatch(
     new RegExp(`^refused +${unknown.id}  billing  broken  since \\S+Z  choose_strategy: No strategy is a good default`, 'm'),
   )
-  expect(stdout).toMatch(/^5 session\(s\): 4 recovered, 0 no longer in error, 1 refused, 0 failed$/m)
+  expect(stdout).toMatch(/^5 sessions: 4 recovered, 0 no longer in error, 1 refused, 0 failed$/m)
   await Promise.all(all.filter((played) => played !== unknown).map(completed))
   const report = await here.pawl.recover({ tag, by: 'ann', strategy: 'abandon' })
   expect(report).toMatchObject({ sessions: 1, recovered: 1, problems: [] })

@@ -282,7 +282,7 @@ describe('the overview', () => {
     )
     expect(noTemporal.stdout).toMatch(/op-failed +player +error .* recover /)
     expect(noPostgres.stdout).toMatch(
-      /^\d+ open session\(s\)\n[^]*Which sessions need a person or are in an error was not seen: store_unavailable: /,
+      /^\d+ open sessions?\n[^]*Which sessions need a person or are in an error was not seen: store_unavailable: /,
     )
     expect(JSON.parse(neither.stdout)).toMatchObject({
       open: null,
@@ -420,7 +420,7 @@ describe('the doctor', () => {
       })
       expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringMatching(/^ok +temporal +server \d.*\nok +postgres +server \d/) })
       expect(stdout).toMatch(/ok +clocks +against this machine: Temporal [+-].*, Postgres [+-]/)
-      expect(stdout).toMatch(/ok +workers +1 orchestrator\(s\): pawl:\S+ \(pawl@\d/)
+      expect(stdout).toMatch(/ok +workers +1 orchestrator: pawl:\S+ \(pawl@\d/)
       expect(stdout).not.toMatch(/^(warn|fail)/m)
     } finally {
       await own.stop()

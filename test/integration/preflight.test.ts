@@ -269,7 +269,7 @@ describe('pawl preflight', () => {
   it('says how many sessions replay, and exits with 0', async () => {
     expect(await run('same.mjs')).toMatchObject({
       code: 0,
-      stderr: expect.stringMatching(/^(\d+ session\(s\) checked so far\n)*$/),
+      stderr: expect.stringMatching(/^(\d+ sessions? checked so far\n)*$/),
       stdout: `4 open sessions on "${here.taskQueue}": 4 replay, 0 break, 0 unread, 0 closed in the meantime\n`,
     })
   })

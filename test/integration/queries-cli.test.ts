@@ -281,7 +281,7 @@ describe('the commands that act on a session', () => {
     const queue = ['--task-queue', here.taskQueue]
     const back = await run(['rollback', 'asked-moved', '--checkpoint', '1', '--by', 'ann', '--reason', 'wrong one', ...queue])
     expect(back).toMatchObject({ code: 0, stderr: '' })
-    expect(back.stdout).toMatch(/^session asked-moved is back at event \d+\nnot undone, 1 effect\(s\):\n- t_2_1_0 put completed/)
+    expect(back.stdout).toMatch(/^session asked-moved is back at event \d+\nnot undone, 1 effect:\n- t_2_1_0 put completed/)
     const again = await json(['rollback', 'asked-moved', '--run', '1', ...queue])
     expect(again).toMatchObject([{ event: 'rolled_back', effects: [{ callId: 't_2_1_0' }], moreEffects: 0, toSeq: expect.any(Number) }])
     await until('it is stored', async () => (await here.pawl.messages({ session: 'asked-moved' })).items.length === 0)

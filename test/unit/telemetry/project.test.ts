@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { defined } from '../../../src/session/defined.ts'
 import type { EventBody, EventOf, Resolution, SessionEvent } from '../../../src/session/events.ts'
 import { fold } from '../../../src/session/fold/fold.ts'
+import { addToVisible, nothingVisible } from '../../../src/session/past/visible.ts'
 import { spanOf, traceIdOf } from '../../../src/telemetry/ids.ts'
 import { project, type Tracked } from '../../../src/telemetry/project.ts'
 import type { Span } from '../../../src/telemetry/span.ts'
@@ -43,6 +44,12 @@ async function spansInBatches(events: readonly SessionEvent[], sizes: readonly n
     from = to
   }
   return spans
+}
+
+/** The run that the event belongs to. */
+function runOf(events: readonly SessionEvent[], at: unknown): number | undefined {
+  const event = events.find(({ seq }) => seq === at)
+  return event && 'run' in event ? event.run : undefined
 }
 
 const copy = <T>(value: T): T => JSON.parse(JSON.stringify(value)) as T
@@ -301,6 +308,27 @@ describe('a pause', () => {
   })
 })
 
+describe('what a person decides in an error', () => {
+  it('has a span of its own, because that of the turn has ended', () => {
+    const pay = { run: 1, turn: 1, callId: 't_1_1_0', tool: 'pay' }
+    const events = eventsOf([
+      STARTED,
+      asked(),
+      opened,
+      turn(1, ['m']),
+      answered(1, [resolution({ tool: 'pay', effect: 'external' })]),
+      { ...issued, ...pay, effect: 'external' } as EventBody,
+      { type: 'tool_unknown', ...pay, attempt: 1, message: 'no answer', errorClass: 'WorkerDied' } as EventBody,
+      { type: 'error_entered', run: 1, turn: 1, code: 'model_call_failed', reason: 'lost', strategy: 'continue_run' },
+      { type: 'tool_resolved', ...pay, happened: true, by: 'person', decidedBy: 'ann', value: 1 } as EventBody,
+    ])
+    const span = spansIn(events).at(-1)
+    expect(span).toMatchObject({ name: 'pawl.tool_resolved', startedAt: 9_000, endedAt: 9_000 })
+    expect(span?.attributes).toMatchObject({ 'pawl.happened': true, 'pawl.by': 'person', 'gen_ai.tool.call.id': 't_1_1_0', 'pawl.seq': 9 })
+    expect(span?.traceId).toBe(traceIdOf(inFirst))
+  })
+})
+
 describe('what spans say', () => {
   const TEXT = [STARTED, asked('m', { traceparent: CALLER }), opened, turn(1, ['m']), answered(1), completed]
   const [chat, ofTurn, run] = spansIn(eventsOf(TEXT)) as [Span, Span, Span]
@@ -311,6 +339,7 @@ describe('what spans say', () => {
       'gen_ai.conversation.id': 's',
       'gen_ai.agent.name': 'support',
       'gen_ai.operation.name': 'invoke_agent',
+      'pawl.seq': 6,
       'pawl.run': 1,
       'pawl.outcome': 'completed',
       'gen_ai.usage.input_tokens': 12,
@@ -409,6 +438,28 @@ describe('in every session', () => {
         expect(links.some((link) => link.attributes?.['pawl.link'] === 'continues' && ids.has(idOf(link)))).toBe(true)
       }
       return later.length
+    })
+    expect(met).toBeGreaterThan(50)
+  })
+
+  it('spans tell which answers of models were taken out later', () => {
+    const met = metInSessions(({ events }) => {
+      const spans = spansIn(events)
+      const cuts = spans.filter(({ attributes }) => attributes['pawl.cut.after'] !== undefined)
+      const isTakenOut = ({ traceId, attributes: { 'pawl.seq': seq } }: Span): boolean =>
+        cuts.some(
+          ({ traceId: newest, attributes: { 'pawl.seq': at, 'pawl.cut.after': after, 'pawl.cut.run': run, 'pawl.cut.calls': calls } }) => {
+            if (calls !== undefined || !(Number(after) < Number(seq) && Number(seq) < Number(at))) return false
+            return run === undefined || traceId === newest || runOf(events, seq) === run
+          },
+        )
+      const answers = spans.filter(({ attributes }) => attributes['gen_ai.response.finish_reasons'] !== undefined)
+      const past = nothingVisible()
+      for (const event of events) addToVisible(past, event)
+      const counting = past.entries.flatMap(({ event, out }) => (event.type === 'model_completed' && !out ? [event.seq] : []))
+      const asSpans = answers.filter((span) => !isTakenOut(span)).map(({ attributes }) => attributes['pawl.seq'])
+      expect(asSpans).toEqual(counting)
+      return answers.length - counting.length
     })
     expect(met).toBeGreaterThan(50)
   })
