@@ -158,7 +158,9 @@ async function rawHistories(): Promise<Raw> {
 
 describe('with a payload codec, the raw histories', () => {
   it('have nothing of the user’s in the clear, whatever is requested, refused or thrown', async () => {
-    await Promise.all([everyCommand(), everyRefusal(), everyFailure()])
+    // Not all at once: a run of twelve steps would share the machine with dozens of sessions that open and close.
+    await Promise.all([everyCommand(), everyFailure()])
+    await everyRefusal()
     const { text, refused, requested, failed } = await rawHistories()
     // The scan has seen what it is about.
     expect(new Set(requested)).toEqual(new Set([...Object.values(UPDATES), SIGNALS.message, SIGNALS.interrupt, SIGNALS.close]))
