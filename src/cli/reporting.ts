@@ -51,7 +51,7 @@ function waitText(wait: SessionWait, now: number): string {
 }
 
 /** What a person can do about it; for a recovery, `linesOfRecovery` has the strategies. */
-function commandsOf(session: string, { for: who, to, callId = '', digest }: SessionWait): string[] {
+function commandsOf(session: string, { for: who, to, callId = '', digest, raise = [] }: SessionWait): string[] {
   if (who === 'worker' || who === 'postgres') return [SUGGESTIONS.examine()]
   const call = { session, callId, digest }
   switch (to) {
@@ -65,6 +65,8 @@ function commandsOf(session: string, { for: who, to, callId = '', digest }: Sess
       return [SUGGESTIONS.resume(session)]
     case 'unpause':
       return [SUGGESTIONS.unpause(session)]
+    case 'raise':
+      return raise.map((one) => SUGGESTIONS.raise({ session, ...one }))
     default:
       return []
   }

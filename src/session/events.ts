@@ -615,8 +615,11 @@ export type EventBody =
   /** A requested recovery is not possible; nothing changed. `message`: why. */
   | { type: 'recovery_refused'; run?: number; strategy?: string; code: string; message: string; by?: string; reason?: string }
   | { type: 'recovery_ended'; run?: number; strategy: RecoveryStrategy | 'automatic' }
-  /** The step in progress finishes, and no other one begins until the session is unpaused. `code`: why pawl paused it by itself. */
-  | { type: 'session_paused'; by?: string; reason?: string; code?: 'budget_assumed' }
+  /**
+   * The step in progress finishes, and no other one begins until the session is unpaused. `code`: why pawl paused it by itself; `raise`: the
+   * limits with which it could continue.
+   */
+  | { type: 'session_paused'; by?: string; reason?: string; code?: 'budget_assumed'; raise?: BudgetRaise[] }
   | { type: 'session_unpaused'; by?: string; reason?: string }
   | { type: 'session_closed'; reason: 'idle' | 'requested'; by?: string }
 

@@ -6,8 +6,8 @@ import type { EventOf, SessionStatus } from './events.ts'
 import type { RunState, SessionState } from './state.ts'
 
 /** Folds `session_paused`. */
-export function pause(state: SessionState, { at, by, reason, code }: EventOf<'session_paused'>): void {
-  state.paused = { at, ...defined({ by, reason, code }) }
+export function pause(state: SessionState, { at, by, reason, code, raise }: EventOf<'session_paused'>): void {
+  state.paused = { at, ...defined({ by, reason, code, raise }) }
   stayOpen(state)
 }
 

@@ -197,6 +197,8 @@ export interface Paused {
   reason?: string
   /** `budget_assumed`: pawl paused it because a cost that it had to assume leaves too little of a budget. */
   code?: 'budget_assumed'
+  /** The limits with which it could continue. `raise` ends the pause, too; to unpause it without that would pause it again. */
+  raise?: BudgetRaise[]
 }
 
 /** What the newest model call used. */

@@ -124,7 +124,7 @@ async function carryOut(session: Session, decision: Exclude<Decision, { do: 'wai
         const called = await callModel(session, run)
         if (called.end === 'failed') failRun(session, run.run, called)
         if (called.end === 'stopped' && called.by) stopByHook(session, run.run, called.by)
-        if (called.end === 'held_up') pauseForBudget(session, called.reason)
+        if (called.end === 'held_up') pauseForBudget(session, called)
       })
     case 'ask':
       return askFor(session, decision.calls)

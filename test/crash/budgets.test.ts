@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import type { RunHandle, SessionHandle } from 'pawl/client'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { linesOfReport } from '../../src/cli/reporting.ts'
 import { seededRandom } from '../retail/random.ts'
 import { eventsOf, ofType } from '../support/events.ts'
 import { type MeteredProvider, meteredProvider, type Piece } from '../support/metered-provider.ts'
@@ -151,7 +152,13 @@ describe('while a model answers', () => {
       })
       expect(state).toMatchObject({ status: 'running', error: null, paused: { by: 'pawl', code: 'budget_assumed' } })
       expect(provider.bill(tight.id).usd).toBeLessThan(0.2)
-      await tight.raise({ maxUsd: 1, by: 'ann' })
+      const report = await tight.status()
+      const [raise] = report.waitsFor[0]?.raise ?? expect.fail('no limit is suggested')
+      expect(report.waitsFor[0]).toMatchObject({ for: 'person', to: 'raise', raise: [{ scope: 'run', maxUsd: expect.any(Number) }] })
+      const lines = linesOfReport(report).join('\n')
+      expect(lines).toContain(`pawl raise ${tight.id} --scope run --max-usd ${raise?.maxUsd}`)
+      expect(lines).not.toContain('pawl unpause')
+      await tight.raise({ ...raise, by: 'ann' })
       expect((await paused.result()).run).toBe(1)
       expect((await tight.state()).paused).toBeUndefined()
     })

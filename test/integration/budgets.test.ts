@@ -66,7 +66,7 @@ const lookUsing = (output: number) => ({ content: [use('look', 'around')], usage
 const completed = (run: RunHandle) => until('the run has completed', () => run.result({ timeout: 2_000 }))
 
 /** A run that ends because its budget is exhausted. */
-const exhausted = { status: 'failed', code: 'budget_exhausted', strategy: 'continue_run' }
+const exhausted = { status: 'failed', code: 'budget_exhausted', strategy: 'manual' }
 
 describe.concurrent('a budget in US dollars', () => {
   it('lowers max_tokens to what is left, refuses a call with too little for an answer, and lets the run continue once raised', async () => {
@@ -88,6 +88,11 @@ describe.concurrent('a budget in US dollars', () => {
         'Raise it: session.raise({"scope":"run","maxUsd":2}), or `pawl raise <session> --scope run --max-usd 2`.',
     )
     expect(state.error?.raise).toEqual([{ scope: 'run', maxUsd: 2 }])
+    // Another attempt without a higher limit would fail again.
+    await expect(session.recover()).rejects.toMatchObject({
+      code: 'choose_strategy',
+      message: expect.stringContaining(`raise the budget (\`pawl raise ${session.id} --scope run --max-usd 2\`)`),
+    })
     expect(await session.raise({ maxUsd: 1.5, by: 'ann', reason: 'a large order' })).toEqual({ already: false })
     expect(await completed(run)).toMatchObject({ run: 1, text: 'done' })
     expect(requests.map(({ turn }) => turn)).toEqual([1, 2, 3, 4])

@@ -43,7 +43,8 @@ export function chooseRecovery(state: SessionState, error: { code: string; trans
   const options = [...RECOVERIES.filter(allowed), 'manual' as const]
   // The right strategy depends on what these calls turn out to have done.
   if (unknownCallsOf(state, run).length > 0) return { strategy: 'manual', options }
-  const wanted = preferred(run, errorClassOf(error))
+  // Without a higher limit, whatever is tried reaches the same one; `raise` continues the run by itself.
+  const wanted = error.code === 'budget_exhausted' ? [] : preferred(run, errorClassOf(error))
   return { strategy: wanted.find(allowed) ?? 'manual', options }
 }
 

@@ -19,10 +19,11 @@ const WHAT: Record<NonNullable<SessionWait['to']>, string> = {
   answer: 'to answer',
   resume: 'to reopen it: its workflow has ended during the run',
   unpause: 'to unpause it',
+  raise: 'to raise its budget',
 }
 
 /** Such as `a person to approve or deny refund_order (t_1_1_0)`. A reason that names who is waited for replaces the name. */
-export function waitPhrase({ for: who, to, callId, tool, reason }: Omit<SessionWait, 'since' | 'until'>): string {
+export function waitPhrase({ for: who, to, callId, tool, reason }: Omit<SessionWait, 'since' | 'until' | 'raise'>): string {
   const about = [to && WHAT[to], callId && `${tool} (${callId})`].filter(Boolean).join(' ')
   return [...(reason?.startsWith(WHO[who]) ? [] : [WHO[who]]), about].filter(Boolean).join(' ')
 }

@@ -3,15 +3,18 @@ import { isWaiting } from '../past/calls.ts'
 import { leavesByItself } from '../recovery/recovery.ts'
 import type { CallState, RunState, SessionError, SessionState } from '../state.ts'
 import { defined } from '../defined.ts'
+import type { BudgetRaise } from '../spending/spend.ts'
 
 /** One thing that a session waits for. Times are milliseconds since 1970. */
 export interface SessionWait {
   /** Who or what ends the wait. `next_attempt`: pawl itself, at the time `until`. */
   for: 'person' | 'client' | 'worker' | 'postgres' | 'model' | 'tool' | 'next_attempt' | 'message'
   /** What a person or a client must do. */
-  to?: 'recover' | 'resolve' | 'approve' | 'answer' | 'resume' | 'unpause'
+  to?: 'recover' | 'resolve' | 'approve' | 'answer' | 'resume' | 'unpause' | 'raise'
   /** For people: why, or what exactly. */
   reason?: string
+  /** The limits with which the run could continue, for `raise`. */
+  raise?: BudgetRaise[]
   /** The call, if the wait is about one. */
   callId?: string
   /** The call's tool. */
@@ -49,7 +52,9 @@ export interface Seen {
 export function waitsOf(state: SessionState, seen?: Seen): SessionWait[] {
   const { paused } = state
   const waits = waitsOfStatus(state, seen)
-  return paused ? [{ for: 'person', to: 'unpause', since: paused.at, ...defined({ reason: paused.reason }) }, ...waits] : waits
+  if (!paused) return waits
+  const { at: since, reason, raise } = paused
+  return [{ for: 'person', to: raise ? 'raise' : 'unpause', since, ...defined({ reason, raise }) }, ...waits]
 }
 
 function waitsOfStatus(state: SessionState, seen: Seen | undefined): SessionWait[] {

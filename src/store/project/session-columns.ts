@@ -82,7 +82,8 @@ export function asInherited(session: SessionColumns): void {
 /** The columns of a pause. */
 export function pausedColumns(paused: SessionRow['paused']): { paused: string | null; paused_raw: string | null } {
   const safe = sanitiser()
-  return paused ? { paused: safe.json({ ...paused }), paused_raw: safe.raw({ ...paused }) } : { paused: null, paused_raw: null }
+  const json = paused as unknown as Json
+  return paused ? { paused: safe.json(json), paused_raw: safe.raw(json) } : { paused: null, paused_raw: null }
 }
 
 /** The columns of a plan. */
@@ -183,8 +184,8 @@ export function applyToSession(session: SessionColumns, event: SessionEvent): vo
       session.forkedFrom = event.from
       return
     case 'session_paused': {
-      const { at, by, reason, code } = event
-      session.paused = { at, ...defined({ by, reason, code }) }
+      const { at, by, reason, code, raise } = event
+      session.paused = { at, ...defined({ by, reason, code, raise }) }
       stayOpen(session)
       return
     }

@@ -332,7 +332,7 @@ const MEMBERS: { readonly [T in EventType]: MembersOf<T> } = {
     reason: optional(text),
   },
   recovery_ended: { run: optional(count), strategy: text },
-  session_paused: { by: optional(text), reason: optional(text), code: optional(text) },
+  session_paused: { by: optional(text), reason: optional(text), code: optional(text), raise: anything },
   session_unpaused: { by: optional(text), reason: optional(text) },
   session_closed: { reason: text, by: optional(text) },
 }

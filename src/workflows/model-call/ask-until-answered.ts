@@ -5,7 +5,7 @@ import { MAX_DEATHS } from '../../session/attempts.ts'
 import { timerMs } from '../../session/backoff.ts'
 import type { AgentFacts, FailedAttempt } from '../../session/events.ts'
 import { ranMs } from '../../session/pause.ts'
-import type { Cost } from '../../session/spending/spend.ts'
+import type { BudgetRaise, Cost } from '../../session/spending/spend.ts'
 import type { RunState, SessionState } from '../../session/state.ts'
 import { answerIn, interruptedWhile, modelCalls, summaryOf, whyLost } from '../activities.ts'
 import type { Attempts } from '../calls/attempts.ts'
@@ -17,7 +17,7 @@ import type { Serving } from '../awaiting-worker.ts'
 export type Unanswered =
   | { end: 'stopped' }
   /** An assumed cost leaves too little of the budget. */
-  | { end: 'held_up'; reason: string }
+  | { end: 'held_up'; reason: string; raise: BudgetRaise[] | undefined }
   | ({ end: 'failed' } & Failure)
 
 type Result = { failed?: FailedAttempt[]; facts?: AgentFacts; spent?: Cost } & { kind: string }
@@ -87,7 +87,7 @@ export async function askUntilAnswered<R extends Result, E>(
     switch (none.kind) {
       case 'failed':
         serving.served()
-        if (none.assumed) return { end: 'held_up', reason: none.reason }
+        if (none.assumed) return { end: 'held_up', reason: none.reason, raise: none.raise }
         return {
           end: 'failed',
           code: none.code,

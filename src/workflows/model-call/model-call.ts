@@ -1,6 +1,7 @@
 // One model call of a turn, and the compaction that it may need first.
 import type { CallModelResult, NoAnswer } from '../../activities/contract.ts'
 import { defined } from '../../session/defined.ts'
+import type { BudgetRaise } from '../../session/spending/spend.ts'
 import type { RunState } from '../../session/state.ts'
 import { askUntilAnswered } from './ask-until-answered.ts'
 import { countAttempts } from '../calls/attempts.ts'
@@ -12,7 +13,7 @@ import type { Failure, Session } from '../open-session.ts'
 export type ModelCallEnd =
   | { end: 'completed' }
   /** A cost that had to be assumed leaves too little of the budget. */
-  | { end: 'held_up'; reason: string }
+  | { end: 'held_up'; reason: string; raise: BudgetRaise[] | undefined }
   | { end: 'stopped'; by?: { hook: string; reason: string } }
   | ({ end: 'failed' } & Failure)
 

@@ -1,6 +1,6 @@
 // The update `raise`: higher limits for a run or a session. A run or session that had exhausted its budget continues in place.
 import { type BudgetLine, budgetLines } from '../../session/spending/budget.ts'
-import { type Budget, type BudgetScope, type BudgetUnit, isUsdLimit, LIMIT_NAMES } from '../../session/spending/spend.ts'
+import { type Budget, type BudgetRaise, type BudgetScope, type BudgetUnit, isUsdLimit, LIMIT_NAMES } from '../../session/spending/spend.ts'
 import { defined } from '../../session/defined.ts'
 import { numberText } from '../../session/number-text.ts'
 import type { RaiseAnswer, RaiseRequest } from '../../session/protocol/protocol.ts'
@@ -8,10 +8,22 @@ import { problemWith } from '../../session/recovery/recovery.ts'
 import { refuse, type Session, stopDetails } from '../open-session.ts'
 import { recover } from './recovery.ts'
 
+/** Why a model call is not made, and the limits with which it could be. */
+interface HeldUp {
+  reason: string
+  raise: BudgetRaise[] | undefined
+}
+
 /** Pauses the session: whether its budget is exhausted depends on an unknown cost. */
-export function pauseForBudget({ journal, alarms, flushing }: Session, reason: string): void {
+export function pauseForBudget({ journal, alarms, flushing }: Session, { reason, raise: limits }: HeldUp): void {
   if (journal.state.paused) return
-  journal.append({ type: 'session_paused', by: 'pawl', reason: `${ASSUMED} ${reason}`, code: 'budget_assumed' })
+  journal.append({
+    type: 'session_paused',
+    by: 'pawl',
+    reason: `${ASSUMED} ${reason}`,
+    code: 'budget_assumed',
+    ...defined({ raise: limits }),
+  })
   alarms.follow()
   flushing.nudge()
 }

@@ -63,7 +63,9 @@ function checkStrategy(state: SessionState, request: RecoverRequest): void {
   if (!error) return
   const strategy = strategyOf(state, request)
   if (strategy === 'manual') {
-    return refuse('choose_strategy', `No strategy is a good default after ${error.code}: name one of ${optionsOf(state)}.`)
+    const raises = (error.raise ?? []).map((one) => `\`${SUGGESTIONS.raise({ session: state.sessionId, ...one })}\``)
+    const instead = raises.length > 0 ? `raise the budget (${raises.join(' and ')}), and the run continues, or ` : ''
+    return refuse('choose_strategy', `No strategy is a good default after ${error.code}: ${instead}name one of ${optionsOf(state)}.`)
   }
   if (!isRecovery(strategy)) return refuse('unknown_strategy', STRATEGY_REQUIRED)
   if (strategy !== 'selective' && (namesCalls(request) || request.force)) {

@@ -199,7 +199,7 @@ describe('limits', () => {
   })
 
   it('that are exhausted must be raised by a person: the run continues then, never by itself', () => {
-    expect(chooseRecovery(running(), { code: 'budget_exhausted' })).toMatchObject({ strategy: 'continue_run' })
+    expect(chooseRecovery(running(), { code: 'budget_exhausted' })).toMatchObject({ strategy: 'manual' })
   })
 })
 

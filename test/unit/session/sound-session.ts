@@ -257,7 +257,8 @@ function play(choices: readonly number[], isEventful: boolean): SoundSession {
         interrupted = now().current !== null && isRunInProgress(now())
         return
       case 5:
-        if (isEventful && !now().paused) append({ type: 'session_paused', by: 'ann', ...(chance(2) && { reason: 'too fast' }) })
+        if (isEventful && !now().paused)
+          append({ type: 'session_paused', by: 'ann', ...(chance(2) && { reason: 'too fast', raise: [{ scope: 'run', maxUsd: 2 }] }) })
         return
       default:
         return
