@@ -20,7 +20,7 @@ import { saveDeltas, sweepDeltas, tidyDeltas } from './write/deltas.ts'
 import { findKey } from './maintenance/completed-keys.ts'
 import { locateMessage, readEntries, readEvents, readHead, readMessages } from './read/reader.ts'
 import { readCensus } from './read/census.ts'
-import { readNewestRun, readStateAt } from './read/past.ts'
+import { readCheckpointSeq, readNewestRun, readStateAt } from './read/past.ts'
 import { conversationsOf } from './read/conversation.ts'
 import { readSnapshot } from './read/slice-snapshots.ts'
 import { lastExecution, readStoredState, resume } from './read/resume.ts'
@@ -161,6 +161,7 @@ export function openStore(options: StoreOptions): Store {
     },
     census: () => reading(() => readCensus(database, schema)),
     stateAt: (sessionId, seq) => reading(() => readStateAt(database, schema, sessionId, seq)),
+    checkpointSeq: (sessionId, version) => reading(() => readCheckpointSeq(database, schema, sessionId, version)),
     newestRun: (sessionId, upTo) => reading(() => readNewestRun(database, schema, sessionId, upTo)),
     leaseFeed: (consumer, forMs) => prepared(() => leaseFeed(database, schema, consumer, forMs)),
     passFeed: (consumer, passed, forMs) => prepared(() => passFeed(database, schema, consumer, passed, forMs)),

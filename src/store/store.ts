@@ -148,6 +148,8 @@ export interface Store {
   stateAt(sessionId: string, seq: number): Promise<SessionState | null>
   /** `seq` of the newest `run_started` up to an event. */
   newestRun(sessionId: string, upTo: number): Promise<number | null>
+  /** `seq` of the event that recorded the checkpoint; null: the store has no such checkpoint. */
+  checkpointSeq(sessionId: string, version: number): Promise<number | null>
   /** Acquires or extends a consumer's lease on the feed; returns its place, or null while another process holds the lease. */
   leaseFeed(consumer: Consumer, forMs: number): Promise<Key | null>
   /**

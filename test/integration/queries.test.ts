@@ -5,11 +5,13 @@ import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { type Queries, queriesOf, type SessionQueries, sessionQueriesOf } from '../../src/client/queries/queries.ts'
 import type { FeedEvent } from '../../src/client/queries/feed.ts'
 import type { List } from '../../src/client/queries/list.ts'
-import { readAll, transcriptAt } from '../../src/client/session/past.ts'
+import { eventsOf, transcriptAt } from '../../src/client/session/past.ts'
 import type { EventBody } from '../../src/session/events.ts'
 import { openStore, type Store } from '../../src/store/index.ts'
 import { answered, completed, EPOCH, failedAttempt, issued, logOf, oneRun, received, started } from './store/sessions.ts'
 import { codeOf } from '../support/codes.ts'
+import { messageRowsOf } from '../../src/client/session/message-rows.ts'
+import type { SessionEvent } from 'pawl'
 
 const schema = `queries_${randomUUID().replaceAll('-', '').slice(0, 16)}`
 let store: Store
@@ -233,27 +235,27 @@ describe('a session', () => {
   })
 
   it('shows its transcript as it was at any point, even in a past that was rolled back', async () => {
-    const events = await readAll((after) => store.events('whole', { after }))
-    const at = (target: object): string[] => messageIds(transcriptAt(events, target as never))
-    expect(at({ checkpoint: 1 })).toEqual(FIRST)
-    expect(at({ checkpoint: 2 })).toEqual([...FIRST, ...SECOND])
-    expect(at({ run: 2 })).toEqual(FIRST)
-    expect(at({ message: 'u2' })).toEqual(FIRST)
-    expect(at({ run: 3 })).toEqual(FIRST)
-    expect(at({ message: 'u1' })).toEqual([])
+    const read = (after: number) => store.events('whole', { after, limit: 3 })
+    const at = async (target: object): Promise<string[]> => messageIds(await transcriptAt(read, target as never, async (page) => [...page]))
+    expect(await at({ checkpoint: 1 })).toEqual(FIRST)
+    expect(await at({ checkpoint: 2 })).toEqual([...FIRST, ...SECOND])
+    expect(await at({ run: 2 })).toEqual(FIRST)
+    expect(await at({ message: 'u2' })).toEqual(FIRST)
+    expect(await at({ run: 3 })).toEqual(FIRST)
+    expect(await at({ message: 'u1' })).toEqual([])
     for (const [target, code] of [
       [{ checkpoint: 9 }, 'checkpoint_not_found'],
       [{ message: 'nobody said' }, 'message_not_found'],
       [{ run: 9 }, 'run_not_found'],
       [{}, 'invalid_target'],
     ] as const) {
-      expect(() => at(target)).toThrow(expect.objectContaining({ code }))
+      await expect(at(target)).rejects.toThrow(expect.objectContaining({ code }))
     }
   })
 
   it('has the same current transcript in its events as in the store', async () => {
-    const events = await readAll((after) => store.events('whole', { after }))
-    const { messageRowsOf } = await import('../../src/client/session/message-rows.ts')
+    const events: SessionEvent[] = []
+    for await (const event of eventsOf((after) => store.events('whole', { after }))) events.push(event)
     const now = await all(queries.messages({ session: 'whole' }))
     expect(messageRowsOf(events)).toMatchObject(
       now.map(({ messageId, content, run, turn, kind }) => ({ messageId, content, run, turn, kind })),

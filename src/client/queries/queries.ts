@@ -1,5 +1,5 @@
 // Queries over sessions, from the side store alone: paged lists, sums, and the feed.
-import type { SessionEvent, Target } from '../../session/events.ts'
+import type { Target } from '../../session/events.ts'
 import type { MemoryBlock } from '../../session/built-in-tools/memory.ts'
 import type { MemoryVersion } from '../../session/built-in-tools/memory-history.ts'
 import type { Plan } from '../../session/built-in-tools/plan.ts'
@@ -25,7 +25,8 @@ import {
 } from '../../store/index.ts'
 import { SessionNotFound } from '../errors.ts'
 import { type SessionBudget, storedBudgets } from '../session/budget.ts'
-import { readMemory, readMemoryVersions, readPlan, readPlans } from '../session/versions.ts'
+import { storedStateAt } from '../session/at-checkpoint.ts'
+import { memoryOf, readMemoryVersions, readPlans } from '../session/versions.ts'
 import { type QueriesOptions, checkQueriesOptions } from './queries-options.ts'
 import { type FeedEvent, readFeed } from './feed.ts'
 import { type List, listOf } from './list.ts'
@@ -54,7 +55,7 @@ import {
 } from './list-options.ts'
 import { withValues } from '../session/large-content.ts'
 import { noStore, storeOr } from '../no-store.ts'
-import { readAll, transcriptAt } from '../session/past.ts'
+import { type ReadPage, transcriptAt } from '../session/past.ts'
 import { readRunReport, type RunReport } from '../session/run-report.ts'
 import { readReport, type SessionReport } from '../session/status.ts'
 import { defined } from '../../session/defined.ts'
@@ -237,30 +238,25 @@ export function openQueries(given: QueriesOptions = {}): StoreQueries {
     session: (sessionId) => ({
       ...sessionQueriesOf(store, sessionId),
       async messagesUpTo(target) {
-        return transcriptOf(store, sessionId, await readAll((after) => store.events(sessionId, { after })), target)
+        return transcriptOf(store, sessionId, (after) => store.events(sessionId, { after }), target)
       },
       status: () => readReport({ sessionId, store }),
       runReport: (run) => readRunReport({ sessionId, store }, run),
       plans: () => readPlans(sessionId, (after) => store.events(sessionId, { after })),
-      plan: (at) => readPlan(sessionId, (after) => store.events(sessionId, { after }), at),
-      memory: (at) => readMemory(sessionId, (after) => store.events(sessionId, { after }), at),
+      plan: async (at) => (await storedStateAt(store, sessionId, at)).plan?.current ?? null,
+      memory: async (at) => memoryOf(await storedStateAt(store, sessionId, at)),
       memoryVersions: () => readMemoryVersions(sessionId, (after) => store.events(sessionId, { after })),
-      budgets: (at) => storedBudgets(sessionId, (after) => store.events(sessionId, { after }), at),
+      budgets: (at) => storedBudgets(store, sessionId, at),
     }),
     close: () => store.close(),
   }
 }
 
-/** The transcript at a point of these events, which are all of the session's. @throws SessionNotFound, RequestRefused. */
-export async function transcriptOf(
-  store: Store | undefined,
-  sessionId: string,
-  events: readonly SessionEvent[],
-  target: Target,
-): Promise<MessageRow[]> {
+/** The transcript at a point of the session's past. @throws SessionNotFound, RequestRefused. */
+export async function transcriptOf(store: Store | undefined, sessionId: string, read: ReadPage, target: Target): Promise<MessageRow[]> {
   // A pruned session is still known, but has no events.
-  if (events.length === 0 && !(await store?.head(sessionId))) throw new SessionNotFound(sessionId, { where: 'store' })
-  return transcriptAt(await withValues(store, sessionId, events), target)
+  if ((await read(0)).length === 0 && !(await store?.head(sessionId))) throw new SessionNotFound(sessionId, { where: 'store' })
+  return transcriptAt(read, target, (events) => withValues(store, sessionId, events))
 }
 
 /** Returns what was read; an empty result rejects if the session does not exist. */

@@ -1,49 +1,80 @@
-// A session as it was at a checkpoint: its events up to there, and the state that they fold to.
+// A session as it was at a checkpoint: its events up to there, and the state then.
 import type { SessionEvent } from '../../session/events.ts'
 import { fold } from '../../session/fold/fold.ts'
 import type { SessionState } from '../../session/state.ts'
-import { RequestRefused } from '../errors.ts'
-import { allEvents, type EventSource } from './events.ts'
-import { readState } from './state.ts'
+import type { Store } from '../../store/store.ts'
+import { RequestRefused, SessionNotFound } from '../errors.ts'
+import { type EventSource, readEvents } from './events.ts'
+import { eventsOf, type ReadPage } from './past.ts'
+import { storedState } from './state.ts'
+import { unlessAway } from './stored-past.ts'
 
-/** All events, or those up to the checkpoint. @throws RequestRefused `checkpoint_not_found`. */
-export async function eventsUpTo(source: EventSource, at?: number): Promise<SessionEvent[]> {
-  const events: SessionEvent[] = []
-  for await (const event of allEvents(source)) {
-    events.push(event)
-    if (at !== undefined && marks(event, at)) return events
+/** Where the past of a session is read. */
+export interface PastOf extends Pick<EventSource, 'sessionId' | 'store'> {
+  /** Its events. */
+  read: ReadPage
+  /** If only the store is asked. */
+  where?: 'store'
+}
+
+/** The past as a client reads it: from the store or the workflow. */
+export function pastOf(source: EventSource): PastOf {
+  return { sessionId: source.sessionId, store: source.store, read: (after) => readEvents(source, after) }
+}
+
+/**
+ * All events, or those up to the checkpoint, one by one.
+ * @throws SessionNotFound, RequestRefused `checkpoint_not_found`, `events_gone` if the first ones are needed for `what` and are gone.
+ */
+export async function* eventsUpTo(
+  { sessionId, read, where }: Omit<PastOf, 'store'>,
+  at: number | undefined,
+  what: string,
+): AsyncGenerator<SessionEvent> {
+  let isEmpty = true
+  for await (const event of eventsOf(read)) {
+    if (isEmpty && event.type !== 'session_started') throw eventsGone(sessionId, what)
+    isEmpty = false
+    yield event
+    if (at !== undefined && event.type === 'checkpoint_made' && event.version === at) return
   }
-  if (at === undefined) return events
-  throw noCheckpoint(source.sessionId, at)
+  if (isEmpty) throw new SessionNotFound(sessionId, where && { where })
+  if (at !== undefined) {
+    const list = 'list them with session.checkpoints()'
+    throw new RequestRefused('checkpoint_not_found', `Session "${sessionId}" has no checkpoint ${at}: ${list}.`)
+  }
 }
 
-/** Those of all events of a session that lead up to the checkpoint; all without one. @throws RequestRefused `checkpoint_not_found`. */
-export function upTo(sessionId: string, events: readonly SessionEvent[], at: number | undefined): readonly SessionEvent[] {
-  if (at === undefined) return events
-  const place = events.findIndex((event) => marks(event, at))
-  if (place < 0) throw noCheckpoint(sessionId, at)
-  return events.slice(0, place + 1)
-}
-
-const marks = (event: SessionEvent, at: number): boolean => event.type === 'checkpoint_made' && event.version === at
-
-function noCheckpoint(sessionId: string, at: number): RequestRefused {
-  return new RequestRefused('checkpoint_not_found', `Session "${sessionId}" has no checkpoint ${at}: list them with session.checkpoints().`)
-}
-
-/** Checks that the session's first events are there. @throws RequestRefused `events_gone`. */
-export function checkBeginning({ sessionId }: Pick<EventSource, 'sessionId'>, [first]: readonly SessionEvent[], what: string): void {
-  if (first?.type === 'session_started') return
-  throw new RequestRefused(
+function eventsGone(sessionId: string, what: string): RequestRefused {
+  return new RequestRefused(
     'events_gone',
     `The first events of session "${sessionId}" were pruned or erased: ${what} can no longer be folded.`,
   )
 }
 
-/** The state now, or at the checkpoint. @throws RequestRefused `checkpoint_not_found`, `events_gone`. */
-export async function stateAt(source: EventSource, at: number | undefined): Promise<SessionState> {
-  if (at === undefined) return readState(source)
-  const events = await eventsUpTo(source, at)
-  checkBeginning(source, events, 'its earlier states')
-  return fold(undefined, events) ?? readState(source)
+/**
+ * The state at the checkpoint: from the store's row of it or, if that cannot be read, from the events.
+ * @throws SessionNotFound, RequestRefused `checkpoint_not_found`, `events_gone`.
+ */
+export async function stateAt(past: PastOf, at: number): Promise<SessionState> {
+  const { sessionId, store } = past
+  const kept = store && (await unlessAway(() => keptState(store, sessionId, at)))
+  if (kept) return kept
+  let state: SessionState | undefined
+  for await (const event of eventsUpTo(past, at, 'its earlier states')) state = fold(state, [event])
+  if (!state) throw new SessionNotFound(sessionId)
+  return state
+}
+
+/** The state now or at the checkpoint, as the store knows it. @throws SessionNotFound, RequestRefused as `stateAt`. */
+export async function storedStateAt(store: Store, sessionId: string, at: number | undefined): Promise<SessionState> {
+  if (at !== undefined) return stateAt({ sessionId, store, read: (after) => store.events(sessionId, { after }), where: 'store' }, at)
+  const state = await storedState(store, sessionId)
+  if (!state) throw new SessionNotFound(sessionId, { where: 'store' })
+  return state
+}
+
+async function keptState(store: Store, sessionId: string, version: number): Promise<SessionState | null> {
+  const seq = await store.checkpointSeq(sessionId, version)
+  return seq === null ? null : store.stateAt(sessionId, seq)
 }

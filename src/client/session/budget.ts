@@ -3,16 +3,13 @@ import { decoded } from '../../connect/decoded.ts'
 import { readReport } from '../../session/attempts.ts'
 import { budgetLines } from '../../session/spending/budget.ts'
 import type { BudgetScope, BudgetUnit } from '../../session/spending/spend.ts'
-import type { SessionEvent } from '../../session/events.ts'
-import { fold } from '../../session/fold/fold.ts'
 import { exactUsd } from '../../session/spending/model-price.ts'
 import { workflowIdOf } from '../../session/protocol/protocol.ts'
 import { maxCost } from '../../session/spending/reservation.ts'
 import type { SessionState } from '../../session/state.ts'
-import { SessionNotFound } from '../errors.ts'
-import { stateAt, upTo } from './at-checkpoint.ts'
+import type { Store } from '../../store/store.ts'
+import { pastOf, stateAt, storedStateAt } from './at-checkpoint.ts'
 import type { EventSource } from './events.ts'
-import { readAll } from './past.ts'
 import { readState } from './state.ts'
 
 /** One limit of a session or of its run. */
@@ -37,22 +34,17 @@ type Reserved = Record<BudgetUnit, number>
 
 /** The budgets as they are now, or as they were at a checkpoint. @throws RequestRefused, SessionNotFound, SessionUnavailable. */
 export async function readBudgets(source: EventSource, at: number | undefined): Promise<SessionBudget[]> {
-  // No model call is in progress at a point between turns.
-  if (at !== undefined) return budgetsOf(await stateAt(source, at), { tokens: 0, usd: 0 })
+  if (at !== undefined) return budgetsOf(await stateAt(pastOf(source), at), NOTHING_RESERVED)
   const [state, reserved] = await Promise.all([readState(source), readReserved(source)])
   return budgetsOf(state, reserved)
 }
 
+/** No model call is in progress at a point between turns. */
+const NOTHING_RESERVED: Reserved = { tokens: 0, usd: 0 }
+
 /** The budgets as the store knows them, now or at a checkpoint. @throws SessionNotFound, RequestRefused. */
-export async function storedBudgets(
-  sessionId: string,
-  read: (after: number) => Promise<SessionEvent[]>,
-  at?: number,
-): Promise<SessionBudget[]> {
-  const state = fold(undefined, upTo(sessionId, await readAll(read), at))
-  if (!state) throw new SessionNotFound(sessionId, { where: 'store' })
-  // No model call is in progress at a point between turns.
-  return budgetsOf(state, at === undefined ? null : { tokens: 0, usd: 0 })
+export async function storedBudgets(store: Store, sessionId: string, at?: number): Promise<SessionBudget[]> {
+  return budgetsOf(await storedStateAt(store, sessionId, at), at === undefined ? null : NOTHING_RESERVED)
 }
 
 function budgetsOf(state: SessionState, reserved: Reserved | null): SessionBudget[] {

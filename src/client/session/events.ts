@@ -9,8 +9,8 @@ import type { Store, Watched } from '../../store/store.ts'
 import { startBell } from './bell.ts'
 import { whyUnavailable } from './hold-ups.ts'
 import { inTime } from '../../connect/in-time.ts'
-import { messageRowsOf } from './message-rows.ts'
-import { pagesOf, readAll } from './past.ts'
+import { messageRows } from './message-rows.ts'
+import { eventsOf } from './past.ts'
 
 /** Where events are read from. */
 export interface EventSource {
@@ -64,15 +64,17 @@ export async function readMessages(source: EventSource): Promise<MessageRow[]> {
   })
   if (stored.rows) return stored.rows
   try {
-    return messageRowsOf(await readAll((after) => queryLive(source, after, PAGE_BYTES)))
+    const messages = messageRows()
+    for await (const event of eventsOf((after) => queryLive(source, after, PAGE_BYTES))) messages.add(event)
+    return messages.rows()
   } catch (failed) {
     throw await whyUnavailable(source, { ...whyFailed(failed), storeError: stored.error })
   }
 }
 
 /** All events above `after` that are available now. */
-export async function* allEvents(source: EventSource, after = 0): AsyncGenerator<SessionEvent> {
-  for await (const page of pagesOf((from) => readEvents(source, from), after)) yield* page
+export function allEvents(source: EventSource, after = 0): AsyncGenerator<SessionEvent> {
+  return eventsOf((from) => readEvents(source, from), after)
 }
 
 /** The result of a look at the store: the events above `after`, and whatever else a follower wants. */

@@ -7,14 +7,29 @@ import type { MessageRow } from '../../store/rows.ts'
 /** What a row has besides the message itself. */
 type Origin = Omit<MessageRow, 'role' | 'content'>
 
-/** The messages of a session, as the store would return them; messages that no turn has taken come last. */
+/** The messages of a session, as the store would return them, from events that are added one by one. */
+interface MessageRows {
+  add(event: SessionEvent): void
+  /** Messages that no turn has taken come last. */
+  rows(): MessageRow[]
+}
+
+/** The messages of these events. */
 export function messageRowsOf(events: Iterable<SessionEvent>): MessageRow[] {
+  const messages = messageRows()
+  for (const event of events) messages.add(event)
+  return messages.rows()
+}
+
+/** The messages of a session without events. */
+export function messageRows(): MessageRows {
   const transcript = emptyTranscript()
   const received = new Map<string, EventOf<'message_received'>>()
   const origins = new WeakMap<Message, Origin>()
   /** The newest answer's turn, for its results. */
   let place = { run: 0, turn: 0 }
-  for (const event of events) {
+
+  function add(event: SessionEvent): void {
     const before = transcript.messages.length
     const takes = event.type === 'turn_started' ? event.takes.filter((id) => transcript.waiting.has(id)) : []
     addToTranscript(transcript, event)
@@ -38,13 +53,18 @@ export function messageRowsOf(events: Iterable<SessionEvent>): MessageRow[] {
     if (results && !origins.has(results))
       origins.set(results, { ...madeBy(event), ...place, messageId: resultsIdOf(place), kind: 'tool_results' })
   }
-  const rows = transcript.messages.flatMap((message): MessageRow[] => {
-    const origin = origins.get(message)
-    return origin ? [{ ...origin, role: message.role, content: message.content }] : []
-  })
-  // Archived messages no longer wait for a turn.
-  const waiting = [...transcript.waiting.keys()].flatMap((id) => received.get(id) ?? []).sort((a, b) => a.seq - b.seq)
-  return [...rows, ...waiting.map((said): MessageRow => ({ ...originOf(said), role: 'user', content: said.content }))]
+
+  function rows(): MessageRow[] {
+    const taken = transcript.messages.flatMap((message): MessageRow[] => {
+      const origin = origins.get(message)
+      return origin ? [{ ...origin, role: message.role, content: message.content }] : []
+    })
+    // Archived messages no longer wait for a turn.
+    const waiting = [...transcript.waiting.keys()].flatMap((id) => received.get(id) ?? []).sort((a, b) => a.seq - b.seq)
+    return [...taken, ...waiting.map((said): MessageRow => ({ ...originOf(said), role: 'user', content: said.content }))]
+  }
+
+  return { add, rows }
 }
 
 function resultsOf({ messages, seqs }: ReturnType<typeof emptyTranscript>, answerSeq: number): Message | undefined {

@@ -54,17 +54,17 @@ import {
   checkTargetOptions,
   withoutOptions,
 } from './request-options.ts'
-import { readAll } from './past.ts'
 import { memoryOf, readMemoryVersions, readPlans } from './versions.ts'
 import { runHandle } from './run.ts'
 import { allEvents, type EventSource, followBatches, readEvents, readMessages } from './events.ts'
 import { readRunReport } from './run-report.ts'
+import type { SessionState } from '../../session/state.ts'
 import { readState } from './state.ts'
 import { noteSource } from './stored-past.ts'
 import { checkReading, readMoments, readSlice } from './slice.ts'
 import { watchBatches } from './watch.ts'
 import { readReport } from './status.ts'
-import { stateAt } from './at-checkpoint.ts'
+import { pastOf, stateAt } from './at-checkpoint.ts'
 import type { ForkOptions, RunHandle, SendOptions, SessionHandle } from '../types.ts'
 import { defined } from '../../session/defined.ts'
 
@@ -169,6 +169,8 @@ export function sessionHandle(parts: SessionParts, id: string, options: Opening,
     return all ? readMoments(from, definition) : readSlice(from, definition, at)
   }
 
+  const stateThen = (at: number | undefined): Promise<SessionState> => (at === undefined ? readState(source) : stateAt(pastOf(source), at))
+
   const handle: SessionHandle = {
     id,
     send,
@@ -182,13 +184,13 @@ export function sessionHandle(parts: SessionParts, id: string, options: Opening,
       resume: () => ask<SessionSummary>(asked, UPDATES.resume),
       ...sessionQueriesOf(store, id),
     }),
-    plan: async (given) => (await stateAt(source, checkAt(given))).plan?.current ?? null,
-    memory: async (given) => memoryOf(await stateAt(source, checkAt(given))),
+    plan: async (given) => (await stateThen(checkAt(given))).plan?.current ?? null,
+    memory: async (given) => memoryOf(await stateThen(checkAt(given))),
     budgets: async (given) => readBudgets(source, checkAt(given)),
     runReport: async (run) => readRunReport(source, checkRunNumber(run)),
     async messagesUpTo(given) {
       const target = checkTargetOptions(given) as Target
-      return transcriptOf(store, id, await readAll((after) => readEvents(source, after)), target)
+      return transcriptOf(store, id, (after) => readEvents(source, after), target)
     },
     blob: async (sha256) => readBlob(store, id, checkSha256(sha256)),
     slice: slice as SessionHandle['slice'],

@@ -9,8 +9,8 @@ import type { EventType, SessionEvent } from '../../session/events.ts'
 import { addToSlices, deepFrozen, emptySlices, type SkippedEvent, type SlicesFold } from '../../session/slices/slices.ts'
 import { StoreError } from '../../store/errors.ts'
 import type { SliceMoment } from '../types.ts'
-import { checkBeginning, eventsUpTo } from './at-checkpoint.ts'
-import type { EventSource } from './events.ts'
+import { eventsUpTo } from './at-checkpoint.ts'
+import { type EventSource, readEvents } from './events.ts'
 import { withRestored } from './large-content.ts'
 
 /** Where a slice is read, and the logger for skipped events. */
@@ -33,10 +33,8 @@ export function checkReading(slice: Slice, given: unknown = {}): { at?: number |
 export async function readSlice<V>(source: SliceSource, slice: Slice<string, V>, at?: number): Promise<V> {
   const kept = at === undefined ? undefined : await keptValue(source, slice, at)
   if (kept) return kept.value
-  const events = await eventsUpTo(source, at)
-  checkBeginning(source, events, 'its slices')
   const fold = emptySlices([slice])
-  for (const event of await restored(source, fold, events)) add(source, fold, event)
+  for await (const event of restored(source, fold, at)) add(source, fold, event)
   return valueIn(fold, slice)
 }
 
@@ -45,23 +43,22 @@ export async function readSlice<V>(source: SliceSource, slice: Slice<string, V>,
  * @throws RequestRefused `events_gone`.
  */
 export async function readMoments<V>(source: SliceSource, slice: Slice<string, V>): Promise<SliceMoment<V>[]> {
-  const events = await eventsUpTo(source)
-  checkBeginning(source, events, 'its slices')
   const fold = emptySlices([slice])
   const moments: SliceMoment<V>[] = []
   let tags: readonly string[] = []
+  let last: SessionEvent | undefined
   const note = ({ seq, at }: SessionEvent, checkpoint: number | null): void => {
     const value = valueIn(fold, slice)
     const before = moments.at(-1)
     if (isDeepStrictEqual(value, before ? before.value : slice.initial)) return
     moments.push({ value, checkpoint, seq, createdAt: new Date(at), tags: [...tags] })
   }
-  for (const event of await restored(source, fold, events)) {
+  for await (const event of restored(source, fold)) {
+    last = event
     if (event.type === 'session_started' || event.type === 'forked') tags = event.tags ?? tags
     add(source, fold, event)
     if (event.type === 'checkpoint_made') note(event, event.version)
   }
-  const last = events.at(-1)
   if (last) note(last, null)
   return moments
 }
@@ -98,9 +95,13 @@ function parse<V>({ schema }: Slice<string, V>, value: unknown): { value: V } | 
   }
 }
 
-/** The events that the slice reads, with their large values. @throws StoreError. */
-async function restored({ store, sessionId }: SliceSource, { past }: SlicesFold, events: readonly SessionEvent[]): Promise<SessionEvent[]> {
-  return withRestored(store, sessionId, events, ({ type }) => past.reads.has(type))
+/** The events, those that the slice reads with their large values, one by one. @throws StoreError; RequestRefused as `eventsUpTo`. */
+async function* restored(source: SliceSource, { past }: SlicesFold, at?: number): AsyncGenerator<SessionEvent> {
+  const { store, sessionId } = source
+  const read = (after: number): Promise<SessionEvent[]> => readEvents(source, after)
+  for await (const event of eventsUpTo({ sessionId, read }, at, 'its slices')) {
+    yield* await withRestored(store, sessionId, [event], ({ type }) => past.reads.has(type))
+  }
 }
 
 function add({ sessionId, logger }: SliceSource, fold: SlicesFold, event: SessionEvent): void {

@@ -5,6 +5,7 @@ import type { SessionError, SessionState } from '../../session/state.ts'
 import { whyUnavailable } from './hold-ups.ts'
 import { pagesOf } from './past.ts'
 import type { EventSource } from './events.ts'
+import type { Store } from '../../store/store.ts'
 
 const QUERY_TIMEOUT_MS = 5_000
 
@@ -19,7 +20,7 @@ export async function readState(source: EventSource): Promise<SessionState> {
   if (live.state) return live.state
   // Closed long ago, still loading, or with no worker to ask: the store may have it.
   try {
-    const stored = await storedState(source)
+    const stored = source.store && (await storedState(source.store, source.sessionId))
     if (stored) return live.error ? { ...stored, status: 'error', error: live.error } : stored
   } catch (storeError) {
     throw await whyUnavailable(source, { ...live, storeError })
@@ -38,10 +39,11 @@ export async function liveState({ client, sessionId }: Pick<EventSource, 'client
   }
 }
 
-/** Folded page by page: a session may have any number of events. */
-async function storedState({ store, sessionId }: EventSource): Promise<SessionState | undefined> {
+/** The state as the store knows it: from the newest checkpoint and the events since or, if that cannot be read, from all events. */
+export async function storedState(store: Store, sessionId: string): Promise<SessionState | undefined> {
+  const kept = await store.state(sessionId)
+  if (kept) return kept
   let state: SessionState | undefined
-  if (!store) return state
   for await (const page of pagesOf((after) => store.events(sessionId, { after }))) state = fold(state, page)
   return state
 }

@@ -18,24 +18,32 @@ export interface MemoryVersion extends Memory {
   archivedSeq?: number
 }
 
-/** All versions of the memory, oldest first. */
-export function memoryVersions(events: Iterable<SessionEvent>): MemoryVersion[] {
+/** All versions of the memory, oldest first, from events that are added one by one. */
+export interface MemoryHistory {
+  add(event: SessionEvent): void
+  versions: readonly MemoryVersion[]
+}
+
+/** The history of a session without events. */
+export function memoryHistory(): MemoryHistory {
   const versions: MemoryVersion[] = []
   let memory: Memory | null = null
-  for (const event of events) {
-    if (event.type === 'memory_changed') {
-      const { version, change, seq, at, run, turn } = event
-      memory = remembered(memory, version, change)
-      versions.push({ ...memory, seq, at, run, turn, change })
-      continue
-    }
-    const restored = memoryAfter(memory, event)
-    if (restored === memory) continue
-    memory = restored
-    const kept = memory?.version ?? 0
-    for (const one of versions) if (one.version > kept) one.archivedSeq ??= event.seq
+  return {
+    versions,
+    add(event) {
+      if (event.type === 'memory_changed') {
+        const { version, change, seq, at, run, turn } = event
+        memory = remembered(memory, version, change)
+        versions.push({ ...memory, seq, at, run, turn, change })
+        return
+      }
+      const restored = memoryAfter(memory, event)
+      if (restored === memory) return
+      memory = restored
+      const kept = memory?.version ?? 0
+      for (const one of versions) if (one.version > kept) one.archivedSeq ??= event.seq
+    },
   }
-  return versions
 }
 
 /** The memory after the event `seq`; `events` begin with the session. */

@@ -18,24 +18,32 @@ export interface PlanVersion extends Plan {
   archivedSeq?: number
 }
 
-/** All versions of the plan, oldest first. */
-export function planVersions(events: Iterable<SessionEvent>): PlanVersion[] {
+/** All versions of the plan, oldest first, from events that are added one by one. */
+export interface PlanHistory {
+  add(event: SessionEvent): void
+  versions: readonly PlanVersion[]
+}
+
+/** The history of a session without events. */
+export function planHistory(): PlanHistory {
   const versions: PlanVersion[] = []
   let plan: Plan | null = null
-  for (const event of events) {
-    if (event.type === 'plan_changed') {
-      const { version, change, seq, at, run, turn } = event
-      plan = changed(plan, version, change)
-      versions.push({ ...plan, seq, at, run, turn, change })
-      continue
-    }
-    const restored = planAfter(plan, event)
-    if (restored === plan) continue
-    plan = restored
-    const kept = plan?.version ?? 0
-    for (const one of versions) if (one.version > kept) one.archivedSeq ??= event.seq
+  return {
+    versions,
+    add(event) {
+      if (event.type === 'plan_changed') {
+        const { version, change, seq, at, run, turn } = event
+        plan = changed(plan, version, change)
+        versions.push({ ...plan, seq, at, run, turn, change })
+        return
+      }
+      const restored = planAfter(plan, event)
+      if (restored === plan) return
+      plan = restored
+      const kept = plan?.version ?? 0
+      for (const one of versions) if (one.version > kept) one.archivedSeq ??= event.seq
+    },
   }
-  return versions
 }
 
 /** The plan after the event `seq`; `events` begin with the session. */

@@ -37,16 +37,33 @@ export function checkTarget(raw: unknown): Target {
   return target
 }
 
+/** An event, and its digest in the log. */
+interface Entry {
+  event: SessionEvent
+  digest: string
+}
+
 /**
  * Finds a target among all events of a session; without a target, the newest place. `archived`: also finds targets in a past that a
  * rollback has left (a fork may begin there).
  * @throws TargetRefused.
  */
-export function locate(
-  entries: Iterable<{ event: SessionEvent; digest: string }>,
-  target: Target | undefined,
-  options: { archived?: boolean } = {},
-): Place {
+export function locate(entries: Iterable<Entry>, target: Target | undefined, options: { archived?: boolean } = {}): Place {
+  const search = searchFor(target)
+  for (const entry of entries) search.add(entry)
+  return search.found(options)
+}
+
+/** A search for a target. */
+interface Search {
+  /** The session's next event. */
+  add(entry: Entry): void
+  /** The place, once all events were added. @throws TargetRefused. */
+  found(options?: { archived?: boolean }): Place
+}
+
+/** The same for events that are added one by one. */
+export function searchFor(target: Target | undefined): Search {
   const transcript = emptyTranscript()
   let boundaries: Place[] = []
   let state: SessionState | undefined
@@ -55,7 +72,7 @@ export function locate(
   const archiveAfter = (from: number): void => {
     if (found && found.seq > from) found = { ...found, live: false }
   }
-  for (const { event, digest } of entries) {
+  const add = ({ event, digest }: Entry): void => {
     addToTranscript(transcript, event)
     state = fold(state, [event])
     if (event.type === 'session_started') [boundaries, found] = [[], undefined]
@@ -68,18 +85,21 @@ export function locate(
       boundaries.push({ seq: event.seq, digest, ...defined({ lastMessageId: state?.lastMessageId }) })
     }
   }
-  if (!found || !target) {
-    const newest = boundaries.at(-1)
-    if (!target && newest) return newest
-    throw target ? notFound(target) : new TargetRefused('session_not_found', 'The session has no events: check its id.')
+  const placeFound = ({ archived }: { archived?: boolean } = {}): Place => {
+    if (!found || !target) {
+      const last = boundaries.at(-1)
+      if (!target && last) return last
+      throw target ? notFound(target) : new TargetRefused('session_not_found', 'The session has no events: check its id.')
+    }
+    const { seq, live } = found
+    if (!live && !archived) {
+      throw new TargetRefused('target_archived', `A rollback or a recovery has gone back behind ${nameOf(target)}: fork from it instead.`)
+    }
+    const place = boundaries.findLast((boundary) => boundary.seq <= seq)
+    if (!place) throw new TargetRefused(notFound(target).code, `There is nothing before ${nameOf(target)}: start a new session instead.`)
+    return place
   }
-  const { seq, live } = found
-  if (!live && !options.archived) {
-    throw new TargetRefused('target_archived', `A rollback or a recovery has gone back behind ${nameOf(target)}: fork from it instead.`)
-  }
-  const place = boundaries.findLast((boundary) => boundary.seq <= seq)
-  if (!place) throw new TargetRefused(notFound(target).code, `There is nothing before ${nameOf(target)}: start a new session instead.`)
-  return place
+  return { add, found: placeFound }
 }
 
 /** The effects above `seq` that completed or may have, newest last. */

@@ -33,3 +33,17 @@ export async function readNewestRun(database: Queryable, schema: PostgresSchema,
   )
   return row ? numberIn(row, 'seq') : null
 }
+
+/** See `Store.checkpointSeq`. */
+export async function readCheckpointSeq(
+  database: Queryable,
+  schema: PostgresSchema,
+  sessionId: string,
+  version: number,
+): Promise<number | null> {
+  const [row] = await database.query(`select seq from ${schema.table('checkpoints')} where session_id = $1 and version = $2`, [
+    safeKey(sessionId),
+    version,
+  ])
+  return row ? numberIn(row, 'seq') : null
+}

@@ -17,13 +17,14 @@ import {
   type MemoryLimit,
   type MemoryState,
 } from '../../../src/session/built-in-tools/memory.ts'
-import { memoryAt, memoryVersions } from '../../../src/session/built-in-tools/memory-history.ts'
+import { memoryAt } from '../../../src/session/built-in-tools/memory-history.ts'
 import { answerOnMemory, MEMORY_TOOLS } from '../../../src/session/built-in-tools/memory-tools.ts'
 import { keptBeforeRun } from '../../../src/session/recovery/kept.ts'
 import type { SessionState } from '../../../src/session/state.ts'
 import { addToTranscript, emptyTranscript } from '../../../src/session/transcript/transcript.ts'
 import { BLOCKS, eventfulSessions, FIXED_SESSIONS, metInSessions } from './sound-session.ts'
 import { size } from '../../support/sizes.ts'
+import { memoryVersions } from '../../support/past.ts'
 
 const LIMITS: readonly MemoryLimit[] = [
   { block: 'customer', maxChars: 100 },

@@ -7,13 +7,14 @@ import type { EventOf, SessionEvent } from '../../../src/session/events.ts'
 import { fold } from '../../../src/session/fold/fold.ts'
 import { type Json, jsonBytes } from '../../../src/session/json.ts'
 import { afterChange, bytesOfPlan, type Plan, type PlanState, PLAN_BYTES } from '../../../src/session/built-in-tools/plan.ts'
-import { planAt, planVersions } from '../../../src/session/built-in-tools/plan-history.ts'
+import { planAt } from '../../../src/session/built-in-tools/plan-history.ts'
 import { answerOnPlan, PLAN_LIMITS, PLAN_TOOLS, STEP_STATUSES } from '../../../src/session/built-in-tools/plan-tools.ts'
 import { keptBeforeRun } from '../../../src/session/recovery/kept.ts'
 import type { SessionState } from '../../../src/session/state.ts'
 import { addToTranscript, emptyTranscript } from '../../../src/session/transcript/transcript.ts'
 import { eventfulSessions, FIXED_SESSIONS, metInSessions } from './sound-session.ts'
 import { size } from '../../support/sizes.ts'
+import { planVersions } from '../../support/past.ts'
 
 const STEPS = [
   { id: 'book', title: 'Book the flight', postconditions: 'There is a booking code.' },

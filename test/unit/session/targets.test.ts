@@ -1,8 +1,6 @@
 // Points in a session's past: they are found, and going back to one shows the transcript as it was.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { messageRowsOf } from '../../../src/client/session/message-rows.ts'
-import { transcriptAt } from '../../../src/client/session/past.ts'
 import { defined } from '../../../src/session/defined.ts'
 import type { EventBody, SessionEvent, Target } from '../../../src/session/events.ts'
 import { fold } from '../../../src/session/fold/fold.ts'
@@ -11,6 +9,8 @@ import { effectsAfter, checkTarget, locate, messagesAfter } from '../../../src/s
 import { addToTranscript, emptyTranscript, type Transcript } from '../../../src/session/transcript/transcript.ts'
 import { ofType } from '../../support/events.ts'
 import { FIXED_SESSIONS, metInSessions, type SoundSession, soundSessions } from './sound-session.ts'
+import { messageRowsOf } from '../../../src/client/session/message-rows.ts'
+import { rowsAt } from '../../support/past.ts'
 
 const numbered = (...bodies: EventBody[]): SessionEvent[] =>
   bodies.map((body, index) => ({ v: 1, seq: index + 1, at: index, ...body }) as SessionEvent)
@@ -76,7 +76,7 @@ describe('a target', () => {
           ...defined({ lastMessageId }),
         })
         expect(transcriptOf(events.slice(0, seq)).open).toBeNull()
-        expect(transcriptAt(events.slice(0, seq), { checkpoint: version }).at(-1)?.messageId).toBe(lastMessageId)
+        expect(rowsAt(events.slice(0, seq), { checkpoint: version }).at(-1)?.messageId).toBe(lastMessageId)
       }
       return made.length
     })
@@ -102,7 +102,7 @@ describe('a target', () => {
         expect(now?.plan?.current ?? null).toEqual(then?.plan?.current ?? null)
         expect(now?.memory?.current ?? null).toEqual(then?.memory?.current ?? null)
         expect(messageRowsOf([...events, back]).map(({ content }) => content)).toEqual(
-          transcriptAt(events, { checkpoint: version }).map(({ content }) => content),
+          rowsAt(events, { checkpoint: version }).map(({ content }) => content),
         )
         met += 1
       }
