@@ -1,8 +1,7 @@
-// Prints today's share of the soak: some of the test files that `npm run test:soak` enlarges, different ones each day.
+// Prints the commit's share of the soak: some of the test files that `npm run test:soak` enlarges, others for each commit.
+import { execFileSync } from 'node:child_process'
 import { readdir, readFile } from 'node:fs/promises'
 
-const DAY_MS = 86_400_000
-/** Files a day: each file has its turn every two weeks. */
 const FILES = 4
 const ROOT = new URL('../', import.meta.url)
 
@@ -13,7 +12,8 @@ const sized = await Promise.all(
   files.map(async (path) => (/\b(size|variants)\(/.test(await readFile(new URL(path, ROOT), 'utf8')) ? [path] : [])),
 )
 const all = sized.flat().toSorted()
-const day = Math.floor(Date.now() / DAY_MS)
-/** Far apart, so that a day does not have only files of one subject. */
+const tree = execFileSync('git', ['rev-parse', 'HEAD^{tree}'], { cwd: ROOT, encoding: 'utf8' })
+const first = Number.parseInt(tree.slice(0, 7), 16)
+/** Far apart, so that a share does not have only files of one subject. */
 const apart = Math.ceil(all.length / FILES)
-console.log(Array.from({ length: FILES }, (_, index) => all[(day + index * apart) % all.length]).join(' '))
+console.log(Array.from({ length: FILES }, (_, index) => all[(first + index * apart) % all.length]).join(' '))

@@ -110,6 +110,7 @@ function operationOf(one: Route): JsonObject {
     ...(one.body && { requestBody: bodyOf(one.body) }),
     responses: {
       [answer.status]: { description: answer.description, ...headers, ...(content && { content }) },
+      ...(answer.none && { 204: { description: answer.none } }),
       ...Object.fromEntries(REFUSALS.map((status) => [status, ref('responses/Problem')])),
       ...PROBLEMS,
     },

@@ -53,6 +53,8 @@ export interface Answer {
   type?: string
   /** Headers, with what they mean. */
   headers?: Readonly<Record<string, string>>
+  /** What an answer of 204 means, if there may be nothing to answer. */
+  none?: string
 }
 
 /** A route; `P`, `Q`, `B`: the schemas of its path, query and body. */

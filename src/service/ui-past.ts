@@ -1,6 +1,7 @@
 // The past of a session for a chat: the outline of the part that is shown, and the contents of its events, in bounded memory.
 import { SessionNotFound, SessionUnavailable } from '../client/errors.ts'
-import { type StoredPast, storedPastOf, unlessAway } from '../client/session/stored-past.ts'
+import { type StoredPast, storedPastOf } from '../client/session/stored-past.ts'
+import { unlessAway } from '../client/session/unless-away.ts'
 import type { SessionHandle } from '../client/types.ts'
 import { blobOf, withBlob } from '../session/blobs.ts'
 import type { SessionEvent } from '../session/events.ts'

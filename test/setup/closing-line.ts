@@ -12,7 +12,8 @@ interface Counts {
   skipped: number
 }
 
-const SLOWEST = 10
+/** Files that are shown. */
+const SHOWN = 10
 
 export default class ClosingLine implements Reporter {
   /** When a folder's files began and ended. They run in parallel, so their times do not add up. */
@@ -31,7 +32,7 @@ export default class ClosingLine implements Reporter {
     const counts = count(modules)
     counts.failed += unhandled.length
     const times = [...this.#folders].map(([name, { began, ended }]) => `${name} ${seconds(ended - began)}`)
-    if (modules.length > SLOWEST) console.log(`\nTime by folder: ${times.join(', ')}\nThe slowest files:\n${slowest(modules)}`)
+    if (modules.length > SHOWN) console.log(`\nTime by folder: ${times.join(', ')}\n${timesOf(modules)}`)
     const outside = unhandled.map((error) => failed('outside of any test', [error]))
     const closing = [...skips(modules), ...failures(modules), ...outside, lineOf(counts)].join('\n')
     // At exit, so that this line is the last one even if something ends after the tests.
@@ -41,10 +42,21 @@ export default class ClosingLine implements Reporter {
 
 const seconds = (ms: number): string => `${Math.round(ms / 1_000)} s`
 
-function slowest(modules: readonly TestModule[]): string {
-  const times = modules.map((module) => ({ file: relative(process.cwd(), module.moduleId), ms: module.diagnostic().duration }))
-  const longest = times.toSorted((one, other) => other.ms - one.ms).slice(0, SLOWEST)
-  return longest.map(({ file, ms }) => `  ${seconds(ms).padStart(6)}  ${file}`).join('\n')
+/** The files with the largest of a time. */
+function largest(modules: readonly TestModule[], msOf: (module: TestModule) => number): string {
+  const times = modules.map((module) => ({ file: relative(process.cwd(), module.moduleId), ms: msOf(module) }))
+  const first = times.toSorted((one, other) => other.ms - one.ms).slice(0, SHOWN)
+  return first.map(({ file, ms }) => `  ${seconds(ms).padStart(6)}  ${file}`).join('\n')
+}
+
+/** The CPU of a file, without that of the servers that all files share. */
+const cpuMs = (module: TestModule): number => (module.meta().cpuSeconds ?? 0) * 1_000
+
+/** Where the time of a long run went. */
+function timesOf(modules: readonly TestModule[]): string {
+  const cpu = modules.reduce((sum, module) => sum + cpuMs(module), 0)
+  const slowest = largest(modules, (module) => module.diagnostic().duration)
+  return `The slowest files:\n${slowest}\nCPU without the shared servers: ${seconds(cpu)}, most of it in\n${largest(modules, cpuMs)}`
 }
 
 function count(modules: readonly TestModule[]): Counts {

@@ -1,4 +1,6 @@
 // The size of tests that could run forever: small by default, full in the soak (`npm run test:soak`).
+import { spawnSync } from 'node:child_process'
+
 const isSoak = process.env.PAWL_SOAK === '1'
 
 /** A size: the usual one, or that of the soak. */
@@ -6,21 +8,24 @@ export function size<T>(usual: T, soak: T): T {
   return isSoak ? soak : usual
 }
 
-/** The date in UTC as a number: 20261123. */
-const today = Number(new Date().toISOString().slice(0, 10).replaceAll('-', ''))
+/** A number that follows from what is committed; 1 outside a repository. */
+function seedOfCommit(): number {
+  const { status, stdout } = spawnSync('git', ['rev-parse', 'HEAD^{tree}'], { encoding: 'utf8' })
+  return status === 0 ? Number.parseInt(stdout.slice(0, 7), 16) : 1
+}
 
 /**
- * The seed of everything random. With the usual sizes it stays the same all day, so that a commit that has passed passes again, and
- * changes the next day; in the soak it changes each time. `PAWL_SEED` sets it to that of a failed run.
+ * The seed of everything random. With the usual sizes it follows from the commit's tree: the same commit always runs the same cases, and
+ * another one runs others. In the soak it changes each time. `PAWL_SEED` sets it to that of a failed run.
  */
-export const seed = Number(process.env.PAWL_SEED ?? size(today, Math.floor(Math.random() * 1_000_000)))
+export const seed = Number((process.env.PAWL_SEED ??= String(isSoak ? Math.floor(Math.random() * 1_000_000) : seedOfCommit())))
 
-/** All variants of a test in the soak; usually the next `count` of them each day, so that each has its turn after a few days. */
+/** All variants of a test in the soak; usually `count` of them, which follow from the seed. */
 export function variants<T>(all: readonly T[], count: number): readonly T[] {
   const first = seed * count
-  const ofToday = new Set(Array.from({ length: count }, (_, index) => (first + index) % all.length))
+  const chosen = new Set(Array.from({ length: count }, (_, index) => (first + index) % all.length))
   return size(
-    all.filter((_, index) => ofToday.has(index)),
+    all.filter((_, index) => chosen.has(index)),
     all,
   )
 }

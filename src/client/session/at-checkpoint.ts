@@ -7,7 +7,7 @@ import { RequestRefused, SessionNotFound } from '../errors.ts'
 import { type EventSource, readEvents } from './events.ts'
 import { eventsOf, type ReadPage } from './past.ts'
 import { storedState } from './state.ts'
-import { unlessAway } from './stored-past.ts'
+import { unlessAway } from './unless-away.ts'
 
 /** Where the past of a session is read. */
 export interface PastOf extends Pick<EventSource, 'sessionId' | 'store'> {

@@ -4,12 +4,12 @@ import { fold } from '../../session/fold/fold.ts'
 import { lacksCalls } from '../../session/fold/snapshot.ts'
 import type { PastSource } from '../../session/past/source.ts'
 import type { SessionState } from '../../session/state.ts'
-import { StoreError } from '../../connect/errors.ts'
 import type { Store } from '../../store/store.ts'
 import type { SessionHandle } from '../types.ts'
 import { allEvents, type EventSource } from './events.ts'
 import { pagesOf } from './past.ts'
 import { liveState } from './state.ts'
+import { unlessAway } from './unless-away.ts'
 
 /** A reader holds this much that is not stored. */
 const MAX_TAIL_CHARACTERS = 5_000_000
@@ -52,16 +52,6 @@ export async function storedPastOf(session: SessionHandle, wants: { state: boole
     const { state, tail } = above ?? {}
     return tail && { state, tail, top: tail.at(-1)?.seq ?? stored.seq, ...pastIn(store, session.id) }
   })
-}
-
-/** What `read` returns; undefined if the store does not answer. */
-export async function unlessAway<T>(read: () => Promise<T>): Promise<T | undefined> {
-  try {
-    return await read()
-  } catch (error) {
-    if (error instanceof StoreError && error.code === 'store_unavailable') return undefined
-    throw error
-  }
 }
 
 /** The events above the stored ones; undefined: there are too many to hold. */

@@ -229,15 +229,14 @@ export const UI_ROUTES = [
     method: 'get',
     path: '/v1/ui/{session}/stream',
     operation: 'resumeChat',
-    summary:
-      'The answer in progress from its beginning, and any that follow automatically; with Last-Event-ID, what comes after it. 204: none.',
+    summary: 'The answer in progress from its beginning, and any that follow automatically; with Last-Event-ID, what comes after it.',
     tag: 'ui',
     scope: 'read',
     memory: MEMORY.chat,
     params: OF_SESSION,
     query: RESUME,
     headers: { 'Last-Event-ID': z.string().max(2_000).optional().describe('The id of the last event before the stream was cut off.') },
-    answer: STREAM,
+    answer: { ...STREAM, none: 'No answer is in progress.' },
     async handle(call) {
       const { session, params, request } = call
       const handle = session(params.session)

@@ -6,6 +6,7 @@ import { hasEnded } from '../past/calls.ts'
 import { cutOf, NO_RUN } from '../past/cut.ts'
 import type { CallState, RunState, SessionError, SessionState } from '../state.ts'
 import { cutText } from '../protocol/texts.ts'
+import type { BudgetRaise } from '../spending/spend.ts'
 
 /** What kind of failure a code means. */
 type ErrorClass =
@@ -36,15 +37,18 @@ export interface RecoveryChoice {
 }
 
 /** Chooses the strategies for a failed run. `manual` means that no strategy is a good default. */
-export function chooseRecovery(state: SessionState, error: { code: string; transient?: boolean | undefined }): RecoveryChoice {
+export function chooseRecovery(
+  state: SessionState,
+  error: { code: string; transient?: boolean | undefined; raise?: BudgetRaise[] | undefined },
+): RecoveryChoice {
   const run = state.current
   if (!run) return { strategy: 'abandon', options: ['abandon', 'manual'] }
   const allowed = (strategy: RecoveryStrategy): boolean => problemWith(state, run, strategy) === undefined
   const options = [...RECOVERIES.filter(allowed), 'manual' as const]
   // The right strategy depends on what these calls turn out to have done.
   if (unknownCallsOf(state, run).length > 0) return { strategy: 'manual', options }
-  // Without a higher limit, whatever is tried reaches the same one; `raise` continues the run by itself.
-  const wanted = error.code === 'budget_exhausted' ? [] : preferred(run, errorClassOf(error))
+  // Whatever is tried without a higher limit reaches the same one, and `raise` continues the run by itself.
+  const wanted = error.raise ? [] : preferred(run, errorClassOf(error))
   return { strategy: wanted.find(allowed) ?? 'manual', options }
 }
 

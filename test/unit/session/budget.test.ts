@@ -199,7 +199,8 @@ describe('limits', () => {
   })
 
   it('that are exhausted must be raised by a person: the run continues then, never by itself', () => {
-    expect(chooseRecovery(running(), { code: 'budget_exhausted' })).toMatchObject({ strategy: 'manual' })
+    const exhausted = { code: 'budget_exhausted', raise: [{ scope: 'run' as const, maxUsd: 2 }] }
+    expect(chooseRecovery(running(), exhausted)).toMatchObject({ strategy: 'manual' })
   })
 })
 
