@@ -47,12 +47,13 @@ function run(program, args) {
 
 /** The workflow bundle, and which SDK made it: no other version of the SDK accepts it. */
 async function bundle() {
+  const { joinModules } = await import(join(made, 'worker/orchestrator/temporal/joined-modules.js'))
   const { code } = await bundleWorkflowCode({
     workflowsPath: join(made, 'workflows/index.js'),
     payloadConverterPath: join(made, 'workflows/payload-converter.js'),
     preloadModules: [join(made, 'workflows/preloaded.js')],
     workflowInterceptorModules: ['resets', 'current-details'].map((name) => join(made, `workflows/${name}.js`)),
-    webpackConfigHook: portable,
+    webpackConfigHook: (config) => joinModules(portable(config)),
     logger: { log: ignore, trace: ignore, debug: ignore, info: ignore, warn: console.warn, error: console.error },
   })
   // For bundlers, package.json lists the only modules with side effects.

@@ -8,8 +8,12 @@ import { unlessAborted } from '../jobs/unless-aborted.ts'
 import type { BlobRef } from '../session/events.ts'
 import type { Store } from '../store/store.ts'
 
-/** How long a value that would also fit into history waits for the store, and how long no value waits after a failed wait. */
-const QUICK_MS = 2_000
+/**
+ * A value that would also fit into history waits until the store has stored nothing for QUICK_MS, and at most for LONGEST_MS: on a busy
+ * machine many values at once are slow, and a history that holds them all is slower. No value waits for NO_WAIT_FOR_MS after a failed wait.
+ */
+const QUICK_MS = 5_000
+const LONGEST_MS = 20_000
 const NO_WAIT_FOR_MS = 10_000
 const RETRY_MS = 250
 /** How long a model call waits for values before it reports them as unreadable. */
@@ -21,18 +25,26 @@ export function blobShelf(
   logger: Logger,
 ): ValueStore & { earlierKey: EarlierKeys } {
   let noWaitUntil = 0
+  let storedAt = 0
+
+  /** How long a value that began to wait at this time may still wait. */
+  function leftMs(began: number, waitMs: number | undefined): number {
+    const end = waitMs === undefined ? Math.min(Math.max(began, storedAt) + QUICK_MS, began + LONGEST_MS) : began + waitMs
+    return end - Date.now()
+  }
 
   async function put(sessionId: string, ref: BlobRef, text: Uint8Array, { executionId, waitMs }: ValueSource): Promise<boolean> {
     if (waitMs === undefined && Date.now() < noWaitUntil) return false
-    const until = Date.now() + (waitMs ?? QUICK_MS)
+    const began = Date.now()
+    const left = (): number => leftMs(began, waitMs)
     const json = Buffer.from(text.buffer, text.byteOffset, text.byteLength).toString('utf8')
     for (;;) {
       try {
-        const signal = AbortSignal.timeout(Math.max(0, until - Date.now()))
-        await unlessAborted(signal, blobs.put(sessionId, { ref, json }, executionId))
+        await whileTimeIsLeft(left, blobs.put(sessionId, { ref, json }, executionId))
+        storedAt = Date.now()
         return true
       } catch (err) {
-        const isOver = waitMs === undefined || Date.now() + RETRY_MS >= until
+        const isOver = waitMs === undefined || left() <= RETRY_MS
         if (isOver) {
           logger.warn({ err, session: sessionId, bytes: ref.bytes }, 'a large value could not be stored in the side store')
           noWaitUntil = Date.now() + NO_WAIT_FOR_MS
@@ -47,6 +59,25 @@ export function blobShelf(
     put,
     get: (sessionId, refs) => patiently(() => blobs.get(sessionId, refs)),
     earlierKey: async (sessionId, key) => (await patiently(() => completedKey(sessionId, key))) ?? undefined,
+  }
+}
+
+/** Settles as `work` does, unless no time is left before. */
+async function whileTimeIsLeft(leftMs: () => number, work: Promise<void>): Promise<void> {
+  const over = new AbortController()
+  let timer: NodeJS.Timeout | undefined
+  const look = (): void => {
+    const left = leftMs()
+    if (left > 0) timer = setTimeout(lookOnceRead, left)
+    else over.abort(new Error('the side store did not answer in time'))
+  }
+  // Node runs late timers before it reads the sockets, where an answer may already be.
+  const lookOnceRead = (): void => void setImmediate(look)
+  look()
+  try {
+    await unlessAborted(over.signal, work)
+  } finally {
+    clearTimeout(timer)
   }
 }
 

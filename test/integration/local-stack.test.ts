@@ -287,7 +287,8 @@ describe('the local stack', () => {
 describe('the search for servers', () => {
   it('lists the four ways to get a Temporal if it finds none', { timeout: MINUTE }, async () => {
     const empty = await folder()
-    const env = { PATH: empty, PAWL_CACHE_DIR: join(empty, 'cache'), HOME: empty }
+    // With a Postgres that runs: an embedded one would still be unpacked into the folder when the test ends.
+    const env = { PATH: empty, PAWL_CACHE_DIR: join(empty, 'cache'), HOME: empty, DATABASE_URL: running.databaseUrl }
     const failure = await startStack({ env, temporal: ['address', 'path', 'cache', 'go'] }).then(
       () => expect.fail('it started'),
       (error: unknown) => error as Error & { code: string },

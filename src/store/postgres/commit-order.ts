@@ -11,8 +11,9 @@ import type { PostgresSchema } from './schema.ts'
  * 1. A writer takes the lock before its transaction has an id. It keeps the lock until its rows are visible, because Postgres releases
  *    locks after that.
  * 2. The reader takes a snapshot, and then reads `pg_locks`, which shows one moment. A transaction that was in progress in the snapshot
- *    and holds its id without the lock is not a writer, or has just become visible. One without an entry may have ended, or Postgres has
- *    assigned its id and not entered it yet: then a holder of the lock has no id.
+ *    and holds its id without the lock is not a writer, or has just become visible. One without an entry has ended, or Postgres has
+ *    assigned its id and not entered it yet: then it is still in progress, and a holder of the lock has no id. It may be another
+ *    program's all the same, so what this finds can be lower than what it found before.
  * 3. The reader reads `commits` with a newer snapshot, which shows every writer that ended before 2.
  *
  * A writer must not force its id to be assigned early: it would then hold up readers while it waits for the session's row, and a second
@@ -49,7 +50,7 @@ function writing(schema: PostgresSchema): string {
         left join locks writer on writer.is_writer and writer.vxid = owner.vxid
       where writer.vxid is not null or (owner.vxid is null and exists (
         select from locks early where early.is_writer and not exists (select from locks own where own.id is not null and own.vxid = early.vxid)
-      ))
+      ) and pg_xact_status(txid) = 'in progress')
     )`
 }
 

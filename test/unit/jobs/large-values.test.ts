@@ -1,6 +1,6 @@
 // Large values that an executor stores through its orchestrator: what waits for the store and for how long, what is read again, and what
 // is rejected.
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { blobShelf } from '../../../src/activities/blobs.ts'
 import { sha256Hex } from '../../../src/agent/canonical.ts'
 import { ArchiveUnavailable } from '../../../src/jobs/errors.ts'
@@ -67,6 +67,21 @@ describe('a value that is kept', () => {
     expect(await valuesOver(blobs).hydrate('s', [completed(LARGE.ref)])).toEqual([{ ...rest, value: { rows: 'x'.repeat(200_000) } }])
   })
 
+  it('waits while the store takes others, one after another, even if it would fit into history', async () => {
+    vi.useFakeTimers()
+    try {
+      const blobs = memory()
+      let turn = Promise.resolve()
+      const slow = { ...blobs, put: () => (turn = turn.then(() => new Promise((resolve) => setTimeout(resolve, 1_500)))) }
+      const values = valuesOver(slow)
+      const kept = Promise.all(Array.from({ length: 6 }, () => values.keep('s', LARGE, { executionId: 'x', signal })))
+      await vi.advanceTimersByTimeAsync(9_000)
+      expect(await kept).toEqual(Array.from({ length: 6 }, () => LARGE.ref))
+    } finally {
+      vi.useRealTimers()
+    }
+  })
+
   it('is read from the store once per executor, and not at all by the executor that wrote it', async () => {
     const blobs = memory()
     const values = valuesOver(blobs)
@@ -116,10 +131,25 @@ describe('a value while the store is away', () => {
     expect(await kept).toEqual(LARGE.ref)
   })
 
-  it('does not wait for a store that does not respond, nor once its attempt is stopped', async () => {
+  it('does not wait for a store that says nothing, nor do others then', async () => {
+    vi.useFakeTimers()
+    try {
+      const blobs = memory()
+      const values = valuesOver(blobs)
+      blobs.away = 'silent'
+      const first = values.keep('s', LARGE, { executionId: 'x', signal })
+      await vi.advanceTimersByTimeAsync(5_001)
+      expect(await first).toBeUndefined()
+      expect(await values.keep('s', LARGE, { executionId: 'x', signal })).toBeUndefined()
+      expect(blobs.puts).toBe(1)
+    } finally {
+      vi.useRealTimers()
+    }
+  })
+
+  it('does not wait once its attempt is stopped', async () => {
     const blobs = memory()
     blobs.away = 'silent'
-    expect(await valuesOver(blobs).keep('s', LARGE, { executionId: 'x', signal })).toBeUndefined()
     const stop = new AbortController()
     const kept = valuesOver(blobs).keep('s', LARGE, { executionId: 'x', signal: stop.signal, waitMs: 600_000 })
     stop.abort()

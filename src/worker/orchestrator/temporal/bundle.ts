@@ -11,6 +11,7 @@ import { absoluteConverter } from '../../../connect/data-converter.ts'
 import { defined } from '../../../session/defined.ts'
 import { EXTENSION } from '../../extension.ts'
 import { totalCodecs } from '../heartbeats/details.ts'
+import { joinModules } from './joined-modules.ts'
 
 const here = (path: string): string => fileURLToPath(new URL(path, import.meta.url))
 
@@ -67,6 +68,7 @@ async function workflowBundle({
         here(`../../../workflows/current-details.${EXTENSION}`),
         ...workflowInterceptors,
       ],
+      webpackConfigHook: joinModules,
       logger: SILENT,
     })
     const digest = createHash('sha256').update(code).digest('hex').slice(0, 8)
