@@ -220,7 +220,9 @@ export function startMapping({ show, isSettled = () => false }: MappingOptions):
         const { approved, reason, input } = event
         if (approvalId === undefined) return []
         const changed = input === undefined ? [] : changedInput(toolCallId, call, input, at)
-        return show === 'pieces' ? [...changed, { type: 'tool-approval-response', approvalId, approved, ...defined({ reason }) }] : changed
+        const shownAs: UiChunk =
+          show === 'pieces' ? { type: 'tool-approval-response', approvalId, approved, ...defined({ reason }) } : standingAt(at, event)
+        return [...changed, shownAs]
       }
       default:
         return ended(event, toolCallId, call)

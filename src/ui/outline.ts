@@ -1,5 +1,5 @@
 // What a chat needs to know of a session, in little memory: its state, and its events without their contents.
-import type { SessionEvent } from '../session/events.ts'
+import type { EventOf, SessionEvent } from '../session/events.ts'
 import { fold } from '../session/fold/fold.ts'
 import { lightOf } from '../session/light.ts'
 import type { SessionState } from '../session/state.ts'
@@ -14,11 +14,13 @@ export interface UiOutline {
   state: SessionState | undefined
   /** `seq` of the event with which the first answer in the outline begins; 0: the outline is that of the whole session. */
   start: number
+  /** What became known of calls in answers before `start`, since then. */
+  earlier: EventOf<'tool_resolved'>[]
 }
 
 /** The outline before any event. */
 export function emptyOutline(): UiOutline {
-  return { events: [], sizes: [], state: undefined, start: 0 }
+  return { events: [], sizes: [], state: undefined, start: 0, earlier: [] }
 }
 
 /** Adds an event, in place. */

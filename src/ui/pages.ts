@@ -121,9 +121,24 @@ function exchangesIn(kept: readonly Surviving[]): { exchanges: Exchange[]; waiti
       const taken = event.takes.flatMap((id) => said.get(id) ?? [])
       for (const id of event.takes) said.delete(id)
       exchanges.push({ from: n, to: n + 1, at, said: taken, answers: isStart ? 1 : 0 })
-    } else if (newest) newest.to = n + 1
+    } else if (newest) {
+      newest.to = n + 1
+      // A turn that was taken out had begun another exchange; the next turn continues the answer before it.
+      if (event.type === 'turn_started' && !isArchived) joinToAnswer(exchanges)
+    }
   }
   return { exchanges, waiting: [...said.values()] }
+}
+
+/** Joins the newest exchanges without an answer to the one that has it. */
+function joinToAnswer(exchanges: Exchange[]): void {
+  for (;;) {
+    const [before, newest] = exchanges.slice(-2)
+    if (!before || !newest || newest.answers > 0) return
+    exchanges.pop()
+    before.said.push(...newest.said)
+    before.to = newest.to
+  }
 }
 
 function newestThatFit(

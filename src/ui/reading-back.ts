@@ -57,6 +57,9 @@ export async function readBack({ source, top, tail, state, before, step = STEP }
   let wholeAbove = Number.MAX_SAFE_INTEGER
   let isWhole = false
 
+  // A rollback that is not stored yet skips messages that no source has.
+  for (const event of tail) if (event.type === 'message_received') add(event)
+  const inbox = new Set(state?.inbox.map(({ messageId }) => messageId))
   if (before !== undefined) await beginBefore(before)
   await take(tail.toReversed())
   if (read.length > 0) await addWhatIsMissing()
@@ -93,9 +96,11 @@ export async function readBack({ source, top, tail, state, before, step = STEP }
 
   async function pointsFrom(place: number): Promise<SessionEvent[]> {
     const stored = await source.turningPoints(place - 1, Number.MAX_SAFE_INTEGER)
-    const newer = tail.filter((event) => isTurningPoint(event) || event.type === 'run_started' || event.type === 'tool_resolved')
+    const newer = tail.filter(
+      (event) => event.seq >= place && (isTurningPoint(event) || ['run_started', 'tool_resolved'].includes(event.type)),
+    )
     const first = newer[0]
-    const run = first && (await source.runUpTo(first.seq))
+    const run = first && (await runUpTo(first.seq))
     return [...stored.filter(({ seq }) => seq !== run?.seq), ...(run ? [run] : []), ...newer].sort((a, b) => a.seq - b.seq)
   }
 
@@ -165,8 +170,12 @@ export async function readBack({ source, top, tail, state, before, step = STEP }
     const [oldest] = oldestFirst
     const first = oldestFirst.find((event) => isTurningPoint(event) || event.type === 'run_started')
     if (isWhole || !oldest || !first || first.type === 'run_started') return
-    const run = await source.runUpTo(oldest.seq - 1)
+    const run = await runUpTo(oldest.seq - 1)
     if (run) add(run)
+  }
+
+  async function runUpTo(seq: number): Promise<SessionEvent | undefined> {
+    return tail.findLast((event) => event.seq <= seq && event.type === 'run_started') ?? (await source.runUpTo(seq))
   }
 
   async function addMessages(events: readonly SessionEvent[]): Promise<void> {
@@ -182,10 +191,10 @@ export async function readBack({ source, top, tail, state, before, step = STEP }
       for (let replay: SessionEvent | undefined = event; replay; ) {
         const callId = repeatedBy(replay)
         if (callId === undefined || asked.outputs.has(callId)) break
-        const { seq } = replay
+        const seq: number = replay.seq
         if (events.some((one) => one.seq < seq && hasOutput(one, callId))) break
         asked.outputs.add(callId)
-        replay = await source.output(callId, seq)
+        replay = tail.findLast((one) => one.seq < seq && hasOutput(one, callId)) ?? (await source.output(callId, seq))
         if (replay) add(replay)
       }
     }
@@ -202,21 +211,22 @@ export async function readBack({ source, top, tail, state, before, step = STEP }
 
   function outline(): UiOutline | undefined {
     const all = sorted()
-    if (isWhole) return { ...outlineOf(all), state, start: 0 }
+    if (isWhole) return { ...outlineOf(all), state, start: 0, earlier: [] }
     const events = all.map(({ event }) => event)
     const start = startIn(events, read.at(-1)?.event.seq ?? 0)
     if (start === undefined) return undefined
     const taken = new Set(events.flatMap((event) => (event.seq >= start ? messagesOf(event) : [])))
     const run = events.findLast((event) => event.type === 'run_started' && event.seq < start)
     const calls = new Set(events.flatMap((event) => (event.type === 'tool_issued' && event.seq >= start ? [event.callId] : [])))
+    const isEarlier = (event: SessionEvent): event is EventOf<'tool_resolved'> => event.type === 'tool_resolved' && !calls.has(event.callId)
     const isNeeded = ({ event }: Entry): boolean => {
-      // What became known of an earlier call is shown with it.
-      if (event.type === 'tool_resolved' && !calls.has(event.callId)) return false
+      if (isEarlier(event)) return false
       if (event.seq >= start || event === run) return true
-      if (event.type === 'message_received') return taken.has(event.messageId) || waiting.has(event.seq) || named.has(event.seq)
+      if (event.type === 'message_received')
+        return taken.has(event.messageId) || waiting.has(event.seq) || inbox.has(event.messageId) || named.has(event.seq)
       return others.has(event.seq)
     }
-    return { ...outlineOf(all.filter(isNeeded)), state, start }
+    return { ...outlineOf(all.filter(isNeeded)), state, start, earlier: events.filter((event) => event.seq >= start).filter(isEarlier) }
   }
 
   return {

@@ -97,9 +97,10 @@ export function reachesBack({ start }: UiOutline, from: UiCursor, takenAt: numbe
 }
 
 /** Whether the outline has all answers to which something was added since a page has loaded its messages; see `resumePoint`. */
-export function reachesLoaded({ start, events }: UiOutline, loaded: UiLoaded): boolean {
+export function reachesLoaded({ start, events, earlier }: UiOutline, loaded: UiLoaded): boolean {
   if (start === 0) return true
-  return 'seq' in loaded ? start <= loaded.seq : (events.find(({ seq }) => seq === start)?.at ?? 0) < loaded.after
+  const isBefore = ({ seq, at }: { seq: number; at: number }): boolean => ('seq' in loaded ? seq <= loaded.seq : at < loaded.after)
+  return isBefore(events.find(({ seq }) => seq === start) ?? { seq: start, at: 0 }) && earlier.every(isBefore)
 }
 
 /** An answer: the event that it begins with, when and with which event something was last added to it, and whether more may be added. */
@@ -201,7 +202,9 @@ export function startStreaming({ from, show, past, isFresh, decided = new Set() 
     return { type: 'finish', finishReason: state?.status === 'waiting' ? 'tool-calls' : 'stop' }
   }
 
-  for (const event of past.events) follow(event)
+  const starts = new Set(surviving(past.events).flatMap(({ event, isArchived }) => (isArchived ? [] : [event.seq])))
+  const known = [...past.events, ...past.earlier].sort((one, other) => one.seq - other.seq)
+  for (const event of known) if (event.type !== 'turn_started' || starts.has(event.seq)) follow(event)
   if (isFresh) problem = undefined
   const toShow = problem ? [] : shownFrom(from, past.events)
   const live = (items: readonly UiItem[]): UiSent[] => (isShown() ? items.map(({ chunk }) => ({ chunk })) : [])
