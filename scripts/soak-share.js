@@ -12,8 +12,8 @@ const sized = await Promise.all(
   files.map(async (path) => (/\b(size|variants)\(/.test(await readFile(new URL(path, ROOT), 'utf8')) ? [path] : [])),
 )
 const all = sized.flat().toSorted()
-const tree = execFileSync('git', ['rev-parse', 'HEAD^{tree}'], { cwd: ROOT, encoding: 'utf8' })
-const first = Number.parseInt(tree.slice(0, 7), 16)
+const [src, test] = execFileSync('git', ['rev-parse', 'HEAD:src', 'HEAD:test'], { cwd: ROOT, encoding: 'utf8' }).split('\n')
+const first = Number.parseInt(src.slice(0, 7), 16) ^ Number.parseInt(test.slice(0, 7), 16)
 /** Far apart, so that a share does not have only files of one subject. */
 const apart = Math.ceil(all.length / FILES)
 console.log(Array.from({ length: FILES }, (_, index) => all[(first + index * apart) % all.length]).join(' '))
