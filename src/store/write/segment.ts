@@ -199,7 +199,7 @@ function updateSession(statement: Statement, schema: PostgresSchema, { key, proj
     open_seq: openTurn?.seq ?? null,
     error: error && safe.json(error as unknown as Json),
     error_raw: error && safe.raw(error as unknown as Json),
-    incident: session.incident && JSON.stringify({ ...session.incident, code: safeKey(session.incident.code) }),
+    incident: session.incident && safe.json({ ...session.incident, code: safeKey(session.incident.code) }),
     ...pausedColumns(paused),
     ...(session.planIsNew && planColumns(session.plan)),
     ...usage,
