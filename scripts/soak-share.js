@@ -1,6 +1,6 @@
 // Prints the commit's share of the soak: some of the test files that `npm run test:soak` enlarges, others for each commit.
-import { execFileSync } from 'node:child_process'
 import { readdir, readFile } from 'node:fs/promises'
+import { commitSeed } from './commit-seed.js'
 
 const FILES = 4
 const ROOT = new URL('../', import.meta.url)
@@ -12,8 +12,7 @@ const sized = await Promise.all(
   files.map(async (path) => (/\b(size|variants)\(/.test(await readFile(new URL(path, ROOT), 'utf8')) ? [path] : [])),
 )
 const all = sized.flat().toSorted()
-const [src, test] = execFileSync('git', ['rev-parse', 'HEAD:src', 'HEAD:test'], { cwd: ROOT, encoding: 'utf8' }).split('\n')
-const first = Number.parseInt(src.slice(0, 7), 16) ^ Number.parseInt(test.slice(0, 7), 16)
+const first = commitSeed() ?? 0
 /** Far apart, so that a share does not have only files of one subject. */
 const apart = Math.ceil(all.length / FILES)
 console.log(Array.from({ length: FILES }, (_, index) => all[(first + index * apart) % all.length]).join(' '))

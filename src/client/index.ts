@@ -83,6 +83,7 @@ export type {
   SessionListOptions,
   SessionRowsOptions,
   SpanOptions,
+  SessionToolCallOptions,
   ToolCallListOptions,
   UsageOptions,
 } from './queries/list-options.ts'

@@ -631,6 +631,13 @@ export interface ToolCallFilter extends Span {
   idPrefix?: string
 }
 
+/** Selects tool calls of one session. */
+export interface SessionToolCallFilter {
+  status?: ToolCallStatus[]
+  tool?: string
+  run?: number
+}
+
 /** Selects open sessions. */
 export interface OverviewFilter {
   limit: number

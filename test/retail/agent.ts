@@ -45,13 +45,16 @@ const tasks = new Map(readTasks().map((task) => [task.id, task]))
 /** The model's next answer: it issues a task's ground-truth calls. */
 export const answer = ({ messages }: ModelRequest): ScriptedAnswer => nextStep(tasks, messages)
 
+/** The workload's tools. */
+export const retailTools = () => readToolSpecs().map(toolFrom)
+
 /** The agent that customers of the retail workload talk to, with `options` in place of its own. */
 export const retailWith = (options: Partial<AgentOptions> & { answer?: typeof answer }): Agent => {
   const { answer: say = answer, ...rest } = options
   return defineAgent({
     name: 'retail',
     instructions: 'You serve the customers of a shop. Use the tools; never guess.',
-    tools: readToolSpecs().map(toolFrom),
+    tools: retailTools(),
     context,
     model: scripted(say, { name: 'retail-script' }),
     ...rest,

@@ -184,6 +184,41 @@ function gemini(version: string, make: (url: string) => LanguageModel): Wire {
   }
 }
 
+/** The stream of an answer of Anthropic's Messages API. */
+export function anthropicChunks({ thinking, text = [], calls = [], stop, usage }: WireAnswerSpec): string[] {
+  const sent = (data: { type: string } & Record<string, unknown>) => event(data, data.type)
+  const stopReason = { stop: calls.length > 0 ? 'tool_use' : 'end_turn', length: 'max_tokens', filter: 'refusal' }[stop]
+  const blocks: { start: object; deltas: object[] }[] = [
+    ...(thinking
+      ? [
+          {
+            start: { type: 'thinking', thinking: '', signature: '' },
+            deltas: [
+              { type: 'thinking_delta', thinking: thinking.text },
+              { type: 'signature_delta', signature: thinking.signature },
+            ],
+          },
+        ]
+      : []),
+    ...(text.length > 0 ? [{ start: { type: 'text', text: '' }, deltas: text.map((piece) => ({ type: 'text_delta', text: piece })) }] : []),
+    ...calls.map(({ id, name, json }) => ({
+      start: { type: 'tool_use', id, name, input: {} },
+      deltas: json.map((partial_json) => ({ type: 'input_json_delta', partial_json })),
+    })),
+  ]
+  const message = { id: 'msg_1', type: 'message', role: 'assistant', model: 'claude-sonnet-5-5', content: [], stop_reason: null }
+  return [
+    sent({ type: 'message_start', message: { ...message, usage: { input_tokens: usage?.input ?? 0, output_tokens: 1 } } }),
+    ...blocks.flatMap(({ start, deltas }, index) => [
+      sent({ type: 'content_block_start', index, content_block: start }),
+      ...deltas.map((delta) => sent({ type: 'content_block_delta', index, delta })),
+      sent({ type: 'content_block_stop', index }),
+    ]),
+    sent({ type: 'message_delta', delta: { stop_reason: stopReason, stop_sequence: null }, usage: { output_tokens: usage?.output ?? 0 } }),
+    sent({ type: 'message_stop' }),
+  ]
+}
+
 const apiKey = 'test'
 
 /** The APIs, for both versions of the language model specification. */

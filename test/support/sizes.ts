@@ -1,5 +1,5 @@
 // The size of tests that could run forever: small by default, full in the soak (`npm run test:soak`).
-import { spawnSync } from 'node:child_process'
+import { commitSeed } from '../../scripts/commit-seed.js'
 
 const isSoak = process.env.PAWL_SOAK === '1'
 
@@ -8,19 +8,12 @@ export function size<T>(usual: T, soak: T): T {
   return isSoak ? soak : usual
 }
 
-/** A number that follows from the committed code and tests, not from the documents; 1 outside a repository. */
-function seedOfCommit(): number {
-  const { status, stdout } = spawnSync('git', ['rev-parse', 'HEAD:src', 'HEAD:test'], { encoding: 'utf8' })
-  const [src = '', test = ''] = stdout.split('\n')
-  return status === 0 ? Number.parseInt(src.slice(0, 7), 16) ^ Number.parseInt(test.slice(0, 7), 16) : 1
-}
-
 /**
  * The seed of everything random. It follows from the commit: the same one always runs the same cases, and another one runs others. In the
  * soak it changes each time, except in CI. `PAWL_SEED` sets it to that of a failed run.
  */
 export const seed = Number(
-  (process.env.PAWL_SEED ??= String(isSoak && !process.env.CI ? Math.floor(Math.random() * 1_000_000) : seedOfCommit())),
+  (process.env.PAWL_SEED ??= String(isSoak && !process.env.CI ? Math.floor(Math.random() * 1_000_000) : (commitSeed() ?? 1))),
 )
 
 /** All variants of a test in the soak; usually `count` of them, which follow from the seed. */

@@ -3,6 +3,7 @@ import type { Command } from 'commander'
 import type { StoreQueries } from '../../client/queries/queries.ts'
 import type { ListedCheckpoint, ListedCompaction, ListedError, ListedSession, ListedToolCall } from '../../client/index.ts'
 import { PawlError } from '../../session/errors.ts'
+import type { ToolCallStatus } from '../../session/events.ts'
 import type { Json } from '../../session/json.ts'
 import { OUTPUT_TOOL } from '../../session/built-in-tools/output.ts'
 import type { SessionState } from '../../session/state.ts'
@@ -36,7 +37,7 @@ const UNSTORED: ReadonlySet<string> = new Set(['session_not_found', 'store_unava
 const STORED_NOTHING: ReadonlySet<string> = new Set(['session_not_found', 'schema_behind'])
 const NOT_YET = 'not stored yet: a worker stores its events'
 
-const OPEN: ReadonlySet<string> = new Set(['issued', 'running', 'awaiting_approval', 'awaiting_answer', 'unknown'])
+const OPEN: ToolCallStatus[] = ['issued', 'running', 'awaiting_approval', 'awaiting_answer', 'unknown']
 const ERRORS = 5
 /** Bytes of an output that are shown; `--json` has all of it. */
 const OUTPUT_SHOWN = 1_000
@@ -64,21 +65,26 @@ async function show(id: string, options: QueryOptions): Promise<void> {
 async function glanceAt(queries: StoreQueries, id: string): Promise<Glance> {
   const of = queries.session(id)
   const session = await queries.sessions.get(id)
-  const [latestCheckpoint, compactions, calls, errors] = await Promise.all([
+  const [latestCheckpoint, compactions, openCalls, errors, output] = await Promise.all([
     of.latestCheckpoint(),
     of.compactions(),
-    of.toolCalls(),
+    of.toolCalls({ status: OPEN }),
     queries.errors({ session: id, limit: ERRORS }),
+    outputOf(queries, session),
   ])
-  const openCalls = calls.filter(({ status }) => OPEN.has(status))
-  return { session, latestCheckpoint, compactions, openCalls, errors: errors.items, output: outputIn(calls, session) }
+  return { session, latestCheckpoint, compactions, openCalls, errors: errors.items, output }
 }
 
 /** A run in progress has no output yet: a hook may let it continue. */
-function outputIn(calls: readonly ListedToolCall[], { run, status }: ListedSession): Glance['output'] {
-  const isOver = (call: ListedToolCall): boolean => call.run !== run || status === 'idle' || status === 'closed'
-  const given = calls.findLast((call) => call.tool === OUTPUT_TOOL && call.status === 'completed' && isOver(call))
-  return given ? { run: given.run, value: given.result } : null
+async function outputOf(queries: StoreQueries, { sessionId, run, status }: ListedSession): Promise<Glance['output']> {
+  const given = { tool: OUTPUT_TOOL, status: 'completed' } as const
+  for await (const call of queries.toolCalls({ session: sessionId, ...given, limit: 10 })) {
+    if (call.run === run && status !== 'idle' && status !== 'closed') continue
+    // A list does not have large results.
+    const newest = (await queries.session(sessionId).toolCalls({ ...given, run: call.run })).at(-1)
+    return newest ? { run: newest.run, value: newest.result } : null
+  }
+  return null
 }
 
 /** The session's own state, or what it waits for. @throws the store's error, if Temporal does not answer either. */

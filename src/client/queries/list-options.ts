@@ -10,6 +10,7 @@ import type {
   PendingFilter,
   PendingKind,
   SessionFilter,
+  SessionToolCallFilter,
   ToolCallFilter,
   UsageBy,
   UsageFilter,
@@ -103,6 +104,16 @@ export interface ToolCallListOptions extends SpanOptions, PageOptions {
   effectId?: string
   /** Limits the result to sessions whose id begins with this, such as those of one tenant. Default: any. */
   idPrefix?: string
+}
+
+/** Which tool calls of one session to list. */
+export interface SessionToolCallOptions {
+  /** Calls with this status, or one of these. Default: any. */
+  status?: ToolCallStatus | ToolCallStatus[]
+  /** Calls of this tool. Default: any. */
+  tool?: string
+  /** Calls of this run. Default: all runs. */
+  run?: number
 }
 
 /** Which pending calls to list. A pending call waits for a person or a client. */
@@ -216,6 +227,11 @@ const TOOL_CALLS = options({
   ...SPAN,
   ...PAGE,
 })
+const SESSION_TOOL_CALLS = options({
+  status: someOf(CALL_STATUSES).optional(),
+  tool: someText.optional(),
+  run: integer(1, Number.MAX_SAFE_INTEGER).optional(),
+})
 const PENDING = options({
   idPrefix: someText.optional(),
   kind: someOf(PENDING_KINDS).optional(),
@@ -267,6 +283,11 @@ export function failureFilter(given: unknown = {}): FailureFilter {
 export function toolCallFilter(given: unknown = {}): ToolCallFilter {
   const { since, until, session, status, tool, key, effectId, idPrefix } = checkOptions(TOOL_CALLS, given)
   return defined({ idPrefix, since, until, session, status, tool, key, effectId })
+}
+
+/** The filter of one session's tool calls. */
+export function sessionToolCallFilter(given: unknown = {}): SessionToolCallFilter {
+  return defined(checkOptions(SESSION_TOOL_CALLS, given))
 }
 
 /** The filter of a list of pending calls. */

@@ -48,6 +48,8 @@ import {
   type SessionListOptions,
   sessionOption,
   type SessionRowsOptions,
+  sessionToolCallFilter,
+  type SessionToolCallOptions,
   toolCallFilter,
   type ToolCallListOptions,
   usageFilter,
@@ -104,8 +106,8 @@ export interface SessionQueries {
   latestCheckpoint(): Promise<ListedCheckpoint | null>
   /** The summaries that replaced parts of the conversation for the model, in order, including those that a rollback discarded. */
   compactions(): Promise<ListedCompaction[]>
-  /** All tool calls, in the order in which the model requested them. */
-  toolCalls(): Promise<ListedToolCall[]>
+  /** Tool calls, by default all, in the order in which the model requested them. */
+  toolCalls(options?: SessionToolCallOptions): Promise<ListedToolCall[]>
   /** All failed attempts and runs, in the order in which they happened. */
   errors(): Promise<ListedError[]>
   /** Messages removed from the transcript by a rollback, a restart or pruning; only `erase` and `archiveRetention` of `prune` delete them. */
@@ -206,8 +208,9 @@ export function sessionQueriesOf(store: Store | undefined, sessionId: string): S
     async compactions() {
       return existing(storeOr(store), sessionId, lists().compactions(sessionId))
     },
-    async toolCalls() {
-      return existing(storeOr(store), sessionId, lists().toolCallsOf(sessionId))
+    async toolCalls(options) {
+      const filter = sessionToolCallFilter(options)
+      return existing(storeOr(store), sessionId, lists().toolCallsOf(sessionId, filter))
     },
     async errors() {
       const newestFirst = await all(queries.errors({ session: sessionId, limit: PAGE_LIMIT }))

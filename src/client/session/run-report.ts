@@ -2,7 +2,7 @@
 import type { Client } from '@temporalio/client'
 import type { Json } from '../../session/json.ts'
 import type { ToolCallStatus } from '../../session/events.ts'
-import { hasEnded } from '../../session/past/calls.ts'
+import { hasEnded, isWaiting } from '../../session/past/calls.ts'
 import { type EndedCall, previewRecoveries, type RecoveryPreview } from '../../session/recovery/preview.ts'
 import type { CallState, RunState, SessionError, SessionState } from '../../session/state.ts'
 import { reasonOf } from '../../store/errors.ts'
@@ -103,17 +103,21 @@ export async function readRunReport(
   const { sessionId, store } = source
   const state = await stateOf(source)
   const run = wanted ?? state.run
-  const current = state.current?.run === run ? state.current : undefined
   const { stored, error } = await storedRun(store, sessionId, run)
-  if (!stored && !current) {
+  if (!stored && state.current?.run !== run) {
     if (error !== undefined) throw error
     throw new RequestRefused('run_not_found', `Session "${sessionId}" has no run ${run}: its newest one is ${state.run}.`)
   }
+  return { sessionId, ...runReportOf(state, run, stored), ...(error !== undefined && { storeError: reasonOf(error) }) }
+}
+
+/** What the session's state and the rows of the run say together. The rows may be older or newer than the state, or missing. */
+export function runReportOf(state: SessionState, run: number, stored: ListedRun | null): Omit<RunReport, 'sessionId' | 'storeError'> {
+  const current = state.current?.run === run ? state.current : undefined
   const turns = stored ? turnsOf(stored) : []
   if (current) addCurrent(turns, current)
   const failed = current !== undefined && state.status === 'error' ? state.error : null
   return {
-    sessionId,
     run,
     status: statusOf(state, current, stored),
     startedAt: current?.startedAt ?? stored?.startedAt.getTime() ?? 0,
@@ -121,7 +125,6 @@ export async function readRunReport(
     turns,
     error: failed,
     previews: failed && current ? previewRecoveries(state, current, endedCalls(turns, current)) : [],
-    ...(error !== undefined && { storeError: reasonOf(error) }),
   }
 }
 
@@ -227,7 +230,8 @@ function addCurrent(turns: ReportedTurn[], { turn, answerTurn, calls }: RunState
   for (const call of calls) {
     const known = reported.get(call.callId)
     if (!known) turnIn(turns, answered).calls.push(currentCall(call))
-    else if (!ENDED.has(known.status)) known.status = call.status
+    // The rows do not tell an unknown outcome that a person must resolve from one that is final.
+    else if (!ENDED.has(known.status) || (known.status === 'unknown' && isWaiting(call))) known.status = call.status
   }
   if (turn > 0) turnIn(turns, turn)
 }

@@ -105,7 +105,7 @@ export function applyToSession(session: SessionColumns, event: SessionEvent): vo
   const plan = planAfter(session.plan, event)
   if (plan !== session.plan) Object.assign(session, { plan, planIsNew: true })
   const cost = spentBy(event)
-  // The column holds whole tokens; whoever reported them may have reported a fraction.
+  // The column holds whole tokens; a tool or a Model may report a fraction of one.
   if (cost) session.spent = { tokens: session.spent.tokens + Math.round(cost.tokens), usd: exactUsd(session.spent.usd + cost.usd) }
   // A resolution of an attempt whose call continues changes nothing.
   const isStillOpen = event.type === 'tool_resolved' && session.calls.get(event.callId)?.status === 'issued'

@@ -1,6 +1,7 @@
 // Whatever a session has gone back to, all readers of its past say the same of each call.
 import { describe, expect, it } from 'vitest'
 import { messageRowsOf } from '../../../src/client/session/message-rows.ts'
+import { runReportOf } from '../../../src/client/session/run-report.ts'
 import type { ContentBlock, Message } from '../../../src/session/content.ts'
 import { defined } from '../../../src/session/defined.ts'
 import { nextDigest } from '../../../src/session/digest.ts'
@@ -13,7 +14,8 @@ import { addToSlices, emptySlices, type SliceRules } from '../../../src/session/
 import { addToTranscript, emptyTranscript } from '../../../src/session/transcript/transcript.ts'
 import { uiMessagesOf } from '../../../src/ui/messages.ts'
 import type { UiPart } from '../../../src/ui/protocol.ts'
-import { projectedTables } from '../../support/projected.ts'
+import type { ListedRun, ListedToolCall } from '../../../src/store/rows.ts'
+import { type PlainRow, type PlainTables, projectedTables } from '../../support/projected.ts'
 import { FIXED_SESSIONS, lateOutcomes, metInSessions, type SoundSession } from './sound-session.ts'
 
 type Ended = EventOf<'tool_completed' | 'tool_failed' | 'tool_unknown' | 'tool_resolved'>
@@ -112,18 +114,23 @@ function agree({ events, entries }: Pick<SoundSession, 'events' | 'entries'>): n
   const slices = slicesOf(events)
   const shown = shownIn(events)
   const hooks = hooksOf(events)
-  const ends = new Map(fold(undefined, events)?.current?.calls.map(({ callId, status }) => [requestIdOf(callId), status]))
+  const state = fold(undefined, events)
+  const ends = new Map(state?.current?.calls.map(({ callId, status }) => [requestIdOf(callId), status]))
   // Rows are slow to project, and without these, each call has one outcome.
   const late = events.findLast(({ type }) => type !== 'rolled_back' && type !== 'run_interrupted')
   const isChosen = late?.type === 'tool_resolved' || events.some(isChoice)
-  const tables = projectedTables(isChosen ? entries.map(({ digest, json }) => ({ digest, json, epoch: 'e' })) : [])
+  const isStopped = state?.current && (state.status === 'error' || state.status === 'waiting')
+  const tables = projectedTables(isChosen || isStopped ? entries.map(({ digest, json }) => ({ digest, json, epoch: 'e' })) : [])
   const rows = new Map(tables.tool_calls.map((row) => [String(row.call_id), row]))
   const newest = new Map(events.flatMap((event) => (event.type === 'tool_issued' ? [[requestIdOf(event.callId), event.callId]] : [])))
   const results = tables.messages
     .filter(({ kind }) => kind === 'tool_results')
     .map(({ content }) => ({ content: content as ContentBlock[] }))
-  if (isChosen) expect(toldIn(results), 'rows of messages').toEqual(shownToModel)
+  if (tables.events.length > 0) expect(toldIn(results), 'rows of messages').toEqual(shownToModel)
   expect(toldIn(messageRowsOf(events)), 'messages of the client').toEqual(shownToModel)
+  const reports = reportsOf(events, tables)
+  expectPreviews(events, tables, shownToModel)
+  expectCurrent(events, reports)
   for (const [request, one] of told) {
     const { text, isError } = one
     const about = `${request}, which the model was told as ${text}`
@@ -131,9 +138,13 @@ function agree({ events, entries }: Pick<SoundSession, 'events' | 'entries'>): n
     const status = ends.get(request)
     if (status) expect(status === 'completed', `${about}, in the state: ${status}`).toBe(!isError)
     // Calls of an inherited past have their rows in the original session.
-    if (row) expect(['completed', 'replayed'].includes(String(row.status)), `${about}, in tool_calls: ${row.status}`).toBe(!isError)
+    if (row) expect(isCompleted(String(row.status)), `${about}, in tool_calls: ${row.status}`).toBe(!isError)
     if (row?.status === 'skipped' && !isTold(one)) expect(text, `${about}, in tool_calls: skipped`).toContain(CLOSED_AS.never_ran)
     if (row && row.status !== 'skipped' && !isTold(one)) expect(text, `${about}, in tool_calls: ${row.status}`).toContain(CLOSED_AS.unknown)
+    const reported = reports.get(runOf(request))?.get(newest.get(request) ?? request)
+    if (row) expect(reported, `${about}, in a report`).toBeDefined()
+    if (reported) expect(isCompleted(reported.status), `${about}, in a report: ${reported.status}`).toBe(!isError)
+    if (reported) expect(reported.archived, `${about}, in a report: archived`).toBe(false)
     const page = shown.get(request)
     expect(page, `${about}, on a page`).toBeDefined()
     expect(page?.state === 'output-available', `${about}, on a page: ${page?.state}`).toBe(!isError)
@@ -158,6 +169,74 @@ function agree({ events, entries }: Pick<SoundSession, 'events' | 'entries'>): n
   if (!transcript.open) expectPlan(events, told)
   expectHooks(events, told)
   return told.size
+}
+
+const runOf = (request: string): number => Number(request.split('_')[1])
+
+const isCompleted = (status: string): boolean => status === 'completed' || status === 'replayed'
+
+/** What is stored of a run; null: its rows are not projected, or belong to the session that was forked. */
+function listedRun(tables: PlainTables, run: number): ListedRun | null {
+  const started = tables.events.findLast((row) => row.type === 'run_started' && row.run === run)
+  if (!started) return null
+  const ended = tables.events.findLast((row) => row.run === run && (row.type === 'run_completed' || row.type === 'run_interrupted'))
+  const ofRun = (row: PlainRow): boolean => row.run === run
+  return {
+    run,
+    startedAt: new Date(Number(started.at)),
+    end: ended ? { how: ended.type === 'run_completed' ? 'completed' : 'interrupted', at: new Date(Number(ended.at)) } : null,
+    calls: tables.tool_calls.filter(ofRun).map(listedCall),
+    failures: [],
+    answers: [],
+    archivedTurns: tables.archived_messages.filter((row) => ofRun(row) && row.kind === 'assistant').map(({ turn }) => Number(turn)),
+  }
+}
+
+/** The members of a call's row that a report interprets. */
+function listedCall({ call_id, turn, tool, effect, status }: PlainRow): ListedToolCall {
+  return { callId: call_id, turn, tool, effect, status } as ListedToolCall
+}
+
+/** The calls of each run's report, by run and id. */
+function reportsOf(events: readonly SessionEvent[], tables: PlainTables): Map<number, Map<string, { status: string; archived: boolean }>> {
+  const state = fold(undefined, events)
+  if (!state) return new Map()
+  const runs = new Set([...tables.tool_calls.map(({ run }) => Number(run)), ...(state.current ? [state.run] : [])])
+  return new Map(
+    [...runs].map((run) => {
+      const { turns } = runReportOf(state, run, listedRun(tables, run))
+      return [run, new Map(turns.flatMap(({ calls, archived }) => calls.map(({ callId, status }) => [callId, { status, archived }])))]
+    }),
+  )
+}
+
+/** A report says of the newest answer's calls what the session's state says. */
+function expectCurrent(events: readonly SessionEvent[], reports: ReturnType<typeof reportsOf>): void {
+  const state = fold(undefined, events)
+  for (const { callId, status } of state?.current?.calls ?? []) {
+    const reported = reports.get(state?.run ?? 0)?.get(callId)?.status ?? 'absent'
+    const asReported = AS_REPORTED[status] ?? [status]
+    expect(asReported, `${callId} in a report, in the state: ${status}`).toContain(reported)
+  }
+}
+
+/** A state does not tell how a call completed or failed. */
+const AS_REPORTED: Record<string, string[]> = {
+  completed: ['completed', 'replayed'],
+  failed: ['failed', 'denied', 'skipped'],
+  // Another call's outcome is unknown, and this one repeats it.
+  unknown: ['unknown', 'skipped'],
+}
+
+/** Whoever continues a failed run keeps the results that the model has been told, and no others. */
+function expectPreviews(events: readonly SessionEvent[], tables: PlainTables, told: ReadonlyMap<string, Told>): void {
+  const state = fold(undefined, events)
+  if (!state?.current || state.status !== 'error' || tables.events.length === 0) return
+  const { run } = state.current
+  const { previews } = runReportOf(state, run, listedRun(tables, run))
+  const kept = previews.find(({ strategy }) => strategy === 'continue_run')?.keeps.map(requestIdOf) ?? []
+  const shown = [...told.keys()].filter((request) => runOf(request) === run)
+  expect(kept.sort(), 'what continue_run keeps').toEqual(shown.sort())
 }
 
 const MOMENTS: ReadonlySet<string> = new Set(['turn_started', 'run_completed', 'run_interrupted', 'error_entered'])

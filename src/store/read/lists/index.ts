@@ -31,6 +31,7 @@ import type {
   SessionFilter,
   SessionInError,
   StatusOverview,
+  SessionToolCallFilter,
   ToolCallFilter,
   UsageFilter,
   UsageSum,
@@ -76,8 +77,8 @@ export interface Lists {
   failures(filter: FailureFilter): Promise<FailureReport>
   /** By request, newest first. */
   toolCalls(filter: ToolCallFilter, paging: Paging): Promise<Rows<ListedToolCall>>
-  /** All of one session, in the order of the model's requests. */
-  toolCallsOf(sessionId: string): Promise<ListedToolCall[]>
+  /** All of one session that match, in the order of the model's requests, with large results. */
+  toolCallsOf(sessionId: string, filter?: SessionToolCallFilter): Promise<ListedToolCall[]>
   /** One run; null: it is not stored. */
   run(sessionId: string, run: number): Promise<ListedRun | null>
   /** Calls that wait for a person or a client, oldest request first. */
@@ -114,7 +115,7 @@ export function listsOf({ database, schema, reading, logger }: ListNeeds): Lists
     errors: (filter, paging) => reading(() => listErrors(database, schema, filter, paging)),
     failures: (filter) => reading(() => database.snapshot((at) => readFailures(at, schema, filter))),
     toolCalls: (filter, paging) => reading(() => listToolCalls(database, schema, filter, paging)),
-    toolCallsOf: (sessionId) => reading(() => readCalls(database, schema, sessionId)),
+    toolCallsOf: (sessionId, filter = {}) => reading(() => readCalls(database, schema, sessionId, filter)),
     run: (sessionId, run) => reading(() => database.snapshot((at) => findRun(at, schema, sessionId, run))),
     pending: (filter, paging) => reading(() => listPending(database, schema, filter, paging)),
     usage: (filter, paging) => reading(() => sumUsage(database, schema, filter, paging)),

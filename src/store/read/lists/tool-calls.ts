@@ -5,8 +5,8 @@ import type { Queryable, TextRow } from '../../postgres/database.ts'
 import { CALL_COLUMNS, toolCallOf } from '../reader.ts'
 import type { PostgresSchema } from '../../postgres/schema.ts'
 import { safeKey } from '../../postgres/sanitise.ts'
-import { begins, keyIn, oneOf, pageOf, queryOf, timestamp, within } from './page.ts'
-import type { ListedToolCall, Paging, Rows, ToolCallFilter } from '../../rows.ts'
+import { begins, keyIn, oneOf, pageOf, queryOf, timestamp, whereAll, within } from './page.ts'
+import type { ListedToolCall, Paging, Rows, SessionToolCallFilter, ToolCallFilter } from '../../rows.ts'
 
 const COLUMNS = `session_id, agent, progress, approval, result_blob, resolved_by, note, to_json(milestones) as milestones, raw_progress,
   ${ms('started_at')}, ${ms('waiting_until')}, ${CALL_COLUMNS}`
@@ -43,11 +43,18 @@ export function listToolCalls(
 }
 
 /** See `Lists.toolCallsOf`. */
-export async function readCalls(database: Queryable, schema: PostgresSchema, sessionId: string): Promise<ListedToolCall[]> {
-  const rows = await database.query(
-    `select ${COLUMNS} from ${schema.table('tool_calls')} where session_id = $1 order by run, turn, call_index`,
-    [safeKey(sessionId)],
-  )
+export async function readCalls(
+  database: Queryable,
+  schema: PostgresSchema,
+  sessionId: string,
+  { status, tool, run }: SessionToolCallFilter,
+): Promise<ListedToolCall[]> {
+  const query = queryOf(`select ${COLUMNS} from ${schema.table('tool_calls')}`, 'run, turn, call_index')
+  query.where.push(`session_id = ${query.value(safeKey(sessionId))}`)
+  oneOf(query, 'status', status)
+  if (tool !== undefined) query.where.push(`tool = ${query.value(safeKey(tool))}`)
+  if (run !== undefined) query.where.push(`run = ${query.value(run)}`)
+  const rows = await database.query(`${query.select} ${whereAll(query.where)} order by ${query.order}`, query.values)
   const calls = rows.map(listedToolCallOf).map((row) => ({ row, sha256: row.resultBlob }))
   return hydrateCalls(database, schema, sessionId, calls)
 }
