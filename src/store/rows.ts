@@ -420,7 +420,7 @@ export type SessionNeed =
   | 'nothing'
 
 /** An open session in the overview. */
-export interface OverviewSession extends Pick<SessionRow, 'sessionId' | 'agent' | 'status' | 'run' | 'error'> {
+export interface OverviewSession extends Pick<SessionRow, 'sessionId' | 'agent' | 'status' | 'run' | 'error' | 'paused'> {
   /** What it needs most. */
   needs: SessionNeed
   /** Since when: the time of the oldest request, or of the error or pause; for a running session, of its last event. */

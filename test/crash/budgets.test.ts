@@ -158,6 +158,10 @@ describe('while a model answers', () => {
       const lines = linesOfReport(report).join('\n')
       expect(lines).toContain(`pawl raise ${tight.id} --scope run --max-usd ${raise?.maxUsd}`)
       expect(lines).not.toContain('pawl unpause')
+      const listed = await until('it is listed', async () =>
+        (await rig.pawl.overview({ limit: 1_000 })).items.find((one) => one.sessionId === tight.id && one.paused),
+      )
+      expect(listed).toMatchObject({ needs: 'unpausing', paused: { code: 'budget_assumed', raise: [raise] } })
       await tight.raise({ ...raise, by: 'ann' })
       expect((await paused.result()).run).toBe(1)
       expect((await tight.state()).paused).toBeUndefined()

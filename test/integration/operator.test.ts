@@ -231,6 +231,7 @@ describe('the overview', () => {
     expect(code).toBe(0)
     expect(stdout).toMatch(/^2 need a person, 1 stuck; 2 in error/)
     expect(stdout).toMatch(/op-failed +player +error .* recover +broken: it is broken\n/)
+    expect(stdout).toMatch(/op-told +player +idle .* unpause +paused since .* by ann: a deploy\n/)
     const [first] = (await run(['status', '--json', '--limit', '1'])).stdout.split('\n')
     expect(JSON.parse(first ?? '')).toMatchObject({ sessionId: 'op-failed', needs: 'recovery' })
     await told.unpause()

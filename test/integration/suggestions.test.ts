@@ -363,6 +363,11 @@ const SITUATIONS: Record<keyof typeof SUGGESTIONS, () => Promise<void>> = {
       const [raise] = (await session.state()).error?.raise ?? []
       const printed = await statusOf(id)
       expect(printed).not.toMatch(/continue_run|restart_run/)
+      const list = async () => said(await run('pawl status --limit 1000')).split('\n')
+      await until('the list says so', async () => (await list()).some((line) => line.includes(id) && line.includes('raise a budget')))
+      const shown = said(await run(`pawl show ${id}`))
+      expect(shown).not.toMatch(/continue_run|restart_run/)
+      expect(shown).toContain('pawl raise')
       await follow(printed, SUGGESTIONS.raise({ session: id, ...(raise ?? expect.fail('no limit is suggested')) }))
       await statusIs(session, 'idle')
     }

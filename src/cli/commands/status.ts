@@ -1,6 +1,7 @@
 // `pawl status [session]`: which sessions need a person, or the status of one session and what to do about it.
 import { Command } from 'commander'
 import type { DeploymentStatus, OverviewSession, PlanProgress, SessionNeed, UnopenedSession } from '../../client/index.ts'
+import { pausedText } from '../chat/lines.ts'
 import { aboutDeployment, connectOptions, type DeploymentOptions } from '../connecting.ts'
 import { say, sessionIn, type SessionOptions, withSession } from '../queries.ts'
 import { liveOrStored } from '../live-or-stored.ts'
@@ -35,7 +36,7 @@ const NEEDS: Record<SessionNeed, string> = {
 }
 
 /** A session of either source. */
-type Row = Pick<OverviewSession, 'sessionId' | 'needs' | 'since' | 'error' | 'tools' | 'plan'> & {
+type Row = Pick<OverviewSession, 'sessionId' | 'needs' | 'since' | 'error' | 'paused' | 'tools' | 'plan'> & {
   agent: string | null
   status: OverviewSession['status'] | 'loading'
   waitsFor?: string
@@ -46,12 +47,22 @@ const COLUMNS: Column<Row>[] = [
   { name: 'agent', of: (row) => row.agent },
   { name: 'status', of: (row) => row.status, status: true },
   { name: 'since', of: (row) => durationText(Date.now() - row.since.getTime()), right: true },
-  { name: 'needs', of: (row) => NEEDS[row.needs] },
-  {
-    name: 'because of',
-    of: ({ error, tools, waitsFor, plan }) => waitsFor ?? (error ? `${error.code}: ${error.reason}` : tools.join(', ') || planText(plan)),
-  },
+  { name: 'needs', of: needText },
+  { name: 'because of', of: reasonText },
 ]
+
+/** Without a higher limit, a session that has used up its budget fails, or is paused, again. */
+function needText({ needs, error, paused }: Row): string {
+  const ofPeople = needs === 'recovery' ? error : needs === 'unpausing' ? paused : null
+  return ofPeople?.raise?.length ? 'raise a budget' : NEEDS[needs]
+}
+
+function reasonText({ needs, error, paused, tools, waitsFor, plan }: Row): string | null {
+  if (waitsFor !== undefined) return waitsFor
+  if (error) return `${error.code}: ${error.reason}`
+  if (needs === 'unpausing' && paused) return `paused ${pausedText(paused)}`
+  return tools.join(', ') || planText(plan)
+}
 
 /** How much of an unfinished plan is done; null: it is finished, or there is none. */
 function planText(plan: PlanProgress | null): string | null {
@@ -129,7 +140,7 @@ function headOf({ overview, unopened, open, workers }: DeploymentStatus): string
 /** Those that no worker has opened follow the sessions that need a person. */
 function rowsOf(items: readonly OverviewSession[], unopened: readonly UnopenedSession[]): Row[] {
   const opening = unopened.map(({ sessionId, since, waitsFor }): Row => {
-    return { sessionId, agent: null, status: 'loading', needs: 'worker', since, error: null, tools: [], plan: null, waitsFor }
+    return { sessionId, agent: null, status: 'loading', needs: 'worker', since, error: null, paused: null, tools: [], plan: null, waitsFor }
   })
   const at = items.findIndex(({ needs }) => !OF_PEOPLE.has(needs))
   return at < 0 ? [...items, ...opening] : [...items.slice(0, at), ...opening, ...items.slice(at)]

@@ -363,11 +363,16 @@ function isDeadlineExceeded(error: SessionError | null): boolean {
 
 function enterError(state: SessionState, event: EventOf<'error_entered'>): void {
   if (event.strategy !== 'automatic' && event.nextAttemptAt === undefined) noteHooksDue(state)
-  const { code, reason, at, strategy, options, run, turn, nextAttemptAt, attempts, progress, raise } = event
   state.status = 'error'
-  state.error = { code, reason, at, strategy, ...defined({ options, run, turn, nextAttemptAt, attempts, progress, raise }) }
+  state.error = errorOf(event)
   if (event.unexpected === undefined) delete state.unexpected
   else state.unexpected = event.unexpected
+}
+
+/** The error that the session enters. */
+export function errorOf(event: EventOf<'error_entered'>): SessionError {
+  const { code, reason, at, strategy, options, run, turn, nextAttemptAt, attempts, progress, raise } = event
+  return { code, reason, at, strategy, ...defined({ options, run, turn, nextAttemptAt, attempts, progress, raise }) }
 }
 
 /** Counts the automatic recoveries in a row, so that a policy's limit applies. */

@@ -1,8 +1,9 @@
 // The columns of a session's row, folded from its events: the part of the session's state that people query.
 import { addUsage, NO_USAGE, type Usage } from '../../session/content.ts'
 import { spentBy } from '../../session/spending/budget.ts'
-import type { EventOf, SessionEvent, SessionStatus } from '../../session/events.ts'
+import type { SessionEvent, SessionStatus } from '../../session/events.ts'
 import { addToCalls, isWaiting, needsInput, type TurnCalls } from '../../session/past/calls.ts'
+import { errorOf } from '../../session/fold/fold.ts'
 import { stayOpen } from '../../session/pause.ts'
 import type { Json } from '../../session/json.ts'
 import type { Plan } from '../../session/built-in-tools/plan.ts'
@@ -203,11 +204,6 @@ export function applyToSession(session: SessionColumns, event: SessionEvent): vo
     default:
       return
   }
-}
-
-function errorOf(event: EventOf<'error_entered'>): NonNullable<SessionRow['error']> {
-  const { code, reason, run, turn, at, strategy, options, nextAttemptAt, attempts, progress } = event
-  return { code, reason, at, strategy, ...defined({ run, turn, options, nextAttemptAt, attempts, progress }) }
 }
 
 function countCall(session: SessionColumns, event: SessionEvent): void {

@@ -106,7 +106,7 @@ function tally<K extends string>(names: readonly K[], counts: Readonly<Record<st
 }
 
 function itemOf(row: TextRow): OverviewSession {
-  const { sessionId, agent, status, run, error } = sessionOf(row)
+  const { sessionId, agent, status, run, error, paused } = sessionOf(row)
   return {
     sessionId,
     agent,
@@ -115,6 +115,7 @@ function itemOf(row: TextRow): OverviewSession {
     needs: textIn(row, 'need') as SessionNeed,
     since: dateIn(row, 'since_ms'),
     error,
+    paused,
     tools: (jsonIn(row, 'tools') as string[] | null) ?? [],
     plan: planIn(row),
   }
