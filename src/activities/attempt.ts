@@ -15,7 +15,7 @@ export interface Earlier {
 }
 
 /** An attempt, counted. */
-export interface Counted {
+export interface CountedAttempt {
   attempt: AttemptSoFar
   /** Whether too many attempts died with their worker. */
   isGivenUp: boolean
@@ -24,7 +24,10 @@ export interface Counted {
 const NONE: Prior = { attempts: 0, failures: 0, deaths: 0 }
 
 /** Counts the attempt of the activity `info`. */
-export function countAttempt(info: { attempt: number; heartbeatDetails: unknown }, { prior, progress, uncounted }: Earlier): Counted {
+export function countAttempt(
+  info: { attempt: number; heartbeatDetails: unknown },
+  { prior, progress, uncounted }: Earlier,
+): CountedAttempt {
   const { attempts: before, failures: failedBefore, deaths: deathsBefore, fallback, unexpected: earlier } = prior ?? NONE
   const { report: last } = readReport(info.heartbeatDetails)
   const failed = [...(last?.failed ?? [])]

@@ -16,7 +16,7 @@ import type {
 } from '../session/events.ts'
 import type { HookOutcome } from '../session/hooks/hooks.ts'
 import type { Json, JsonObject } from '../session/json.ts'
-import type { Kept } from '../session/recovery/kept.ts'
+import type { PlanAndMemory } from '../session/recovery/kept.ts'
 import type { ModelPrice } from '../session/spending/model-price.ts'
 import type { Restored } from '../session/recovery/restored.ts'
 import type { ForkStart } from '../session/protocol/protocol.ts'
@@ -298,10 +298,10 @@ export interface LoadSessionInput extends Loading {
 }
 
 /** What a session resumes from after its workflow has closed. */
-export type LoadSessionResult = Succession & StoredPast
+export type LoadSessionResult = Succession & PastInStore
 
 /** What the store has of a session. */
-export type StoredPast =
+export type PastInStore =
   | { found: false }
   /** `state`: within its bounds, see `snapshotOf`. */
   | { found: true; lost?: undefined; state: SessionState; digest: string }
@@ -395,7 +395,7 @@ export interface FindKeptInput extends EventsInput {
 }
 
 /** `kept`: absent if the events do not include that point. */
-export type FindKeptResult = { kind: 'found'; kept?: Kept } | Unreadable
+export type FindKeptResult = { kind: 'found'; kept?: PlanAndMemory } | Unreadable
 
 /** A call with arguments other than the model's. */
 export interface ResolveToolInput extends EventsInput {

@@ -12,7 +12,7 @@ import { cutOffBefore } from './earlier-executions.ts'
 import { CannotLoad } from './loading.ts'
 import type { SessionReader } from './session-reader.ts'
 import type { Succession } from './contract.ts'
-import { endedInFailure, readUnstored, type StoredEvents } from './raw-histories.ts'
+import { endedInFailure, readUnstored, type EventsInStore } from './raw-histories.ts'
 import { resend } from './resending.ts'
 
 /** A history of maximum size takes some seconds to replay. */
@@ -132,7 +132,7 @@ async function passOn(sessionId: string, executionId: string, needs: Needs): Pro
   return {}
 }
 
-function storedIn(store: Store, sessionId: string, upTo: number): StoredEvents {
+function storedIn(store: Store, sessionId: string, upTo: number): EventsInStore {
   return {
     upTo,
     async *after(seq) {

@@ -6,7 +6,7 @@ import { callIdOf } from '../session/events.ts'
 import { sessionIdOf } from '../session/protocol/protocol.ts'
 import { isForeignPast } from '../store/errors.ts'
 import type { JobInput, JobKind, JobOrder, JobResult, Ticket } from '../jobs/contract.ts'
-import { type Counted, countAttempt, type Earlier, reportOf } from './attempt.ts'
+import { type CountedAttempt, countAttempt, type Earlier, reportOf } from './attempt.ts'
 import type {
   AskModelInput,
   CallModelInput,
@@ -104,7 +104,7 @@ export function userCodeActivities(needs: ActivityNeeds, flusher: Flusher): Pick
   function orderOf<K extends JobKind>(
     kind: K,
     input: JobInput<K>,
-    attempt: Counted['attempt'],
+    attempt: CountedAttempt['attempt'],
     about: Pick<Ticket, 'call' | 'tool' | 'once'>,
   ): JobOrder<K> {
     const { taskToken, activityId, workflowExecution, heartbeatTimeoutMs = DEFAULT_HEARTBEAT_MS } = Context.current().info
@@ -172,12 +172,12 @@ function noExecutor(worker: string): ApplicationFailure {
   })
 }
 
-function count(earlier: Earlier): Counted {
+function count(earlier: Earlier): CountedAttempt {
   return countAttempt(Context.current().info, earlier)
 }
 
 /** An activity that only asks has no attempts of its own: Temporal retries it. */
-function question(): Counted['attempt'] {
+function question(): CountedAttempt['attempt'] {
   return { number: 1, failed: [], failures: 0 }
 }
 

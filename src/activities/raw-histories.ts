@@ -8,7 +8,7 @@ import { type HistoryEvent, newestFirst, watermarkIn } from '../connect/historie
 import { defined } from '../session/defined.ts'
 import { callIdOf, type SessionEvent } from '../session/events.ts'
 import { isObject, jsonBytes } from '../session/json.ts'
-import { type Carried, type SessionStart, SIGNALS, workflowIdOf } from '../session/protocol/protocol.ts'
+import { type Continuation, type SessionStart, SIGNALS, workflowIdOf } from '../session/protocol/protocol.ts'
 import { Undecodable } from '../session/protocol/undecodable.ts'
 import { alreadyStored, isOfRequest, type Request } from './already-stored.ts'
 import type { CallModelInput, CallModelResult, ExecuteToolInput, ExecuteToolResult, Inherited, Succession } from './contract.ts'
@@ -44,7 +44,7 @@ export async function readSignals(sessionId: string, executionId: string, client
 }
 
 /** The stored events of the session. */
-export interface StoredEvents {
+export interface EventsInStore {
   /** `seq` of the newest; -1: the session's events do not matter. */
   upTo: number
   /** Those above a `seq`. */
@@ -52,7 +52,7 @@ export interface StoredEvents {
 }
 
 /** Reads what an ended execution received, and what its activities answered, after the newest stored event of the session was made. */
-export async function readUnstored(sessionId: string, executionId: string, events: StoredEvents, client: Client): Promise<Unstored> {
+export async function readUnstored(sessionId: string, executionId: string, events: EventsInStore, client: Client): Promise<Unstored> {
   const { upTo: stored } = events
   const history = await historyOf(sessionId, executionId, client)
   const activities = await activitiesIn(history, client)
@@ -96,7 +96,7 @@ function watermarkBefore(event: HistoryEvent | undefined, history: readonly Hist
 }
 
 /** Leaves out what the stored events above `settled` show to be done: they may end anywhere before the next activity. */
-async function withoutStored(received: Received[], { upTo, after }: StoredEvents, settled: number, client: Client): Promise<Received[]> {
+async function withoutStored(received: Received[], { upTo, after }: EventsInStore, settled: number, client: Client): Promise<Received[]> {
   if (settled >= upTo || received.length === 0) return received
   const events: SessionEvent[] = []
   for await (const event of after(settled)) {
@@ -197,7 +197,7 @@ async function startIn([first]: readonly HistoryEvent[], client: Client): Promis
 }
 
 /** An earlier execution was asked to close, and passed that on. */
-async function closingOf(carried: Carried | undefined, client: Client): Promise<Received[]> {
+async function closingOf(carried: Continuation | undefined, client: Client): Promise<Received[]> {
   if (!carried?.closing) return []
   const payloads = await encoded(client.options.loadedDataConverter, defined({ by: carried.closing.by }))
   return [{ kind: 'signal', eventId: '1', name: SIGNALS.close, input: { payloads } }]

@@ -12,7 +12,7 @@ import type { ReadTarget } from '../jobs/session-views.ts'
 const QUERY_TIMEOUT_MS = 10_000
 
 /** An execution that can be queried. */
-interface Execution {
+interface QueryableExecution {
   sessionId: string
   executionId: string
   client: Client
@@ -45,7 +45,7 @@ async function sourcesOf(target: ReadTarget, from: Watermark, client: Client, st
   let executionId: string | undefined = target.executionId
   while (upTo.seq > from.seq) {
     if (executionId === undefined) throw new StaleWatermark('no execution and no store has the older events')
-    const execution: Execution = { sessionId, executionId, client }
+    const execution: QueryableExecution = { sessionId, executionId, client }
     const [end, first] = [upTo, await queryPage(execution, from.seq)]
     // If older events are needed too, this page is read again when its turn comes.
     const isOldest = first.base.seq <= from.seq
@@ -63,7 +63,12 @@ async function sourcesOf(target: ReadTarget, from: Watermark, client: Client, st
 }
 
 /** All entries of one execution at once: only the last digest proves them right. */
-async function* ofExecution(execution: Execution, from: Watermark, upTo: Watermark, first?: EventsPage): AsyncGenerator<LogEntry[]> {
+async function* ofExecution(
+  execution: QueryableExecution,
+  from: Watermark,
+  upTo: Watermark,
+  first?: EventsPage,
+): AsyncGenerator<LogEntry[]> {
   const entries: LogEntry[] = []
   for (let page = first ?? (await queryPage(execution, from.seq)); ; page = await queryPage(execution, page.to.seq)) {
     for (const entry of entriesOf(page)) if (entry.seq <= upTo.seq) entries.push(entry)
@@ -75,7 +80,7 @@ async function* ofExecution(execution: Execution, from: Watermark, upTo: Waterma
   yield entries
 }
 
-async function queryPage({ client, ...execution }: Execution, after: number): Promise<EventsPage> {
+async function queryPage({ client, ...execution }: QueryableExecution, after: number): Promise<EventsPage> {
   const page = await queryEvents(client, execution, { after }, QUERY_TIMEOUT_MS)
   if (!page) throw new StaleWatermark('the execution is still loading')
   return page

@@ -14,10 +14,10 @@ export function isSchema(value: unknown): value is StandardSchemaV1 {
 }
 
 /** The outcome of a check: the value as the schema reads it, or what is wrong with it. */
-export type Checked<V> = { value: V } | { problem: string }
+export type SchemaResult<V> = { value: V } | { problem: string }
 
 /** Checks a value. Rejects with whatever the schema's own code throws. */
-export async function check<V>(schema: StandardSchemaV1<unknown, V>, value: unknown): Promise<Checked<V>> {
+export async function check<V>(schema: StandardSchemaV1<unknown, V>, value: unknown): Promise<SchemaResult<V>> {
   if (!parsesAsync(schema)) return checkedOf(await schema['~standard'].validate(value))
   const parsed = await schema.safeParseAsync(value)
   return checkedOf(parsed.success ? { value: parsed.data } : parsed.error)
@@ -40,7 +40,7 @@ export function checkNow<V>(schema: StandardSchemaV1<unknown, V>, value: unknown
   return checked.value
 }
 
-function checkedOf<V>(result: StandardSchemaV1.Result<V>): Checked<V> {
+function checkedOf<V>(result: StandardSchemaV1.Result<V>): SchemaResult<V> {
   return result.issues ? { problem: z.prettifyError(result) } : { value: result.value }
 }
 

@@ -26,13 +26,13 @@ export interface ListingOptions extends QueryOptions {
 }
 
 /** Options of a list with a time span. */
-export interface SpanOptions {
+export interface SpanCommandOptions {
   since?: Date
   until?: Date
 }
 
 /** Options of a command that accepts one session. */
-export interface SessionOptions {
+export interface SessionCommandOptions {
   session?: string
 }
 
@@ -45,7 +45,7 @@ export function withSession(command: Command): Command {
 }
 
 /** The session that the argument or the option names. @throws CliError `invalid_usage` if they differ. */
-export function sessionIn(argument: string | undefined, { session }: SessionOptions): SessionOptions {
+export function sessionIn(argument: string | undefined, { session }: SessionCommandOptions): SessionCommandOptions {
   if (argument !== undefined && session !== undefined && argument !== session) {
     throw new CliError('invalid_usage', `The command names two sessions, ${argument} and --session ${session}: name one.`)
   }
@@ -79,7 +79,7 @@ export function withSpan(command: Command): Command {
 }
 
 /** The options of a span, for the client. */
-export function spanOf({ since, until }: SpanOptions): SpanOptions {
+export function spanOf({ since, until }: SpanCommandOptions): SpanCommandOptions {
   return { ...(since && { since }), ...(until && { until }) }
 }
 

@@ -1,7 +1,7 @@
 // `pawl recover` with filters: recovers all sessions in error that they find.
 import { type Command, InvalidArgumentError } from 'commander'
 import type { BulkRecoveryReport, BulkRecoverySession, RecoverOptions } from '../client/index.ts'
-import { momentOf, say, severalOf, type SpanOptions, timeOf } from './queries.ts'
+import { momentOf, say, severalOf, type SpanCommandOptions, timeOf } from './queries.ts'
 import { type DeploymentOptions, onDeployment } from './connecting.ts'
 import { CliError } from './errors.ts'
 import { listenForStop, stopSignalOf } from './running/stop.ts'
@@ -10,7 +10,7 @@ import { defined } from '../session/defined.ts'
 import { counted } from '../session/counted.ts'
 
 /** Options that only a recovery in bulk accepts. */
-interface BulkOptions extends SpanOptions {
+interface BulkOptions extends SpanCommandOptions {
   code?: string[]
   agent?: string
   tag?: string[]

@@ -71,7 +71,7 @@ export interface EventsAlong {
 }
 
 /** How a job ended. */
-export type Outcome =
+export type JobOutcome =
   | { kind: 'answered'; result: unknown }
   /** Temporal must schedule the activity again; `failed` is an attempt to be recorded first. */
   | { kind: 'again'; type: string; message: string; afterMs: number; failed?: FailedAttempt }

@@ -12,7 +12,7 @@ const MAX_CAUSES = 3
 const MAX_CAUSE_BYTES = 500
 
 /** The stack of an error. */
-export interface Stack {
+export interface ErrorStack {
   /** Frames, one a line, as V8 writes them, and the error's causes with theirs. It does not repeat the error's class and message. */
   text: string
   /** Whether a frame is the user's own. */
@@ -20,7 +20,7 @@ export interface Stack {
 }
 
 /** The stack of what was thrown; undefined if it has no frames outside of pawl and no causes. Never throws. */
-export function stackOf(thrown: unknown): Stack | undefined {
+export function stackOf(thrown: unknown): ErrorStack | undefined {
   try {
     return readStack(thrown)
   } catch {
@@ -38,7 +38,7 @@ export function placeOf(thrown: unknown): string | undefined {
   }
 }
 
-function readStack(thrown: unknown): Stack | undefined {
+function readStack(thrown: unknown): ErrorStack | undefined {
   if (!(thrown instanceof Error)) return undefined
   const frames = framesOf(thrown)
   const lines = linesOf(frames)

@@ -1,7 +1,7 @@
 // Restarts servers that die, on the same port and with their data: at once, then with growing pauses.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { reasonOf } from './errors.ts'
-import type { Exit } from './keeper/keeper.ts'
+import type { ServerExit } from './keeper/keeper.ts'
 import type { Say } from './progress.ts'
 import type { WatchedServer } from './server.ts'
 import { beginningOf } from '../session/beginning.ts'
@@ -39,7 +39,7 @@ export function restartOnDeath(name: string, server: WatchedServer, say: Say): (
     }
   }
 
-  server.onDeath(({ code, signal }: Exit) => {
+  server.onDeath(({ code, signal }: ServerExit) => {
     if (over.signal.aborted) return
     const diedAt = Date.now()
     if (diedAt - startedAt > STABLE_MS) delayMs = 0

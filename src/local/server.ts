@@ -1,6 +1,6 @@
 // One server of the stack: its origin, its pid, and stopping and starting it.
 import { StackError } from './errors.ts'
-import type { Exit, KeptProcess } from './keeper/keeper.ts'
+import type { ServerExit, KeptProcess } from './keeper/keeper.ts'
 
 /** A server of the stack. */
 export interface StackServer {
@@ -23,7 +23,7 @@ export interface StackServer {
 /** A server with the stack's own callbacks. */
 export interface WatchedServer extends StackServer {
   /** Calls `listener` each time an embedded server exits without having been stopped. */
-  onDeath(listener: (exit: Exit) => void): void
+  onDeath(listener: (exit: ServerExit) => void): void
 }
 
 /** A server that the stack found by its address. */
@@ -42,7 +42,7 @@ export function embeddedServer(
   running: KeptProcess,
   { launch, end }: { launch(): Promise<KeptProcess>; end(how: 'orderly' | 'crash'): Promise<void> },
 ): WatchedServer {
-  const listeners: ((exit: Exit) => void)[] = []
+  const listeners: ((exit: ServerExit) => void)[] = []
   let current = running
   let wanted = true
 

@@ -36,7 +36,7 @@ const NO_CREDIT = /credit balance is too low/i
 const TOO_LONG = /(?:prompt|input) is too long|exceeds? (?:the )?context (?:limit|window)|maximum context length/i
 
 /** An error of the SDK, recognised by its shape, because a user's client may come from another copy of the SDK. */
-interface Thrown {
+interface SdkError {
   name: string
   message: string
   status?: number
@@ -85,7 +85,7 @@ export function isThinkingRefused(error: unknown): boolean {
   )
 }
 
-function classify(thrown: Thrown, error: unknown, phase: CallPhase): { code: string; retryable: boolean } {
+function classify(thrown: SdkError, error: unknown, phase: CallPhase): { code: string; retryable: boolean } {
   const { status, type, name } = thrown
   if (isTooLong(thrown)) return { code: 'context_overflow', retryable: false }
   if (status !== undefined) {
@@ -97,16 +97,16 @@ function classify(thrown: Thrown, error: unknown, phase: CallPhase): { code: str
   return { code: phase === 'stream' ? 'stream_cut' : 'model_call_failed', retryable: true }
 }
 
-function isTooLong({ status, type, message }: Thrown): boolean {
+function isTooLong({ status, type, message }: SdkError): boolean {
   if (status === 413 || type === 'request_too_large') return true
   return (status === 400 || (status === undefined && type === 'invalid_request_error')) && TOO_LONG.test(message)
 }
 
-function isNotAdmitted({ status, type, message }: Thrown): boolean {
+function isNotAdmitted({ status, type, message }: SdkError): boolean {
   return NOT_ADMITTED.has(status) || NOT_ADMITTED.has(type) || (status === 400 && NO_CREDIT.test(message))
 }
 
-function thrownOf(error: unknown): Thrown {
+function thrownOf(error: unknown): SdkError {
   if (!(error instanceof Error)) return { name: 'unknown', message: String(error) }
   const { status, type, headers } = error as { status?: unknown; type?: unknown; headers?: unknown }
   return {
@@ -119,7 +119,7 @@ function thrownOf(error: unknown): Thrown {
 }
 
 /** The API's own message if there is one; for lost connections the causes, the innermost of which has host and errno. */
-function detailOf(thrown: Thrown, error: unknown): string {
+function detailOf(thrown: SdkError, error: unknown): string {
   const said = (error as { apiMessage?: unknown } | null | undefined)?.apiMessage
   if (typeof said === 'string' && said !== '') return thrown.status === undefined ? said : `${thrown.status} ${said}`
   return withCauses(thrown.message, error)

@@ -17,7 +17,7 @@ import { documentOf } from './openapi.ts'
 import { refusal, statusOf } from './problem.ts'
 import { readinessOf } from './readiness.ts'
 import { requestMemory } from './request-memory.ts'
-import { type Call, MEMORY, type Route } from './route.ts'
+import { type RouteCall, MEMORY, type Route } from './route.ts'
 import { CHANGE_ROUTES } from './routes/changes.ts'
 import { LIST_ROUTES } from './routes/lists.ts'
 import { SESSION_ROUTES } from './routes/sessions.ts'
@@ -174,7 +174,7 @@ export function createHandler(given: HandlerOptions): Handler {
   }
 
   async function answer({ route, request, access, params, query, body }: Admitted): Promise<Response> {
-    const call: Call<never, never, never> = {
+    const call: RouteCall<never, never, never> = {
       pawl,
       access,
       by: access.identity,

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { isTooDeep, MAX_DEPTH } from '../session/json.ts'
 import { numberText } from '../session/number-text.ts'
 import { ServiceError, type RefusedPart } from './errors.ts'
-import type { Members } from './route.ts'
+import type { RequestMembers } from './route.ts'
 import { beginningOf } from '../session/beginning.ts'
 
 /** The value as the schema parses it. @throws ServiceError `invalid_input`. */
@@ -28,7 +28,7 @@ function partOf(issue: z.core.$ZodIssue, place: string): RefusedPart {
  * Converts the query for its schema: text to numbers and booleans, and repeated names to lists.
  * @throws ServiceError `invalid_input`.
  */
-export function queryOf(search: URLSearchParams, schema: Members): Record<string, unknown> {
+export function queryOf(search: URLSearchParams, schema: RequestMembers): Record<string, unknown> {
   const values: Record<string, unknown> = {}
   for (const name of new Set(search.keys())) {
     const texts = search.getAll(name)
@@ -46,7 +46,7 @@ function twice(name: string): ServiceError {
 }
 
 /** Converts the members of a path for their schema. */
-export function paramsOf(given: Readonly<Record<string, string>>, schema: Members): Record<string, unknown> {
+export function paramsOf(given: Readonly<Record<string, string>>, schema: RequestMembers): Record<string, unknown> {
   return Object.fromEntries(Object.entries(given).map(([name, text]) => [name, valueOf(text, bare(schema.shape[name]))]))
 }
 

@@ -4,7 +4,7 @@ import { defined } from '../session/defined.ts'
 import type { Json, JsonObject } from '../session/json.ts'
 import { ANSWERS, COMPONENTS } from './answer-schemas.ts'
 import { PROBLEM_TYPE } from './problem.ts'
-import type { Members, Route } from './route.ts'
+import type { RequestMembers, Route } from './route.ts'
 
 /** What the document describes. */
 export interface DocumentOptions {
@@ -133,12 +133,12 @@ function answerOf(operation: string, schema: z.ZodType | 'typed'): JsonObject {
 
 const REFUSALS = ['400', '401', '403', '404', '409', '429', '503'] as const
 
-function bodyOf(body: Members): Json {
+function bodyOf(body: RequestMembers): Json {
   const schema = schemaOf(body, 'input')
   return { required: Array.isArray(schema.required) && schema.required.length > 0, content: { 'application/json': { schema } } }
 }
 
-function parametersIn(place: 'path' | 'query', members: Members | undefined): JsonObject[] {
+function parametersIn(place: 'path' | 'query', members: RequestMembers | undefined): JsonObject[] {
   if (!members) return []
   const { properties = {}, required = [] } = schemaOf(members, 'input') as { properties?: Record<string, JsonObject>; required?: string[] }
   return Object.entries(properties).map(([name, schema]) => parameterOf(place, name, schema, required.includes(name)))

@@ -7,7 +7,7 @@ import { type RefusedPart, ServiceError } from './errors.ts'
 export const PROBLEM_TYPE = 'application/problem+json'
 
 /** The body of a refusal. */
-export interface Problem {
+export interface ProblemBody {
   /** `urn:pawl:error:<code>`. */
   type: string
   /** The status in words. */
@@ -87,7 +87,7 @@ function statusOfCode({ name, code }: PawlError): number | undefined {
 }
 
 /** The body for an error. Errors that are not pawl's are not described, because their messages may contain anything. */
-export function problemOf(error: unknown): Problem {
+export function problemOf(error: unknown): ProblemBody {
   const status = statusOf(error)
   const { code, message } = error instanceof PawlError ? error : UNEXPECTED
   const waitsFor = (error as { waitsFor?: unknown } | null)?.waitsFor

@@ -6,10 +6,10 @@ import type { Access, Scope } from './access.ts'
 import type { Streams } from './streams.ts'
 
 /** Members of a request: a zod object that refuses unknown ones. */
-export type Members = z.ZodObject<z.core.$ZodLooseShape, z.core.$strict>
+export type RequestMembers = z.ZodObject<z.core.$ZodLooseShape, z.core.$strict>
 
 /** What a route works with. */
-export interface Call<P, Q, B> {
+export interface RouteCall<P, Q, B> {
   pawl: Pawl
   access: Access
   /** The caller's identity, as it is recorded. */
@@ -41,7 +41,7 @@ export const MEMORY = {
 } as const
 
 /** A route's response on success. */
-export interface Answer {
+export interface RouteAnswer {
   status: 200 | 201 | 202 | 204
   description: string
   /**
@@ -58,7 +58,7 @@ export interface Answer {
 }
 
 /** A route; `P`, `Q`, `B`: the schemas of its path, query and body. */
-export interface RouteOf<P extends Members, Q extends Members, B extends Members> {
+export interface RouteOf<P extends RequestMembers, Q extends RequestMembers, B extends RequestMembers> {
   method: 'get' | 'post'
   /** With parameters in braces. */
   path: string
@@ -72,10 +72,10 @@ export interface RouteOf<P extends Members, Q extends Members, B extends Members
   body?: B
   /** Headers that it reads, with what they mean. */
   headers?: Readonly<Record<string, z.ZodType>>
-  answer: Answer
+  answer: RouteAnswer
   /** The memory that the handler reserves for a request, besides that for its body. Default: `MEMORY.little`. */
   memory?: number
-  handle(call: Call<z.output<P>, z.output<Q>, z.output<B>>): Promise<unknown>
+  handle(call: RouteCall<z.output<P>, z.output<Q>, z.output<B>>): Promise<unknown>
 }
 
 /** Any route. */
@@ -85,7 +85,7 @@ export type Route = RouteOf<any, any, any>
 type Nothing = z.ZodObject<Record<never, never>, z.core.$strict>
 
 /** Declares a route; its schemas determine the types in `handle`. */
-export function route<P extends Members = Nothing, Q extends Members = Nothing, B extends Members = Nothing>(
+export function route<P extends RequestMembers = Nothing, Q extends RequestMembers = Nothing, B extends RequestMembers = Nothing>(
   declared: RouteOf<P, Q, B>,
 ): Route {
   return declared

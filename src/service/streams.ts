@@ -2,7 +2,7 @@
 // drain.
 import { inTime } from '../connect/in-time.ts'
 import { ServiceError } from './errors.ts'
-import { type Problem, problemOf, statusOf } from './problem.ts'
+import { type ProblemBody, problemOf, statusOf } from './problem.ts'
 
 /** One event of a stream. */
 export interface StreamItem {
@@ -34,7 +34,7 @@ export interface StreamSource {
   /** An item that is a string is sent unchanged. */
   items(signal: AbortSignal): AsyncIterable<StreamItem | string>
   /** For another protocol: returns the last text of a stream that the server has to end. Default: an event `end`. */
-  ending?(problem: Problem): string
+  ending?(problem: ProblemBody): string
   /** Further headers. */
   headers?: Readonly<Record<string, string>>
   /** Whose stream it is. */
@@ -106,7 +106,7 @@ function openStream(source: StreamSource, settings: StreamSettings, open: Map<En
   let last: { text: string } | undefined
   let wake = (): void => undefined
   let stalled: NodeJS.Timeout | undefined
-  const endingOf = source.ending ?? ((problem: Problem) => textOf({ event: 'end', data: problem }))
+  const endingOf = source.ending ?? ((problem: ProblemBody) => textOf({ event: 'end', data: problem }))
   const ending: End = (why, retryMs) => {
     last ??= { text: `retry: ${Math.round(retryMs)}\n${endingOf(problemOf(why))}` }
     wake()

@@ -6,7 +6,7 @@ import type { WatchItem } from '../session/watching/watching.ts'
 import type { UiChunk } from '../ui/protocol.ts'
 import { startStreaming, type UiCursor, type UiSent, type UiStreaming, type UiStreamOptions } from '../ui/streaming.ts'
 import { ServiceError } from './errors.ts'
-import type { Problem } from './problem.ts'
+import type { ProblemBody } from './problem.ts'
 import { type ChatPast, contentsOf, newContentsOf } from './ui-past.ts'
 import { beginningOf } from '../session/beginning.ts'
 
@@ -83,7 +83,7 @@ async function sentFor({ session, stored }: Read, stream: UiStreaming, item: Wat
 }
 
 /** The last text of a stream that the server has to end. It has no `[DONE]`, so that a client knows that there is more. */
-export function uiEnding({ code, detail, userMessage }: Problem): string {
+export function uiEnding({ code, detail, userMessage }: ProblemBody): string {
   return textOf({ chunk: { type: 'error', errorText: userMessage, code, detail } satisfies UiChunk })
 }
 

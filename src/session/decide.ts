@@ -11,7 +11,7 @@ import { modelCallsOf, turnsOf } from './turns.ts'
 import type { CallState, QueuedMessage, RunState, SessionError, SessionState } from './state.ts'
 
 /** The next step of a session. */
-export type Decision =
+export type SessionStep =
   /** Nothing to do until a message, a decision or an alarm arrives. */
   | { do: 'wait' }
   | { do: 'start_run'; run: number; message: QueuedMessage }
@@ -59,7 +59,7 @@ export function isRunInProgress({ status, error, current }: SessionState): boole
 }
 
 /** Decides the next step. */
-export function decide(state: SessionState, due: Due): Decision {
+export function decide(state: SessionState, due: Due): SessionStep {
   if (state.paused) return { do: 'wait' }
   const { current: run, error } = state
   if (state.status === 'error' && error && error.strategy !== 'automatic') {
@@ -130,17 +130,17 @@ export function expiryOf({ asked }: CallState): number {
 }
 
 /** A message takes the session out of an error that pawl does not leave by itself, unless a person must first say what a call did. */
-function afterError(state: SessionState): Decision {
+function afterError(state: SessionState): SessionStep {
   return state.current?.calls.some(({ status }) => status === 'awaiting_resolution') ? { do: 'wait' } : nextRun(state)
 }
 
-function nextRun(state: SessionState): Decision {
+function nextRun(state: SessionState): SessionStep {
   if (state.hooksDue !== undefined) return { do: 'end_hooks', ...state.hooksDue }
   const message = state.inbox[0]
   return message ? { do: 'start_run', run: state.run + 1, message } : { do: 'wait' }
 }
 
-function continueCalls(state: SessionState, run: RunState, due: Due): Decision {
+function continueCalls(state: SessionState, run: RunState, due: Due): SessionStep {
   const open = run.calls.filter((call) => !hasEnded(call))
   const toAsk = open.flatMap((call) => {
     const need = needOf(state, call)

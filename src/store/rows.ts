@@ -585,13 +585,13 @@ export interface Paging {
 }
 
 /** A time span: from `since`, before `until`. */
-export interface Span {
+export interface TimeSpan {
   since?: Date
   until?: Date
 }
 
 /** Selects sessions. */
-export interface SessionFilter extends Span {
+export interface SessionFilter extends TimeSpan {
   status?: SessionStatus[]
   paused?: boolean
   agent?: string
@@ -602,7 +602,7 @@ export interface SessionFilter extends Span {
 }
 
 /** Selects sessions in error; the time span is for when they entered it. */
-export interface InErrorFilter extends Span {
+export interface InErrorFilter extends TimeSpan {
   session?: string
   /** Sessions whose error has one of these codes. */
   codes?: string[]
@@ -612,7 +612,7 @@ export interface InErrorFilter extends Span {
 }
 
 /** Selects errors. */
-export interface ErrorFilter extends Span {
+export interface ErrorFilter extends TimeSpan {
   session?: string
   run?: number
   context?: string
@@ -621,7 +621,7 @@ export interface ErrorFilter extends Span {
 }
 
 /** Selects tool calls. */
-export interface ToolCallFilter extends Span {
+export interface ToolCallFilter extends TimeSpan {
   session?: string
   status?: ToolCallStatus[]
   tool?: string
@@ -649,7 +649,7 @@ export interface OverviewFilter {
 }
 
 /** Selects failures. */
-export interface FailureFilter extends Span {
+export interface FailureFilter extends TimeSpan {
   since: Date
   agent?: string
   /** Only sessions whose id begins with this. */
@@ -668,7 +668,7 @@ export interface PendingFilter {
 }
 
 /** Selects usage, and groups it. */
-export interface UsageFilter extends Span {
+export interface UsageFilter extends TimeSpan {
   by: UsageBy
   session?: string
   /** Only sessions whose id begins with this. */
@@ -676,7 +676,7 @@ export interface UsageFilter extends Span {
 }
 
 /** Events of a session that a transaction has written. */
-export interface StoredEvents {
+export interface WrittenEvents {
   sessionId: string
   agent: string
   events: readonly SessionEvent[]

@@ -13,8 +13,8 @@ import type { SessionDeltaPart, SessionStream, TidiedDeltas } from './write/delt
 import type { Lists } from './read/lists/index.ts'
 import type { Watched } from './postgres/listener.ts'
 import type { KeptKey } from './maintenance/completed-keys.ts'
-import type { Upkeep } from './maintenance/upkeep.ts'
-import type { Key, MessagePlace, MessageRow, StoredEvents, StoredHead } from './rows.ts'
+import type { StoreUpkeep } from './maintenance/upkeep.ts'
+import type { Key, MessagePlace, MessageRow, WrittenEvents, StoredHead } from './rows.ts'
 import type { Census } from './read/census.ts'
 import type { Consumer, Passed } from './write/consumers.ts'
 
@@ -123,7 +123,7 @@ export interface Store {
   /** Keys of `pawl serve`. */
   readonly apiKeys: StoredKeys
   /** Pruning, erasing, and support for rebuilds. */
-  readonly upkeep: Upkeep
+  readonly upkeep: StoreUpkeep
 
   /** Calls back when events of the session (`'*'`: of any) were committed, or may have been. Read the events from a cursor. */
   watch(sessionId: string, wake: () => void, which?: Watched): () => void
@@ -141,7 +141,7 @@ export interface Store {
   watchGates(wake: () => void): () => void
 
   /** Calls back with the events that this store has written, each once over all writing processes. A second listener replaces the first. */
-  watchStored(onStored: (stored: StoredEvents) => void): void
+  watchStored(onStored: (stored: WrittenEvents) => void): void
   /** Counts open sessions, errors, and waiting calls and messages, over all sessions. */
   census(): Promise<Census>
   /** The state after an event, without the accepted message ids; null: it can no longer be read. */

@@ -11,7 +11,7 @@ export interface Stretch {
 }
 
 /** What a span describes, within a stretch. */
-export type About =
+export type SpanSubject =
   | { kind: 'run' }
   | { kind: 'turn'; turn: number }
   | { kind: 'model'; turn: number; attempt: number }
@@ -35,12 +35,12 @@ export function traceIdOf({ sessionId, run, stretch = 1 }: Stretch): string {
 }
 
 /** The ids of a span of the stretch. */
-export function spanOf(of: Stretch, about: About): SpanRef {
+export function spanOf(of: Stretch, about: SpanSubject): SpanRef {
   const { sessionId, run, stretch = 1 } = of
   return { traceId: traceIdOf(of), spanId: derived(['span', sessionId, run, stretch, ...partsOf(about)], 8) }
 }
 
-function partsOf(about: About): (string | number)[] {
+function partsOf(about: SpanSubject): (string | number)[] {
   switch (about.kind) {
     case 'run':
       return ['run']

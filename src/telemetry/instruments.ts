@@ -1,11 +1,11 @@
 // The instruments: names, units and buckets, by OpenTelemetry's conventions for generative AI if they define a name.
 
 /** How an instrument aggregates. `gauge`: the current value, read when metrics are collected. */
-export type Kind = 'counter' | 'histogram' | 'gauge'
+export type InstrumentKind = 'counter' | 'histogram' | 'gauge'
 
 /** An instrument. */
 export interface Instrument {
-  kind: Kind
+  kind: InstrumentKind
   /** The unit, as a UCUM code. */
   unit: string
   description: string
@@ -78,7 +78,7 @@ export interface Measurement {
 }
 
 /** The value of a gauge. */
-export interface Reading {
+export interface GaugeReading {
   name: GaugeName
   value: number
   labels: Labels

@@ -17,7 +17,7 @@ import {
   sessionAttributes,
   usageAttributes,
 } from './attributes.ts'
-import { type About, spanOf, type Stretch } from './ids.ts'
+import { type SpanSubject, spanOf, type Stretch } from './ids.ts'
 import type { Attributes, AttributeValue, Span, SpanEvent, SpanLink } from './span.ts'
 
 /** What a session was doing after an event. The projection of the next event needs it. */
@@ -45,10 +45,10 @@ interface OpenRun extends Required<Pick<Stretch, 'run'>> {
   links: SpanLink[]
   usage: Usage
   usd: number | undefined
-  turn?: OpenTurn
+  turn?: TracedTurn
 }
 
-interface OpenTurn {
+interface TracedTurn {
   turn: number
   startedAt: number
   /** When the next attempt of the model call begins. */
@@ -509,7 +509,7 @@ function endTurn(tracked: Tracked, event: SessionEvent, { contents }: ProjectOpt
   const spans: Span[] = []
   const place = { sessionId: state.sessionId, run: open.run, stretch: open.stretch }
   const parent = spanOf(place, { kind: 'turn', turn: turn.turn })
-  const abandonedSpan = (about: About, rest: Pick<Span, 'name' | 'kind' | 'startedAt' | 'attributes'>): Span => ({
+  const abandonedSpan = (about: SpanSubject, rest: Pick<Span, 'name' | 'kind' | 'startedAt' | 'attributes'>): Span => ({
     ...spanOf(place, about),
     parentSpanId: parent.spanId,
     ...rest,
@@ -571,7 +571,7 @@ const ABANDONS_STEPS: ReadonlySet<SessionEvent['type']> = new Set(['run_interrup
 function span(
   { state, open }: Tracked,
   event: SessionEvent & { run: number; turn: number },
-  about: About,
+  about: SpanSubject,
   { name, kind, startedAt, attributes }: Pick<Span, 'name' | 'kind' | 'startedAt' | 'attributes'>,
 ): Span {
   const place = {
@@ -580,7 +580,7 @@ function span(
     stretch: state.current?.run === event.run ? state.current.stretch : undefined,
   }
   // While a run rests, its turn has ended, possibly in an earlier stretch.
-  const parent: About = open?.turn?.turn === event.turn ? { kind: 'turn', turn: event.turn } : { kind: 'run' }
+  const parent: SpanSubject = open?.turn?.turn === event.turn ? { kind: 'turn', turn: event.turn } : { kind: 'run' }
   return {
     ...spanOf(place, about),
     parentSpanId: spanOf(place, parent).spanId,

@@ -5,7 +5,7 @@ import { messagesOf, project, type ProjectOptions, track, type Tracked, trackedM
 import type { Span } from './span.ts'
 
 /** Access to stored events. */
-export interface Past {
+export interface TracedPast {
   /** The session's events after `after` and up to `upTo`, in order. Iterated, so that a long run is never entirely in memory. */
   events(sessionId: string, after: number, upTo: number): AsyncIterable<SessionEvent>
   /** `seq` of the event that began the newest run, among events up to `upTo`; undefined: no run had begun. */
@@ -30,10 +30,10 @@ export interface TrackingOptions extends ProjectOptions {
 const SESSIONS_KEPT = 500
 
 /** An event cannot be projected. */
-class Unreadable extends Error {}
+class Unprojectable extends Error {}
 
 /** Starts tracking sessions. The tracked state is a cache: the resulting spans do not depend on it. */
-export function trackSessions(past: Past, options: TrackingOptions): Tracking {
+export function trackSessions(past: TracedPast, options: TrackingOptions): Tracking {
   const known = new Map<string, Tracked>()
 
   async function knownAt(sessionId: string, seq: number): Promise<Tracked | undefined> {
@@ -66,7 +66,7 @@ export function trackSessions(past: Past, options: TrackingOptions): Tracking {
       await spansOf(sessionId, events, first, spans)
     } catch (error) {
       // One session must not block the export of all other sessions' spans. Its next run is tracked from its own beginning.
-      if (!(error instanceof Unreadable)) throw error
+      if (!(error instanceof Unprojectable)) throw error
       options.onUnreadable?.(sessionId, error.cause)
     }
     return spans
@@ -79,12 +79,12 @@ function projected(tracked: Tracked | undefined, event: SessionEvent, options: P
   try {
     return project(tracked, event, options)
   } catch (cause) {
-    throw new Unreadable('An event cannot be projected to spans.', { cause })
+    throw new Unprojectable('An event cannot be projected to spans.', { cause })
   }
 }
 
 /** The tracked state after the event, folded from just before the newest run, because the spans of earlier runs have ended. */
-async function trackedAt(past: Past, sessionId: string, seq: number, options: ProjectOptions): Promise<Tracked | undefined> {
+async function trackedAt(past: TracedPast, sessionId: string, seq: number, options: ProjectOptions): Promise<Tracked | undefined> {
   const base = ((await past.newestRun(sessionId, seq)) ?? seq + 1) - 1
   const state = await past.stateAt(sessionId, base)
   if (!state) return undefined
@@ -96,7 +96,7 @@ async function trackedAt(past: Past, sessionId: string, seq: number, options: Pr
 }
 
 async function storedMessages(
-  past: Past,
+  past: TracedPast,
   sessionId: string,
   state: SessionState,
   options: ProjectOptions,

@@ -3,7 +3,7 @@ export { crashTest } from './crash.ts'
 export { InvalidOption } from '../options/errors.ts'
 export { CrashTestError } from './crash/errors.ts'
 export type { Boundary } from './crash/boundaries.ts'
-export type { Difference, Verdict } from './crash/compare.ts'
+export type { Difference, CrashVerdict } from './crash/compare.ts'
 export type {
   BoundaryResult,
   CrashConversation,

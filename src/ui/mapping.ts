@@ -55,7 +55,7 @@ type CallEvent = EventOf<
   | 'tool_unknown'
 >
 
-interface Stretch {
+interface AnswerStretch {
   run: number
   turn: number
   standing: UiRunState
@@ -78,7 +78,7 @@ export interface MappingOptions {
 
 /** Creates the mapping at the beginning of a session, or between two stretches. */
 export function startMapping({ show, isSettled = () => false }: MappingOptions): Mapping {
-  let stretch: Stretch | undefined
+  let stretch: AnswerStretch | undefined
   let shown: Shown[] = []
 
   function event(event: SessionEvent): UiItem[] {
@@ -114,7 +114,7 @@ export function startMapping({ show, isSettled = () => false }: MappingOptions):
   }
 
   /** Ends the turn. Calls without an outcome at this point were abandoned. */
-  function endTurn(ending: Stretch): UiChunk[] {
+  function endTurn(ending: AnswerStretch): UiChunk[] {
     const open = [...ending.calls].filter(([, call]) => !hasEnded(call))
     const unsettled = open.map(([toolCallId, call]): UiChunk => {
       const hasRun = abandonedAs(call) !== 'never_ran'
@@ -126,12 +126,17 @@ export function startMapping({ show, isSettled = () => false }: MappingOptions):
     return [...unsettled, { type: 'finish-step' }]
   }
 
-  function standingAt({ standing }: Stretch, { seq }: SessionEvent, status = standing.status, error: UiRunState['error'] = null): UiChunk {
+  function standingAt(
+    { standing }: AnswerStretch,
+    { seq }: SessionEvent,
+    status = standing.status,
+    error: UiRunState['error'] = null,
+  ): UiChunk {
     Object.assign(standing, { seq, status, error: status === 'error' ? (error ?? standing.error) : null })
     return { type: 'message-metadata', messageMetadata: { pawl: { ...standing } } }
   }
 
-  function chunksOf(event: SessionEvent, at: Stretch): UiChunk[] {
+  function chunksOf(event: SessionEvent, at: AnswerStretch): UiChunk[] {
     switch (event.type) {
       case 'model_completed':
         return event.turn === at.turn ? answer(event, at) : []
@@ -165,7 +170,7 @@ export function startMapping({ show, isSettled = () => false }: MappingOptions):
   }
 
   /** The recorded answer replaces what was shown of it. If that is the beginning of the answer, only the rest is added. */
-  function answer(event: EventOf<'model_completed'>, at: Stretch): UiChunk[] {
+  function answer(event: EventOf<'model_completed'>, at: AnswerStretch): UiChunk[] {
     const { run, turn } = event
     const recorded = visible(event.content, run, turn)
     const isBeginning =
@@ -187,7 +192,7 @@ export function startMapping({ show, isSettled = () => false }: MappingOptions):
   }
 
   /** A browser runs its client tools once their input is complete. A stream that is read again must not run them again. */
-  function inputOf(toolCallId: string, input: Json, { calls }: Stretch): UiChunk[] {
+  function inputOf(toolCallId: string, input: Json, { calls }: AnswerStretch): UiChunk[] {
     const call = calls.get(toolCallId)
     if (!call) return []
     call.shownInput = briefly(input)
@@ -201,12 +206,12 @@ export function startMapping({ show, isSettled = () => false }: MappingOptions):
   }
 
   /** Shows the executed arguments: a hook or a person may have changed those of the model. */
-  function changedInput(toolCallId: string, call: Call, input: Json, at: Stretch): UiChunk[] {
+  function changedInput(toolCallId: string, call: Call, input: Json, at: AnswerStretch): UiChunk[] {
     return call.shownInput === briefly(input) ? [] : inputOf(toolCallId, input, at)
   }
 
   /** `call`: as it was before the event. */
-  function chunksOfCall(event: CallEvent, toolCallId: string, call: Call, at: Stretch): UiChunk[] {
+  function chunksOfCall(event: CallEvent, toolCallId: string, call: Call, at: AnswerStretch): UiChunk[] {
     switch (event.type) {
       case 'tool_issued':
         return changedInput(toolCallId, call, event.input, at)

@@ -3,14 +3,14 @@
 const ASK_EVERY_MS = 60_000
 
 /** A key that may change. */
-export interface ApiKeys {
+export interface ChangingKey {
   /** The newest key, if there is one. */
   newest(): { apiKey?: string }
   end(): void
 }
 
 /** Calls the user's function at an interval, and `tell` with each new key. */
-export function startApiKeys(apiKey: string | (() => string) | undefined, tell: (newest: string) => void): ApiKeys {
+export function startApiKeys(apiKey: string | (() => string) | undefined, tell: (newest: string) => void): ChangingKey {
   if (typeof apiKey !== 'function') return { newest: () => (apiKey === undefined ? {} : { apiKey }), end: () => undefined }
   let known = apiKey()
   const asking = setInterval(() => {

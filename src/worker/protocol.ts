@@ -1,6 +1,6 @@
 // Messages between an orchestrator and its executors over a local socket, between both and their parent, and in a preflight. Only types.
 import type { CrossingError } from './errors.ts'
-import type { EventsAlong, JobOrder, ModelAnswer, Outcome, TimedRequest } from '../jobs/contract.ts'
+import type { EventsAlong, JobOrder, ModelAnswer, JobOutcome, TimedRequest } from '../jobs/contract.ts'
 import type { EarlierKeys } from '../jobs/needs.ts'
 import type { ValueSource } from '../jobs/large-values.ts'
 import type { ReadTarget } from '../jobs/session-views.ts'
@@ -60,7 +60,7 @@ export type FromExecutor =
   | { type: 'deltas'; parts: { job: string; part: AnswerPart }[] }
   /** The model's answer is complete; its calls are being resolved. */
   | { type: 'answered'; job: string; answer: ModelAnswer }
-  | { type: 'done'; job: string; outcome: Outcome }
+  | { type: 'done'; job: string; outcome: JobOutcome }
   | { type: 'request'; request: number; ask: Ask }
   /** A provider has refused a call and accepts none for `forMs`. */
   | { type: 'refused'; key: string; forMs: number }
@@ -114,7 +114,7 @@ export interface Holding {
   /** The model's answer, if it is complete. */
   answer?: ModelAnswer
   /** Its outcome, if it has ended. */
-  outcome?: Outcome
+  outcome?: JobOutcome
 }
 
 // ── parent ↔ orchestrator ──
@@ -225,11 +225,11 @@ export type ExecutorToParent =
 export interface ReplayedSession {
   agent: string
   context: Json
-  calls: OpenCall[]
+  calls: UnfinishedCall[]
 }
 
 /** A call that has not ended, or whose outcome is unknown. */
-export interface OpenCall extends Pick<CallState, 'callId' | 'status'> {
+export interface UnfinishedCall extends Pick<CallState, 'callId' | 'status'> {
   resolution: Pick<Resolution, 'tool' | 'effect' | 'schemaDigest' | 'client' | 'verify'>
   /** Absent: the arguments are no longer known. */
   input?: Json

@@ -25,7 +25,7 @@ export interface Alarms {
 }
 
 /** A moment that a state waits for: in milliseconds since 1970, or as a duration from when it is first waited for. */
-type Moment = ({ at: number } | { forMs: number }) & {
+type AlarmTime = ({ at: number } | { forMs: number }) & {
   /** Called when the moment comes. */
   onDue?: () => void
 }
@@ -54,7 +54,7 @@ export function startAlarms(journal: Journal, stopping: Stopping): Alarms {
   }
 
   /** Only the length of the timer depends on the clock. */
-  function set(name: string, moment: Moment): void {
+  function set(name: string, moment: AlarmTime): void {
     const leftMs = 'at' in moment ? moment.at - Date.now() : moment.forMs
     const alarm: Alarm = { scope: new CancellationScope({ cancellable: true, ...defined({ parent: home }) }), hasGoneOff: false }
     alarms.set(name, alarm)
@@ -71,8 +71,8 @@ export function startAlarms(journal: Journal, stopping: Stopping): Alarms {
   }
 
   /** The moments that the state waits for. They are identified by name, because their times may differ on a replay. */
-  function momentsOf(state: SessionState): Map<string, Moment> {
-    const moments = new Map<string, Moment>()
+  function momentsOf(state: SessionState): Map<string, AlarmTime> {
+    const moments = new Map<string, AlarmTime>()
     // Each execution waits from its start: the time since the loss would depend on clocks.
     for (const [callId, { aliveForMs }] of Object.entries(state.unknown)) {
       if (aliveForMs !== undefined) moments.set(life(callId), { forMs: aliveForMs })

@@ -13,7 +13,7 @@ const LEFT_WHEN_SERVED = ['agent_not_served', 'archive_unavailable'] as const
 export const NOT_SERVED_AFTER_MS = 120_000
 
 /** Enters and leaves `error: agent_not_served` and `error: archive_unavailable`. */
-export interface Serving {
+export interface ServingWatch {
   /** No worker served the activity: waits a little, and enters the error after the grace period. */
   notServed(what: string): Promise<void>
   /** Whether the grace period is over; it begins with the first query. */
@@ -29,7 +29,7 @@ export interface Serving {
 }
 
 /** The serving of one session. */
-export function startServing(journal: Journal, flushing: Flushing, graceMs: number): Serving {
+export function startServing(journal: Journal, flushing: Flushing, graceMs: number): ServingWatch {
   const grace = startGrace(graceMs)
   const retryWaits = startRetryWaits()
 

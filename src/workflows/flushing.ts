@@ -17,11 +17,11 @@ export interface Flushing {
   /** The `seq` up to which everything is confirmed stored. */
   storedSeq(): number
   /** Stores the present events of the journal, with no further flush until released: under a steady stream, one would always be pending. */
-  hold(): Held
+  hold(): FlushHold
 }
 
 /** A hold on further flushes. */
-export interface Held {
+export interface FlushHold {
   /** Whether no flush is pending and the events up to the hold are stored. */
   isStored(): boolean
   release(): void

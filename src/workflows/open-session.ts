@@ -1,8 +1,8 @@
 // The state and the operations that the parts of an open session share.
 import { ApplicationFailure } from '@temporalio/workflow'
-import { decide, type Decision, isRunInProgress } from '../session/decide.ts'
+import { decide, type SessionStep, isRunInProgress } from '../session/decide.ts'
 import { chooseRecovery, nextAttemptAt, progressOf } from '../session/recovery/recovery.ts'
-import type { Closing, RefusalDetails, StopSignal } from '../session/protocol/protocol.ts'
+import type { Closing, UpdateRefusal, StopSignal } from '../session/protocol/protocol.ts'
 import { boundedText, cutText, TEXT_BYTES } from '../session/protocol/texts.ts'
 import type { Alarms } from './alarms.ts'
 import type { Flushing } from './flushing.ts'
@@ -10,7 +10,7 @@ import type { Journal } from './journal.ts'
 import type { Inheritance } from './inherited.ts'
 import type { LateResults } from './calls/late-results.ts'
 import type { Pacing } from './pacing.ts'
-import type { Serving } from './awaiting-worker.ts'
+import type { ServingWatch } from './awaiting-worker.ts'
 import type { Stopping } from './stopping.ts'
 import type { BudgetRaise } from '../session/spending/spend.ts'
 import { defined } from '../session/defined.ts'
@@ -19,7 +19,7 @@ import { defined } from '../session/defined.ts'
 export interface Session {
   journal: Journal
   flushing: Flushing
-  serving: Serving
+  serving: ServingWatch
   stopping: Stopping
   alarms: Alarms
   late: LateResults
@@ -36,7 +36,7 @@ export interface Session {
 }
 
 /** The session's next step. */
-export function nextStep({ journal, alarms }: Session): Decision['do'] {
+export function nextStep({ journal, alarms }: Session): SessionStep['do'] {
   return decide(journal.state, alarms.due).do
 }
 
@@ -113,7 +113,7 @@ export function textOf<K extends 'by' | 'reason' | 'note'>(
  * failure's details, which the user's converter and codecs encode: a failure's own message is plain text for everyone who can read histories.
  */
 export function refuse(code: string, message: string): never {
-  throw ApplicationFailure.nonRetryable(REFUSED, code, { message } satisfies RefusalDetails)
+  throw ApplicationFailure.nonRetryable(REFUSED, code, { message } satisfies UpdateRefusal)
 }
 
 const REFUSED = 'The session refused the request: see the details of this failure.'

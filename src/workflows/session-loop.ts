@@ -1,7 +1,7 @@
 // The loop of an open session: calls `decide`, carries out the decision and records the outcome, until it closes or continues as new.
 import { allHandlersFinished, condition, sleep } from '@temporalio/workflow'
 import { deadlinesInInbox } from '../session/deadlines.ts'
-import { decide, type Decision } from '../session/decide.ts'
+import { decide, type SessionStep } from '../session/decide.ts'
 import { isHeldUp } from '../session/pause.ts'
 import type { Start } from '../session/protocol/start.ts'
 import type { RunState } from '../session/state.ts'
@@ -99,11 +99,11 @@ async function waitForInput(session: Session, isDue: () => boolean): Promise<voi
 }
 
 /** Whether nothing of the run is pending. */
-function isBetweenTurns(decision: Decision): boolean {
+function isBetweenTurns(decision: SessionStep): boolean {
   return decision.do === 'wait' || decision.do === 'start_run' || decision.do === 'start_turn'
 }
 
-async function carryOut(session: Session, decision: Exclude<Decision, { do: 'wait' }>): Promise<void> {
+async function carryOut(session: Session, decision: Exclude<SessionStep, { do: 'wait' }>): Promise<void> {
   const { journal, serving, pacing, alarms, late, inherited, flushing } = session
   switch (decision.do) {
     case 'start_run': {

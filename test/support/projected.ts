@@ -9,7 +9,7 @@ import type { SessionState } from '../../src/session/state.ts'
 import { abandonedApproval } from '../../src/store/project/approvals.ts'
 import { ABANDONED, NEVER_RESOLVED } from '../../src/store/project/abandoned-calls.ts'
 import { type ErrorEnd, laterEnd } from '../../src/store/project/incidents.ts'
-import { type Move, newProjection, project, type Projection, type Rows, segmentsOf } from '../../src/store/project/projections.ts'
+import { type Move, newProjection, project, type Projection, type ProjectedRows, segmentsOf } from '../../src/store/project/projections.ts'
 import { WITH_OUTCOME } from '../../src/store/project/recoveries.ts'
 import { newSessionColumns, waitingCalls } from '../../src/store/project/session-columns.ts'
 import {
@@ -186,7 +186,7 @@ const newKept = (): Kept => ({
   recoveries: [],
 })
 
-function keep(kept: Kept, rows: Rows): void {
+function keep(kept: Kept, rows: ProjectedRows): void {
   kept.messages.push(...rows.messages.map((row) => plain(MESSAGES, row)))
   for (const { message_id, ...place } of rows.taken) {
     const waiting = kept.messages.find((row) => row.kind === 'user' && row.run === null && row.message_id === message_id)

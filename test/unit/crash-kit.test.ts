@@ -9,7 +9,7 @@ import {
   type Mark,
   verifyBoundaries,
 } from '../../src/testing/crash/boundaries.ts'
-import { compare, firstDifference, type Outcome, withoutNames } from '../../src/testing/crash/compare.ts'
+import { compare, firstDifference, type ConversationOutcome, withoutNames } from '../../src/testing/crash/compare.ts'
 import { checkCrashTest } from '../../src/testing/crash/options.ts'
 import { randomFrom } from '../../src/testing/crash/random.ts'
 import { tableOf } from '../../src/testing/crash/table.ts'
@@ -100,7 +100,7 @@ describe('the boundaries of a conversation', () => {
   })
 })
 
-const outcome = (more: Partial<Outcome> = {}): Outcome => ({
+const outcome = (more: Partial<ConversationOutcome> = {}): ConversationOutcome => ({
   ends: [{ status: 'completed', text: 'Done.' }],
   failed: [],
   transcript: ['a', 'b'],

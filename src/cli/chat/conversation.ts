@@ -21,7 +21,7 @@ export interface Sessions {
 }
 
 /** Options of a conversation. */
-export interface ConversationOptions {
+export interface ChatParts {
   /** The agent; a resumed session has one already. */
   agent?: string
   context?: Json
@@ -38,7 +38,7 @@ export type ConversationEnd = 'ok' | 'failed' | 'left'
 /** A conversation in progress. */
 interface Talk {
   readonly sessions: Sessions
-  readonly options: ConversationOptions
+  readonly options: ChatParts
   readonly screen: Screen
   current?: Current
   failed: boolean
@@ -80,7 +80,7 @@ const NOT_SERVED_AFTER_MS = 10_000
  * Talks until the input ends or the user leaves.
  * @throws SessionNotFound for an unknown `resume`; CliError `invalid_usage`.
  */
-export async function converse(sessions: Sessions, options: ConversationOptions): Promise<ConversationEnd> {
+export async function converse(sessions: Sessions, options: ChatParts): Promise<ConversationEnd> {
   let leave = () => {}
   const leaving = new Promise<void>((resolve) => {
     leave = resolve

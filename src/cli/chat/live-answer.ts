@@ -2,7 +2,7 @@
 import { printable } from '../terminal.ts'
 
 /** Rows to print, and the one that still grows. */
-export interface Shown {
+export interface LiveRows {
   rows: string[]
   growing: string
 }
@@ -10,7 +10,7 @@ export interface Shown {
 /** An answer in progress. */
 export interface LiveAnswer {
   /** Adds text that the model has streamed; returns what to show. */
-  add(text: string): Shown
+  add(text: string): LiveRows
   /** Returns the rows that complete the answer; undefined: it does not begin with what was shown, so all of it has to be shown. */
   complete(text: string): string[] | undefined
   /** Discards the partial answer; returns whether rows of it were printed permanently. */
@@ -23,7 +23,7 @@ export function liveAnswer(speaker: string, columns: () => number): LiveAnswer {
   let growing = speaker
   let printed = 0
 
-  function add(text: string): Shown {
+  function add(text: string): LiveRows {
     said += text
     // Each line break in the text ends a row.
     const [first = '', ...others] = printable(text).split('\n')

@@ -7,17 +7,17 @@ import {
   listingCommand,
   pageOf,
   sessionIn,
-  type SessionOptions,
+  type SessionCommandOptions,
   showList,
   spanOf,
-  type SpanOptions,
+  type SpanCommandOptions,
   withSession,
   withSpan,
 } from '../queries.ts'
 import type { Column } from '../table.ts'
 import { defined } from '../../session/defined.ts'
 
-interface ErrorsOptions extends ListingOptions, SessionOptions, SpanOptions {
+interface ErrorsOptions extends ListingOptions, SessionCommandOptions, SpanCommandOptions {
   context?: string
 }
 

@@ -10,7 +10,7 @@ import {
   queryStore,
   say,
   sessionIn,
-  type SessionOptions,
+  type SessionCommandOptions,
   severalOf,
   timeOf,
   withSession,
@@ -19,7 +19,7 @@ import { onDeployment } from '../connecting.ts'
 import { CliError } from '../errors.ts'
 import { defined } from '../../session/defined.ts'
 
-interface EventsOptions extends QueryOptions, SessionOptions {
+interface EventsOptions extends QueryOptions, SessionCommandOptions {
   type?: string[]
   agent?: string
   after?: string

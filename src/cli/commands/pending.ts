@@ -7,7 +7,7 @@ import {
   listingCommand,
   pageOf,
   sessionIn,
-  type SessionOptions,
+  type SessionCommandOptions,
   severalOf,
   showList,
   withSession,
@@ -16,7 +16,7 @@ import type { Column } from '../table.ts'
 import { argumentsOf } from './tools.ts'
 import { defined } from '../../session/defined.ts'
 
-interface PendingOptions extends ListingOptions, SessionOptions {
+interface PendingOptions extends ListingOptions, SessionCommandOptions {
   kind?: string[]
   agent?: string
   tag?: string[]

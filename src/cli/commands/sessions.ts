@@ -11,13 +11,13 @@ import {
   severalOf,
   showList,
   spanOf,
-  type SpanOptions,
+  type SpanCommandOptions,
   withSpan,
 } from '../queries.ts'
 import type { Column } from '../table.ts'
 import { defined } from '../../session/defined.ts'
 
-interface SessionsOptions extends ListingOptions, SpanOptions {
+interface SessionsOptions extends ListingOptions, SpanCommandOptions {
   status?: string[]
   paused?: true
   agent?: string

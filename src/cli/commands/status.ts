@@ -3,7 +3,7 @@ import { Command } from 'commander'
 import type { DeploymentStatus, OverviewSession, PlanProgress, SessionNeed, UnopenedSession } from '../../client/index.ts'
 import { pausedText } from '../chat/lines.ts'
 import { aboutDeployment, connectOptions, type DeploymentOptions } from '../connecting.ts'
-import { say, sessionIn, type SessionOptions, withSession } from '../queries.ts'
+import { say, sessionIn, type SessionCommandOptions, withSession } from '../queries.ts'
 import { liveOrStored } from '../live-or-stored.ts'
 import { jsonOption, limitOption } from '../options.ts'
 import { linesOfReport } from '../reporting.ts'
@@ -15,7 +15,7 @@ import { durationText } from '../../session/duration.ts'
 import { SUGGESTIONS } from '../../session/suggestions.ts'
 import { counted } from '../../session/counted.ts'
 
-interface StatusOptions extends DeploymentOptions, SessionOptions {
+interface StatusOptions extends DeploymentOptions, SessionCommandOptions {
   limit: number
   json?: true
   agent?: string

@@ -8,18 +8,18 @@ import {
   listingCommand,
   pageOf,
   sessionIn,
-  type SessionOptions,
+  type SessionCommandOptions,
   severalOf,
   showList,
   spanOf,
-  type SpanOptions,
+  type SpanCommandOptions,
   withSession,
   withSpan,
 } from '../queries.ts'
 import type { Column } from '../table.ts'
 import { defined } from '../../session/defined.ts'
 
-interface ToolsOptions extends ListingOptions, SessionOptions, SpanOptions {
+interface ToolsOptions extends ListingOptions, SessionCommandOptions, SpanCommandOptions {
   status?: string[]
   tool?: string
   key?: string

@@ -9,11 +9,11 @@ import {
   listingCommand,
   pageOf,
   sessionIn,
-  type SessionOptions,
+  type SessionCommandOptions,
   showAll,
   showList,
   spanOf,
-  type SpanOptions,
+  type SpanCommandOptions,
   withSession,
   withSpan,
 } from '../queries.ts'
@@ -23,7 +23,7 @@ import { atOption } from '../options.ts'
 import { liveOrStored } from '../live-or-stored.ts'
 import type { Column } from '../table.ts'
 
-interface UsageOptions extends ListingOptions, SessionOptions, SpanOptions {
+interface UsageCommandOptions extends ListingOptions, SessionCommandOptions, SpanCommandOptions {
   by: UsageBy
   at?: number
 }
@@ -44,7 +44,7 @@ export function usageCommand(): Command {
   return withSpan(withSession(listingCommand('usage', 'show sums of tokens and US dollars')))
     .addOption(new Option('--by <what>', 'how to group them; turn: the turns of one session').choices([...SUMS]).default('agent'))
     .addOption(atOption('the budgets'))
-    .action(async (session: string | undefined, options: UsageOptions) => {
+    .action(async (session: string | undefined, options: UsageCommandOptions) => {
       const { by } = options
       const one = sessionIn(session, options)
       const list = { by, ...pageOf(options), ...spanOf(options), ...one }
@@ -72,7 +72,7 @@ function unlessUnknown(error: unknown): SessionBudget[] {
 }
 
 /** Prints what is left of the session's budgets. Only Temporal knows the reserved amounts. */
-async function showBudgets(session: string, options: UsageOptions): Promise<void> {
+async function showBudgets(session: string, options: UsageCommandOptions): Promise<void> {
   const budgets = await liveOrStored(
     options,
     (pawl) => pawl.session(session).budgets(defined({ at: options.at })),

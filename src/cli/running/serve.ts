@@ -11,7 +11,7 @@ import type { StopRequests } from './stop.ts'
 const KILL_GRACE_MS = 5_000
 
 /** Dependencies. */
-export interface Serving {
+export interface ServeParts {
   announcer: Announcer
   requests: StopRequests
   /** Whether the module is reloaded when it or a file that it imports is saved. */
@@ -24,7 +24,7 @@ export interface Serving {
  * Runs workers until a stop is requested, then drains them. `whenReady` is called once a worker polls, before that is announced.
  * @throws WorkerError when no process can start; CliError `workers_gone` when all exited without a request; the rejection of `lost`.
  */
-export async function serve(options: SuperviseOptions, stack: ServedStack, io: Serving): Promise<void> {
+export async function serve(options: SuperviseOptions, stack: ServedStack, io: ServeParts): Promise<void> {
   const { announcer, requests, lost = new Promise<never>(() => {}) } = io
   // Without the stack, the processes cannot finish anything.
   const hurry = Promise.race([requests.hurry, lost.catch(() => {})])

@@ -9,7 +9,7 @@ import { temporalClient } from '../connecting.ts'
 import { overviewFilter, type OverviewOptions } from '../queries/list-options.ts'
 import { polledAt } from './judgements.ts'
 import { heldUpAmong, type OpenSession, openSessions } from './open-sessions.ts'
-import { placeOf, type Place } from './place.ts'
+import { placeOf, type DeploymentPlace } from './place.ts'
 import { queueFacts } from './temporal-facts.ts'
 
 /** Which sessions need a person or are stuck, as far as that can be seen. */
@@ -71,7 +71,7 @@ interface Seen {
   heldUp: ReadonlyMap<string, string>
 }
 
-async function seenOnTemporal({ options, found, taskQueue }: Place): Promise<Seen | { error: unknown }> {
+async function seenOnTemporal({ options, found, taskQueue }: DeploymentPlace): Promise<Seen | { error: unknown }> {
   let opened: Awaited<ReturnType<typeof temporalClient>> | undefined
   try {
     opened = await temporalClient(options, found)
@@ -97,7 +97,7 @@ async function askTemporal(client: Client, taskQueue: string): Promise<Seen> {
 type InStore = Pick<DeploymentStatus, 'overview' | 'unopened' | 'notSeen'>
 
 async function seenInStore(
-  { options, taskQueue, postgres }: Place,
+  { options, taskQueue, postgres }: DeploymentPlace,
   filter: OverviewFilter,
   seen: Seen | { error: unknown },
 ): Promise<InStore> {

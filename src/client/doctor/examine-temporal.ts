@@ -17,7 +17,7 @@ export interface ExaminedTemporal {
 }
 
 /** What to examine. */
-export interface TemporalPlace {
+export interface TemporalToExamine {
   /** The address of a running `pawl dev`. */
   found: TemporalAddress | undefined
   taskQueue: string
@@ -29,7 +29,7 @@ export interface TemporalPlace {
 const EXAMINED = 50
 
 /** Examines the Temporal that the options name. */
-export async function examineTemporal(options: ConnectOptions, { found, taskQueue, quiet }: TemporalPlace): Promise<ExaminedTemporal> {
+export async function examineTemporal(options: ConnectOptions, { found, taskQueue, quiet }: TemporalToExamine): Promise<ExaminedTemporal> {
   let opened: Awaited<ReturnType<typeof temporalClient>> | undefined
   try {
     opened = await temporalClient(options, found)

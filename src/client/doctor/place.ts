@@ -6,7 +6,7 @@ import type { ConnectOptions } from '../connect-options.ts'
 import { namesTemporal } from '../connecting.ts'
 
 /** A deployment to examine. */
-export interface Place {
+export interface DeploymentPlace {
   options: ConnectOptions
   /** The address of a running `pawl dev`. */
   found: TemporalAddress | undefined
@@ -16,7 +16,7 @@ export interface Place {
 }
 
 /** Finds it. Nothing is connected. */
-export async function placeOf(options: ConnectOptions): Promise<Place> {
+export async function placeOf(options: ConnectOptions): Promise<DeploymentPlace> {
   const found = namesTemporal(options) ? {} : await findDevDeployment()
   const { taskQueue = found.taskQueue ?? DEFAULT_TASK_QUEUE, postgres = process.env.DATABASE_URL ?? found.postgres } = options
   return { options, found: found.temporal, taskQueue, postgres }

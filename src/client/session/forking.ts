@@ -6,7 +6,7 @@ import { nextDigest } from '../../session/digest.ts'
 import type { SessionEvent, Target } from '../../session/events.ts'
 import { type ForkPoint, type ForkRequest, type SessionStart, UPDATES, workflowIdOf } from '../../session/protocol/protocol.ts'
 import { checkTarget, effectsAfter, locate, TargetRefused } from '../../session/recovery/targets.ts'
-import { type Asked, refusable, sendUpdate, startFor } from './updates.ts'
+import { type UpdateTarget, refusable, sendUpdate, startFor } from './updates.ts'
 import { RequestRefused, SessionNotFound } from '../errors.ts'
 import { checkSessionId } from './session-id.ts'
 import { checkStart } from './large-content.ts'
@@ -14,7 +14,7 @@ import type { ForkOptions } from '../types.ts'
 import { defined } from '../../session/defined.ts'
 
 /** Forks the session of `asked` and returns the new session's id. `events`: all its known events, oldest first. */
-export async function fork(asked: Asked, options: ForkOptions, events: () => AsyncIterable<SessionEvent>): Promise<string> {
+export async function fork(asked: UpdateTarget, options: ForkOptions, events: () => AsyncIterable<SessionEvent>): Promise<string> {
   const { id = randomUUID(), keys = 'carried', tags, by } = options
   checkSessionId(id)
   checkStart({ tags })
@@ -52,7 +52,7 @@ export function targetOf({ checkpoint, message, run }: Partial<Record<'checkpoin
 
 /** Where the fork begins. The workflow answers, and interrupts its run first; if it has closed, the events are searched instead. */
 async function forkPoint(
-  asked: Asked,
+  asked: UpdateTarget,
   target: Target | undefined,
   { interrupt, by }: ForkOptions,
   events: () => AsyncIterable<SessionEvent>,

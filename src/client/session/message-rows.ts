@@ -8,7 +8,7 @@ import type { MessageRow } from '../../store/rows.ts'
 type Origin = Omit<MessageRow, 'role' | 'content'>
 
 /** The messages of a session, as the store would return them, from events that are added one by one. */
-interface MessageRows {
+interface FoldedMessages {
   add(event: SessionEvent): void
   /** Messages that no turn has taken come last. */
   rows(): MessageRow[]
@@ -22,7 +22,7 @@ export function messageRowsOf(events: Iterable<SessionEvent>): MessageRow[] {
 }
 
 /** The messages of a session without events. */
-export function messageRows(): MessageRows {
+export function messageRows(): FoldedMessages {
   const transcript = emptyTranscript()
   const received = new Map<string, EventOf<'message_received'>>()
   const origins = new WeakMap<Message, Origin>()

@@ -9,7 +9,7 @@ import type { Priority, SendOptions } from '../types.ts'
 import { checkTexts } from './request-checks.ts'
 
 /** The checked options for opening a session. */
-export interface Opening {
+export interface SessionOpening {
   /** The agent's name. */
   agent?: string
   context?: Json
@@ -51,7 +51,7 @@ const SESSION = options({
 })
 
 /** Checks the options for opening a session. @throws InvalidOption. */
-export function checkSession(given: unknown = {}): Opening {
+export function checkSession(given: unknown = {}): SessionOpening {
   const {
     agent,
     context,

@@ -22,8 +22,8 @@ import { TARGET_REQUIRED } from '../../session/protocol/requests.ts'
 import type { Store } from '../../store/store.ts'
 import { sessionQueriesOf, transcriptOf } from '../queries/queries.ts'
 import { checkSessionId } from './session-id.ts'
-import { type Asked, ask } from './updates.ts'
-import { type Shown, startShown } from './temporal-view.ts'
+import { type UpdateTarget, ask } from './updates.ts'
+import { type StartLabels, startShown } from './temporal-view.ts'
 import type { StartIndexed } from '../../connect/search-attributes.ts'
 import { InvalidMessage, RequestRefused, SessionNotFound } from '../errors.ts'
 import { fork, targetOf } from './forking.ts'
@@ -32,7 +32,7 @@ import { checkRaise } from './request-checks.ts'
 import { checkStart, readBlob, signalOf } from './large-content.ts'
 import { inTurn } from './large-requests.ts'
 import { activeTraceparent } from './active-span.ts'
-import { checkEvents, checkSend, checkWatch, type Opening } from './options.ts'
+import { checkEvents, checkSend, checkWatch, type SessionOpening } from './options.ts'
 import {
   checkApproval,
   checkBy,
@@ -82,15 +82,15 @@ export interface SessionParts {
 }
 
 /** The handle of a session. `known`: whether its id was just generated, so the session cannot exist yet. */
-export function sessionHandle(parts: SessionParts, id: string, options: Opening, known: { isNew: boolean }): SessionHandle {
+export function sessionHandle(parts: SessionParts, id: string, options: SessionOpening, known: { isNew: boolean }): SessionHandle {
   checkSessionId(id)
   const { client, store, tell } = parts
   const source: EventSource = { sessionId: id, client, store }
   const workflow = client.workflow.getHandle(workflowIdOf(id))
   const { agent, tags, priority } = options
-  const shown: Shown = defined({ agent, tags, priority })
+  const shown: StartLabels = defined({ agent, tags, priority })
   const { taskQueue = parts.taskQueue, settings } = options
-  const asked: Asked = { client, sessionId: id, taskQueue, settings, tell, shown, indexed: parts.indexed }
+  const asked: UpdateTarget = { client, sessionId: id, taskQueue, settings, tell, shown, indexed: parts.indexed }
 
   async function send(content: string | UserBlock[], sendOptions?: SendOptions): Promise<RunHandle> {
     const sent = checkSend(sendOptions)
@@ -253,6 +253,6 @@ function sendable<T>(value: T): T {
   return typeof value === 'function' || typeof value === 'symbol' ? (null as T) : value
 }
 
-function startOf(sessionId: string, { agent, context, tags, settings }: Opening, isNew: boolean): SessionStart {
+function startOf(sessionId: string, { agent, context, tags, settings }: SessionOpening, isNew: boolean): SessionStart {
   return { sessionId, ...defined({ agent, context, tags }), ...(isNew && { isNew: true as const }), settings }
 }

@@ -10,7 +10,7 @@ import type { Store } from '../../store/store.ts'
 const QUERY_TIMEOUT_MS = 5_000
 
 /** What the workflow answered. */
-export type Live =
+export type WorkflowAnswer =
   | { state: SessionState; failed?: undefined; error?: undefined }
   | { state?: undefined; failed?: unknown; error?: SessionError }
 
@@ -29,7 +29,7 @@ export async function readState(source: EventSource): Promise<SessionState> {
 }
 
 /** Asks the workflow. */
-export async function liveState({ client, sessionId }: Pick<EventSource, 'client' | 'sessionId'>): Promise<Live> {
+export async function liveState({ client, sessionId }: Pick<EventSource, 'client' | 'sessionId'>): Promise<WorkflowAnswer> {
   try {
     const answer = await queryState(client, sessionId, QUERY_TIMEOUT_MS)
     if ('v' in answer) return { state: answer }

@@ -11,7 +11,7 @@ import type { ListedPending, ListedSession, PlanProgress } from '../../store/row
 import type { Store } from '../../store/store.ts'
 import { SessionNotFound } from '../errors.ts'
 import { type ExecutionState, executionStateOf, lastingHoldUp, whyUnavailable } from './hold-ups.ts'
-import { type Live, liveState } from './state.ts'
+import { type WorkflowAnswer, liveState } from './state.ts'
 
 /** The status of a session. Times are milliseconds since 1970. */
 export interface SessionReport {
@@ -53,7 +53,7 @@ export interface ReportSource {
 }
 
 /** What the side store has of a session besides its events. */
-interface StoredSession {
+interface StoredFacts {
   row: ListedSession
   pending: ListedPending[]
   /** When the workflow retries the newest failed attempt. */
@@ -82,9 +82,9 @@ export async function readReport(source: ReportSource): Promise<SessionReport> {
 }
 
 interface About extends ReportSource {
-  live: Live | undefined
+  live: WorkflowAnswer | undefined
   execution: ExecutionState | undefined
-  stored: Asked<StoredSession | null>
+  stored: Asked<StoredFacts | null>
 }
 
 function reportOf(about: About, state: SessionState, from: 'workflow' | 'store'): SessionReport {
@@ -119,7 +119,7 @@ function progressOfPlan({ plan, current, unknown }: SessionState): PlanProgress 
 }
 
 /** A session whose events the store no longer has, because it was pruned, and whose workflow has closed. */
-function reportOfRow(about: About, { row }: StoredSession): SessionReport {
+function reportOfRow(about: About, { row }: StoredFacts): SessionReport {
   const { sessionId, agent, status, error, updatedAt } = row
   return {
     sessionId,
@@ -171,7 +171,7 @@ function unansweredOf({ client, live, execution }: About, from: SessionReport['f
 }
 
 /** What keeps the workflow itself from its next step. */
-function heldUpBy(execution: ExecutionState | undefined, live: Live | undefined, { status }: SessionState): SessionWait[] {
+function heldUpBy(execution: ExecutionState | undefined, live: WorkflowAnswer | undefined, { status }: SessionState): SessionWait[] {
   // The workflow itself says what it waits for.
   if (!execution || live?.error?.code === UNREADABLE) return []
   if (!execution.open) return status === 'running' || status === 'waiting' ? [{ for: 'person', to: 'resume' }] : []
@@ -199,7 +199,7 @@ function withTimes(waits: readonly SessionWait[], pending: readonly ListedPendin
   })
 }
 
-async function readStored(store: Store, sessionId: string): Promise<StoredSession | null> {
+async function readStored(store: Store, sessionId: string): Promise<StoredFacts | null> {
   const { lists } = store
   const row = await lists.session(sessionId)
   if (!row) return null

@@ -7,7 +7,7 @@ import type { Priority } from '../types.ts'
 const MAX_SUMMARY = 200
 
 /** What is known of a session when its workflow starts. */
-export interface Shown {
+export interface StartLabels {
   agent?: string
   tags?: readonly string[]
   priority?: Priority
@@ -17,7 +17,11 @@ export interface Shown {
 export type StartView = Pick<WorkflowStartOptions, 'staticSummary' | 'priority' | 'typedSearchAttributes'>
 
 /** Starts a workflow with the summary, the priority, and the search attributes that the namespace has. */
-export function startShown<T>(indexed: StartIndexed, { agent, tags, priority }: Shown, start: (view: StartView) => Promise<T>): Promise<T> {
+export function startShown<T>(
+  indexed: StartIndexed,
+  { agent, tags, priority }: StartLabels,
+  start: (view: StartView) => Promise<T>,
+): Promise<T> {
   // The summary passes the data converter and its codecs, like the arguments; search attributes do not.
   const view = defined({ staticSummary: summaryOf(agent, tags), priority })
   return indexed(searchAttributesOf(defined({ agent, tags })), (typed) => start({ ...view, ...typed }))

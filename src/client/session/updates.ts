@@ -17,7 +17,7 @@ import { type TellWait, reportIfSlow } from '../../connect/waits.ts'
 import { refusalIn, type SessionStart, WORKFLOW_TASK_TIMEOUT_MS, WORKFLOW_TYPE, workflowIdOf } from '../../session/protocol/protocol.ts'
 import { RequestRefused, SessionNotFound, SessionUnavailable } from '../errors.ts'
 import { type HoldUps, watchHoldUps } from './hold-ups.ts'
-import { type Shown, startShown } from './temporal-view.ts'
+import { type StartLabels, startShown } from './temporal-view.ts'
 import type { StartIndexed } from '../../connect/search-attributes.ts'
 import { defined } from '../../session/defined.ts'
 
@@ -30,19 +30,19 @@ const ACCEPTED_MS = 30_000
 const CARRIED_OUT_MS = 10 * 60_000
 
 /** The session that a request is sent to. */
-export interface Asked {
+export interface UpdateTarget {
   client: Client
   sessionId: string
   taskQueue: string
   settings: SessionStart['settings']
   tell: TellWait | undefined
   /** For a workflow that the request starts. */
-  shown: Shown
+  shown: StartLabels
   indexed: StartIndexed
 }
 
 /** Carries out an update; a session whose workflow has closed is resumed for it. @throws RequestRefused, SessionNotFound. */
-export async function ask<R>(asked: Asked, update: string, request?: object): Promise<R> {
+export async function ask<R>(asked: UpdateTarget, update: string, request?: object): Promise<R> {
   const workflow = asked.client.workflow.getHandle(workflowIdOf(asked.sessionId))
   // Sent again with the same id, the update is carried out only once.
   const updateId = randomUUID()
@@ -69,7 +69,7 @@ export async function ask<R>(asked: Asked, update: string, request?: object): Pr
 
 /** Starts a session's workflow and carries out an update in it. */
 export function startFor<R>(
-  asked: Asked,
+  asked: UpdateTarget,
   update: string,
   args: object[],
   start: SessionStart,
@@ -101,7 +101,7 @@ export function startFor<R>(
  * Sends an update and waits for its answer while the session works on it, but not for a worker or a Postgres that may never be available.
  * @throws SessionUnavailable, ConnectError.
  */
-export async function sendUpdate<R>(asked: Asked, start: () => Promise<WorkflowUpdateHandle<R>>): Promise<R> {
+export async function sendUpdate<R>(asked: UpdateTarget, start: () => Promise<WorkflowUpdateHandle<R>>): Promise<R> {
   const { client, sessionId, tell = () => undefined } = asked
   const holdUps = watchHoldUps(client, sessionId)
   const answer = onTemporal(client, async () => (await accepted(asked, holdUps, start)).result(), CARRIED_OUT_MS).catch(
@@ -120,7 +120,7 @@ export async function sendUpdate<R>(asked: Asked, start: () => Promise<WorkflowU
 
 /** Only a live worker can accept an update: without one, the server would hold the request indefinitely. */
 async function accepted<R>(
-  { client, sessionId }: Asked,
+  { client, sessionId }: UpdateTarget,
   holdUps: HoldUps,
   start: () => Promise<WorkflowUpdateHandle<R>>,
 ): Promise<WorkflowUpdateHandle<R>> {

@@ -22,12 +22,12 @@ export function memoryOf({ memory, facts }: Pick<SessionState, 'memory' | 'facts
   return memoryBlocks(memory?.current, facts?.memory)
 }
 
-interface History<V> {
+interface VersionHistory<V> {
   add(event: SessionEvent): void
   versions: readonly V[]
 }
 
-async function versionsIn<V>(history: History<V>, sessionId: string, read: ReadPage): Promise<V[]> {
+async function versionsIn<V>(history: VersionHistory<V>, sessionId: string, read: ReadPage): Promise<V[]> {
   let isEmpty = true
   for await (const event of eventsOf(read)) {
     isEmpty = false

@@ -8,7 +8,7 @@ import { type HookPast, type HookPlace, hasRun, placesAfter, placesBefore } from
 import { type HookOutcome, type HookRun, saidBy } from '../../session/hooks/hooks.ts'
 import type { Json, JsonObject } from '../../session/json.ts'
 import type { ModelAnswer } from '../contract.ts'
-import { hasTool, parseInput, type RequestedCall, type Verdict } from '../tool-call/resolve.ts'
+import { hasTool, parseInput, type RequestedCall, type HookVerdict } from '../tool-call/resolve.ts'
 import { type HookCalling, hooksFor, type HookRunner, runHooks } from '../run-hooks.ts'
 import type { SessionView } from '../session-views.ts'
 
@@ -59,7 +59,7 @@ export async function runHooksOfCall(
   agent: Agent,
   call: RequestedCall,
   among: number,
-): Promise<{ runs: HookOutcome[]; input: Json; verdict: Verdict }> {
+): Promise<{ runs: HookOutcome[]; input: Json; verdict: HookVerdict }> {
   const { input, tool: name, turn } = call
   const none = { runs: [], input, verdict: {} }
   const tool = agent.tools.get(name)

@@ -57,7 +57,7 @@ function leavingOut(transcript: Transcript, content: readonly RefusedContent[], 
 }
 
 /** A refused request: what the provider said, and which content it may be about. */
-interface Refusal {
+interface RefusedRequest {
   reason: string
   about: 'images' | 'anything'
 }
@@ -69,7 +69,7 @@ const DECLARED =
   /: (?:\d{3} )?(?:tools?|system|thinking|model|max_tokens|max_output_tokens|output_config|stop_sequences|metadata|temperature|top_p|top_k|service_tier|tool_choice|reasoning)\b/
 
 /** What the error says about content; undefined for any other failure. */
-function refusalIn(error: unknown): Refusal | undefined {
+function refusalIn(error: unknown): RefusedRequest | undefined {
   const told = error instanceof ModelFailed && isModelError(error.cause) ? error.cause : undefined
   if (!told || told.retryable || told.phase === 'stream' || DECLARED.test(told.message)) return undefined
   const reason = cutText(told.message, TEXT_BYTES.reason)
@@ -87,7 +87,7 @@ function refusalIn(error: unknown): Refusal | undefined {
  * The sets of content to leave out, in the order in which they are tried: each as small as possible, and the newest content first. Content
  * that was accepted before is suspect only if it is an image, because its URL may have expired.
  */
-function suspects(transcript: Transcript, { about }: Refusal): RefusedContent[][] {
+function suspects(transcript: Transcript, { about }: RefusedRequest): RefusedContent[][] {
   const { messages, seqs, replaced } = transcript
   const lastAnswer = messages.findLastIndex(({ role }) => role === 'assistant')
   const all = sentIndexes(transcript).flatMap((index) => {

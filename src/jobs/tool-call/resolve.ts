@@ -39,7 +39,7 @@ export interface RequestedCall {
 }
 
 /** What hooks answered about a call. */
-export interface Verdict {
+export interface HookVerdict {
   /** The reason that the call is not executed. */
   denied?: string
   /** The model's own arguments, if a hook has changed them. */
@@ -49,14 +49,14 @@ export interface Verdict {
 }
 
 /** The other inputs of a resolution. */
-export interface ResolveOptions {
+export interface ResolutionInputs {
   /** By key: the call that completed with this key. */
   completed?: ReadonlyMap<string, string>
   /** Finds keys of a part of the session that was pruned; absent: none was. */
   earlier?: ((key: string) => ReturnType<EarlierKeys>) | undefined
   /** For the tool's `approval`. */
   ctx: AgentContext
-  verdict?: Verdict
+  verdict?: HookVerdict
 }
 
 /** Whether calls of a tool with that name are served: it is the agent's own tool, or one of pawl's that the agent has. */
@@ -65,7 +65,7 @@ export function hasTool(agent: Agent, name: string): boolean {
 }
 
 /** Resolves a call: its effect, key, timeouts, approval, or why it cannot run. */
-export async function resolveCall(agent: Agent, call: RequestedCall, options: ResolveOptions): Promise<Resolution> {
+export async function resolveCall(agent: Agent, call: RequestedCall, options: ResolutionInputs): Promise<Resolution> {
   const { completed, ctx, verdict = {} } = options
   const { index, input: rawInput } = call
   const tool = agent.tools.get(call.tool)
@@ -146,7 +146,7 @@ async function untouched(tool: Tool, raw: Json, seen: unknown): Promise<unknown>
 async function outputOf(
   agent: Agent,
   { input, isAlone = false, isCut = false }: RequestedCall,
-  { own }: Verdict,
+  { own }: HookVerdict,
 ): Promise<Pick<Resolution, 'output' | 'invalid'>> {
   const resolved = await resolveOutput(agent, { input, isChanged: own !== undefined, isAlone, isCut })
   const { invalid } = resolved

@@ -6,7 +6,7 @@ import { endProcess } from './processes.ts'
 import type { KeeperArguments, ProcessSpec } from './protocol.ts'
 
 /** How a process ended. */
-export interface Exit {
+export interface ServerExit {
   code: number | null
   signal: string | null
 }
@@ -14,9 +14,9 @@ export interface Exit {
 /** A process that the keeper runs. */
 export interface KeptProcess {
   pid: number
-  exited: Promise<Exit>
+  exited: Promise<ServerExit>
   /** How it ended; undefined while it runs. */
-  exit(): Exit | undefined
+  exit(): ServerExit | undefined
 }
 
 /** Owns processes and stops them all at `close`, even if this process is killed. Does not keep this process alive. */
@@ -35,9 +35,9 @@ export interface Keeper {
 
 /** Starts a keeper. @throws StackError `data_dir_in_use`, `keeper_failed`. */
 export async function startKeeper(args: KeeperArguments): Promise<Keeper> {
-  const running = new Map<number, { spec: ProcessSpec; ended(exit: Exit): void }>()
+  const running = new Map<number, { spec: ProcessSpec; ended(exit: ServerExit): void }>()
   // An exit may be reported before the reply to `start` has been handled.
-  const early = new Map<number, Exit>()
+  const early = new Map<number, ServerExit>()
   let closing: Promise<void> | undefined
 
   const channel = openChannel(args, ({ pid, code, signal }) => {
@@ -90,9 +90,9 @@ export async function startKeeper(args: KeeperArguments): Promise<Keeper> {
   }
 }
 
-function watch(pid: number, register: (ended: (exit: Exit) => void) => void): KeptProcess {
-  let exit: Exit | undefined
-  const exited = new Promise<Exit>((resolve) => {
+function watch(pid: number, register: (ended: (exit: ServerExit) => void) => void): KeptProcess {
+  let exit: ServerExit | undefined
+  const exited = new Promise<ServerExit>((resolve) => {
     register((how) => {
       exit = how
       resolve(how)

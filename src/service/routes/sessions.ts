@@ -10,7 +10,7 @@ import { StoreError } from '../../connect/errors.ts'
 import { contextFor, prefixOf, requireSession, tagsFor } from '../access.ts'
 import { ServiceError } from '../errors.ts'
 import { firstOf } from '../first-of.ts'
-import { answerWith, type Call, MEMORY, route } from '../route.ts'
+import { answerWith, type RouteCall, MEMORY, route } from '../route.ts'
 import { after, json, MESSAGE, messageId, OF_SESSION, OPENING, PAGE, sessionId } from '../schemas.ts'
 
 const IDEMPOTENCY = {
@@ -31,7 +31,7 @@ const send = z.strictObject({ ...OPENING, agent: OPENING.agent.optional(), ...ME
 type Opening = Omit<z.output<typeof open>, 'agent'> & { agent?: string | undefined }
 
 /** Sends a message to a session; returns the ids of both. */
-export async function sendTo(call: Call<unknown, unknown, unknown>, id: string, body: Opening, fresh: { isNew?: true } = {}) {
+export async function sendTo(call: RouteCall<unknown, unknown, unknown>, id: string, body: Opening, fresh: { isNew?: true } = {}) {
   const { pawl, access, request, agents } = call
   requireSession(access, id)
   const { agent, content, metadata, deadline, interrupt, context, tags, idleTimeout } = body
@@ -66,7 +66,7 @@ function messageIdOf(request: Request, body: Opening): string | undefined {
 }
 
 /** A new session's id; a repeated request gets the same one. */
-function newIdFor(call: Call<unknown, unknown, unknown>, body: Opening): { id: string; isNew?: true } {
+function newIdFor(call: RouteCall<unknown, unknown, unknown>, body: Opening): { id: string; isNew?: true } {
   const prefix = prefixOf(call.access) ?? ''
   const key = messageIdOf(call.request, body)
   if (key === undefined) return { id: `${prefix}${randomUUID()}`, isNew: true }

@@ -14,7 +14,7 @@ import { approvalOf, standingIn } from '../../ui/protocol.ts'
 import { resumePoint } from '../../ui/streaming.ts'
 import { callerOf, requireScope } from '../access.ts'
 import { ServiceError } from '../errors.ts'
-import { type Call, MEMORY, route } from '../route.ts'
+import { type RouteCall, MEMORY, route } from '../route.ts'
 import { after, OF_SESSION, OPENING, sessionId, streamOf } from '../schemas.ts'
 import type { StreamItem } from '../streams.ts'
 import { contentsOf, knownPastFor, MAX_VALUE_BYTES, pageIn, pastFor, pastSince } from '../ui-past.ts'
@@ -57,11 +57,11 @@ const PAGE_CHARACTERS = 2_000_000
 const LOADED_WITHIN_MS = 30_000
 
 type Chat = z.output<typeof CHAT>
-type Message = z.output<typeof UI_MESSAGE>
+type MessageOfPage = z.output<typeof UI_MESSAGE>
 type Show = { show?: 'pieces' | 'steps' | undefined }
-type Asked = Call<unknown, Show, Chat>
+type Asked = RouteCall<unknown, Show, Chat>
 
-function open(call: Call<unknown, Show, unknown>, opening: Omit<UiOpening, 'show'>): Response {
+function open(call: RouteCall<unknown, Show, unknown>, opening: Omit<UiOpening, 'show'>): Response {
   const { streams, request, query, access, reauthorize } = call
   return streams.open({
     items: uiEvents({ ...opening, show: query.show ?? 'steps' }),
@@ -78,7 +78,7 @@ function invalid(at: string, detail: string): ServiceError {
 }
 
 /** Sends a user's message. If it edits an earlier message, the session first rolls back to the point before that message. */
-async function say(call: Asked, message: Message): Promise<Response> {
+async function say(call: Asked, message: MessageOfPage): Promise<Response> {
   const { body, session, by, access } = call
   const handle = session(body.id)
   const content = contentOf(message)
@@ -113,7 +113,7 @@ async function isSaid(
 }
 
 /** The content of a message's parts: text, or blocks of text and images. */
-function contentOf({ parts }: Message): string | UserBlock[] {
+function contentOf({ parts }: MessageOfPage): string | UserBlock[] {
   const blocks = parts.flatMap((part, n) => blockOf(part, `body.messages.parts.${n}`))
   const texts = blocks.flatMap((block) => (block.type === 'text' ? [block.text] : []))
   if (blocks.length === 0) throw invalid('body.messages', 'the message has no text and no image')
@@ -151,7 +151,7 @@ async function regenerate(call: Asked): Promise<Response> {
 const DECIDED = ['not_waiting', 'already_completed', 'call_has_ended', 'call_not_found', 'approval_expired']
 
 /** Carries out a user's decisions on calls, or a browser's answers to them; the stream continues after what the client already has. */
-async function decide(call: Asked, message: Message): Promise<Response> {
+async function decide(call: Asked, message: MessageOfPage): Promise<Response> {
   const { body, session, access } = call
   const handle = session(body.id)
   const after = standingIn(message.metadata)?.seq
@@ -172,15 +172,15 @@ async function decide(call: Asked, message: Message): Promise<Response> {
   return open(call, { session: handle, from, past: await pastFor(handle, from), decided })
 }
 
-interface Decision {
+interface UiDecision {
   callId: string
   scope: 'approve' | 'send'
   make(session: SessionHandle): Promise<unknown>
 }
 
-function decisionsOf({ parts }: Message, { state: now }: UiOutline, { by }: Asked): Decision[] {
+function decisionsOf({ parts }: MessageOfPage, { state: now }: UiOutline, { by }: Asked): UiDecision[] {
   const calls = now?.current?.calls ?? []
-  return parts.flatMap((part): Decision[] => {
+  return parts.flatMap((part): UiDecision[] => {
     const { state, toolCallId, approval } = part
     const asked = state === 'approval-responded' && isObject(approval) ? approvalOf(approval.id) : undefined
     if (asked && isObject(approval)) {

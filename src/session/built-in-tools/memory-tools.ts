@@ -3,7 +3,7 @@ import { utf8ToBytes } from '@noble/hashes/utils.js'
 import type { Json, JsonObject } from '../json.ts'
 import { bytesOfMemory, contentOf, type Memory, type MemoryChange, type MemoryLimit, type MemoryState, remembered } from './memory.ts'
 import { numberText } from '../number-text.ts'
-import { argumentsIn, invalid, type Problem, refuse, unlessRefused } from './refused.ts'
+import { argumentsIn, invalid, type CallProblem, refuse, unlessRefused } from './refused.ts'
 
 /** The names of the memory tools, which no other tool may have. */
 export const MEMORY_TOOLS = ['memory_append', 'memory_replace'] as const
@@ -26,7 +26,7 @@ export type MemoryResult = { block: string; chars: number; maxChars: number } & 
 )
 
 /** The outcome of a call. Without a `change`, the block was already as the call wants it. */
-export type MemoryAnswer = { value: MemoryResult; change?: MemoryChange } | Problem
+export type MemoryAnswer = { value: MemoryResult; change?: MemoryChange } | CallProblem
 
 /** What the answer to a call depends on. */
 export interface MemoryBounds {

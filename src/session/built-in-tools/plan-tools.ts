@@ -12,7 +12,7 @@ import {
   type PlanStep,
   type PlanStepStatus,
 } from './plan.ts'
-import { argumentsIn, invalid, type Problem, Refused, refuse, unlessRefused } from './refused.ts'
+import { argumentsIn, invalid, type CallProblem, Refused, refuse, unlessRefused } from './refused.ts'
 import { cutText } from '../protocol/texts.ts'
 
 /** The names of the plan tools, which no other tool may have. */
@@ -33,7 +33,7 @@ export const STEP_STATUSES: readonly PlanStepStatus[] = ['pending', 'in_progress
 export const PLAN_LIMITS = { id: 66, title: 500, objective: 2_000, postconditions: 2_000, evidence: 2_000, steps: 200 } as const
 
 /** The outcome of a call. Without a `change`, the plan was already as the call wants it. */
-export type PlanAnswer = { text: string; change?: PlanChange } | Problem
+export type PlanAnswer = { text: string; change?: PlanChange } | CallProblem
 
 /** The answer to a call of a plan tool. `room`: the bytes of JSON that the plan may have. */
 export function answerOnPlan(tool: string, input: Json, state: PlanState | undefined, room: number): PlanAnswer {

@@ -12,12 +12,12 @@ export class Refused extends Error {
 }
 
 /** What the model is told about a call that is refused. */
-export interface Problem {
+export interface CallProblem {
   problem: { code: string; message: string }
 }
 
 /** What `answer` returns, or why it refuses the call. */
-export function unlessRefused<T>(answer: () => T): T | Problem {
+export function unlessRefused<T>(answer: () => T): T | CallProblem {
   try {
     return answer()
   } catch (error) {

@@ -308,7 +308,7 @@ export interface SessionStart {
   /** The session is a fork of another one. */
   fork?: ForkStart
   /** From the previous execution, at continue-as-new. */
-  carried?: Carried
+  carried?: Continuation
 }
 
 /** The origin of a fork. */
@@ -337,7 +337,7 @@ export interface HistorySize {
 }
 
 /** What continue-as-new carries to the next execution. */
-export interface Carried {
+export interface Continuation {
   coreVersion: number
   /** The state when the session decided to continue as new, bounded (`snapshotOf`); the events up to then are in the store. */
   state: SessionState
@@ -357,12 +357,12 @@ export interface Closing {
 }
 
 /** The details of a refused update. */
-export interface RefusalDetails {
+export interface UpdateRefusal {
   message: string
 }
 
 /** The message of a refused update. A worker of an earlier build refuses without details. */
 export function refusalIn({ message, details }: { message: string; details?: unknown[] | null | undefined }): string {
-  const [first] = (details ?? []) as (Partial<RefusalDetails> | null)[]
+  const [first] = (details ?? []) as (Partial<UpdateRefusal> | null)[]
   return typeof first?.message === 'string' ? first.message : message
 }

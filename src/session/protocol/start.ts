@@ -1,6 +1,6 @@
 // The start argument of an execution. Any client can start a workflow, so every member is checked, and invalid ones are ignored.
 import {
-  type Carried,
+  type Continuation,
   type ForkStart,
   isAgentName,
   isSessionId,
@@ -48,8 +48,8 @@ export function checkStart(raw: unknown, continuedFrom: string | undefined): Sta
 }
 
 /** The carried state, if continue-as-new made it: only the previous execution could name its own id in the arguments. */
-function carriedIn(given: unknown, continuedFrom: string | undefined): Carried | undefined {
-  const { previous, coreVersion, state, digest, tail } = (isObject(given) ? given : {}) as Partial<Carried>
+function carriedIn(given: unknown, continuedFrom: string | undefined): Continuation | undefined {
+  const { previous, coreVersion, state, digest, tail } = (isObject(given) ? given : {}) as Partial<Continuation>
   if (continuedFrom === undefined || previous !== continuedFrom) return undefined
   const isSound =
     isOrdinal(coreVersion) &&
@@ -57,7 +57,7 @@ function carriedIn(given: unknown, continuedFrom: string | undefined): Carried |
     isOrdinal(state.seq) &&
     typeof digest === 'string' &&
     (tail === undefined || Array.isArray(tail))
-  return isSound ? (given as Carried) : undefined
+  return isSound ? (given as Continuation) : undefined
 }
 
 function unreplayableIn(given: unknown): Start['unreplayable'] {

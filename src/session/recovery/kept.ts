@@ -8,14 +8,14 @@ import { addToVisible, applyCut, nothingVisible } from '../past/visible.ts'
 import type { Restored } from './restored.ts'
 
 /** The plan and the memory after an event. */
-export type Kept = Required<Restored>
+export type PlanAndMemory = Required<Restored>
 
 /**
  * The plan and the memory after going back to the event `seq`; `events` begin with the session. Of each call that stays, the newest outcome
  * stays, and with it what the call changed.
  */
-export function keptAt(events: readonly SessionEvent[], seq: number): Kept {
-  const kept: Kept = { plan: planAt(events, seq), memory: memoryAt(events, seq) }
+export function keptAt(events: readonly SessionEvent[], seq: number): PlanAndMemory {
+  const kept: PlanAndMemory = { plan: planAt(events, seq), memory: memoryAt(events, seq) }
   for (const event of laterChanges(events, seq)) {
     if (event.type === 'plan_changed') kept.plan = changed(kept.plan, event.version, event.change)
     if (event.type === 'memory_changed') kept.memory = remembered(kept.memory, event.version, event.change)
@@ -33,14 +33,14 @@ function laterChanges(events: readonly SessionEvent[], seq: number): SessionEven
 }
 
 /** The plan and the memory before a run began; undefined if the events do not have its beginning. */
-export function keptBeforeRun(events: readonly SessionEvent[], run: number): Kept | undefined {
+export function keptBeforeRun(events: readonly SessionEvent[], run: number): PlanAndMemory | undefined {
   const start = events.findLast((event) => event.type === 'run_started' && event.run === run)
   return start && keptAt(events, start.seq - 1)
 }
 
 /** What to restore: the members of `kept` that differ from `now`; undefined if none do. */
 export function restoredFrom(
-  kept: Kept,
+  kept: PlanAndMemory,
   now: { plan?: Plan | null | undefined; memory?: Memory | null | undefined },
 ): Restored | undefined {
   const plan = kept.plan?.version !== now.plan?.version

@@ -11,7 +11,7 @@ import { addToTranscript, emptyTranscript } from '../transcript/transcript.ts'
 import { defined } from '../defined.ts'
 
 /** A target that was found. */
-export interface Place {
+export interface TargetPlace {
   /** The last event that belongs to the target. The transcript has no open calls there: an answer with unfinished calls is left out. */
   seq: number
   digest: string
@@ -48,7 +48,7 @@ interface Entry {
  * rollback has left (a fork may begin there).
  * @throws TargetRefused.
  */
-export function locate(entries: Iterable<Entry>, target: Target | undefined, options: { archived?: boolean } = {}): Place {
+export function locate(entries: Iterable<Entry>, target: Target | undefined, options: { archived?: boolean } = {}): TargetPlace {
   const search = searchFor(target)
   for (const entry of entries) search.add(entry)
   return search.found(options)
@@ -59,13 +59,13 @@ interface Search {
   /** The session's next event. */
   add(entry: Entry): void
   /** The place, once all events were added. @throws TargetRefused. */
-  found(options?: { archived?: boolean }): Place
+  found(options?: { archived?: boolean }): TargetPlace
 }
 
 /** The same for events that are added one by one. */
 export function searchFor(target: Target | undefined): Search {
   const transcript = emptyTranscript()
-  let boundaries: Place[] = []
+  let boundaries: TargetPlace[] = []
   let state: SessionState | undefined
   let newest = NO_RUN
   let found: { seq: number; live: boolean } | undefined
@@ -85,7 +85,7 @@ export function searchFor(target: Target | undefined): Search {
       boundaries.push({ seq: event.seq, digest, ...defined({ lastMessageId: state?.lastMessageId }) })
     }
   }
-  const placeFound = ({ archived }: { archived?: boolean } = {}): Place => {
+  const placeFound = ({ archived }: { archived?: boolean } = {}): TargetPlace => {
     if (!found || !target) {
       const last = boundaries.at(-1)
       if (!target && last) return last

@@ -4,7 +4,7 @@ import type { EventOf, EventType, SessionEvent } from '../events.ts'
 import { goBackTo, keep, nothingVisible, type PastEntry, type VisiblePast } from '../past/visible.ts'
 
 /** The events of a session that slices read. It grows event by event. */
-export interface Past extends VisiblePast {
+export interface SlicePast extends VisiblePast {
   /** Their types. */
   reads: ReadonlySet<EventType>
   entries: CountedEntry[]
@@ -19,14 +19,14 @@ type Outcome = EventOf<'milestone_reached' | 'emitted' | 'tool_completed' | 'too
 type Replay = EventOf<'tool_completed'>
 
 /** The past before any event. */
-export function emptyPast(types: ReadonlySet<EventType>): Past {
+export function emptyPast(types: ReadonlySet<EventType>): SlicePast {
   // Completions are always kept, because they determine what a replay brings back.
   const reads: ReadonlySet<EventType> = new Set([...types, 'tool_completed', 'tool_resolved'])
   return { ...nothingVisible(({ type }) => reads.has(type)), reads }
 }
 
 /** Adds one event, in place; returns the events that count from now on, or undefined if other events no longer count or count again. */
-export function addToPast(past: Past, event: SessionEvent): SessionEvent[] | undefined {
+export function addToPast(past: SlicePast, event: SessionEvent): SessionEvent[] | undefined {
   const isMoved = goBackTo(past, event)
   const added = event.type === 'tool_completed' ? asCounted(past, event) : [{ event }]
   for (const entry of added) keep(past, entry)
@@ -34,12 +34,12 @@ export function addToPast(past: Past, event: SessionEvent): SessionEvent[] | und
 }
 
 /** The events that count, oldest first. */
-export function countedIn({ entries }: Past): SessionEvent[] {
+export function countedIn({ entries }: SlicePast): SessionEvent[] {
   return entries.flatMap(({ event, out }) => (out === undefined ? [event] : []))
 }
 
 /** The replay of a call counts as that call if no completion of it does: the call was taken out, or its outcome was unknown. */
-function asCounted({ entries }: Past, replay: Replay): CountedEntry[] {
+function asCounted({ entries }: SlicePast, replay: Replay): CountedEntry[] {
   const of = replay.replayOf
   if (of === undefined) return [{ event: replay }]
   const did = entries.filter(({ event }) => isOutcome(event) && event.callId === of)

@@ -1,7 +1,7 @@
 // Slices: values folded from a session's events by the user's reducers.
 import type { EventType, SessionEvent } from '../events.ts'
 import { copyOf } from '../json.ts'
-import { addToPast, countedIn, emptyPast, type Past } from './past.ts'
+import { addToPast, countedIn, emptyPast, type SlicePast } from './past.ts'
 
 /** What the fold needs of a slice. */
 export interface SliceRules {
@@ -15,7 +15,7 @@ export interface SliceRules {
 /** The slices of a session. They grow event by event. */
 export interface SlicesFold {
   readonly rules: readonly SliceRules[]
-  past: Past
+  past: SlicePast
   /** The values by name. They are frozen; the object is replaced when one changes. */
   values: SliceValues
 }

@@ -42,14 +42,14 @@ export interface PendingStep {
 }
 
 /** What is known besides the state. */
-export interface Seen {
+export interface WaitContext {
   steps: readonly PendingStep[]
   /** When the workflow retries a failed attempt. */
   retryAt?: number
 }
 
 /** What the session waits for; what needs a person comes first. Empty: nothing, or it is between two steps. */
-export function waitsOf(state: SessionState, seen?: Seen): SessionWait[] {
+export function waitsOf(state: SessionState, seen?: WaitContext): SessionWait[] {
   const { paused } = state
   const waits = waitsOfStatus(state, seen)
   if (!paused) return waits
@@ -57,7 +57,7 @@ export function waitsOf(state: SessionState, seen?: Seen): SessionWait[] {
   return [{ for: 'person', to: raise ? 'raise' : 'unpause', since, ...defined({ reason, raise }) }, ...waits]
 }
 
-function waitsOfStatus(state: SessionState, seen: Seen | undefined): SessionWait[] {
+function waitsOfStatus(state: SessionState, seen: WaitContext | undefined): SessionWait[] {
   const { status, error, current } = state
   switch (status) {
     case 'idle':
@@ -88,7 +88,7 @@ const ENDS_WITH: Readonly<Record<string, SessionWait['for']>> = {
   archive_unavailable: 'postgres',
 }
 
-function waitsInError({ unknown, current }: SessionState, error: SessionError, seen: Seen | undefined): SessionWait[] {
+function waitsInError({ unknown, current }: SessionState, error: SessionError, seen: WaitContext | undefined): SessionWait[] {
   const { nextAttemptAt: until } = error
   if (error.code === UNREADABLE) return waitsForReader(error)
   if (leavesByItself(error)) {
@@ -114,7 +114,7 @@ function waitOfCall({ callId, status, resolution: { tool }, asked = {} }: CallSt
 }
 
 /** What the run itself is doing, or waits for. */
-function waitsForSteps(run: RunState, seen: Seen | undefined): SessionWait[] {
+function waitsForSteps(run: RunState, seen: WaitContext | undefined): SessionWait[] {
   if (run.phase === 'model') return [waitForModel(run, seen)]
   if (run.phase !== 'tools') return []
   const running = run.calls.filter(({ status }) => status === 'issued')
@@ -132,13 +132,13 @@ function waitsForSteps(run: RunState, seen: Seen | undefined): SessionWait[] {
   return held ? [held, ...calls] : calls
 }
 
-function waitForModel({ modelAttempts = 0 }: RunState, seen: Seen | undefined): SessionWait {
+function waitForModel({ modelAttempts = 0 }: RunState, seen: WaitContext | undefined): SessionWait {
   const step = seen?.steps.find((one) => one.step === 'model')
   return { for: 'model', ...stepOf(step, seen), attempt: modelAttempts + (step?.attempt ?? 1) }
 }
 
 /** The state of the only pending step of its kind. */
-function stepOf(step: PendingStep | undefined, seen: Seen | undefined): Partial<SessionWait> {
+function stepOf(step: PendingStep | undefined, seen: WaitContext | undefined): Partial<SessionWait> {
   if (!step) return seen?.retryAt === undefined ? {} : { for: 'next_attempt', until: seen.retryAt }
   const { attempt, since, worker, heldUp } = step
   return { attempt, ...defined({ since, worker }), ...heldUp }

@@ -11,7 +11,7 @@ export type { ArchiveBatch, Prunable, PrunedBatch, RowCounts } from './prune.ts'
 export type { Erased, EraseRequest } from './erase.ts'
 
 /** Maintenance operations. */
-export interface Upkeep {
+export interface StoreUpkeep {
   /** Counts what could be pruned: sessions not changed since `before`, archived messages from before `archiveBefore`. */
   prunable(before: Date, archiveBefore?: Date): Promise<Prunable>
   /** Prunes at most `limit` closed sessions, in one transaction that neither waits for others nor blocks them. */
@@ -31,7 +31,7 @@ export interface Upkeep {
 }
 
 /** The maintenance operations of a store; `prepared` prepares the store for each. */
-export function upkeepOf(database: Database, schema: PostgresSchema, prepared: <T>(work: () => Promise<T>) => Promise<T>): Upkeep {
+export function upkeepOf(database: Database, schema: PostgresSchema, prepared: <T>(work: () => Promise<T>) => Promise<T>): StoreUpkeep {
   return {
     prunable: (before, archiveBefore) => prepared(() => countPrunable(database, schema, before, archiveBefore)),
     prune: (batch) => prepared(() => pruneBatch(database, schema, batch)),

@@ -26,12 +26,12 @@ export interface OpenTurn {
 
 /** The rows of messages that events make. */
 export interface MessageRows {
-  messages: MessageRow[]
+  messages: NewMessageRow[]
   /** Messages that a turn of the segment took, but that were received before the segment. */
   taken: RowOf<typeof TAKEN>[]
 }
 
-type MessageRow = RowOf<typeof MESSAGES>
+type NewMessageRow = RowOf<typeof MESSAGES>
 
 /** An empty projection. */
 export function newMessageProjection(): MessageProjection {
@@ -49,7 +49,7 @@ export function projectMessages(projection: MessageProjection, rows: MessageRows
 }
 
 /** Adds an event to the transcript; returns the rows of the messages that it made. */
-export function growTranscript(projection: MessageProjection, event: SessionEvent): MessageRow[] {
+export function growTranscript(projection: MessageProjection, event: SessionEvent): NewMessageRow[] {
   // User messages are rows before a run takes them, so the transcript does not include them.
   if (event.type === 'message_received') return []
   const { transcript, blobs } = projection
@@ -127,7 +127,7 @@ interface StoredBlob {
 
 const storedBlob = (block: number | null, { sha256, bytes }: BlobRef): StoredBlob => ({ block, sha256, bytes })
 
-function userRow(event: EventOf<'message_received'>): MessageRow {
+function userRow(event: EventOf<'message_received'>): NewMessageRow {
   const { messageId, content, metadata, blob, by } = event
   return messageRow(event, {
     messageId,
@@ -154,7 +154,7 @@ function takeMessages(rows: MessageRows, event: EventOf<'turn_started'>): void {
 interface NewMessage {
   messageId: string
   kind: string
-  place: Pick<MessageRow, 'run' | 'turn' | 'position' | 'ordinal'>
+  place: Pick<NewMessageRow, 'run' | 'turn' | 'position' | 'ordinal'>
   message: { role: string; content: EventOf<'message_received'>['content'] | Transcript['messages'][number]['content'] }
   metadata?: NonNullable<EventOf<'message_received'>['metadata']>
   by?: string
@@ -162,7 +162,7 @@ interface NewMessage {
   blobs?: StoredBlob[]
 }
 
-function messageRow(event: SessionEvent, { messageId, kind, place, message, metadata, by, callIds, blobs }: NewMessage): MessageRow {
+function messageRow(event: SessionEvent, { messageId, kind, place, message, metadata, by, callIds, blobs }: NewMessage): NewMessageRow {
   const safe = sanitiser()
   const content = message.content as Json
   return {

@@ -22,7 +22,7 @@ export interface Projection extends MessageProjection {
 }
 
 /** The rows that a segment of events makes. */
-export interface Rows extends MessageRows, ApprovalRows, RecoveryRows {
+export interface ProjectedRows extends MessageRows, ApprovalRows, RecoveryRows {
   toolCalls: Map<string, ToolCallRecord>
   errors: RowOf<typeof ERRORS>[]
   usage: RowOf<typeof TOKEN_USAGE>[]
@@ -61,7 +61,7 @@ export function recall(projection: Projection, events: Iterable<SessionEvent>): 
 }
 
 /** Returns no rows, because these events have none: the session stays as it was before them. */
-export function passOver({ session }: Projection, events: Iterable<SessionEvent>): Rows {
+export function passOver({ session }: Projection, events: Iterable<SessionEvent>): ProjectedRows {
   for (const { at } of events) session.updatedAt = at
   return noRows()
 }
@@ -88,7 +88,7 @@ export function segmentsOf<E extends { event: SessionEvent; json: string }>(entr
 }
 
 /** The rows of one segment; the projection is changed in place. `inherited`: another session's past, which does not count in sums. */
-export function project(projection: Projection, events: Iterable<SessionEvent>, inherited: boolean): Rows {
+export function project(projection: Projection, events: Iterable<SessionEvent>, inherited: boolean): ProjectedRows {
   const rows = noRows()
   for (const event of events) {
     if (archives(event)) rows.move = { event, run: projection.session.run }
@@ -100,7 +100,7 @@ export function project(projection: Projection, events: Iterable<SessionEvent>, 
   return rows
 }
 
-function noRows(): Rows {
+function noRows(): ProjectedRows {
   return {
     messages: [],
     taken: [],
@@ -119,7 +119,7 @@ function noRows(): Rows {
 }
 
 /** Adds the rows that count in sums over sessions. */
-function projectCounted(projection: Projection, rows: Rows, event: SessionEvent): void {
+function projectCounted(projection: Projection, rows: ProjectedRows, event: SessionEvent): void {
   projectCall(rows.toolCalls, event, projection.session.calls)
   projectApproval(rows, event, projection.session.calls)
   endErrors(rows, errorEndOf(projection.session, event))
@@ -133,7 +133,7 @@ function projectCounted(projection: Projection, rows: Rows, event: SessionEvent)
 }
 
 /** Fills in the rows of the errors that have ended: those of earlier segments, too. */
-function endErrors(rows: Rows, end: ErrorEnd | null): void {
+function endErrors(rows: ProjectedRows, end: ErrorEnd | null): void {
   if (!end) return
   const open = rows.errors.filter((row) => row.context === 'run' && row.outcome === null)
   for (const row of open) Object.assign(row, laterEnd(row as unknown as ErrorEnd, end))
@@ -156,7 +156,7 @@ function archives(event: SessionEvent): event is ArchivingEvent {
   return event.type === 'rolled_back' || event.type === 'forked'
 }
 
-function usageRow({ seq, run, turn }: EventOf<'model_completed' | 'compacted'>, spent: PaidCall): Rows['usage'][number] {
+function usageRow({ seq, run, turn }: EventOf<'model_completed' | 'compacted'>, spent: PaidCall): ProjectedRows['usage'][number] {
   const { model, usage, at, purpose = null } = spent
   const { input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens } = usage
   const cost = costOf(spent)

@@ -7,7 +7,7 @@ import {
   type Adjustment,
   anything,
   blocks,
-  type Check,
+  type ValueCheck,
   content,
   count,
   duration,
@@ -16,7 +16,7 @@ import {
   large,
   list,
   oneOf,
-  type Members,
+  type MemberChecks,
   optional,
   record,
   soundMembers,
@@ -39,7 +39,7 @@ export function soundState(state: SessionState): SessionState {
 }
 
 /** A check for each member of each event; the compiler enforces completeness. */
-type MembersOf<T extends EventType> = { readonly [K in Exclude<keyof EventOf<T>, 'v' | 'seq' | 'at' | 'type'>]-?: Check }
+type MembersOf<T extends EventType> = { readonly [K in Exclude<keyof EventOf<T>, 'v' | 'seq' | 'at' | 'type'>]-?: ValueCheck }
 
 const USAGE = record({
   input_tokens: tokens,
@@ -71,13 +71,13 @@ const FAILED_ATTEMPT = record({
 })
 const STEP = { id: text, title: text, postconditions: optional(text) }
 const PLAN = record({ version: count, objective: text, steps: list(record({ ...STEP, status: text, evidence: optional(text) })) })
-const CHANGES: Readonly<Record<string, Check>> = {
+const CHANGES: Readonly<Record<string, ValueCheck>> = {
   setup: record({ objective: text, steps: list(record(STEP)) }),
   add_step: record({ step: record(STEP), after: optional(text) }),
 }
 /** What is not one of the others is an update of a step, of none if it names none. */
 const UPDATE = record({ do: oneOf('update_step'), id: text, status: text, evidence: optional(text) })
-const PLAN_CHANGE: Check = (value, member, adjusted) => {
+const PLAN_CHANGE: ValueCheck = (value, member, adjusted) => {
   const what = isObject(value) && typeof value.do === 'string' && Object.hasOwn(CHANGES, value.do) ? CHANGES[value.do] : undefined
   return (what ?? UPDATE)(value, member, adjusted)
 }
@@ -337,11 +337,11 @@ const MEMBERS: { readonly [T in EventType]: MembersOf<T> } = {
   session_closed: { reason: text, by: optional(text) },
 }
 
-const OF_ANY_TYPE: Members = { at: time }
-const CHECKED = new Map<string, Members>(Object.entries(MEMBERS).map(([type, members]) => [type, { ...members, ...OF_ANY_TYPE }]))
+const OF_ANY_TYPE: MemberChecks = { at: time }
+const CHECKED = new Map<string, MemberChecks>(Object.entries(MEMBERS).map(([type, members]) => [type, { ...members, ...OF_ANY_TYPE }]))
 
 /** The members of a session's row if its events can no longer be read. */
-const STATE_MEMBERS: Members = {
+const STATE_MEMBERS: MemberChecks = {
   agent: text,
   status: text,
   context: json,

@@ -15,10 +15,10 @@ export interface Adjustment {
 }
 
 /** Checks a value, and notes adjustments. */
-export type Check = (value: unknown, member: string, adjusted: Adjustment[]) => unknown
+export type ValueCheck = (value: unknown, member: string, adjusted: Adjustment[]) => unknown
 
 /** The checks of a record's members; other members are left unchanged. */
-export type Members = Readonly<Record<string, Check>>
+export type MemberChecks = Readonly<Record<string, ValueCheck>>
 
 const MAX_PREVIEW = 200
 /** Limits the notes, because lists may be of any length. */
@@ -31,40 +31,40 @@ const MAX_TOKENS = 1e12
 const MAX_TIME = Date.UTC(9999, 11, 31)
 
 /** For columns of type `integer`: numbers of runs, turns and attempts. */
-export const count: Check = whole(MAX_INTEGER)
+export const count: ValueCheck = whole(MAX_INTEGER)
 /** For columns of type `bigint`: numbers of events, and bytes. */
-export const large: Check = whole(Number.MAX_SAFE_INTEGER)
+export const large: ValueCheck = whole(Number.MAX_SAFE_INTEGER)
 /** Tokens of one model call. */
-export const tokens: Check = whole(MAX_TOKENS)
+export const tokens: ValueCheck = whole(MAX_TOKENS)
 /** Milliseconds, which may have a fraction. */
-export const duration: Check = within(Number.MAX_SAFE_INTEGER, (value) => value)
+export const duration: ValueCheck = within(Number.MAX_SAFE_INTEGER, (value) => value)
 /** Milliseconds since 1970. */
-export const time: Check = within(MAX_TIME, (value) => value)
+export const time: ValueCheck = within(MAX_TIME, (value) => value)
 
 /** Text; any other value becomes its JSON text. */
-export const text: Check = (value, member, adjusted) =>
+export const text: ValueCheck = (value, member, adjusted) =>
   typeof value === 'string' ? value : note(adjusted, member, value, value == null ? '' : jsonText(value as Json))
 
 /** A boolean; any other value becomes false. */
-export const flag: Check = (value, member, adjusted) => (typeof value === 'boolean' ? value : note(adjusted, member, value, false))
+export const flag: ValueCheck = (value, member, adjusted) => (typeof value === 'boolean' ? value : note(adjusted, member, value, false))
 
 /** Any JSON. */
-export const json: Check = (value, member, adjusted) => (value === undefined ? note(adjusted, member, value, null) : value)
+export const json: ValueCheck = (value, member, adjusted) => (value === undefined ? note(adjusted, member, value, null) : value)
 
 /** Members that need no check. */
-export const anything: Check = (value) => value
+export const anything: ValueCheck = (value) => value
 
 /** Text, or a list of blocks. */
-export const content: Check = (value, member, adjusted) =>
+export const content: ValueCheck = (value, member, adjusted) =>
   Array.isArray(value) ? blocks(value, member, adjusted) : text(value, member, adjusted)
 
 /** One of a few texts; any other value becomes the first. */
-export function oneOf(...values: readonly [string, ...string[]]): Check {
+export function oneOf(...values: readonly [string, ...string[]]): ValueCheck {
   return (value, member, adjusted) => (values.some((one) => one === value) ? value : note(adjusted, member, value, values[0]))
 }
 
 /** A member that may be missing. */
-export function optional(check: Check): Check {
+export function optional(check: ValueCheck): ValueCheck {
   return (value, member, adjusted) => {
     if (value === undefined) return value
     return value === null ? note(adjusted, member, value, undefined) : check(value, member, adjusted)
@@ -72,7 +72,7 @@ export function optional(check: Check): Check {
 }
 
 /** A list of such values. */
-export function list(check: Check): Check {
+export function list(check: ValueCheck): ValueCheck {
   return (value, member, adjusted) => {
     if (!Array.isArray(value)) return note(adjusted, member, value, [])
     const sound = value.map((item, index) => check(item, `${member}.${index}`, adjusted))
@@ -81,7 +81,7 @@ export function list(check: Check): Check {
 }
 
 /** A record with such members. */
-export function record(members: Members): Check {
+export function record(members: MemberChecks): ValueCheck {
   return (value, member, adjusted) => {
     if (isObject(value)) return soundMembers(value, members, member === '' ? '' : `${member}.`, adjusted)
     // A missing record is noted as a whole.
@@ -90,12 +90,12 @@ export function record(members: Members): Check {
 }
 
 /** The blocks of a message. */
-export const blocks: Check = list(record({}))
+export const blocks: ValueCheck = list(record({}))
 
 /** The record with valid members: the same object if they are valid already. */
 export function soundMembers(
   held: Record<string, unknown>,
-  members: Members,
+  members: MemberChecks,
   path: string,
   adjusted: Adjustment[],
 ): Record<string, unknown> {
@@ -111,11 +111,11 @@ export function soundMembers(
 }
 
 /** The nearest whole number from 0 to `max`; 0 for anything but a number. */
-function whole(max: number): Check {
+function whole(max: number): ValueCheck {
   return within(max, Math.round)
 }
 
-function within(max: number, round: (value: number) => number): Check {
+function within(max: number, round: (value: number) => number): ValueCheck {
   return (value, member, adjusted) => {
     const nearest = typeof value === 'number' ? Math.min(Math.max(round(value), 0), max) : 0
     return nearest === value ? value : note(adjusted, member, value, nearest)

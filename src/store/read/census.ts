@@ -5,7 +5,7 @@ import type { Queryable, TextRow } from '../postgres/database.ts'
 import type { PostgresSchema } from '../postgres/schema.ts'
 
 /** A count. */
-export interface Counted {
+export interface CensusCount {
   agent: string
   /** The status or the code that is counted. */
   what: string
@@ -13,7 +13,7 @@ export interface Counted {
 }
 
 /** Sessions in one kind of error. */
-export interface CountedErrors extends Counted {
+export interface CountedErrors extends CensusCount {
   /** `nothing`: they leave the error by themselves. */
   needs: 'person' | 'nothing'
   /** How long the longest of them has been in the error, in milliseconds. */
@@ -23,13 +23,13 @@ export interface CountedErrors extends Counted {
 /** Counts of open sessions and of waiting work. */
 export interface Census {
   /** Sessions that are not closed, by status. */
-  sessions: Counted[]
+  sessions: CensusCount[]
   /** Sessions in error, by code and by whether they need a person. */
   errors: CountedErrors[]
   /** Tool calls that wait for a person or a client: `approval`, `answer`, or `resolution` of an unknown outcome. */
-  calls: Counted[]
+  calls: CensusCount[]
   /** Messages that no turn has taken. */
-  messages: Counted[]
+  messages: CensusCount[]
   /** Flushes whose spans are not exported yet, at most 10,000; undefined: no traces are exported. */
   unexported?: number
   /** Milliseconds for which stored events have been missing from the feed; 0: they appear within seconds. */
@@ -64,7 +64,7 @@ export async function readCensus(database: Queryable, schema: PostgresSchema): P
     [],
   )
   const ofKind = (kind: string): TextRow[] => rows.filter((row) => row.kind === kind)
-  const of = (kind: string): Counted[] => ofKind(kind).map(countedIn)
+  const of = (kind: string): CensusCount[] => ofKind(kind).map(countedIn)
   const [unexported] = of('unexported')
   const heldUp = await readHeldUp(database, schema)
   return {
@@ -81,6 +81,6 @@ export async function readCensus(database: Queryable, schema: PostgresSchema): P
   }
 }
 
-function countedIn(row: TextRow): Counted {
+function countedIn(row: TextRow): CensusCount {
   return { agent: textIn(row, 'agent'), what: textIn(row, 'what'), count: Number(row.count) }
 }

@@ -16,7 +16,7 @@ import type { Notifier } from '../postgres/notifier.ts'
 import { recalledEvents } from './recalled.ts'
 import type { PostgresSchema } from '../postgres/schema.ts'
 import { writeSegment } from './segment.ts'
-import type { Ending, StoredEvents, StoredHead } from '../rows.ts'
+import type { Ending, WrittenEvents, StoredHead } from '../rows.ts'
 import type { FlushOptions } from '../store.ts'
 import { STRAY_EVENTS } from '../postgres/tables.ts'
 import { safeKey } from '../postgres/sanitise.ts'
@@ -37,7 +37,7 @@ export interface WriteNeeds {
   namespace: string | undefined
   logger: Logger | undefined
   /** Called with the events that this store has written, each once over all processes; without inherited ones. */
-  onStored?: ((stored: StoredEvents) => void) | undefined
+  onStored?: ((stored: WrittenEvents) => void) | undefined
 }
 
 /** A flush, or a part of it. */

@@ -5,7 +5,7 @@ import type { Queryable } from '../postgres/database.ts'
 import type { ParsedEntry } from './entries.ts'
 import type { ToolCallRecord } from '../project/calls.ts'
 import type { ErrorEnd } from '../project/incidents.ts'
-import type { Projection, Rows } from '../project/projections.ts'
+import type { Projection, ProjectedRows } from '../project/projections.ts'
 import { WITH_OUTCOME } from '../project/recoveries.ts'
 import type { PostgresSchema } from '../postgres/schema.ts'
 import { pausedColumns, planColumns, waitingCalls } from '../project/session-columns.ts'
@@ -34,7 +34,7 @@ export interface Segment {
   key: string
   agent: string
   entries: readonly ParsedEntry[]
-  rows: Rows
+  rows: ProjectedRows
   checkpoints: readonly CheckpointRow[]
   projection: Projection
   head: StoredHead
@@ -141,14 +141,14 @@ function eventRow({ event, seq, digest, json, adjusted }: ParsedEntry, epoch: st
   }
 }
 
-function takeMessages(statement: Statement, schema: PostgresSchema, key: string, taken: Rows['taken']): string {
+function takeMessages(statement: Statement, schema: PostgresSchema, key: string, taken: ProjectedRows['taken']): string {
   return `update ${schema.table('messages')} stored
     set run = given.run, turn = given.turn, position = given.position, ordinal = given.ordinal
     from ${recordset(statement, TAKEN, taken)}
     where stored.session_id = ${statement.value(key)} and stored.kind = 'user' and stored.run is null and stored.message_id = given.message_id`
 }
 
-function decide(statement: Statement, schema: PostgresSchema, key: string, decisions: Rows['decisions']): string {
+function decide(statement: Statement, schema: PostgresSchema, key: string, decisions: ProjectedRows['decisions']): string {
   return `update ${schema.table('approvals')} stored
     set status = given.status, decided_at = given.decided_at, decided_by = given.decided_by, note = given.note,
       raw_decision = given.raw_decision
@@ -157,7 +157,7 @@ function decide(statement: Statement, schema: PostgresSchema, key: string, decis
 }
 
 /** Sets the outcome of recoveries from earlier segments. */
-function endRecoveries(statement: Statement, schema: PostgresSchema, key: string, ended: NonNullable<Rows['outcome']>): string {
+function endRecoveries(statement: Statement, schema: PostgresSchema, key: string, ended: NonNullable<ProjectedRows['outcome']>): string {
   const { before, outcome, outcome_code, ended_at } = ended
   return `update ${schema.table('recoveries')}
     set outcome = ${statement.value(outcome)}, outcome_code = ${statement.value(outcome_code)}, ended_at = ${statement.value(ended_at)}

@@ -3,7 +3,7 @@ import type { Json } from '../../session/json.ts'
 import { beginningOf } from '../../session/beginning.ts'
 
 /** The outcome of a conversation, without values that differ between sessions. */
-export interface Outcome {
+export interface ConversationOutcome {
   /** How each of the script's messages ended. */
   ends: Json[]
   /** Messages whose run failed, and why. */
@@ -31,10 +31,10 @@ export interface Difference {
 }
 
 /** The verdict on a run with faults: the same as without kills, an unknown outcome (but no repeated effect), or a difference. */
-export type Verdict = 'ok' | 'unknown' | 'differs'
+export type CrashVerdict = 'ok' | 'unknown' | 'differs'
 
 /** Compares a run with the run without kills. */
-export function compare(baseline: Outcome, other: Outcome): { verdict: Verdict; differences: Difference[] } {
+export function compare(baseline: ConversationOutcome, other: ConversationOutcome): { verdict: CrashVerdict; differences: Difference[] } {
   const texts = [...other.problems, ...other.unstable.filter((text) => !baseline.unstable.includes(text))]
   const problems = texts.map((text) => ({ where: 'problem' as const, text }))
   if (other.unknown.length > 0 && problems.length === 0) {

@@ -8,7 +8,7 @@ import type { SessionEvent } from '../../session/events.ts'
 import type { Json } from '../../session/json.ts'
 import type { MessageRow } from '../../store/rows.ts'
 import type { Mark } from './boundaries.ts'
-import { firstDifference, type Outcome, withoutNames } from './compare.ts'
+import { firstDifference, type ConversationOutcome, withoutNames } from './compare.ts'
 import type { CrashConversation, CrashStep, CrashTestOptions, CrashWorld } from './types.ts'
 import { until } from './until.ts'
 import { defined } from '../../session/defined.ts'
@@ -22,7 +22,7 @@ const WAITING_LOOK_MS = 1_000
 const SEND_AGAIN_MS = 250
 
 /** The parts of a conversation. */
-export interface ConversationOptions extends Pick<CrashTestOptions, 'context' | 'tags' | 'script'> {
+export interface TestConversationOptions extends Pick<CrashTestOptions, 'context' | 'tags' | 'script'> {
   pawl: Pawl
   sessionId: string
   agent: string
@@ -39,7 +39,7 @@ export interface Conversation {
 }
 
 /** Carries out the script. Never rejects: a failed step or a timeout is part of the result. */
-export async function converse(options: ConversationOptions): Promise<Conversation> {
+export async function converse(options: TestConversationOptions): Promise<Conversation> {
   const { pawl, agent, context, tags, timeoutMs } = options
   const session = pawl.session(options.sessionId, { agent, ...defined({ context }), ...(tags && { tags }) })
   const over = new AbortController()
@@ -76,7 +76,7 @@ export async function converse(options: ConversationOptions): Promise<Conversati
 export async function outcomeOf(
   { ends, failed, stuck }: Conversation,
   { session, world, marks }: { session: SessionHandle; world: CrashWorld; marks: readonly Mark[] },
-): Promise<Outcome> {
+): Promise<ConversationOutcome> {
   const unstable = [...new Set(marks.flatMap(({ problem }) => (problem === undefined ? [] : [problem])))]
   const problems = stuck === undefined ? [] : [stuck]
   const events = await eventsOf(session).catch((error: unknown) => {
@@ -100,7 +100,7 @@ export async function outcomeOf(
       problems,
     } as unknown as Json,
     names,
-  ) as unknown as Outcome
+  ) as unknown as ConversationOutcome
 }
 
 async function carryOut(step: CrashStep, conversation: CrashConversation, signal: AbortSignal): Promise<End> {

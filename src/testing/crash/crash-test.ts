@@ -4,7 +4,7 @@ import { Pawl } from '../../client/pawl.ts'
 import { startStack, type Stack } from '../stack.ts'
 import { type Boundary, boundariesOf, chosen, killsOf, leadsToVerify, type Mark, verifyBoundaries } from './boundaries.ts'
 import { crashClient } from './client.ts'
-import { compare, type Difference, type Outcome } from './compare.ts'
+import { compare, type Difference, type ConversationOutcome } from './compare.ts'
 import { converse, outcomeOf } from './conversation.ts'
 import { CrashTestError } from './errors.ts'
 import type { ServedAgent } from './marks.ts'
@@ -80,7 +80,7 @@ interface Setup {
 
 /** The result of one conversation. */
 interface Carried {
-  outcome: Outcome
+  outcome: ConversationOutcome
   marks: Mark[]
   ms: number
   /** Whether processes died as planned. */
@@ -219,7 +219,11 @@ async function atBoundaries(
   return results
 }
 
-async function atBoundary(run: RunConversation, baseline: Outcome, boundary: Boundary): Promise<{ result: BoundaryResult; marks: Mark[] }> {
+async function atBoundary(
+  run: RunConversation,
+  baseline: ConversationOutcome,
+  boundary: Boundary,
+): Promise<{ result: BoundaryResult; marks: Mark[] }> {
   for (let tries = 1; ; tries++) {
     const { outcome, ms, killed, marks } = await run({ killAt: killsOf(boundary.id) })
     if (killed) return { result: { boundary, ms, ...compare(baseline, outcome) }, marks }
@@ -235,7 +239,7 @@ function drawing(random: Random, kinds: readonly TroubleKind[], { marks, ms }: C
 }
 
 /** A round that ended before any fault occurred shows nothing, and is repeated. */
-async function inTrouble(run: RunConversation, baseline: Outcome, round: number, draw: () => Trouble[]): Promise<RoundResult> {
+async function inTrouble(run: RunConversation, baseline: ConversationOutcome, round: number, draw: () => Trouble[]): Promise<RoundResult> {
   for (let tries = 1; ; tries++) {
     const { outcome, ms, troubles } = await run({ troubles: draw() })
     const compared = compare(baseline, outcome)

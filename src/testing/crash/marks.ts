@@ -7,7 +7,7 @@ import type { Mark } from './boundaries.ts'
 import { CrashTestError } from './errors.ts'
 
 /** The current conversation, and where a worker process must die. */
-export interface Plan {
+export interface DeathPlan {
   conversation: number
   sessionId: string
   /** Places of boundaries: one process dies at the first, then one at the second. */
@@ -27,7 +27,7 @@ const AGENTS = 'agents.json'
 /** The test's side. */
 export interface MarkReader {
   /** Sets the plan from now on. The change is atomic, because a process may be reading. */
-  setPlan(plan: Plan): void
+  setPlan(plan: DeathPlan): void
   /** The places that the conversation has reached so far. */
   marks(conversation: number): Promise<Mark[]>
   /** How many processes were killed as planned. */
@@ -71,9 +71,9 @@ export interface MarkWriter {
 
 /** Writes into the folder. */
 export function markWriter(folder: string): MarkWriter {
-  const plan = (): Plan | undefined => {
+  const plan = (): DeathPlan | undefined => {
     try {
-      return JSON.parse(readFileSync(join(folder, PLAN), 'utf8')) as Plan
+      return JSON.parse(readFileSync(join(folder, PLAN), 'utf8')) as DeathPlan
     } catch {
       // No conversation has begun yet.
       return undefined

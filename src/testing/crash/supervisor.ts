@@ -3,7 +3,7 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { extname } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { FromSupervisor, Supervising } from './worker/supervising.ts'
+import type { FromSupervisor, SupervisingInput } from './worker/supervising.ts'
 
 /** A supervisor that is kept running. */
 export interface KeptSupervisor {
@@ -32,7 +32,7 @@ interface Life {
 const START_AGAIN_MS = 100
 
 /** Starts it. */
-export function keepSupervisor(supervising: Supervising): KeptSupervisor {
+export function keepSupervisor(supervising: SupervisingInput): KeptSupervisor {
   let stopping = false
   let served = false
   let failure: string | undefined
@@ -97,7 +97,7 @@ export function keepSupervisor(supervising: Supervising): KeptSupervisor {
 }
 
 /** Its output goes to this process's stderr, for worker modules that print or fail. */
-function forkSupervisor(supervising: Supervising): ChildProcess {
+function forkSupervisor(supervising: SupervisingInput): ChildProcess {
   const script = new URL(`./worker/supervising${extname(import.meta.url)}`, import.meta.url)
   const watcher = new URL(`./worker/orchestrating${extname(import.meta.url)}`, import.meta.url)
   return fork(fileURLToPath(script), [], {

@@ -6,7 +6,7 @@ import type { UserBlock } from '../../session/content.ts'
 import type { Duration } from '../../session/duration.ts'
 import type { Json, JsonObject } from '../../session/json.ts'
 import type { Boundary } from './boundaries.ts'
-import type { Difference, Verdict } from './compare.ts'
+import type { Difference, CrashVerdict } from './compare.ts'
 
 /**
  * The outside world that the agent acts on: a payment provider, a shop, a database. It must live outside the worker processes, which are
@@ -94,7 +94,7 @@ export interface BoundaryResult {
   /** Where a process was killed. */
   boundary: Boundary
   /** The verdict on the run with the kill. */
-  verdict: Verdict | 'not_reached'
+  verdict: CrashVerdict | 'not_reached'
   /** What differs from the run without kills. */
   differences: Difference[]
   /** How long the run took, in milliseconds. */
@@ -108,7 +108,7 @@ export interface RoundResult {
   /** The faults, in order: `kill 4711, after boundary 7`. */
   troubles: string[]
   /** The verdict on the run with the faults. */
-  verdict: Verdict | 'not_reached'
+  verdict: CrashVerdict | 'not_reached'
   /** What differs from the run without kills. */
   differences: Difference[]
   /** How long the run took, in milliseconds. */

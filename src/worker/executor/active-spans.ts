@@ -2,7 +2,7 @@
 // Loaded only when traces are on.
 import type { JobInput, JobKind, JobOrder } from '../../jobs/contract.ts'
 import { callIdOf } from '../../session/events.ts'
-import { type About, spanOf, type Stretch } from '../../telemetry/ids.ts'
+import { type SpanSubject, spanOf, type Stretch } from '../../telemetry/ids.ts'
 import { isSampled } from '../../telemetry/sampling.ts'
 import { type SpanSettings, tracePackages } from '../telemetry-settings.ts'
 
@@ -32,7 +32,7 @@ function isInstalled(name: string): boolean {
 }
 
 /** The stretch and the span that a job belongs to. Jobs outside a run's steps belong to no span. */
-function placeOf({ kind, input, attempt, ticket: { sessionId } }: JobOrder): { of: Stretch; about: About } | undefined {
+function placeOf({ kind, input, attempt, ticket: { sessionId } }: JobOrder): { of: Stretch; about: SpanSubject } | undefined {
   switch (kind) {
     case 'callModel': {
       const { run, stretch, turn } = input as JobInput<'callModel'>

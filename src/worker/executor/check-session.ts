@@ -6,7 +6,7 @@ import { contextProblem } from '../../jobs/context-check.ts'
 import { isStricter } from '../../jobs/tool-call/execute-tool.ts'
 import { parseInput } from '../../jobs/tool-call/resolve.ts'
 import type { PreflightWarning } from '../preflight-report.ts'
-import type { OpenCall, ReplayedSession } from '../protocol.ts'
+import type { UnfinishedCall, ReplayedSession } from '../protocol.ts'
 
 type Found = Pick<PreflightWarning, 'code' | 'message'>
 
@@ -25,7 +25,7 @@ export async function checkSession(agents: ReadonlyMap<string, Agent>, session: 
   return [...ofSession, ...(await Promise.all(ofCalls)).flat()]
 }
 
-function checkCall(tool: Tool | undefined, call: OpenCall): Found[] | Promise<Found[]> {
+function checkCall(tool: Tool | undefined, call: UnfinishedCall): Found[] | Promise<Found[]> {
   switch (call.status) {
     case 'awaiting_answer':
       return tool ? [] : [ANSWERS_REFUSED]
@@ -38,7 +38,7 @@ function checkCall(tool: Tool | undefined, call: OpenCall): Found[] | Promise<Fo
 }
 
 /** Checks a call that will be executed, at once or after a person approves it. */
-async function checkExecution(tool: Tool | undefined, { input, resolution }: OpenCall): Promise<Found[]> {
+async function checkExecution(tool: Tool | undefined, { input, resolution }: UnfinishedCall): Promise<Found[]> {
   if (!tool) return [TOOL_NOT_SERVED]
   if (!tool.execute) return [ANSWERED_BY_CLIENT]
   if (input !== undefined && 'problem' in (await parseInput(tool, input))) return [ARGUMENTS_DO_NOT_MATCH]
@@ -50,7 +50,7 @@ async function checkExecution(tool: Tool | undefined, { input, resolution }: Ope
 }
 
 /** Checks a call whose outcome is unknown: `verify` is called for it, and a person may have it executed again. */
-async function checkUnknown(tool: Tool | undefined, { status, input, resolution }: OpenCall): Promise<Found[]> {
+async function checkUnknown(tool: Tool | undefined, { status, input, resolution }: UnfinishedCall): Promise<Found[]> {
   if (!tool && status === 'awaiting_resolution' && !resolution.verify) return [CANNOT_RETRY]
   if (!resolution.verify || input === undefined) return []
   if (!tool) return [staysUnknown('tool_not_served', 'No worker of this build has the tool')]

@@ -3,7 +3,7 @@ import { hostname } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Agent } from '../../agent/agent.ts'
 import type { AnyServices, Logger } from '../../agent/tool.ts'
-import type { JobKind, JobLink, JobOrder, ModelAnswer, Outcome } from '../../jobs/contract.ts'
+import type { JobKind, JobLink, JobOrder, ModelAnswer, JobOutcome } from '../../jobs/contract.ts'
 import { AttemptLost, TryAgain } from '../../jobs/errors.ts'
 import { carryOut } from '../../jobs/index.ts'
 import { largeValues } from '../../jobs/large-values.ts'
@@ -62,7 +62,7 @@ interface Held {
   streamed?: number
   answer?: ModelAnswer
   said?: AnswerStream
-  outcome?: Outcome
+  outcome?: JobOutcome
   /** Milliseconds for which the outcome is still kept. They count down only while an orchestrator is connected. */
   keepMs: number
 }
@@ -307,7 +307,7 @@ const STEPS: Record<JobKind, string> = {
 const keepMsOf = ({ ticket }: JobOrder): number => (ticket.once ? KEEP_ANSWER_MS.external : KEEP_ANSWER_MS.repeatable)
 
 /** How the job ended, as data. */
-async function outcomeOf(onThrown: (error: unknown) => void, work: () => Promise<unknown>): Promise<Outcome> {
+async function outcomeOf(onThrown: (error: unknown) => void, work: () => Promise<unknown>): Promise<JobOutcome> {
   try {
     return { kind: 'answered', result: await work() }
   } catch (error) {
@@ -323,7 +323,7 @@ async function outcomeOf(onThrown: (error: unknown) => void, work: () => Promise
 const MAX_TEXT = 4_000
 
 /** Any value may be thrown, even one that throws when it is read. */
-function threw(error: unknown): Outcome {
+function threw(error: unknown): JobOutcome {
   try {
     if (!(error instanceof Error)) return { kind: 'threw', type: typeof error, message: beginningOf(String(error), MAX_TEXT) }
     const { name, message } = error

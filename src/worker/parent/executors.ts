@@ -77,7 +77,7 @@ interface Team {
   deathsWhileLoading: number
 }
 
-interface Executor {
+interface ForkedExecutor {
   id: number
   team: Team
   process: ExecutorProcess
@@ -93,7 +93,7 @@ interface Waiting {
 
 /** Prepares; no executor is started yet. */
 export function keepExecutors(options: ExecutorsOptions): Executors {
-  const running = new Map<number, Executor>()
+  const running = new Map<number, ForkedExecutor>()
   let serving = newTeam()
   /** The team that is loading. It connects to the orchestrator once all its members have loaded; until then it can be dropped. */
   let loadingTeam: (Waiting & { team: Team }) | undefined
@@ -103,7 +103,7 @@ export function keepExecutors(options: ExecutorsOptions): Executors {
   let path: string | undefined
   let isStopping = false
 
-  const membersOf = (team: Team): Executor[] => [...running.values()].filter((one) => one.team === team && !one.isReleased)
+  const membersOf = (team: Team): ForkedExecutor[] => [...running.values()].filter((one) => one.team === team && !one.isReleased)
   const isCurrent = (team: Team): boolean => team === serving || team === loadingTeam?.team
   const isWanted = (team: Team): boolean => !isStopping && isCurrent(team)
 
@@ -119,7 +119,7 @@ export function keepExecutors(options: ExecutorsOptions): Executors {
       onFailed: (error) => isWanted(team) && failures === team.failures && failed(team, error),
       onExit: (exit) => exited(one, exit),
     })
-    const one: Executor = { id: script.id, team, process, isReleased: false, isReady: false }
+    const one: ForkedExecutor = { id: script.id, team, process, isReleased: false, isReady: false }
     running.set(one.id, one)
     if (path !== undefined && team === serving) process.tell({ pawl: 'connect', path })
     if (process.pid !== undefined) options.onStarted(process.pid)
@@ -172,7 +172,7 @@ export function keepExecutors(options: ExecutorsOptions): Executors {
     reject(error)
   }
 
-  function exited(one: Executor, { code, signal }: ProcessExit): void {
+  function exited(one: ForkedExecutor, { code, signal }: ProcessExit): void {
     const { id, team, process } = one
     running.delete(id)
     if (process.pid !== undefined) options.onExit({ id, pid: process.pid, code, signal })
@@ -183,12 +183,12 @@ export function keepExecutors(options: ExecutorsOptions): Executors {
     fillLater(team)
   }
 
-  function end(one: Executor): void {
+  function end(one: ForkedExecutor): void {
     one.isReleased = true
     one.process.kill()
   }
 
-  function release(one: Executor): void {
+  function release(one: ForkedExecutor): void {
     one.isReleased = true
     one.process.tell({ pawl: 'shutdown' })
     setTimeout(() => one.process.kill(), DISPOSE_MS).unref()

@@ -63,14 +63,14 @@ function otherEvents({ opened, watermarks }: Recorded, entries: readonly LogEntr
   return undefined
 }
 
-interface Difference {
+interface EventDifference {
   historyEvent: number
   activity: string
   fromSeq: number
   toSeq: number
 }
 
-function difference({ historyEvent, activity, fromSeq, toSeq }: Difference): PreflightProblem {
+function difference({ historyEvent, activity, fromSeq, toSeq }: EventDifference): PreflightProblem {
   const which = fromSeq >= toSeq ? `a different event ${toSeq}` : `different events ${fromSeq} to ${toSeq}`
   const message = `The workflow code produces ${which} of the session than when history event ${historyEvent} (activity ${activity}) was scheduled.`
   return { code: 'other_events', message, historyEvent, fromSeq: Math.min(fromSeq, toSeq), toSeq }

@@ -10,7 +10,7 @@ import { type HistoryEvent, watermarkIn } from '../../connect/histories.ts'
 import type { History } from './open-sessions.ts'
 
 /** The state after an event. */
-export interface Snapshot {
+export interface StateSnapshot {
   state: SessionState
   digest: string
 }
@@ -19,7 +19,7 @@ export interface Snapshot {
 export interface Recorded {
   start: Start
   /** States from which the session was opened: carried by continue-as-new, or loaded from the side store. */
-  opened: Snapshot[]
+  opened: StateSnapshot[]
   /** Calls that did not fit into these states and were loaded from the events. */
   calls: CallState[]
   /** For each activity, in order: the history event that scheduled it, and the last session event at that time. */
@@ -59,7 +59,7 @@ const LOADING: ReadonlySet<string> = new Set(['loadSession', 'loadFork', 'loadCa
 
 /** Notes the answer of an activity that loads. An activity that could not load returns neither state nor calls. */
 function noteLoaded({ opened, calls }: Recorded, answer: unknown): void {
-  const { state, digest, calls: more } = (isObject(answer) ? answer : {}) as Partial<Snapshot> & { calls?: CallState[] }
+  const { state, digest, calls: more } = (isObject(answer) ? answer : {}) as Partial<StateSnapshot> & { calls?: CallState[] }
   if (state && digest !== undefined) opened.push({ state, digest })
   if (more) calls.push(...more)
 }

@@ -4,7 +4,7 @@ import { fold } from '../../session/fold/fold.ts'
 import { hasEnded } from '../../session/past/calls.ts'
 import { lacksCalls, putCallsBack } from '../../session/fold/snapshot.ts'
 import type { CallState, SessionState } from '../../session/state.ts'
-import type { OpenCall, ReplayedSession } from '../protocol.ts'
+import type { UnfinishedCall, ReplayedSession } from '../protocol.ts'
 import type { Recorded } from './recorded.ts'
 import { defined } from '../../session/defined.ts'
 
@@ -40,7 +40,7 @@ function withCalls(state: SessionState, loaded: readonly CallState[]): SessionSt
 }
 
 /** The calls that have not ended, or whose outcome is unknown. Those that the workflow answers need no tool. */
-export function openCallsOf({ current, unknown }: SessionState): OpenCall[] {
+export function openCallsOf({ current, unknown }: SessionState): UnfinishedCall[] {
   const open = (current?.calls ?? []).filter((call) => !hasEnded(call) && !call.resolution.invalid && !call.resolution.builtIn)
   const listed = new Set(open.map(({ callId }) => callId))
   return [

@@ -4,12 +4,12 @@ import type { Json } from '../../session/json.ts'
 import { answerOnMemory } from '../../session/built-in-tools/memory-tools.ts'
 import { OUTPUT_ACCEPTED } from '../../session/built-in-tools/output.ts'
 import { answerOnPlan } from '../../session/built-in-tools/plan-tools.ts'
-import type { Problem } from '../../session/built-in-tools/refused.ts'
-import { type Call, whereOf } from './call.ts'
+import type { CallProblem } from '../../session/built-in-tools/refused.ts'
+import { type WorkflowCall, whereOf } from './call.ts'
 import type { Journal } from '../journal.ts'
 
 /** Answers the call. The change and its result are events of one task: there is no await between them. */
-export function answerBuiltIn(journal: Journal, call: Call): void {
+export function answerBuiltIn(journal: Journal, call: WorkflowCall): void {
   const { builtIn, output = call.input } = call.resolution
   const where = { ...whereOf(call), attempt: 0 }
   if (builtIn === 'output') {
@@ -21,7 +21,7 @@ export function answerBuiltIn(journal: Journal, call: Call): void {
   else journal.append({ type: 'tool_completed', ...where, value: answer.value })
 }
 
-function changePlan(journal: Journal, call: Call): { value: Json } | Problem {
+function changePlan(journal: Journal, call: WorkflowCall): { value: Json } | CallProblem {
   const { state } = journal
   const answer = answerOnPlan(call.tool, call.input, state.plan, roomForPlan(state))
   if ('problem' in answer) return answer
@@ -30,7 +30,7 @@ function changePlan(journal: Journal, call: Call): { value: Json } | Problem {
   return { value: text }
 }
 
-function changeMemory(journal: Journal, call: Call): { value: Json } | Problem {
+function changeMemory(journal: Journal, call: WorkflowCall): { value: Json } | CallProblem {
   const { state } = journal
   const bounds = { limits: state.facts?.memory ?? [], room: roomForMemory(state) }
   const answer = answerOnMemory(call.tool, call.input, state.memory, bounds)

@@ -8,13 +8,13 @@ import type { Journal } from '../journal.ts'
 import type { Inheritance } from '../inherited.ts'
 import type { LateResults } from './late-results.ts'
 import type { Pacing } from '../pacing.ts'
-import type { Serving } from '../awaiting-worker.ts'
+import type { ServingWatch } from '../awaiting-worker.ts'
 import { defined } from '../../session/defined.ts'
 
 /** The data that the calls of one turn share. */
 export interface Turn {
   journal: Journal
-  serving: Serving
+  serving: ServingWatch
   pacing: Pacing
   run: RunState
   alarms: Alarms
@@ -31,18 +31,18 @@ export interface Where {
 }
 
 /** A call with the data that its activities need. */
-export interface Call extends Where {
+export interface WorkflowCall extends Where {
   input: Json
   resolution: Resolution
 }
 
 /** The call's position alone. */
-export function whereOf({ run, turn, callId, tool }: Call): Where {
+export function whereOf({ run, turn, callId, tool }: WorkflowCall): Where {
   return { run, turn, callId, tool }
 }
 
 /** The common input of the call's activities. */
-export function inputOf(turn: Pick<Turn, 'journal' | 'run'>, call: Call): ToolCallInput {
+export function inputOf(turn: Pick<Turn, 'journal' | 'run'>, call: WorkflowCall): ToolCallInput {
   const { agent, context, tags, keysOf } = turn.journal.state
   const { index, tool, effect, schemaDigest, key, generation } = call.resolution
   return {

@@ -10,7 +10,7 @@ import type { CallState } from '../../session/state.ts'
 import { answerIn, interruptedWhile, summaryOf, toolCalls, whyLost } from '../activities.ts'
 import { answerBuiltIn } from './built-in-call.ts'
 import { type Attempts, countAttempts } from './attempts.ts'
-import { type Call, inputOf, type Turn, type Where, whereOf } from './call.ts'
+import { type WorkflowCall, inputOf, type Turn, type Where, whereOf } from './call.ts'
 import { recorded, recordReports } from '../recorded.ts'
 import { eventsOf, type Journal } from '../journal.ts'
 import { resolveEarlier, settleUnknown, UNKNOWN_TO_MODEL } from './unknown-call.ts'
@@ -27,7 +27,7 @@ export async function runToolCall(turn: Turn, requested: CallState): Promise<voi
   const attempts = countAttempts((error) => journal.append({ type: 'tool_attempt_failed', ...where, error }), {
     attempts: requested.attempts,
   })
-  let call: Call = { ...where, input, resolution }
+  let call: WorkflowCall = { ...where, input, resolution }
   if (requested.status === 'requested') issue(journal, call)
   while (await admitted(turn, requested, call)) {
     if (resolution.builtIn) return answerBuiltIn(journal, call)
@@ -46,7 +46,7 @@ export async function runToolCall(turn: Turn, requested: CallState): Promise<voi
 }
 
 /** Records that the call is about to be dispatched, or answered without being run. */
-export function issue(journal: Journal, call: Call, newResolution?: Resolution): void {
+export function issue(journal: Journal, call: WorkflowCall, newResolution?: Resolution): void {
   const { tool, effect, inputDigest, index, key } = call.resolution
   const { input } = call
   journal.append({
@@ -63,7 +63,7 @@ export function issue(journal: Journal, call: Call, newResolution?: Resolution):
 }
 
 /** Whether the call is to be executed; otherwise its answer is recorded. */
-async function admitted(turn: Turn, requested: CallState, call: Call): Promise<boolean> {
+async function admitted(turn: Turn, requested: CallState, call: WorkflowCall): Promise<boolean> {
   const { journal } = turn
   const where = whereOf(call)
   for (;;) {
@@ -90,7 +90,7 @@ async function admitted(turn: Turn, requested: CallState, call: Call): Promise<b
 }
 
 /** No worker served the call: waits a little. Once the session is in error for it, waits by Temporal's retries, which leave no history. */
-async function untilServed(turn: Turn, call: Call): Promise<void> {
+async function untilServed(turn: Turn, call: WorkflowCall): Promise<void> {
   await turn.serving.notServed(`the tool "${call.tool}"`)
   if (turn.journal.state.status !== 'error') return
   try {
@@ -103,7 +103,7 @@ async function untilServed(turn: Turn, call: Call): Promise<void> {
 }
 
 /** Executes the call to its end; returns another build's resolution if no build has the tool as it was resolved. */
-async function execute(turn: Turn, call: Call, attempts: Attempts, progress: Progress): Promise<Resolution | undefined> {
+async function execute(turn: Turn, call: WorkflowCall, attempts: Attempts, progress: ReportedProgress): Promise<Resolution | undefined> {
   const { journal, serving, pacing, inherited } = turn
   const { resolution } = call
   const where = whereOf(call)
@@ -194,12 +194,12 @@ const INTERRUPTED = 'The run was interrupted; this call did not take effect.'
 const INTERRUPTED_BEGUN = 'The run was interrupted during this call; it may have taken effect.'
 
 /** The progress that the attempts of a call reported. */
-interface Progress {
+interface ReportedProgress {
   readonly last: Json | undefined
   note(attempt: number, value: Json | undefined): void
 }
 
-function startProgress(journal: Journal, where: Where, before: Json | undefined): Progress {
+function startProgress(journal: Journal, where: Where, before: Json | undefined): ReportedProgress {
   let last = before
   return {
     get last() {

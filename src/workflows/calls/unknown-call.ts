@@ -4,7 +4,7 @@ import type { VerifyToolResult } from '../../activities/contract.ts'
 import { MAX_DEATHS } from '../../session/attempts.ts'
 import { SETTLE_AFTER_MS } from '../../session/events.ts'
 import { answerIn, type Lost, verifications, whyLost } from '../activities.ts'
-import { type Call, inputOf, type Turn, whereOf } from './call.ts'
+import { type WorkflowCall, inputOf, type Turn, whereOf } from './call.ts'
 import { mayLiveForMs } from './may-live.ts'
 import { eventsOf } from '../journal.ts'
 import { recorded, recordReports } from '../recorded.ts'
@@ -18,7 +18,7 @@ export const UNKNOWN_TO_MODEL =
   'Do not request it again; tell the user, or check with a read.'
 
 /** Handles an unknown outcome: calls `verify` once the attempt is dead (`lost`: just now), and records the result. */
-export async function settleUnknown(turn: Turn, call: Call, attempt: number, lost?: Lost): Promise<'settled' | 'did_not_happen'> {
+export async function settleUnknown(turn: Turn, call: WorkflowCall, attempt: number, lost?: Lost): Promise<'settled' | 'did_not_happen'> {
   const { journal } = turn
   const where = whereOf(call)
   // Even an interrupted run records the outcome of the calls that it had begun.
@@ -47,7 +47,7 @@ export async function resolveEarlier(turn: Turn, callId: string): Promise<'happe
   const earlier = journal.state.unknown[callId]
   if (!earlier) return 'did_not_happen'
   const where = { run: earlier.run, turn: earlier.turn, callId, tool: earlier.resolution.tool }
-  const verdict: Verdict = await CancellationScope.nonCancellable(async () => {
+  const verdict: VerifyAnswer = await CancellationScope.nonCancellable(async () => {
     if (earlier.aliveForMs !== undefined) await condition(() => alarms.isDead(callId))
     if (earlier.input === undefined) return CANNOT_ASK
     return settled(turn, { ...where, ...earlier, input: earlier.input }, earlier.attempt)
@@ -69,7 +69,7 @@ const CANNOT_ASK = { kind: 'cannot_tell', message: 'The arguments of the call ar
  * The answer of `verify`. "It did not happen" counts only if `verify` repeats it after `settleAfter`: a request of a body that died or
  * threw may still be in flight.
  */
-async function settled(turn: Turn, call: Call, attempt: number): Promise<Verdict> {
+async function settled(turn: Turn, call: WorkflowCall, attempt: number): Promise<VerifyAnswer> {
   const verdict = await verify(turn, call, attempt)
   if (verdict.kind === 'happened') return verdict
   const { settleAfterMs = SETTLE_AFTER_MS } = call.resolution
@@ -80,17 +80,17 @@ async function settled(turn: Turn, call: Call, attempt: number): Promise<Verdict
 }
 
 /** The answer of `verify`, or a late result of the worker itself. */
-type Verdict = VerifyToolResult & { by?: 'worker' }
+type VerifyAnswer = VerifyToolResult & { by?: 'worker' }
 
 /** The call's own result, if it arrives within the given time. */
-async function lateVerdict({ late, journal }: Turn, call: Call, waitMs: number): Promise<Verdict | undefined> {
+async function lateVerdict({ late, journal }: Turn, call: WorkflowCall, waitMs: number): Promise<VerifyAnswer | undefined> {
   const result = await late.of(call.callId, waitMs)
   if (!result) return undefined
   recordReports(journal, whereOf(call), result)
   return { kind: 'happened', by: 'worker', ...recorded(result) }
 }
 
-async function verify(turn: Turn, call: Call, attempt: number): Promise<VerifyToolResult> {
+async function verify(turn: Turn, call: WorkflowCall, attempt: number): Promise<VerifyToolResult> {
   if (!call.resolution.verify) return { kind: 'cannot_tell', message: 'The tool has no verify.' }
   let deaths = 0
   let how: 'first' | 'again' = 'first'

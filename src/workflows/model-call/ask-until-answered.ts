@@ -11,7 +11,7 @@ import { answerIn, interruptedWhile, modelCalls, summaryOf, whyLost } from '../a
 import type { Attempts } from '../calls/attempts.ts'
 import { eventsOf } from '../journal.ts'
 import type { Failure, Session } from '../open-session.ts'
-import type { Serving } from '../awaiting-worker.ts'
+import type { ServingWatch } from '../awaiting-worker.ts'
 
 /** What ends the step without an answer. */
 export type Unanswered =
@@ -155,7 +155,7 @@ function timesOf(state: SessionState, run: RunState): Pick<AskModelInput, 'runMs
 }
 
 /** Waits for the result. Enters the error if the grace period ends before a worker serves the agent. */
-async function servedInTime<R>(asked: Promise<R>, serving: Serving, agent: string): Promise<R> {
+async function servedInTime<R>(asked: Promise<R>, serving: ServingWatch, agent: string): Promise<R> {
   let answered = false
   const settled = asked.finally(() => {
     answered = true

@@ -4,7 +4,7 @@ import type { LoadCallsResult, LoadForkResult, LoadSessionResult, Succession } f
 import type { EffectReport, EventBody, Unreplayable } from '../../session/events.ts'
 import { copyOf, isObject, type Json } from '../../session/json.ts'
 import { contextProblem, tagsProblem } from '../../session/protocol/incoming.ts'
-import { type Carried, type ForkStart, isAgentName, type MessageSignal, sessionIdOf } from '../../session/protocol/protocol.ts'
+import { type Continuation, type ForkStart, isAgentName, type MessageSignal, sessionIdOf } from '../../session/protocol/protocol.ts'
 import { requestOf } from '../../session/protocol/requests.ts'
 import { lacksCalls, putCallsBack } from '../../session/fold/snapshot.ts'
 import type { Start } from '../../session/protocol/start.ts'
@@ -14,7 +14,7 @@ import { loadCalls, loadFork, loadSession } from '../activities.ts'
 import { coreVersionOf } from '../core-version.ts'
 import { type Inheritance, startInheriting } from '../inherited.ts'
 import { type Journal, openJournal } from '../journal.ts'
-import type { Opening } from './opening.ts'
+import type { ExecutionOpening } from './opening.ts'
 import type { Session } from '../open-session.ts'
 import type { Resets } from '../resets.ts'
 import { recordEnded } from '../calls/ended-calls.ts'
@@ -34,7 +34,7 @@ interface RefusedStart {
 }
 
 /** Opens the session's journal. `early` collects signals that arrive meanwhile. */
-export async function openSession(start: Start, early: readonly unknown[], opening: Opening): Promise<Opened | RefusedStart> {
+export async function openSession(start: Start, early: readonly unknown[], opening: ExecutionOpening): Promise<Opened | RefusedStart> {
   const { carried, fork } = start
   const coreVersion = coreVersionOf(carried, patched)
   if (carried) return openCarried(carried, coreVersion, opening)
@@ -75,9 +75,9 @@ function unreplayableOf({ unreplayable }: Start): Unreplayable | undefined {
 }
 
 async function openCarried(
-  { state, digest, tail, previous }: Carried,
+  { state, digest, tail, previous }: Continuation,
   coreVersion: number,
-  opening: Opening,
+  opening: ExecutionOpening,
 ): Promise<Opened | RefusedStart> {
   const isWhole = await fetchCalls({ state, digest }, opening)
   const journal = openJournal({ seq: state.seq, digest }, state, coreVersion, tail)
@@ -86,7 +86,7 @@ async function openCarried(
 }
 
 /** Loads the calls that a bounded state could not hold. Returns false if the store no longer has them: their run cannot resume. */
-async function fetchCalls({ state, digest }: { state: SessionState; digest: string }, opening: Opening): Promise<boolean> {
+async function fetchCalls({ state, digest }: { state: SessionState; digest: string }, opening: ExecutionOpening): Promise<boolean> {
   const calls: CallState[] = []
   for (let more = lacksCalls(state); more; ) {
     const place = { answerSeq: state.current?.answerSeq ?? 0, upTo: { seq: state.seq, digest }, from: calls.length }
@@ -121,7 +121,7 @@ export async function reopenSession(
   start: Start,
   { journal, flushing }: Session,
   resets: Resets,
-  opening: Opening,
+  opening: ExecutionOpening,
 ): Promise<{ journal: Journal }> {
   await flushing.drained()
   const resetOf = resets.maker()
@@ -137,7 +137,7 @@ async function journalOf(
   start: Start,
   loaded: LoadSessionResult & { found: true },
   coreVersion: number,
-  opening: Opening,
+  opening: ExecutionOpening,
   by: Maker = { executionId: workflowInfo().originalExecutionRunId },
 ): Promise<Journal> {
   if (loaded.lost) return startOver(start, loaded, coreVersion, by)
@@ -259,7 +259,7 @@ function effectOf({ callId, resolution: { tool, effect }, status }: CallState): 
   return status === 'unknown' || status === 'issued' || status === 'awaiting_resolution' ? [{ callId, tool, status: 'unknown' }] : []
 }
 
-async function openFork(start: Start, fork: ForkStart, coreVersion: number, opening: Opening): Promise<Opened | RefusedStart> {
+async function openFork(start: Start, fork: ForkStart, coreVersion: number, opening: ExecutionOpening): Promise<Opened | RefusedStart> {
   const { originalExecutionRunId: executionId } = workflowInfo()
   const loaded = await opening.load<LoadForkResult>((how) => loadFork({ epoch: executionId, fork, ...how }))
   if (loaded.kind === 'refused') return { refused: loaded }

@@ -14,7 +14,7 @@ const FIRST_PAUSE_MS = 10_000
 const LONGEST_PAUSE_MS = 3_600_000
 
 /** The opening of one execution. */
-export interface Opening {
+export interface ExecutionOpening {
   /** The answer to the query `state` during opening. */
   state(): Unopened
   /** Why the session is not open yet, once opening is known to take long. */
@@ -26,7 +26,7 @@ export interface Opening {
 }
 
 /** The opening of one execution. */
-export function startOpening(): Opening {
+export function startOpening(): ExecutionOpening {
   let trouble: SessionError | undefined
   let waitsFor: Loading['waitsFor']
   let abandoned = false

@@ -9,13 +9,13 @@ import { refuse, type Session, stopDetails } from '../open-session.ts'
 import { recover } from './recovery.ts'
 
 /** Why a model call is not made, and the limits with which it could be. */
-interface HeldUp {
+interface BudgetHoldUp {
   reason: string
   raise: BudgetRaise[] | undefined
 }
 
 /** Pauses the session: whether its budget is exhausted depends on an unknown cost. */
-export function pauseForBudget({ journal, alarms, flushing }: Session, { reason, raise: limits }: HeldUp): void {
+export function pauseForBudget({ journal, alarms, flushing }: Session, { reason, raise: limits }: BudgetHoldUp): void {
   if (journal.state.paused) return
   journal.append({
     type: 'session_paused',

@@ -3,7 +3,7 @@ import { CancellationScope, condition } from '@temporalio/workflow'
 import type { FindKeptInput } from '../../activities/contract.ts'
 import type { RecoveryStrategy } from '../../session/events.ts'
 import type { RecoverRequest } from '../../session/protocol/protocol.ts'
-import { type Kept, restoredFrom } from '../../session/recovery/kept.ts'
+import { type PlanAndMemory, restoredFrom } from '../../session/recovery/kept.ts'
 import type { Restored } from '../../session/recovery/restored.ts'
 import { answerIn, findKept, findKeptUntilStored, whyLost } from '../activities.ts'
 import { eventsOf, type Journal } from '../journal.ts'
@@ -55,7 +55,7 @@ export async function recoverAutomatically(session: Session, strategy: RecoveryS
 }
 
 /** What it restores. Undefined if that cannot be found at all: the recovery then restores nothing, so that the session can continue. */
-async function keptUnless(overtaken: () => boolean, input: FindKeptInput): Promise<Kept | undefined | 'overtaken'> {
+async function keptUnless(overtaken: () => boolean, input: FindKeptInput): Promise<PlanAndMemory | undefined | 'overtaken'> {
   const search = new CancellationScope()
   const answer = search.run(() => findKeptUntilStored(input)).then(answerIn, (error: unknown) => void whyLost(error))
   await Promise.race([answer, condition(overtaken)])
@@ -69,6 +69,6 @@ function isSame(one: Point | undefined, other: Point | undefined): boolean {
   return one?.beforeRun === other?.beforeRun && one?.upToSeq === other?.upToSeq
 }
 
-function restored({ state: { plan, memory } }: Journal, kept: Kept | undefined): Restored | undefined {
+function restored({ state: { plan, memory } }: Journal, kept: PlanAndMemory | undefined): Restored | undefined {
   return kept && restoredFrom(kept, { plan: plan?.current, memory: memory?.current })
 }

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { NO_USAGE } from '../../../src/session/content.ts'
 import { type Deadline, deadlinesInInbox, deadlinesOf } from '../../../src/session/deadlines.ts'
-import { decide, type Decision, dueAt } from '../../../src/session/decide.ts'
+import { decide, type SessionStep, dueAt } from '../../../src/session/decide.ts'
 import { defined } from '../../../src/session/defined.ts'
 import type { EventBody, RecoveryStrategy, SessionEvent } from '../../../src/session/events.ts'
 import { fold } from '../../../src/session/fold/fold.ts'
@@ -50,7 +50,7 @@ function stateOf(...events: At[]): SessionState {
   return folded ?? expect.fail()
 }
 
-const next = (state: SessionState, now: number): Decision => decide(state, dueAt(now))
+const next = (state: SessionState, now: number): SessionStep => decide(state, dueAt(now))
 const times = (deadlines: Deadline[]): number[] => deadlines.map(({ at }) => at)
 const deadlinesIn = (state: SessionState): number[] => times(deadlinesOf(state, state.current ?? expect.fail()))
 const FAILS = { do: 'fail_run', code: 'deadline_exceeded' }

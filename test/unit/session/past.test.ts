@@ -9,7 +9,7 @@ import { callIdOf, type EventBody, type EventOf, requestIdOf, type SessionEvent,
 import { fold } from '../../../src/session/fold/fold.ts'
 import { addToHookPast, noPast } from '../../../src/session/hooks/past.ts'
 import { keptAt, restoredFrom } from '../../../src/session/recovery/kept.ts'
-import { effectsAfter, locate, type Place, TargetRefused } from '../../../src/session/recovery/targets.ts'
+import { effectsAfter, locate, type TargetPlace, TargetRefused } from '../../../src/session/recovery/targets.ts'
 import { addToSlices, emptySlices, type SliceRules } from '../../../src/session/slices/slices.ts'
 import { addToTranscript, emptyTranscript } from '../../../src/session/transcript/transcript.ts'
 import { uiMessagesOf } from '../../../src/ui/messages.ts'
@@ -283,7 +283,7 @@ function wentBack({ events, entries }: Pick<SoundSession, 'events' | 'entries'>)
   const stopped: EventBody[] = current && !error ? [{ type: 'run_interrupted', run: current.run }] : []
   const past = grown({ events, entries }, stopped)
   const parsed = past.events.map((event, index) => ({ event, digest: past.entries[index]?.digest ?? '' }))
-  const places = new Map<number, Place>()
+  const places = new Map<number, TargetPlace>()
   for (const target of events.flatMap(targetsIn)) {
     try {
       const place = locate(parsed, target)
@@ -298,7 +298,7 @@ function wentBack({ events, entries }: Pick<SoundSession, 'events' | 'entries'>)
     const { seq } = events.find((one) => one.type === 'tool_unknown' && one.callId === event.callId) ?? event
     return [{ after: seq, before: event.seq }]
   })
-  const isBehind = ({ seq }: Place): boolean => changed.some(({ after, before }) => seq >= after && seq < before)
+  const isBehind = ({ seq }: TargetPlace): boolean => changed.some(({ after, before }) => seq >= after && seq < before)
   const found = [...places.values()].sort((a, b) => a.seq - b.seq)
   return found
     .filter((place, n) => isBehind(place) || n === found.length - 1)

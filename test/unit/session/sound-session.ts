@@ -8,7 +8,7 @@ import { defined } from '../../../src/session/defined.ts'
 import { type Cost, LIMIT_NAMES } from '../../../src/session/spending/spend.ts'
 import { NO_USAGE } from '../../../src/session/content.ts'
 import { checkpointAfter, checkpointAt, isTurnOpen } from '../../../src/session/checkpointing.ts'
-import { admit, decide, type Decision, dueAt } from '../../../src/session/decide.ts'
+import { admit, decide, type SessionStep, dueAt } from '../../../src/session/decide.ts'
 import { nextDigest, shortHash } from '../../../src/session/digest.ts'
 import type {
   CheckpointPolicy,
@@ -34,7 +34,7 @@ import { isMemoryTool } from '../../../src/session/built-in-tools/memory-tools.t
 import { isPlanTool, type PlanTool, STEP_STATUSES } from '../../../src/session/built-in-tools/plan-tools.ts'
 import { chooseRecovery, DEFAULT_RECOVERY, nextAttemptAt, progressOf } from '../../../src/session/recovery/recovery.ts'
 import { eventsOfChoice } from '../../../src/session/recovery/redo.ts'
-import { type Kept, keptAt, keptBeforeRun, restoredFrom } from '../../../src/session/recovery/kept.ts'
+import { type PlanAndMemory, keptAt, keptBeforeRun, restoredFrom } from '../../../src/session/recovery/kept.ts'
 import type { Restored } from '../../../src/session/recovery/restored.ts'
 import { type CallChoice, problemWithChoice } from '../../../src/session/recovery/selective.ts'
 import { requestedCallsOf } from '../../../src/session/fold/turn-calls.ts'
@@ -274,7 +274,7 @@ function play(choices: readonly number[], isEventful: boolean): SoundSession {
     if (chance(4)) state = JSON.parse(JSON.stringify(now())) as SessionState
   }
 
-  function step(decision: Decision): void {
+  function step(decision: SessionStep): void {
     switch (decision.do) {
       case 'wait':
         return atRest()
@@ -646,7 +646,7 @@ function play(choices: readonly number[], isEventful: boolean): SoundSession {
     return restoredTo(strategy === 'restart_from_last_effect' ? keptAt(events, toSeq) : keptBeforeRun(events, current.run))
   }
 
-  function restoredTo(kept: Kept | undefined): { restored?: Restored } {
+  function restoredTo(kept: PlanAndMemory | undefined): { restored?: Restored } {
     const { plan, memory } = now()
     const restored = kept && restoredFrom(kept, { plan: plan?.current, memory: memory?.current })
     return restored ? { restored } : {}

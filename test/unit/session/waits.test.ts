@@ -4,7 +4,7 @@ import { NO_USAGE } from '../../../src/session/content.ts'
 import type { EventBody, Resolution, SessionEvent } from '../../../src/session/events.ts'
 import { fold } from '../../../src/session/fold/fold.ts'
 import type { SessionState } from '../../../src/session/state.ts'
-import { type Seen, waitsOf } from '../../../src/session/watching/waits.ts'
+import { type WaitContext, waitsOf } from '../../../src/session/watching/waits.ts'
 
 const IDLE: EventBody[] = [
   { type: 'session_started', sessionId: 's', agent: 'a', context: null, tags: [], executionId: 'e', coreVersion: 1 },
@@ -55,7 +55,7 @@ const failed = (code: string, strategy: (EventBody & { type: 'error_entered' })[
 })
 const unknown = (ask?: true): EventBody => ({ type: 'tool_unknown', ...call('pay'), attempt: 1, message: 'lost', ...(ask && { ask }) })
 const APPROVAL = { digest: 'd', reason: 'large', expiresAt: 99, onExpiry: 'deny' as const }
-const busy = (step: 'model' | 'tool', more: object = {}): Seen => ({ steps: [{ step, attempt: 1, since: 5, worker: 'w', ...more }] })
+const busy = (step: 'model' | 'tool', more: object = {}): WaitContext => ({ steps: [{ step, attempt: 1, since: 5, worker: 'w', ...more }] })
 const unserved = { heldUp: { for: 'worker' as const, reason: 'w does not serve it', until: 7 }, worker: undefined }
 
 function stateOf(bodies: readonly EventBody[]): SessionState {
@@ -64,7 +64,7 @@ function stateOf(bodies: readonly EventBody[]): SessionState {
 }
 
 describe('a session waits', () => {
-  it.each<[string, EventBody[], Seen | undefined, object[]]>([
+  it.each<[string, EventBody[], WaitContext | undefined, object[]]>([
     ['for a message', IDLE, undefined, [{ for: 'message' }]],
     ['for the model', MODEL, undefined, [{ for: 'model', attempt: 1 }]],
     ['for the model, on that worker', MODEL, busy('model'), [{ for: 'model', attempt: 1, since: 5, worker: 'w' }]],

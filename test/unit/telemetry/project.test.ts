@@ -8,7 +8,7 @@ import { addToVisible, nothingVisible } from '../../../src/session/past/visible.
 import { spanOf, traceIdOf } from '../../../src/telemetry/ids.ts'
 import { project, type Tracked } from '../../../src/telemetry/project.ts'
 import type { Span } from '../../../src/telemetry/span.ts'
-import { type Past, trackSessions } from '../../../src/telemetry/tracking.ts'
+import { type TracedPast, trackSessions } from '../../../src/telemetry/tracking.ts'
 import { eventfulSessions, metInSessions } from '../session/sound-session.ts'
 import { size } from '../../support/sizes.ts'
 
@@ -23,7 +23,7 @@ function spansIn(events: readonly SessionEvent[]): Span[] {
 }
 
 /** What an exporter reads of the past. */
-function pastOf(events: readonly SessionEvent[]): Past {
+function pastOf(events: readonly SessionEvent[]): TracedPast {
   return {
     async *events(_, after, upTo) {
       yield* events.filter(({ seq }) => seq > after && seq <= upTo)

@@ -7,7 +7,7 @@ import { defineTool } from '../../../src/agent/define-tool.ts'
 import type { ToolOptions } from '../../../src/agent/tool.ts'
 import { scripted } from '../../../src/testing/scripted.ts'
 import { checkSession } from '../../../src/worker/executor/check-session.ts'
-import type { OpenCall, ReplayedSession } from '../../../src/worker/protocol.ts'
+import type { UnfinishedCall, ReplayedSession } from '../../../src/worker/protocol.ts'
 
 const happened = (): { happened: false } => ({ happened: false })
 
@@ -31,7 +31,7 @@ const agent = (tool: Partial<ToolOptions> | undefined, context?: z.ZodType): Age
 
 const before = agent({}).tools.get('pay') ?? expect.fail('no tool')
 
-function call(status: OpenCall['status'], more: Partial<OpenCall['resolution']> = {}): OpenCall {
+function call(status: UnfinishedCall['status'], more: Partial<UnfinishedCall['resolution']> = {}): UnfinishedCall {
   const { effect, schemaDigest } = before
   return { callId: 't_1_1_0', status, input: { cents: 5 }, resolution: { tool: 'pay', effect, schemaDigest, verify: false, ...more } }
 }
@@ -98,11 +98,14 @@ describe('a call that is executed, or will be', () => {
     ['its effect is less strict', { effect: 'read' }, {}, []],
     ['it still has a verify', verify, { effect: 'external', verify: true }, []],
     ['it no longer has a verify', { effect: 'external' }, { effect: 'external', verify: true }, ['verify_removed']],
-  ] as [string, Partial<ToolOptions> | undefined, Partial<OpenCall['resolution']>, string[]][])('%s', async (_, now, resolution, codes) => {
-    for (const status of ['requested', 'issued', 'awaiting_approval'] as const) {
-      expect(await codesFor(agent(now), { calls: [call(status, resolution)] })).toEqual(codes)
-    }
-  })
+  ] as [string, Partial<ToolOptions> | undefined, Partial<UnfinishedCall['resolution']>, string[]][])(
+    '%s',
+    async (_, now, resolution, codes) => {
+      for (const status of ['requested', 'issued', 'awaiting_approval'] as const) {
+        expect(await codesFor(agent(now), { calls: [call(status, resolution)] })).toEqual(codes)
+      }
+    },
+  )
 })
 
 describe('a call that waits for a client', () => {

@@ -2,14 +2,14 @@
 import { describe, expect, it } from 'vitest'
 import { NO_USAGE } from '../../../src/session/content.ts'
 import type { EventBody, EventOf, EventType, FailedAttempt, SessionEvent } from '../../../src/session/events.ts'
-import { type Known, sessionLine, type SessionLine } from '../../../src/worker/orchestrator/log/session-lines.ts'
+import { type LineFacts, sessionLine, type SessionLine } from '../../../src/worker/orchestrator/log/session-lines.ts'
 
 /** Contents and results, which belong in no line. */
 const TEXT = 'what was said'
 const AT = Date.UTC(2026, 10, 1)
 const USAGE = { ...NO_USAGE, input_tokens: 7, output_tokens: 5, cache_read_input_tokens: 3 }
 const SPENT = { inputTokens: 7, outputTokens: 5, cacheReadTokens: 3 }
-const KNOWN: Known = { agent: 'support', run: 2, turn: 4, startedAt: AT - 1_500, usage: USAGE, usd: 0.25 }
+const KNOWN: LineFacts = { agent: 'support', run: 2, turn: 4, startedAt: AT - 1_500, usage: USAGE, usd: 0.25 }
 const TURN = { run: 2, turn: 4 }
 const CALL = { ...TURN, callId: 't_2_4_0', tool: 'refund' }
 const OF_CALL = { ...TURN, call: 't_2_4_0', tool: 'refund' }

@@ -3,7 +3,7 @@ import { newStatement } from '../../postgres/insert-rows.ts'
 import { safeKey } from '../../postgres/sanitise.ts'
 import type { Queryable, TextRow } from '../../postgres/database.ts'
 import { InvalidOption } from '../../../options/errors.ts'
-import type { Key, Paging, Rows, Span } from '../../rows.ts'
+import type { Key, Paging, Rows, TimeSpan } from '../../rows.ts'
 
 /** A list's `select`, by parts. */
 export interface ListQuery {
@@ -71,7 +71,7 @@ function isA(kind: string | undefined, part: Key[number]): boolean {
 }
 
 /** Adds the conditions of a time span on a column. */
-export function within(query: ListQuery, column: string, { since, until }: Span): void {
+export function within(query: ListQuery, column: string, { since, until }: TimeSpan): void {
   if (since) query.where.push(`${column} >= ${timestamp(query, since.getTime())}`)
   if (until) query.where.push(`${column} < ${timestamp(query, until.getTime())}`)
 }

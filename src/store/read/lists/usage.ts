@@ -6,7 +6,7 @@ import { usageOf } from '../reader.ts'
 import type { PostgresSchema } from '../../postgres/schema.ts'
 import { safeKey } from '../../postgres/sanitise.ts'
 import { begins, keyIn, type ListQuery, pageOf, queryOf, timestamp, whereAll } from './page.ts'
-import type { Key, Paging, Rows, Span, UsageBy, UsageFilter, UsageSum } from '../../rows.ts'
+import type { Key, Paging, Rows, TimeSpan, UsageBy, UsageFilter, UsageSum } from '../../rows.ts'
 
 const GROUPS: Record<UsageBy, string> = { agent: 'agent', model: 'model', session: 'session_id', day: 'day', turn: 'array[run, turn]' }
 const TOKENS = ['input_tokens', 'output_tokens', 'cache_creation_input_tokens', 'cache_read_input_tokens']
@@ -86,7 +86,7 @@ function counted(query: ListQuery, schema: PostgresSchema, filter: UsageFilter):
 }
 
 /** The span as conditions on whole days, if there may be any, and on the calls before and after those. */
-function conditionsOf(query: ListQuery, { since, until }: Span): { calls: string[][]; days?: string[] } {
+function conditionsOf(query: ListQuery, { since, until }: TimeSpan): { calls: string[][]; days?: string[] } {
   const begin = since?.getTime() ?? Number.NEGATIVE_INFINITY
   const end = until?.getTime() ?? Number.POSITIVE_INFINITY
   const [first, last] = [Math.ceil(begin / DAY_MS), Math.floor(end / DAY_MS)]

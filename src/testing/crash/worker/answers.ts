@@ -3,7 +3,7 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import { subscribe } from 'node:diagnostics_channel'
 
 /** Reports responses to the body that made the request. */
-export interface Answers {
+export interface ResponseReports {
   /** Runs `body`; `onAnswer` is called at each response from outside, before the body continues. */
   during<T>(onAnswer: () => void, body: () => T): T
   /** For drivers without a diagnostics channel: the current body's `onAnswer`, to be called when the response arrives. */
@@ -17,7 +17,7 @@ const CHANNELS = [
 ] as const
 
 /** Starts to listen; it listens until the process exits. */
-export function listenForAnswers(): Answers {
+export function listenForAnswers(): ResponseReports {
   const askers = new AsyncLocalStorage<() => void>()
   const asked = new WeakMap<object, () => void>()
   for (const [asks, answered] of CHANNELS) {

@@ -4,10 +4,10 @@ import type { Model } from '../../../agent/model.ts'
 import type { AgentContext, Tool, ToolContext } from '../../../agent/tool.ts'
 import { defined } from '../../../session/defined.ts'
 import type { MarkWriter } from '../marks.ts'
-import type { Answers } from './answers.ts'
+import type { ResponseReports } from './answers.ts'
 
 /** The agent, watched. Its declarations stay the same: the workflow and the resolution of calls see no difference. */
-export function observedAgent(agent: Agent, marks: MarkWriter, answers: Answers): Agent {
+export function observedAgent(agent: Agent, marks: MarkWriter, answers: ResponseReports): Agent {
   const tools = new Map([...agent.tools].map(([name, tool]) => [name, observedTool(tool, marks, answers)]))
   return { ...agent, tools, model: (ctx) => observedModel(agent.model, ctx, marks) }
 }
@@ -29,7 +29,7 @@ async function observedModel(declared: Agent['model'], ctx: AgentContext, marks:
   }
 }
 
-function observedTool(tool: Tool, marks: MarkWriter, answers: Answers): Tool {
+function observedTool(tool: Tool, marks: MarkWriter, answers: ResponseReports): Tool {
   const { execute, verify } = tool
   // A client executes this tool: it has no body here.
   if (!execute) return tool

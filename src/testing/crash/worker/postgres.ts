@@ -1,20 +1,20 @@
 // Watches this process's Postgres statements: the flushes of the side store, which are boundaries, and the statements of tools.
 import pg from 'pg'
 import type { MarkWriter } from '../marks.ts'
-import type { Answers } from './answers.ts'
+import type { ResponseReports } from './answers.ts'
 
 /** The statement that writes a session's events to the store. */
 const WRITES_EVENTS = /\binsert into "[^"]+"\.events /
 
 /** A transaction that has written events of the session. */
-interface Flushing {
+interface OpenFlush {
   sessionId: string
   place: string
 }
 
 /** Watches the statements of every connection of this process. */
-export function watchPostgres(marks: MarkWriter, answers: Answers): void {
-  const flushing = new WeakMap<object, Flushing>()
+export function watchPostgres(marks: MarkWriter, answers: ResponseReports): void {
+  const flushing = new WeakMap<object, OpenFlush>()
   const query = pg.Client.prototype.query as (this: pg.Client, ...args: unknown[]) => unknown
 
   function watched(this: pg.Client, ...args: unknown[]): unknown {

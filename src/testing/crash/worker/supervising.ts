@@ -12,7 +12,7 @@ export type FromSupervisor =
   | { type: 'failed'; message: string }
 
 /** Its input. `folder` is the test's folder; the supervising process removes it if the test no longer can. */
-export interface Supervising {
+export interface SupervisingInput {
   options: Omit<SuperviseOptions, 'logger' | 'onEvent'>
   folder: string
 }
@@ -34,7 +34,7 @@ function abandon(supervisor: Supervisor | undefined, folder: string): void {
   process.exit(1)
 }
 
-async function supervise({ options, folder }: Supervising): Promise<void> {
+async function supervise({ options, folder }: SupervisingInput): Promise<void> {
   let supervisor: Supervisor | undefined
   process.once('disconnect', () => abandon(supervisor, folder))
   const stop = new Promise<void>((resolve) => process.once('message', () => resolve()))
@@ -53,7 +53,7 @@ async function supervise({ options, folder }: Supervising): Promise<void> {
 function ignore(): void {}
 
 try {
-  await supervise(JSON.parse(process.env.PAWL_CRASH_SUPERVISOR ?? '{}') as Supervising)
+  await supervise(JSON.parse(process.env.PAWL_CRASH_SUPERVISOR ?? '{}') as SupervisingInput)
   process.exit(0)
 } catch (error) {
   tell(failureOf(error), () => process.exit(1))

@@ -8,7 +8,7 @@ import type { AssignmentEnd, Executor } from './executors.ts'
 import { afterDeath, afterMove, answerIn, costSeen, withAnswer } from './answered.ts'
 import { failureOf, noExecutorAccepted, stoppedBeforeStart, workerDied } from './failures.ts'
 import type { Lease, Leases } from '../heartbeats/leases.ts'
-import type { Given, Placed, Pool } from './pool.ts'
+import type { JobToAssign, Placed, Pool } from './pool.ts'
 import type { AttemptReport } from '../../../session/attempts.ts'
 import { defined } from '../../../session/defined.ts'
 import { steadyNow } from '../../steady-clock.ts'
@@ -19,18 +19,18 @@ const MAX_PLACEMENTS = 5
 const KEEP_ANSWER_MS = 30_000
 
 /** The activity's result; undefined if no executor could accept the job. */
-export type Answer = { result: unknown } | undefined
+export type JobAnswer = { result: unknown } | undefined
 
 /** The dispatcher. */
 export interface Dispatcher {
   /** Runs a job. Rejects with the activity's failure. */
-  dispatch(order: JobOrder, listener?: JobListener): Promise<Answer>
+  dispatch(order: JobOrder, listener?: JobListener): Promise<JobAnswer>
   /** Adopts a job that an executor got from an earlier orchestrator. */
-  adopt(executor: Executor, held: Holding): Promise<Answer>
+  adopt(executor: Executor, held: Holding): Promise<JobAnswer>
 }
 
 /** A dispatched job. */
-interface Underway extends Given {
+interface Underway extends JobToAssign {
   at?: Placed
   /** Aborted once, possibly while no executor has the job. */
   stopped: AbortSignal
@@ -53,7 +53,7 @@ export function dispatcherTo(pool: Pool, leases: Leases): Dispatcher {
     return job
   }
 
-  async function dispatch(asked: JobOrder, listener?: JobListener): Promise<Answer> {
+  async function dispatch(asked: JobOrder, listener?: JobListener): Promise<JobAnswer> {
     // The server may have given up an attempt whose executor is still working: its orchestrator died, and the heartbeats stopped.
     const order = withAnswer(asked, { answer: answerIn(pool.executors(), asked) })
     const job = setOut(order, listener)
@@ -67,7 +67,7 @@ export function dispatcherTo(pool: Pool, leases: Leases): Dispatcher {
     }
   }
 
-  async function adopt(executor: Executor, held: Holding): Promise<Answer> {
+  async function adopt(executor: Executor, held: Holding): Promise<JobAnswer> {
     const { begun, progress, reserved, outcome } = held
     const ticket = { ...held.order.ticket, report: { ...held.order.ticket.report, begun, ...defined({ progress, reserved }) } }
     const job = setOut({ ...held.order, ticket })
@@ -82,7 +82,7 @@ export function dispatcherTo(pool: Pool, leases: Leases): Dispatcher {
     }
   }
 
-  async function carry(job: Underway): Promise<Answer> {
+  async function carry(job: Underway): Promise<JobAnswer> {
     for (let placements = 0; placements < MAX_PLACEMENTS; placements++) {
       const hasExecutor = await waitForExecutor(job)
       if (job.stopped.aborted)

@@ -1,7 +1,7 @@
 // The orchestrator's view of its executors: their reports and their assignments.
 import { LRUCache } from 'lru-cache'
 import type { JobListener } from '../../../activities/needs.ts'
-import type { JobOrder, ModelAnswer, Outcome } from '../../../jobs/contract.ts'
+import type { JobOrder, ModelAnswer, JobOutcome } from '../../../jobs/contract.ts'
 import type { DeathReport } from '../../../session/attempts.ts'
 import type { Watermark } from '../../../session/events.ts'
 import type { Channel } from '../../channel.ts'
@@ -16,7 +16,7 @@ const VIEWS_REMEMBERED = 200
 
 /** How an assignment ended. */
 export type AssignmentEnd =
-  | { end: 'done'; outcome: Outcome }
+  | { end: 'done'; outcome: JobOutcome }
   /** The executor died. `isAccepted`: it had accepted the job. */
   | { end: 'died'; isAccepted: boolean; cause: DeathReport['cause']; worker: string }
   /** Withdrawn, to be assigned to another executor. */

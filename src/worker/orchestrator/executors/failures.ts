@@ -1,6 +1,6 @@
 // The failures of activities, made from the outcomes of their jobs.
 import { ApplicationFailure, CancelledFailure } from '@temporalio/common'
-import type { JobKind, JobOrder, Outcome, Ticket } from '../../../jobs/contract.ts'
+import type { JobKind, JobOrder, JobOutcome, Ticket } from '../../../jobs/contract.ts'
 import type { AttemptReport, DeathReport, Thrown } from '../../../session/attempts.ts'
 import type { FailedAttempt } from '../../../session/events.ts'
 import type { Lease } from '../heartbeats/leases.ts'
@@ -13,7 +13,7 @@ import { defined } from '../../../session/defined.ts'
 const THREW = 'The attempt threw: see the details of this failure.'
 
 /** The failure for an outcome. A failed attempt is recorded before Temporal gets the failure. */
-export async function failureOf(outcome: Exclude<Outcome, { kind: 'answered' }>, lease: Lease): Promise<ApplicationFailure> {
+export async function failureOf(outcome: Exclude<JobOutcome, { kind: 'answered' }>, lease: Lease): Promise<ApplicationFailure> {
   const { type, message } = outcome
   if (outcome.kind === 'threw') {
     return failureWith({ class: type, message, ...defined({ stack: outcome.stack }) })

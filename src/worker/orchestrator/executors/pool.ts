@@ -20,7 +20,7 @@ import type { DeltaWriter } from '../delta-writer.ts'
 import type { EventsFor } from './events-along.ts'
 import type { MeasuredJobs } from '../telemetry/measure-jobs.ts'
 import { startQuarantine } from './quarantine.ts'
-import type { AnswerRequest } from './requests.ts'
+import type { RequestAnswerer } from './requests.ts'
 import { steadyNow } from '../../steady-clock.ts'
 
 /** An executor that has not acknowledged a job within this time loses it if another one can run it. */
@@ -34,7 +34,7 @@ export interface PoolNeeds {
   /** How many executors the worker keeps. */
   size: number
   eventsFor: EventsFor
-  answerRequest: AnswerRequest
+  answerRequest: RequestAnswerer
   /** Shuts the rate gate of an account. */
   onRefused?(key: string, forMs: number): void
   /** Accepts snapshots of slices at checkpoints. */
@@ -55,7 +55,7 @@ export interface PoolNeeds {
 }
 
 /** A job to be assigned. */
-export type Given = Pick<Assignment, 'order' | 'lease' | 'listener'>
+export type JobToAssign = Pick<Assignment, 'order' | 'lease' | 'listener'>
 
 /** A job assigned to an executor, and its future outcome. */
 export interface Placed {
@@ -71,9 +71,9 @@ export interface Pool {
   /** Resolves to true once an executor may get the job, or to false if there is none after a while, or the job is stopped. */
   waitForExecutor(order: JobOrder, stopped: AbortSignal): Promise<boolean>
   /** Assigns the job to an executor; undefined if none may get it now. */
-  give(job: Given): Placed | undefined
+  give(job: JobToAssign): Placed | undefined
   /** Assigns a job to the executor that got it from an earlier orchestrator. */
-  keep(executor: Executor, held: Holding, job: Given): Placed
+  keep(executor: Executor, held: Holding, job: JobToAssign): Placed
   /** Tells its executor to stop the job; an executor that has not accepted it yet does not begin it. */
   stop(placed: Placed, why: 'cancelled' | 'lost'): void
   /** Reports that the process is dead. Returns whether `onDeath` will be called, which it is for connected executors. */
@@ -237,7 +237,7 @@ export function startPool(needs: PoolNeeds): Pool {
     end(executor, assignment, { end: 'moved' })
   }
 
-  function give(job: Given): Placed | undefined {
+  function give(job: JobToAssign): Placed | undefined {
     const { order } = job
     const executor = pick(order)
     if (!executor) return undefined
@@ -256,7 +256,7 @@ export function startPool(needs: PoolNeeds): Pool {
     return placed
   }
 
-  function keep(executor: Executor, { job: id, entered, streamed, said, answer, outcome }: Holding, job: Given): Placed {
+  function keep(executor: Executor, { job: id, entered, streamed, said, answer, outcome }: Holding, job: JobToAssign): Placed {
     const since = entered && { entered: { at: steadyNow() - entered.agoMs, timeoutMs: entered.timeoutMs } }
     const placed = place(executor, { id, ...job, isAccepted: true, ...since, ...defined({ streamed, answer }) })
     if (said) needs.deltas?.said(id, job.order, said)

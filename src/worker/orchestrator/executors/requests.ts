@@ -10,7 +10,7 @@ import type { Executor } from './executors.ts'
 import type { RateGates } from '../rate-gates/rate-gates.ts'
 
 /** Answers one request of an executor. Never rejects. */
-export type AnswerRequest = (executor: Executor, request: FromExecutor & { type: 'request' }) => Promise<void>
+export type RequestAnswerer = (executor: Executor, request: FromExecutor & { type: 'request' }) => Promise<void>
 
 /** Answers requests with the reader and the store of this orchestrator. */
 export function requestsOver(
@@ -18,7 +18,7 @@ export function requestsOver(
   values: ValueStore & { earlierKey: EarlierKeys },
   gates: Pick<RateGates, 'placeOf'>,
   client: Client,
-): AnswerRequest {
+): RequestAnswerer {
   return async (executor, { request, ask }) => {
     try {
       executor.channel.send({ type: 'answer', request, value: await answer(executor, ask) })

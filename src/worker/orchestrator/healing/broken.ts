@@ -9,7 +9,7 @@ import { Undecodable } from '../../../session/protocol/undecodable.ts'
 import type { CachedExecution } from '../../protocol.ts'
 
 /** The options of a start that have nothing to do with what the workflow does. */
-export type StartView = Pick<WorkflowStartOptions, 'staticSummary' | 'priority' | 'typedSearchAttributes'>
+export type SuccessorView = Pick<WorkflowStartOptions, 'staticSummary' | 'priority' | 'typedSearchAttributes'>
 
 /** An execution that makes no progress. */
 export interface Broken {
@@ -20,7 +20,7 @@ export interface Broken {
   isBusy: boolean
   start: Start
   /** What Temporal's view shows of it and its priority, for the next execution. */
-  view: StartView
+  view: SuccessorView
 }
 
 /** The server's state for an activity that a worker has. */
@@ -71,7 +71,7 @@ function isBusy({ raw }: WorkflowExecutionDescription): boolean {
 }
 
 /** Without them, the session would leave Temporal's lists, or lose its priority. */
-async function viewOf(description: WorkflowExecutionDescription): Promise<StartView> {
+async function viewOf(description: WorkflowExecutionDescription): Promise<SuccessorView> {
   const { priority, typedSearchAttributes } = description
   const staticSummary = await description.staticSummary().catch(() => undefined)
   return {

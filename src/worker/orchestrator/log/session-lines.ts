@@ -21,7 +21,7 @@ export interface SessionLine extends Said {
 }
 
 /** What is known in addition to the event. */
-export interface Known extends Background {
+export interface LineFacts extends Background {
   /** The model that this worker would call for the agent. */
   model?: string
   /** The cost of the answer, or of the run so far; absent without a known price. */
@@ -29,19 +29,19 @@ export interface Known extends Background {
 }
 
 /** The line of an event. Message contents, answers and results never appear in it, arguments only at level debug. */
-export function sessionLine(session: string, event: SessionEvent, known: Known): SessionLine {
+export function sessionLine(session: string, event: SessionEvent, known: LineFacts): SessionLine {
   const { level, message, fields } = LINES[event.type](event as never, known)
   return { level, message, fields: { session, ...placeOf(event, known), seq: event.seq, ...fields } }
 }
 
-function placeOf(event: SessionEvent, known: Known): object {
+function placeOf(event: SessionEvent, known: LineFacts): object {
   const { run = known.run, turn, callId: call, tool } = event as { run?: number; turn?: number; callId?: string; tool?: string }
   return defined({ run, turn: turn ?? (run === known.run ? known.turn : undefined), call, tool })
 }
 
 const REPLACED = 'no worker can replay an execution: its session continues in another one'
 
-const LINES: { [T in EventType]: (event: EventOf<T>, known: Known) => Said } = {
+const LINES: { [T in EventType]: (event: EventOf<T>, known: LineFacts) => Said } = {
   session_started: ({ agent, unreplayable }, { model }) =>
     unreplayable ? error(REPLACED, { agent, ...unreplayable }) : info('session opened', { agent, ...modelOf(model) }),
   session_resumed: ({ resetOf, unreplayable }, { agent }) =>

@@ -7,7 +7,7 @@ import type { LogEntry, SessionEvent } from '../../../session/events.ts'
 import { costOf } from '../../../session/spending/prices.ts'
 import { paidCallIn } from '../../../session/spending/paid-call.ts'
 import { mayCost, startRunCosts } from './run-costs.ts'
-import { type Known, sessionLine } from './session-lines.ts'
+import { type LineFacts, sessionLine } from './session-lines.ts'
 
 /** A rejected workflow task is repeated within seconds, and a worker rarely makes this many events in that time. */
 const DIGESTS_KEPT = 10_000
@@ -33,7 +33,7 @@ export function startSessionLog({ logger, modelOf }: SessionLogNeeds): (appended
   const logged = new LRUCache<string, true>({ max: DIGESTS_KEPT })
   const costs = startRunCosts()
 
-  function known(sessionId: string, event: SessionEvent, background: Background): Known {
+  function known(sessionId: string, event: SessionEvent, background: Background): LineFacts {
     const model = event.type === 'session_started' ? modelOf(event.agent) : undefined
     const usd = usdOf(sessionId, event, background)
     return { ...background, ...defined({ model, usd }) }

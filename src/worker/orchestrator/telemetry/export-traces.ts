@@ -6,7 +6,7 @@ import type { Store } from '../../../store/store.ts'
 import type { FeedItem, Key } from '../../../store/rows.ts'
 import { isSampled } from '../../../telemetry/sampling.ts'
 import type { Span } from '../../../telemetry/span.ts'
-import { type Past, type Tracking, trackSessions } from '../../../telemetry/tracking.ts'
+import { type TracedPast, type Tracking, trackSessions } from '../../../telemetry/tracking.ts'
 import type { TraceSettings } from '../../telemetry-settings.ts'
 import { type SpanSender, UnsendableSpans } from './otlp-traces.ts'
 import { withinTime } from './within-time.ts'
@@ -199,7 +199,7 @@ function wakeable(): Waits {
   }
 }
 
-function pastIn({ events, stateAt, newestRun }: ExportNeeds['store']): Past {
+function pastIn({ events, stateAt, newestRun }: ExportNeeds['store']): TracedPast {
   return {
     async *events(sessionId, after, upTo) {
       while (after < upTo) {

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Logger } from '../../../agent/tool.ts'
 import type { Store } from '../../../store/store.ts'
-import type { Reading } from '../../../telemetry/instruments.ts'
+import type { GaugeReading } from '../../../telemetry/instruments.ts'
 import { WorkerError } from '../../errors.ts'
 import type { TelemetrySettings } from '../../telemetry-settings.ts'
 import type { Pool } from '../executors/pool.ts'
@@ -82,7 +82,7 @@ async function prepareMetrics(
     import('./measure-stored.ts'),
     import('./report-census.ts'),
   ])
-  let read = (): readonly Reading[] => []
+  let read = (): readonly GaugeReading[] => []
   let meters: Meters | undefined
   const open = await prepareMeters({ settings, resource, read: () => read(), logger })
   const record: Recorder = (name, value, labels) => meters?.record(name, value, labels)
@@ -102,7 +102,7 @@ async function prepareMetrics(
   }
 }
 
-function ofPool(pool: Pick<Pool, 'executors'>): Reading[] {
+function ofPool(pool: Pick<Pool, 'executors'>): GaugeReading[] {
   const executors = [...pool.executors()]
   const jobs = executors.reduce((sum, { assignments }) => sum + assignments.size, 0)
   return [

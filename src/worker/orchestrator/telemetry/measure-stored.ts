@@ -2,7 +2,7 @@
 import { LRUCache } from 'lru-cache'
 import type { Logger } from '../../../agent/tool.ts'
 import type { SessionEvent } from '../../../session/events.ts'
-import type { StoredEvents } from '../../../store/rows.ts'
+import type { WrittenEvents } from '../../../store/rows.ts'
 import type { Store } from '../../../store/store.ts'
 import { measurementOfEnding, measurementsOf } from '../../../telemetry/measure.ts'
 import type { Recorder } from './meters.ts'
@@ -16,10 +16,10 @@ export function measureStored(
   record: Recorder,
   store: Pick<Store, 'newestRun' | 'events'>,
   logger: Logger,
-): (stored: StoredEvents) => void {
+): (stored: WrittenEvents) => void {
   const runs = new LRUCache<string, { run: number; startedAt: number }>({ max: RUNS_KEPT })
 
-  function measure({ sessionId, agent, events, endings }: StoredEvents): void {
+  function measure({ sessionId, agent, events, endings }: WrittenEvents): void {
     const [oldest] = events
     if (oldest) record('pawl.flush.lag', Math.max(0, Date.now() - oldest.at) / MS, {})
     for (const ending of endings) {

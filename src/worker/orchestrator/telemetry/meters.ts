@@ -8,7 +8,7 @@ import {
   INSTRUMENTS,
   type Instrument,
   type Labels,
-  type Reading,
+  type GaugeReading,
   type RecordedName,
 } from '../../../telemetry/instruments.ts'
 import { boundedLabels } from '../../../telemetry/labels.ts'
@@ -33,7 +33,7 @@ export interface MeterNeeds {
   settings: MetricSettings
   resource: { [name: string]: string }
   /** The current gauges of this process, and those that it reports for the whole deployment. */
-  read(): readonly Reading[]
+  read(): readonly GaugeReading[]
   logger: Logger
 }
 
@@ -91,7 +91,7 @@ function recorderOf(meter: Meter, name: string, { kind, unit, description, bucke
   return (value, labels) => histogram.record(value, labels)
 }
 
-function observe(meter: Meter, name: GaugeName, { unit, description }: Instrument, read: () => readonly Reading[]): void {
+function observe(meter: Meter, name: GaugeName, { unit, description }: Instrument, read: () => readonly GaugeReading[]): void {
   meter.createObservableGauge(name, { unit, description }).addCallback((result) => {
     for (const reading of read()) if (reading.name === name) result.observe(reading.value, reading.labels)
   })

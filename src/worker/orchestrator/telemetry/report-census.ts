@@ -1,8 +1,8 @@
 // Reports what is open and what waits in all sessions. One orchestrator of a deployment does so at a time, so that the sums are right.
 import type { Logger } from '../../../agent/tool.ts'
-import type { Census, Counted } from '../../../store/read/census.ts'
+import type { Census, CensusCount } from '../../../store/read/census.ts'
 import type { Store } from '../../../store/store.ts'
-import type { GaugeName, Reading } from '../../../telemetry/instruments.ts'
+import type { GaugeName, GaugeReading } from '../../../telemetry/instruments.ts'
 
 const REPORTER = 'metrics'
 /** How often the holder counts, and other orchestrators check whether the lease is free. */
@@ -11,14 +11,14 @@ const LEASE_MS = 40_000
 
 /** What this process reports; nothing unless it holds the lease. */
 export interface CensusReport {
-  readings(): readonly Reading[]
+  readings(): readonly GaugeReading[]
   end(): Promise<void>
 }
 
 /** Starts to count. While Postgres is unavailable, nothing is reported. */
 export function reportCensus(store: Pick<Store, 'census' | 'leaseFeed' | 'releaseFeed'>, holder: string, logger: Logger): CensusReport {
   const reporter = { name: REPORTER, holder }
-  let readings: readonly Reading[] = []
+  let readings: readonly GaugeReading[] = []
   let isOver = false
   let timer: NodeJS.Timeout | undefined
 
@@ -49,8 +49,8 @@ export function reportCensus(store: Pick<Store, 'census' | 'leaseFeed' | 'releas
   }
 }
 
-function readingsOf({ sessions, errors, calls, messages, unexported, feedDelayMs }: Census): Reading[] {
-  const of = (name: GaugeName, counted: readonly Counted[], label?: string): Reading[] =>
+function readingsOf({ sessions, errors, calls, messages, unexported, feedDelayMs }: Census): GaugeReading[] {
+  const of = (name: GaugeName, counted: readonly CensusCount[], label?: string): GaugeReading[] =>
     counted.map(({ agent, what, count }) => ({
       name,
       value: count,

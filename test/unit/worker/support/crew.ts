@@ -1,6 +1,6 @@
 // A pool with executors and leases that a test plays.
 import { vi } from 'vitest'
-import type { JobKind, JobOrder, Outcome } from '../../../../src/jobs/contract.ts'
+import type { JobKind, JobOrder, JobOutcome } from '../../../../src/jobs/contract.ts'
 import { defined } from '../../../../src/session/defined.ts'
 import type { AttemptReport } from '../../../../src/session/attempts.ts'
 import { type Dispatcher, dispatcherTo } from '../../../../src/worker/orchestrator/executors/dispatch.ts'
@@ -81,7 +81,7 @@ interface OrderOptions {
   attempt?: number
 }
 
-export const answered = (result: unknown): Outcome => ({ kind: 'answered', result })
+export const answered = (result: unknown): JobOutcome => ({ kind: 'answered', result })
 
 /** Starts a crew without executors. Timers must be faked. */
 export function startCrew(more: Partial<PoolNeeds> = {}): Crew {
