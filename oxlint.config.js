@@ -21,26 +21,28 @@ const HOUSE = {
   models: { values: ['agent', 'options'], types: [], packages: ['@temporalio/*', 'pg'] },
   // Of connect, what both it and the client say while they wait: nothing of Temporal.
   store: { values: ['connect', 'options'], types: ['agent'], packages: ['@temporalio/*'] },
-  workflows: { values: [], types: ['activities'], packages: ['node:*', '@temporalio/worker', '@temporalio/client', 'pg', 'zod'] },
-  jobs: { values: ['agent', 'log', 'models'], types: ['activities'], packages: ['@temporalio/*', 'pg'] },
-  activities: { values: ['agent', 'connect', 'jobs', 'store'], types: [], packages: ['@temporalio/workflow', 'pg'] },
+  // The contract between workflow, orchestrator and executor: inputs and results of activities and jobs, and how they end without one.
+  calls: { values: [], types: [], packages: ['node:*', '@temporalio/*', 'pg', 'zod'] },
+  workflows: { values: [], types: ['calls'], packages: ['node:*', '@temporalio/worker', '@temporalio/client', 'pg', 'zod'] },
+  jobs: { values: ['agent', 'calls', 'log', 'models'], types: [], packages: ['@temporalio/*', 'pg'] },
+  activities: { values: ['agent', 'calls', 'connect', 'store'], types: [], packages: ['@temporalio/workflow', 'pg'] },
   // What its rooms share, whether their process has the SDK or not, and what `pawl/worker` exports.
   worker: {
     values: ['agent', 'connect', 'log', 'options', 'telemetry'],
-    types: ['jobs'],
+    types: ['calls'],
     packages: [],
     packageTypes: ['@temporalio/*', 'pg'],
   },
   // Its process must outlive whatever a package can do.
   'worker/parent': { values: ['log'], types: ['agent', 'connect'], rooms: [], packages: [], packageTypes: 'all' },
   'worker/orchestrator': {
-    values: ['activities', 'agent', 'connect', 'jobs', 'log', 'store', 'telemetry'],
+    values: ['activities', 'agent', 'calls', 'connect', 'log', 'store', 'telemetry'],
     types: ['workflows'],
     rooms: [],
     packages: ['@temporalio/workflow'],
   },
   // Its process runs user code, and neither SDK nor pool of pawl's beside it.
-  'worker/executor': { values: ['agent', 'jobs', 'log', 'telemetry'], types: [], rooms: [], packages: ['@temporalio/*', 'pg'] },
+  'worker/executor': { values: ['agent', 'calls', 'jobs', 'log', 'telemetry'], types: [], rooms: [], packages: ['@temporalio/*', 'pg'] },
   'worker/one-process': {
     values: ['agent', 'connect', 'log', 'store'],
     types: [],
@@ -69,6 +71,16 @@ const HOUSE = {
     types: ['agent', 'store'],
     packages: ['@temporalio/*', 'pg'],
   },
+}
+
+/** What a place may import, besides `session` and what lies directly in its folder. */
+const importedBy = (place) => {
+  const { values, types, rooms = [] } = HOUSE[place] ?? { values: [], types: [] }
+  return [...values, ...types, ...rooms.map((room) => `${place.split('/')[0]}/${room}`)]
+}
+for (const place of Object.keys(HOUSE)) {
+  const mutual = importedBy(place).find((other) => importedBy(other).includes(place))
+  if (mutual !== undefined) throw new Error(`src/${place} and src/${mutual} may import each other: what both need belongs to a third folder.`)
 }
 
 /** How deep folders lie in src/: an import's path starts with as many `../` as its file lies deep. */

@@ -1,8 +1,8 @@
 // The attempt that an activity makes at a call: its number and the data of earlier attempts, from heartbeat details and the input.
 import { type AttemptReport, fateOf, lostAttempt, MAX_DEATHS, readReport } from '../session/attempts.ts'
 import type { Json } from '../session/json.ts'
-import type { AttemptSoFar } from '../jobs/contract.ts'
-import type { Prior } from './contract.ts'
+import type { AttemptSoFar } from '../calls/jobs.ts'
+import type { Prior } from '../calls/activities.ts'
 import { defined } from '../session/defined.ts'
 
 /** The workflow's data on earlier activities of the call. */

@@ -1,10 +1,9 @@
 // Stores and loads values too large for history: which calls wait for the store, and how long.
+import type { EarlierKeys, ValueSource, ValueStore } from '../calls/reads.ts'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from '../agent/tool.ts'
-import { ArchiveUnavailable } from '../jobs/errors.ts'
-import type { ValueSource, ValueStore } from '../jobs/large-values.ts'
-import type { EarlierKeys } from '../jobs/needs.ts'
-import { unlessAborted } from '../jobs/unless-aborted.ts'
+import { ArchiveUnavailable } from '../calls/errors.ts'
+import { unlessAborted } from '../calls/unless-aborted.ts'
 import type { BlobRef } from '../session/events.ts'
 import type { Store } from '../store/store.ts'
 

@@ -1,10 +1,10 @@
 // Flushes events to the side store, off the critical path: one flush per session at a time in a process, with coalesced nudges.
+import type { ReadTarget } from '../calls/reads.ts'
 import type { Client } from '@temporalio/client'
 import type { Logger } from '../agent/tool.ts'
 import type { LogEntry, Watermark } from '../session/events.ts'
 import { StoreError } from '../store/errors.ts'
 import type { LateFlush, Store } from '../store/store.ts'
-import type { ReadTarget } from '../jobs/session-views.ts'
 import type { SessionReader } from './session-reader.ts'
 import { watchLoop } from './event-loop.ts'
 

@@ -1,11 +1,11 @@
 // The activities of an orchestrator.
 import { Context } from '@temporalio/activity'
-import { StaleWatermark } from '../jobs/errors.ts'
+import { StaleWatermark } from '../calls/errors.ts'
 import { defined } from '../session/defined.ts'
 import { sessionIdOf } from '../session/protocol/protocol.ts'
 import { isForeignPast } from '../store/errors.ts'
 import { heartbeating } from './heartbeating.ts'
-import type { FlushInput, FlushResult, PawlActivities } from './contract.ts'
+import type { FlushInput, FlushResult, PawlActivities } from '../calls/activities.ts'
 import { findCallsActivity } from './find-calls.ts'
 import { findKeptActivity } from './find-kept.ts'
 import { findPlaceActivity } from './find-place.ts'

@@ -1,7 +1,7 @@
 // Shows a long call in `tool_calls` while it runs: its worker and its progress. Best effort: nothing depends on it.
 import type { Client } from '@temporalio/client'
 import type { Logger } from '../agent/tool.ts'
-import type { JobOrder } from '../jobs/contract.ts'
+import type { JobOrder } from '../calls/jobs.ts'
 import type { Json } from '../session/json.ts'
 import type { Store } from '../store/store.ts'
 import type { Flusher } from './flusher.ts'

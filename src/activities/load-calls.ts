@@ -6,7 +6,7 @@ import { sessionIdOf } from '../session/protocol/protocol.ts'
 import type { CallState } from '../session/state.ts'
 import { callsOfTurn } from '../session/fold/turn-calls.ts'
 import type { Store } from '../store/store.ts'
-import type { LoadCallsInput, LoadCallsResult, NotYet } from './contract.ts'
+import type { LoadCallsInput, LoadCallsResult, NotYet } from '../calls/activities.ts'
 import { loading } from './loading.ts'
 
 /** Approximate maximum bytes of JSON of a result; a larger call has a result of its own. The server's limit is 2 MB. */

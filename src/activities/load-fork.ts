@@ -10,7 +10,7 @@ import { type ForkStart, sessionIdOf } from '../session/protocol/protocol.ts'
 import { snapshotOf } from '../session/fold/snapshot.ts'
 import type { SessionState } from '../session/state.ts'
 import type { Store } from '../store/store.ts'
-import type { LoadForkInput, LoadForkResult, NotYet } from './contract.ts'
+import type { LoadForkInput, LoadForkResult, NotYet } from '../calls/activities.ts'
 import { CannotLoad, loading } from './loading.ts'
 
 const QUERY_TIMEOUT_MS = 10_000

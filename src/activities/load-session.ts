@@ -2,7 +2,7 @@
 import { Context } from '@temporalio/activity'
 import { sessionIdOf } from '../session/protocol/protocol.ts'
 import { snapshotOf } from '../session/fold/snapshot.ts'
-import type { LoadSessionInput, LoadSessionResult, NotYet } from './contract.ts'
+import type { LoadSessionInput, LoadSessionResult, NotYet } from '../calls/activities.ts'
 import { storeCutOffExecutions } from './cut-off-executions.ts'
 import { loading } from './loading.ts'
 import type { ActivityNeeds } from './needs.ts'

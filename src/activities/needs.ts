@@ -1,7 +1,7 @@
 // Dependencies of the activities, which the orchestrator (`worker/`) provides.
 import type { Client } from '@temporalio/client'
 import type { Logger } from '../agent/tool.ts'
-import type { JobOrder } from '../jobs/contract.ts'
+import type { JobOrder } from '../calls/jobs.ts'
 import type { LogEntry, Watermark } from '../session/events.ts'
 import type { Json } from '../session/json.ts'
 import type { Store } from '../store/store.ts'

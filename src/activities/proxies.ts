@@ -5,7 +5,7 @@ import { defined } from '../session/defined.ts'
 import { callIdOf } from '../session/events.ts'
 import { sessionIdOf } from '../session/protocol/protocol.ts'
 import { isForeignPast } from '../store/errors.ts'
-import type { JobInput, JobKind, JobOrder, JobResult, Ticket } from '../jobs/contract.ts'
+import type { JobInput, JobKind, JobOrder, JobResult, Ticket } from '../calls/jobs.ts'
 import { type CountedAttempt, countAttempt, type Earlier, reportOf } from './attempt.ts'
 import type {
   AskModelInput,
@@ -15,7 +15,7 @@ import type {
   ExecuteToolInput,
   PawlActivities,
   ToolCallInput,
-} from './contract.ts'
+} from '../calls/activities.ts'
 import type { Flusher } from './flusher.ts'
 import { startLiveRow } from './live-row.ts'
 import type { ActivityNeeds } from './needs.ts'

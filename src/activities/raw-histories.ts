@@ -11,7 +11,7 @@ import { isObject, jsonBytes } from '../session/json.ts'
 import { type Continuation, type SessionStart, SIGNALS, workflowIdOf } from '../session/protocol/protocol.ts'
 import { Undecodable } from '../session/protocol/undecodable.ts'
 import { alreadyStored, isOfRequest, type Request } from './already-stored.ts'
-import type { CallModelInput, CallModelResult, ExecuteToolInput, ExecuteToolResult, Inherited, Succession } from './contract.ts'
+import type { CallModelInput, CallModelResult, ExecuteToolInput, ExecuteToolResult, Inherited, Succession } from '../calls/activities.ts'
 
 /** A signal or an update as the execution received it. */
 export type Received =

@@ -1,4 +1,5 @@
 // Reads a session's events that the event log lacks: from its executions by paged queries, and from the store, oldest first.
+import type { ReadTarget } from '../calls/reads.ts'
 import type { Client } from '@temporalio/client'
 import { queryEvents } from '../connect/session-queries.ts'
 import { continues } from '../session/digest.ts'
@@ -6,8 +7,7 @@ import type { LogEntry, Watermark } from '../session/events.ts'
 import { entriesOf } from '../session/protocol/pages.ts'
 import type { EventsPage } from '../session/protocol/protocol.ts'
 import type { Store } from '../store/store.ts'
-import { StaleWatermark } from '../jobs/errors.ts'
-import type { ReadTarget } from '../jobs/session-views.ts'
+import { StaleWatermark } from '../calls/errors.ts'
 
 const QUERY_TIMEOUT_MS = 10_000
 

@@ -1,7 +1,7 @@
 // Reads a session's events up to a watermark: from the event log, or else from other sources (`refill.ts`).
+import type { ReadTarget } from '../calls/reads.ts'
 import type { Client } from '@temporalio/client'
-import { StaleWatermark } from '../jobs/errors.ts'
-import type { ReadTarget } from '../jobs/session-views.ts'
+import { StaleWatermark } from '../calls/errors.ts'
 import type { LogEntry, Watermark } from '../session/events.ts'
 import type { Store } from '../store/store.ts'
 import type { EventLog } from './needs.ts'

@@ -1,7 +1,7 @@
 // The job `endHooks`: the hooks of a turn that no model call followed, because its run has ended.
-import type { EndHooksInput, EndHooksResult } from '../activities/contract.ts'
+import type { EndHooksInput, EndHooksResult } from '../calls/activities.ts'
 import { agentContext } from './agent-context.ts'
-import { ArchiveUnavailable, StaleWatermark } from './errors.ts'
+import { ArchiveUnavailable, StaleWatermark } from '../calls/errors.ts'
 import { runHooksAfter } from './model-call/hooks.ts'
 import type { Job, JobNeeds } from './needs.ts'
 import { hookRoom } from './run-hooks.ts'

@@ -1,7 +1,7 @@
 // The jobs of an executor, by kind.
 import { callModel } from './model-call/call-model.ts'
 import { compact } from './model-call/compact.ts'
-import type { JobInput, JobKind, JobResult } from './contract.ts'
+import type { JobInput, JobKind, JobResult } from '../calls/jobs.ts'
 import { endHooks } from './end-hooks.ts'
 import { executeTool } from './tool-call/execute-tool.ts'
 import type { Job, JobNeeds } from './needs.ts'

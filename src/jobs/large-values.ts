@@ -1,31 +1,16 @@
 // An executor's access to values too large for history: an in-memory cache, and the store through the orchestrator.
+import type { ValueSource, ValueStore } from '../calls/reads.ts'
 import { LRUCache } from 'lru-cache'
 import type { Logger } from '../agent/tool.ts'
 import { blobOf, type Blob, placeholderOf, withBlob } from '../session/blobs.ts'
 import type { BlobRef, SessionEvent } from '../session/events.ts'
 import { checkMessage } from '../session/protocol/incoming.ts'
 import type { Json } from '../session/json.ts'
-import { unlessAborted } from './unless-aborted.ts'
+import { unlessAborted } from '../calls/unless-aborted.ts'
 import { defined } from '../session/defined.ts'
 
 /** Size of the cache, in characters of JSON. */
 const CACHED_CHARACTERS = 64_000_000
-
-/** The side store's large values, as an executor accesses them. */
-export interface ValueStore {
-  /** Stores a value; returns whether it is stored, or was erased. `waitMs`: how long it may wait for the store; absent: one short try. */
-  put(sessionId: string, ref: BlobRef, json: Uint8Array, from: ValueSource): Promise<boolean>
-  /** The stored JSON texts, by sha256. @throws ArchiveUnavailable. */
-  get(sessionId: string, refs: readonly BlobRef[]): Promise<Map<string, string>>
-}
-
-/** Where a value comes from, and how long it may wait for the store. */
-export interface ValueSource {
-  /** The execution whose call made it. */
-  executionId: string
-  /** Milliseconds; absent: one short try. */
-  waitMs?: number
-}
 
 /** How a value is kept. */
 export interface Patience extends ValueSource {

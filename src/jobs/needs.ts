@@ -1,13 +1,11 @@
 // Dependencies of jobs, provided by their executor. It has no Temporal SDK and no database pool: the orchestrator does that part.
+import type { EarlierKeys } from '../calls/reads.ts'
 import type { Agent } from '../agent/agent.ts'
 import type { Logger, Services } from '../agent/tool.ts'
-import type { AttemptSoFar, EventsAlong, JobLink, ModelAnswer } from './contract.ts'
+import type { AttemptSoFar, EventsAlong, JobLink, ModelAnswer } from '../calls/jobs.ts'
 import type { LargeValues } from './large-values.ts'
 import type { RateGate } from './model-call/rate-gate.ts'
 import type { SessionViews } from './session-views.ts'
-
-/** Finds the call that used a key in a part of the session that was pruned. Undefined: none did. @throws ArchiveUnavailable. */
-export type EarlierKeys = (sessionId: string, key: string) => Promise<{ callId: string; outcome: 'completed' | 'unknown' } | undefined>
 
 /** The dependencies that the jobs of one executor share. */
 export interface JobNeeds {

@@ -1,4 +1,5 @@
 // Caches sessions folded up to a watermark, so that a turn folds only new events.
+import type { ReadTarget } from '../calls/reads.ts'
 import { LRUCache } from 'lru-cache'
 import { blobOf } from '../session/blobs.ts'
 import type { Logger } from '../agent/tool.ts'
@@ -15,8 +16,8 @@ import {
 } from '../session/slices/slices.ts'
 import type { SessionState } from '../session/state.ts'
 import { addToTranscript, emptyTranscript, type Transcript } from '../session/transcript/transcript.ts'
-import type { EventsAlong } from './contract.ts'
-import { StaleWatermark } from './errors.ts'
+import type { EventsAlong } from '../calls/jobs.ts'
+import { StaleWatermark } from '../calls/errors.ts'
 import type { LargeValues } from './large-values.ts'
 import { atCheckpoint, newestOf, noMarks, type SnapshotMarks } from './slice-snapshots.ts'
 
@@ -28,19 +29,6 @@ export interface SessionView {
   slices: SliceValues
   /** The past that its hooks may still have to see; empty if this build's agent has no hooks. */
   hooks: HookPast
-}
-
-/** The events to read: their session and chain, the last one, and the execution that can be queried for them. */
-export interface ReadTarget {
-  sessionId: string
-  /** The first execution of the chain that wrote them. */
-  epoch: string
-  executionId: string
-  watermark: Watermark
-  /** Events before this point cannot be read; absent: all events can. */
-  origin?: Watermark
-  /** Only if the store does not have another past for the session. */
-  isNew?: true
 }
 
 /** Reads the entries above `from` up to the target's watermark. @throws StaleWatermark. */

@@ -1,8 +1,8 @@
 // The slices for tools. They are read before a body is entered, and only if the agent has any: without slices, tools need no events.
-import type { EventsInput } from '../activities/contract.ts'
+import type { EventsInput } from '../calls/activities.ts'
 import type { SliceValues } from '../session/slices/slices.ts'
 import { NO_SLICES } from './agent-context.ts'
-import { ArchiveUnavailable, archiveAway } from './errors.ts'
+import { ArchiveUnavailable, archiveAway } from '../calls/errors.ts'
 import type { Job, JobNeeds } from './needs.ts'
 
 /** A job with the slice values for its code. */

@@ -1,9 +1,7 @@
 // Messages between an orchestrator and its executors over a local socket, between both and their parent, and in a preflight. Only types.
+import type { EarlierKeys, ReadTarget, ValueSource } from '../calls/reads.ts'
 import type { CrossingError } from './errors.ts'
-import type { EventsAlong, JobOrder, ModelAnswer, JobOutcome, TimedRequest } from '../jobs/contract.ts'
-import type { EarlierKeys } from '../jobs/needs.ts'
-import type { ValueSource } from '../jobs/large-values.ts'
-import type { ReadTarget } from '../jobs/session-views.ts'
+import type { EventsAlong, JobOrder, ModelAnswer, JobOutcome, TimedRequest } from '../calls/jobs.ts'
 import type { SliceSnapshot } from '../session/slices/slices.ts'
 import type { BlobRef, LogEntry, Resolution, Watermark } from '../session/events.ts'
 import type { DeltaPart } from '../session/watching/deltas.ts'

@@ -9,7 +9,7 @@ import {
   type ActivityOptions,
   workflowInfo,
 } from '@temporalio/workflow'
-import type { OwnActivity, PawlActivities } from '../activities/contract.ts'
+import type { OwnActivity, PawlActivities } from '../calls/activities.ts'
 import { type DeathReport, MAX_DEATHS, MAX_UNREPORTED, readReport, type Thrown } from '../session/attempts.ts'
 import type { Resolution } from '../session/events.ts'
 import { ownTaskQueue } from '../session/protocol/protocol.ts'

@@ -1,6 +1,6 @@
 // Records the answers of hooks as events, and runs the activity for hooks of a turn that no model call follows.
 import { sleep } from '@temporalio/workflow'
-import type { EndHooksResult } from '../activities/contract.ts'
+import type { EndHooksResult } from '../calls/activities.ts'
 import { defined } from '../session/defined.ts'
 import { type HookOutcome, saidBy } from '../session/hooks/hooks.ts'
 import type { Json } from '../session/json.ts'

@@ -1,6 +1,6 @@
 // What a session does not repeat after its execution could not be replayed: its successor uses the answers of that execution's activities in
 // place of new ones.
-import type { CallModelResult, ExecuteToolResult, Inherited, Succession } from '../activities/contract.ts'
+import type { CallModelResult, ExecuteToolResult, Inherited, Succession } from '../calls/activities.ts'
 import type { CallState, SessionState } from '../session/state.ts'
 import { recordEnded } from './calls/ended-calls.ts'
 import type { Journal } from './journal.ts'

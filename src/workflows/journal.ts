@@ -1,6 +1,6 @@
 // The journal of this execution: numbers, digests and folds each new event, and passes it to the event log.
 import { ApplicationFailure, proxySinks, type Sinks } from '@temporalio/workflow'
-import type { EventsInput } from '../activities/contract.ts'
+import type { EventsInput } from '../calls/activities.ts'
 import { type Background, backgroundOf } from '../session/background.ts'
 import { spentBy, warningsDue } from '../session/spending/budget.ts'
 import { checkpointAfter } from '../session/checkpointing.ts'

@@ -1,5 +1,5 @@
 // The parts of an activity's result that become events or parts of an event.
-import type { RecordedResult } from '../activities/contract.ts'
+import type { RecordedResult } from '../calls/activities.ts'
 import type { CustomEvent } from '../session/hooks/custom-events.ts'
 import type { EventOf } from '../session/events.ts'
 import type { SpendNote } from '../session/spending/spend-notes.ts'

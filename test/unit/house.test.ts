@@ -1,9 +1,9 @@
 // The import directions of the source tree, and that the lint rules enforce them.
 import { execFile } from 'node:child_process'
-import { cp, mkdir, mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promises'
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
@@ -24,6 +24,12 @@ const VIOLATIONS: Record<string, string> = {
   'src/workflows/uses-agent.ts': "export { part } from '../agent/part.ts'",
   'src/workflows/names-store.ts': "export type { Part } from '../store/part.ts'",
   'src/workflows/uses-zod.ts': "export { z } from 'zod'",
+  'src/workflows/names-activities.ts': "export type { Part } from '../activities/part.ts'",
+  'src/calls/uses-jobs.ts': "export { part } from '../jobs/part.ts'",
+  'src/calls/names-activities.ts': "export type { Part } from '../activities/part.ts'",
+  'src/calls/uses-node.ts': "export { readFileSync } from 'node:fs'",
+  'src/jobs/names-activities.ts': "export type { Part } from '../activities/part.ts'",
+  'src/activities/uses-jobs.ts': "export { part } from '../jobs/part.ts'",
   'src/activities/uses-worker.ts': "export { part } from '../worker/part.ts'",
   'src/activities/uses-workflows.ts': "export { part } from '../workflows/part.ts'",
   'src/activities/uses-models.ts': "export { part } from '../models/part.ts'",
@@ -84,10 +90,10 @@ const FINE: Record<string, string> = {
   'src/agent/uses-session.ts': "export { part } from '../session/part.ts'",
   'src/agent/deep/uses-session.ts': "export { part } from '../../session/part.ts'",
   'src/store/names-agent.ts': "export type { Part } from '../agent/part.ts'",
-  'src/workflows/names-activities.ts': "import type { Part } from '../activities/part.ts'\nexport const part: Part = 1",
+  'src/workflows/names-calls.ts': "import type { Part } from '../calls/part.ts'\nexport const part: Part = 1",
   'src/jobs/uses-models.ts': "export { part } from '../models/part.ts'",
-  'src/jobs/names-activities.ts': "export type { Part } from '../activities/part.ts'",
-  'src/activities/uses-jobs.ts': "export { part } from '../jobs/part.ts'",
+  'src/jobs/uses-calls.ts': "export { part } from '../calls/part.ts'",
+  'src/activities/uses-calls.ts': "export { part } from '../calls/part.ts'",
   'src/worker/names-sdk.ts': "export type { Worker } from '@temporalio/worker'",
   'src/worker/parent/uses-node.ts': "export { fork } from 'node:child_process'\nexport { rm } from 'node:fs/promises'",
   'src/worker/parent/uses-what-is-shared.ts': "export { part } from '../part.ts'\nexport { part as other } from './part.ts'",
@@ -170,6 +176,13 @@ describe('lint', () => {
 
   it.each(['chicken', 'hen', 'cock'])('refuses an import cycle, even one of types only (%s)', (one) => {
     expect(complaints.get(`src/agent/${one}.ts`)).toContain('import(no-cycle)')
+  })
+
+  it('refuses rules by which two folders may import each other', async () => {
+    const rules = await readFile(join(ROOT, 'oxlint.config.js'), 'utf8')
+    const mutual = join(house, 'mutual.config.js')
+    await writeFile(mutual, rules.replace('calls: { values: []', "calls: { values: ['jobs']"))
+    await expect(import(pathToFileURL(mutual).href)).rejects.toThrow('src/calls and src/jobs may import each other')
   })
 
   it('refuses a promise that is not awaited', () => {

@@ -1,5 +1,5 @@
 // Asks the agent's model, or a fallback for it, and decides what follows a failure: another attempt, the next model, or the end of the run.
-import type { Fallback, NoAnswer } from '../../activities/contract.ts'
+import type { Fallback, NoAnswer } from '../../calls/activities.ts'
 import type { Agent } from '../../agent/agent.ts'
 import { isModelError } from '../../agent/errors.ts'
 import type { Model, ModelRequest, ModelResponse } from '../../agent/model.ts'
@@ -16,13 +16,13 @@ import { ownContext } from '../agent-context.ts'
 import { failedAttempt } from '../attempt.ts'
 import { checkResponse, modelName } from './check-response.ts'
 import { type BudgetedCall, type CallBudget, NotAfforded, reserveFor } from './call-budget.ts'
-import type { AttemptSoFar, ModelAnswer, TimedRequest } from '../contract.ts'
-import { AttemptLost } from '../errors.ts'
+import type { AttemptSoFar, ModelAnswer, TimedRequest } from '../../calls/jobs.ts'
+import { AttemptLost } from '../../calls/errors.ts'
 import { gateOf, noteRefusal, type RateGate, waitAtGate } from './rate-gate.ts'
 import { isOutage } from './outages.ts'
 import { readableBy, withProvider } from './thinking.ts'
 import { unexpectedDigest } from './unexpected.ts'
-import { unlessAborted } from '../unless-aborted.ts'
+import { unlessAborted } from '../../calls/unless-aborted.ts'
 
 /** The model failed, or the function that chooses it failed: another model may answer the same request. */
 export class ModelFailed extends Error {

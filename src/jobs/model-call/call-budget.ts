@@ -24,7 +24,7 @@ import {
 import { PawlError } from '../../session/errors.ts'
 import { SUGGESTIONS } from '../../session/suggestions.ts'
 import { isUsage } from './check-response.ts'
-import type { JobLink } from '../contract.ts'
+import type { JobLink } from '../../calls/jobs.ts'
 import type { Prompt } from './prompt.ts'
 import type { SessionView } from '../session-views.ts'
 

@@ -1,5 +1,5 @@
 // The job `compact`: summarises the next piece of a conversation that is too long for its model.
-import type { CompactInput, CompactResult, TooLarge } from '../../activities/contract.ts'
+import type { CompactInput, CompactResult, TooLarge } from '../../calls/activities.ts'
 import type { Agent } from '../../agent/agent.ts'
 import type { AgentCompaction, Summary } from '../../agent/compaction.ts'
 import { ModelError } from '../../agent/errors.ts'
@@ -21,12 +21,12 @@ import { callBudget, costOfAnswer, listRates } from './call-budget.ts'
 import { checkResponse } from './check-response.ts'
 import { signalUntil } from './deadline.ts'
 import { deadlineExceeded, modelStep, type ModelStep } from './model-step.ts'
-import { AttemptLost } from '../errors.ts'
+import { AttemptLost } from '../../calls/errors.ts'
 import type { Job, JobNeeds } from '../needs.ts'
 import { isOverflow, windowOf } from './request-size.ts'
 import type { SessionView } from '../session-views.ts'
 import { summaryInstruction, summaryRequest } from './summary-prompt.ts'
-import { unlessAborted } from '../unless-aborted.ts'
+import { unlessAborted } from '../../calls/unless-aborted.ts'
 
 /** The share of the summariser's window for a piece, measured like the request. The rest is for the answer, and for measuring errors. */
 const PIECE_SHARE = 0.6

@@ -1,5 +1,5 @@
 // The deadline of a model call. Durations only: this machine's clock may differ from the server's.
-import type { AskModelInput } from '../../activities/contract.ts'
+import type { AskModelInput } from '../../calls/activities.ts'
 import type { Agent } from '../../agent/agent.ts'
 import { TOO_LATE } from '../../session/deadlines.ts'
 import { LONGEST_MS } from '../../session/duration.ts'

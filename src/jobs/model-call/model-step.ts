@@ -1,11 +1,11 @@
 // What the steps that ask a model have in common: the agent, its facts, the deadline, and the session's events.
-import type { AskModelInput, NoAnswer } from '../../activities/contract.ts'
+import type { AskModelInput, NoAnswer } from '../../calls/activities.ts'
 import type { Agent } from '../../agent/agent.ts'
 import type { AgentFacts, FailedAttempt } from '../../session/events.ts'
 import { factsOf } from '../agent-facts.ts'
 import { failedAttempt } from '../attempt.ts'
 import { type CallDeadline, startDeadline } from './deadline.ts'
-import { ArchiveUnavailable, archiveAway, notServed, StaleWatermark, TryAgain } from '../errors.ts'
+import { ArchiveUnavailable, archiveAway, notServed, StaleWatermark, TryAgain } from '../../calls/errors.ts'
 import type { Job, JobNeeds } from '../needs.ts'
 import type { SessionView } from '../session-views.ts'
 

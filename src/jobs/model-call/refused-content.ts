@@ -8,7 +8,7 @@ import { contentIn, isSameContent } from '../../session/transcript/replaced.ts'
 import type { Transcript } from '../../session/transcript/transcript.ts'
 import { defined } from '../../session/defined.ts'
 import { failedAttempt } from '../attempt.ts'
-import type { AttemptSoFar, ModelAnswer } from '../contract.ts'
+import type { AttemptSoFar, ModelAnswer } from '../../calls/jobs.ts'
 import { ModelFailed } from './ask-model.ts'
 
 /** Requests without some content, at most. */

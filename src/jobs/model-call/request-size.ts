@@ -1,5 +1,5 @@
 // Whether a request fits into its model's window: measured before it is sent, and certain if its provider refuses it.
-import type { TooLarge } from '../../activities/contract.ts'
+import type { TooLarge } from '../../calls/activities.ts'
 import type { Agent } from '../../agent/agent.ts'
 import { isContextWindow } from '../../agent/context-windows.ts'
 import { isModelError } from '../../agent/errors.ts'
@@ -10,7 +10,7 @@ import { defined } from '../../session/defined.ts'
 import type { Transcript } from '../../session/transcript/transcript.ts'
 import { ModelFailed } from './ask-model.ts'
 import { failedAttempt } from '../attempt.ts'
-import type { AttemptSoFar } from '../contract.ts'
+import type { AttemptSoFar } from '../../calls/jobs.ts'
 
 /** The conversation must be compacted before the model is asked again. */
 export class CompactionDue extends Error {

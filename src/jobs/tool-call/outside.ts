@@ -1,7 +1,7 @@
 // The jobs `resolveTool` and `checkAnswer`, for calls that a person approves or a client answers.
-import type { CheckAnswerInput, CheckAnswerResult, ResolveToolInput, ResolveToolResult } from '../../activities/contract.ts'
+import type { CheckAnswerInput, CheckAnswerResult, ResolveToolInput, ResolveToolResult } from '../../calls/activities.ts'
 import { agentContext } from '../agent-context.ts'
-import { StaleWatermark } from '../errors.ts'
+import { StaleWatermark } from '../../calls/errors.ts'
 import { NO_NOTES, toolContext } from './execute-tool.ts'
 import { runHooksOfCall } from '../model-call/hooks.ts'
 import type { Job, JobNeeds } from '../needs.ts'

@@ -1,7 +1,7 @@
 // The record of a tool's result: the value, what the model sees instead, and the effect's id in the external system.
 import { sha256Hex } from '../../agent/canonical.ts'
 import type { Tool, ToolContext } from '../../agent/tool.ts'
-import type { RecordedResult } from '../../activities/contract.ts'
+import type { RecordedResult } from '../../calls/activities.ts'
 import { BLOB_THRESHOLD_BYTES, blobOfJson } from '../../session/blobs.ts'
 import type { ResultContent } from '../../session/events.ts'
 import { copyOf, type Json, jsonBytes } from '../../session/json.ts'

@@ -1,4 +1,5 @@
 // Resolves a tool call that the model requested, with this worker's code.
+import type { EarlierKeys } from '../../calls/reads.ts'
 import type { Agent } from '../../agent/agent.ts'
 import { builtInNames, builtInOf } from '../../agent/built-in-tools.ts'
 import { idempotencyKeyOf, inputDigestOf } from '../../agent/keys.ts'
@@ -10,7 +11,6 @@ import { copyOf, type Json, jsonBytes } from '../../session/json.ts'
 import { cutText, TEXT_BYTES } from '../../session/protocol/texts.ts'
 import { defined } from '../../session/defined.ts'
 import { numberText } from '../../session/number-text.ts'
-import type { EarlierKeys } from '../needs.ts'
 import { ownContext } from '../agent-context.ts'
 import { inTime } from '../in-time.ts'
 import { resolveOutput } from '../model-call/run-output.ts'

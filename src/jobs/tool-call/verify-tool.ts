@@ -1,5 +1,5 @@
 // The job `verifyTool`: calls a tool's `verify` for a call whose outcome is unknown.
-import type { VerifyToolInput, VerifyToolResult } from '../../activities/contract.ts'
+import type { VerifyToolInput, VerifyToolResult } from '../../calls/activities.ts'
 import { ABANDON_AFTER_MS, runBody } from './body.ts'
 import { NO_NOTES, shelvingFor, toolContext } from './execute-tool.ts'
 import type { Job, JobNeeds } from '../needs.ts'

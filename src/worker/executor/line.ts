@@ -1,5 +1,5 @@
 // An executor's connection to its orchestrator, which may die and be replaced: open requests are sent again to the next one.
-import { ArchiveUnavailable, AttemptLost, StaleWatermark } from '../../jobs/errors.ts'
+import { ArchiveUnavailable, AttemptLost, StaleWatermark } from '../../calls/errors.ts'
 import { PawlError } from '../../session/errors.ts'
 import type { Channel } from '../channel.ts'
 import type { Answers, Ask, FromExecutor, ToExecutor } from '../protocol.ts'

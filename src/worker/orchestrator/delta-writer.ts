@@ -1,8 +1,8 @@
 // Streams model output to the side store, for watchers: one statement for all sessions, every few milliseconds. The writer keeps a copy of
 // each unfinished answer, because the table does not survive a crash of Postgres.
-import type { CallModelInput } from '../../activities/contract.ts'
+import type { CallModelInput } from '../../calls/activities.ts'
 import type { Logger } from '../../agent/tool.ts'
-import type { JobOrder } from '../../jobs/contract.ts'
+import type { JobOrder } from '../../calls/jobs.ts'
 import { addDelta, type ModelDelta, withoutFirst } from '../../session/watching/deltas.ts'
 import type { SessionDeltaPart, SessionStream, Store } from '../../store/store.ts'
 import type { AnswerPart } from '../protocol.ts'

@@ -1,5 +1,5 @@
 // Measures crash to resume: from the death of the executor that held a call to the moment the call runs again.
-import type { Ticket } from '../../jobs/contract.ts'
+import type { Ticket } from '../../calls/jobs.ts'
 import type { SupervisorEvent } from '../options.ts'
 
 /** A call in a session. */

@@ -1,6 +1,6 @@
 // Snapshots of slices at checkpoints: asks an executor for those that no job would bring soon, and stores each one after its events.
+import type { ReadTarget } from '../../calls/reads.ts'
 import { LRUCache } from 'lru-cache'
-import type { ReadTarget } from '../../jobs/session-views.ts'
 import type { SliceSnapshot } from '../../session/slices/slices.ts'
 import type { Logger } from '../../agent/tool.ts'
 import type { LogEntry, SessionEvent } from '../../session/events.ts'

@@ -1,5 +1,5 @@
 // Calls that wait for a person or a client: requests, decisions, and expiries.
-import type { ResolveToolResult } from '../../activities/contract.ts'
+import type { ResolveToolResult } from '../../calls/activities.ts'
 import { admit, dueAt } from '../../session/decide.ts'
 import type { Resolution } from '../../session/events.ts'
 import type { HookOutcome } from '../../session/hooks/hooks.ts'

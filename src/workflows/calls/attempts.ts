@@ -1,5 +1,5 @@
 // The budget that the attempts of one call have used, over all its activities.
-import type { Fallback, Prior } from '../../activities/contract.ts'
+import type { Fallback, Prior } from '../../calls/activities.ts'
 import { fateOf, lostAttempt, lostCost, MAX_DEATHS, MAX_UNREPORTED } from '../../session/attempts.ts'
 import { defined } from '../../session/defined.ts'
 import type { FailedAttempt } from '../../session/events.ts'

@@ -1,5 +1,5 @@
 // A tool call, as the parts of the workflow pass it to each other.
-import type { ToolCallInput } from '../../activities/contract.ts'
+import type { ToolCallInput } from '../../calls/activities.ts'
 import type { Resolution } from '../../session/events.ts'
 import type { Json } from '../../session/json.ts'
 import type { RunState } from '../../session/state.ts'

@@ -1,6 +1,6 @@
 // One tool call: admitted, executed as its effect allows, and recorded.
 import { sleep, workflowInfo } from '@temporalio/workflow'
-import type { ExecuteToolResult } from '../../activities/contract.ts'
+import type { ExecuteToolResult } from '../../calls/activities.ts'
 import { backoffMs, timerMs } from '../../session/backoff.ts'
 import { admit } from '../../session/decide.ts'
 import type { Resolution } from '../../session/events.ts'

@@ -1,6 +1,6 @@
 // Calls whose outcome is unknown: calls `verify` once the attempt is dead, and records the outcome.
 import { CancellationScope, condition } from '@temporalio/workflow'
-import type { VerifyToolResult } from '../../activities/contract.ts'
+import type { VerifyToolResult } from '../../calls/activities.ts'
 import { MAX_DEATHS } from '../../session/attempts.ts'
 import { SETTLE_AFTER_MS } from '../../session/events.ts'
 import { answerIn, type Lost, verifications, whyLost } from '../activities.ts'

@@ -1,6 +1,6 @@
 // A step of a run that asks a model: scheduled again until it has an answer, fails permanently, or is stopped.
 import { condition, sleep } from '@temporalio/workflow'
-import type { AskModelInput, NoAnswer } from '../../activities/contract.ts'
+import type { AskModelInput, NoAnswer } from '../../calls/activities.ts'
 import { MAX_DEATHS } from '../../session/attempts.ts'
 import { timerMs } from '../../session/backoff.ts'
 import type { AgentFacts, FailedAttempt } from '../../session/events.ts'

@@ -1,5 +1,5 @@
 // The compaction of a conversation that is too long for the model: piece by piece, each recorded once it is summarised.
-import type { CompactResult, TooLarge } from '../../activities/contract.ts'
+import type { CompactResult, TooLarge } from '../../calls/activities.ts'
 import { defined } from '../../session/defined.ts'
 import type { RunState } from '../../session/state.ts'
 import { cutText, TEXT_BYTES } from '../../session/protocol/texts.ts'

@@ -1,5 +1,5 @@
 // One model call of a turn, and the compaction that it may need first.
-import type { CallModelResult, NoAnswer } from '../../activities/contract.ts'
+import type { CallModelResult, NoAnswer } from '../../calls/activities.ts'
 import { defined } from '../../session/defined.ts'
 import type { BudgetRaise } from '../../session/spending/spend.ts'
 import type { RunState } from '../../session/state.ts'

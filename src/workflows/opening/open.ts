@@ -1,6 +1,6 @@
 // How an execution of a session begins: new, continued as new, resumed from the store, or forked.
 import { condition, patched, workflowInfo } from '@temporalio/workflow'
-import type { LoadCallsResult, LoadForkResult, LoadSessionResult, Succession } from '../../activities/contract.ts'
+import type { LoadCallsResult, LoadForkResult, LoadSessionResult, Succession } from '../../calls/activities.ts'
 import type { EffectReport, EventBody, Unreplayable } from '../../session/events.ts'
 import { copyOf, isObject, type Json } from '../../session/json.ts'
 import { contextProblem, tagsProblem } from '../../session/protocol/incoming.ts'

@@ -1,7 +1,7 @@
 // Loads what a session needs before it opens, without a time limit. Meanwhile the session's state reports what it waits for. No failure
 // here ends the workflow, because that would lose all incoming messages.
 import { CancellationScope, condition } from '@temporalio/workflow'
-import type { Loading, NotYet } from '../../activities/contract.ts'
+import type { Loading, NotYet } from '../../calls/activities.ts'
 import type { RecoverRequest, Unopened } from '../../session/protocol/protocol.ts'
 import type { SessionError } from '../../session/state.ts'
 import { cutText, TEXT_BYTES } from '../../session/protocol/texts.ts'

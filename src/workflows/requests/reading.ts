@@ -1,5 +1,5 @@
 // Activities that read a session's events for the sender of an update: their failure is the sender's, not the session's.
-import type { Unreadable } from '../../activities/contract.ts'
+import type { Unreadable } from '../../calls/activities.ts'
 import { answerIn, whyLost } from '../activities.ts'
 import { refuse } from '../open-session.ts'
 

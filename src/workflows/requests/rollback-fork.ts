@@ -1,6 +1,6 @@
 // Updates that move a session: checkpoints on request, rollbacks, and the beginnings of forks.
 import { condition } from '@temporalio/workflow'
-import type { FindPlaceInput } from '../../activities/contract.ts'
+import type { FindPlaceInput } from '../../calls/activities.ts'
 import type { EventOf } from '../../session/events.ts'
 import { isTurnOpen } from '../../session/checkpointing.ts'
 import type {

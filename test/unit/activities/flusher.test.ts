@@ -1,9 +1,9 @@
 // When events are flushed after a nudge, and what the store learns about failed flushes when it accepts the events.
+import type { ReadTarget } from '../../../src/calls/reads.ts'
 import type { Client } from '@temporalio/client'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { startFlusher } from '../../../src/activities/flusher.ts'
 import type { SessionReader } from '../../../src/activities/session-reader.ts'
-import type { ReadTarget } from '../../../src/jobs/session-views.ts'
 import type { LogEntry, Watermark } from '../../../src/session/events.ts'
 import { StoreError } from '../../../src/store/errors.ts'
 import type { Store } from '../../../src/store/store.ts'

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { isToolError } from '../../../src/agent/errors.ts'
 import { failedAttempt, type Notes, notesOf } from '../../../src/jobs/attempt.ts'
-import type { JobLink } from '../../../src/jobs/contract.ts'
+import type { JobLink } from '../../../src/calls/jobs.ts'
 import { areCustomEvents } from '../../../src/session/hooks/custom-events.ts'
 import type { Json } from '../../../src/session/json.ts'
 

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Agent } from '../../../src/agent/agent.ts'
 import { endHooks } from '../../../src/jobs/end-hooks.ts'
-import { ArchiveUnavailable, StaleWatermark } from '../../../src/jobs/errors.ts'
+import { ArchiveUnavailable, StaleWatermark } from '../../../src/calls/errors.ts'
 import type { Job, JobNeeds } from '../../../src/jobs/needs.ts'
 
 const JOB = { sessionId: 's', executionId: 'e', attempt: { number: 1, failed: [], failures: 0 } } as unknown as Job

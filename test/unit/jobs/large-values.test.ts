@@ -3,7 +3,7 @@
 import { describe, expect, it, vi } from 'vitest'
 import { blobShelf } from '../../../src/activities/blobs.ts'
 import { sha256Hex } from '../../../src/agent/canonical.ts'
-import { ArchiveUnavailable } from '../../../src/jobs/errors.ts'
+import { ArchiveUnavailable } from '../../../src/calls/errors.ts'
 import { type LargeValues, largeValues } from '../../../src/jobs/large-values.ts'
 import { type Blob, blobOfJson } from '../../../src/session/blobs.ts'
 import type { BlobRef, EventOf, SessionEvent } from '../../../src/session/events.ts'

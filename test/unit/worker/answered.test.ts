@@ -1,6 +1,6 @@
 // Executors that end after they received a model's answer and before its calls are resolved.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import type { ModelAnswer } from '../../../src/jobs/contract.ts'
+import type { ModelAnswer } from '../../../src/calls/jobs.ts'
 import type { Holding } from '../../../src/worker/protocol.ts'
 import { order, type Played, settled, startCrew, watched } from './support/crew.ts'
 

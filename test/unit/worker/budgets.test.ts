@@ -1,6 +1,6 @@
 // The cost of a model call under a budget if its executor dies or loses the job, as far as its orchestrator has seen it.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import type { ModelAnswer } from '../../../src/jobs/contract.ts'
+import type { ModelAnswer } from '../../../src/calls/jobs.ts'
 import type { Holding } from '../../../src/worker/protocol.ts'
 import { order, type Played, settled, startCrew, watched } from './support/crew.ts'
 

@@ -1,6 +1,6 @@
 // What an orchestrator writes of what models say: a little at a time, and again from its copy if it may be lost.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import type { JobOrder } from '../../../src/jobs/contract.ts'
+import type { JobOrder } from '../../../src/calls/jobs.ts'
 import type { ModelDelta } from '../../../src/session/watching/deltas.ts'
 import type { SessionDeltaPart, Store } from '../../../src/store/store.ts'
 import { deltaWriter } from '../../../src/worker/orchestrator/delta-writer.ts'

@@ -1,8 +1,8 @@
 // The lease on an attempt: what its heartbeats carry, and when the body of an external call may be entered.
 import type { Payload } from '@temporalio/common'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import type { Ticket } from '../../../src/jobs/contract.ts'
-import { AttemptLost } from '../../../src/jobs/errors.ts'
+import type { Ticket } from '../../../src/calls/jobs.ts'
+import { AttemptLost } from '../../../src/calls/errors.ts'
 import type { AttemptReport } from '../../../src/session/attempts.ts'
 import type { FromSender, ToSender } from '../../../src/worker/orchestrator/heartbeats/heartbeats.ts'
 import { confirmedJustNow } from '../../../src/worker/confirmed-just-now.ts'

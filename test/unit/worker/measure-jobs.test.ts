@@ -1,7 +1,7 @@
 // What is measured of jobs and of executors that die.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { measureJobs } from '../../../src/worker/orchestrator/telemetry/measure-jobs.ts'
-import type { JobOrder } from '../../../src/jobs/contract.ts'
+import type { JobOrder } from '../../../src/calls/jobs.ts'
 import { order, settled, startCrew } from './support/crew.ts'
 
 beforeEach(() => void vi.useFakeTimers())

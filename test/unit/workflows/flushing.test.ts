@@ -1,7 +1,7 @@
 // The flushing of a workflow: everything that is requested is stored, whenever it is requested.
 import type * as workflow from '@temporalio/workflow'
 import { describe, expect, it, vi } from 'vitest'
-import type { FlushInput } from '../../../src/activities/contract.ts'
+import type { FlushInput } from '../../../src/calls/activities.ts'
 import type { Journal } from '../../../src/workflows/journal.ts'
 import { startFlushing } from '../../../src/workflows/flushing.ts'
 

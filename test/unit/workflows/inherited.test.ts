@@ -1,6 +1,6 @@
 // Which answers of an execution that no worker can replay its successor uses in place of new ones.
 import { describe, expect, it } from 'vitest'
-import type { CallModelResult, ExecuteToolResult, Inherited } from '../../../src/activities/contract.ts'
+import type { CallModelResult, ExecuteToolResult, Inherited } from '../../../src/calls/activities.ts'
 import type { EventBody, Resolution } from '../../../src/session/events.ts'
 import type { CallState, RunState, SessionState } from '../../../src/session/state.ts'
 import { EndedBefore, startInheriting } from '../../../src/workflows/inherited.ts'

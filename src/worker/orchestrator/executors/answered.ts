@@ -1,6 +1,6 @@
 // Model calls whose executor ends after the model's answer was complete: another executor gets the answer and resolves its calls.
-import type { CallModelInput } from '../../../activities/contract.ts'
-import type { JobOrder, ModelAnswer } from '../../../jobs/contract.ts'
+import type { CallModelInput } from '../../../calls/activities.ts'
+import type { JobOrder, ModelAnswer } from '../../../calls/jobs.ts'
 import { type AttemptReport, fateOf, MAX_DEATHS } from '../../../session/attempts.ts'
 import { type Cost, costOfUsage } from '../../../session/spending/spend.ts'
 import { brokenCost } from '../../../session/spending/reservation.ts'

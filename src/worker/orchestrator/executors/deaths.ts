@@ -1,6 +1,6 @@
 // Finds which work may have caused the deaths of executors: counts the jobs that each of them was running.
 import { LRUCache } from 'lru-cache'
-import type { JobOrder } from '../../../jobs/contract.ts'
+import type { JobOrder } from '../../../calls/jobs.ts'
 
 /** How long a death is remembered: longer than the pauses between automatic recoveries. */
 const REMEMBERED_MS = 15 * 60_000

@@ -2,7 +2,7 @@
 // activity's result.
 import type { ApplicationFailure } from '@temporalio/common'
 import type { JobListener } from '../../../activities/needs.ts'
-import type { JobOrder } from '../../../jobs/contract.ts'
+import type { JobOrder } from '../../../calls/jobs.ts'
 import type { Holding } from '../../protocol.ts'
 import type { AssignmentEnd, Executor } from './executors.ts'
 import { afterDeath, afterMove, answerIn, costSeen, withAnswer } from './answered.ts'

@@ -1,7 +1,7 @@
 // The events that are sent along with a job: those that its executor has not folded yet, so that it need not request them.
-import type { EventsInput } from '../../../activities/contract.ts'
+import type { EventsInput } from '../../../calls/activities.ts'
 import type { EventLog } from '../../../activities/needs.ts'
-import type { EventsAlong, JobOrder } from '../../../jobs/contract.ts'
+import type { EventsAlong, JobOrder } from '../../../calls/jobs.ts'
 import { type Executor, viewKey } from './executors.ts'
 
 /** The events to send along with a job to this executor. */

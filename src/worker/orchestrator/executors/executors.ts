@@ -1,7 +1,7 @@
 // The orchestrator's view of its executors: their reports and their assignments.
 import { LRUCache } from 'lru-cache'
 import type { JobListener } from '../../../activities/needs.ts'
-import type { JobOrder, ModelAnswer, JobOutcome } from '../../../jobs/contract.ts'
+import type { JobOrder, ModelAnswer, JobOutcome } from '../../../calls/jobs.ts'
 import type { DeathReport } from '../../../session/attempts.ts'
 import type { Watermark } from '../../../session/events.ts'
 import type { Channel } from '../../channel.ts'

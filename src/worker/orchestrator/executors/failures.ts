@@ -1,6 +1,6 @@
 // The failures of activities, made from the outcomes of their jobs.
 import { ApplicationFailure, CancelledFailure } from '@temporalio/common'
-import type { JobKind, JobOrder, JobOutcome, Ticket } from '../../../jobs/contract.ts'
+import type { JobKind, JobOrder, JobOutcome, Ticket } from '../../../calls/jobs.ts'
 import type { AttemptReport, DeathReport, Thrown } from '../../../session/attempts.ts'
 import type { FailedAttempt } from '../../../session/events.ts'
 import type { Lease } from '../heartbeats/leases.ts'

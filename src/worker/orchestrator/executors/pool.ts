@@ -1,7 +1,7 @@
 // The executors of an orchestrator: chooses one for each job, and handles executors that die, freeze or must end.
 import { randomUUID } from 'node:crypto'
 import type { Logger } from '../../../agent/tool.ts'
-import type { JobOrder } from '../../../jobs/contract.ts'
+import type { JobOrder } from '../../../calls/jobs.ts'
 import { defined } from '../../../session/defined.ts'
 import type { SliceSnapshot } from '../../../session/slices/slices.ts'
 import type { Channel } from '../../channel.ts'

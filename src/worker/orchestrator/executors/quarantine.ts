@@ -1,5 +1,5 @@
 // Keeps work that has killed executors away from other work, so that one session's bug does not cost the others their calls.
-import type { JobOrder } from '../../../jobs/contract.ts'
+import type { JobOrder } from '../../../calls/jobs.ts'
 import { MAX_DEATHS } from '../../../session/attempts.ts'
 import { doubled } from '../../../session/backoff.ts'
 import { countDeaths } from './deaths.ts'

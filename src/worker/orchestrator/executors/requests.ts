@@ -1,9 +1,8 @@
 // Answers an executor's requests during a job: permission to enter a body, and data from a session's past.
+import type { EarlierKeys, ValueStore } from '../../../calls/reads.ts'
 import type { Client } from '@temporalio/client'
 import type { SessionReader } from '../../../activities/session-reader.ts'
-import { AttemptLost } from '../../../jobs/errors.ts'
-import type { ValueStore } from '../../../jobs/large-values.ts'
-import type { EarlierKeys } from '../../../jobs/needs.ts'
+import { AttemptLost } from '../../../calls/errors.ts'
 import { PawlError } from '../../../session/errors.ts'
 import type { Ask, Answers, FromExecutor } from '../../protocol.ts'
 import type { Executor } from './executors.ts'

@@ -1,6 +1,6 @@
 // Signals the result of a body to its workflow if the server has given up the attempt.
 import type { Client } from '@temporalio/client'
-import type { ExecuteToolInput, ExecuteToolResult } from '../../../activities/contract.ts'
+import type { ExecuteToolInput, ExecuteToolResult } from '../../../calls/activities.ts'
 import type { Logger } from '../../../agent/tool.ts'
 import { callIdOf } from '../../../session/events.ts'
 import { type LateResultSignal, sessionIdOf, SIGNALS } from '../../../session/protocol/protocol.ts'

@@ -1,8 +1,8 @@
 // The lease on an attempt: its heartbeats and their details, from acquisition to release.
 import type { Payload } from '@temporalio/common'
-import { AttemptLost } from '../../../jobs/errors.ts'
+import { AttemptLost } from '../../../calls/errors.ts'
 import { confirmedJustNow } from '../../confirmed-just-now.ts'
-import type { Ticket } from '../../../jobs/contract.ts'
+import type { Ticket } from '../../../calls/jobs.ts'
 import type { AttemptReport } from '../../../session/attempts.ts'
 import { PawlError } from '../../../session/errors.ts'
 import type { Json } from '../../../session/json.ts'

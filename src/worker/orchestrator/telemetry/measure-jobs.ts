@@ -1,7 +1,7 @@
 // Measures jobs: how long requests to models and tool bodies take, deaths of executors, and how soon a call runs again.
 import { LRUCache } from 'lru-cache'
-import type { AskModelInput, ExecuteToolInput, ExecuteToolResult } from '../../../activities/contract.ts'
-import type { JobOrder, TimedRequest } from '../../../jobs/contract.ts'
+import type { AskModelInput, ExecuteToolInput, ExecuteToolResult } from '../../../calls/activities.ts'
+import type { JobOrder, TimedRequest } from '../../../calls/jobs.ts'
 import type { Labels } from '../../../telemetry/instruments.ts'
 import { modelLabels } from '../../../telemetry/measure.ts'
 import type { Assignment, AssignmentEnd, Executor } from '../executors/executors.ts'

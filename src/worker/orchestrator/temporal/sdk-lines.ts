@@ -1,6 +1,6 @@
 // Turns log lines of Temporal's SDK into pawl's own: adds the session that they are about, and drops those that pawl logs itself. Pure.
 import type { LogEntry } from '@temporalio/worker'
-import type { OwnActivity } from '../../../activities/contract.ts'
+import type { OwnActivity } from '../../../calls/activities.ts'
 import type { Level } from '../../../log/levels.ts'
 import { isRefusal } from '../../../connect/session-queries.ts'
 import { defined } from '../../../session/defined.ts'

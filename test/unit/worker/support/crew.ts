@@ -1,6 +1,6 @@
 // A pool with executors and leases that a test plays.
 import { vi } from 'vitest'
-import type { JobKind, JobOrder, JobOutcome } from '../../../../src/jobs/contract.ts'
+import type { JobKind, JobOrder, JobOutcome } from '../../../../src/calls/jobs.ts'
 import { defined } from '../../../../src/session/defined.ts'
 import type { AttemptReport } from '../../../../src/session/attempts.ts'
 import { type Dispatcher, dispatcherTo } from '../../../../src/worker/orchestrator/executors/dispatch.ts'

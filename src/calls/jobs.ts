@@ -1,5 +1,5 @@
 // Jobs, as an orchestrator dispatches them and an executor answers them: the types that both sides share.
-import type { CallModelResult, Fallback, PawlActivities } from '../activities/contract.ts'
+import type { CallModelResult, Fallback, PawlActivities } from './activities.ts'
 import type { AttemptReport } from '../session/attempts.ts'
 import type { ModelDelta } from '../session/watching/deltas.ts'
 import type { FailedAttempt, LogEntry, Watermark } from '../session/events.ts'

@@ -1,0 +1,34 @@
+// What an executor reads and stores through its orchestrator: events, large values, and keys of what was pruned.
+import type { BlobRef, Watermark } from '../session/events.ts'
+
+/** The events to read: their session and chain, the last one, and the execution that can be queried for them. */
+export interface ReadTarget {
+  sessionId: string
+  /** The first execution of the chain that wrote them. */
+  epoch: string
+  executionId: string
+  watermark: Watermark
+  /** Events before this point cannot be read; absent: all events can. */
+  origin?: Watermark
+  /** Only if the store does not have another past for the session. */
+  isNew?: true
+}
+
+/** The side store's large values, as an executor accesses them. */
+export interface ValueStore {
+  /** Stores a value; returns whether it is stored, or was erased. `waitMs`: how long it may wait for the store; absent: one short try. */
+  put(sessionId: string, ref: BlobRef, json: Uint8Array, from: ValueSource): Promise<boolean>
+  /** The stored JSON texts, by sha256. @throws ArchiveUnavailable. */
+  get(sessionId: string, refs: readonly BlobRef[]): Promise<Map<string, string>>
+}
+
+/** Where a value comes from, and how long it may wait for the store. */
+export interface ValueSource {
+  /** The execution whose call made it. */
+  executionId: string
+  /** Milliseconds; absent: one short try. */
+  waitMs?: number
+}
+
+/** Finds the call that used a key in a part of the session that was pruned. Undefined: none did. @throws ArchiveUnavailable. */
+export type EarlierKeys = (sessionId: string, key: string) => Promise<{ callId: string; outcome: 'completed' | 'unknown' } | undefined>
