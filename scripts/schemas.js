@@ -30,10 +30,14 @@ const owners = new Map()
 /** Types that are written as they are in JSON. */
 const OWN = { Json: {}, JsonObject: { type: 'object', additionalProperties: {} }, Date: { type: 'string', format: 'date-time' } }
 
-function schemaOf(type) {
+/** Members that number something in a session. TypeScript has one type for all numbers; others, such as tokens, may have fractions. */
+const INTEGER = /^(seq|run|turns?|attempts?|checkpoint|version)$|(Seq|Turn|Version)$/
+
+/** `place`: what the variants are named after if the type is a union without a name. */
+function schemaOf(type, place) {
   const name = nameOf(type)
   if (name !== undefined && Object.hasOwn(OWN, name)) return { ...OWN[name] }
-  if (name === undefined || !isComponent(type)) return inlineOf(type)
+  if (name === undefined || !isComponent(type)) return inlineOf(type, place)
   if (owners.get(name) === undefined) {
     owners.set(name, type)
     components[name] = {}
@@ -60,12 +64,13 @@ function isComponent(type) {
   return declared.startsWith(join(ROOT, 'src'))
 }
 
-/** `name`: of the component that it becomes. */
+/** `name`: of the component that it becomes, or the place where it is. */
 function inlineOf(type, name) {
   const { flags } = type
   if (flags & (ts.TypeFlags.Any | ts.TypeFlags.Unknown)) return {}
-  if (flags & ts.TypeFlags.StringLiteral || flags & ts.TypeFlags.NumberLiteral) return { const: type.value }
-  if (flags & ts.TypeFlags.BooleanLiteral) return { const: type.intrinsicName === 'true' }
+  if (flags & ts.TypeFlags.StringLiteral) return { type: 'string', const: type.value }
+  if (flags & ts.TypeFlags.NumberLiteral) return { type: Number.isInteger(type.value) ? 'integer' : 'number', const: type.value }
+  if (flags & ts.TypeFlags.BooleanLiteral) return { type: 'boolean', const: type.intrinsicName === 'true' }
   if (flags & ts.TypeFlags.String || flags & ts.TypeFlags.TemplateLiteral) return { type: 'string' }
   if (flags & ts.TypeFlags.Number) return { type: 'number' }
   if (flags & ts.TypeFlags.Boolean) return { type: 'boolean' }
@@ -76,7 +81,7 @@ function inlineOf(type, name) {
     return { type: 'array', prefixItems: items, minItems: items.length, maxItems: items.length }
   }
   if (checker.isArrayType(type)) return { type: 'array', items: schemaOf(checker.getTypeArguments(type)[0]) }
-  if (flags & (ts.TypeFlags.Object | ts.TypeFlags.Intersection)) return objectOf(type)
+  if (flags & (ts.TypeFlags.Object | ts.TypeFlags.Intersection)) return objectOf(type, name)
   throw new Error(`There is no schema for ${checker.typeToString(type)}.`)
 }
 
@@ -84,6 +89,8 @@ function unionOf(type, name) {
   const members = type.types.filter(({ flags }) => !(flags & ts.TypeFlags.Undefined))
   const [first] = members
   if (members.length === 1 && first) return schemaOf(first)
+  // Together with `undefined`, it no longer has its name.
+  if (json.types.every((one) => members.includes(one))) return {}
   const isNullable = members.some(({ flags }) => flags & ts.TypeFlags.Null)
   const others = members.filter(({ flags }) => !(flags & ts.TypeFlags.Null))
   const booleans = others.filter(({ flags }) => flags & ts.TypeFlags.BooleanLiteral)
@@ -99,13 +106,13 @@ function unionOf(type, name) {
   const schema =
     schemas.length === 1 ? schemas[0] : { [discriminator ? 'oneOf' : 'anyOf']: schemas, ...mappingOf(schemas, objects, discriminator) }
   if (!isNullable) return schema
-  if (typeof schema.type === 'string' && !schema.enum) return { ...schema, type: [schema.type, 'null'] }
+  if (typeof schema.type === 'string' && !schema.enum && schema.const === undefined) return { ...schema, type: [schema.type, 'null'] }
   return { anyOf: [schema, { type: 'null' }] }
 }
 
 /** The member that tells the objects of a union apart. */
 function discriminatorOf(objects) {
-  return ['type', 'status', 'kind', 'for'].find((member) => {
+  return ['type', 'status', 'kind', 'for', 'do', 'step'].find((member) => {
     const values = objects.map((one) => literalOf(one, member))
     return values.every((value) => value !== undefined) && new Set(values).size === values.length
   })
@@ -121,12 +128,12 @@ function literalOf(object, member) {
 function variantOf(object, discriminator, union) {
   if (nameOf(object) !== undefined && isComponent(object)) return schemaOf(object)
   const value = literalOf(object, discriminator)
-  const words = value.split(/[_\s]/).map((word) => word[0].toUpperCase() + word.slice(1))
+  const words = value.split(/[_\s]/).map(capitalized)
   const name = union === 'SessionEvent' ? `${words.join('')}Event` : `${union}${words.join('')}`
   if (owners.has(name)) throw new Error(`Two types have the name ${name}: rename one of them.`)
   owners.set(name, object)
   components[name] = {}
-  components[name] = objectOf(object)
+  components[name] = objectOf(object, name)
   return { $ref: `#/components/schemas/${name}` }
 }
 
@@ -136,13 +143,14 @@ function mappingOf(schemas, objects, discriminator) {
   return { discriminator: { propertyName: discriminator, mapping } }
 }
 
-function objectOf(type) {
+/** `place`: where it is. */
+function objectOf(type, place) {
   const properties = {}
   const required = []
   for (const property of checker.getPropertiesOfType(type)) {
     const declared = checker.getTypeOfSymbol(property)
     if (declared.getCallSignatures().length > 0 || declared.flags & ts.TypeFlags.Undefined) continue
-    const schema = schemaOf(declared)
+    const schema = numbered(schemaOf(declared, place && `${place}${capitalized(property.name)}`), property.name)
     const { description } = described(property)
     // The description of a reference would hide that of what it refers to.
     properties[property.name] = { ...schema, ...(description && { description }) }
@@ -157,6 +165,16 @@ function objectOf(type) {
   }
 }
 
+function numbered(schema, member) {
+  if (!INTEGER.test(member)) return schema
+  if (schema.type === 'number') return { ...schema, type: 'integer' }
+  return Array.isArray(schema.type) && schema.type[0] === 'number' ? { ...schema, type: ['integer', 'null'] } : schema
+}
+
+function capitalized(word) {
+  return word[0].toUpperCase() + word.slice(1)
+}
+
 /** JSON has no members that are undefined. */
 function mayBeUndefined(type) {
   const absent = ts.TypeFlags.Any | ts.TypeFlags.Unknown | ts.TypeFlags.Undefined
@@ -168,13 +186,18 @@ function described(symbol) {
   return text === '' ? {} : { description: text }
 }
 
-const source = program.getSourceFile(ENTRY)
-const answersType = checker.getExportsOfModule(checker.getSymbolAtLocation(source)).find(({ name }) => name === 'OperationAnswers')
+const json = declaredIn('src/session/json.ts', 'Json')
 const answers = Object.fromEntries(
   checker
-    .getPropertiesOfType(checker.getDeclaredTypeOfSymbol(answersType))
+    .getPropertiesOfType(declaredIn('src/service/answers.ts', 'OperationAnswers'))
     .map((property) => [property.name, schemaOf(checker.getTypeOfSymbol(property))]),
 )
+/** The type that a file of ours exports under this name. */
+function declaredIn(file, exported) {
+  const module = checker.getSymbolAtLocation(program.getSourceFile(join(ROOT, file)))
+  return checker.getDeclaredTypeOfSymbol(checker.getExportsOfModule(module).find(({ name }) => name === exported))
+}
+
 const sorted = Object.fromEntries(Object.entries(components).toSorted(([a], [b]) => (a < b ? -1 : 1)))
 const text = `// Made by scripts/schemas.js from answers.ts: do not edit.
 import type { JsonObject } from '../session/json.ts'

@@ -37,6 +37,39 @@ interface RunPending {
   status: 'pending'
 }
 
+/** What became of a message's run, as far as it is known. */
+type RunAnswer = RunSettled | RunPending
+
+/** A call that was approved. */
+interface CallApproved {
+  /** Digest of the arguments that it is executed with. */
+  digest: string
+}
+
+/** A message that is answered again. */
+interface MessageRegenerated {
+  /** The message's id. */
+  messageId: string
+}
+
+/** A fork that was made. */
+interface ForkMade {
+  /** The id of the new session. */
+  sessionId: string
+}
+
+/** The plan of a session. */
+interface SessionPlan {
+  /** Null: it has none. */
+  plan: Plan | null
+}
+
+/** A change of a chat. */
+interface ChatChange {
+  /** `seq` of the event that changed it. */
+  seq: number
+}
+
 /** All items of a list. */
 interface Items<T> {
   items: T[]
@@ -71,19 +104,19 @@ export interface OperationAnswers {
   getSession: SessionReport
   getState: SessionState
   listMessages: Page<ListedMessage>
-  awaitRun: RunSettled | RunPending
+  awaitRun: RunAnswer
   getRun: RunReport
   listEvents: Items<SessionEvent>
   listCheckpoints: Page<ListedCheckpoint>
   listBudgets: Items<SessionBudget>
-  getPlan: { plan: Plan | null }
+  getPlan: SessionPlan
   getMemory: Items<MemoryBlock>
   watchSession: WatchItem
-  approveCall: { digest: string }
-  regenerate: { messageId: string }
+  approveCall: CallApproved
+  regenerate: MessageRegenerated
   resumeSession: SessionSummary
   rollBackSession: Moved
-  forkSession: { sessionId: string }
+  forkSession: ForkMade
   pauseSession: PauseAnswer
   unpauseSession: UnpauseAnswer
   raiseLimits: RaiseAnswer
@@ -98,5 +131,5 @@ export interface OperationAnswers {
   listFeed: Items<FeedEvent>
   watchFeed: FeedEvent
   listUiMessages: ChatMessages
-  watchChat: { seq: number }
+  watchChat: ChatChange
 }

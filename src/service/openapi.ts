@@ -42,7 +42,7 @@ export function documentOf({ routes, basePath }: DocumentOptions): JsonObject {
     paths,
     components: {
       securitySchemes: { credentials: { type: 'http', scheme: 'bearer' } },
-      schemas: { Problem: PROBLEM, ...COMPONENTS },
+      schemas: { Problem: PROBLEM, ProbeAnswer: PROBE_ANSWER, ...COMPONENTS },
       responses: { Problem: { description: 'A refusal.', content: { [PROBLEM_TYPE]: { schema: ref('schemas/Problem') } } } },
     },
   } as JsonObject
@@ -74,9 +74,10 @@ const PROBES = {
   '/ready': { operation: 'getReadiness', summary: 'Whether requests should be sent here.', may: ['200', '503'] },
 }
 
+const PROBE_ANSWER: JsonObject = { type: 'object', required: ['status'], properties: { status: { type: 'string' } } }
+
 function probeOf({ operation, summary, may }: (typeof PROBES)['/ready']): JsonObject {
-  const schema = { type: 'object', required: ['status'], properties: { status: { type: 'string' } } }
-  const answer = { description: summary, content: { 'application/json': { schema } } }
+  const answer = { description: summary, content: { 'application/json': { schema: ref('schemas/ProbeAnswer') } } }
   return {
     operationId: operation,
     summary,

@@ -12,8 +12,8 @@ import { scripted } from 'pawl/testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { deploy, type Deployment, SILENT } from '../support/deployment.ts'
+import { findPackages, type PythonPackages, runPython } from '../support/python-packages.ts'
 import { saidIn } from '../support/scenes.ts'
-import { findSchemathesis, runSchemathesis, type Schemathesis } from '../support/schemathesis.ts'
 import { seed, size } from '../support/sizes.ts'
 import { until } from '../support/until.ts'
 
@@ -52,7 +52,7 @@ const desk = defineAgent({
 let here: Deployment
 let server: Server
 let folder: string
-let found: Schemathesis | string
+let found: PythonPackages | string
 let origin: string
 const wrong: string[] = []
 let answered = 0
@@ -76,7 +76,7 @@ async function sessionsOf(tenant: string, context: object): Promise<string[]> {
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'pawl-fuzz-'))
-  found = await findSchemathesis()
+  found = await findPackages('schemathesis')
   if (typeof found === 'string') return
   here = await deploy()
   await here.startWorker({ agents: [desk] })
@@ -174,6 +174,7 @@ function withKnownIds(document: object, ids: readonly string[]): Document {
   return copy
 }
 
+const RUN = ['-m', 'schemathesis.cli', 'run', '--no-color']
 /** What Schemathesis generates from a document: as many requests as the size says, the same ones for the same seed. */
 const OPTIONS = [
   ...['--header', 'Authorization: Bearer valid', '--seed', String(seed), '--max-examples', String(size(2, 40))],
@@ -192,7 +193,7 @@ describe('requests generated from the document', () => {
   it('are answered as it says, never with a failure, and show nothing of other tenants', async ({ skip }) => {
     if (typeof found === 'string') return skip(`no Schemathesis: ${found}`)
     const before = await eventsOfOthers()
-    const { code, output } = await runSchemathesis(found, [join(folder, 'openapi.json'), '--url', origin, ...OPTIONS], folder)
+    const { code, output } = await runPython(found, [...RUN, join(folder, 'openapi.json'), '--url', origin, ...OPTIONS], { cwd: folder })
     expect(wrong, `seed ${seed}`).toEqual([])
     expect(code, output).toBe(0)
     // Each operation was requested at least once.

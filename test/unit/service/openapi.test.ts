@@ -32,13 +32,17 @@ function found({ $ref, ...schema }: Schema): Schema {
   return $ref === undefined ? schema : found(schemas[$ref.replace('#/components/schemas/', '')] ?? expect.fail(`${$ref} leads nowhere`))
 }
 
+type Responses = Record<string, { content?: Record<string, { schema: Schema }> }>
+
+const operations = Object.values(document.paths as Record<string, Record<string, { operationId: string; responses: Responses }>>).flatMap(
+  (path) => Object.values(path),
+)
+
 /** What an operation answers, or the data of its events. */
 function answerOf(operation: string): Schema {
-  const paths = document.paths as Record<string, Record<string, { operationId: string; responses: Record<string, unknown> }>>
-  const methods = Object.values(paths).flatMap((path) => Object.values(path))
-  const { responses } = methods.find(({ operationId }) => operationId === operation) ?? expect.fail(operation)
+  const { responses } = operations.find(({ operationId }) => operationId === operation) ?? expect.fail(operation)
   const [, response] = Object.entries(responses).find(([status]) => status.startsWith('2')) ?? expect.fail(operation)
-  const [content] = Object.values((response as { content: Record<string, { schema: Schema }> }).content)
+  const [content] = Object.values(response.content ?? {})
   const { properties = {}, ...schema } = content?.schema ?? expect.fail(operation)
   return properties.data?.contentSchema ?? found({ properties, ...schema })
 }
@@ -53,6 +57,13 @@ describe('the document', () => {
     }
     const others = routes.filter(({ answer }) => answer.schema && answer.schema !== 'typed').map(({ operation }) => operation)
     expect(others.toSorted()).toEqual(['getBlob', 'watchChat', 'watchFeed', 'watchSession'])
+  })
+
+  it('names every answer, because a generator names the others after their operation and status', () => {
+    const unnamed = operations.filter(({ responses }) =>
+      Object.values(responses).some(({ content }) => content?.['application/json'] && !content['application/json'].schema.$ref),
+    )
+    expect(unnamed.map(({ operationId }) => operationId)).toEqual(['getBlob'])
   })
 
   it('has no reference that leads nowhere, and no schema that nothing refers to', () => {
@@ -87,6 +98,36 @@ describe('the document', () => {
       'rejected',
       'waiting',
     ])
+  })
+
+  it('names the outcomes of a run, and the variants of every other union that a member tells apart', () => {
+    const { discriminator } = schemas.RunAnswer ?? expect.fail('RunAnswer')
+    expect(discriminator?.mapping.completed).toBe('#/components/schemas/RunAnswerCompleted')
+    for (const [name, { discriminator: by }] of Object.entries(schemas)) {
+      for (const $ref of Object.values(by?.mapping ?? {})) expect(found({ $ref }).properties?.[by?.propertyName ?? ''], name).toBeDefined()
+    }
+    expect(schemas.ImageBlock?.properties?.source?.discriminator?.mapping).toEqual({
+      base64: '#/components/schemas/ImageBlockSourceBase64',
+      url: '#/components/schemas/ImageBlockSourceUrl',
+    })
+  })
+
+  it('says which numbers are whole, and has a type beside every constant', () => {
+    expect(schemas.ModelCompletedEvent?.properties).toMatchObject({
+      v: { type: 'integer', const: 1 },
+      seq: { type: 'integer' },
+      type: { type: 'string', const: 'model_completed' },
+    })
+    expect(schemas.ListedSession?.properties?.forkedSeq).toMatchObject({ type: ['integer', 'null'] })
+    // A provider may report a fraction of a token.
+    expect(schemas.Usage?.properties?.input_tokens).toMatchObject({ type: 'number' })
+    expect(JSON.stringify(schemas)).not.toContain('{"const"')
+  })
+
+  it('accepts any JSON as the value of a tool, whether or not the event has one', () => {
+    expect(schemas.ToolCompletedEvent?.properties?.value).toEqual({ description: expect.any(String) })
+    expect(schemas.ToolCompletedEvent?.required).not.toContain('value')
+    expect(schemas.WaitingCall?.required).toContain('input')
   })
 
   it('writes times of lists as text, and what may be null as that', () => {

@@ -1,5 +1,4 @@
-// Schemathesis, which makes requests from an OpenAPI document and judges the answers: installed from PyPI into pawl's cache, once per
-// lock (schemathesis.txt) and Python.
+// Python programs that tests run: installed from PyPI into pawl's cache, once per lock (<name>.txt) and Python.
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { access, mkdir, readFile, rename } from 'node:fs/promises'
@@ -8,29 +7,32 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { cacheDir, inScratch } from '../../src/local/cache.ts'
 
-const LOCK = fileURLToPath(new URL('schemathesis.txt', import.meta.url))
+/** What is locked here. */
+export type PythonProgram = 'schemathesis' | 'openapi-python-client'
+
+/** Where the packages of a program are. */
+export interface PythonPackages {
+  packages: string
+}
+
 const PYTHON = 'python3'
 /** By this name, Hypothesis knows that they are not the code under test, which it would scan for constants, for some 4 s. */
 const PACKAGES = 'site-packages'
 const INSTALL_MS = 100_000
 const run = promisify(execFile)
 
-/** Where its packages are. */
-export interface Schemathesis {
-  packages: string
-}
-
-/** Finds or installs it; a string says why there is none. */
-export async function findSchemathesis(): Promise<Schemathesis | string> {
+/** Finds or installs a program; a string says why there is none. */
+export async function findPackages(program: PythonProgram): Promise<PythonPackages | string> {
   const python = await pythonHere()
   if (python === undefined) return `it needs Python 3.11 or newer as ${PYTHON}`
+  const lock = fileURLToPath(new URL(`${program}.txt`, import.meta.url))
   const digest = createHash('sha256')
-    .update(await readFile(LOCK))
+    .update(await readFile(lock))
     .digest('hex')
   // Some of its packages are compiled for one Python.
-  const folder = join(cacheDir(process.env), 'schemathesis', `${python}-${digest.slice(0, 16)}`)
+  const folder = join(cacheDir(process.env), program, `${python}-${digest.slice(0, 16)}`)
   try {
-    await access(folder).catch(() => install(folder))
+    await access(folder).catch(() => install(lock, folder))
     return { packages: join(folder, PACKAGES) }
   } catch (error) {
     return `${PYTHON} -m pip cannot install it (${reasonOf(error)})`
@@ -45,11 +47,11 @@ async function pythonHere(): Promise<string | undefined> {
   return isNew === 'True' ? `${tag}-${platform}` : undefined
 }
 
-async function install(folder: string): Promise<void> {
+async function install(lock: string, folder: string): Promise<void> {
   await inScratch(cacheDir(process.env), async (scratch) => {
     const made = join(scratch, 'made')
     const args = ['--quiet', '--disable-pip-version-check', '--require-hashes', '--only-binary', ':all:', '--target', join(made, PACKAGES)]
-    await run(PYTHON, ['-m', 'pip', 'install', ...args, '--requirement', LOCK], { timeout: INSTALL_MS })
+    await run(PYTHON, ['-m', 'pip', 'install', ...args, '--requirement', lock], { timeout: INSTALL_MS })
     await mkdir(dirname(folder), { recursive: true })
     // Another process may have been faster: its copy is as good.
     await rename(made, folder).catch(() => access(folder))
@@ -62,17 +64,24 @@ function reasonOf(error: unknown): string {
   return said || (error instanceof Error ? (error.message.split('\n')[0] ?? '') : String(error))
 }
 
-/** Runs `schemathesis run`; resolves with how it ended and what it printed. */
-export async function runSchemathesis(
-  { packages }: Schemathesis,
+/** Where Python runs; `timeout`: in milliseconds, after which it is killed. Default: none. */
+export interface PythonRun {
+  cwd: string
+  env?: Readonly<Record<string, string>>
+  timeout?: number
+}
+
+/** Runs Python with the packages; resolves with how it ended and what it printed. */
+export async function runPython(
+  { packages }: PythonPackages,
   args: readonly string[],
-  cwd: string,
+  { cwd, env = {}, timeout = 0 }: PythonRun,
 ): Promise<{ code: number; output: string }> {
   return new Promise((resolve) => {
     execFile(
       PYTHON,
-      ['-m', 'schemathesis.cli', 'run', '--no-color', ...args],
-      { cwd, env: { ...process.env, PYTHONPATH: packages }, maxBuffer: 1 << 28 },
+      args,
+      { cwd, timeout, killSignal: 'SIGKILL', env: { ...process.env, ...env, PYTHONPATH: packages }, maxBuffer: 1 << 28 },
       (error, stdout, stderr) => resolve({ code: error ? Number(error.code ?? 1) : 0, output: `${stdout}${stderr}` }),
     )
   })
