@@ -1,12 +1,12 @@
 // The chat page of examples/ui in a real browser, and workers of the speaking agent that can be killed in mid-answer.
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import sparticuz from '@sparticuz/chromium'
 import type { Pawl } from 'pawl/client'
 import type { UiMessage } from 'pawl/ui'
 import type { Supervisor } from 'pawl/worker'
-import { type Browser, chromium, type Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import { chatServer } from '../../../examples/ui/server.ts'
+import { startBrowser } from './browser.ts'
 import { compile } from './build.ts'
 import { startRig } from './rig.ts'
 
@@ -70,12 +70,6 @@ export async function startChatPages({ alias = {} }: { alias?: Record<string, st
     await close()
     throw error
   }
-}
-
-async function startBrowser(): Promise<Browser> {
-  // As a single process, which Lambda needs, the browser would end with its first page.
-  const args = sparticuz.args.filter((arg) => !['--single-process', '--no-zygote'].includes(arg))
-  return chromium.launch({ executablePath: await sparticuz.executablePath(), args })
 }
 
 function closed(server: Server): void {

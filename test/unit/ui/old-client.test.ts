@@ -135,25 +135,57 @@ describe('with version 6, an answer that is cut off', () => {
   const texts = ({ messages }: Chat<UIMessage>): string[] =>
     messages.flatMap(({ role, parts }) => (role === 'user' ? [] : parts.flatMap((shown) => (shown.type === 'text' ? [shown.text] : []))))
 
+  /** A server that is away after the beginning of an answer, until it is back. */
+  function lossy(): { transport: PawlChatTransport; returns(): void } {
+    let isAway = false
+    const transport = new PawlChatTransport({
+      show: 'steps',
+      fetch: async (to, init) => {
+        if (init?.method === 'POST') {
+          isAway = true
+          return new Response(bodyOf(beginning))
+        }
+        if (isAway) throw new TypeError('Failed to fetch')
+        const path = String(to)
+        if (path.includes('/changes')) return new Response(new ReadableStream())
+        if (path.includes('/messages'))
+          return Response.json({ messages: [{ id: 'm_1_1', role: 'assistant', parts: [part('One')] }], seq: 5 })
+        return new Response(`${bodyOf([...beginning, ...rest])}data: [DONE]\n\n`)
+      },
+    })
+    return { transport, returns: () => void (isAway = false) }
+  }
+
   it('is shown once when it is resumed from its beginning', async () => {
     vi.useFakeTimers()
-    let isAway = false
-    const fetch = async (): Promise<Response> => {
-      if (isAway) throw new TypeError('Failed to fetch')
-      return new Response(`${bodyOf([...beginning, ...rest])}data: [DONE]\n\n`)
-    }
-    const first = async (): Promise<Response> => {
-      isAway = true
-      return new Response(bodyOf(beginning))
-    }
-    const chat = chatOf(new PawlChatTransport({ show: 'steps', fetch: (_, init) => (init?.method === 'POST' ? first() : fetch()) }))
+    const server = lossy()
+    const chat = chatOf(server.transport)
     const sent = chat.sendMessage({ text: 'Go' })
     await vi.runAllTimersAsync()
     await sent
     expect(chat.status).toBe('error')
     expect(texts(chat)).toEqual(['One'])
-    isAway = false
+    server.returns()
     await chat.resumeStream()
+    expect(chat.status).toBe('ready')
+    expect(texts(chat)).toEqual(['One', 'Two'])
+  })
+
+  it('is resumed by a page that follows, although nothing new has happened', async () => {
+    vi.useFakeTimers()
+    const server = lossy()
+    const chat = chatOf(server.transport)
+    const sent = chat.sendMessage({ text: 'Go' })
+    const stop = server.transport.follow<UIMessage>('c', {
+      setMessages: (update) => void (chat.messages = update(chat.messages)),
+      resumeStream: () => chat.resumeStream(),
+    })
+    onTestFinished(stop)
+    await vi.advanceTimersByTimeAsync(60_000)
+    await sent
+    expect(chat.status).toBe('error')
+    server.returns()
+    await vi.advanceTimersByTimeAsync(30_000)
     expect(chat.status).toBe('ready')
     expect(texts(chat)).toEqual(['One', 'Two'])
   })
