@@ -5,7 +5,10 @@ import { PawlChatTransport } from 'pawl/ui'
 import { StrictMode, useEffect, useState } from 'react'
 import { createRoot } from 'react-dom/client'
 
-const transport = new PawlChatTransport({ agent: new URLSearchParams(location.search).get('agent') ?? 'support' })
+const query = new URLSearchParams(location.search)
+// With version 6 of the AI SDK: `?show=steps`.
+const show = query.get('show') === 'steps' ? 'steps' : 'pieces'
+const transport = new PawlChatTransport({ agent: query.get('agent') ?? 'support', show })
 
 function Conversation({ id, loaded }: { id: string; loaded: UIMessage[] }) {
   const [text, setText] = useState('')
@@ -62,8 +65,9 @@ function Conversation({ id, loaded }: { id: string; loaded: UIMessage[] }) {
   )
 }
 
-const id = new URLSearchParams(location.search).get('session') ?? crypto.randomUUID()
-history.replaceState(null, '', `?${new URLSearchParams({ ...Object.fromEntries(new URLSearchParams(location.search)), session: id })}`)
+const id = query.get('session') ?? crypto.randomUUID()
+query.set('session', id)
+history.replaceState(null, '', `?${query}`)
 const loaded = (await transport.messages(id)) as UIMessage[]
 createRoot(document.getElementById('root') as HTMLElement).render(
   <StrictMode>

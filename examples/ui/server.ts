@@ -7,8 +7,11 @@ import { type Authorize, createHandler, nodeListener } from 'pawl/service'
 
 const HTML = '<!doctype html><meta charset="utf-8"><title>pawl</title><div id="root"></div><script type="module" src="/page.js"></script>'
 
-/** The server; `authorize` says whose sessions a request may see. It does not listen on a port yet. */
-export async function chatServer(pawl: Pawl, authorize: Authorize): Promise<Server> {
+/**
+ * The server; `authorize` says whose sessions a request may see. It does not listen on a port yet. `alias`: packages that the page is built
+ * with in place of others, such as another version of the AI SDK.
+ */
+export async function chatServer(pawl: Pawl, authorize: Authorize, alias: Record<string, string> = {}): Promise<Server> {
   const handler = createHandler({ pawl, authorize, basePath: '/api/pawl' })
   const page = await build({
     entryPoints: [fileURLToPath(new URL('page.tsx', import.meta.url))],
@@ -16,6 +19,7 @@ export async function chatServer(pawl: Pawl, authorize: Authorize): Promise<Serv
     write: false,
     format: 'esm',
     jsx: 'automatic',
+    alias,
     define: { 'process.env.NODE_ENV': '"development"' },
   })
   const script = page.outputFiles[0]?.text ?? ''

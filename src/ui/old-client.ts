@@ -1,19 +1,21 @@
-// Notices a page whose AI SDK cannot take back what it has shown: it still has text that was reset. Then answers are shown when they are
-// recorded, because the beginning of a failed attempt would stay beside the next one.
+// Pages whose AI SDK is older than version 7. They cannot take back what they have shown, which is noticed by what they still show: then
+// answers are shown when they are recorded, because the beginning of a failed attempt would stay beside the next one.
 import type { FollowedMessage, UiChunk } from './protocol.ts'
 
-/** The texts of a message that a stream has sent. */
-interface SentTexts {
+/** The parts of a message that a stream has sent: texts, and what the model has thought. */
+interface SentParts {
   messageId: string
-  /** Text parts of earlier steps, and of the current one. */
+  /** Those of earlier steps, and of the current one. */
   before: number
   current: number
-  /** Text parts that were taken back. */
+  /** Those that were taken back. */
   reset: number
 }
 
 /** Watches what a chat's streams take back, and whether its page does so, too. */
 export interface ResetWatch {
+  /** The next stream adds to this message of the page. */
+  continues(message: FollowedMessage): void
   /** A chunk is sent to the page. */
   sent(chunk: UiChunk): void
   /** Whether something was taken back that has not been looked for. */
@@ -24,47 +26,46 @@ export interface ResetWatch {
 
 /** Begins with a chat. */
 export function watchResets(): ResetWatch {
-  let texts: SentTexts | undefined
+  let sent: SentParts | undefined
   return {
+    continues({ id, parts }) {
+      sent = { messageId: id, before: countOf(parts), current: 0, reset: 0 }
+    },
     sent(chunk) {
-      if (chunk.type === 'start') texts = { messageId: chunk.messageId, before: 0, current: 0, reset: 0 }
-      if (!texts) return
-      if (chunk.type === 'text-start') texts.current += 1
+      if (chunk.type === 'start') sent = begun(chunk.messageId, sent)
+      if (!sent) return
+      if (chunk.type === 'text-start' || chunk.type === 'reasoning-start') sent.current += 1
       if (chunk.type === 'start-step' || chunk.type === 'finish-step')
-        Object.assign(texts, { before: texts.before + texts.current, current: 0 })
-      if (chunk.type === 'reset-step') Object.assign(texts, { reset: texts.reset + texts.current, current: 0 })
+        Object.assign(sent, { before: sent.before + sent.current, current: 0 })
+      if (chunk.type === 'reset-step') Object.assign(sent, { reset: sent.reset + sent.current, current: 0 })
     },
     get isUncertain() {
-      return texts !== undefined && texts.reset > 0
+      return sent !== undefined && sent.reset > 0
     },
     isKept(shown) {
-      if (!texts || texts.reset === 0) return false
-      const { messageId, before, current, reset } = texts
-      texts = undefined
-      const parts = shown.find(({ id }) => id === messageId)?.parts ?? []
-      return parts.filter((part) => 'type' in part && part.type === 'text').length >= before + current + reset
+      if (!sent || sent.reset === 0) return false
+      const { messageId, before, current, reset } = sent
+      sent = undefined
+      return countOf(shown.find(({ id }) => id === messageId)?.parts ?? []) >= before + current + reset
     },
   }
 }
 
-/** The chunks without pieces of an answer that is not recorded yet. */
-export async function* withoutPieces(chunks: AsyncGenerator<UiChunk, undefined>): AsyncGenerator<UiChunk, undefined> {
-  let pieces: UiChunk[] = []
-  try {
-    for await (const chunk of chunks) {
-      if (chunk.type === 'reset-step' || chunk.type === 'error') pieces = []
-      if (chunk.type === 'reset-step') continue
-      if (isPiece(chunk)) {
-        pieces.push(chunk)
-        continue
-      }
-      yield* pieces
-      pieces = []
-      yield chunk
-    }
-  } finally {
-    await chunks.return(undefined)
-  }
+/** A message that is sent again from its beginning replaces what was sent of it. */
+function begun(messageId: string, sent: SentParts | undefined): SentParts {
+  return { messageId, before: 0, current: 0, reset: sent?.messageId === messageId ? sent.before + sent.current : 0 }
+}
+
+function countOf(parts: readonly object[]): number {
+  return parts.filter((part) => 'type' in part && (part.type === 'text' || part.type === 'reasoning')).length
+}
+
+/**
+ * After a TypeError, version 6 adds what a resumed stream sends to what the message had when the connection was lost. A resumed stream of
+ * pawl begins at the message's beginning.
+ */
+export function withoutContinuing(error: unknown): unknown {
+  return error instanceof TypeError ? new Error(error.message, { cause: error }) : error
 }
 
 /** Whether a reset takes the chunk back. */

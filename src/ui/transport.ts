@@ -1,7 +1,7 @@
 // A `ChatTransport` of AI SDK UI for pawl sessions.
 import { ChatError, errorOf } from './errors.ts'
 import { type ChatPage, followChat } from './following.ts'
-import { isPiece, OLD_CLIENT, withoutPieces } from './old-client.ts'
+import { isPiece, OLD_CLIENT, withoutContinuing } from './old-client.ts'
 import { ownChats } from './own-streams.ts'
 import type { FollowedMessage, UiChunk, UiMessage, UiMessageChunk, UiShow } from './protocol.ts'
 import { serverSent } from './server-sent.ts'
@@ -73,6 +73,7 @@ export class PawlChatTransport {
     this.#look(chatId, messages)
     const { agent, context, tags } = this.#options
     const sent = messages.find(({ id, role }) => id === messageId && role === 'assistant') ?? messages.at(-1)
+    if (sent?.role === 'assistant') this.#own(chatId).resets.continues(sent)
     const asked = { agent, context, tags, ...body, id: chatId, messages: sent ? [sent] : [], trigger, messageId }
     // A stop takes effect from here on, because the message may already be on its way.
     const disarm = this.#interruptOnAbort(request)
@@ -86,7 +87,7 @@ export class PawlChatTransport {
       return this.#stream(first, request, onEnd)
     } catch (error) {
       onEnd()
-      throw error
+      throw this.#failure(error)
     }
   }
 
@@ -177,15 +178,21 @@ export class PawlChatTransport {
   /** Looks whether the page shows what was taken back. */
   #look(chatId: string, shown: readonly FollowedMessage[]): void {
     const own = this.#own(chatId)
-    if (this.#isOld || !own.resets.isKept(shown)) return
-    this.#isOld = true
+    if (!own.resets.isKept(shown)) return
     own.isStale = true
+    if (this.#isOld) return
+    this.#isOld = true
     // The only place where the page's developer looks.
     globalThis.console.warn(OLD_CLIENT)
   }
 
   get #show(): UiShow {
-    return this.#options.show ?? 'pieces'
+    return this.#isOld ? 'steps' : (this.#options.show ?? 'pieces')
+  }
+
+  /** What a request that failed rejects with. */
+  #failure(error: unknown): unknown {
+    return this.#show === 'steps' ? withoutContinuing(error) : error
   }
 
   #resumption({ chatId }: ReconnectRequest): string {
@@ -222,8 +229,7 @@ export class PawlChatTransport {
   }
 
   #stream(first: Response, request: ReconnectRequest, onEnd: () => void, onChunk?: (chunk: UiChunk) => void) {
-    const all = this.#chunks(first, request, onEnd)
-    const chunks = this.#isOld ? withoutPieces(all) : all
+    const chunks = this.#chunks(first, request, onEnd)
     const { resets } = this.#own(request.chatId)
     return new ReadableStream<UiMessageChunk>({
       pull: async (controller) => {
@@ -266,7 +272,11 @@ export class PawlChatTransport {
         cursor = outcome.cursor
         if (outcome.isDone) return
         abortSignal?.throwIfAborted()
-        if (cursor === undefined || ++failures > MAX_FAILURES) throw new TypeError('network error: the chat stream was cut off')
+        if (cursor === undefined || ++failures > MAX_FAILURES) {
+          // The page may have an answer in progress without anything new to tell it.
+          this.#own(request.chatId).isStale = true
+          throw this.#failure(new TypeError('network error: the chat stream was cut off'))
+        }
         if (outcome.isPartial) yield { type: 'reset-step' }
         await pause(Math.min(BASE_DELAY_MS * 2 ** (failures - 1), MAX_DELAY_MS), abortSignal)
         response = await this.#again(request, cursor)

@@ -1,19 +1,13 @@
 // The chat page of examples/ui in a real browser, loaded again and again in mid-answer while executors and orchestrators are killed: it
 // shows what is recorded, each message once.
 import { randomUUID } from 'node:crypto'
-import type { Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import sparticuz from '@sparticuz/chromium'
-import { type Browser, chromium, type Page } from 'playwright-core'
-import { PawlChatTransport, type UiMessage, type UiMessageChunk } from 'pawl/ui'
+import { PawlChatTransport, type UiMessageChunk } from 'pawl/ui'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { chatServer } from '../../examples/ui/server.ts'
 import { seededRandom } from '../retail/random.ts'
 import { eventsOf, ofType } from '../support/events.ts'
 import { seed, size } from '../support/sizes.ts'
 import { until } from '../support/until.ts'
-import { type Compiled, compile } from './support/build.ts'
-import { type Rig, startRig, type Supervised } from './support/rig.ts'
+import { type ChatPages, say, shownIn, startChatPages } from './support/chat-pages.ts'
 import { speech, type SpeechOrder } from './support/speech.ts'
 
 const CHATS = size(1, 12)
@@ -21,64 +15,12 @@ const TURNS = size(3, 8)
 const KILLS = size(3, 100)
 const random = seededRandom(seed)
 
-let rig: Rig
-let fixtures: Compiled
-let workers: Supervised
-let server: Server
-let browser: Browser
-let origin: string
+let here: ChatPages
 
 beforeAll(async () => {
-  fixtures = await compile(['test/crash/fixtures/speaking.ts'])
-  rig = await startRig()
-  workers = await rig.supervise({ module: fixtures.path('speaking'), processes: 1 })
-  server = await chatServer(rig.pawl, () => ({ identity: 'tester', scopes: ['read', 'send'] }))
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  // As a single process, which Lambda needs, the browser would end with its first page.
-  const args = sparticuz.args.filter((arg) => !['--single-process', '--no-zygote'].includes(arg))
-  browser = await chromium.launch({ executablePath: await sparticuz.executablePath(), args })
+  here = await startChatPages()
 })
-afterAll(async () => {
-  await browser?.close()
-  server?.closeAllConnections()
-  server?.close()
-  await rig?.close()
-  await fixtures?.remove()
-})
-
-interface Shown {
-  id: string
-  role: string
-  text: string
-}
-
-/** What the page shows. */
-async function shownIn(page: Page): Promise<Shown[]> {
-  return page.evaluate(`[...document.querySelectorAll('article')].map((article) => ({
-    id: article.id,
-    role: article.dataset.role,
-    text: [...article.querySelectorAll('p')].map((text) => text.textContent).join(''),
-  }))`)
-}
-
-async function recorded(session: string): Promise<Shown[]> {
-  const response = await fetch(`${origin}/api/pawl/v1/ui/${session}/messages`)
-  const { messages } = (await response.json()) as { messages: UiMessage[] }
-  return messages.map(({ id, role, parts }) => ({ id, role, text: parts.map((part) => String(part.text ?? '')).join('') }))
-}
-
-async function load(session: string): Promise<Page> {
-  const page = await browser.newPage()
-  await page.goto(`${origin}/?session=${session}&agent=speaking`)
-  await page.waitForSelector('form')
-  return page
-}
-
-async function say(page: Page, text: string): Promise<void> {
-  await page.fill('input', text)
-  await page.click('button[type=submit]')
-}
+afterAll(async () => here?.close())
 
 describe('the chat page', () => {
   it(`shows each recorded message once through ${KILLS} kills and reloads in mid-answer (seed ${seed}, again with PAWL_SEED)`, async () => {
@@ -88,9 +30,9 @@ describe('the chat page', () => {
     })
     const pages = await Promise.all(
       chats.map(async ({ session, order }) => {
-        const page = await load(session)
+        const page = await here.load(session)
         await say(page, JSON.stringify(order))
-        await until('the message has arrived', async () => (await recorded(session)).length > 0)
+        await until('the message has arrived', async () => (await here.recorded(session)).length > 0)
         return page
       }),
     )
@@ -101,15 +43,15 @@ describe('the chat page', () => {
       // Paced by what is shown, so that kills hit mid-answer on a slow machine, too.
       const length = async (): Promise<number> => (await shownIn(page)).reduce((sum, { text }) => sum + text.length, 0)
       const before = await length()
-      const isDone = async (): Promise<boolean> => (await recorded(session)).at(-1)?.text.endsWith(speech(order, TURNS)) ?? false
+      const isDone = async (): Promise<boolean> => (await here.recorded(session)).at(-1)?.text.endsWith(speech(order, TURNS)) ?? false
       await until('more is shown', async () => (await length()) > before + 20 || (await isDone()), 60_000)
-      const orchestrator = workers.supervisor.orchestratorPid()
-      const pids = workers.supervisor.pids()
+      const orchestrator = here.supervisor.orchestratorPid()
+      const pids = here.supervisor.pids()
       const victim = kills % 3 === 2 ? orchestrator : pids[Math.floor(random() * pids.length)]
       if (victim !== undefined) process.kill(victim, 'SIGKILL')
       if (random() < 0.5) await page.reload()
       else {
-        pages[at] = await load(session)
+        pages[at] = await here.load(session)
         await page.close()
       }
     }
@@ -118,7 +60,7 @@ describe('the chat page', () => {
       const all = Array.from({ length: TURNS }, (_, turn) => speech(order, turn + 1)).join('')
       await until('the page shows the whole answer', async () => (await shownIn(page)).at(-1)?.text === all, 60_000)
       const shown = await shownIn(page)
-      expect(shown).toEqual(await recorded(session))
+      expect(shown).toEqual(await here.recorded(session))
       expect(shown.map(({ role, text }) => ({ role, text }))).toEqual([
         { role: 'user', text: JSON.stringify(order) },
         { role: 'assistant', text: all },
@@ -130,25 +72,25 @@ describe('the chat page', () => {
   it('shows at rest what is said in another page', async () => {
     const session = `ui-${randomUUID()}`
     const order: SpeechOrder = { name: 'both', turns: 1, words: 5, everyMs: 5 }
-    const [idle, active] = await Promise.all([load(session), load(session)])
+    const [idle, active] = await Promise.all([here.load(session), here.load(session)])
     await say(active, JSON.stringify(order))
     const isWhole = async (): Promise<boolean> => (await shownIn(idle)).at(-1)?.text === speech(order, 1)
     await until('the idle page shows the answer', isWhole, 30_000)
-    expect(await shownIn(idle)).toEqual(await recorded(session))
+    expect(await shownIn(idle)).toEqual(await here.recorded(session))
     await until('it is at rest again', async () => (await idle.getAttribute('main', 'data-status')) === 'ready')
   })
 
   it('stops a run with its button, but not when the page is reloaded', async () => {
     const session = `ui-${randomUUID()}`
     const order: SpeechOrder = { name: 'stop', turns: 1, words: 2_000, everyMs: 20 }
-    const page = await load(session)
+    const page = await here.load(session)
     await say(page, JSON.stringify(order))
     await until('it speaks', async () => (await shownIn(page)).at(-1)?.text.startsWith('stop.1.0'), 30_000)
     await page.reload()
     await until('it continues', async () => (await shownIn(page)).at(-1)?.text.includes('stop.1.5 '), 30_000)
-    expect((await rig.pawl.session(session).state()).status).toBe('running')
+    expect((await here.pawl.session(session).state()).status).toBe('running')
     await page.getByRole('button', { name: 'Stop' }).click()
-    await until('the run is stopped', async () => (await rig.pawl.session(session).state()).status === 'idle', 30_000)
+    await until('the run is stopped', async () => (await here.pawl.session(session).state()).status === 'idle', 30_000)
     expect(await page.getAttribute('main', 'data-status')).toBe('ready')
   })
 })
@@ -157,7 +99,7 @@ describe('a chat', () => {
   it('gets one reset for each attempt that died in mid-answer, and none for an orchestrator that did', async () => {
     const chatId = `ui-${randomUUID()}`
     const order: SpeechOrder = { name: 'reset', turns: 3, words: 200, everyMs: 15 }
-    const transport = new PawlChatTransport({ api: `${origin}/api/pawl`, agent: 'speaking' })
+    const transport = new PawlChatTransport({ api: `${here.origin}/api/pawl`, agent: 'speaking' })
     const message = { id: 'first', role: 'user', parts: [{ type: 'text', text: JSON.stringify(order) }] }
     const stream = await transport.sendMessages({ trigger: 'submit-message', chatId, messages: [message] })
     const killed: ('executors' | 'orchestrator')[] = []
@@ -173,13 +115,13 @@ describe('a chat', () => {
       if (killed.length >= turn || !said.includes(`.${turn}.4 `)) continue
       const what = turn === 2 ? 'orchestrator' : 'executors'
       killed.push(what)
-      const { supervisor } = workers
+      const { supervisor } = here
       const victims = what === 'orchestrator' ? [supervisor.orchestratorPid()] : supervisor.pids()
       for (const pid of victims) if (pid !== undefined) process.kill(pid, 'SIGKILL')
     }
     expect(killed).toEqual(['executors', 'orchestrator', 'executors'])
     expect(whole).toBe(Array.from({ length: order.turns }, (_, at) => speech(order, at + 1)).join(''))
-    const failed = ofType(await eventsOf(rig.pawl.session(chatId)), 'model_attempt_failed')
+    const failed = ofType(await eventsOf(here.pawl.session(chatId)), 'model_attempt_failed')
     expect(failed.length).toBeGreaterThanOrEqual(2)
     expect(resets).toBe(failed.length)
   })

@@ -1,11 +1,13 @@
 // What the speaking agent says.
 
-/** How it speaks: the first message of its session. */
+/** How it speaks: a message to it. */
 export interface SpeechOrder {
   name: string
   turns: number
   words: number
   everyMs: number
+  /** The first attempt of each turn says nothing after this many words, until its process is killed. Default: it says all. */
+  silentAfter?: number
 }
 
 /** The text of a turn. */

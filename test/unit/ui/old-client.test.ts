@@ -1,6 +1,8 @@
 // Pages of an AI SDK that cannot take text back: they are noticed by what they still show, and get finished answers from then on.
-import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { watchResets, withoutPieces } from '../../../src/ui/old-client.ts'
+import { Chat } from '@ai-sdk/react-v3'
+import type { ChatTransport, UIMessage } from 'ai-v6'
+import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { watchResets } from '../../../src/ui/old-client.ts'
 import type { UiChunk } from '../../../src/ui/protocol.ts'
 import { PawlChatTransport } from '../../../src/ui/transport.ts'
 
@@ -40,6 +42,41 @@ describe('what was taken back', () => {
     }
   })
 
+  it('includes what a model has thought', () => {
+    const thought = (delta: string): UiChunk[] => [
+      { type: 'reasoning-start', id: '1.0' },
+      { type: 'reasoning-delta', id: '1.0', delta },
+    ]
+    const watch = watchResets()
+    for (const chunk of [start('m'), step, ...thought('Void'), reset, ...thought('Right')]) watch.sent(chunk)
+    const thinking = { type: 'reasoning', text: '' }
+    expect(watch.isKept([{ id: 'm', parts: [thinking, thinking] }])).toBe(true)
+  })
+
+  it('includes what a stream shows again from its beginning', () => {
+    for (const [shown, isKept] of [
+      [['Right', 'Right', 'More'], true],
+      [['Right', 'More'], false],
+    ] as const) {
+      const watch = watchResets()
+      for (const chunk of [start('m'), step, ...text('Right'), end]) watch.sent(chunk)
+      for (const chunk of [start('m'), step, ...text('Right'), end, step, ...text('More', '2.0'), end]) watch.sent(chunk)
+      expect(watch.isKept([{ id: 'm', parts: shown.map(part) }])).toBe(isKept)
+    }
+  })
+
+  it('is looked for in an answer that was loaded, and that a decision continues', () => {
+    for (const [shown, isKept] of [
+      [['Loaded', 'Void', 'Right'], true],
+      [['Loaded', 'Right'], false],
+    ] as const) {
+      const watch = watchResets()
+      watch.continues({ id: 'm', parts: [part('Loaded')] })
+      for (const chunk of [step, ...text('Void', '2.0'), reset, ...text('Right', '2.0'), end]) watch.sent(chunk)
+      expect(watch.isKept([{ id: 'm', parts: shown.map(part) }])).toBe(isKept)
+    }
+  })
+
   it('is nothing if no attempt has failed, however many texts a message has', () => {
     const watch = watchResets()
     for (const chunk of [start('m'), step, ...text('a'), end, step, reset, ...text('b', '2.0'), end]) watch.sent(chunk)
@@ -48,35 +85,121 @@ describe('what was taken back', () => {
   })
 })
 
-it('an answer without its pieces has what is recorded', async () => {
-  async function* sent(): AsyncGenerator<UiChunk, undefined> {
-    yield* ATTEMPTS
-    yield* text('Never recorded', '2.0')
-    yield { type: 'error', errorText: 'It failed.' }
-  }
-  const shown: UiChunk[] = []
-  for await (const chunk of withoutPieces(sent())) shown.push(chunk)
-  const { length } = ATTEMPTS
-  expect(shown).toEqual([...ATTEMPTS.slice(0, 2), ...ATTEMPTS.slice(5, length), { type: 'error', errorText: 'It failed.' }])
-})
-
-it('a transport whose page keeps what was taken back says so once, and sends no pieces any more', async () => {
+it('a transport whose page keeps what was taken back says so once, and asks for finished answers from then on', async () => {
   const warned = vi.spyOn(console, 'warn').mockReturnValue()
   onTestFinished(() => warned.mockRestore())
   const events = [...ATTEMPTS, { type: 'finish' as const }]
   const body = `${events.map((chunk, n) => `${n === 7 ? 'id: after=5\n' : ''}data: ${JSON.stringify(chunk)}\n\n`).join('')}data: [DONE]\n\n`
-  const transport = new PawlChatTransport({ fetch: async () => new Response(body) })
-  const send = async (messages: { id: string; role: string; parts: { type: string }[] }[]): Promise<string[]> => {
-    const types: string[] = []
+  const asked: string[] = []
+  const transport = new PawlChatTransport({
+    fetch: async (to) => {
+      asked.push(String(to))
+      return new Response(body)
+    },
+  })
+  const send = async (messages: { id: string; role: string; parts: { type: string }[] }[]): Promise<void> => {
     const stream = await transport.sendMessages({ trigger: 'submit-message', chatId: 'c', messages })
-    for await (const { type } of stream as ReadableStream<UiChunk>) types.push(type)
-    return types
+    for await (const _ of stream);
   }
   const user = { id: 'u', role: 'user', parts: [{ type: 'text' }] }
-  expect((await send([user])).filter((type) => type === 'text-start')).toHaveLength(2)
+  await send([user])
   const kept = { id: 'm_1_1', role: 'assistant', parts: [part('Void'), part('Right')] }
-  expect((await send([user, kept, user])).filter((type) => type === 'text-start')).toHaveLength(1)
   await send([user, kept, user])
+  await send([user, kept, user])
+  expect(asked.map((to) => new URLSearchParams(to.split('?')[1]).get('show'))).toEqual(['pieces', 'steps', 'steps'])
   expect(warned).toHaveBeenCalledTimes(1)
   expect(warned.mock.calls[0]?.[0]).toContain('ai@7')
+})
+
+describe('with version 6, an answer that is cut off', () => {
+  afterEach(() => void vi.useRealTimers())
+
+  /** The answer up to its first text, as a stream sends it. */
+  const beginning = [start('m_1_1'), step, ...text('One'), end, { type: 'finish-step' as const }, step]
+  const rest = [...text('Two', '2.0'), { ...end, id: '2.0' }, { type: 'finish-step' as const }, { type: 'finish' as const }]
+  const bodyOf = (chunks: readonly UiChunk[]): string =>
+    chunks.map((chunk, n) => `id: after=${n}\ndata: ${JSON.stringify(chunk)}\n\n`).join('')
+
+  /** A chat as `useChat` of version 6 has it: it does not know that `transport` resumes answers from their beginning. */
+  function chatOf(transport: PawlChatTransport, messages: UIMessage[] = []): Chat<UIMessage> {
+    const typed: ChatTransport<UIMessage> = transport
+    return new Chat({
+      id: 'c',
+      messages,
+      transport: {
+        sendMessages: (request) => typed.sendMessages(request),
+        reconnectToStream: (request) => typed.reconnectToStream(request),
+      },
+    })
+  }
+  const texts = ({ messages }: Chat<UIMessage>): string[] =>
+    messages.flatMap(({ role, parts }) => (role === 'user' ? [] : parts.flatMap((shown) => (shown.type === 'text' ? [shown.text] : []))))
+
+  /** A server that is away after the beginning of an answer, until it is back. */
+  function lossy(): { transport: PawlChatTransport; returns(): void } {
+    let isAway = false
+    const transport = new PawlChatTransport({
+      show: 'steps',
+      fetch: async (to, init) => {
+        if (init?.method === 'POST') {
+          isAway = true
+          return new Response(bodyOf(beginning))
+        }
+        if (isAway) throw new TypeError('Failed to fetch')
+        const path = String(to)
+        if (path.includes('/changes')) return new Response(new ReadableStream())
+        if (path.includes('/messages'))
+          return Response.json({ messages: [{ id: 'm_1_1', role: 'assistant', parts: [part('One')] }], seq: 5 })
+        return new Response(`${bodyOf([...beginning, ...rest])}data: [DONE]\n\n`)
+      },
+    })
+    return { transport, returns: () => void (isAway = false) }
+  }
+
+  it('is shown once when it is resumed from its beginning', async () => {
+    vi.useFakeTimers()
+    const server = lossy()
+    const chat = chatOf(server.transport)
+    const sent = chat.sendMessage({ text: 'Go' })
+    await vi.runAllTimersAsync()
+    await sent
+    expect(chat.status).toBe('error')
+    expect(texts(chat)).toEqual(['One'])
+    server.returns()
+    await chat.resumeStream()
+    expect(chat.status).toBe('ready')
+    expect(texts(chat)).toEqual(['One', 'Two'])
+  })
+
+  it('is resumed by a page that follows, although nothing new has happened', async () => {
+    vi.useFakeTimers()
+    const server = lossy()
+    const chat = chatOf(server.transport)
+    const sent = chat.sendMessage({ text: 'Go' })
+    const stop = server.transport.follow<UIMessage>('c', {
+      setMessages: (update) => void (chat.messages = update(chat.messages)),
+      resumeStream: () => chat.resumeStream(),
+    })
+    onTestFinished(stop)
+    await vi.advanceTimersByTimeAsync(60_000)
+    await sent
+    expect(chat.status).toBe('error')
+    server.returns()
+    await vi.advanceTimersByTimeAsync(30_000)
+    expect(chat.status).toBe('ready')
+    expect(texts(chat)).toEqual(['One', 'Two'])
+  })
+
+  it('is shown once when the decision that continues it did not arrive', async () => {
+    const fetch: typeof globalThis.fetch = async (_, init) => {
+      if (init?.method === 'POST') throw new TypeError('Failed to fetch')
+      return new Response(`${bodyOf([...beginning, ...rest])}data: [DONE]\n\n`)
+    }
+    const loaded: UIMessage = { id: 'm_1_1', role: 'assistant', parts: [{ type: 'text', text: 'One' }] }
+    const chat = chatOf(new PawlChatTransport({ show: 'steps', fetch }), [loaded])
+    await chat.sendMessage()
+    expect(chat.status).toBe('error')
+    await chat.resumeStream()
+    expect(texts(chat)).toEqual(['One', 'Two'])
+  })
 })
