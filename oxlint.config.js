@@ -80,7 +80,8 @@ const importedBy = (place) => {
 }
 for (const place of Object.keys(HOUSE)) {
   const mutual = importedBy(place).find((other) => importedBy(other).includes(place))
-  if (mutual !== undefined) throw new Error(`src/${place} and src/${mutual} may import each other: what both need belongs to a third folder.`)
+  if (mutual !== undefined)
+    throw new Error(`src/${place} and src/${mutual} may import each other: what both need belongs to a third folder.`)
 }
 
 /** How deep folders lie in src/: an import's path starts with as many `../` as its file lies deep. */
