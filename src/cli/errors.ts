@@ -1,6 +1,7 @@
 // Error messages of the command line.
 import { inspect } from 'node:util'
 import { PawlError } from '../session/errors.ts'
+import { withPlaces } from './here.ts'
 
 /** A command that cannot be carried out. */
 export class CliError extends PawlError {
@@ -19,7 +20,7 @@ export function describeError(error: unknown): string {
   }
   const cause = error.cause === undefined ? '' : firstLineOf(messageOf(rootOf(error.cause)))
   const more = cause !== '' && !error.message.includes(cause.replace(/\.$/, '')) ? `\n  caused by: ${cause}` : ''
-  return `${error.code}: ${error.message}${more}`
+  return withPlaces(`${error.code}: ${error.message}${more}`)
 }
 
 /** The innermost cause: wrappers ("Workflow Update failed") say less. */

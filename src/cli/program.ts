@@ -45,6 +45,7 @@ import { unpauseCommand } from './commands/unpause.ts'
 import { usageCommand } from './commands/usage.ts'
 import { workerCommand } from './commands/worker.ts'
 import { GROUPS } from './groups.ts'
+import { rememberPlace } from './here.ts'
 
 const packageJson = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
   version: string
@@ -116,6 +117,7 @@ export function createProgram(): Command {
     program.addCommand(command.copyInheritedSettings(program))
     for (const inner of command.commands) inner.copyInheritedSettings(program)
   }
+  program.hook('preAction', (_, action) => rememberPlace(program, action))
   program.commandsGroup('Help:')
   return program
 }

@@ -1,6 +1,7 @@
 // The status of a session as lines for a terminal, with the command for everything that a person can do.
 import type { SessionReport, SessionWait } from '../client/index.ts'
 import { linesOfProgress, linesOfRecovery } from './chat/lines.ts'
+import { here } from './here.ts'
 import { timeOf } from './queries.ts'
 import { oneLine } from './terminal.ts'
 import { durationText } from '../session/duration.ts'
@@ -19,10 +20,10 @@ export function linesOfReport(report: SessionReport, now = Date.now()): string[]
     ...(error ? [line('error', `${error.code}: ${error.reason}`), ...linesOfProgress(error)] : []),
     ...waitsFor.flatMap((wait) => [
       line('waits for', waitText(wait, now)),
-      ...commandsOf(sessionId, wait).map((command) => line('', command)),
+      ...commandsOf(sessionId, wait).map((command) => line('', here(command))),
     ]),
     ...(error ? linesOfRecovery(sessionId, { agent, error }) : []),
-    ...(error && run ? [line('preview', SUGGESTIONS.preview({ session: sessionId, run: run.run }))] : []),
+    ...(error && run ? [line('preview', here(SUGGESTIONS.preview({ session: sessionId, run: run.run })))] : []),
     ...(error ? [line('next', next?.until === undefined ? noAttempt(error.strategy) : `attempt at ${whenText(next.until, now)}`)] : []),
     ...(report.plan ? [line('plan', `${report.plan.done} of ${report.plan.steps} steps done: ${report.plan.objective}`)] : []),
     ...(queued > 0 ? [line('queued', `${queued} messages that no turn has taken`)] : []),
@@ -56,7 +57,12 @@ function commandsOf(session: string, { for: who, to, callId = '', digest, raise 
   const call = { session, callId, digest }
   switch (to) {
     case 'resolve':
-      return [SUGGESTIONS.resolveHappened(call), `${SUGGESTIONS.resolveNotHappened(call)}   (or --retry, --skip)`]
+      return [
+        SUGGESTIONS.resolveHappened(call),
+        SUGGESTIONS.resolveNotHappened(call),
+        SUGGESTIONS.resolveRetry(call),
+        SUGGESTIONS.resolveSkip(call),
+      ]
     case 'approve':
       return [SUGGESTIONS.approve(call), SUGGESTIONS.deny(call)]
     case 'answer':

@@ -52,11 +52,13 @@ export const SUGGESTIONS = {
   answer: ({ session, callId }: OfCall) => `pawl answer ${session} ${callId} '<answer as JSON>'`,
   resolveHappened: ({ session, callId }: OfCall) => `pawl resolve ${session} ${callId} --happened '<result as JSON>'`,
   resolveNotHappened: ({ session, callId }: OfCall) => `pawl resolve ${session} ${callId} --not-happened`,
+  resolveRetry: ({ session, callId }: OfCall) => `pawl resolve ${session} ${callId} --retry`,
+  resolveSkip: ({ session, callId }: OfCall) => `pawl resolve ${session} ${callId} --skip`,
   // Failed runs.
   raise: ({ session, ...raise }: BudgetRaise & { session: string }) => raiseOf(session, raise),
   recover: ({ session, strategy }: { session: string; strategy?: RecoveryStrategy }) =>
     `pawl recover ${session}${strategy === undefined ? '' : ` --strategy ${strategy}`}`,
-  recoverCalls: (session: string) => `pawl recover ${session} --keep <calls> --skip <calls> --redo <calls>`,
+  recoverCalls: (session: string) => `pawl recover ${session} --keep '<calls>' --skip '<calls>' --redo '<calls>'`,
   preview: ({ session, run }: { session: string; run: number }) => `pawl run ${session} ${run}`,
 } as const satisfies Record<string, (of: never) => string>
 

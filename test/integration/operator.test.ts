@@ -78,7 +78,7 @@ describe('a session that has failed', () => {
     expect(stdout).toMatch(/error +broken: it is broken/)
     expect(stdout).toMatch(/waits for +a person to recover the run/)
     expect(stdout).toMatch(
-      /recover +pawl recover op-failed --strategy restart_from_last_effect {2}\(suggested\)\n +pawl recover op-failed --strategy/,
+      /recover +pawl recover op-failed --strategy restart_from_last_effect --schema \w+ {2}\(suggested\)\n +pawl recover op-failed --strategy/,
     )
     expect(stdout).toMatch(/next +no automatic attempt/)
     expect(stdout).toMatch(/from +the session’s workflow/)
@@ -319,7 +319,7 @@ describe('pawl recover', () => {
     await settled(player.play(here.pawl, scene, { id: 'op-chosen' }))
     const shown = (await run(['status', 'op-chosen'])).stdout
     expect(shown).toMatch(
-      /recover +pawl recover op-chosen --keep <calls> --skip <calls> --redo <calls>\n +pawl recover op-chosen --strategy abandon/,
+      /recover +pawl recover op-chosen --keep '<calls>' --skip '<calls>' --redo '<calls>' --schema \w+\n +pawl recover op-chosen --strategy abandon/,
     )
     expect((await run(['run', 'op-chosen', ...queue()])).stdout).toMatch(
       / {2}selective\n {4}keeps .*\n {4}choose +put \(t_1_1_0\): --keep, --redo with --force\n {4}choose +look \(t_1_1_1\): --keep, --redo\n {4}choose +put \(t_1_1_2\): --keep, --skip, --redo\n/,

@@ -168,9 +168,11 @@ const SITUATIONS: Record<keyof typeof SUGGESTIONS, () => Promise<void>> = {
     const sent = await session.send('hello')
     const where = ['--schema', schema, '--task-queue', queue]
     const printed = said(await run('pawl status', { where }))
-    expect(printed).toContain(SUGGESTIONS.startWorker())
+    // As it must be typed here: on this queue, with this schema.
+    const command = `${SUGGESTIONS.startWorker()} --task-queue ${queue} --schema ${schema}`
+    expect(printed).toContain(command)
     const { temporalAddress, databaseUrl } = inject('stack')
-    const words = [...wordsOf(SUGGESTIONS.startWorker(), { '<module>': MODULE }), ...where, '--processes', '1']
+    const words = [...wordsOf(command, { '<module>': MODULE }), '--processes', '1']
     const worker = startPawl(words, { cwd: folder, env: { TEMPORAL_ADDRESS: temporalAddress, DATABASE_URL: databaseUrl } })
     try {
       expect((await sent.result(SETTLED)).text).toBe('hello')
@@ -182,14 +184,16 @@ const SITUATIONS: Record<keyof typeof SUGGESTIONS, () => Promise<void>> = {
   async examine() {
     const session = (await here.connect({ taskQueue: 'nobody-polls-this-one' })).session(undefined, { agent: 'player' })
     await session.send('hello')
+    const where = ['--task-queue', 'nobody-polls-this-one', '--schema', schema]
     const printed = await until('it waits for a worker', async () => {
-      const text = await statusOf(session.id)
+      const text = said(await run(`pawl status ${session.id}`, { where }))
       return text.includes('a worker on task queue') && text
     })
-    expect(printed).toContain(SUGGESTIONS.examine())
-    expect(said(await run(SUGGESTIONS.examine(), { where: ['--schema', schema, '--task-queue', 'nobody-polls-this-one'] }))).toMatch(
-      /fail +workers +no worker polls "nobody-polls-this-one"/,
-    )
+    const command = `${SUGGESTIONS.examine()} ${where.join(' ')}`
+    expect(printed).toContain(command)
+    const examined = said(await run(command, { where: [] }))
+    expect(examined).toMatch(/fail +workers +no worker polls "nobody-polls-this-one"/)
+    expect(examined).toContain(`${SUGGESTIONS.startWorker()} ${where.join(' ')}`)
     await here.temporal.workflow.getHandle(`pawl:${session.id}`).terminate()
   },
   async migrate() {
@@ -354,6 +358,16 @@ const SITUATIONS: Record<keyof typeof SUGGESTIONS, () => Promise<void>> = {
   async resolveNotHappened() {
     const session = await waiting(['post', 'it'])
     await follow(await statusOf(session.id), SUGGESTIONS.resolveNotHappened(call(session)))
+    await statusIs(session, 'idle')
+  },
+  async resolveRetry() {
+    const session = await waiting(['post', 'it'])
+    await follow(await statusOf(session.id), SUGGESTIONS.resolveRetry(call(session)))
+    await statusIs(session, 'idle')
+  },
+  async resolveSkip() {
+    const session = await waiting(['post', 'it'])
+    await follow(await statusOf(session.id), SUGGESTIONS.resolveSkip(call(session)))
     await statusIs(session, 'idle')
   },
   async raise() {

@@ -6,6 +6,7 @@ import { type Deployment, deploy } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
 import { digestOf, pendingOf, type ApprovalStage, approvalStage, once } from '../support/approvals.ts'
 import { inOrder, resultsIn, saidIn, use } from '../support/scenes.ts'
+import { rowsMatchEvents } from '../support/rows-match.ts'
 import { until } from '../support/until.ts'
 import { size } from '../support/sizes.ts'
 
@@ -165,6 +166,45 @@ describe('while a session waits', () => {
     await session.resolve('t_1_1_0', 'retry')
     await run.result(TIMEOUT)
     expect(entries.map(({ attempt }) => attempt)).toEqual([1, 2])
+  })
+
+  it('a refused regenerate changes nothing', async () => {
+    const lost = () => {
+      throw new Error('lost')
+    }
+    const { session } = asker.play(here.pawl, { model: once(['post', 'a']), body: lost })
+    const run = await session.send('go')
+    await pendingOf(run)
+    await expect(session.regenerate()).rejects.toMatchObject({ code: 'outcome_unknown', message: expect.stringContaining('t_1_1_0') })
+    expect(await session.status()).toMatchObject({ status: 'waiting', waitsFor: [{ for: 'person', to: 'resolve', callId: 't_1_1_0' }] })
+    await session.resolve('t_1_1_0', { happened: true, result: 'posted' })
+    await run.result(TIMEOUT)
+  })
+
+  it('an effect that may have happened still needs a person after an interrupt, until it is resolved or undone', async () => {
+    const lost = () => {
+      throw new Error('lost')
+    }
+    for (const end of ['resolve', 'undo'] as const) {
+      const { session, id } = asker.play(here.pawl, { model: once(['post', 'a']), body: lost })
+      const run = await session.send('go', { messageId: 'go' })
+      await pendingOf(run)
+      await session.interrupt({ by: 'ann' })
+      await run.settled(TIMEOUT)
+      const needs = async () => (await here.pawl.overview({ limit: 1_000 })).items.find(({ sessionId }) => sessionId === id)?.needs
+      const pending = async () => (await here.pawl.pending.list({ session: id })).items.map(({ callId, kind }) => [callId, kind])
+      await until('it is listed', async () => (await needs()) === 'resolution')
+      expect(await pending()).toEqual([['t_1_1_0', 'unknown']])
+      const { status, waitsFor } = await session.status()
+      expect(status).toBe('idle')
+      expect(waitsFor).toMatchObject([{ for: 'person', to: 'resolve', callId: 't_1_1_0', tool: 'post' }, { for: 'message' }])
+      if (end === 'resolve') await session.resolve('t_1_1_0', { happened: false })
+      else await session.rollback({ message: 'go', keys: 'forgotten' })
+      await until('it is no longer listed', async () => (await needs()) === undefined)
+      expect(await pending()).toEqual([])
+      expect((await session.status()).waitsFor).toEqual([{ for: 'message' }])
+      await rowsMatchEvents(here.stack, id)
+    }
   })
 
   it('an interrupt ends the run, and its requests can no longer be decided', async () => {

@@ -7,7 +7,7 @@ import type { Json } from '../../src/session/json.ts'
 import { STATE_VERSION } from '../../src/session/fold/state-versions.ts'
 import type { SessionState } from '../../src/session/state.ts'
 import { abandonedApproval } from '../../src/store/project/approvals.ts'
-import { ABANDONED, NEVER_RESOLVED } from '../../src/store/project/abandoned-calls.ts'
+import { ABANDONED, NEVER_RESOLVED, UNDONE } from '../../src/store/project/abandoned-calls.ts'
 import { type ErrorEnd, laterEnd } from '../../src/store/project/incidents.ts'
 import { type Move, newProjection, project, type Projection, type ProjectedRows, segmentsOf } from '../../src/store/project/projections.ts'
 import { WITH_OUTCOME } from '../../src/store/project/recoveries.ts'
@@ -263,6 +263,7 @@ function move(kept: Kept, { event, run }: Move, epochs: ReadonlyMap<number, stri
         position === null ? !keepsRun && Number(seq) <= upToSeq : Number(position) > toSeq
       archive('rolled_back', (row) => isRemoved(row) && !requeued.has(Number(row.seq)))
       requeueMessages(kept.messages.filter((row) => requeued.has(Number(row.seq))))
+      if (event.keys === 'forgotten') forgetUnresolved(kept, event.effects)
       return
     }
     case 'session_started':
@@ -280,6 +281,14 @@ const ARCHIVED_AS: Record<string, string> = { restart_run: 'restarted', abandon:
 /** Makes these messages wait for a run again. */
 function requeueMessages(rows: readonly PlainRow[]): void {
   for (const row of rows) Object.assign(row, { run: null, turn: null, position: null, ordinal: 0 })
+}
+
+/** Nobody needs to resolve a call whose effect was undone. */
+function forgetUnresolved({ calls }: Kept, effects: readonly { callId: string }[]): void {
+  for (const { callId } of effects) {
+    const row = calls.get(safeKey(callId))
+    if (row?.status === 'unknown' && (row.error as { asked?: true } | null)?.asked) row.error = UNDONE
+  }
 }
 
 /** Ends the calls that were in progress: their outcomes cannot be read. */

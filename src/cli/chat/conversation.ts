@@ -1,4 +1,5 @@
 // A conversation with one agent in the terminal, from its first line to its end.
+import { here } from '../here.ts'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { RunHandle, SessionHandle, SessionOptions } from '../../client/types.ts'
 import { textOf } from '../../session/content.ts'
@@ -71,7 +72,8 @@ const SHOW_MS = 300
 /** How long a decision may take until its event is stored. */
 const DECIDED_MS = 10_000
 
-const SILENCE = `No worker has picked up the message yet. It is recorded, and will be processed once a worker runs: ${SUGGESTIONS.startWorker()}`
+const silence = (): string =>
+  `No worker has picked up the message yet. It is recorded, and will be processed once a worker runs: ${here(SUGGESTIONS.startWorker())}`
 
 /** A person may have misspelt the agent, so the grace period is shorter than the two minutes for deploys. */
 const NOT_SERVED_AFTER_MS = 10_000
@@ -95,7 +97,7 @@ export async function converse(sessions: Sessions, options: ChatParts): Promise<
     screen.close()
   }
   if (talk.current && talk.current.own.size > 0) {
-    screen.print([note(`resume later: ${SUGGESTIONS.resumeChat({ agent: talk.current.agent, session: talk.current.session.id })}`)])
+    screen.print([note(`resume later: ${here(SUGGESTIONS.resumeChat({ agent: talk.current.agent, session: talk.current.session.id }))}`)])
   }
   if (talk.left && !screen.interactive) return 'left'
   return talk.failed ? 'failed' : 'ok'
@@ -225,8 +227,8 @@ function showLive(screen: Screen, answer: LiveAnswer, item: Parameters<NonNullab
 /** Prints what the session waits for, unless an event has followed the message meanwhile. */
 async function printWait({ screen }: Talk, session: SessionHandle, isSilent: () => boolean): Promise<void> {
   const why = await session.state().then(
-    () => SILENCE,
-    (error: unknown) => (error instanceof PawlError && error.code === 'session_unavailable' ? error.message : SILENCE),
+    () => silence(),
+    (error: unknown) => (error instanceof PawlError && error.code === 'session_unavailable' ? error.message : silence()),
   )
   if (isSilent()) screen.print([note(why)])
 }

@@ -1,4 +1,5 @@
 // A session's events and messages as lines for a terminal.
+import { here } from '../here.ts'
 import { type ContentBlock, textOf } from '../../session/content.ts'
 import type { EventOf, RefusedContent, ResultContent, SessionEvent } from '../../session/events.ts'
 import type { Json } from '../../session/json.ts'
@@ -165,9 +166,9 @@ export function linesOfProgress({ progress }: Pick<SessionError, 'progress'>): s
 
 /** The commands that take a session out of its error, the best one first. */
 export function linesOfRecovery(session: string, { agent, error }: { agent: string | null; error: SessionError }): string[] {
-  const ways = waysOut(session, error).map(({ command, isSuggested }) => `${command}${isSuggested ? '  (suggested)' : ''}`)
+  const ways = waysOut(session, error).map(({ command, isSuggested }) => `${here(command)}${isSuggested ? '  (suggested)' : ''}`)
   const isContext = error.code === 'invalid_context' && agent !== null
-  const others = isContext ? [`${SUGGESTIONS.chatWithContext(agent)}   (a new session; this one keeps its context)`] : []
+  const others = isContext ? [`${here(SUGGESTIONS.chatWithContext(agent))}   (a new session; this one keeps its context)`] : []
   return [...ways, ...others].map((way, index) => `  ${(index === 0 ? 'recover' : '').padEnd(11)} ${way}`)
 }
 

@@ -1,4 +1,5 @@
 // `pawl doctor`: examines a deployment.
+import { withPlaces } from '../here.ts'
 import { Command } from 'commander'
 import type { HealthCheck, HealthLevel } from '../../client/index.ts'
 import { say } from '../queries.ts'
@@ -31,5 +32,5 @@ async function doctor(options: DeploymentOptions & { json?: true }): Promise<voi
 
 function linesOf({ check, level, measured, advice }: HealthCheck): string[] {
   const head = `${paint(COLOURS[level], level.padEnd(4))}  ${check.padEnd(WIDTH)}  ${oneLine(measured, 1_000)}`
-  return advice === undefined ? [head] : [head, `${' '.repeat(6 + WIDTH)}  ${oneLine(advice, 400)}`]
+  return advice === undefined ? [head] : [head, `${' '.repeat(6 + WIDTH)}  ${oneLine(withPlaces(advice), 400)}`]
 }

@@ -1,4 +1,5 @@
 // `pawl status [session]`: which sessions need a person, or the status of one session and what to do about it.
+import { here, withPlaces } from '../here.ts'
 import { Command } from 'commander'
 import type { DeploymentStatus, OverviewSession, PlanProgress, SessionNeed, UnopenedSession } from '../../client/index.ts'
 import { pausedText } from '../chat/lines.ts'
@@ -106,15 +107,15 @@ function linesOfStatus(status: DeploymentStatus): string[] {
   const rows = rowsOf(overview?.items ?? [], unopened ?? []).map((row) => ({ ...defined({ waitsFor: waitOf(status, row) }), ...row }))
   const needs = overview?.needs
   const all = needs ? Object.values(needs).reduce((sum, count) => sum + count, 0) + (unopened?.length ?? 0) : 0
-  const nobody = `No worker polls task queue "${taskQueue}": ${counted(open ?? 0, 'open session')} cannot continue. Start one: ${SUGGESTIONS.startWorker()}`
+  const nobody = `No worker polls task queue "${taskQueue}": ${counted(open ?? 0, 'open session')} cannot continue. Start one: ${here(SUGGESTIONS.startWorker())}`
   return [
     headOf(status),
     ...(workers === 0 ? [paint('red', nobody)] : []),
-    ...notSeen.map((sentence) => paint('yellow', oneLine(sentence, 400))),
+    ...notSeen.map((sentence) => paint('yellow', oneLine(withPlaces(sentence), 400))),
     ...(rows.length > 0 ? ['', ...linesOfTable(COLUMNS, rows, { width: process.stdout.columns ?? UNCUT })] : []),
     ...(rows.length < all ? [paint('dim', `(${all - rows.length} more: --limit)`)] : []),
     ...(rows.some(({ needs }) => needs !== 'nothing' && needs !== 'answer' && needs !== 'plan')
-      ? ['', paint('dim', `\`${SUGGESTIONS.statusOf()}\` has the command for each.`)]
+      ? ['', paint('dim', `\`${here(SUGGESTIONS.statusOf())}\` has the command for each.`)]
       : []),
   ]
 }

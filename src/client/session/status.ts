@@ -103,12 +103,21 @@ function reportOf(about: About, state: SessionState, from: 'workflow' | 'store')
     ...unansweredOf(about, from),
     run: current && { run: current.run, turn: current.turn, startedAt: current.startedAt },
     error,
-    waitsFor: [...heldUpBy(execution, live, state), ...waits],
+    waitsFor: [...heldUpBy(execution, live, state), ...unresolvedOf(state, stored?.pending ?? [], waits), ...waits],
     plan: progressOfPlan(state),
     queued: inbox.length,
     ...storedPart(about.stored),
     ...(stored && from === 'workflow' && { behind: Math.max(0, state.seq - stored.row.flushedSeq) }),
   }
+}
+
+/** Calls of stopped runs that may have taken effect, as the store has them: a person can still resolve them. */
+function unresolvedOf({ unknown }: SessionState, pending: readonly ListedPending[], waits: readonly SessionWait[]): SessionWait[] {
+  return pending.flatMap(({ kind, callId, tool, reason }) =>
+    kind === 'unknown' && unknown[callId] && !waits.some((wait) => wait.callId === callId)
+      ? [{ for: 'person' as const, to: 'resolve' as const, callId, tool, ...defined({ reason: reason ?? undefined }) }]
+      : [],
+  )
 }
 
 function progressOfPlan({ plan, current, unknown }: SessionState): PlanProgress | null {

@@ -1,7 +1,7 @@
 // What each strategy would do to a failed run: which results stay, which leave the transcript, and which calls are made again.
 import { generationOf, type RecoveryStrategy, requestIdOf } from '../events.ts'
 import { hasEnded } from '../past/calls.ts'
-import { chooseRecovery, problemWith } from './recovery.ts'
+import { problemWith, suggestedStrategy } from './recovery.ts'
 import { type CallOptions, callOptions } from './selective.ts'
 import { joinsModelCall, turnsOf } from '../turns.ts'
 import type { RunState, SessionError, SessionState } from '../state.ts'
@@ -50,8 +50,7 @@ export interface RecoveryPreview {
 
 /** Previews all strategies for the failed run, the suggested one first. `ended`: the run's calls that have a result in the transcript. */
 export function previewRecoveries(state: SessionState, run: RunState, ended: readonly EndedCall[]): RecoveryPreview[] {
-  const error = state.error ?? { code: '' }
-  const { strategy: suggested } = chooseRecovery(state, error)
+  const suggested = suggestedStrategy(state, state.error ?? { code: '' })
   const shown = withoutReplaced(run, ended)
   const previews = STRATEGIES.map((strategy) => ({ ...preview(state, run, shown, strategy), suggested: strategy === suggested }))
   return previews.sort((one, other) => Number(other.suggested) - Number(one.suggested))

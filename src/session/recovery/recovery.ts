@@ -52,6 +52,18 @@ export function chooseRecovery(
   return { strategy: wanted.find(allowed) ?? 'manual', options }
 }
 
+/**
+ * The strategy to suggest now: the one that was recorded with the error, because only the failure says whether it was transient. If there
+ * was none, a person may have resolved calls in the meantime.
+ */
+export function suggestedStrategy(
+  state: SessionState,
+  error: { code: string; strategy?: SessionError['strategy']; raise?: BudgetRaise[] | undefined },
+): RecoveryStrategy {
+  const { strategy } = error
+  return strategy === undefined || strategy === 'automatic' || strategy === 'manual' ? chooseRecovery(state, error).strategy : strategy
+}
+
 /** The strategies that need no choice of calls, the least invasive first. */
 export const AUTOMATIC: readonly AutomaticStrategy[] = ['continue_run', 'restart_from_last_effect', 'restart_run', 'abandon']
 

@@ -11,7 +11,7 @@ import {
   type TurnCall,
 } from '../../session/past/calls.ts'
 import { abandonedApproval, approvalPatch } from './approvals.ts'
-import { ABANDONED, NEVER_RESOLVED, REPEATED } from './abandoned-calls.ts'
+import { ABANDONED, REPEATED, STILL_UNRESOLVED } from './abandoned-calls.ts'
 import type { RowOf, TOOL_CALLS } from '../postgres/tables.ts'
 import { safeKey, sanitiser } from '../postgres/sanitise.ts'
 
@@ -198,7 +198,7 @@ function abandonCall(records: Map<string, ToolCallRecord>, event: SessionEvent, 
 
 function abandonedOutcome(call: TurnCall): KnownOutcome {
   const as = abandonedAs(call)
-  return { status: as === 'never_ran' ? 'skipped' : as, error: call.status === 'awaiting_resolution' ? NEVER_RESOLVED : ABANDONED }
+  return { status: as === 'never_ran' ? 'skipped' : as, error: call.status === 'awaiting_resolution' ? STILL_UNRESOLVED : ABANDONED }
 }
 
 /** Another attempt may reach the milestone again. */

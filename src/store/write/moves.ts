@@ -4,10 +4,10 @@ import type { Json } from '../../session/json.ts'
 import { type Cut, cutOf } from '../../session/past/cut.ts'
 import type { Queryable } from '../postgres/database.ts'
 import { abandonedApproval } from '../project/approvals.ts'
-import { ABANDONED, NEVER_RESOLVED } from '../project/abandoned-calls.ts'
+import { ABANDONED, NEVER_RESOLVED, UNDONE } from '../project/abandoned-calls.ts'
 import type { Move } from '../project/projections.ts'
 import type { PostgresSchema } from '../postgres/schema.ts'
-import { sanitiser } from '../postgres/sanitise.ts'
+import { safeKey, sanitiser } from '../postgres/sanitise.ts'
 
 /** Carries out a move after the rows up to it are written. `archiveCheckpoints` handles checkpoints. */
 export async function applyMove(tx: Queryable, schema: PostgresSchema, key: string, move: Move): Promise<void> {
@@ -18,7 +18,9 @@ export async function applyMove(tx: Queryable, schema: PostgresSchema, key: stri
   if (!cut) return
   const why = event.type === 'rolled_back' ? 'rolled_back' : ARCHIVED_AS[event.strategy as keyof typeof ARCHIVED_AS]
   await applyCut(tx, schema, key, cut, why)
-  if (event.type === 'rolled_back') await discardSlices(tx, schema, key, event)
+  if (event.type !== 'rolled_back') return
+  await discardSlices(tx, schema, key, event)
+  if (event.keys === 'forgotten') await forgetUnresolved(tx, schema, key, event)
 }
 
 /** Marks the checkpoints after the point that the session went back to. */
@@ -76,6 +78,15 @@ async function requeueMessages(tx: Queryable, schema: PostgresSchema, key: strin
     `update ${schema.table('messages')} set run = null, turn = null, position = null, ordinal = 0
      where session_id = $1 and kind = 'user' and ${which}`,
     [key, value],
+  )
+}
+
+/** Nobody needs to resolve a call whose effect was undone. */
+async function forgetUnresolved(tx: Queryable, schema: PostgresSchema, key: string, { effects }: EventOf<'rolled_back'>): Promise<void> {
+  await tx.query(
+    `update ${schema.table('tool_calls')} set error = $2::jsonb
+     where session_id = $1 and status = 'unknown' and error ->> 'asked' = 'true' and call_id = any($3::text[])`,
+    [key, JSON.stringify(UNDONE), effects.map(({ callId }) => safeKey(callId))],
   )
 }
 

@@ -2,7 +2,7 @@
 import { ApplicationFailure } from '@temporalio/workflow'
 import { type RecoverRequest, refusalIn } from '../../session/protocol/protocol.ts'
 import type { EventOf, RecoveryStrategy, SessionStatus } from '../../session/events.ts'
-import { chooseRecovery, DEFAULT_RECOVERY, problemWith, RECOVERIES } from '../../session/recovery/recovery.ts'
+import { chooseRecovery, DEFAULT_RECOVERY, problemWith, RECOVERIES, suggestedStrategy } from '../../session/recovery/recovery.ts'
 import type { Restored } from '../../session/recovery/restored.ts'
 import { boundedText } from '../../session/protocol/texts.ts'
 import { isObject } from '../../session/json.ts'
@@ -64,8 +64,12 @@ function checkStrategy(state: SessionState, request: RecoverRequest): void {
   const strategy = strategyOf(state, request)
   if (strategy === 'manual') {
     const raises = (error.raise ?? []).map((one) => `\`${SUGGESTIONS.raise({ session: state.sessionId, ...one })}\``)
-    const instead = raises.length > 0 ? `raise the budget (${raises.join(' and ')}), and the run continues, or ` : ''
-    return refuse('choose_strategy', `No strategy is a good default after ${error.code}: ${instead}name one of ${optionsOf(state)}.`)
+    // Whatever else continues the run reaches the same limit again.
+    const instead =
+      raises.length > 0
+        ? `raise the budget (${raises.join(' and ')}), and the run continues, or abandon it`
+        : `name one of ${optionsOf(state)}`
+    return refuse('choose_strategy', `No strategy is a good default after ${error.code}: ${instead}.`)
   }
   if (!isRecovery(strategy)) return refuse('unknown_strategy', STRATEGY_REQUIRED)
   if (strategy !== 'selective' && (namesCalls(request) || request.force)) {
@@ -95,8 +99,7 @@ export function strategyOf(state: SessionState, request: RecoverRequest): string
   const { strategy = namesCalls(request) ? 'selective' : undefined } = request
   if (strategy !== undefined || !error) return strategy ?? 'manual'
   if (error.strategy === 'automatic') return 'continue_run'
-  // An outcome that was unknown then may have been resolved since.
-  return error.strategy === 'manual' ? chooseRecovery(state, error).strategy : error.strategy
+  return suggestedStrategy(state, error)
 }
 
 function optionsOf(state: SessionState): string {

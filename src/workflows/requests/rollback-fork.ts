@@ -18,6 +18,7 @@ import { findPlace } from '../activities.ts'
 import { eventsOf } from '../journal.ts'
 import { endRun, hasRunInProgress, held, refuse, type Session, stopDetails, textOf } from '../open-session.ts'
 import { readFor } from './reading.ts'
+import type { QueuedMessage, SessionState } from '../../session/state.ts'
 import { defined } from '../../session/defined.ts'
 import { numberText } from '../../session/number-text.ts'
 
@@ -60,23 +61,32 @@ export async function rollBack(session: Session, request: RollbackRequest): Prom
 export async function regenerate(session: Session, request: RegenerateRequest): Promise<Regenerated> {
   const { journal } = session
   return held(session, async () => {
-    await placeOf(session, { newestRun: true })
+    // Before the run is stopped: a refusal changes nothing.
+    repeatable(journal.state, await placeOf(session, { newestRun: true }))
     await interruptRun(session, { reason: 'regenerated', ...stopDetails(request) })
     const place = await placeOf(session, { newestRun: true })
-    const [opener] = place.again?.messages ?? []
-    if (!opener)
-      return refuse('run_not_found', 'The newest run is no longer part of the session, so there is nothing to repeat: send a message.')
-    const unknown = place.effects.filter(({ status }) => status === 'unknown').map(({ callId }) => callId)
-    const open = unknown.filter((callId) => journal.state.unknown[callId] !== undefined)
-    if (open.length > 0) {
-      refuse(
-        'outcome_unknown',
-        `It is unknown whether ${open.join(', ')} took effect, so answering again might repeat it. Resolve the call first.`,
-      )
-    }
+    const opener = repeatable(journal.state, place)
     const seq = await rewindTo(session, place, { upToSeq: 0, ...(place.again && { again: place.again }), ...stopDetails(request) })
     return { toSeq: place.seq, effects: place.effects, moreEffects: place.more, messageId: opener.messageId, seq }
   })
+}
+
+/** The message that opened the newest run. Refuses a run that left the session, and one with effects that may have happened. */
+function repeatable({ current, unknown }: SessionState, { again, effects }: Place): QueuedMessage {
+  const [opener] = again?.messages ?? []
+  if (!opener)
+    return refuse('run_not_found', 'The newest run is no longer part of the session, so there is nothing to repeat: send a message.')
+  const asked = (current?.calls ?? []).filter(({ status }) => status === 'awaiting_resolution').map(({ callId }) => callId)
+  const open = effects.flatMap(({ callId, status }) =>
+    status === 'unknown' && (unknown[callId] !== undefined || asked.includes(callId)) ? [callId] : [],
+  )
+  if (open.length > 0) {
+    refuse(
+      'outcome_unknown',
+      `It is unknown whether ${open.join(', ')} took effect, so answering again might repeat it. Resolve the call first.`,
+    )
+  }
+  return opener
 }
 
 type Place = Awaited<ReturnType<typeof placeOf>>

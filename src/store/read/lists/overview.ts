@@ -77,11 +77,15 @@ export async function readOverview(database: Queryable, schema: PostgresSchema, 
   const isListed = `session_id = any(${value(any.map(safeKey))}::text[])`
   const isHeldUp = `(${isListed} or status = 'running' and ${running === 'all' ? 'true' : `session_id = any(${value(running.map(safeKey))}::text[])`})`
   const rows = await database.query(
-    `with open as (
+    `with unresolved as (
+       select distinct session_id from ${schema.table('tool_calls')} where status = 'unknown' and error ->> 'asked' = 'true'
+     ), open as (
        select ${SESSION_COLUMNS}, ${PLAN_COLUMNS}, ${needOf(table, isHeldUp)} as need, tools,
          coalesce(calls.since, to_timestamp((coalesce(error, paused) ->> 'at')::double precision / 1000), updated_at) as since
-       from ${schema.table('sessions')} sessions left join lateral (${WAITING_CALLS(schema.table('tool_calls'))}) calls on sessions.waiting > 0
-       where (status in ('error', 'waiting', 'running') or paused is not null or (status = 'idle' and (${isListed} or plan_done < plan_steps)))${matching}
+       from ${schema.table('sessions')} sessions left join lateral (${WAITING_CALLS(schema.table('tool_calls'))}) calls
+         on sessions.waiting > 0 or session_id in (select session_id from unresolved)
+       where (status in ('error', 'waiting', 'running') or paused is not null
+           or (status = 'idle' and (${isListed} or plan_done < plan_steps or session_id in (select session_id from unresolved))))${matching}
      ), counted as (select need, count(*) as sessions from open group by 1)
      select open.*, (extract(epoch from open.since) * 1000)::bigint as since_ms, (select json_object_agg(counted.need, counted.sessions) from counted) as needs
      from open order by array_position('{${NEEDS.join(',')}}'::text[], need), open.since, session_id limit ${value(filter.limit)}`,

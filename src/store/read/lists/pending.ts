@@ -14,7 +14,7 @@ const COLUMNS = `session_id, agent, to_json(tags) as tags, session_raw, approval
 const WAITS: Record<PendingKind, string> = {
   approval: "status = 'awaiting_approval'",
   client: "status = 'awaiting_answer'",
-  unknown: "(status = 'unknown' and error ->> 'asked' = 'true')",
+  unknown: "(status = 'unknown' and error ->> 'asked' = 'true' and session_status <> 'closed')",
 }
 const KINDS = Object.keys(WAITS) as PendingKind[]
 
@@ -28,7 +28,7 @@ export function listPending(
   const { kind = KINDS, agent, tags, session, idPrefix } = filter
   const query = queryOf(
     `select ${COLUMNS} from (
-       select calls.*, sessions.tags, sessions.raw as session_raw
+       select calls.*, sessions.tags, sessions.raw as session_raw, sessions.status as session_status
        from ${schema.table('tool_calls')} calls join ${schema.table('sessions')} sessions using (session_id)
      ) calls`,
     'calls.issued_at, calls.session_id, calls.call_id',
