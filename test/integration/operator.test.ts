@@ -434,7 +434,7 @@ describe('the doctor', () => {
     expect(levels(report)).toMatchObject({ workers: 'ok', agents: 'fail', sessions: 'warn', workflows: 'ok' })
     expect(report.checks.find(({ check }) => check === 'agents')?.measured).toContain('nobody-serves-me')
     const [models] = report.checks.filter(({ check }) => check === 'models')
-    expect(models?.measured).toMatch(/scripted:? \d+ /)
+    expect(models?.measured).toMatch(/scripted for \w+:? \d+ /)
     expect(report.checks.find(({ check }) => check === 'tools')?.details).toEqual(
       expect.arrayContaining([expect.objectContaining({ context: 'tool:wire' }), expect.objectContaining({ context: 'tool:put' })]),
     )

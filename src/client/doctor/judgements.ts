@@ -156,10 +156,11 @@ export function judgeAgents(agents: readonly AgentActivity[], now: number): Heal
   const unserved = agents.filter((agent) => agent.unserved > 0)
   if (unserved.length > 0) {
     const texts = unserved.map(
-      ({ agent, unserved: count, unservedSince }) =>
-        `${agent} (${counted(count, 'session')}, for ${durationText(now - (unservedSince ?? now))})`,
+      ({ agent, unserved: count, unservedSince, unservedReason }) =>
+        `${agent} (${counted(count, 'session')}, for ${durationText(now - (unservedSince ?? now))}${unservedReason === null ? '' : `: ${unservedReason}`})`,
     )
-    const advice = 'Start a worker whose module exports the agent; its sessions then continue automatically.'
+    const advice =
+      'Start a worker whose module has what the sessions lack: the agent, or the tool of an open call, as the build before had it. They then continue automatically.'
     return fail('agents', { measured: `no worker serves ${named(texts)}`, advice, details })
   }
   if (agents.length === 0) return ok('agents', { measured: 'no session is active, and no model has answered within the hour' })
@@ -189,9 +190,16 @@ export function judgeSteps(check: 'models' | 'tools', all: readonly FailingStep[
     advice:
       check === 'models'
         ? `Check the provider and its account, or give the agents a \`fallback\`. \`${SUGGESTIONS.listErrors('model')}\` lists the attempts.`
-        : `Check what the tools call. \`${SUGGESTIONS.listErrors('all')}\` lists the attempts, and \`--json\` has their stack traces.`,
+        : toolAdvice(failing),
     details,
   })
+}
+
+function toolAdvice(failing: readonly FailingStep[]): string {
+  const died = failing.every(({ newest }) => newest.startsWith('WorkerDied'))
+  const lists = `\`${SUGGESTIONS.listErrors('all')}\` lists the attempts`
+  if (died) return `A worker process ended during these calls: its log says why. ${lists}.`
+  return `Check what the tools call. ${lists}, and \`--json\` has their stack traces.`
 }
 
 /** Whether the newest attempt failed, or most did. A single ToolError may be an ordinary answer, such as an unknown order. */
@@ -200,9 +208,10 @@ function isFailing({ failed, failedAt, succeeded, succeededAt, isFault, context 
   return failedAt > (succeededAt ?? 0) && (isFault || failed >= MANY_FAILURES || !context.startsWith('tool:'))
 }
 
-function nameOf({ context, model }: FailingStep): string {
+function nameOf({ context, model, agent }: FailingStep): string {
   if (context.startsWith('tool:')) return context.slice('tool:'.length)
-  return [model ?? 'the choice of a model', ...(context === 'compaction' ? ['(compaction)'] : [])].join(' ')
+  const of = agent === null ? [] : [`for ${agent}`]
+  return [model ?? 'the choice of a model', ...of, ...(context === 'compaction' ? ['(compaction)'] : [])].join(' ')
 }
 
 function failureText(step: FailingStep, now: number): string {

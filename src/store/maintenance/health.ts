@@ -53,6 +53,8 @@ export interface AgentActivity {
   /** Sessions in `error: agent_not_served`, and since when the first one has been. */
   unserved: number
   unservedSince: number | null
+  /** What the newest of them lacks: the agent, or a tool of it. */
+  unservedReason: string | null
   /** When a model last answered one of its sessions, within the last hour. */
   answeredAt: number | null
   /** Sessions that are running or waiting. */
@@ -65,6 +67,8 @@ export interface FailingStep {
   context: string
   /** The name of the model; null: a tool, or no model was chosen. */
   model: string | null
+  /** The agent that asked the model; null: a tool, whatever agents have it. */
+  agent: string | null
   /** Failed attempts, and when the newest one failed. */
   failed: number
   failedAt: number
@@ -175,10 +179,11 @@ async function storageFacts(database: Database, schema: PostgresSchema): Promise
 async function agentActivity(database: Database, schema: PostgresSchema): Promise<AgentActivity[]> {
   const rows = await database.query(
     `select agent, coalesce(unserved, 0) as unserved, (extract(epoch from unserved_since) * 1000)::bigint as unserved_since,
-       ${ms('answered_at')}, coalesce(active, 0) as active
+       unserved_reason, ${ms('answered_at')}, coalesce(active, 0) as active
      from (
        select agent, count(*) filter (where error_code = 'agent_not_served') as unserved, count(*) filter (where status <> 'error') as active,
-         min(updated_at) filter (where error_code = 'agent_not_served') as unserved_since
+         min(updated_at) filter (where error_code = 'agent_not_served') as unserved_since,
+         (array_agg(left(error ->> 'reason', 300) order by updated_at desc) filter (where error_code = 'agent_not_served'))[1] as unserved_reason
        from ${schema.table('sessions')} where status in ('error', 'running', 'waiting') group by 1
      ) open full join (
        select agent, max(at) as answered_at from ${schema.table('token_usage')} where at > now() - interval '1 hour' group by 1
@@ -189,6 +194,7 @@ async function agentActivity(database: Database, schema: PostgresSchema): Promis
     agent: textIn(row, 'agent'),
     unserved: Number(row.unserved),
     unservedSince: numberIn(row, 'unserved_since'),
+    unservedReason: row.unserved_reason ?? null,
     answeredAt: numberIn(row, 'answered_at'),
     active: Number(row.active),
   }))
@@ -197,24 +203,29 @@ async function agentActivity(database: Database, schema: PostgresSchema): Promis
 async function failingSteps(database: Database, schema: PostgresSchema): Promise<FailingStep[]> {
   const rows = await database.query(
     `with failed as (
-       select context, model, count(*) as failed, max(at) as failed_at, bool_or(class <> 'ToolError') as is_fault,
+       select context, model, case when context not like 'tool:%' then agent end as agent, count(*) as failed, max(at) as failed_at,
+         bool_or(class <> 'ToolError') as is_fault,
          (array_agg(coalesce(code, class) || ': ' || left(message, 200) order by at desc))[1] as newest
-       from ${schema.table('errors')} where attempt is not null and at > now() - interval '1 hour' group by 1, 2
+       from ${schema.table('errors')}
+       -- A worker that dies while a model answers says nothing about the provider.
+       where attempt is not null and at > now() - interval '1 hour' and (class <> 'WorkerDied' or context like 'tool:%') group by 1, 2, 3
      ), succeeded as (
-       select coalesce(purpose, 'model') as context, model, count(*) as succeeded, max(at) as succeeded_at
-       from ${schema.table('token_usage')} where at > now() - interval '1 hour' group by 1, 2
+       select coalesce(purpose, 'model') as context, model, agent, count(*) as succeeded, max(at) as succeeded_at
+       from ${schema.table('token_usage')} where at > now() - interval '1 hour' group by 1, 2, 3
        union all
-       select 'tool:' || tool, null, count(*), max(completed_at) from ${schema.table('tool_calls')}
+       select 'tool:' || tool, null, null, count(*), max(completed_at) from ${schema.table('tool_calls')}
        where issued_at > now() - interval '1 hour' and status = 'completed' and 'tool:' || tool in (select context from failed) group by 1
      )
-     select failed.context, failed.model, failed, ${ms('failed_at')}, newest, is_fault::text as is_fault,
+     select failed.context, failed.model, failed.agent, failed, ${ms('failed_at')}, newest, is_fault::text as is_fault,
        coalesce(succeeded, 0) as succeeded, ${ms('succeeded_at')}
      from failed left join succeeded on succeeded.context = failed.context and succeeded.model is not distinct from failed.model
+       and succeeded.agent is not distinct from failed.agent
      order by failed desc, failed.context limit ${NAMED}`,
   )
   return rows.map((row) => ({
     context: textIn(row, 'context'),
     model: row.model ?? null,
+    agent: row.agent ?? null,
     failed: Number(row.failed),
     failedAt: Number(row.failed_at),
     newest: textIn(row, 'newest'),

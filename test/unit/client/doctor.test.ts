@@ -43,6 +43,7 @@ const TEMPORAL = { version: '1.29.1', namespace: 'default', retentionMs: 30 * 86
 const FAILING = {
   context: 'model',
   model: 'claude-x',
+  agent: 'support',
   failed: 1,
   failedAt: NOW - 4_000,
   newest: 'overloaded_error: Busy.',
@@ -50,8 +51,8 @@ const FAILING = {
   succeeded: 9,
   succeededAt: NOW - 1_000,
 }
-const TOOL = { ...FAILING, context: 'tool:refund', model: null, newest: 'ToolError: No such order.' }
-const AGENT = { agent: 'support', unserved: 0, unservedSince: null, answeredAt: NOW - 5_000, active: 2 }
+const TOOL = { ...FAILING, context: 'tool:refund', model: null, agent: null, newest: 'ToolError: No such order.' }
+const AGENT = { agent: 'support', unserved: 0, unservedSince: null, unservedReason: null, answeredAt: NOW - 5_000, active: 2 }
 const QUIET = { quiet: { sessionIds: [], count: 0, longestMs: 0 }, strayEvents: 0, unprojected: 0, heldUp: null }
 const HOLDER = { pid: 41, program: 'pawl', client: '10.0.0.3', openMs: 15_000, waitsFor: 'Lock: relation', blockedBy: [99] }
 
@@ -122,6 +123,12 @@ describe('the doctor', () => {
       'fail',
       /no worker serves support \(3 sessions, for 1 min\)/,
     ],
+    [
+      'a tool that no worker has any longer',
+      judgeAgents([{ ...AGENT, unserved: 1, unservedSince: NOW - 60_000, unservedReason: 'No worker serves the tool "wire".' }], NOW),
+      'fail',
+      /support \(1 session, for 1 min: No worker serves the tool "wire"\.\).*the tool of an open call/,
+    ],
     ['a long retention', judgeTemporal(TEMPORAL, 'a:1'), 'ok', /keeps histories for 30 d/],
     [
       'a retention of one day',
@@ -130,12 +137,12 @@ describe('the doctor', () => {
       /for 1 d;.*temporal operator namespace update --namespace default --retention 720h/,
     ],
     ['models without failures', judgeSteps('models', [TOOL], NOW), 'ok', /no attempt failed within the hour/],
-    ['a model that failed once, and has answered since', judgeSteps('models', [FAILING], NOW), 'ok', /claude-x 1 of 10/],
+    ['a model that failed once, and has answered since', judgeSteps('models', [FAILING], NOW), 'ok', /claude-x for support 1 of 10/],
     [
       'a model whose newest attempt failed',
       judgeSteps('models', [{ ...FAILING, succeededAt: NOW - 9_000 }], NOW),
       'warn',
-      /claude-x: 1 attempt failed within the hour, 9 succeeded; the last failed 4 s ago \(overloaded_error: Busy\.\).*fallback/,
+      /claude-x for support: 1 attempt failed within the hour, 9 succeeded; the last failed 4 s ago \(overloaded_error: Busy\.\).*fallback/,
     ],
     ['a model that fails as often as not', judgeSteps('models', [{ ...FAILING, failed: 9 }], NOW), 'warn', /9 attempt/],
     [
@@ -155,6 +162,12 @@ describe('the doctor', () => {
       judgeSteps('tools', [{ ...TOOL, succeeded: 0, succeededAt: null }, FAILING], NOW),
       'warn',
       /^refund: 1 attempt.*pawl errors --since 1h/,
+    ],
+    [
+      'a tool whose worker died',
+      judgeSteps('tools', [{ ...TOOL, succeeded: 0, succeededAt: null, newest: 'WorkerDied: Worker h:1 died.' }], NOW),
+      'warn',
+      /A worker process ended during these calls: its log says why/,
     ],
     ['sessions of which only one needs a person', judgeSessions({ ...NEEDS, nothing: 5, approval: 1 }), 'ok', /1 need a person/],
     ['sessions that need a person', judgeSessions({ ...NEEDS, recovery: 2, resolution: 1 }), 'warn', /3 need a person.*pawl status/],
