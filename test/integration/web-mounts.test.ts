@@ -60,6 +60,12 @@ const FRAMEWORKS: Record<string, () => Promise<string>> = {
   },
 }
 
+/** The address that a client calls for the routes, as OpenAPI defines it: relative to the document's own. */
+async function serverOf(document: string): Promise<string> {
+  const { servers } = (await (await fetch(document)).json()) as { servers: { url: string }[] }
+  return new URL(servers[0]?.url ?? '/', document).href.replace(/\/$/, '')
+}
+
 describe.each(Object.entries(FRAMEWORKS))('in %s', (name, start) => {
   it('a conversation is started, watched and read, and nothing is answered without credentials', async () => {
     const origin = await start()
@@ -75,6 +81,7 @@ describe.each(Object.entries(FRAMEWORKS))('in %s', (name, start) => {
     expect((await client.get(`/api/pawl/v1/sessions/${id}`)).body).toMatchObject({ sessionId: id, agent: 'player' })
     expect((await webClient(fetch, 'bad', origin).get(`/api/pawl/v1/sessions/${id}`)).status).toBe(401)
     expect((await client.post('/api/pawl/v1/sessions', '{"agent":')).body).toMatchObject({ code: 'invalid_json' })
+    expect((await client.get(`${await serverOf(`${origin}/api/pawl/openapi.json`)}/v1/sessions`.slice(origin.length))).status).toBe(200)
     if (name !== 'Next.js') expect(await (await fetch(origin)).text()).toBe('the shop')
   })
 })
