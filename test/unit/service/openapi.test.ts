@@ -112,6 +112,21 @@ describe('the document', () => {
     })
   })
 
+  it('requires the digest of a call that waits for approval, and only there', () => {
+    for (const name of ['WaitingCall', 'ListedPending']) {
+      const { discriminator } = schemas[name] ?? expect.fail(name)
+      expect(discriminator?.mapping).toEqual({
+        approval: `#/components/schemas/${name}Approval`,
+        client: `#/components/schemas/${name}Client`,
+        unknown: `#/components/schemas/${name}Unknown`,
+      })
+      expect(schemas[`${name}Approval`]?.properties?.digest).toMatchObject({ type: 'string' })
+      expect(schemas[`${name}Approval`]?.required).toContain('digest')
+    }
+    expect(schemas.WaitingCallClient?.properties).not.toHaveProperty('digest')
+    expect(schemas.ListedPendingUnknown?.properties?.digest).toMatchObject({ type: ['string', 'null'] })
+  })
+
   it('says which numbers are whole, and has a type beside every constant', () => {
     expect(schemas.ModelCompletedEvent?.properties).toMatchObject({
       v: { type: 'integer', const: 1 },
@@ -127,7 +142,7 @@ describe('the document', () => {
   it('accepts any JSON as the value of a tool, whether or not the event has one', () => {
     expect(schemas.ToolCompletedEvent?.properties?.value).toEqual({ description: expect.any(String) })
     expect(schemas.ToolCompletedEvent?.required).not.toContain('value')
-    expect(schemas.WaitingCall?.required).toContain('input')
+    expect(schemas.WaitingCallApproval?.required).toContain('input')
   })
 
   it('writes times of lists as text, and what may be null as that', () => {
