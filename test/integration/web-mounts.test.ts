@@ -1,9 +1,14 @@
 // The web handler in web frameworks: the same conversation with each of examples/web. Next.js is not installed here (test/package builds an
 // application with it): its route handlers are functions from `Request` to `Response`, and are called as it calls them.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFile } from 'node:fs/promises'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { createHandler, nodeListener } from 'pawl/service'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { expressApp } from '../../examples/web/express.ts'
 import { fastifyApp } from '../../examples/web/fastify.ts'
 import { honoApp } from '../../examples/web/hono.ts'
@@ -11,8 +16,10 @@ import { routeHandlers } from '../../examples/web/next.ts'
 import { defined } from '../../src/session/defined.ts'
 import { deploy, type Deployment, SILENT } from '../support/deployment.ts'
 import { stage } from '../support/scenes.ts'
+import { until } from '../support/until.ts'
 import { eventsUntil, webClient } from '../support/web.ts'
 
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const player = stage()
 let here: Deployment
 const closing: (() => Promise<unknown>)[] = []
@@ -59,6 +66,33 @@ const FRAMEWORKS: Record<string, () => Promise<string>> = {
     return listening(createServer(nodeListener((request) => (request.method === 'GET' ? GET(request) : POST(request)))))
   },
 }
+
+describe('the whole server', () => {
+  it('is shown in docs/web.md, runs as it says there, and ends in an orderly way', async () => {
+    const source = await readFile(join(ROOT, 'examples/web/server.ts'), 'utf8')
+    const guide = await readFile(join(ROOT, 'docs/web.md'), 'utf8')
+    expect(guide).toContain(`\`\`\`ts\n${source.slice(source.indexOf('\n') + 1)}\`\`\``)
+    const args = /`node (--import tsx) server.ts`/.exec(guide)?.[1]?.split(' ') ?? expect.fail('the guide does not say how to run it')
+    const free = createServer()
+    const origin = await listening(free)
+    await new Promise((resolve) => free.close(resolve))
+    const { temporalAddress, databaseUrl } = inject('stack')
+    const env = { ...process.env, TEMPORAL_ADDRESS: temporalAddress, DATABASE_URL: databaseUrl, PORT: new URL(origin).port }
+    const server = spawn(process.execPath, [...args, 'examples/web/server.ts'], {
+      cwd: ROOT,
+      env,
+      stdio: ['ignore', 'ignore', 'inherit'],
+    })
+    const ended = once(server, 'exit')
+    try {
+      await until('it answers', async () => (await fetch(`${origin}/api/pawl/health`).catch(() => undefined))?.status === 200)
+      server.kill('SIGTERM')
+      expect(await ended).toEqual([0, null])
+    } finally {
+      server.kill('SIGKILL')
+    }
+  })
+})
 
 /** The address that a client calls for the routes, as OpenAPI defines it: relative to the document's own. */
 async function serverOf(document: string): Promise<string> {
