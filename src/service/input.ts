@@ -32,11 +32,14 @@ function detailOf(issue: z.core.$ZodIssue, value: unknown): string {
   return valueAt(value, issue.path) === undefined ? 'is missing' : issue.message
 }
 
+/** Codes of issues with a value that is not what an alternative is about. */
+const OTHER_VALUE = new Set<z.core.$ZodIssue['code']>(['invalid_type', 'invalid_value', 'invalid_union'])
+
 /** What is wrong within a value that one of a union's alternatives nearly matches, instead of that it matches none of them. */
 function withinUnion(issue: z.core.$ZodIssue, value: unknown): readonly z.core.$ZodIssue[] {
   if (issue.code !== 'invalid_union' || valueAt(value, issue.path) === undefined) return [issue]
   const near = issue.errors
-    .filter((issues) => issues.length > 0 && issues.every(({ path, code }) => path.length > 0 || code === 'unrecognized_keys'))
+    .filter((issues) => issues.length > 0 && issues.every(({ path, code }) => path.length > 0 || !OTHER_VALUE.has(code)))
     .toSorted((one, other) => one.length - other.length)[0]
   if (!near) return [issue]
   return near.flatMap((one) => withinUnion({ ...one, path: [...issue.path, ...one.path] }, value))

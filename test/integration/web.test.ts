@@ -611,6 +611,16 @@ describe('a mistaken request', () => {
     })
   })
 
+  it.each([
+    [{ content: ' ' }, 'body.content', 'must match pattern'],
+    [{ content: 'x', deadline: '5 weeks' }, 'body.deadline', 'must match pattern'],
+    [{ content: [{ type: 'text', text: 'x', more: 1 }] }, 'body.content.0.more', 'is not a known member'],
+    [{ content: 5 }, 'body.content', 'Invalid input'],
+  ])('with %j is told what is wrong at %s: %s', async (sent, at, detail) => {
+    const { body } = await acme.post('/v1/sessions', { agent: 'desk', ...sent })
+    expect(body.parts).toEqual([{ at, detail: expect.stringContaining(detail) }])
+  })
+
   it('is told what to do over HTTP, not in TypeScript or on a command line', async () => {
     const { sessionId } = await talk(acme, 'pay')
     const at = `/v1/sessions/${sessionId}`

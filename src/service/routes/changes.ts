@@ -36,7 +36,7 @@ export const CHANGE_ROUTES = [
     tag: 'decisions',
     scope: 'approve',
     params: OF_CALL,
-    body: z.strictObject({ digest, note, ...WHY }),
+    body: z.strictObject({ digest, note, reason: WHY.reason.describe('The reason; recorded, and shown to the model.') }),
     answer: DONE,
     handle: ({ session, params, body, by }) => session(params.session).deny(params.call, { ...defined(body), digest: body.digest, by }),
   }),

@@ -34,9 +34,13 @@ function found({ $ref, ...schema }: Schema): Schema {
 
 type Responses = Record<string, { content?: Record<string, { schema: Schema }> }>
 
-const operations = Object.values(document.paths as Record<string, Record<string, { operationId: string; responses: Responses }>>).flatMap(
-  (path) => Object.values(path),
-)
+interface Operation {
+  operationId: string
+  responses: Responses
+  requestBody?: { content: { 'application/json': { schema: Schema } } }
+}
+
+const operations = Object.values(document.paths as Record<string, Record<string, Operation>>).flatMap((path) => Object.values(path))
 
 /** What an operation answers, or the data of its events. */
 function answerOf(operation: string): Schema {
@@ -125,6 +129,12 @@ describe('the document', () => {
     }
     expect(schemas.WaitingCallClient?.properties).not.toHaveProperty('digest')
     expect(schemas.ListedPendingUnknown?.properties?.digest).toMatchObject({ type: ['string', 'null'] })
+  })
+
+  it('says who is told the reason of a denial', () => {
+    const { requestBody } = operations.find(({ operationId }) => operationId === 'denyCall') ?? expect.fail('denyCall')
+    const { reason } = requestBody?.content['application/json'].schema.properties ?? {}
+    expect(reason).toMatchObject({ description: expect.stringContaining('shown to the model') })
   })
 
   it('says which numbers are whole, and has a type beside every constant', () => {
