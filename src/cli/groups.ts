@@ -14,7 +14,7 @@ export const GROUPS: readonly Group[] = [
       dev: ['pawl dev agents.ts', 'pawl dev agents.ts --processes 1 --no-watch'],
       worker: ['pawl worker agents.ts --processes 2', 'pawl worker agents.ts --migrate check --task-queue support'],
       serve: ['pawl serve --port 8787', 'pawl serve --host 0.0.0.0 --agents support,billing'],
-      keys: ['pawl keys create web-frontend --scopes read,send --tenant acme', 'pawl keys list', 'pawl keys revoke key_1'],
+      keys: ['pawl keys create web-frontend --scopes read,send --tenant acme', 'pawl keys list', 'pawl keys revoke a8877ba47348'],
     },
   },
   {

@@ -140,9 +140,7 @@ export type RunSettled<O = unknown> =
   | { status: 'waiting'; run: number; pending: WaitingCall[] }
 
 /** A call that waits for a person or a client: for approval, for a client's answer, or for a report of what became of it (`unknown`). */
-export interface WaitingCall {
-  /** What it waits for. */
-  kind: 'approval' | 'client' | 'unknown'
+export type WaitingCall = {
   /** The call's id: `t_<run>_<turn>_<index>`. */
   callId: string
   /** Number of the turn within the run, from 1. */
@@ -151,13 +149,19 @@ export interface WaitingCall {
   tool: string
   /** The model's arguments. */
   input: Json
-  /** Digest of the arguments, which `approve` and `deny` require. */
-  digest?: string
-  /** Why approval is needed, according to the tool. */
-  reason?: string
   /** When the wait expires, in milliseconds since 1970. */
   expiresAt?: number
-}
+} & (
+  | {
+      kind: 'approval'
+      /** Digest of the arguments, which `approve` and `deny` require. */
+      digest: string
+      /** Why approval is needed, according to the tool. */
+      reason?: string
+    }
+  | { kind: 'client'; digest?: undefined; reason?: undefined }
+  | { kind: 'unknown'; digest?: undefined; reason?: undefined }
+)
 
 /** How long to wait for a run. */
 export interface WaitOptions {

@@ -78,6 +78,16 @@ export function requireSession(access: Access, sessionId: string): void {
   if (!isInScope(access, sessionId)) throw new SessionNotFound(sessionId)
 }
 
+/**
+ * Refuses an id for a new session that would belong to another tenant. Unlike a read, it says why: that reveals nothing about other sessions.
+ * @throws ServiceError `invalid_input`.
+ */
+export function requireOwnId(access: Access, sessionId: string): void {
+  if (isInScope(access, sessionId)) return
+  const detail = `ids must begin with ${JSON.stringify(prefixOf(access))}, the prefix of these credentials' tenant`
+  throw new ServiceError('invalid_input', 400, `body.id: ${detail}.`, { parts: [{ at: 'body.id', detail }] })
+}
+
 const TENANT_TAG = 'tenant:'
 
 /**

@@ -1,6 +1,6 @@
 // A request's path, query, headers and body as a route's schemas read them.
 import { z } from 'zod'
-import { isTooDeep, MAX_DEPTH } from '../session/json.ts'
+import { isObject, isTooDeep, MAX_DEPTH } from '../session/json.ts'
 import { numberText } from '../session/number-text.ts'
 import { ServiceError, type RefusedPart } from './errors.ts'
 import type { RequestMembers } from './route.ts'
@@ -10,7 +10,10 @@ import { beginningOf } from '../session/beginning.ts'
 export function parsed<S extends z.ZodType>(schema: S, value: unknown, place: string): z.output<S> {
   const result = schema.safeParse(value)
   if (result.success) return result.data
-  const parts = result.error.issues.slice(0, MAX_PARTS).map((issue) => partOf(issue, place))
+  const parts = result.error.issues
+    .flatMap((issue) => withinUnion(issue, value))
+    .slice(0, MAX_PARTS)
+    .map((issue) => partOf(issue, place, value))
   throw new ServiceError('invalid_input', 400, parts.map(({ at, detail }) => `${at}: ${detail}`).join('; '), { parts })
 }
 
@@ -18,10 +21,32 @@ const MAX_PARTS = 10
 /** Names come from the request too, so they are cut off at this length. */
 const MAX_NAME = 100
 
-function partOf(issue: z.core.$ZodIssue, place: string): RefusedPart {
+function partOf(issue: z.core.$ZodIssue, place: string, value: unknown): RefusedPart {
   const path = issue.code === 'unrecognized_keys' ? [...issue.path, issue.keys[0] ?? ''] : issue.path
-  const at = beginningOf([place, ...path.map(String)].join('.'), MAX_NAME)
-  return { at, detail: issue.code === 'unrecognized_keys' ? 'is not a known member' : issue.message }
+  return { at: beginningOf([place, ...path.map(String)].join('.'), MAX_NAME), detail: detailOf(issue, value) }
+}
+
+/** zod's own texts name what it expected, but not in each case that there was nothing. */
+function detailOf(issue: z.core.$ZodIssue, value: unknown): string {
+  if (issue.code === 'unrecognized_keys') return 'is not a known member'
+  return valueAt(value, issue.path) === undefined ? 'is missing' : issue.message
+}
+
+/** Codes of issues with a value that is not what an alternative is about. */
+const OTHER_VALUE = new Set<z.core.$ZodIssue['code']>(['invalid_type', 'invalid_value', 'invalid_union'])
+
+/** What is wrong within a value that one of a union's alternatives nearly matches, instead of that it matches none of them. */
+function withinUnion(issue: z.core.$ZodIssue, value: unknown): readonly z.core.$ZodIssue[] {
+  if (issue.code !== 'invalid_union' || valueAt(value, issue.path) === undefined) return [issue]
+  const near = issue.errors
+    .filter((issues) => issues.length > 0 && issues.every(({ path, code }) => path.length > 0 || !OTHER_VALUE.has(code)))
+    .toSorted((one, other) => one.length - other.length)[0]
+  if (!near) return [issue]
+  return near.flatMap((one) => withinUnion({ ...one, path: [...issue.path, ...one.path] }, value))
+}
+
+function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
+  return path.reduce<unknown>((at, key) => (isObject(at) || Array.isArray(at) ? Reflect.get(at, key) : undefined), value)
 }
 
 /**

@@ -9,7 +9,7 @@ import type { RequestMembers, Route } from './route.ts'
 /** What the document describes. */
 export interface DocumentOptions {
   routes: readonly Route[]
-  /** The path that the routes are mounted at: `/api/pawl`. */
+  /** The path that requests have before those of the routes: `/api/pawl`, or nothing. */
   basePath: string
 }
 
@@ -36,7 +36,9 @@ export function documentOf({ routes, basePath }: DocumentOptions): JsonObject {
       version: '1.0.0',
       description: 'Sessions of durable agents. Refusals are problems (RFC 9457) with a stable `code`.',
     },
-    servers: [{ url: basePath === '' ? '/' : basePath }],
+    // Without a path of its own, the handler may still be mounted at one that a framework or a proxy removes: clients resolve a relative
+    // address against that of the document, which is right in each case.
+    servers: [{ url: basePath === '' ? '.' : basePath }],
     tags: TAGS.map(([name, description]) => ({ name, description })),
     security: [{ credentials: [] }],
     paths,

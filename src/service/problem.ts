@@ -96,11 +96,31 @@ export function problemOf(error: unknown): ProblemBody {
     title: TITLES[status] ?? 'Error',
     status,
     code,
-    detail: message,
+    detail: overHttp(message),
     userMessage: refusalText(code, status),
     ...(error instanceof ServiceError && error.parts.length > 0 && { parts: error.parts }),
     ...(typeof waitsFor === 'string' && { waitsFor }),
   }
+}
+
+/**
+ * pawl's texts name what to do next in TypeScript or on a command line. A client over HTTP does it with these requests instead. Commands for
+ * operators of the deployment, such as `pawl migrate`, stay as they are.
+ */
+const OVER_HTTP: readonly [named: RegExp, request: string][] = [
+  [/name the agent, pawl\.session\(id, \{ agent \}\),/g, 'add `agent` to the body'],
+  [/send it a message to start it\./g, 'start it with `POST /v1/sessions`.'],
+  [/list them with session\.checkpoints\(\)/g, '`GET /v1/sessions/{session}/checkpoints` lists them'],
+  [/call session\.recover\(\{ strategy: '(\w+)' \}\)/g, 'send {"strategy":"$1"} to `POST /v1/sessions/{session}/recover`'],
+  [/\(await session\.state\(\)\)\.error\.options/g, '`error.options` of `GET /v1/sessions/{session}/state`'],
+  [/open it again with resume,/g, 'open it again with `POST /v1/sessions/{session}/resume`,'],
+  [/`pawl pending`/g, '`GET /v1/pending`'],
+  [/`pawl show [^`]+`/g, '`GET /v1/sessions/{session}`'],
+  [/`pawl raise [^`]+`/g, '`POST /v1/sessions/{session}/raise`'],
+]
+
+function overHttp(text: string): string {
+  return OVER_HTTP.reduce((so, [named, request]) => so.replace(named, request), text)
 }
 
 const UNEXPECTED = new ServiceError(

@@ -308,9 +308,7 @@ export interface ListedToolCall extends ToolCallRow {
 export type PendingKind = 'approval' | 'client' | 'unknown'
 
 /** A call that waits for a person or a client. */
-export interface ListedPending {
-  /** What it waits for. */
-  kind: PendingKind
+export type ListedPending = {
   /** The session's id. */
   sessionId: string
   /** The agent's name. */
@@ -331,8 +329,6 @@ export interface ListedPending {
   input: Json
   /** The model's own arguments, if a hook or a person changed them; otherwise null. */
   modelInput: Json
-  /** Digest of tool and arguments, for `approve` and `deny`. */
-  digest: string | null
   /** The tool's reason for the approval, or the message of an unknown outcome. */
   reason: string | null
   /** Number of attempts. */
@@ -341,9 +337,29 @@ export interface ListedPending {
   waitingSince: Date
   /** When the wait expires; null: no limit. */
   expiresAt: Date | null
-  /** What happens to a request for approval at its expiry; null for other kinds. */
-  onExpiry: 'deny' | 'error' | null
-}
+} & (
+  | {
+      kind: 'approval'
+      /** Digest of tool and arguments, for `approve` and `deny`. */
+      digest: string
+      /** What happens to the request at its expiry. */
+      onExpiry: 'deny' | 'error'
+    }
+  | {
+      kind: 'client'
+      /** Digest of tool and arguments. */
+      digest: string | null
+      /** Null: only requests for approval have it. */
+      onExpiry: null
+    }
+  | {
+      kind: 'unknown'
+      /** Digest of tool and arguments. */
+      digest: string | null
+      /** Null: only requests for approval have it. */
+      onExpiry: null
+    }
+)
 
 /** One run of a session, as far as it is stored. */
 export interface ListedRun {

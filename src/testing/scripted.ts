@@ -1,9 +1,11 @@
 // A model that is a function: deterministic, for tests and demos.
 import { randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { DeclarationError, ModelError } from '../agent/errors.ts'
 import type { Model, ModelCallContext, ModelRequest, ModelResponse } from '../agent/model.ts'
 import { defined } from '../session/defined.ts'
-import { checkOptions, integer, options, text } from '../options/check.ts'
+import { checkOptions, duration, integer, options, text } from '../options/check.ts'
+import type { Duration } from '../session/duration.ts'
 import type { ModelDelta } from '../session/watching/deltas.ts'
 import type { AssistantBlock, Message, ToolResultBlock, ToolUseBlock } from '../session/content.ts'
 import { NO_USAGE } from '../session/content.ts'
@@ -18,9 +20,15 @@ export interface ScriptedOptions {
   name?: string
   /** The model's context window in tokens, an integer from 1, for agents with `compaction`. Default: unknown. */
   contextWindow?: number
+  /** Streams the text of an answer word by word, with this pause after each, as a real model would. Default: the whole text at once. */
+  pace?: Duration
 }
 
-const OPTIONS = options({ name: text("the model's name").optional(), contextWindow: integer(1).optional() })
+const OPTIONS = options({
+  name: text("the model's name").optional(),
+  contextWindow: integer(1).optional(),
+  pace: duration({ example: '20ms' }).optional(),
+})
 
 function invalid(problem: string): DeclarationError {
   return new DeclarationError('invalid_model', `scripted: ${problem}`)
@@ -29,7 +37,7 @@ function invalid(problem: string): DeclarationError {
 /**
  * A `Model` from a function of the request. It must depend on the request alone, so that a repeated call gets the same answer.
  * Without a `stopReason`, an answer with tool_use blocks stops with `tool_use`, any other with `end_turn`. Without `usage`, usage is zero.
- * Each block is streamed as one delta, unless the function calls `ctx.onDelta` itself. Errors of the function are rethrown: a `ModelError`
+ * Each block is streamed as one delta (see `pace`), unless the function calls `ctx.onDelta` itself. Errors of the function are rethrown: a `ModelError`
  * says whether the call may be retried.
  * `generate` throws ModelError `invalid_script` for any other answer.
  * @throws DeclarationError `invalid_model`.
@@ -39,7 +47,7 @@ export function scripted(
   given: ScriptedOptions = {},
 ): Model {
   if (typeof answer !== 'function') throw invalid('the first argument must be a function of the request that returns an answer.')
-  const { name = 'scripted', contextWindow } = checkOptions(OPTIONS, given, invalid)
+  const { name = 'scripted', contextWindow, pace: paceMs } = checkOptions(OPTIONS, given, invalid)
   return {
     name,
     // Each script has its own account, because one script's rate limits must not affect another.
@@ -54,11 +62,7 @@ export function scripted(
       }
       const response = responseOf(await answer(request, { ...ctx, onDelta }), name)
       ctx.signal.throwIfAborted()
-      if (!hasStreamed)
-        for (const [index, block] of response.content.entries()) {
-          const delta = deltaOf(block, index)
-          if (delta) ctx.onDelta(delta)
-        }
+      if (!hasStreamed) await stream(response.content, paceMs, ctx)
       return {
         stopReason: response.content.some((block) => block.type === 'tool_use') ? 'tool_use' : 'end_turn',
         usage: NO_USAGE,
@@ -127,6 +131,21 @@ function responseOf(given: ScriptedAnswer, name: string): Partial<ModelResponse>
     `The script of model "${name}" returned ${given === undefined ? 'nothing' : JSON.stringify(given)}: return text, content blocks or { content }.`,
     { retryable: false },
   )
+}
+
+async function stream(blocks: readonly AssistantBlock[], paceMs: number | undefined, { onDelta, signal }: ModelCallContext): Promise<void> {
+  for (const [index, block] of blocks.entries()) {
+    const delta = deltaOf(block, index)
+    if (!delta) continue
+    if (paceMs === undefined || delta.type !== 'text') {
+      onDelta(delta)
+      continue
+    }
+    for (const word of delta.text.match(/\s*\S+|\s+$/g) ?? []) {
+      onDelta({ ...delta, text: word })
+      await sleep(paceMs, undefined, { signal }).catch(() => signal.throwIfAborted())
+    }
+  }
 }
 
 function deltaOf(block: AssistantBlock, index: number): ModelDelta | undefined {

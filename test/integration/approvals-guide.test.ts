@@ -2,13 +2,15 @@
 import { readFile } from 'node:fs/promises'
 import { type Agent, defineAgent } from 'pawl'
 import type { RunHandle, SessionHandle } from 'pawl/client'
+import { createHandler } from 'pawl/service'
 import { scripted } from 'pawl/testing'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { address, answer, courier, decide, deny, edit, inbox, look, refund, resolve } from '../guides/approvals.ts'
-import { type Deployment, deploy } from '../support/deployment.ts'
+import { address, answer, courier, decide, decideAll, deny, edit, inbox, look, refund, resolve } from '../guides/approvals.ts'
+import { type Deployment, deploy, SILENT } from '../support/deployment.ts'
 import { pendingOf } from '../support/approvals.ts'
 import { answersIn, resultsIn } from '../support/scenes.ts'
 import { until } from '../support/until.ts'
+import { webClient } from '../support/web.ts'
 
 const fromRoot = (path: string) => new URL(`../../${path}`, import.meta.url)
 const TIMEOUT = { timeout: 60_000 }
@@ -97,5 +99,34 @@ describe('the guide to approvals', () => {
     const lost = await start('book_courier')
     await resolve(lost.session, 't_1_1_0')
     expect((await lost.run.result(TIMEOUT)).text).toContain('B-17')
+  })
+
+  it('decides by the kind of a call', async () => {
+    for (const tool of ['refund_order', 'ask_for_address', 'book_courier']) {
+      const { session, run } = await start(tool)
+      await decideAll(session, run)
+      expect((await run.result(TIMEOUT)).text).toContain({ refund_order: 'r-1', ask_for_address: 'Springfield' }[tool] ?? 'not known')
+    }
+  })
+
+  it('decides over HTTP', async () => {
+    const guide = await readFile(fromRoot('docs/approvals.md'), 'utf8')
+    const requests = [...guide.matchAll(/^curl "\$AT\/\w+\/(\w+)" "\$\{AS\[@\]\}" -d '(.*)'/gm)].map(([, what = '', body = '']) => ({
+      what,
+      body,
+    }))
+    expect(requests.map(({ what }) => what)).toEqual(['approve', 'approve', 'deny', 'answer', 'resolve', 'resolve'])
+    const handler = createHandler({
+      pawl: here.pawl,
+      logger: SILENT,
+      authorize: () => ({ identity: 'ann', scopes: ['read', 'send', 'approve', 'operate'] }),
+    })
+    const tools: Record<string, string> = { answer: 'ask_for_address', resolve: 'book_courier' }
+    for (const { what, body } of requests) {
+      const { session, digest } = await start(tools[what] ?? 'refund_order')
+      const path = `/v1/sessions/${session.id}/calls/t_1_1_0/${what}`
+      const { status } = await webClient(handler, '').post(path, body.replace('7c4f…', digest))
+      expect({ body, status }).toEqual({ body, status: what === 'approve' ? 200 : 204 })
+    }
   })
 })

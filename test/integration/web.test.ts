@@ -380,8 +380,19 @@ describe('a tenant', () => {
 
   it('can neither start nor fork a session with an id of another tenant, nor ask for one in a list', async () => {
     const id = `globex:new-${randomUUID()}`
-    expect((await acme.post('/v1/sessions', { agent: 'desk', content: 'x', id })).status).toBe(404)
-    expect((await acme.post(`/v1/sessions/${ours.sessionId}/fork`, { id })).status).toBe(404)
+    const starts: [string, object][] = [
+      ['/v1/sessions', { agent: 'desk', content: 'x' }],
+      [`/v1/sessions/${ours.sessionId}/fork`, {}],
+      ['/v1/ui', { agent: 'desk', messages: [{ id: randomUUID(), role: 'user', parts: [{ type: 'text', text: 'x' }] }] }],
+    ]
+    for (const [path, body] of starts) {
+      // The answer is the same whether or not another tenant has the session.
+      for (const foreign of [id, theirs.sessionId, 'mine']) {
+        const refused = await acme.post(path, { ...body, id: foreign })
+        const detail = 'ids must begin with "acme:", the prefix of these credentials\' tenant'
+        expect(refused, path).toMatchObject({ status: 400, body: { code: 'invalid_input', parts: [{ at: 'body.id', detail }] } })
+      }
+    }
     for (const list of ['pending', 'errors', 'tool-calls']) {
       expect((await acme.get(`/v1/${list}?session=${theirs.sessionId}`)).status, list).toBe(404)
     }
@@ -582,6 +593,50 @@ describe('a mistaken request', () => {
     expect(body.parts).toEqual([expect.objectContaining({ at: 'body.tags.0' }), { at: 'body.extra', detail: 'is not a known member' }])
   })
 
+  it.each([
+    ['POST', '/v1/sessions', { agent: 'desk' }, 'body.content'],
+    ['POST', '/v1/sessions', { content: 'x' }, 'body.agent'],
+    ['POST', '/v1/sessions', { agent: 'desk', content: [{ type: 'text' }] }, 'body.content.0.text'],
+    ['POST', `${SESSION}/calls/t_1_1_0/answer`, {}, 'body.result'],
+    ['POST', `${SESSION}/calls/t_1_1_0/resolve`, {}, 'body.resolution'],
+    ['POST', `${SESSION}/calls/t_1_1_0/resolve`, { resolution: { happened: true } }, 'body.resolution.result'],
+    ['POST', `${SESSION}/calls/t_1_1_0/approve`, {}, 'body.digest'],
+    ['GET', '/v1/usage', undefined, 'query.by'],
+  ])('%s %s with %j is told that %s is missing', async (method, path, sent, at) => {
+    const { status, body } = method === 'GET' ? await acme.get(path) : await acme.post(path, sent)
+    expect({ status, detail: body.detail, parts: body.parts }).toEqual({
+      status: 400,
+      detail: `${at}: is missing`,
+      parts: [{ at, detail: 'is missing' }],
+    })
+  })
+
+  it.each([
+    [{ content: ' ' }, 'body.content', 'must match pattern'],
+    [{ content: 'x', deadline: '5 weeks' }, 'body.deadline', 'must match pattern'],
+    [{ content: [{ type: 'text', text: 'x', more: 1 }] }, 'body.content.0.more', 'is not a known member'],
+    [{ content: 5 }, 'body.content', 'Invalid input'],
+  ])('with %j is told what is wrong at %s: %s', async (sent, at, detail) => {
+    const { body } = await acme.post('/v1/sessions', { agent: 'desk', ...sent })
+    expect(body.parts).toEqual([{ at, detail: expect.stringContaining(detail) }])
+  })
+
+  it('is told what to do over HTTP, not in TypeScript or on a command line', async () => {
+    const { sessionId } = await talk(acme, 'pay')
+    const at = `/v1/sessions/${sessionId}`
+    const detailOf = async (path: string, sent: object) => (await acme.post(path, sent)).body.detail
+    expect(await detailOf(`${SESSION}/messages`, { content: 'x' })).toBe(
+      `Session "${SESSION.split('/').at(-1)}" is not open: add \`agent\` to the body to start or resume it.`,
+    )
+    expect(await detailOf(`${at}/calls/t_9_9_9/approve`, { digest: 'x' })).toBe(
+      'The current run has no call "t_9_9_9": `GET /v1/pending` lists the calls that wait.',
+    )
+    expect(await detailOf(`${at}/recover`, {})).toContain('(`GET /v1/pending`)')
+    const { body } = await acme.get(SESSION)
+    expect(body.detail).toContain('check its id, or start it with `POST /v1/sessions`.')
+    expect((await acme.get(`${at}/plan?at=99`)).body.detail).toContain(': `GET /v1/sessions/{session}/checkpoints` lists them.')
+  })
+
   it('whose Idempotency-Key and messageId differ is refused', async () => {
     const { status, body } = await acme.post('/v1/sessions', { agent: 'desk', content: 'x', messageId: 'a' }, { 'idempotency-key': 'b' })
     expect({ status, code: body.code }).toEqual({ status: 400, code: 'invalid_input' })
@@ -595,6 +650,8 @@ describe('the handler', () => {
     expect(body).toMatchObject({ openapi: '3.1.0', servers: [{ url: '/api/pawl' }] })
     expect((await webClient(mounted, 'reader').get('/api/pawl/v1/sessions')).status).toBe(200)
     expect((await webClient(mounted, 'reader').get('/v1/sessions')).status).toBe(404)
+    // Where a framework removes the path, as Express's `use` does, the document is right wherever it is.
+    expect(handler.openApi).toMatchObject({ servers: [{ url: '.' }] })
     const references = [...new Set(JSON.stringify(body).match(/#\/[\w/]+/g))]
     for (const reference of references) {
       const found = reference

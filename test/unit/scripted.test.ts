@@ -27,6 +27,7 @@ describe('a scripted model', () => {
     ['a misspelt option', [() => 'Hi.', { nam: 'm' }], 'scripted: There is no option nam: did you mean name?'],
     ['an empty name', [() => 'Hi.', { name: '' }], 'scripted: `name` must be the model\'s name, not "".'],
     ['a window of nothing', [() => 'Hi.', { contextWindow: 0 }], 'scripted: `contextWindow` must be an integer from 1, not 0.'],
+    ['a pace of nothing', [() => 'Hi.', { pace: 0 }], 'scripted: `pace` must be'],
   ])('is refused with %s', (_, args, message) => {
     const declare = () => (scripted as (...given: unknown[]) => unknown)(...args)
     expect(declare).toThrow(expect.objectContaining({ code: 'invalid_model', message: expect.stringContaining(message) }))
@@ -35,6 +36,29 @@ describe('a scripted model', () => {
   it('turns text into a whole answer that used no tokens', async () => {
     const response = await scripted(() => 'Hi.').generate(request, callContext())
     expect(response).toEqual({ content: [{ type: 'text', text: 'Hi.' }], stopReason: 'end_turn', usage: NO_USAGE })
+  })
+
+  it('streams its text word by word at the given pace, until it is stopped', async () => {
+    const model = scripted(() => [{ type: 'text', text: ' It arrives\n\ntomorrow. ' }, toolUse('t', { id: 7 })], { pace: 30 })
+    const ctx = callContext()
+    const begun = performance.now()
+    const { content } = await model.generate(request, ctx)
+    expect(performance.now() - begun).toBeGreaterThan(80)
+    expect(ctx.deltas).toEqual([
+      { type: 'text', index: 0, text: ' It' },
+      { type: 'text', index: 0, text: ' arrives' },
+      { type: 'text', index: 0, text: '\n\ntomorrow.' },
+      { type: 'text', index: 0, text: ' ' },
+      { type: 'tool_input', index: 1, partialJson: '{"id":7}', name: 't' },
+    ])
+    expect(content[0]).toEqual({ type: 'text', text: ' It arrives\n\ntomorrow. ' })
+
+    const stop = new AbortController()
+    const stopped = callContext(stop.signal)
+    const generating = model.generate(request, stopped)
+    setTimeout(() => stop.abort(new Error('interrupted')), 10)
+    await expect(generating).rejects.toThrow('interrupted')
+    expect(stopped.deltas).toHaveLength(1)
   })
 
   it('stops with tool_use when it asks for a tool', async () => {

@@ -1,6 +1,6 @@
 // The calls of a run that wait for a person or a client, as a backend sees them.
 import { isWaiting } from '../../session/past/calls.ts'
-import type { CallState, RunState, SessionState } from '../../session/state.ts'
+import type { RunState, SessionState } from '../../session/state.ts'
 import type { RunSettled, WaitingCall } from '../types.ts'
 import { defined } from '../../session/defined.ts'
 
@@ -18,18 +18,10 @@ export function waitingRun({ status, current }: SessionState, run: number | unde
 function pendingOf({ turn, calls }: RunState): WaitingCall[] {
   return calls.filter(isWaiting).map((call) => {
     const { callId, resolution, input = null } = call
-    const { digest, reason, expiresAt } = call.asked ?? {}
-    return {
-      kind: kindOf(call),
-      callId,
-      turn,
-      tool: resolution.tool,
-      input,
-      ...defined({ digest, reason, expiresAt }),
-    }
+    // A request for approval always has a digest.
+    const { digest = '', reason, expiresAt } = call.asked ?? {}
+    const kind = KINDS[call.status as keyof typeof KINDS]
+    const waiting = { callId, turn, tool: resolution.tool, input, ...defined({ expiresAt }) }
+    return kind === 'approval' ? { kind, ...waiting, digest, ...defined({ reason }) } : { kind, ...waiting }
   })
-}
-
-function kindOf({ status }: CallState): WaitingCall['kind'] {
-  return KINDS[status as keyof typeof KINDS]
 }

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import { defined } from '../../session/defined.ts'
 import type { Json } from '../../session/json.ts'
-import { prefixOf, requireSession, tagsOfFork } from '../access.ts'
+import { prefixOf, requireOwnId, tagsOfFork } from '../access.ts'
 import type { RecoverOptions, RollbackOptions } from '../../client/types.ts'
 import { answerWith, MEMORY, route } from '../route.ts'
 import { callId, json, note, OF_CALL, OF_SESSION, sessionId, TARGET, WHY } from '../schemas.ts'
@@ -36,7 +36,7 @@ export const CHANGE_ROUTES = [
     tag: 'decisions',
     scope: 'approve',
     params: OF_CALL,
-    body: z.strictObject({ digest, note, ...WHY }),
+    body: z.strictObject({ digest, note, reason: WHY.reason.describe('The reason; recorded, and shown to the model.') }),
     answer: DONE,
     handle: ({ session, params, body, by }) => session(params.session).deny(params.call, { ...defined(body), digest: body.digest, by }),
   }),
@@ -182,7 +182,7 @@ export const CHANGE_ROUTES = [
     async handle({ session, params, body, by, access }) {
       const source = session(params.session)
       const { id = `${prefixOf(access) ?? ''}${randomUUID()}`, tags, ...rest } = body
-      requireSession(access, id)
+      requireOwnId(access, id)
       const fork = await source.fork({ ...defined({ ...rest, tags: tagsOfFork(access, tags) }), id, by })
       return answerWith({ sessionId: fork.id }, 201, {})
     },

@@ -7,7 +7,7 @@ import type { SendOptions, SessionHandle } from '../../client/types.ts'
 import { defined } from '../../session/defined.ts'
 import type { Json } from '../../session/json.ts'
 import { StoreError } from '../../connect/errors.ts'
-import { contextFor, prefixOf, requireSession, tagsFor } from '../access.ts'
+import { contextFor, prefixOf, requireOwnId, tagsFor } from '../access.ts'
 import { ServiceError } from '../errors.ts'
 import { firstOf } from '../first-of.ts'
 import { answerWith, type RouteCall, MEMORY, route } from '../route.ts'
@@ -33,7 +33,7 @@ type Opening = Omit<z.output<typeof open>, 'agent'> & { agent?: string | undefin
 /** Sends a message to a session; returns the ids of both. */
 export async function sendTo(call: RouteCall<unknown, unknown, unknown>, id: string, body: Opening, fresh: { isNew?: true } = {}) {
   const { pawl, access, request, agents } = call
-  requireSession(access, id)
+  requireOwnId(access, id)
   const { agent, content, metadata, deadline, interrupt, context, tags, idleTimeout } = body
   if (agent !== undefined && agents && !agents.includes(agent)) throw unknownAgent(agent, agents)
   const session = pawl.session(id, {

@@ -12,7 +12,7 @@ import { newestSeq, type UiOutline } from '../../ui/outline.ts'
 import { messagesOfPage, partOf, type UiPagePart } from '../../ui/pages.ts'
 import { approvalOf, standingIn } from '../../ui/protocol.ts'
 import { resumePoint } from '../../ui/streaming.ts'
-import { callerOf, requireScope } from '../access.ts'
+import { callerOf, requireOwnId, requireScope } from '../access.ts'
 import { ServiceError } from '../errors.ts'
 import { type RouteCall, MEMORY, route } from '../route.ts'
 import { after, OF_SESSION, OPENING, sessionId, streamOf } from '../schemas.ts'
@@ -80,6 +80,7 @@ function invalid(at: string, detail: string): ServiceError {
 /** Sends a user's message. If it edits an earlier message, the session first rolls back to the point before that message. */
 async function say(call: Asked, message: MessageOfPage): Promise<Response> {
   const { body, session, by, access } = call
+  requireOwnId(access, body.id)
   const handle = session(body.id)
   const content = contentOf(message)
   let since = 0

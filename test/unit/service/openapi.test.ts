@@ -34,9 +34,13 @@ function found({ $ref, ...schema }: Schema): Schema {
 
 type Responses = Record<string, { content?: Record<string, { schema: Schema }> }>
 
-const operations = Object.values(document.paths as Record<string, Record<string, { operationId: string; responses: Responses }>>).flatMap(
-  (path) => Object.values(path),
-)
+interface Operation {
+  operationId: string
+  responses: Responses
+  requestBody?: { content: { 'application/json': { schema: Schema } } }
+}
+
+const operations = Object.values(document.paths as Record<string, Record<string, Operation>>).flatMap((path) => Object.values(path))
 
 /** What an operation answers, or the data of its events. */
 function answerOf(operation: string): Schema {
@@ -112,6 +116,27 @@ describe('the document', () => {
     })
   })
 
+  it('requires the digest of a call that waits for approval, and only there', () => {
+    for (const name of ['WaitingCall', 'ListedPending']) {
+      const { discriminator } = schemas[name] ?? expect.fail(name)
+      expect(discriminator?.mapping).toEqual({
+        approval: `#/components/schemas/${name}Approval`,
+        client: `#/components/schemas/${name}Client`,
+        unknown: `#/components/schemas/${name}Unknown`,
+      })
+      expect(schemas[`${name}Approval`]?.properties?.digest).toMatchObject({ type: 'string' })
+      expect(schemas[`${name}Approval`]?.required).toContain('digest')
+    }
+    expect(schemas.WaitingCallClient?.properties).not.toHaveProperty('digest')
+    expect(schemas.ListedPendingUnknown?.properties?.digest).toMatchObject({ type: ['string', 'null'] })
+  })
+
+  it('says who is told the reason of a denial', () => {
+    const { requestBody } = operations.find(({ operationId }) => operationId === 'denyCall') ?? expect.fail('denyCall')
+    const { reason } = requestBody?.content['application/json'].schema.properties ?? {}
+    expect(reason).toMatchObject({ description: expect.stringContaining('shown to the model') })
+  })
+
   it('says which numbers are whole, and has a type beside every constant', () => {
     expect(schemas.ModelCompletedEvent?.properties).toMatchObject({
       v: { type: 'integer', const: 1 },
@@ -127,7 +152,7 @@ describe('the document', () => {
   it('accepts any JSON as the value of a tool, whether or not the event has one', () => {
     expect(schemas.ToolCompletedEvent?.properties?.value).toEqual({ description: expect.any(String) })
     expect(schemas.ToolCompletedEvent?.required).not.toContain('value')
-    expect(schemas.WaitingCall?.required).toContain('input')
+    expect(schemas.WaitingCallApproval?.required).toContain('input')
   })
 
   it('writes times of lists as text, and what may be null as that', () => {

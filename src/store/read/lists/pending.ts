@@ -56,8 +56,8 @@ function pendingOf(row: TextRow): ListedPending {
   const kind = call.status === 'awaiting_approval' ? 'approval' : call.status === 'awaiting_answer' ? 'client' : 'unknown'
   const approval = kind === 'approval' ? (jsonIn(row, 'approval') as JsonObject | null) : null
   const { callId, run, turn, tool, effect, input, modelInput, attempt, issuedAt, completedAt } = call
-  return {
-    kind,
+  const digest = textOr(approval?.digest) ?? row.input_digest ?? null
+  const pending = {
     sessionId: textIn(row, 'session_id'),
     agent: textIn(row, 'agent'),
     tags: exactOr<{ tags: string[] }>(row.session_raw, () => ({ tags: jsonIn(row, 'tags') as string[] })).tags,
@@ -68,13 +68,14 @@ function pendingOf(row: TextRow): ListedPending {
     effect,
     input,
     modelInput,
-    digest: textOr(approval?.digest) ?? row.input_digest ?? null,
     reason: textOr(approval?.reason) ?? (kind === 'unknown' ? (call.error?.message ?? null) : null),
     attempt,
     waitingSince: momentOf(approval?.requestedAt) ?? (kind === 'unknown' ? completedAt : null) ?? issuedAt,
     expiresAt: dateOrNull(row, 'waiting_until'),
-    onExpiry: kind === 'approval' ? ((textOr(approval?.onExpiry) as 'deny' | 'error' | null) ?? 'deny') : null,
   }
+  if (kind !== 'approval') return { kind, ...pending, digest, onExpiry: null }
+  // A request for approval always has a digest.
+  return { kind, ...pending, digest: digest ?? '', onExpiry: (textOr(approval?.onExpiry) as 'deny' | 'error' | null) ?? 'deny' }
 }
 
 const textOr = (value: Json | undefined): string | null => (typeof value === 'string' ? value : null)
