@@ -25,6 +25,8 @@ export interface ChatFollowing<M extends FollowedMessage> {
   page: ChatPage<M>
   own: OwnChat
   load(signal: AbortSignal): Promise<Newest<M>>
+  /** Whether an answer is in progress after `seq`. */
+  isAnswering(seq: number, signal: AbortSignal): Promise<boolean>
   /** Opens the stream of changes after `seq`. */
   open(seq: number, signal: AbortSignal): Promise<Response>
   /** Called with what the page shows after something was taken back from it. */
@@ -97,16 +99,21 @@ function endOf(data: string | undefined): ChatError {
   return new ChatError(code ?? 'unexpected_response', userMessage ?? '', status ?? 200, detail ?? '')
 }
 
-async function refresh<M extends FollowedMessage>({ page, own, load, signal }: ChatFollowing<M>): Promise<void> {
+async function refresh<M extends FollowedMessage>({ page, own, load, isAnswering, signal }: ChatFollowing<M>): Promise<void> {
   const busy = own.untilBusy()
+  const signals = AbortSignal.any([signal, busy.signal])
   try {
-    const newest = await load(AbortSignal.any([signal, busy.signal]))
+    const newest = await load(signals)
     // What the page does itself is newer.
-    if (signal.aborted || busy.signal.aborted) return
-    page.setMessages((shown) => merged(shown, newest))
-    Object.assign(own, { seq: newest.seq, isStale: false, isFresh: true })
+    if (signals.aborted) return
+    const { refused, unsent } = own
+    page.setMessages((shown) => merged(shown, newest, { refused, unsent }))
+    Object.assign(own, { seq: newest.seq, isStale: false, refused: undefined })
+    // A chat that resumes without an answer in progress no longer shows its error: here, the user has not seen it yet, or has to act on it.
+    own.isFresh = !(refused || unsent !== undefined) || (await isAnswering(newest.seq, signals))
+    if (!own.isFresh) return
   } catch (error) {
-    if (signal.aborted || busy.signal.aborted) return
+    if (signals.aborted) return
     throw error
   } finally {
     busy.done()
@@ -114,8 +121,12 @@ async function refresh<M extends FollowedMessage>({ page, own, load, signal }: C
   await page.resumeStream()
 }
 
-/** The newest messages after those that were shown before them. */
-export function merged<M extends FollowedMessage>(shown: readonly M[], { messages, cursor }: Pick<Newest<M>, 'messages' | 'cursor'>): M[] {
+/** The newest messages after those that were shown before them. What the user has not sent yet is kept, but not what was refused. */
+export function merged<M extends FollowedMessage>(
+  shown: readonly M[],
+  { messages, cursor }: Pick<Newest<M>, 'messages' | 'cursor'>,
+  { refused, unsent }: Pick<OwnChat, 'refused' | 'unsent'> = {},
+): M[] {
   const first = messages[0]
   const before =
     cursor === undefined || !first
@@ -125,13 +136,15 @@ export function merged<M extends FollowedMessage>(shown: readonly M[], { message
           shown.findIndex(({ id }) => id === first.id),
         )
   const known = new Map(shown.map((message) => [message.id, message]))
-  return [...shown.slice(0, before), ...messages.map((message) => withUnsent(message, known.get(message.id)))]
+  const lost = shown.slice(before).filter(({ id }) => id === unsent && !messages.some((message) => message.id === id))
+  return [...shown.slice(0, before), ...messages.map((message) => withUnsent(message, known.get(message.id), refused)), ...lost]
 }
 
 /** The message, with the decisions and results that the page has not sent yet. */
-function withUnsent<M extends FollowedMessage>(message: M, shown: M | undefined): M {
+function withUnsent<M extends FollowedMessage>(message: M, shown: M | undefined, refused: ReadonlySet<string> = new Set()): M {
   if (!shown) return message
-  const unsent = new Map((shown.parts as UiPart[]).filter(isUnsent).map((part) => [part.toolCallId, part]))
+  const decided = (shown.parts as UiPart[]).filter((part) => isUnsent(part) && !refused.has(part.toolCallId as string))
+  const unsent = new Map(decided.map((part) => [part.toolCallId, part]))
   if (unsent.size === 0) return message
   const parts = (message.parts as UiPart[]).map((part) => {
     const mine = unsent.get(part.toolCallId)

@@ -1,5 +1,5 @@
 // A `ChatTransport` of AI SDK UI for pawl sessions.
-import { ChatError, errorOf } from './errors.ts'
+import { ChatError, errorOf, unreachable } from './errors.ts'
 import { type ChatPage, followChat } from './following.ts'
 import { isPiece, OLD_CLIENT, withoutContinuing } from './old-client.ts'
 import { ownChats } from './own-streams.ts'
@@ -73,7 +73,10 @@ export class PawlChatTransport {
     this.#look(chatId, messages)
     const { agent, context, tags } = this.#options
     const sent = messages.find(({ id, role }) => id === messageId && role === 'assistant') ?? messages.at(-1)
-    if (sent?.role === 'assistant') this.#own(chatId).resets.continues(sent)
+    if (sent?.role === 'assistant') {
+      this.#own(chatId).resets.continues(sent)
+      this.#own(chatId).refused = undefined
+    }
     const asked = { agent, context, tags, ...body, id: chatId, messages: sent ? [sent] : [], trigger, messageId }
     // A stop takes effect from here on, because the message may already be on its way.
     const disarm = this.#interruptOnAbort(request)
@@ -84,8 +87,10 @@ export class PawlChatTransport {
     }
     try {
       const first = await this.#ask(`/v1/ui?show=${this.#show}`, request, { method: 'POST', body: JSON.stringify(asked) })
+      if (sent?.role === 'user' && trigger === 'submit-message') this.#own(chatId).unsent = undefined
       return this.#stream(first, request, onEnd)
     } catch (error) {
+      if (error instanceof ChatError) this.#notSent(request, sent, error)
       onEnd()
       throw this.#failure(error)
     }
@@ -129,6 +134,11 @@ export class PawlChatTransport {
       page,
       own: this.#own(chatId),
       load: async (signal) => (await (await ask('messages', signal)).json()) as { messages: M[]; cursor?: string; seq: number },
+      isAnswering: async (seq, signal) => {
+        const response = await ask(`stream?show=${this.#show}&loaded=${seq}`, signal)
+        await response.body?.cancel()
+        return response.status !== 204
+      },
       open: (seq, signal) => ask(`changes?after=${seq}`, signal),
       look: (shown) => this.#look(chatId, shown),
       signal: stop.signal,
@@ -186,6 +196,16 @@ export class PawlChatTransport {
     globalThis.console.warn(OLD_CLIENT)
   }
 
+  /** Notes what the page shows although the server does not have it. */
+  #notSent({ chatId, trigger, messageId }: ChatRequest, sent: SentMessage | undefined, { status }: ChatError): void {
+    const own = this.#own(chatId)
+    const isNew = sent?.role === 'user' && trigger === 'submit-message' && (messageId === undefined || messageId === own.unsent)
+    // The user may want to send a new message once more, or another text: it remains.
+    if (isNew) own.unsent = mayPass(status) ? sent.id : undefined
+    // Decisions, edits and answers to regenerate: a page that follows shows what is recorded.
+    else if (status !== 0) Object.assign(own, { isStale: true, refused: new Set(sent?.parts.flatMap(callIdIn)) })
+  }
+
   get #show(): UiShow {
     return this.#isOld ? 'steps' : (this.#options.show ?? 'pieces')
   }
@@ -213,7 +233,8 @@ export class PawlChatTransport {
   async #ask(path: string, { headers: given, abortSignal }: ReconnectRequest, init: RequestInit = {}): Promise<Response> {
     const { api = '/api/pawl', headers = {}, credentials = 'same-origin', fetch = globalThis.fetch } = this.#options
     const own = typeof headers === 'function' ? await headers() : headers
-    const response = await fetch(`${api.replace(/\/$/, '')}${path}`, {
+    const url = `${api.replace(/\/$/, '')}${path}`
+    const response = await fetch(url, {
       credentials,
       ...init,
       headers: {
@@ -223,6 +244,8 @@ export class PawlChatTransport {
         ...(init.headers as Record<string, string> | undefined),
       },
       ...(abortSignal && { signal: abortSignal }),
+    }).catch((error: unknown) => {
+      throw abortSignal?.aborted ? error : unreachable(url, error)
     })
     if (!response.ok) throw await errorOf(response)
     return response
@@ -294,10 +317,19 @@ export class PawlChatTransport {
     try {
       return await this.#ask(this.#resumption(request), request, { headers: { 'last-event-id': cursor } })
     } catch (error) {
-      if (error instanceof ChatError && error.status < 500 && error.status !== 429) throw error
+      if (error instanceof ChatError && !mayPass(error.status)) throw error
       return undefined
     }
   }
+}
+
+/** Whether the same request may succeed later. 0: there was no response. */
+function mayPass(status: number): boolean {
+  return status === 0 || status === 429 || status >= 500
+}
+
+function callIdIn(part: { type: string; toolCallId?: unknown }): string[] {
+  return typeof part.toolCallId === 'string' ? [part.toolCallId] : []
 }
 
 /** How a connection ended. */

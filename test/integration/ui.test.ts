@@ -1,5 +1,6 @@
 // AI SDK UI against the web handler: the chats of the published `@ai-sdk/react`, a worker, and what is recorded.
 import { randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Chat } from '@ai-sdk/react'
 import {
   type ChatTransport,
@@ -425,6 +426,87 @@ describe('a page that follows its chat', () => {
     const all = ['user: hold steered', 'assistant: Let me see.', 'user: from elsewhere', 'assistant: 2: from elsewhere']
     for (const chat of [first, second]) await until('it is complete', () => JSON.stringify(texts(chat)) === JSON.stringify(all))
     for (const chat of [first, second]) expect(shown(chat)).toEqual(await recorded(id))
+  })
+
+  describe('shows the recorded messages again, beside the error,', () => {
+    const sender = () => transportWith({ headers: { 'x-key': 'sender' } })
+
+    it('after a refused approval, which can then be made again', async () => {
+      const id = newId()
+      const options = { sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses } as object
+      let key = 'sender'
+      const chat = await following(id, { ...options, transport: transportWith({ headers: () => ({ 'x-key': key }) }) })
+      await chat.sendMessage({ text: 'pay refused' })
+      const { approval } = toolOf(chat) as { approval: { id: string } }
+      await chat.addToolApprovalResponse({ id: approval.id, approved: true })
+      await until('it is refused', () => chat.error)
+      await until('it is asked for again', () => toolOf(chat)?.state === 'approval-requested')
+      await sleep(500)
+      expect(chat.error).toMatchObject({ code: 'forbidden' })
+      expect(shown(chat)).toEqual(await recorded(id))
+      key = 'ann'
+      await chat.addToolApprovalResponse({ id: approval.id, approved: true })
+      await until('the answer continues', () => texts(chat).at(-1)?.includes('1: pay') && chat.status === 'ready')
+      expect(toolOf(chat)).toMatchObject({ state: 'output-available' })
+    })
+
+    it('after an answer to a client tool that does not fit its schema, which can then be given again', async () => {
+      const id = newId()
+      const chat = await following(id, { sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithToolCalls })
+      await chat.sendMessage({ text: 'ask shade' })
+      const { toolCallId } = toolOf(chat) as { toolCallId: string }
+      const answer = async (output: object) => chat.addToolOutput({ tool: 'ask' as never, toolCallId, output: output as never })
+      await answer({ color: 7 })
+      await until('it is refused', () => chat.error)
+      await until('it is asked for again', () => toolOf(chat)?.state === 'input-available')
+      await sleep(500)
+      expect(chat.error).toMatchObject({ code: 'invalid_answer', status: 400 })
+      expect(shown(chat)).toEqual(await recorded(id))
+      await answer({ color: 'red' })
+      await until('the answer continues', () => texts(chat).at(-1)?.includes('1: ask') && chat.status === 'ready')
+      expect(toolOf(chat)).toMatchObject({ state: 'output-available', output: { color: 'red' } })
+    })
+
+    it('after a refused edit, and after an answer that may not be regenerated', async () => {
+      const id = newId()
+      const chat = await following(id, { transport: sender() })
+      await chat.sendMessage({ text: 'one' })
+      await chat.sendMessage({ text: 'two' })
+      const all = ['user: one', 'assistant: 1: one', 'user: two', 'assistant: 2: two']
+      const isWhole = (): boolean => JSON.stringify(texts(chat)) === JSON.stringify(all)
+      await chat.sendMessage({ text: 'uno', messageId: chat.messages[0]?.id ?? '' })
+      expect(chat.error).toMatchObject({ code: 'forbidden', status: 403 })
+      await until('the conversation is whole', isWhole)
+      await chat.regenerate({ messageId: chat.messages[1]?.id ?? '' })
+      expect(chat.error).toMatchObject({ code: 'not_newest', status: 409 })
+      await until('the conversation is whole', isWhole)
+      await sleep(500)
+      expect(chat.error).toMatchObject({ code: 'not_newest' })
+    })
+  })
+
+  it('keeps a message that did not arrive, until it is sent again', async () => {
+    const id = newId()
+    let isAway = false
+    const fetch: typeof globalThis.fetch = async (to, init) => {
+      if (isAway && init?.method === 'POST') throw new TypeError('Failed to fetch')
+      return ask(to, init)
+    }
+    const chat = await following(id, { transport: transportWith({ fetch }) })
+    await chat.sendMessage({ text: 'one' })
+    isAway = true
+    await chat.sendMessage({ text: 'lost' })
+    expect(chat.error).toMatchObject({ name: 'ChatError', code: 'server_unreachable', status: 0, cause: { message: 'Failed to fetch' } })
+    await (await open(id)).sendMessage({ text: 'from elsewhere' })
+    const others = ['user: one', 'assistant: 1: one', 'user: from elsewhere', 'assistant: 2: from elsewhere', 'user: lost']
+    await until('it shows what was said elsewhere', () => JSON.stringify(texts(chat)) === JSON.stringify(others))
+    isAway = false
+    await chat.regenerate()
+    expect(chat.error).toMatchObject({ code: 'not_newest' })
+    await chat.sendMessage()
+    expect(texts(chat)).toEqual([...others, 'assistant: 3: lost'])
+    await until('it is at rest', () => chat.status === 'ready')
+    expect(shown(chat)).toEqual(await recorded(id))
   })
 
   it('continues elsewhere when its server stops', async () => {
