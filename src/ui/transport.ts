@@ -1,6 +1,6 @@
 // A `ChatTransport` of AI SDK UI for pawl sessions.
 import { ChatError, errorOf, unreachable } from './errors.ts'
-import { type ChatPage, followChat } from './following.ts'
+import { type ChatPage, followChat, type Newest } from './following.ts'
 import { isPiece, OLD_CLIENT, withoutContinuing } from './old-client.ts'
 import { ownChats } from './own-streams.ts'
 import type { FollowedMessage, UiChunk, UiMessage, UiMessageChunk, UiShow } from './protocol.ts'
@@ -126,14 +126,14 @@ export class PawlChatTransport {
    * reload. `page` is what `useChat` returns. Returns a function that stops following; a hidden page does not follow until it is visible
    * again. While it follows, the page holds one connection to the server.
    */
-  follow<M extends FollowedMessage>(chatId: string, page: ChatPage<M>, options: Omit<ReconnectRequest, 'chatId'> = {}): () => void {
+  follow(chatId: string, page: ChatPage, options: Omit<ReconnectRequest, 'chatId'> = {}): () => void {
     const stop = new AbortController()
     const path = `/v1/ui/${encodeURIComponent(chatId)}`
     const ask = (what: string, abortSignal: AbortSignal) => this.#ask(`${path}/${what}`, { ...options, chatId, abortSignal })
-    void followChat<M>({
+    void followChat({
       page,
       own: this.#own(chatId),
-      load: async (signal) => (await (await ask('messages', signal)).json()) as { messages: M[]; cursor?: string; seq: number },
+      load: async (signal) => (await (await ask('messages', signal)).json()) as Newest,
       isAnswering: async (seq, signal) => {
         const response = await ask(`stream?show=${this.#show}&loaded=${seq}`, signal)
         await response.body?.cancel()
@@ -147,11 +147,11 @@ export class PawlChatTransport {
   }
 
   /** The whole conversation so far: the initial `messages` of a chat. @throws ChatError `session_not_found`, `forbidden`, … */
-  async messages(chatId: string, options: Omit<ReconnectRequest, 'chatId'> = {}): Promise<UiMessage[]> {
-    let page = await this.messagesPage(chatId, options)
+  async messages<M extends FollowedMessage = UiMessage>(chatId: string, options: Omit<ReconnectRequest, 'chatId'> = {}): Promise<M[]> {
+    let page = await this.messagesPage<M>(chatId, options)
     const pages = [page.messages]
     while (page.cursor !== undefined) {
-      page = await this.messagesPage(chatId, { ...options, cursor: page.cursor })
+      page = await this.messagesPage<M>(chatId, { ...options, cursor: page.cursor })
       pages.unshift(page.messages)
     }
     return pages.flat()
@@ -161,16 +161,16 @@ export class PawlChatTransport {
    * A page of the conversation, for chats that load earlier messages later: the newest messages or, with the `cursor` of a page, those
    * before it. @throws ChatError `session_not_found`, `forbidden`, …
    */
-  async messagesPage(
+  async messagesPage<M extends FollowedMessage = UiMessage>(
     chatId: string,
     { cursor, limit, ...options }: Omit<ReconnectRequest, 'chatId'> & { cursor?: string | undefined; limit?: number | undefined } = {},
-  ): Promise<{ messages: UiMessage[]; cursor?: string }> {
+  ): Promise<{ messages: M[]; cursor?: string }> {
     const query = new URLSearchParams()
     if (cursor !== undefined) query.set('cursor', cursor)
     if (limit !== undefined) query.set('limit', String(limit))
     const which = query.size > 0 ? `?${query}` : ''
     const response = await this.#ask(`/v1/ui/${encodeURIComponent(chatId)}/messages${which}`, { chatId, ...options })
-    const { seq, ...page } = (await response.json()) as { messages: UiMessage[]; cursor?: string; seq?: number }
+    const { seq, ...page } = (await response.json()) as { messages: M[]; cursor?: string; seq?: number }
     if (seq !== undefined) this.#own(chatId).seq = seq
     return page
   }

@@ -115,7 +115,7 @@ type ChatOptions = Partial<ConstructorParameters<typeof Chat>[0]> & { transport?
 
 /** A loaded page: its messages, and the answer in progress. */
 async function open(id: string, { transport = transportWith(), ...options }: ChatOptions = {}) {
-  const messages = (await transportWith().messages(id)) as UIMessage[]
+  const messages = await transportWith().messages(id)
   return new Chat<UIMessage>({ id, transport, messages, ...(options as object) })
 }
 
@@ -359,7 +359,7 @@ describe('a page that follows its chat', () => {
     const transport = options.transport instanceof PawlChatTransport ? options.transport : transportWith()
     const chat = await open(id, { ...options, transport })
     onTestFinished(
-      transport.follow<UIMessage>(id, {
+      transport.follow(id, {
         setMessages: (update) => void (chat.messages = update(chat.messages)),
         resumeStream: () => chat.resumeStream(),
       }),

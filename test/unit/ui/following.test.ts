@@ -66,13 +66,13 @@ describe('what the server does not have', () => {
 })
 
 /** A page that follows a server of this test, which tells it of each change that `change` is called for. */
-function followed(more: Partial<ChatFollowing<Message>> = {}) {
+function followed(more: Partial<ChatFollowing> = {}) {
   const own = ownChats()('chat')
   own.seq = 1
   const stop = new AbortController()
   const seen = { opened: [] as number[], loads: 0, resumed: 0, set: 0 }
   let send: ((text: string) => void) | undefined
-  const ended = followChat<Message>({
+  const ended = followChat({
     own,
     signal: stop.signal,
     page: {
