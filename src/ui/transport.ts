@@ -73,9 +73,13 @@ export class PawlChatTransport {
     this.#look(chatId, messages)
     const { agent, context, tags } = this.#options
     const sent = messages.find(({ id, role }) => id === messageId && role === 'assistant') ?? messages.at(-1)
+    const decided = sent?.role === 'assistant' ? JSON.stringify(sent) : undefined
+    // With `sendAutomaticallyWhen`, `useChat` would send this without end while the run waits for someone else. After an AbortError, it rests.
+    if (decided !== undefined && decided === this.#own(chatId).settled)
+      throw new DOMException('Nothing has changed since this was sent.', 'AbortError')
     if (sent?.role === 'assistant') {
       this.#own(chatId).resets.continues(sent)
-      this.#own(chatId).refused = undefined
+      Object.assign(this.#own(chatId), { refused: undefined, settled: undefined })
     }
     const asked = { agent, context, tags, ...body, id: chatId, messages: sent ? [sent] : [], trigger, messageId }
     // A stop takes effect from here on, because the message may already be on its way.
@@ -88,7 +92,7 @@ export class PawlChatTransport {
     try {
       const first = await this.#ask(`/v1/ui?show=${this.#show}`, request, { method: 'POST', body: JSON.stringify(asked) })
       if (sent?.role === 'user' && trigger === 'submit-message') this.#own(chatId).unsent = undefined
-      return this.#stream(first, request, onEnd)
+      return this.#stream(first, request, onEnd, { onDone: () => void (this.#own(chatId).settled = decided) })
     } catch (error) {
       if (error instanceof ChatError) this.#notSent(request, sent, error)
       onEnd()
@@ -116,9 +120,10 @@ export class PawlChatTransport {
       disarm()
       ended()
     }
-    return this.#stream(first, request, onEnd, ({ type }) => {
+    const onChunk = ({ type }: UiChunk): void => {
       if (type === 'start') answers += 1
-    })
+    }
+    return this.#stream(first, request, onEnd, { onChunk })
   }
 
   /**
@@ -251,7 +256,12 @@ export class PawlChatTransport {
     return response
   }
 
-  #stream(first: Response, request: ReconnectRequest, onEnd: () => void, onChunk?: (chunk: UiChunk) => void) {
+  #stream(
+    first: Response,
+    request: ReconnectRequest,
+    onEnd: () => void,
+    { onChunk, onDone }: { onChunk?: (chunk: UiChunk) => void; onDone?: () => void },
+  ) {
     const chunks = this.#chunks(first, request, onEnd)
     const { resets } = this.#own(request.chatId)
     return new ReadableStream<UiMessageChunk>({
@@ -261,8 +271,10 @@ export class PawlChatTransport {
           resets.sent(value)
           onChunk?.(value)
         }
-        if (done) controller.close()
-        else if (value.type === 'error') {
+        if (done) {
+          onDone?.()
+          controller.close()
+        } else if (value.type === 'error') {
           if (value.code === 'history_changed') this.#own(request.chatId).isStale = true
           await chunks.return(undefined)
           controller.error(

@@ -72,6 +72,8 @@ const desk = defineAgent({
       throw new ModelError('overloaded', 'Once more.', { retryable: true })
     }
     if (['pay', 'ask', 'hold'].includes(what) && !isAnswered) return use(what, name)
+    if (what === 'both' && !isAnswered)
+      return ['ask', 'pay'].map((tool) => ({ type: 'tool_use' as const, id: `toolu_${tool}`, name: tool, input: { what: name } }))
     return `${said.length}: ${newest}`
   }),
   tools: [
@@ -294,6 +296,37 @@ describe('a chat', () => {
     expect(shown(reloaded)).toEqual(await recorded(id))
     expect(asked).toBe(1)
   })
+
+  it.each(['the answer', 'the decision'])(
+    'sends an answer and a decision about two calls of a step once each: %s comes first',
+    async (first) => {
+      const id = newId()
+      let posts = 0
+      const fetch: typeof globalThis.fetch = async (to, init) => {
+        if (init?.method === 'POST') posts += 1
+        return ask(to, init)
+      }
+      const sendAutomaticallyWhen = (page: { messages: UIMessage[] }) =>
+        lastAssistantMessageIsCompleteWithApprovalResponses(page) || lastAssistantMessageIsCompleteWithToolCalls(page)
+      const chat = await open(id, { transport: transportWith({ fetch }), sendAutomaticallyWhen })
+      await chat.sendMessage({ text: `both ${first.replace(' ', '-')}` })
+      const part = (type: string) =>
+        chat.messages.flatMap(({ parts }) => parts as Record<string, unknown>[]).find((one) => one.type === type) ?? expect.fail(type)
+      const answer = async () =>
+        chat.addToolOutput({ tool: 'ask' as never, toolCallId: String(part('tool-ask').toolCallId), output: { color: 'red' } as never })
+      const decide = async () => chat.addToolApprovalResponse({ id: (part('tool-pay').approval as { id: string }).id, approved: true })
+      await (first === 'the answer' ? answer() : decide())
+      await sleep(2_000)
+      // Once too often at most: nothing but the page's next look says that nothing has changed.
+      expect(posts).toBeLessThanOrEqual(3)
+      await until('it is at rest', () => chat.status === 'ready')
+      await (first === 'the answer' ? decide() : answer())
+      await until('the answer continues', () => texts(chat).at(-1)?.includes('1: both') && chat.status === 'ready')
+      expect(shown(chat).length).toBe((await recorded(id)).length)
+      expect(posts).toBeLessThanOrEqual(4)
+      expect(chat.error).toBeUndefined()
+    },
+  )
 
   it('removes what a failed attempt has said', async () => {
     const id = newId()
