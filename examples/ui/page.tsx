@@ -68,7 +68,7 @@ function Conversation({ id, loaded }: { id: string; loaded: UIMessage[] }) {
 const id = query.get('session') ?? crypto.randomUUID()
 query.set('session', id)
 history.replaceState(null, '', `?${query}`)
-const loaded = (await transport.messages(id)) as UIMessage[]
+const loaded = await transport.messages(id)
 createRoot(document.getElementById('root') as HTMLElement).render(
   <StrictMode>
     <Conversation id={id} loaded={loaded} />

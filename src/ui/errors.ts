@@ -4,24 +4,32 @@ import { PawlError } from '../session/errors.ts'
 /**
  * The server refused a request of a chat, or ended its stream, because the run has failed or for another reason. `message` is a text for the
  * user of the page, in English; pages in other languages choose theirs by `code`. `code` is the server's, as listed in docs/errors.md, such
- * as `not_newest`, `forbidden` or `history_changed`, or that of the run; `unexpected_response` for a response that is not from pawl.
+ * as `not_newest`, `forbidden` or `history_changed`, or that of the run; `unexpected_response` for a response that is not from pawl, and
+ * `server_unreachable` if there was none.
  */
 export class ChatError extends PawlError {
   override readonly name = 'ChatError'
-  /** The HTTP status of the response; 200 for a stream that ended with an error. */
+  /** The HTTP status of the response; 200 for a stream that ended with an error, 0 without a response. */
   readonly status: number
   /** What happened, and what to do next, for developers. */
   readonly detail: string
 
-  /** `message`: for users. `status`: the HTTP status of the response. `detail`: for developers. */
-  constructor(code: string, message: string, status: number, detail: string) {
-    super(code, message)
+  /** `message`: for users. `status`: the HTTP status of the response, or 0. `detail`: for developers. */
+  constructor(code: string, message: string, status: number, detail: string, options?: { cause?: unknown }) {
+    super(code, message, options)
     this.status = status
     this.detail = detail
   }
 }
 
 const UNEXPECTED = 'Something went wrong. Try again later.'
+const UNREACHABLE = 'The server cannot be reached. Check your connection, and try again.'
+
+/** The error of a request without a response. */
+export function unreachable(url: string, cause: unknown): ChatError {
+  const detail = `There was no response from ${url}: ${String(cause)}. The server or the network is down, or the browser blocks the request (CORS).`
+  return new ChatError('server_unreachable', UNREACHABLE, 0, detail, { cause })
+}
 
 /** The error that a response reports. */
 export async function errorOf(response: Response): Promise<ChatError> {

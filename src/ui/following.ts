@@ -1,34 +1,36 @@
 // Follows a chat while its page does nothing: what people do elsewhere appears in the page without a reload.
 import { ChatError } from './errors.ts'
 import type { OwnChat } from './own-streams.ts'
-import type { FollowedMessage, UiPart } from './protocol.ts'
+import type { FollowedMessage, LoosePart } from './protocol.ts'
 import { serverSent } from './server-sent.ts'
 
 /** A page that shows a chat: what `useChat` returns has these members. */
-export interface ChatPage<M extends FollowedMessage> {
-  /** Changes the messages that the page shows. */
-  setMessages(update: (shown: M[]) => M[]): void
+export interface ChatPage {
+  /** Changes the messages that the page shows, whatever their type is. */
+  setMessages(update: <M extends FollowedMessage>(shown: M[]) => M[]): void
   /** Resumes the answer in progress. */
   resumeStream(): Promise<void>
 }
 
 /** The newest messages of a conversation. */
-interface Newest<M> {
-  messages: M[]
+export interface Newest {
+  messages: FollowedMessage[]
   /** There are earlier ones. */
   cursor?: string
   seq: number
 }
 
 /** What following needs of the transport. */
-export interface ChatFollowing<M extends FollowedMessage> {
-  page: ChatPage<M>
+export interface ChatFollowing {
+  page: ChatPage
   own: OwnChat
-  load(signal: AbortSignal): Promise<Newest<M>>
+  load(signal: AbortSignal): Promise<Newest>
+  /** Whether an answer is in progress after `seq`. */
+  isAnswering(seq: number, signal: AbortSignal): Promise<boolean>
   /** Opens the stream of changes after `seq`. */
   open(seq: number, signal: AbortSignal): Promise<Response>
   /** Called with what the page shows after something was taken back from it. */
-  look(shown: readonly M[]): void
+  look(shown: readonly FollowedMessage[]): void
   signal: AbortSignal
 }
 
@@ -40,7 +42,7 @@ const MAX_DELAY_MS = 30_000
 const FINAL: readonly number[] = [401, 403, 404, 410]
 
 /** Follows until `signal` aborts, or the server refuses for good. Never rejects. */
-export async function followChat<M extends FollowedMessage>(following: ChatFollowing<M>): Promise<void> {
+export async function followChat(following: ChatFollowing): Promise<void> {
   const { own, signal } = following
   for (let failures = 0; !signal.aborted; ) {
     try {
@@ -58,7 +60,7 @@ export async function followChat<M extends FollowedMessage>(following: ChatFollo
   }
 }
 
-function lookAt<M extends FollowedMessage>({ page, look }: ChatFollowing<M>): void {
+function lookAt({ page, look }: ChatFollowing): void {
   page.setMessages((shown) => {
     look(shown)
     return shown
@@ -66,7 +68,7 @@ function lookAt<M extends FollowedMessage>({ page, look }: ChatFollowing<M>): vo
 }
 
 /** Waits for a change after `seq`. False: the page began to do something itself, or is hidden. */
-async function isChanged<M extends FollowedMessage>({ own, open, signal }: ChatFollowing<M>, seq: number): Promise<boolean> {
+async function isChanged({ own, open, signal }: ChatFollowing, seq: number): Promise<boolean> {
   const busy = own.untilBusy()
   const hidden = whenHidden()
   const stop = new AbortController()
@@ -97,16 +99,21 @@ function endOf(data: string | undefined): ChatError {
   return new ChatError(code ?? 'unexpected_response', userMessage ?? '', status ?? 200, detail ?? '')
 }
 
-async function refresh<M extends FollowedMessage>({ page, own, load, signal }: ChatFollowing<M>): Promise<void> {
+async function refresh({ page, own, load, isAnswering, signal }: ChatFollowing): Promise<void> {
   const busy = own.untilBusy()
+  const signals = AbortSignal.any([signal, busy.signal])
   try {
-    const newest = await load(AbortSignal.any([signal, busy.signal]))
+    const newest = await load(signals)
     // What the page does itself is newer.
-    if (signal.aborted || busy.signal.aborted) return
-    page.setMessages((shown) => merged(shown, newest))
-    Object.assign(own, { seq: newest.seq, isStale: false, isFresh: true })
+    if (signals.aborted) return
+    const { refused, unsent } = own
+    page.setMessages((shown) => merged(shown, newest, { refused, unsent }))
+    Object.assign(own, { seq: newest.seq, isStale: false, refused: undefined })
+    // A chat that resumes without an answer in progress no longer shows its error: here, the user has not seen it yet, or has to act on it.
+    own.isFresh = !(refused || unsent !== undefined) || (await isAnswering(newest.seq, signals))
+    if (!own.isFresh) return
   } catch (error) {
-    if (signal.aborted || busy.signal.aborted) return
+    if (signals.aborted) return
     throw error
   } finally {
     busy.done()
@@ -114,8 +121,15 @@ async function refresh<M extends FollowedMessage>({ page, own, load, signal }: C
   await page.resumeStream()
 }
 
-/** The newest messages after those that were shown before them. */
-export function merged<M extends FollowedMessage>(shown: readonly M[], { messages, cursor }: Pick<Newest<M>, 'messages' | 'cursor'>): M[] {
+/** The newest messages after those that were shown before them. What the user has not sent yet is kept, but not what was refused. */
+export function merged<M extends FollowedMessage>(
+  shown: readonly M[],
+  newest: Pick<Newest, 'messages' | 'cursor'>,
+  { refused, unsent }: Pick<OwnChat, 'refused' | 'unsent'> = {},
+): M[] {
+  const { cursor } = newest
+  // The page's type of messages is one that pawl's messages have.
+  const messages = newest.messages as M[]
   const first = messages[0]
   const before =
     cursor === undefined || !first
@@ -125,27 +139,29 @@ export function merged<M extends FollowedMessage>(shown: readonly M[], { message
           shown.findIndex(({ id }) => id === first.id),
         )
   const known = new Map(shown.map((message) => [message.id, message]))
-  return [...shown.slice(0, before), ...messages.map((message) => withUnsent(message, known.get(message.id)))]
+  const lost = shown.slice(before).filter(({ id }) => id === unsent && !messages.some((message) => message.id === id))
+  return [...shown.slice(0, before), ...messages.map((message) => withUnsent(message, known.get(message.id), refused)), ...lost]
 }
 
 /** The message, with the decisions and results that the page has not sent yet. */
-function withUnsent<M extends FollowedMessage>(message: M, shown: M | undefined): M {
+function withUnsent<M extends FollowedMessage>(message: M, shown: M | undefined, refused: ReadonlySet<string> = new Set()): M {
   if (!shown) return message
-  const unsent = new Map((shown.parts as UiPart[]).filter(isUnsent).map((part) => [part.toolCallId, part]))
+  const decided = (shown.parts as LoosePart[]).filter((part) => isUnsent(part) && !refused.has(part.toolCallId as string))
+  const unsent = new Map(decided.map((part) => [part.toolCallId, part]))
   if (unsent.size === 0) return message
-  const parts = (message.parts as UiPart[]).map((part) => {
+  const parts = (message.parts as LoosePart[]).map((part) => {
     const mine = unsent.get(part.toolCallId)
     return mine && isStillAsked(part, mine) ? mine : part
   })
   return { ...message, parts }
 }
 
-function isUnsent({ toolCallId, state, providerExecuted }: UiPart): boolean {
+function isUnsent({ toolCallId, state, providerExecuted }: LoosePart): boolean {
   if (typeof toolCallId !== 'string') return false
   return state === 'approval-responded' || (providerExecuted !== true && (state === 'output-available' || state === 'output-error'))
 }
 
-function isStillAsked(part: UiPart, mine: UiPart): boolean {
+function isStillAsked(part: LoosePart, mine: LoosePart): boolean {
   if (mine.state !== 'approval-responded') return part.state === 'input-available'
   const [asked, answered] = [part.approval, mine.approval] as ({ id?: unknown } | undefined)[]
   return part.state === 'approval-requested' && asked?.id === answered?.id

@@ -4,6 +4,16 @@ export type { PawlChatTransportOptions } from './transport-options.ts'
 export { InvalidOption } from '../options/errors.ts'
 export { ChatError } from './errors.ts'
 export type { ChatPage } from './following.ts'
-export type { FollowedMessage, UiMessage, UiMessageChunk, UiMetadata, UiPart, UiShow, UiRunState } from './protocol.ts'
+export type {
+  FollowedMessage,
+  UiMessage,
+  UiMessageChunk,
+  UiMetadata,
+  UiPart,
+  UiShow,
+  UiRunState,
+  UiApproval,
+  UiToolPart,
+} from './protocol.ts'
 export type { ChatRequest, ReconnectRequest, SentMessage } from './transport.ts'
 export { PawlError } from '../session/errors.ts'

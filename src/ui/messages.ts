@@ -5,8 +5,11 @@ import type { EventOf, SessionEvent } from '../session/events.ts'
 import { isObject, type JsonObject } from '../session/json.ts'
 import { startMapping } from './mapping.ts'
 import { outputSeq, withOutputOf } from './outputs.ts'
-import type { UiChunk, UiMessage, UiPart } from './protocol.ts'
+import type { LoosePart, UiChunk, UiMessage } from './protocol.ts'
 import { type Surviving, surviving } from './surviving.ts'
+
+/** A message that is being built. */
+type Draft = Omit<UiMessage, 'parts'> & { parts: LoosePart[] }
 
 /** The conversation after these events: finished answers, and the recorded part of one in progress. Waiting messages come last. */
 export function uiMessagesOf(events: readonly SessionEvent[]): UiMessage[] {
@@ -25,7 +28,7 @@ function withOutput(events: readonly SessionEvent[], event: SessionEvent): Sessi
 
 /** The conversation of these events, or a part of it. Replays have the outputs that they show. */
 export function messagesFrom(conversation: Iterable<Pick<Surviving, 'event' | 'isArchived'>>): UiMessage[] {
-  const messages: UiMessage[] = []
+  const messages: Draft[] = []
   const waiting = new Map<string, EventOf<'message_received'>>()
   const mapping = startMapping({ show: 'pieces' })
   for (const { event, isArchived } of conversation) {
@@ -44,16 +47,16 @@ export function messagesFrom(conversation: Iterable<Pick<Surviving, 'event' | 'i
       if (newest) addChunk(newest, chunk)
     }
   }
-  return [...messages, ...[...waiting.values()].map(saidOf)]
+  return [...messages, ...[...waiting.values()].map(saidOf)] as UiMessage[]
 }
 
 /** A user's message. */
-function saidOf({ messageId, content, metadata }: EventOf<'message_received'>): UiMessage {
+function saidOf({ messageId, content, metadata }: EventOf<'message_received'>): Draft {
   const parts = typeof content === 'string' ? [{ type: 'text', text: content }] : content.map(partOf)
   return { id: messageId, role: 'user', ...(metadata && { metadata: metadata satisfies JsonObject }), parts }
 }
 
-function partOf(block: UserBlock): UiPart {
+function partOf(block: UserBlock): LoosePart {
   if (block.type === 'text') return { type: 'text', text: block.text }
   const { source } = block
   if (source.type === 'url') return { type: 'file', mediaType: 'image/*', url: source.url }
@@ -61,7 +64,7 @@ function partOf(block: UserBlock): UiPart {
 }
 
 /** Adds a chunk of a recorded answer to its message, as the AI SDK does. */
-function addChunk(message: UiMessage, chunk: UiChunk): void {
+function addChunk(message: Draft, chunk: UiChunk): void {
   const { parts } = message
   const newest = parts.at(-1)
   switch (chunk.type) {
@@ -121,11 +124,11 @@ function addChunk(message: UiMessage, chunk: UiChunk): void {
   }
 }
 
-function callIn(parts: readonly UiPart[], toolCallId: string): UiPart | undefined {
+function callIn(parts: readonly LoosePart[], toolCallId: string): LoosePart | undefined {
   return parts.findLast((part) => part.toolCallId === toolCallId)
 }
 
-function update(parts: readonly UiPart[], toolCallId: string, now: Partial<UiPart>): void {
+function update(parts: readonly LoosePart[], toolCallId: string, now: Partial<LoosePart>): void {
   const part = callIn(parts, toolCallId)
   if (!part) return
   for (const [name, value] of Object.entries(now)) {

@@ -9,6 +9,12 @@ export interface OwnChat {
   isStale: boolean
   /** The page was just brought up to `seq`: what is resumed next begins there. */
   isFresh: boolean
+  /** Ids of the calls whose decisions were refused since the page was last brought up to date; undefined: no request but for new messages was. */
+  refused?: ReadonlySet<string> | undefined
+  /** The message whose decisions were sent last, as JSON, if its stream has ended. */
+  settled?: string | undefined
+  /** Id of the newest user message, if it may not have arrived. */
+  unsent?: string | undefined
   /** What its streams have taken back. */
   readonly resets: ResetWatch
   /** Whether a request or a stream of this page is in progress. */

@@ -51,8 +51,43 @@ export type UiChunk =
 /** What a client supports: `pieces`: all chunks; `steps`: no chunks that take something back, so it receives finished answers only. */
 export type UiShow = 'pieces' | 'steps'
 
-/** A part of a UI message. */
-export type UiPart = { type: string } & Record<string, unknown>
+/** A part of a UI message. The AI SDK's types accept it as a part of their `UIMessage`. */
+export type UiPart =
+  | { type: 'text'; text: string; state?: 'streaming' | 'done' }
+  | { type: 'reasoning'; id?: string; text: string; state?: 'streaming' | 'done' }
+  | { type: 'file'; mediaType: string; url: string }
+  | { type: 'step-start' }
+  | UiToolPart
+
+/** A call of a tool. `providerExecuted`: a worker executes it, not the page. */
+export type UiToolPart = { type: `tool-${string}`; toolCallId: string; providerExecuted?: boolean } & (
+  | { state: 'input-streaming'; input?: unknown; output?: never; errorText?: never; approval?: never }
+  | { state: 'input-available'; input: unknown; output?: never; errorText?: never; approval?: never }
+  | {
+      state: 'approval-requested'
+      input: unknown
+      output?: never
+      errorText?: never
+      approval: UiApproval & { approved?: never; reason?: never }
+    }
+  | { state: 'approval-responded'; input: unknown; output?: never; errorText?: never; approval: UiApproval & { approved: boolean } }
+  | { state: 'output-available'; input: unknown; output: unknown; errorText?: never; approval?: UiApproval & { approved: true } }
+  | { state: 'output-error'; input: unknown; output?: never; errorText: string; approval?: UiApproval & { approved: true } }
+  | { state: 'output-denied'; input: unknown; output?: never; errorText?: never; approval: UiApproval & { approved: false } }
+)
+
+/** An approval of a call. */
+export type UiApproval = {
+  /** Its id, for `addToolApprovalResponse`. */
+  id: string
+  /** Why it is needed. */
+  requestReason?: string
+  /** Why it was given or denied. */
+  reason?: string
+}
+
+/** A part of which only the type is known: one that is being built, or of a page. */
+export type LoosePart = { type: string } & Record<string, unknown>
 
 /** The members of a page's message that following a chat reads. */
 export interface FollowedMessage {

@@ -1,6 +1,6 @@
 // A `ChatTransport` of AI SDK UI for pawl sessions.
-import { ChatError, errorOf } from './errors.ts'
-import { type ChatPage, followChat } from './following.ts'
+import { ChatError, errorOf, unreachable } from './errors.ts'
+import { type ChatPage, followChat, type Newest } from './following.ts'
 import { isPiece, OLD_CLIENT, withoutContinuing } from './old-client.ts'
 import { ownChats } from './own-streams.ts'
 import type { FollowedMessage, UiChunk, UiMessage, UiMessageChunk, UiShow } from './protocol.ts'
@@ -73,7 +73,14 @@ export class PawlChatTransport {
     this.#look(chatId, messages)
     const { agent, context, tags } = this.#options
     const sent = messages.find(({ id, role }) => id === messageId && role === 'assistant') ?? messages.at(-1)
-    if (sent?.role === 'assistant') this.#own(chatId).resets.continues(sent)
+    const decided = sent?.role === 'assistant' ? JSON.stringify(sent) : undefined
+    // With `sendAutomaticallyWhen`, `useChat` would send this without end while the run waits for someone else. After an AbortError, it rests.
+    if (decided !== undefined && decided === this.#own(chatId).settled)
+      throw new DOMException('Nothing has changed since this was sent.', 'AbortError')
+    if (sent?.role === 'assistant') {
+      this.#own(chatId).resets.continues(sent)
+      Object.assign(this.#own(chatId), { refused: undefined, settled: undefined })
+    }
     const asked = { agent, context, tags, ...body, id: chatId, messages: sent ? [sent] : [], trigger, messageId }
     // A stop takes effect from here on, because the message may already be on its way.
     const disarm = this.#interruptOnAbort(request)
@@ -84,8 +91,10 @@ export class PawlChatTransport {
     }
     try {
       const first = await this.#ask(`/v1/ui?show=${this.#show}`, request, { method: 'POST', body: JSON.stringify(asked) })
-      return this.#stream(first, request, onEnd)
+      if (sent?.role === 'user' && trigger === 'submit-message') this.#own(chatId).unsent = undefined
+      return this.#stream(first, request, onEnd, { onDone: () => void (this.#own(chatId).settled = decided) })
     } catch (error) {
+      if (error instanceof ChatError) this.#notSent(request, sent, error)
       onEnd()
       throw this.#failure(error)
     }
@@ -111,9 +120,10 @@ export class PawlChatTransport {
       disarm()
       ended()
     }
-    return this.#stream(first, request, onEnd, ({ type }) => {
+    const onChunk = ({ type }: UiChunk): void => {
       if (type === 'start') answers += 1
-    })
+    }
+    return this.#stream(first, request, onEnd, { onChunk })
   }
 
   /**
@@ -121,14 +131,19 @@ export class PawlChatTransport {
    * reload. `page` is what `useChat` returns. Returns a function that stops following; a hidden page does not follow until it is visible
    * again. While it follows, the page holds one connection to the server.
    */
-  follow<M extends FollowedMessage>(chatId: string, page: ChatPage<M>, options: Omit<ReconnectRequest, 'chatId'> = {}): () => void {
+  follow(chatId: string, page: ChatPage, options: Omit<ReconnectRequest, 'chatId'> = {}): () => void {
     const stop = new AbortController()
     const path = `/v1/ui/${encodeURIComponent(chatId)}`
     const ask = (what: string, abortSignal: AbortSignal) => this.#ask(`${path}/${what}`, { ...options, chatId, abortSignal })
-    void followChat<M>({
+    void followChat({
       page,
       own: this.#own(chatId),
-      load: async (signal) => (await (await ask('messages', signal)).json()) as { messages: M[]; cursor?: string; seq: number },
+      load: async (signal) => (await (await ask('messages', signal)).json()) as Newest,
+      isAnswering: async (seq, signal) => {
+        const response = await ask(`stream?show=${this.#show}&loaded=${seq}`, signal)
+        await response.body?.cancel()
+        return response.status !== 204
+      },
       open: (seq, signal) => ask(`changes?after=${seq}`, signal),
       look: (shown) => this.#look(chatId, shown),
       signal: stop.signal,
@@ -137,11 +152,11 @@ export class PawlChatTransport {
   }
 
   /** The whole conversation so far: the initial `messages` of a chat. @throws ChatError `session_not_found`, `forbidden`, … */
-  async messages(chatId: string, options: Omit<ReconnectRequest, 'chatId'> = {}): Promise<UiMessage[]> {
-    let page = await this.messagesPage(chatId, options)
+  async messages<M extends FollowedMessage = UiMessage>(chatId: string, options: Omit<ReconnectRequest, 'chatId'> = {}): Promise<M[]> {
+    let page = await this.messagesPage<M>(chatId, options)
     const pages = [page.messages]
     while (page.cursor !== undefined) {
-      page = await this.messagesPage(chatId, { ...options, cursor: page.cursor })
+      page = await this.messagesPage<M>(chatId, { ...options, cursor: page.cursor })
       pages.unshift(page.messages)
     }
     return pages.flat()
@@ -151,16 +166,16 @@ export class PawlChatTransport {
    * A page of the conversation, for chats that load earlier messages later: the newest messages or, with the `cursor` of a page, those
    * before it. @throws ChatError `session_not_found`, `forbidden`, …
    */
-  async messagesPage(
+  async messagesPage<M extends FollowedMessage = UiMessage>(
     chatId: string,
     { cursor, limit, ...options }: Omit<ReconnectRequest, 'chatId'> & { cursor?: string | undefined; limit?: number | undefined } = {},
-  ): Promise<{ messages: UiMessage[]; cursor?: string }> {
+  ): Promise<{ messages: M[]; cursor?: string }> {
     const query = new URLSearchParams()
     if (cursor !== undefined) query.set('cursor', cursor)
     if (limit !== undefined) query.set('limit', String(limit))
     const which = query.size > 0 ? `?${query}` : ''
     const response = await this.#ask(`/v1/ui/${encodeURIComponent(chatId)}/messages${which}`, { chatId, ...options })
-    const { seq, ...page } = (await response.json()) as { messages: UiMessage[]; cursor?: string; seq?: number }
+    const { seq, ...page } = (await response.json()) as { messages: M[]; cursor?: string; seq?: number }
     if (seq !== undefined) this.#own(chatId).seq = seq
     return page
   }
@@ -184,6 +199,16 @@ export class PawlChatTransport {
     this.#isOld = true
     // The only place where the page's developer looks.
     globalThis.console.warn(OLD_CLIENT)
+  }
+
+  /** Notes what the page shows although the server does not have it. */
+  #notSent({ chatId, trigger, messageId }: ChatRequest, sent: SentMessage | undefined, { status }: ChatError): void {
+    const own = this.#own(chatId)
+    const isNew = sent?.role === 'user' && trigger === 'submit-message' && (messageId === undefined || messageId === own.unsent)
+    // The user may want to send a new message once more, or another text: it remains.
+    if (isNew) own.unsent = mayPass(status) ? sent.id : undefined
+    // Decisions, edits and answers to regenerate: a page that follows shows what is recorded.
+    else if (status !== 0) Object.assign(own, { isStale: true, refused: new Set(sent?.parts.flatMap(callIdIn)) })
   }
 
   get #show(): UiShow {
@@ -213,7 +238,8 @@ export class PawlChatTransport {
   async #ask(path: string, { headers: given, abortSignal }: ReconnectRequest, init: RequestInit = {}): Promise<Response> {
     const { api = '/api/pawl', headers = {}, credentials = 'same-origin', fetch = globalThis.fetch } = this.#options
     const own = typeof headers === 'function' ? await headers() : headers
-    const response = await fetch(`${api.replace(/\/$/, '')}${path}`, {
+    const url = `${api.replace(/\/$/, '')}${path}`
+    const response = await fetch(url, {
       credentials,
       ...init,
       headers: {
@@ -223,12 +249,19 @@ export class PawlChatTransport {
         ...(init.headers as Record<string, string> | undefined),
       },
       ...(abortSignal && { signal: abortSignal }),
+    }).catch((error: unknown) => {
+      throw abortSignal?.aborted ? error : unreachable(url, error)
     })
     if (!response.ok) throw await errorOf(response)
     return response
   }
 
-  #stream(first: Response, request: ReconnectRequest, onEnd: () => void, onChunk?: (chunk: UiChunk) => void) {
+  #stream(
+    first: Response,
+    request: ReconnectRequest,
+    onEnd: () => void,
+    { onChunk, onDone }: { onChunk?: (chunk: UiChunk) => void; onDone?: () => void },
+  ) {
     const chunks = this.#chunks(first, request, onEnd)
     const { resets } = this.#own(request.chatId)
     return new ReadableStream<UiMessageChunk>({
@@ -238,8 +271,10 @@ export class PawlChatTransport {
           resets.sent(value)
           onChunk?.(value)
         }
-        if (done) controller.close()
-        else if (value.type === 'error') {
+        if (done) {
+          onDone?.()
+          controller.close()
+        } else if (value.type === 'error') {
           if (value.code === 'history_changed') this.#own(request.chatId).isStale = true
           await chunks.return(undefined)
           controller.error(
@@ -294,10 +329,19 @@ export class PawlChatTransport {
     try {
       return await this.#ask(this.#resumption(request), request, { headers: { 'last-event-id': cursor } })
     } catch (error) {
-      if (error instanceof ChatError && error.status < 500 && error.status !== 429) throw error
+      if (error instanceof ChatError && !mayPass(error.status)) throw error
       return undefined
     }
   }
+}
+
+/** Whether the same request may succeed later. 0: there was no response. */
+function mayPass(status: number): boolean {
+  return status === 0 || status === 429 || status >= 500
+}
+
+function callIdIn(part: { type: string; toolCallId?: unknown }): string[] {
+  return typeof part.toolCallId === 'string' ? [part.toolCallId] : []
 }
 
 /** How a connection ended. */

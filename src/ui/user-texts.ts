@@ -24,7 +24,7 @@ const BY_CODE: Readonly<Record<string, string>> = {
   message_too_large: TOO_LARGE,
   empty_message: 'Your message is empty.',
   chat_too_long: 'This conversation is too long. Start a new one.',
-  not_newest: 'Only the newest answer can be regenerated.',
+  not_newest: 'Only the newest answer can be regenerated. If your message has no answer, send it again.',
   history_changed: 'This conversation was changed elsewhere. Reload it.',
   rolled_back: 'This conversation was changed elsewhere. Reload it.',
   target_archived: CHANGED,

@@ -1,5 +1,6 @@
 // AI SDK UI against the web handler: the chats of the published `@ai-sdk/react`, a worker, and what is recorded.
 import { randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Chat } from '@ai-sdk/react'
 import {
   type ChatTransport,
@@ -71,6 +72,8 @@ const desk = defineAgent({
       throw new ModelError('overloaded', 'Once more.', { retryable: true })
     }
     if (['pay', 'ask', 'hold'].includes(what) && !isAnswered) return use(what, name)
+    if (what === 'both' && !isAnswered)
+      return ['ask', 'pay'].map((tool) => ({ type: 'tool_use' as const, id: `toolu_${tool}`, name: tool, input: { what: name } }))
     return `${said.length}: ${newest}`
   }),
   tools: [
@@ -114,7 +117,7 @@ type ChatOptions = Partial<ConstructorParameters<typeof Chat>[0]> & { transport?
 
 /** A loaded page: its messages, and the answer in progress. */
 async function open(id: string, { transport = transportWith(), ...options }: ChatOptions = {}) {
-  const messages = (await transportWith().messages(id)) as UIMessage[]
+  const messages = await transportWith().messages(id)
   return new Chat<UIMessage>({ id, transport, messages, ...(options as object) })
 }
 
@@ -294,6 +297,37 @@ describe('a chat', () => {
     expect(asked).toBe(1)
   })
 
+  it.each(['the answer', 'the decision'])(
+    'sends an answer and a decision about two calls of a step once each: %s comes first',
+    async (first) => {
+      const id = newId()
+      let posts = 0
+      const fetch: typeof globalThis.fetch = async (to, init) => {
+        if (init?.method === 'POST') posts += 1
+        return ask(to, init)
+      }
+      const sendAutomaticallyWhen = (page: { messages: UIMessage[] }) =>
+        lastAssistantMessageIsCompleteWithApprovalResponses(page) || lastAssistantMessageIsCompleteWithToolCalls(page)
+      const chat = await open(id, { transport: transportWith({ fetch }), sendAutomaticallyWhen })
+      await chat.sendMessage({ text: `both ${first.replace(' ', '-')}` })
+      const part = (type: string) =>
+        chat.messages.flatMap(({ parts }) => parts as Record<string, unknown>[]).find((one) => one.type === type) ?? expect.fail(type)
+      const answer = async () =>
+        chat.addToolOutput({ tool: 'ask' as never, toolCallId: String(part('tool-ask').toolCallId), output: { color: 'red' } as never })
+      const decide = async () => chat.addToolApprovalResponse({ id: (part('tool-pay').approval as { id: string }).id, approved: true })
+      await (first === 'the answer' ? answer() : decide())
+      await sleep(2_000)
+      // Once too often at most: nothing but the page's next look says that nothing has changed.
+      expect(posts).toBeLessThanOrEqual(3)
+      await until('it is at rest', () => chat.status === 'ready')
+      await (first === 'the answer' ? decide() : answer())
+      await until('the answer continues', () => texts(chat).at(-1)?.includes('1: both') && chat.status === 'ready')
+      expect(shown(chat).length).toBe((await recorded(id)).length)
+      expect(posts).toBeLessThanOrEqual(4)
+      expect(chat.error).toBeUndefined()
+    },
+  )
+
   it('removes what a failed attempt has said', async () => {
     const id = newId()
     const chat = await open(id)
@@ -358,7 +392,7 @@ describe('a page that follows its chat', () => {
     const transport = options.transport instanceof PawlChatTransport ? options.transport : transportWith()
     const chat = await open(id, { ...options, transport })
     onTestFinished(
-      transport.follow<UIMessage>(id, {
+      transport.follow(id, {
         setMessages: (update) => void (chat.messages = update(chat.messages)),
         resumeStream: () => chat.resumeStream(),
       }),
@@ -425,6 +459,87 @@ describe('a page that follows its chat', () => {
     const all = ['user: hold steered', 'assistant: Let me see.', 'user: from elsewhere', 'assistant: 2: from elsewhere']
     for (const chat of [first, second]) await until('it is complete', () => JSON.stringify(texts(chat)) === JSON.stringify(all))
     for (const chat of [first, second]) expect(shown(chat)).toEqual(await recorded(id))
+  })
+
+  describe('shows the recorded messages again, beside the error,', () => {
+    const sender = () => transportWith({ headers: { 'x-key': 'sender' } })
+
+    it('after a refused approval, which can then be made again', async () => {
+      const id = newId()
+      const options = { sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses } as object
+      let key = 'sender'
+      const chat = await following(id, { ...options, transport: transportWith({ headers: () => ({ 'x-key': key }) }) })
+      await chat.sendMessage({ text: 'pay refused' })
+      const { approval } = toolOf(chat) as { approval: { id: string } }
+      await chat.addToolApprovalResponse({ id: approval.id, approved: true })
+      await until('it is refused', () => chat.error)
+      await until('it is asked for again', () => toolOf(chat)?.state === 'approval-requested')
+      await sleep(500)
+      expect(chat.error).toMatchObject({ code: 'forbidden' })
+      expect(shown(chat)).toEqual(await recorded(id))
+      key = 'ann'
+      await chat.addToolApprovalResponse({ id: approval.id, approved: true })
+      await until('the answer continues', () => texts(chat).at(-1)?.includes('1: pay') && chat.status === 'ready')
+      expect(toolOf(chat)).toMatchObject({ state: 'output-available' })
+    })
+
+    it('after an answer to a client tool that does not fit its schema, which can then be given again', async () => {
+      const id = newId()
+      const chat = await following(id, { sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithToolCalls })
+      await chat.sendMessage({ text: 'ask shade' })
+      const { toolCallId } = toolOf(chat) as { toolCallId: string }
+      const answer = async (output: object) => chat.addToolOutput({ tool: 'ask' as never, toolCallId, output: output as never })
+      await answer({ color: 7 })
+      await until('it is refused', () => chat.error)
+      await until('it is asked for again', () => toolOf(chat)?.state === 'input-available')
+      await sleep(500)
+      expect(chat.error).toMatchObject({ code: 'invalid_answer', status: 400 })
+      expect(shown(chat)).toEqual(await recorded(id))
+      await answer({ color: 'red' })
+      await until('the answer continues', () => texts(chat).at(-1)?.includes('1: ask') && chat.status === 'ready')
+      expect(toolOf(chat)).toMatchObject({ state: 'output-available', output: { color: 'red' } })
+    })
+
+    it('after a refused edit, and after an answer that may not be regenerated', async () => {
+      const id = newId()
+      const chat = await following(id, { transport: sender() })
+      await chat.sendMessage({ text: 'one' })
+      await chat.sendMessage({ text: 'two' })
+      const all = ['user: one', 'assistant: 1: one', 'user: two', 'assistant: 2: two']
+      const isWhole = (): boolean => JSON.stringify(texts(chat)) === JSON.stringify(all)
+      await chat.sendMessage({ text: 'uno', messageId: chat.messages[0]?.id ?? '' })
+      expect(chat.error).toMatchObject({ code: 'forbidden', status: 403 })
+      await until('the conversation is whole', isWhole)
+      await chat.regenerate({ messageId: chat.messages[1]?.id ?? '' })
+      expect(chat.error).toMatchObject({ code: 'not_newest', status: 409 })
+      await until('the conversation is whole', isWhole)
+      await sleep(500)
+      expect(chat.error).toMatchObject({ code: 'not_newest' })
+    })
+  })
+
+  it('keeps a message that did not arrive, until it is sent again', async () => {
+    const id = newId()
+    let isAway = false
+    const fetch: typeof globalThis.fetch = async (to, init) => {
+      if (isAway && init?.method === 'POST') throw new TypeError('Failed to fetch')
+      return ask(to, init)
+    }
+    const chat = await following(id, { transport: transportWith({ fetch }) })
+    await chat.sendMessage({ text: 'one' })
+    isAway = true
+    await chat.sendMessage({ text: 'lost' })
+    expect(chat.error).toMatchObject({ name: 'ChatError', code: 'server_unreachable', status: 0, cause: { message: 'Failed to fetch' } })
+    await (await open(id)).sendMessage({ text: 'from elsewhere' })
+    const others = ['user: one', 'assistant: 1: one', 'user: from elsewhere', 'assistant: 2: from elsewhere', 'user: lost']
+    await until('it shows what was said elsewhere', () => JSON.stringify(texts(chat)) === JSON.stringify(others))
+    isAway = false
+    await chat.regenerate()
+    expect(chat.error).toMatchObject({ code: 'not_newest' })
+    await chat.sendMessage()
+    expect(texts(chat)).toEqual([...others, 'assistant: 3: lost'])
+    await until('it is at rest', () => chat.status === 'ready')
+    expect(shown(chat)).toEqual(await recorded(id))
   })
 
   it('continues elsewhere when its server stops', async () => {

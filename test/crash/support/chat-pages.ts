@@ -63,7 +63,7 @@ export async function startChatPages({ alias = {} }: { alias?: Record<string, st
       async recorded(session) {
         const response = await fetch(`${origin}/api/pawl/v1/ui/${session}/messages`)
         const { messages } = (await response.json()) as { messages: UiMessage[] }
-        return messages.map(({ id, role, parts }) => ({ id, role, text: parts.map((part) => String(part.text ?? '')).join('') }))
+        return messages.map(({ id, role, parts }) => ({ id, role, text: parts.map((part) => ('text' in part ? part.text : '')).join('') }))
       },
     }
   } catch (error) {

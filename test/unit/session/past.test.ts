@@ -13,7 +13,7 @@ import { effectsAfter, locate, type TargetPlace, TargetRefused } from '../../../
 import { addToSlices, emptySlices, type SliceRules } from '../../../src/session/slices/slices.ts'
 import { addToTranscript, emptyTranscript } from '../../../src/session/transcript/transcript.ts'
 import { uiMessagesOf } from '../../../src/ui/messages.ts'
-import type { UiPart } from '../../../src/ui/protocol.ts'
+import type { LoosePart } from '../../../src/ui/protocol.ts'
 import type { ListedRun, ListedToolCall } from '../../../src/store/rows.ts'
 import { type PlainRow, type PlainTables, projectedTables } from '../../support/projected.ts'
 import { FIXED_SESSIONS, lateOutcomes, metInSessions, type SoundSession } from './sound-session.ts'
@@ -82,8 +82,8 @@ function slicesOf(events: readonly SessionEvent[]): Record<string, Ended> {
 }
 
 /** By request, what a chat page shows. */
-function shownIn(events: readonly SessionEvent[]): Map<string, UiPart> {
-  const parts = uiMessagesOf(events).flatMap((message) => message.parts)
+function shownIn(events: readonly SessionEvent[]): Map<string, LoosePart> {
+  const parts = uiMessagesOf(events).flatMap((message) => message.parts as LoosePart[])
   return new Map(parts.flatMap((part) => (typeof part.toolCallId === 'string' ? [[part.toolCallId, part] as const] : [])))
 }
 

@@ -41,14 +41,38 @@ describe('the newest messages', () => {
   })
 })
 
+describe('what the server does not have', () => {
+  const asked = { toolCallId: 't_1', state: 'approval-requested', approval: { id: 't_1:x' } }
+  const decision = { ...asked, state: 'approval-responded', approval: { id: 't_1:x', approved: true } }
+  const client = { toolCallId: 't_2', state: 'input-available' }
+  const result = { ...client, state: 'output-available' }
+
+  it('is not kept if the server refused it', () => {
+    const shown: Message[] = [{ id: 'a', parts: [decision, result] }]
+    const messages: Message[] = [{ id: 'a', parts: [asked, client] }]
+    expect(merged(shown, { messages }, { refused: new Set(['t_1', 't_2']) })).toEqual(messages)
+    expect(merged(shown, { messages }, { refused: new Set(['t_1']) })).toEqual([{ id: 'a', parts: [asked, result] }])
+    expect(merged(shown, { messages }, { refused: new Set() })).toEqual(shown)
+  })
+
+  it('remains below the newest messages if it is a message that may not have arrived', () => {
+    const shown = [said('a'), said('b'), said('lost'), said('c')]
+    const unsent = 'lost'
+    expect(ids(merged(shown, { messages: [said('a'), said('d')] }, { unsent }))).toEqual(['a', 'd', 'lost'])
+    expect(ids(merged(shown, { messages: [said('b'), said('d')], cursor: '7' }, { unsent }))).toEqual(['a', 'b', 'd', 'lost'])
+    expect(ids(merged(shown, { messages: [said('lost'), said('d')] }, { unsent }))).toEqual(['lost', 'd'])
+    expect(ids(merged(shown, { messages: [said('a')] }))).toEqual(['a'])
+  })
+})
+
 /** A page that follows a server of this test, which tells it of each change that `change` is called for. */
-function followed(more: Partial<ChatFollowing<Message>> = {}) {
+function followed(more: Partial<ChatFollowing> = {}) {
   const own = ownChats()('chat')
   own.seq = 1
   const stop = new AbortController()
   const seen = { opened: [] as number[], loads: 0, resumed: 0, set: 0 }
   let send: ((text: string) => void) | undefined
-  const ended = followChat<Message>({
+  const ended = followChat({
     own,
     signal: stop.signal,
     page: {
@@ -56,6 +80,7 @@ function followed(more: Partial<ChatFollowing<Message>> = {}) {
       resumeStream: async () => void (seen.resumed += 1),
     },
     look: () => undefined,
+    isAnswering: async () => false,
     async load() {
       seen.loads += 1
       return { messages: [], seq: 9 }
@@ -99,6 +124,25 @@ describe('a page that follows', () => {
     own.isStale = true
     own.begin()()
     await until('it has loaded again', () => seen.loads === 2)
+  })
+
+  it('resumes after a refusal only if an answer is in progress: its error would disappear', async () => {
+    let isAnswering = false
+    const { seen, own } = followed({ isAnswering: async () => isAnswering })
+    await until('it waits', () => seen.opened.length === 1)
+    const refuse = (): void => {
+      const end = own.begin()
+      Object.assign(own, { isStale: true, refused: new Set(['t_1']) })
+      end()
+    }
+    refuse()
+    await until('it waits again', () => seen.opened.length === 2)
+    expect(seen).toMatchObject({ loads: 1, set: 1, resumed: 0 })
+    expect(own).toMatchObject({ isStale: false, isFresh: false, refused: undefined })
+    isAnswering = true
+    refuse()
+    await until('it waits again', () => seen.opened.length === 3)
+    expect(seen).toMatchObject({ loads: 2, set: 2, resumed: 1 })
   })
 
   it('holds no connection while it does something itself, and changes nothing', async () => {

@@ -176,7 +176,7 @@ describe('with version 6, an answer that is cut off', () => {
     const server = lossy()
     const chat = chatOf(server.transport)
     const sent = chat.sendMessage({ text: 'Go' })
-    const stop = server.transport.follow<UIMessage>('c', {
+    const stop = server.transport.follow('c', {
       setMessages: (update) => void (chat.messages = update(chat.messages)),
       resumeStream: () => chat.resumeStream(),
     })

@@ -10,7 +10,7 @@ import { uiMessagesOf } from '../../../src/ui/messages.ts'
 import { addToOutline, emptyOutline, type UiOutline } from '../../../src/ui/outline.ts'
 import { outputSeq, withOutputOf } from '../../../src/ui/outputs.ts'
 import { messagesOfPage, partOf, planPage } from '../../../src/ui/pages.ts'
-import type { UiChunk, UiMessage, UiShow } from '../../../src/ui/protocol.ts'
+import type { LoosePart, UiChunk, UiMessage, UiShow } from '../../../src/ui/protocol.ts'
 import { resumePoint, startStreaming, type UiSent, type UiStreaming } from '../../../src/ui/streaming.ts'
 import { seededRandom } from '../../retail/random.ts'
 import { eventfulSessions, type SoundSession, soundSessions } from '../session/sound-session.ts'
@@ -154,7 +154,7 @@ async function browse({ events }: SoundSession, random: () => number, show: UiSh
 /** Clients without the newest chunks do not learn who decided on a call before the call has an outcome. */
 function seen(message: UiMessage, show: UiShow): unknown {
   if (show === 'pieces') return message
-  const parts = message.parts.map((part) => ({
+  const parts = (message.parts as LoosePart[]).map((part) => ({
     ...part,
     approval: undefined,
     state: part.state === 'approval-responded' ? 'approval-requested' : part.state,
@@ -193,7 +193,7 @@ describe('the history', () => {
           })
           const waiting = [...transcript.waiting.values()].map(({ content }) => `user: ${textOf(content)}`)
           const shown = uiMessagesOf(events).flatMap(({ role, parts }) => {
-            if (role === 'user') return [`user: ${parts.map(({ text }) => text).join('')}`]
+            if (role === 'user') return [`user: ${(parts as LoosePart[]).map(({ text }) => text).join('')}`]
             const steps: string[] = []
             for (const part of parts) {
               if (part.type === 'step-start') steps.push('')
