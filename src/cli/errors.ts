@@ -19,9 +19,12 @@ export function describeError(error: unknown): string {
     return `internal_error: ${messageOf(error)}\n  Run the command again with PAWL_DEBUG=1 to see the stack trace.`
   }
   const cause = error.cause === undefined ? '' : firstLineOf(messageOf(rootOf(error.cause)))
-  const more = cause !== '' && !error.message.includes(cause.replace(/\.$/, '')) ? `\n  caused by: ${cause}` : ''
+  const more = cause !== '' && !REFERS.test(cause) && !error.message.includes(cause.replace(/\.$/, '')) ? `\n  caused by: ${cause}` : ''
   return withPlaces(`${error.code}: ${error.message}${more}`)
 }
+
+/** The message of a failure whose text is in its details, which `error` has already. */
+const REFERS = /see the details of this failure\.$/
 
 /** The innermost cause: wrappers ("Workflow Update failed") say less. */
 function rootOf(error: unknown): unknown {

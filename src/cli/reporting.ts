@@ -5,8 +5,12 @@ import { here } from './here.ts'
 import { timeOf } from './queries.ts'
 import { oneLine } from './terminal.ts'
 import { durationText } from '../session/duration.ts'
+import { cutText } from '../session/protocol/texts.ts'
 import { SUGGESTIONS } from '../session/suggestions.ts'
 import { waitPhrase } from '../session/watching/wait-text.ts'
+
+/** Bytes of a call's arguments that are shown. */
+const ARGUMENTS_SHOWN = 300
 
 /** The lines of `pawl status <session>`. */
 export function linesOfReport(report: SessionReport, now = Date.now()): string[] {
@@ -20,6 +24,8 @@ export function linesOfReport(report: SessionReport, now = Date.now()): string[]
     ...(error ? [line('error', `${error.code}: ${error.reason}`), ...linesOfProgress(error)] : []),
     ...waitsFor.flatMap((wait) => [
       line('waits for', waitText(wait, now)),
+      ...(wait.input === undefined ? [] : [line('  arguments', cutText(JSON.stringify(wait.input), ARGUMENTS_SHOWN))]),
+      ...(wait.key === undefined ? [] : [line('  key', wait.key)]),
       ...commandsOf(sessionId, wait).map((command) => line('', here(command))),
     ]),
     ...(error ? linesOfRecovery(sessionId, { agent, error }) : []),

@@ -329,6 +329,8 @@ export type ListedPending = {
   input: Json
   /** The model's own arguments, if a hook or a person changed them; otherwise null. */
   modelInput: Json
+  /** The idempotency key, by which other systems may know the call; null: it has none. */
+  key: string | null
   /** The tool's reason for the approval, or the message of an unknown outcome. */
   reason: string | null
   /** Number of attempts. */
@@ -443,6 +445,8 @@ export interface OverviewSession extends Pick<SessionRow, 'sessionId' | 'agent' 
   since: Date
   /** Tools of the calls that wait for a person or a client. */
   tools: string[]
+  /** When the first of these waits expires; null: none does. */
+  expiresAt: Date | null
   /** Its plan; null: it has none. */
   plan: PlanProgress | null
 }
@@ -453,7 +457,7 @@ export interface StatusOverview {
   sessions: Record<Exclude<SessionStatus, 'closed'>, number>
   /** Sessions that are in an error, waiting, running, paused, or idle with an unfinished plan, by what they need most. */
   needs: Record<SessionNeed, number>
-  /** Those sessions, most urgent need first, longest wait first; at most as many as requested. */
+  /** Those sessions, most urgent need first, then approvals by expiry, then longest wait first; at most as many as requested. */
   items: OverviewSession[]
 }
 

@@ -105,6 +105,19 @@ describe('the inbox', () => {
     expect(asked!.expiresAt!.getTime() - asked!.waitingSince.getTime()).toBe(24 * 3_600_000)
   })
 
+  it('has, in the overview, approvals that expire soon before those that have waited longer', async () => {
+    await waiting('soon-a', { model: once(['pay', 'a']) })
+    const { session, run } = await waiting('soon-b', { model: once(['calm', 'b']) })
+    const { items } = await here.pawl.overview({ idPrefix: 'soon-' })
+    expect(items.map(({ sessionId, needs, tools }) => [sessionId, needs, tools])).toEqual([
+      ['soon-b', 'approval', ['calm']],
+      ['soon-a', 'approval', ['pay']],
+    ])
+    const [call] = await pendingOf(run)
+    expect(items[0]?.expiresAt?.getTime()).toBe(call?.expiresAt)
+    expect((await session.status()).waitsFor[0]).toMatchObject({ for: 'person', to: 'approve', input: { what: 'b' } })
+  })
+
   it('can be filtered by kind, agent, tags and session, and read page by page', async () => {
     await waiting('page-a', { model: once(['pay', 'a'], ['pay', 'b'], ['form', 'c']) }, { tags: ['page', 'x'] })
     await waiting('page-b', { model: once(['form', 'd'], ['pay', 'e']) }, { tags: ['page'], stage: others })

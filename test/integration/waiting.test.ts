@@ -197,7 +197,11 @@ describe('while a session waits', () => {
       expect(await pending()).toEqual([['t_1_1_0', 'unknown']])
       const { status, waitsFor } = await session.status()
       expect(status).toBe('idle')
-      expect(waitsFor).toMatchObject([{ for: 'person', to: 'resolve', callId: 't_1_1_0', tool: 'post' }, { for: 'message' }])
+      expect(waitsFor).toMatchObject([
+        { for: 'person', to: 'resolve', callId: 't_1_1_0', tool: 'post', input: { what: 'a' } },
+        { for: 'message' },
+      ])
+      expect(waitsFor[0]?.key).toBe((await session.toolCalls())[0]?.key)
       if (end === 'resolve') await session.resolve('t_1_1_0', { happened: false })
       else await session.rollback({ message: 'go', keys: 'forgotten' })
       await until('it is no longer listed', async () => (await needs()) === undefined)

@@ -77,7 +77,16 @@ it('the parent loads no package except zod, which checks its options, and only t
 it('an executor that has called a model and a tool has loaded little besides the module, and nothing of Temporal or Postgres', () => {
   expect(packagesIn(loaded.executor)).toEqual(['@noble/hashes', 'canonicalize', 'lru-cache', 'zod'])
   expect(loaded.executor.some((path) => path.endsWith('fixtures/processes/agents.mjs'))).toBe(true)
-  expect(foldersIn(loaded.executor).toSorted()).toEqual(['agent', 'jobs', 'log', 'options', 'session', 'worker', 'worker/executor'])
+  expect(foldersIn(loaded.executor).toSorted()).toEqual([
+    'agent',
+    'calls',
+    'jobs',
+    'log',
+    'options',
+    'session',
+    'worker',
+    'worker/executor',
+  ])
 })
 
 it('the orchestrator loads the SDK and the pool, and no user code', () => {

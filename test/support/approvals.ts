@@ -123,6 +123,7 @@ export function approvalStage(options: Partial<AgentOptions> = {}): ApprovalStag
       }),
       defineTool({ ...acting('hurry'), effect: 'external', approval: true, approvalTimeout: SHORT_MS }),
       defineTool({ ...acting('linger'), effect: 'external', approval: true, approvalTimeout: LONGER_MS }),
+      defineTool({ ...acting('calm'), effect: 'external', approval: true, approvalTimeout: '1h' }),
       defineTool({ ...acting('strict'), effect: 'external', approval: true, approvalTimeout: SHORT_MS, onExpiry: 'error' }),
       defineTool({
         ...acting('wire'),

@@ -2,6 +2,7 @@
 import { readdirSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { GROUPS } from '../../src/cli/groups.ts'
+import { here, rememberPlace, withPlaces } from '../../src/cli/here.ts'
 import { createProgram } from '../../src/cli/program.ts'
 
 const { commands } = createProgram()
@@ -103,5 +104,28 @@ describe('the help', () => {
     }
     await program.parseAsync(words, { from: 'user' })
     expect([pawl, ran]).toEqual(['pawl', [name]])
+  })
+})
+
+describe('a suggested command', () => {
+  const placeOf = (...words: string[]): void => {
+    const program = createProgram()
+    const command = program.commands.find((one) => one.name() === words[0]) ?? expect.fail(words[0])
+    command.parseOptions(words.slice(1))
+    rememberPlace(program, command)
+  }
+
+  it('has the task queue and the schema that the command line names, if it has such options', () => {
+    placeOf('status', '--task-queue', 'prod', '--schema', "it's ours")
+    expect(here('pawl doctor')).toBe("pawl doctor --task-queue prod --schema 'it'\\''s ours'")
+    expect(here('pawl worker <module>')).toContain('--task-queue prod')
+    expect(here('pawl keys list')).toBe('pawl keys list')
+    expect(withPlaces('Run `pawl doctor`, or `npm test`.')).toMatch(/^Run `pawl doctor --task-queue prod .*`, or `npm test`\.$/)
+  })
+
+  it('is as short as ever if the command line names none', () => {
+    placeOf('status')
+    expect(here('pawl doctor')).toBe('pawl doctor')
+    expect(withPlaces('Run `pawl worker <module>`.')).toBe('Run `pawl worker <module>`.')
   })
 })

@@ -46,6 +46,7 @@ const OUTPUT_SHOWN = 1_000
 export function showCommand(): Command {
   return queryCommand('show', 'show an overview of a session: figures, open calls, newest errors')
     .argument('<session>', "the session's id")
+    .option('--task-queue <name>', 'accepted, as by `pawl status`; a session is found without it')
     .action(show)
 }
 

@@ -37,7 +37,7 @@ const NEEDS: Record<SessionNeed, string> = {
 }
 
 /** A session of either source. */
-type Row = Pick<OverviewSession, 'sessionId' | 'needs' | 'since' | 'error' | 'paused' | 'tools' | 'plan'> & {
+type Row = Pick<OverviewSession, 'sessionId' | 'needs' | 'since' | 'error' | 'paused' | 'tools' | 'expiresAt' | 'plan'> & {
   agent: string | null
   status: OverviewSession['status'] | 'loading'
   waitsFor?: string
@@ -58,11 +58,12 @@ function needText({ needs, error, paused }: Row): string {
   return ofPeople?.raise?.length ? 'raise a budget' : NEEDS[needs]
 }
 
-function reasonText({ needs, error, paused, tools, waitsFor, plan }: Row): string | null {
+function reasonText({ needs, error, paused, tools, expiresAt, waitsFor, plan }: Row): string | null {
   if (waitsFor !== undefined) return waitsFor
   if (error) return `${error.code}: ${error.reason}`
   if (needs === 'unpausing' && paused) return `paused ${pausedText(paused)}`
-  return tools.join(', ') || planText(plan)
+  const soon = expiresAt === null ? '' : `, expires in ${durationText(Math.max(0, expiresAt.getTime() - Date.now()))}`
+  return tools.length > 0 ? `${tools.join(', ')}${soon}` : planText(plan)
 }
 
 /** How much of an unfinished plan is done; null: it is finished, or there is none. */
@@ -140,8 +141,21 @@ function headOf({ overview, unopened, open, workers }: DeploymentStatus): string
 
 /** Those that no worker has opened follow the sessions that need a person. */
 function rowsOf(items: readonly OverviewSession[], unopened: readonly UnopenedSession[]): Row[] {
-  const opening = unopened.map(({ sessionId, since, waitsFor }): Row => {
-    return { sessionId, agent: null, status: 'loading', needs: 'worker', since, error: null, paused: null, tools: [], plan: null, waitsFor }
+  const longestFirst = unopened.toSorted((one, other) => one.since.getTime() - other.since.getTime())
+  const opening = longestFirst.map(({ sessionId, since, waitsFor }): Row => {
+    return {
+      sessionId,
+      agent: null,
+      status: 'loading',
+      needs: 'worker',
+      since,
+      error: null,
+      paused: null,
+      tools: [],
+      expiresAt: null,
+      plan: null,
+      waitsFor,
+    }
   })
   const at = items.findIndex(({ needs }) => !OF_PEOPLE.has(needs))
   return at < 0 ? [...items, ...opening] : [...items.slice(0, at), ...opening, ...items.slice(at)]

@@ -93,7 +93,9 @@ function reportOf(about: About, state: SessionState, from: 'workflow' | 'store')
   const stored = 'found' in about.stored ? about.stored.found : null
   const isOpen = execution?.open === true
   const seen = { steps: isOpen ? execution.steps : [], ...defined({ retryAt: stored?.retryAt }) }
-  const waits = withTimes(waitsOf(state, from === 'workflow' || isOpen ? seen : undefined), stored?.pending ?? [])
+  const pending = stored?.pending ?? []
+  const now = waitsOf(state, from === 'workflow' || isOpen ? seen : undefined)
+  const waits = withRows([...unresolvedOf(state, pending, now), ...now], pending)
   return {
     sessionId,
     agent,
@@ -103,7 +105,7 @@ function reportOf(about: About, state: SessionState, from: 'workflow' | 'store')
     ...unansweredOf(about, from),
     run: current && { run: current.run, turn: current.turn, startedAt: current.startedAt },
     error,
-    waitsFor: [...heldUpBy(execution, live, state), ...unresolvedOf(state, stored?.pending ?? [], waits), ...waits],
+    waitsFor: [...heldUpBy(execution, live, state), ...waits],
     plan: progressOfPlan(state),
     queued: inbox.length,
     ...storedPart(about.stored),
@@ -201,10 +203,12 @@ function sinceOf({ status, error, current, updatedAt }: SessionState, waits: rea
 }
 
 /** The state does not say since when a call waits for a person; the store's rows do. */
-function withTimes(waits: readonly SessionWait[], pending: readonly ListedPending[]): SessionWait[] {
+function withRows(waits: readonly SessionWait[], pending: readonly ListedPending[]): SessionWait[] {
   return waits.map((wait) => {
     const row = pending.find(({ callId }) => callId === wait.callId)
-    return { ...defined({ since: row?.waitingSince.getTime() }), ...wait }
+    if (!row) return wait
+    const key = (wait.to === 'resolve' && row.key) || undefined
+    return { since: row.waitingSince.getTime(), ...(wait.for === 'person' && { input: row.input, ...defined({ key }) }), ...wait }
   })
 }
 

@@ -1,5 +1,6 @@
 // What a session waits for, and for whom: from its state and, if the server was asked, from the steps that are pending there.
 import { isWaiting } from '../past/calls.ts'
+import type { Json } from '../json.ts'
 import { leavesByItself } from '../recovery/recovery.ts'
 import type { CallState, RunState, SessionError, SessionState } from '../state.ts'
 import { defined } from '../defined.ts'
@@ -21,6 +22,10 @@ export interface SessionWait {
   tool?: string
   /** Digest of the arguments that are to be approved. */
   digest?: string
+  /** For people: the call's arguments, once they are stored. */
+  input?: Json
+  /** For `resolve`: the idempotency key, by which other systems may know the call. */
+  key?: string
   /** The attempt that is in progress, or due next. */
   attempt?: number
   /** The process that works on it. */

@@ -1,6 +1,6 @@
 // The open sessions by what they need: first those that need a person, then those that are stuck, then the others.
 import type { SessionStatus } from '../../../session/events.ts'
-import { dateIn, jsonIn, textIn } from '../../postgres/columns.ts'
+import { dateIn, dateOrNull, jsonIn, textIn } from '../../postgres/columns.ts'
 import type { Queryable, TextRow } from '../../postgres/database.ts'
 import { newStatement } from '../../postgres/insert-rows.ts'
 import { safeKey } from '../../postgres/sanitise.ts'
@@ -32,6 +32,7 @@ const WAITING_CALLS = (calls: string): string => `select
     count(*) filter (where status = 'awaiting_answer') as answers,
     count(*) filter (where status = 'unknown') as unknown,
     to_json(array_agg(distinct tool)) as tools,
+    min(waiting_until) as expires,
     min(coalesce((approval ->> 'requestedAt')::timestamptz, issued_at)) as since
   from ${calls} calls where calls.session_id = sessions.session_id
     and (status in ('awaiting_approval', 'awaiting_answer') or (status = 'unknown' and error ->> 'asked' = 'true'))`
@@ -80,15 +81,15 @@ export async function readOverview(database: Queryable, schema: PostgresSchema, 
     `with unresolved as (
        select distinct session_id from ${schema.table('tool_calls')} where status = 'unknown' and error ->> 'asked' = 'true'
      ), open as (
-       select ${SESSION_COLUMNS}, ${PLAN_COLUMNS}, ${needOf(table, isHeldUp)} as need, tools,
+       select ${SESSION_COLUMNS}, ${PLAN_COLUMNS}, ${needOf(table, isHeldUp)} as need, tools, expires,
          coalesce(calls.since, to_timestamp((coalesce(error, paused) ->> 'at')::double precision / 1000), updated_at) as since
        from ${schema.table('sessions')} sessions left join lateral (${WAITING_CALLS(schema.table('tool_calls'))}) calls
          on sessions.waiting > 0 or session_id in (select session_id from unresolved)
        where (status in ('error', 'waiting', 'running') or paused is not null
            or (status = 'idle' and (${isListed} or plan_done < plan_steps or session_id in (select session_id from unresolved))))${matching}
      ), counted as (select need, count(*) as sessions from open group by 1)
-     select open.*, (extract(epoch from open.since) * 1000)::bigint as since_ms, (select json_object_agg(counted.need, counted.sessions) from counted) as needs
-     from open order by array_position('{${NEEDS.join(',')}}'::text[], need), open.since, session_id limit ${value(filter.limit)}`,
+     select open.*, (extract(epoch from open.since) * 1000)::bigint as since_ms, (extract(epoch from open.expires) * 1000)::bigint as expires_ms, (select json_object_agg(counted.need, counted.sessions) from counted) as needs
+     from open order by array_position('{${NEEDS.join(',')}}'::text[], need), case when need = 'approval' then open.expires end nulls last, open.since, session_id limit ${value(filter.limit)}`,
     values,
   )
   const needs = (rows[0] ? jsonIn(rows[0], 'needs') : {}) as Record<string, number>
@@ -121,6 +122,7 @@ function itemOf(row: TextRow): OverviewSession {
     error,
     paused,
     tools: (jsonIn(row, 'tools') as string[] | null) ?? [],
+    expiresAt: dateOrNull(row, 'expires_ms'),
     plan: planIn(row),
   }
 }

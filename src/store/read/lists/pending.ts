@@ -55,7 +55,7 @@ function pendingOf(row: TextRow): ListedPending {
   const call = toolCallOf(row)
   const kind = call.status === 'awaiting_approval' ? 'approval' : call.status === 'awaiting_answer' ? 'client' : 'unknown'
   const approval = kind === 'approval' ? (jsonIn(row, 'approval') as JsonObject | null) : null
-  const { callId, run, turn, tool, effect, input, modelInput, attempt, issuedAt, completedAt } = call
+  const { callId, run, turn, tool, effect, input, modelInput, key, attempt, issuedAt, completedAt } = call
   const digest = textOr(approval?.digest) ?? row.input_digest ?? null
   const pending = {
     sessionId: textIn(row, 'session_id'),
@@ -68,6 +68,7 @@ function pendingOf(row: TextRow): ListedPending {
     effect,
     input,
     modelInput,
+    key,
     reason: textOr(approval?.reason) ?? (kind === 'unknown' ? (call.error?.message ?? null) : null),
     attempt,
     waitingSince: momentOf(approval?.requestedAt) ?? (kind === 'unknown' ? completedAt : null) ?? issuedAt,
