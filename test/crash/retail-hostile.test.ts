@@ -7,6 +7,7 @@ import { type Stack, startStack } from 'pawl/testing'
 import { type Supervisor, superviseWorkers } from 'pawl/worker'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Message, textOf } from '../../src/session/content.ts'
+import { chosenTasks, writers, writesOf } from '../retail/chosen-tasks.ts'
 import { connectRetail } from '../retail/client.ts'
 import { canonicalText, resultHash } from '../retail/database.ts'
 import { besideRequest } from '../retail/hostile.ts'
@@ -15,9 +16,9 @@ import { type RetailProcess, startRetail } from '../retail/process.ts'
 import { seededRandom } from '../retail/random.ts'
 import { requestFor } from '../retail/script.ts'
 import { startStrictProvider, type StrictProvider } from '../retail/strict-provider.ts'
-import { hasWorkload, readExpected, readTasks, readToolSpecs, sharedFolder, type Task } from '../retail/workload.ts'
+import { hasWorkload, readExpected, readToolSpecs, sharedFolder, type Task } from '../retail/workload.ts'
 import { eventsOf, ofType } from '../support/events.ts'
-import { seed, size } from '../support/sizes.ts'
+import { seed } from '../support/sizes.ts'
 import { until } from '../support/until.ts'
 import { type Compiled, compile } from './support/build.ts'
 
@@ -27,16 +28,7 @@ const CONCURRENT_SESSIONS = 9
 /** A flush may die with its worker a few times in a row, and each time it is retried only after the heartbeat timeout. */
 const STORE_MS = 90_000
 
-const specs = hasWorkload ? readToolSpecs() : []
-const tools = new Set(specs.map(({ name }) => name))
-const writers = new Set(specs.flatMap(({ name, effect }) => (effect === 'write' ? [name] : [])))
-const writesOf = (task: Task) => task.actions.filter(({ name }) => writers.has(name))
-
-function chosenTasks(): Task[] {
-  const wanted = process.env.PAWL_RETAIL_TASKS ?? size('9', '120')
-  const tasks = readTasks().sort((a, b) => writesOf(b).length - writesOf(a).length)
-  return wanted === 'all' ? tasks : tasks.slice(0, Number(wanted))
-}
+const tools = new Set(hasWorkload ? readToolSpecs().map(({ name }) => name) : [])
 
 describe.skipIf(!hasWorkload)(
   `the retail workload with content that providers refuse, while worker processes are killed (seed ${seed}, again with PAWL_SEED)`,
@@ -77,7 +69,7 @@ describe.skipIf(!hasWorkload)(
     }, 60_000)
 
     it('ends every task as with ordinary content, and no provider is sent what its documentation forbids', async () => {
-      const tasks = chosenTasks()
+      const tasks = chosenTasks('9', '120')
       const expected = readExpected()
       const client = connectRetail(retail.url)
       const queue = [...tasks.entries()]

@@ -5,6 +5,7 @@ import { Pawl } from 'pawl/client'
 import { type Stack, startStack } from 'pawl/testing'
 import { type Supervisor, type SupervisorEvent, superviseWorkers } from 'pawl/worker'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { chosenTasks, writers, writesOf } from '../retail/chosen-tasks.ts'
 import { connectRetail } from '../retail/client.ts'
 import { canonicalText, resultHash } from '../retail/database.ts'
 import { type Outcome, carryOutTasks } from '../retail/drive.ts'
@@ -13,22 +14,13 @@ import type { Execution, WorldReport } from '../retail/ledger.ts'
 import { type RetailProcess, startRetail } from '../retail/process.ts'
 import { type RetailProvider, startRetailProvider } from '../retail/provider.ts'
 import { seededRandom } from '../retail/random.ts'
-import { type Action, type Task, readExpected, readTasks, readToolSpecs, sharedFolder, hasWorkload } from '../retail/workload.ts'
-import { seed, size, variants } from '../support/sizes.ts'
+import { type Action, readExpected, sharedFolder, hasWorkload } from '../retail/workload.ts'
+import { seed, variants } from '../support/sizes.ts'
 import { type Compiled, compile } from './support/build.ts'
 
 const TASK_QUEUE = 'retail'
 /** A killed process holds some of them up for seconds; the others use the time. */
 const CONCURRENT_SESSIONS = 12
-
-const writers = new Set(hasWorkload ? readToolSpecs().flatMap((spec) => (spec.effect === 'write' ? [spec.name] : [])) : [])
-const writesOf = (task: Task) => task.actions.filter((action) => writers.has(action.name))
-
-function chosenTasks(usual: string): Task[] {
-  const wanted = process.env.PAWL_RETAIL_TASKS ?? size(usual, 'all')
-  const tasks = readTasks().sort((a, b) => writesOf(b).length - writesOf(a).length)
-  return wanted === 'all' ? tasks : tasks.slice(0, Number(wanted))
-}
 
 const callText = (name: string, args: Action['kwargs']) => `${name} ${canonicalText(args)}`
 const actionText = ({ name, kwargs }: Action) => callText(name, kwargs)
@@ -86,7 +78,7 @@ describe.skipIf(!hasWorkload).each(variants(MODELS, 1))(
     }, 60_000)
 
     it('ends every task as it would without kills, with every write executed once', async () => {
-      const tasks = chosenTasks(usual)
+      const tasks = chosenTasks(usual, 'all')
       const expected = readExpected()
       const outcomes = await carryOutTasks(tasks, CONCURRENT_SESSIONS, (task) =>
         pawl.session(`retail-${module}-${seed}-${task.id}`, { agent: 'retail', context: { world: task.id } }),

@@ -91,7 +91,7 @@ describe.concurrent('a budget in US dollars', () => {
     // Another attempt without a higher limit would fail again.
     await expect(session.recover()).rejects.toMatchObject({
       code: 'choose_strategy',
-      message: expect.stringContaining(`raise the budget (\`pawl raise ${session.id} --scope run --max-usd 2\`)`),
+      message: `No strategy is a good default after budget_exhausted: raise the budget (\`pawl raise ${session.id} --scope run --max-usd 2\`), and the run continues, or abandon it.`,
     })
     expect(await session.raise({ maxUsd: 1.5, by: 'ann', reason: 'a large order' })).toEqual({ already: false })
     expect(await completed(run)).toMatchObject({ run: 1, text: 'done' })

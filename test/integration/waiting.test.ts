@@ -181,11 +181,11 @@ describe('while a session waits', () => {
     await run.result(TIMEOUT)
   })
 
-  it('an effect that may have happened still needs a person after an interrupt, until it is resolved or undone', async () => {
+  it('an effect that may have happened still needs a person after an interrupt, until it is resolved or undone, or the session is closed', async () => {
     const lost = () => {
       throw new Error('lost')
     }
-    for (const end of ['resolve', 'undo'] as const) {
+    for (const end of ['resolve', 'undo', 'close'] as const) {
       const { session, id } = asker.play(here.pawl, { model: once(['post', 'a']), body: lost })
       const run = await session.send('go', { messageId: 'go' })
       await pendingOf(run)
@@ -202,7 +202,8 @@ describe('while a session waits', () => {
         { for: 'message' },
       ])
       expect(waitsFor[0]?.key).toBe((await session.toolCalls())[0]?.key)
-      if (end === 'resolve') await session.resolve('t_1_1_0', { happened: false })
+      if (end === 'close') await session.close()
+      else if (end === 'resolve') await session.resolve('t_1_1_0', { happened: false })
       else await session.rollback({ message: 'go', keys: 'forgotten' })
       await until('it is no longer listed', async () => (await needs()) === undefined)
       expect(await pending()).toEqual([])

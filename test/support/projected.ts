@@ -283,7 +283,7 @@ function requeueMessages(rows: readonly PlainRow[]): void {
   for (const row of rows) Object.assign(row, { run: null, turn: null, position: null, ordinal: 0 })
 }
 
-/** Nobody needs to resolve a call whose effect was undone. */
+/** A call whose effect was undone needs no resolution. */
 function forgetUnresolved({ calls }: Kept, effects: readonly { callId: string }[]): void {
   for (const { callId } of effects) {
     const row = calls.get(safeKey(callId))

@@ -1,5 +1,4 @@
 // A conversation with one agent in the terminal, from its first line to its end.
-import { here } from '../here.ts'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { RunHandle, SessionHandle, SessionOptions } from '../../client/types.ts'
 import { textOf } from '../../session/content.ts'
@@ -7,6 +6,7 @@ import { PawlError } from '../../session/errors.ts'
 import type { Json } from '../../session/json.ts'
 import { type Command, commandOf, HELP } from './slash-commands.ts'
 import { CliError, describeError } from '../errors.ts'
+import { here } from '../here.ts'
 import { type Follower, type FollowOptions, followRuns } from './follow.ts'
 import { type LiveAnswer, liveAnswer } from './live-answer.ts'
 import { decideInChat, type Deciding, linesOfWaiting } from './decisions.ts'

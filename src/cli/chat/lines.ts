@@ -1,5 +1,4 @@
 // A session's events and messages as lines for a terminal.
-import { here } from '../here.ts'
 import { type ContentBlock, textOf } from '../../session/content.ts'
 import type { EventOf, RefusedContent, ResultContent, SessionEvent } from '../../session/events.ts'
 import type { Json } from '../../session/json.ts'
@@ -7,6 +6,7 @@ import { OUTPUT_TOOL } from '../../session/built-in-tools/output.ts'
 import type { Paused, SessionError, SessionState } from '../../session/state.ts'
 import type { MessageRow } from '../../store/rows.ts'
 import { SUGGESTIONS, waysOut } from '../../session/suggestions.ts'
+import { here } from '../here.ts'
 import { timeOf } from '../queries.ts'
 import { oneLine, paint, printable } from '../terminal.ts'
 
@@ -274,7 +274,7 @@ function nextAfter(event: EventOf<'error_entered'>, { session, agent }: Speakers
 
 /** Commands for another terminal, which stay on one line each so that they can be copied. */
 function commands(...all: string[]): string[] {
-  return all.map((command) => note(`      ${command}`))
+  return all.map((command) => note(`      ${here(command)}`))
 }
 
 /** One line that keeps its indentation. */

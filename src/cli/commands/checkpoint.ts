@@ -3,6 +3,7 @@ import { Command } from 'commander'
 import { aboutDeployment, type DeploymentOptions, onDeployment } from '../connecting.ts'
 import { byOption } from '../operator.ts'
 import { jsonOption } from '../options.ts'
+import { here } from '../here.ts'
 import { SUGGESTIONS } from '../../session/suggestions.ts'
 
 interface CheckpointCommandOptions extends DeploymentOptions {
@@ -29,6 +30,6 @@ async function checkpoint(session: string, options: CheckpointCommandOptions): P
   const { version, made } = await onDeployment(options, (pawl) => pawl.session(session).checkpoint(reason, { by }))
   const line = json
     ? JSON.stringify({ event: made ? 'checkpoint_made' : 'checkpoint_requested', sessionId: session, version })
-    : `checkpoint ${version} of session ${session}${made ? '' : ', once its turn has closed'}: ${SUGGESTIONS.rollback({ session, checkpoint: version })}`
+    : `checkpoint ${version} of session ${session}${made ? '' : ', once its turn has closed'}: ${here(SUGGESTIONS.rollback({ session, checkpoint: version }))}`
   process.stdout.write(`${line}\n`)
 }

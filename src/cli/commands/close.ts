@@ -6,6 +6,7 @@ import type { SessionStatus } from '../../session/events.ts'
 import { aboutDeployment, type DeploymentOptions, onDeployment } from '../connecting.ts'
 import { byOption } from '../operator.ts'
 import { jsonOption } from '../options.ts'
+import { here } from '../here.ts'
 import { SUGGESTIONS } from '../../session/suggestions.ts'
 
 /** A session without a run closes within moments; for one with a run the command does not wait. */
@@ -39,7 +40,7 @@ async function close(session: string, options: CloseCommandOptions): Promise<voi
   const text =
     status === 'closed'
       ? `session ${session} is closed`
-      : `session ${session} is ${status} and closes once its run has ended: \`${SUGGESTIONS.interrupt(session)}\` ends the run`
+      : `session ${session} is ${status} and closes once its run has ended: \`${here(SUGGESTIONS.interrupt(session))}\` ends the run`
   const event = status === 'closed' ? 'closed' : 'closing'
   process.stdout.write(`${json ? JSON.stringify({ event, sessionId: session, status }) : text}\n`)
 }

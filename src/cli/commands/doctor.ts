@@ -1,9 +1,9 @@
 // `pawl doctor`: examines a deployment.
-import { withPlaces } from '../here.ts'
 import { Command } from 'commander'
 import type { HealthCheck, HealthLevel } from '../../client/index.ts'
 import { say } from '../queries.ts'
 import { aboutDeployment, connectOptions, type DeploymentOptions } from '../connecting.ts'
+import { withPlaces } from '../here.ts'
 import { jsonOption } from '../options.ts'
 import { oneLine, paint, type Style } from '../terminal.ts'
 

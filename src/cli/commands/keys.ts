@@ -1,6 +1,7 @@
 // `pawl keys create|list|revoke`: the API keys of `pawl serve`.
 import { Command, InvalidArgumentError } from 'commander'
 import type { ApiKey, ApiKeyOptions, ApiKeys, Scope } from '../../client/admin/api-keys.ts'
+import { here } from '../here.ts'
 import { SUGGESTIONS } from '../../session/suggestions.ts'
 import { defined } from '../../session/defined.ts'
 import { isObject, type JsonObject } from '../../session/json.ts'
@@ -61,7 +62,7 @@ function listCommand(): Command {
     .addOption(jsonOption())
     .action(async ({ json, ...where }: KeysOptions) => {
       const keys = await onKeys(where, (all) => all.list())
-      const lines = keys.length > 0 ? linesOfTable(COLUMNS, keys) : [`no keys: \`${SUGGESTIONS.createKey()}\` makes one`]
+      const lines = keys.length > 0 ? linesOfTable(COLUMNS, keys) : [`no keys: \`${here(SUGGESTIONS.createKey())}\` makes one`]
       for (const line of json ? keys.map((key) => JSON.stringify(key)) : lines) print(line)
     })
 }

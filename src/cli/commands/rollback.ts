@@ -7,6 +7,7 @@ import { jsonOption } from '../options.ts'
 import { neededTarget, type TargetOptions, withTarget } from '../target.ts'
 import { oneLine, paint } from '../terminal.ts'
 import { defined } from '../../session/defined.ts'
+import { here } from '../here.ts'
 import { SUGGESTIONS } from '../../session/suggestions.ts'
 import { counted } from '../../session/counted.ts'
 
@@ -51,6 +52,6 @@ function linesOfMove(session: string, { toSeq, effects, moreEffects }: Moved): s
     ...effects.map(({ callId, tool, status, effectId }) =>
       oneLine(`- ${callId} ${tool} ${status}${effectId === undefined ? '' : ` ${effectId}`}`),
     ),
-    ...(moreEffects > 0 ? [`- and ${moreEffects} earlier ones: ${SUGGESTIONS.listCalls(session)}`] : []),
+    ...(moreEffects > 0 ? [`- and ${moreEffects} earlier ones: ${here(SUGGESTIONS.listCalls(session))}`] : []),
   ]
 }

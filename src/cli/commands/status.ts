@@ -1,10 +1,10 @@
 // `pawl status [session]`: which sessions need a person, or the status of one session and what to do about it.
-import { here, withPlaces } from '../here.ts'
 import { Command } from 'commander'
 import type { DeploymentStatus, OverviewSession, PlanProgress, SessionNeed, UnopenedSession } from '../../client/index.ts'
 import { pausedText } from '../chat/lines.ts'
 import { aboutDeployment, connectOptions, type DeploymentOptions } from '../connecting.ts'
 import { say, sessionIn, type SessionCommandOptions, withSession } from '../queries.ts'
+import { here, withPlaces } from '../here.ts'
 import { liveOrStored } from '../live-or-stored.ts'
 import { jsonOption, limitOption } from '../options.ts'
 import { linesOfReport } from '../reporting.ts'
@@ -108,10 +108,10 @@ function linesOfStatus(status: DeploymentStatus): string[] {
   const rows = rowsOf(overview?.items ?? [], unopened ?? []).map((row) => ({ ...defined({ waitsFor: waitOf(status, row) }), ...row }))
   const needs = overview?.needs
   const all = needs ? Object.values(needs).reduce((sum, count) => sum + count, 0) + (unopened?.length ?? 0) : 0
-  const nobody = `No worker polls task queue "${taskQueue}": ${counted(open ?? 0, 'open session')} cannot continue. Start one: ${here(SUGGESTIONS.startWorker())}`
+  const unpolled = `No worker polls task queue "${taskQueue}": ${counted(open ?? 0, 'open session')} cannot continue. Start one: ${here(SUGGESTIONS.startWorker())}`
   return [
     headOf(status),
-    ...(workers === 0 ? [paint('red', nobody)] : []),
+    ...(workers === 0 ? [paint('red', unpolled)] : []),
     ...notSeen.map((sentence) => paint('yellow', oneLine(withPlaces(sentence), 400))),
     ...(rows.length > 0 ? ['', ...linesOfTable(COLUMNS, rows, { width: process.stdout.columns ?? UNCUT })] : []),
     ...(rows.length < all ? [paint('dim', `(${all - rows.length} more: --limit)`)] : []),

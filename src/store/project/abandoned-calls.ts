@@ -6,7 +6,7 @@ export const ABANDONED = {
   message: 'The run was stopped or rolled back while this call was open.',
 } as const
 
-/** The error of a call that was waiting for a person when its run ended, and that nobody can resolve any more. */
+/** The error of a call that was waiting for a person when its run ended, and that can no longer be resolved. */
 export const NEVER_RESOLVED = {
   code: 'outcome_unknown',
   message: 'The run was stopped or rolled back before the outcome of this call was resolved.',
@@ -18,7 +18,7 @@ export const STILL_UNRESOLVED = { ...NEVER_RESOLVED, asked: true } as const
 /** The error of a call that was waiting for a person when its session went back, and its effects were undone. */
 export const UNDONE = {
   code: 'outcome_unknown',
-  message: 'The session was rolled back and forgot its effects: whoever did that has undone them.',
+  message: 'The session was rolled back, and this effect was declared undone.',
 } as const
 
 /** The error of a call that was waiting for a person when a recovery repeated it. */

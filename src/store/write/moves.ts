@@ -81,7 +81,7 @@ async function requeueMessages(tx: Queryable, schema: PostgresSchema, key: strin
   )
 }
 
-/** Nobody needs to resolve a call whose effect was undone. */
+/** A call whose effect was undone needs no resolution. */
 async function forgetUnresolved(tx: Queryable, schema: PostgresSchema, key: string, { effects }: EventOf<'rolled_back'>): Promise<void> {
   await tx.query(
     `update ${schema.table('tool_calls')} set error = $2::jsonb

@@ -247,3 +247,16 @@ describe('a preview', () => {
     expect(previews.find(({ strategy }) => strategy === 'restart_run')?.refused?.code).toBe('recovers_by_itself')
   })
 })
+
+describe('the suggested strategy', () => {
+  const suggestedAfter = (strategy: 'continue_run' | 'manual'): RecoveryStrategy | undefined => {
+    const error: EventBody = { type: 'error_entered', run: 1, turn: 2, code: 'overloaded_error', reason: 'r', strategy }
+    const state = stateOf(eventsOf([...OPENED, ...turnOf(1, 'look'), { type: 'turn_started', run: 1, turn: 2, takes: [] }, error]))
+    return previewRecoveries(state, state.current ?? expect.fail(), []).find(({ suggested }) => suggested)?.strategy
+  }
+
+  it('is the one that was recorded with the error, because the code does not say whether it was transient', () => {
+    expect(suggestedAfter('continue_run')).toBe('continue_run')
+    expect(suggestedAfter('manual')).toBe('restart_run')
+  })
+})
