@@ -17,8 +17,11 @@ export interface UiItem {
 
 /** Turns what happens in a session into chunks. Each stretch between two user messages becomes one message. */
 export interface Mapping {
-  /** Maps the next event; a replay has the output that it shows. The last chunk that it yields contains the event's `seq`. */
-  event(event: SessionEvent): UiItem[]
+  /**
+   * Maps the next event; a replay has the output that it shows. The last chunk that it yields contains the event's `seq`. `isArchived`: it
+   * was taken out, except for what users said; it yields nothing.
+   */
+  event(event: SessionEvent, isArchived?: boolean): UiItem[]
   /** Maps a further piece of the model's answer. */
   delta(at: { run: number; turn: number }, delta: ModelDelta): UiItem[]
   /** Discards what the model has said since its last recorded answer. */
@@ -80,8 +83,14 @@ export interface MappingOptions {
 export function startMapping({ show, isSettled = () => false }: MappingOptions): Mapping {
   let stretch: AnswerStretch | undefined
   let shown: Shown[] = []
+  /** What users said to turns that were taken out: the run's next turn answers it. */
+  let unanswered: { run: number; takes: readonly string[] } = { run: 0, takes: [] }
 
-  function event(event: SessionEvent): UiItem[] {
+  function event(event: SessionEvent, isArchived = false): UiItem[] {
+    if (isArchived) {
+      if (event.type === 'turn_started') unanswered = { run: event.run, takes: takenWith(event) }
+      return []
+    }
     if (event.type === 'turn_started') return startTurn(event)
     if (!stretch) return []
     if (endsStretch(event)) {
@@ -96,7 +105,9 @@ export function startMapping({ show, isSettled = () => false }: MappingOptions):
   }
 
   function startTurn(event: EventOf<'turn_started'>): UiItem[] {
-    const { run, turn, takes } = event
+    const { run, turn } = event
+    const takes = takenWith(event)
+    unanswered = { run, takes: [] }
     const before = stretch ? endTurn(stretch) : []
     shown = []
     if (stretch && stretch.run === run && takes.length === 0) {
@@ -111,6 +122,10 @@ export function startMapping({ show, isSettled = () => false }: MappingOptions):
       takes,
     }
     return [...items([...before, ...ended]), start, ...items([{ type: 'start-step' }])]
+  }
+
+  function takenWith({ run, takes }: EventOf<'turn_started'>): readonly string[] {
+    return unanswered.run === run ? [...unanswered.takes, ...takes] : takes
   }
 
   /** Ends the turn. Calls without an outcome at this point were abandoned. */

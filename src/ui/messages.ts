@@ -40,8 +40,7 @@ export function messagesFrom(conversation: Iterable<Pick<Surviving, 'event' | 'i
         waiting.delete(id)
       }
     }
-    if (isArchived) continue
-    for (const { chunk } of mapping.event(event)) {
+    for (const { chunk } of mapping.event(event, isArchived)) {
       if (chunk.type === 'start') messages.push({ id: chunk.messageId, role: 'assistant', parts: [] })
       const newest = messages.findLast(({ role }) => role === 'assistant')
       if (newest) addChunk(newest, chunk)

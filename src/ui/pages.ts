@@ -49,9 +49,10 @@ interface Exchange {
   to: number
   /** The place where it begins. */
   at: number
-  /** What users said; 0 to 1 answers. */
+  /** What users said. */
   said: Surviving[]
-  answers: number
+  /** Where the answer begins; absent: there is none. */
+  answer?: number
 }
 
 interface PagedConversation extends UiPaging {
@@ -78,17 +79,17 @@ export function planPage(outline: UiOutline, paging: UiPaging): UiPagePlan {
   const older = exchanges.filter(({ at }) => at < before)
   const isNewest = paging.before === undefined
   const chosen = newestThatFit(all, older, isNewest ? waiting : [])
-  const next = exchanges.slice(older.length).find(({ answers }) => answers > 0)
-  const tail = next && kept[next.from]
+  const next = exchanges.slice(older.length).find(({ answer }) => answer !== undefined)
+  const tail = next?.answer === undefined ? [] : kept.slice(next.from, next.answer + 1)
   const parts = [
     ...chosen.flatMap(({ said, from, to }) => [...said, ...kept.slice(from, to).filter(({ event }) => event.type !== 'message_received')]),
-    ...(tail ? [tail] : []),
+    ...tail,
     ...(isNewest ? waiting : []),
   ]
   const first = chosen[0]
   return {
     toRead: fitted(all, parts),
-    hasTail: tail !== undefined,
+    hasTail: tail.length > 0,
     isComplete: outline.start === 0 || chosen.length < older.length,
     ...(first && chosen.length < older.length && { cursor: first.at }),
   }
@@ -115,30 +116,21 @@ function exchangesIn(kept: readonly Surviving[]): { exchanges: Exchange[]; waiti
   for (const [n, one] of kept.entries()) {
     const { event, at, isArchived } = one
     if (event.type === 'message_received') said.set(event.messageId, one)
-    const isStart = !isArchived && mapping.event(event).some(({ chunk }) => chunk.type === 'start')
+    const start = mapping.event(event, isArchived).find(({ chunk }) => chunk.type === 'start')
+    const isBeginning = event.type === 'turn_started' && (start !== undefined || event.takes.length > 0)
+    // What was said to a turn that was taken out is answered by a later one, which may have taken nothing itself.
+    const answersNewest = start?.takes?.length !== 0 && event.type === 'turn_started' && event.takes.length === 0
     const newest = exchanges.at(-1)
-    if (event.type === 'turn_started' && (isStart || event.takes.length > 0)) {
+    if (isBeginning && !answersNewest) {
       const taken = event.takes.flatMap((id) => said.get(id) ?? [])
       for (const id of event.takes) said.delete(id)
-      exchanges.push({ from: n, to: n + 1, at, said: taken, answers: isStart ? 1 : 0 })
+      exchanges.push({ from: n, to: n + 1, at, said: taken, ...(start && { answer: n }) })
     } else if (newest) {
       newest.to = n + 1
-      // A turn that was taken out had begun another exchange; the next turn continues the answer before it.
-      if (event.type === 'turn_started' && !isArchived) joinToAnswer(exchanges)
+      if (start) newest.answer = n
     }
   }
   return { exchanges, waiting: [...said.values()] }
-}
-
-/** Joins the newest exchanges without an answer to the one that has it. */
-function joinToAnswer(exchanges: Exchange[]): void {
-  for (;;) {
-    const [before, newest] = exchanges.slice(-2)
-    if (!before || !newest || newest.answers > 0) return
-    exchanges.pop()
-    before.said.push(...newest.said)
-    before.to = newest.to
-  }
 }
 
 function newestThatFit(
@@ -151,7 +143,7 @@ function newestThatFit(
   let count = waiting.length
   for (const one of exchanges.toReversed()) {
     size += sum(one.said.map(sizeOf)) + sum(kept.slice(one.from, one.to).map(sizeOf))
-    count += one.said.length + one.answers
+    count += one.said.length + (one.answer === undefined ? 0 : 1)
     if (chosen.length > 0 && (size > characters || count > limit)) break
     chosen.unshift(one)
   }

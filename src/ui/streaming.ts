@@ -39,6 +39,8 @@ export interface UiToShow {
   next: number | undefined
   /** `seq` of the event with the output that it shows, if that is another one. */
   output: number | undefined
+  /** It was taken out, except for what users said. */
+  isArchived: boolean
   /** A stream shows it as it is. */
   fits: true
 }
@@ -116,8 +118,7 @@ function answersIn(past: readonly SessionEvent[]): Answer[] {
   const mapping = startMapping({ show: 'steps' })
   const answers: Answer[] = []
   for (const { event, isArchived } of surviving(past)) {
-    if (isArchived) continue
-    for (const { chunk } of mapping.event(event)) {
+    for (const { chunk } of mapping.event(event, isArchived)) {
       if (chunk.type === 'start') answers.push({ seq: event.seq, at: event.at, upTo: event.seq, isOpen: true })
       const newest = answers.at(-1)
       if (newest) Object.assign(newest, { at: event.at, upTo: Math.max(newest.upTo, event.seq) })
@@ -151,7 +152,6 @@ export function startStreaming({ from, show, past, isFresh, decided = new Set() 
 
   function follow(event: SessionEvent): void {
     seq = event.seq
-    if (event.type === 'turn_started' && (event.run !== newestStart.run || event.takes.length > 0)) newestStart = event
     if ('message' in cursor) {
       if (event.type === 'message_received' && event.messageId === cursor.message) isReceived = true
       if (event.type === 'message_rejected' && event.messageId === cursor.message) problem = event
@@ -159,8 +159,9 @@ export function startStreaming({ from, show, past, isFresh, decided = new Set() 
   }
 
   /** `next`: the place of what is shown next; a stream cannot be resumed between two events of one place. */
-  function shownOf({ event, at }: Pick<Surviving, 'event' | 'at'>, next?: number): UiSent[] {
-    const items = mapping.event(event)
+  function shownOf({ event, at, isArchived }: Surviving, next?: number): UiSent[] {
+    const items = mapping.event(event, isArchived)
+    if (event.type === 'turn_started' && items.some(({ chunk }) => chunk.type === 'start')) newestStart = event
     return items.flatMap((item, n) => send(item, at, n === items.length - 1 && at !== next))
   }
 
@@ -202,9 +203,12 @@ export function startStreaming({ from, show, past, isFresh, decided = new Set() 
     return { type: 'finish', finishReason: state?.status === 'waiting' ? 'tool-calls' : 'stop' }
   }
 
-  const starts = new Set(surviving(past.events).flatMap(({ event, isArchived }) => (isArchived ? [] : [event.seq])))
+  const starts = new Set(answersIn(past.events).map((answer) => answer.seq))
   const known = [...past.events, ...past.earlier].sort((one, other) => one.seq - other.seq)
-  for (const event of known) if (event.type !== 'turn_started' || starts.has(event.seq)) follow(event)
+  for (const event of known) {
+    if (event.type === 'turn_started' && starts.has(event.seq)) newestStart = event
+    follow(event)
+  }
   if (isFresh) problem = undefined
   const toShow = problem ? [] : shownFrom(from, past.events)
   const live = (items: readonly UiItem[]): UiSent[] => (isShown() ? items.map(({ chunk }) => ({ chunk })) : [])
@@ -214,11 +218,11 @@ export function startStreaming({ from, show, past, isFresh, decided = new Set() 
       get seq() {
         return seq
       },
-      past: (event, { at, next }) => shownOf({ event, at }, next),
+      past: (event, { at, next, isArchived }) => shownOf({ event, at, isArchived }, next),
       event(event) {
         state = fold(state, [event])
         follow(event)
-        return problem ? [] : shownOf({ event, at: event.seq })
+        return problem ? [] : shownOf({ event, at: event.seq, isArchived: false })
       },
       delta: (at, delta) => live(mapping.delta(at, delta)),
       reset: () => live(mapping.reset()),
@@ -233,11 +237,11 @@ export function startStreaming({ from, show, past, isFresh, decided = new Set() 
  * is said of a call depends on how it was requested.
  */
 function shownFrom(from: UiCursor, events: readonly SessionEvent[]): UiToShow[] {
-  const shown = surviving(events).filter(({ isArchived }) => !isArchived)
+  const shown = surviving(events).filter(({ event, isArchived }) => !isArchived || event.type === 'turn_started')
   const first = firstShown(from, shown)
   if (first === undefined) return []
-  return shown.slice(first).map(({ event, at }, n) => ({
-    ...{ seq: event.seq, at },
+  return shown.slice(first).map(({ event, at, isArchived }, n) => ({
+    ...{ seq: event.seq, at, isArchived },
     ...{ next: shown[first + n + 1]?.at, output: outputSeq(events, event), fits: true },
   }))
 }
@@ -245,12 +249,11 @@ function shownFrom(from: UiCursor, events: readonly SessionEvent[]): UiToShow[] 
 function firstShown(from: UiCursor, shown: readonly Surviving[]): number | undefined {
   const mapping = startMapping({ show: 'steps' })
   let first: number | undefined = 'message' in from ? undefined : 0
-  for (const [n, { event, at }] of shown.entries()) {
-    const start = mapping.event(event).find(({ chunk }) => chunk.type === 'start')
-    if (!start) continue
-    if ('after' in from) {
-      if (at <= from.after) first = n
-    } else if (at > from.since && start.takes?.includes(from.message)) return n
+  for (const [n, { event, at, isArchived }] of shown.entries()) {
+    const isStart = mapping.event(event, isArchived).some(({ chunk }) => chunk.type === 'start')
+    if ('message' in from) {
+      if (at > from.since && event.type === 'turn_started' && event.takes.includes(from.message)) return n
+    } else if (isStart && at <= from.after) first = n
   }
   return first
 }

@@ -210,6 +210,48 @@ describe('the history', () => {
   })
 })
 
+describe('a message that was taken by a turn which was then taken out', () => {
+  const usage = { input_tokens: 1, output_tokens: 1, cache_creation_input_tokens: 0, cache_read_input_tokens: 0 }
+  const events: SessionEvent[] = []
+  const add = (body: object): void => void events.push({ v: 1, seq: events.length + 1, at: 1, ...body } as SessionEvent)
+  const answer = (turn: number, text: string) =>
+    add({ type: 'model_completed', run: 1, turn, attempt: 1, model: 'm', content: [{ type: 'text', text }], usage, calls: [] })
+  add({ type: 'session_started', sessionId: 's', agent: 'a', context: null, tags: [], executionId: 'e', coreVersion: 1 })
+  add({ type: 'message_received', messageId: 'first', content: 'first' })
+  add({ type: 'run_started', run: 1, messageId: 'first' })
+  add({ type: 'turn_started', run: 1, turn: 1, takes: ['first'] })
+  answer(1, 'begun')
+  add({ type: 'message_received', messageId: 'second', content: 'second' })
+  add({ type: 'turn_started', run: 1, turn: 2, takes: ['second'] })
+  answer(2, 'lost')
+  add({ type: 'error_entered', run: 1, code: 'model_call_failed', reason: 'r', strategy: 'manual' })
+  add({ type: 'recovery_started', strategy: 'restart_from_last_effect', run: 1, toSeq: 5, by: 'somebody' })
+  const recovered = events.length
+  add({ type: 'recovery_ended', strategy: 'restart_from_last_effect', run: 1 })
+  add({ type: 'turn_started', run: 1, turn: 3, takes: [] })
+  answer(3, 'answered')
+  add({ type: 'run_completed', run: 1, turns: 3, stopReason: 'end_turn', usage })
+
+  const textsOf = ({ role, parts }: UiMessage) => `${role}: ${(parts as LoosePart[]).map(({ text }) => text ?? '').join('')}`
+
+  it('comes before the answer to it', () => {
+    expect(uiMessagesOf(events).map(textsOf)).toEqual(['user: first', 'assistant: begun', 'user: second', 'assistant: answered'])
+  })
+
+  it('has its answer in a stream that waited for it, opened before or after the answer began', () => {
+    for (const at of [recovered, events.length - 1]) {
+      const from = { message: 'second', since: 6 }
+      const { toShow, stream } = startStreaming({ from, show: 'pieces', past: outlineOf(events.slice(0, at)) })
+      const sent = toShow.flatMap((place) => stream.past(contentsIn(events, place), place))
+      for (const event of events.slice(at)) sent.push(...stream.event(event))
+      const chunks = sent.map(({ chunk }) => chunk)
+      expect(chunks[0]).toMatchObject({ type: 'start', messageId: 'm_1_3' })
+      expect(chunks).toContainEqual(expect.objectContaining({ type: 'text-delta', delta: 'answered' }))
+      expect(stream.end()).toBe('ended')
+    }
+  })
+})
+
 describe('pages of the history', () => {
   /** All pages, and the sizes of their JSON. */
   function pagesOf(events: readonly SessionEvent[], limit: number, characters: number): UiMessage[][] {
