@@ -20,6 +20,7 @@ const CHANGING: ReadonlySet<SessionEvent['type']> = new Set([
   'run_interrupted',
   'error_entered',
   'recovery_started',
+  'recovery_ended',
   'rolled_back',
 ])
 

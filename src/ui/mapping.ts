@@ -154,7 +154,7 @@ export function startMapping({ show, isSettled = () => false }: MappingOptions):
   function chunksOf(event: SessionEvent, at: AnswerStretch): UiChunk[] {
     switch (event.type) {
       case 'model_completed':
-        return event.turn === at.turn ? answer(event, at) : []
+        return event.turn === at.turn ? [...answer(event, at), standingAt(at, event)] : []
       case 'approval_requested':
       case 'tool_issued':
       case 'tool_attempt_failed':
@@ -177,7 +177,9 @@ export function startMapping({ show, isSettled = () => false }: MappingOptions):
         return [...endTurn(at), standingAt(at, event, 'interrupted')]
       case 'error_entered':
         return [standingAt(at, event, 'error', { code: event.code, reason: event.reason })]
+      // A session that has waited for a worker recovers without having started to.
       case 'recovery_started':
+      case 'recovery_ended':
         return at.standing.status === 'error' ? [standingAt(at, event, 'running')] : []
       default:
         return []

@@ -252,6 +252,23 @@ describe('a message that was taken by a turn which was then taken out', () => {
   })
 })
 
+it('An answer runs again once its session no longer waits for a worker, even if the model has nothing to say', () => {
+  const events: SessionEvent[] = []
+  const add = (body: object): void => void events.push({ v: 1, seq: events.length + 1, at: 1, ...body } as SessionEvent)
+  const usage = { input_tokens: 1, output_tokens: 1, cache_creation_input_tokens: 0, cache_read_input_tokens: 0 }
+  add({ type: 'session_started', sessionId: 's', agent: 'a', context: null, tags: [], executionId: 'e', coreVersion: 1 })
+  add({ type: 'message_received', messageId: 'first', content: 'first' })
+  add({ type: 'run_started', run: 1, messageId: 'first' })
+  add({ type: 'turn_started', run: 1, turn: 1, takes: ['first'] })
+  const standing = () => (uiMessagesOf(events).at(-1)?.metadata as { pawl: object }).pawl
+  add({ type: 'error_entered', run: 1, code: 'agent_not_served', reason: 'r', strategy: 'automatic' })
+  expect(standing()).toMatchObject({ status: 'error', seq: 5 })
+  add({ type: 'recovery_ended', strategy: 'automatic', run: 1 })
+  expect(standing()).toMatchObject({ status: 'running', seq: 6, error: null })
+  add({ type: 'model_completed', run: 1, turn: 1, attempt: 1, model: 'm', content: [], usage, calls: [] })
+  expect(standing()).toMatchObject({ status: 'running', seq: 7 })
+})
+
 describe('pages of the history', () => {
   /** All pages, and the sizes of their JSON. */
   function pagesOf(events: readonly SessionEvent[], limit: number, characters: number): UiMessage[][] {
