@@ -1,7 +1,7 @@
 // Shows a long call in `tool_calls` while it runs: its worker and its progress. Best effort: nothing depends on it.
 import type { Client } from '@temporalio/client'
 import type { Logger } from '../agent/tool.ts'
-import type { JobOrder } from '../calls/jobs.ts'
+import { nameOfSubject, type JobOrder } from '../calls/jobs.ts'
 import type { Json } from '../session/json.ts'
 import type { Store } from '../store/store.ts'
 import type { Flusher } from './flusher.ts'
@@ -34,7 +34,8 @@ export function startLiveRow(
   { input, ticket, attempt }: JobOrder<'executeTool'>,
   worker: string,
 ): LiveRow {
-  const { sessionId, executionId, call: callId } = ticket
+  const { sessionId, executionId } = ticket
+  const callId = nameOfSubject(ticket.subject)
   const { number } = attempt
   const { epoch, watermark, origin } = input
   let said: { value: Json } | undefined

@@ -5,7 +5,7 @@ import { defined } from '../session/defined.ts'
 import { callIdOf } from '../session/events.ts'
 import { sessionIdOf } from '../session/protocol/protocol.ts'
 import { isForeignPast } from '../store/errors.ts'
-import type { JobInput, JobKind, JobOrder, JobResult, Ticket } from '../calls/jobs.ts'
+import type { JobInput, JobKind, JobOrder, JobResult, JobSubject, Ticket } from '../calls/jobs.ts'
 import { type CountedAttempt, countAttempt, type Earlier, reportOf } from './attempt.ts'
 import type {
   AskModelInput,
@@ -42,7 +42,7 @@ export function userCodeActivities(needs: ActivityNeeds, flusher: Flusher): Pick
       const reason = 'Too many worker processes died during the model call.'
       return { kind: 'failed', code: 'worker_died', reason, ...(attempt.failed.length > 0 && { failed: attempt.failed }) }
     }
-    const order = orderOf('callModel', olderBy(waitedMs(), input), attempt, { call: `model:${number}:${turn}` })
+    const order = orderOf('callModel', olderBy(waitedMs(), input), attempt, { subject: { of: 'model', run: number, turn } })
     const { epoch, watermark, origin, isNew } = input
     const { sessionId, executionId } = order.ticket
     const target = { sessionId, epoch, executionId, watermark, ...defined({ origin, isNew }) }
@@ -64,7 +64,7 @@ export function userCodeActivities(needs: ActivityNeeds, flusher: Flusher): Pick
       const reason = 'Too many worker processes died during the compaction.'
       return { kind: 'failed', code: 'worker_died', reason, ...(attempt.failed.length > 0 && { failed: attempt.failed }) }
     }
-    const result = await run(orderOf('compact', olderBy(waitedMs(), input), attempt, { call: `compaction:${number}:${turn}` }))
+    const result = await run(orderOf('compact', olderBy(waitedMs(), input), attempt, { subject: { of: 'compaction', run: number, turn } }))
     if (result) return result
     if (untilServed) throw noExecutor(worker)
     return { kind: 'not_served' }
@@ -78,7 +78,7 @@ export function userCodeActivities(needs: ActivityNeeds, flusher: Flusher): Pick
       return { kind: 'failed', attempt: attempt.number, code: 'worker_died', message, failed: attempt.failed }
     }
     const order = orderOf('executeTool', input, attempt, {
-      ...aboutCall(input),
+      subject: subjectOf(input),
       ...(resolution.effect === 'external' && { once: true }),
     })
     const result = await shown(order)
@@ -105,7 +105,7 @@ export function userCodeActivities(needs: ActivityNeeds, flusher: Flusher): Pick
     kind: K,
     input: JobInput<K>,
     attempt: CountedAttempt['attempt'],
-    about: Pick<Ticket, 'call' | 'tool' | 'once'>,
+    about: Pick<Ticket, 'subject' | 'once'>,
   ): JobOrder<K> {
     const { taskToken, activityId, workflowExecution, heartbeatTimeoutMs = DEFAULT_HEARTBEAT_MS } = Context.current().info
     const { workflowId = '', runId: executionId = '' } = workflowExecution ?? {}
@@ -133,20 +133,19 @@ export function userCodeActivities(needs: ActivityNeeds, flusher: Flusher): Pick
     compact,
     executeTool,
     async verifyTool(input) {
-      const { call, tool } = aboutCall(input)
-      return (await run(orderOf('verifyTool', input, question(), { call: `verify:${call}`, tool }))) ?? { kind: 'not_begun' }
+      return (await run(orderOf('verifyTool', input, question(), { subject: subjectOf(input) }))) ?? { kind: 'not_begun' }
     },
     async resolveTool(input) {
-      const call = `resolve:${callIdOf(input.run, input.turn, input.index, input.generation)}`
-      return answered(await run(orderOf('resolveTool', input, question(), { call, tool: input.tool })))
+      const { run: number, turn, index, generation, tool } = input
+      const subject = { of: 'resolution', callId: callIdOf(number, turn, index, generation), tool } as const
+      return answered(await run(orderOf('resolveTool', input, question(), { subject })))
     },
     async endHooks(input) {
       const { attempt } = count({})
-      return answered(await run(orderOf('endHooks', input, attempt, { call: `hooks:${input.run}:${input.turn}` })))
+      return answered(await run(orderOf('endHooks', input, attempt, { subject: { of: 'hooks', run: input.run, turn: input.turn } })))
     },
     async checkAnswer(input) {
-      const { call, tool } = aboutCall(input)
-      return answered(await run(orderOf('checkAnswer', input, question(), { call: `answer:${call}`, tool })))
+      return answered(await run(orderOf('checkAnswer', input, question(), { subject: { ...subjectOf(input), of: 'answer' } })))
     },
   }
 }
@@ -181,8 +180,8 @@ function question(): CountedAttempt['attempt'] {
   return { number: 1, failed: [], failures: 0 }
 }
 
-function aboutCall({ run, turn, resolution }: ToolCallInput): { call: string; tool: string } {
-  return { call: callIdOf(run, turn, resolution.index, resolution.generation), tool: resolution.tool }
+function subjectOf({ run, turn, resolution }: ToolCallInput): JobSubject & { of: 'tool' | 'resolution' | 'answer' } {
+  return { of: 'tool', callId: callIdOf(run, turn, resolution.index, resolution.generation), tool: resolution.tool }
 }
 
 /** Whether the store knows no other past of the session; undefined if it does not say so in time: the session continues without it. */

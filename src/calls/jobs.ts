@@ -31,6 +31,17 @@ export interface AttemptSoFar {
   lastProgress?: Json
 }
 
+/** What a job works on. A tool's call and the question whether it took effect have one subject. */
+export type JobSubject =
+  | { of: 'model' | 'compaction' | 'hooks'; run: number; turn: number }
+  | { of: 'tool' | 'resolution' | 'answer'; callId: string; tool: string }
+
+/** Names the subject for people: `model:<run>:<turn>`, or a tool's call id. */
+export function nameOfSubject(subject: JobSubject): string {
+  if ('turn' in subject) return `${subject.of}:${subject.run}:${subject.turn}`
+  return subject.of === 'tool' ? subject.callId : `${subject.of}:${subject.callId}`
+}
+
 /** All data for an attempt's heartbeats and answer: with it, another orchestrator can take over. */
 export interface Ticket {
   taskToken: Uint8Array
@@ -39,9 +50,7 @@ export interface Ticket {
   workflowId: string
   executionId: string
   activityId: string
-  /** `model:<run>:<turn>`, a tool's call id, or `verify:<call id>`. */
-  call: string
-  tool?: string
+  subject: JobSubject
   /** Whether the body must never be entered twice. If so, it is entered only after the server has confirmed the attempt. */
   once?: true
   heartbeatTimeoutMs: number

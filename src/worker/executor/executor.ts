@@ -4,7 +4,7 @@ import { hostname } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Agent } from '../../agent/agent.ts'
 import type { AnyServices, Logger } from '../../agent/tool.ts'
-import type { JobKind, JobLink, JobOrder, ModelAnswer, JobOutcome } from '../../calls/jobs.ts'
+import { type JobKind, type JobLink, type JobOrder, type JobOutcome, type ModelAnswer, nameOfSubject } from '../../calls/jobs.ts'
 import { AttemptLost, TryAgain } from '../../calls/errors.ts'
 import { carryOut } from '../../jobs/index.ts'
 import { largeValues } from '../../jobs/large-values.ts'
@@ -188,9 +188,9 @@ export function startExecutor({
   }
 
   /** The workflow learns the message only, and a stop is not a failure. */
-  function logThrown({ kind, ticket: { sessionId: session, call, tool } }: JobOrder, { stop }: Held, error: unknown): void {
+  function logThrown({ kind, ticket: { sessionId: session, subject } }: JobOrder, { stop }: Held, error: unknown): void {
     if (stop.signal.aborted || (error instanceof PawlError && !stackOf(error)?.hasOwn)) return
-    const about = tool === undefined ? {} : { call: call.replace(/^verify:/, ''), tool }
+    const about = 'tool' in subject ? { call: nameOfSubject(subject), tool: subject.tool } : {}
     logger.warn({ session, ...about, err: error }, `${STEPS[kind]} failed with an exception`)
   }
 

@@ -12,6 +12,7 @@ import { claimStore } from './claim-store.ts'
 import type { Logger } from '../../agent/tool.ts'
 import { sendingLogger } from '../../log/sending-logger.ts'
 import { openLogger } from '../../log/logger.ts'
+import { nameOfSubject, type Ticket } from '../../calls/jobs.ts'
 import type { HeldCall } from '../options.ts'
 import type { FromExecutor, FromOrchestrator, OrchestratorOptions, ToExecutor, ToOrchestrator } from '../protocol.ts'
 import { cachedReporter } from './cached-reports.ts'
@@ -87,9 +88,9 @@ async function main(options: OrchestratorOptions): Promise<void> {
     kill: (executor, why) => post({ type: 'kill', executor, why }),
     onDrained: (executor) => post({ type: 'drained', executor }),
     onReady: ({ id }) => post({ type: 'executor_ready', executor: id }),
-    onJob: ({ ticket }, { pid }) => clock.runsAgain(ticket, pid),
+    onJob: ({ ticket }, { pid }) => clock.runsAgain(heldCallOf(ticket), pid),
     onDeath: ({ id }, held) => {
-      const calls = held.map(({ ticket: { sessionId, call, tool } }) => ({ sessionId, call, ...defined({ tool }) }))
+      const calls = held.map(({ ticket }) => heldCallOf(ticket))
       clock.died(calls, exits.get(id)?.at ?? Date.now())
       reportDeath(id, calls)
     },
@@ -186,4 +187,8 @@ try {
 } catch (error) {
   post({ type: 'failed', error: crossing(error) })
   process.exit(1)
+}
+
+function heldCallOf({ sessionId, subject }: Ticket): HeldCall {
+  return { sessionId, call: nameOfSubject(subject), ...('tool' in subject && { tool: subject.tool }) }
 }

@@ -1,15 +1,11 @@
 // Measures crash to resume: from the death of the executor that held a call to the moment the call runs again.
-import type { Ticket } from '../../calls/jobs.ts'
-import type { SupervisorEvent } from '../options.ts'
-
-/** A call in a session. */
-type Call = Pick<Ticket, 'sessionId' | 'call'>
+import type { HeldCall, SupervisorEvent } from '../options.ts'
 
 /** The clock of one orchestrator. */
 export interface RecoveryClock {
-  died(held: readonly Call[], at: number): void
+  died(held: readonly HeldCall[], at: number): void
   /** An executor runs the call again, or verifies it. */
-  runsAgain(call: Call, pid: number): void
+  runsAgain(call: HeldCall, pid: number): void
 }
 
 /** Calls that do not run again within this time are forgotten: their run was stopped, or they had ended. */
@@ -18,7 +14,7 @@ const FORGET_AFTER_MS = 600_000
 /** Starts a clock that reports each call that runs again. */
 export function startRecoveryClock(tell: (event: SupervisorEvent) => void): RecoveryClock {
   const waiting = new Map<string, number>()
-  const keyOf = ({ sessionId, call }: Call): string => `${sessionId}\n${call.replace(/^verify:/, '')}`
+  const keyOf = ({ sessionId, call }: HeldCall): string => `${sessionId}\n${call}`
 
   return {
     died(held, at) {

@@ -129,7 +129,8 @@ function agree({ events, entries }: Pick<SoundSession, 'events' | 'entries'>): n
   if (tables.events.length > 0) expect(toldIn(results), 'rows of messages').toEqual(shownToModel)
   expect(toldIn(messageRowsOf(events)), 'messages of the client').toEqual(shownToModel)
   const reports = reportsOf(events, tables)
-  expectPreviews(events, tables, shownToModel)
+  // The model is told the results of an open turn once its last call has ended.
+  expectPreviews(events, tables, [...shownToModel.keys(), ...(transcript.open?.results.keys() ?? [])])
   expectCurrent(events, reports)
   for (const [request, one] of told) {
     const { text, isError } = one
@@ -228,15 +229,14 @@ const AS_REPORTED: Record<string, string[]> = {
   unknown: ['unknown', 'skipped'],
 }
 
-/** Whoever continues a failed run keeps the results that the model has been told, and no others. */
-function expectPreviews(events: readonly SessionEvent[], tables: PlainTables, told: ReadonlyMap<string, Told>): void {
+/** A failed run that continues keeps the results that the transcript has, and no others. */
+function expectPreviews(events: readonly SessionEvent[], tables: PlainTables, results: readonly string[]): void {
   const state = fold(undefined, events)
   if (!state?.current || state.status !== 'error' || tables.events.length === 0) return
   const { run } = state.current
   const { previews } = runReportOf(state, run, listedRun(tables, run))
   const kept = previews.find(({ strategy }) => strategy === 'continue_run')?.keeps.map(requestIdOf) ?? []
-  const shown = [...told.keys()].filter((request) => runOf(request) === run)
-  expect(kept.sort(), 'what continue_run keeps').toEqual(shown.sort())
+  expect(kept.sort(), 'what continue_run keeps').toEqual(results.filter((request) => runOf(request) === run).sort())
 }
 
 const MOMENTS: ReadonlySet<string> = new Set(['turn_started', 'run_completed', 'run_interrupted', 'error_entered'])

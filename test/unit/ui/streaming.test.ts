@@ -260,7 +260,7 @@ it('An answer runs again once its session no longer waits for a worker, even if 
   add({ type: 'message_received', messageId: 'first', content: 'first' })
   add({ type: 'run_started', run: 1, messageId: 'first' })
   add({ type: 'turn_started', run: 1, turn: 1, takes: ['first'] })
-  const standing = () => (uiMessagesOf(events).at(-1)?.metadata as { pawl: object }).pawl
+  const standing = () => (uiMessagesOf(events).at(-1)?.metadata as { pawl: object } | undefined)?.pawl
   add({ type: 'error_entered', run: 1, code: 'agent_not_served', reason: 'r', strategy: 'automatic' })
   expect(standing()).toMatchObject({ status: 'error', seq: 5 })
   add({ type: 'recovery_ended', strategy: 'automatic', run: 1 })

@@ -1,6 +1,6 @@
 // Executors that end after they received a model's answer and before its calls are resolved.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import type { ModelAnswer } from '../../../src/calls/jobs.ts'
+import { type ModelAnswer, nameOfSubject } from '../../../src/calls/jobs.ts'
 import type { Holding } from '../../../src/worker/protocol.ts'
 import { order, type Played, settled, startCrew, watched } from './support/crew.ts'
 
@@ -121,6 +121,9 @@ it('an answer is used by the next attempt if the server gave up the previous one
   void pool.dispatch(order('model:1:2', { kind: 'callModel', attempt: 2 }))
   await settled()
   const given = crew.flatMap(ordersOf)
-  expect(given.find(({ ticket }) => ticket.call === 'model:1:1')).toMatchObject({ answer: ANSWER, attempt: { number: 2 } })
-  expect(given.find(({ ticket }) => ticket.call === 'model:1:2')).not.toHaveProperty('answer')
+  expect(given.find(({ ticket }) => nameOfSubject(ticket.subject) === 'model:1:1')).toMatchObject({
+    answer: ANSWER,
+    attempt: { number: 2 },
+  })
+  expect(given.find(({ ticket }) => nameOfSubject(ticket.subject) === 'model:1:2')).not.toHaveProperty('answer')
 })

@@ -15,7 +15,7 @@ const TICKET: Ticket = {
   workflowId: 'pawl:s',
   executionId: 'e',
   activityId: '1',
-  call: 't_1_1_0',
+  subject: { of: 'tool', callId: 't_1_1_0', tool: 'pay' },
   heartbeatTimeoutMs: 10_000,
   report: REPORT,
 }

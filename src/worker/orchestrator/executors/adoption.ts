@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { ActivityNotFoundError, type Client } from '@temporalio/client'
 import { CancelledFailure } from '@temporalio/common'
 import type { Logger } from '../../../agent/tool.ts'
+import { nameOfSubject } from '../../../calls/jobs.ts'
 import type { Holding } from '../../protocol.ts'
 import { signalLateResult } from '../heartbeats/late-results.ts'
 import { resetStickiness } from '../temporal/stickiness.ts'
@@ -36,7 +37,10 @@ export function adoptionBy(client: Client, logger: Logger): (held: Holding, runn
         },
       )
       .catch((err: unknown) =>
-        logger.warn({ err, session: ticket.sessionId, call: ticket.call }, 'the result of a call could not be sent to the server'),
+        logger.warn(
+          { err, session: ticket.sessionId, call: nameOfSubject(ticket.subject) },
+          'the result of a call could not be sent to the server',
+        ),
       )
   }
 }

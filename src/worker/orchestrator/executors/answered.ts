@@ -1,6 +1,6 @@
 // Model calls whose executor ends after the model's answer was complete: another executor gets the answer and resolves its calls.
 import type { CallModelInput } from '../../../calls/activities.ts'
-import type { JobOrder, ModelAnswer } from '../../../calls/jobs.ts'
+import { type JobOrder, type JobSubject, type ModelAnswer, nameOfSubject } from '../../../calls/jobs.ts'
 import { type AttemptReport, fateOf, MAX_DEATHS } from '../../../session/attempts.ts'
 import { type Cost, costOfUsage } from '../../../session/spending/spend.ts'
 import { brokenCost } from '../../../session/spending/reservation.ts'
@@ -17,11 +17,13 @@ export function answerIn(executors: Iterable<Executor>, { kind, ticket }: JobOrd
   if (kind !== 'callModel') return undefined
   for (const { assignments } of executors) {
     for (const { order, answer } of assignments.values()) {
-      if (answer && order.ticket.executionId === ticket.executionId && order.ticket.call === ticket.call) return answer
+      if (answer && order.ticket.executionId === ticket.executionId && isSame(order.ticket.subject, ticket.subject)) return answer
     }
   }
   return undefined
 }
+
+const isSame = (one: JobSubject, other: JobSubject): boolean => nameOfSubject(one) === nameOfSubject(other)
 
 /**
  * Returns the order of the next attempt if the dead one handed over an answer: the death is a failed attempt like any other. Undefined if

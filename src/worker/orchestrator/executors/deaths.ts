@@ -59,9 +59,9 @@ export function countDeaths(): Deaths {
 }
 
 /** A model's request is long and seldom ends its process: two deaths during one say too little to hold up every session. */
-const isTool = ({ ticket }: JobOrder): boolean => ticket.tool !== undefined
+const isTool = ({ ticket }: JobOrder): boolean => 'tool' in ticket.subject
 
 /** The code that a job runs. It is not the call's id, because a call that is made again has another one. */
-const codeOf = ({ kind, ticket: { tool = '' } }: JobOrder): string => `${kind} ${tool}`
+const codeOf = ({ kind, ticket: { subject } }: JobOrder): string => `${kind} ${'tool' in subject ? subject.tool : ''}`
 
 const inSession = (order: JobOrder): string => `${order.ticket.sessionId} ${codeOf(order)}`

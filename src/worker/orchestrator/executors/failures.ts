@@ -1,6 +1,6 @@
 // The failures of activities, made from the outcomes of their jobs.
 import { ApplicationFailure, CancelledFailure } from '@temporalio/common'
-import type { JobKind, JobOrder, JobOutcome, Ticket } from '../../../calls/jobs.ts'
+import { type JobKind, type JobOrder, type JobOutcome, nameOfSubject, type Ticket } from '../../../calls/jobs.ts'
 import type { AttemptReport, DeathReport, Thrown } from '../../../session/attempts.ts'
 import type { FailedAttempt } from '../../../session/events.ts'
 import type { Lease } from '../heartbeats/leases.ts'
@@ -63,8 +63,8 @@ export function deadAttempt({ attempt, ticket }: JobOrder, worker: string, cause
   }
 }
 
-function deathIn({ call }: Ticket, worker: string, cause: DeathReport['cause']): string {
-  return `Worker ${worker} died (${cause}) during ${call}.`
+function deathIn({ subject }: Ticket, worker: string, cause: DeathReport['cause']): string {
+  return `Worker ${worker} died (${cause}) during ${nameOfSubject(subject)}.`
 }
 
 /**
@@ -87,7 +87,7 @@ export function noExecutorAccepted({ ticket }: JobOrder): ApplicationFailure {
   return ApplicationFailure.create({
     type: 'NotServed',
     nonRetryable: false,
-    message: `No executor accepted ${ticket.call}: each one died or froze first. pawl retries it.`,
+    message: `No executor accepted ${nameOfSubject(ticket.subject)}: each one died or froze first. pawl retries it.`,
     nextRetryDelay: 1_000,
   })
 }

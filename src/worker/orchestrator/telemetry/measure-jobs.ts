@@ -1,7 +1,7 @@
 // Measures jobs: how long requests to models and tool bodies take, deaths of executors, and how soon a call runs again.
 import { LRUCache } from 'lru-cache'
 import type { AskModelInput, ExecuteToolInput, ExecuteToolResult } from '../../../calls/activities.ts'
-import type { JobOrder, TimedRequest } from '../../../calls/jobs.ts'
+import { type JobOrder, nameOfSubject, type TimedRequest } from '../../../calls/jobs.ts'
 import type { Labels } from '../../../telemetry/instruments.ts'
 import { modelLabels } from '../../../telemetry/measure.ts'
 import type { Assignment, AssignmentEnd, Executor } from '../executors/executors.ts'
@@ -54,7 +54,7 @@ export function measureJobs(record: Recorder): MeasuredJobs {
   return { accepted, asked, ended, died }
 }
 
-const keyOf = ({ ticket }: JobOrder): string => `${ticket.executionId} ${ticket.call}`
+const keyOf = ({ ticket }: JobOrder): string => `${ticket.executionId} ${nameOfSubject(ticket.subject)}`
 
 function operationOf({ kind }: JobOrder): string {
   return kind === 'executeTool' || kind === 'verifyTool' ? 'execute_tool' : 'chat'

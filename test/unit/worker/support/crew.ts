@@ -1,7 +1,6 @@
 // A pool with executors and leases that a test plays.
 import { vi } from 'vitest'
-import type { JobKind, JobOrder, JobOutcome } from '../../../../src/calls/jobs.ts'
-import { defined } from '../../../../src/session/defined.ts'
+import { type JobKind, type JobOrder, type JobOutcome, type JobSubject, nameOfSubject } from '../../../../src/calls/jobs.ts'
 import type { AttemptReport } from '../../../../src/session/attempts.ts'
 import { type Dispatcher, dispatcherTo } from '../../../../src/worker/orchestrator/executors/dispatch.ts'
 import type { Lease, Leases } from '../../../../src/worker/orchestrator/heartbeats/leases.ts'
@@ -52,7 +51,7 @@ const LOG = { debug() {}, info() {}, warn() {}, error() {} }
 export const settled = (): Promise<unknown> => vi.advanceTimersByTimeAsync(0)
 
 /** An order; with `once`, one for an external call. */
-export function order(call: string, { kind = 'executeTool', session = 's', tool, once, attempt = 1 }: OrderOptions = {}): JobOrder {
+export function order(call: string, { kind = 'executeTool', session = 's', tool = call, once, attempt = 1 }: OrderOptions = {}): JobOrder {
   const report: AttemptReport = { attempt, begun: false, failed: [], worker: 'orchestrator' }
   return {
     kind,
@@ -64,13 +63,18 @@ export function order(call: string, { kind = 'executeTool', session = 's', tool,
       workflowId: `pawl:${session}`,
       executionId: 'x',
       activityId: '1',
-      call,
+      subject: kind === 'callModel' ? modelCall(call) : { of: 'tool', callId: call, tool },
       heartbeatTimeoutMs: 10_000,
       report,
-      ...defined({ tool }),
       ...(once && { once }),
     },
   }
+}
+
+/** `model:<run>:<turn>` */
+function modelCall(call: string): JobSubject {
+  const [, run = 1, turn = 1] = call.split(':').map(Number)
+  return { of: 'model', run, turn }
 }
 
 interface OrderOptions {
@@ -97,13 +101,13 @@ export function startCrew(more: Partial<PoolNeeds> = {}): Crew {
     kill: (id, why) => tell(`kill ${id} ${why}`),
     onDrained: (id) => tell(`drained ${id}`),
     onReady: ({ id }) => tell(`ready ${id}`),
-    onJob: ({ ticket }, { id }) => tell(`job ${ticket.call} on ${id}`),
-    onDeath: ({ id }, held) => tell(`died ${id} with ${held.map(({ ticket }) => ticket.call).join(', ') || 'nothing'}`),
+    onJob: ({ ticket }, { id }) => tell(`job ${nameOfSubject(ticket.subject)} on ${id}`),
+    onDeath: ({ id }, held) => tell(`died ${id} with ${held.map(({ ticket }) => nameOfSubject(ticket.subject)).join(', ') || 'nothing'}`),
     logger: LOG,
     ...more,
   })
   const taken: Leases = {
-    take: ({ report, call }, onStop) => leaseOf(report, leases, call, onStop),
+    take: ({ report, subject }, onStop) => leaseOf(report, leases, nameOfSubject(subject), onStop),
     receive: () => undefined,
     askForStops: () => undefined,
   }
