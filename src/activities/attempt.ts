@@ -1,13 +1,20 @@
 // The attempt that an activity makes at a call: its number and the data of earlier attempts, from heartbeat details and the input.
-import { type AttemptReport, fateOf, lostAttempt, MAX_DEATHS, readReport } from '../session/attempts.ts'
+import {
+  type AttemptReport,
+  type AttemptTally,
+  hasDiedTooOften,
+  lostAttempt,
+  noAttempts,
+  readReport,
+  tallied,
+} from '../session/attempts.ts'
 import type { Json } from '../session/json.ts'
 import type { AttemptSoFar } from '../calls/jobs.ts'
-import type { Prior } from '../calls/activities.ts'
 import { defined } from '../session/defined.ts'
 
 /** The workflow's data on earlier activities of the call. */
 export interface Earlier {
-  prior?: Prior | undefined
+  prior?: AttemptTally | undefined
   /** The last progress that an earlier activity of the call reported. */
   progress?: Json | undefined
   /** Temporal's earlier attempts were not attempts of the call, because no worker served it. */
@@ -21,14 +28,12 @@ export interface CountedAttempt {
   isGivenUp: boolean
 }
 
-const NONE: Prior = { attempts: 0, failures: 0, deaths: 0 }
-
 /** Counts the attempt of the activity `info`. */
 export function countAttempt(
   info: { attempt: number; heartbeatDetails: unknown },
-  { prior, progress, uncounted }: Earlier,
+  { prior = noAttempts(), progress, uncounted }: Earlier,
 ): CountedAttempt {
-  const { attempts: before, failures: failedBefore, deaths: deathsBefore, fallback, unexpected: earlier } = prior ?? NONE
+  const before = prior.attempts
   const { report: last } = readReport(info.heartbeatDetails)
   const failed = [...(last?.failed ?? [])]
   if (!uncounted) {
@@ -39,17 +44,12 @@ export function countAttempt(
     // A worker served the call after all, and reserved part of the budget for it.
     failed.push(lostAttempt(last.attempt, last))
   }
-  const fates = failed.map(fateOf)
+  const tally = tallied(prior, failed)
+  const { failures, fallback, unexpected } = tally
   const lastProgress = last?.progress ?? progress
-  const unexpected = failed.length > 0 ? failed.at(-1)?.unexpected : earlier
   return {
-    attempt: {
-      number: before + failed.length + 1,
-      failed,
-      failures: failedBefore + fates.filter((fate) => fate === 'failure').length,
-      ...defined({ lastProgress, fallback, unexpected }),
-    },
-    isGivenUp: deathsBefore + fates.filter((fate) => fate === 'death').length >= MAX_DEATHS,
+    attempt: { number: before + failed.length + 1, failed, failures, ...defined({ lastProgress, fallback, unexpected }) },
+    isGivenUp: hasDiedTooOften(tally),
   }
 }
 

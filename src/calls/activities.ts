@@ -1,4 +1,5 @@
 // Inputs and results of activities. Types only: the workflow bundle must not include any other code from here.
+import type { AttemptTally, Fallback } from '../session/attempts.ts'
 import type { BudgetRaise, Cost } from '../session/spending/spend.ts'
 import type { AssistantBlock, StopReason, Usage } from '../session/content.ts'
 import type { CustomEvent } from '../session/hooks/custom-events.ts'
@@ -23,28 +24,6 @@ import type { ForkStart } from '../session/protocol/protocol.ts'
 import type { SpendNote } from '../session/spending/spend-notes.ts'
 import type { CallState, SessionState } from '../session/state.ts'
 
-/** The budget that earlier activities of the same call have used. */
-export interface Prior {
-  /** Attempts made; the next one's number is one higher. */
-  attempts: number
-  /** Attempts that threw: they count against the retry budget. For a model call, only those of the model that is being tried. */
-  failures: number
-  /** Attempts that died with their worker. */
-  deaths: number
-  /** The model to try, if not the agent's own. */
-  fallback?: Fallback
-  /** Digest of the newest failed attempt, if it was unexpected. */
-  unexpected?: string
-}
-
-/** The models of an agent that a call has given up on. */
-export interface Fallback {
-  /** How many: the next model is this one of the agent's `fallback`, counted from 1. */
-  at: number
-  /** The first of their failures that may resolve itself: the run reports it if the last model fails permanently. */
-  transient?: { code: string; reason: string }
-}
-
 /** The events that an activity may read: their chain, the last one, and the point before the first readable one. */
 export interface EventsInput {
   epoch: string
@@ -67,7 +46,7 @@ export interface AskModelInput extends EventsInput {
   sessionMs: number
   /** Milliseconds left at that time until the deadline of the run's message. */
   leftMs?: number
-  prior?: Prior
+  prior?: AttemptTally
   /** Digest of what the session knows of the agent. */
   known?: string
   /** Wait (by Temporal's retries, which leave no history) until a worker serves the agent and the store has the required data. */
@@ -204,7 +183,7 @@ export interface ExecuteToolInput extends ToolCallInput, EventsInput {
   executionId: string
   /** Execute nothing: only wait (by Temporal's retries, which leave no history) until a worker has the tool. */
   untilServed?: true
-  prior?: Prior
+  prior?: AttemptTally
   /** The last progress that an earlier attempt reported. */
   progress?: Json
 }

@@ -1,6 +1,6 @@
 // Jobs, as an orchestrator dispatches them and an executor answers them: the types that both sides share.
-import type { CallModelResult, Fallback, PawlActivities } from './activities.ts'
-import type { AttemptReport } from '../session/attempts.ts'
+import type { CallModelResult, PawlActivities } from './activities.ts'
+import type { AttemptReport, Fallback } from '../session/attempts.ts'
 import type { ModelDelta } from '../session/watching/deltas.ts'
 import type { FailedAttempt, LogEntry, Watermark } from '../session/events.ts'
 import type { Json } from '../session/json.ts'

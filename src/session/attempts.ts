@@ -1,4 +1,5 @@
-// Lost attempts of a call: how they are recorded, and how many may be lost before the call is given up.
+// Attempts of a call: how lost ones are recorded, how all are counted, and how many may be lost before the call is given up.
+import { defined } from './defined.ts'
 import type { Cost } from './spending/spend.ts'
 import type { FailedAttempt } from './events.ts'
 import type { Json } from './json.ts'
@@ -34,6 +35,70 @@ export function lostCost({ reserved, spent = reserved && assumedCost(reserved) }
   spent?: Cost
 } {
   return spent ? { spent } : {}
+}
+
+/** The attempts of a call so far, over all its activities. */
+export interface AttemptTally {
+  /** Attempts made; the next one's number is one higher. */
+  attempts: number
+  /** Attempts that threw: they count against the retry budget. For a model call, only those of the model that is being tried. */
+  failures: number
+  /** Attempts that died with their worker. */
+  deaths: number
+  /** Attempts that never began. Absent: none. */
+  unreported?: number
+  /** The model to try, if not the agent's own. */
+  fallback?: Fallback
+  /** Digest of the newest failed attempt, if it was unexpected. */
+  unexpected?: string
+}
+
+/** The models of an agent that a call has given up on. */
+export interface Fallback {
+  /** How many: the next model is this one of the agent's `fallback`, counted from 1. */
+  at: number
+  /** The first of their failures that may resolve itself: the run reports it if the last model fails permanently. */
+  transient?: { code: string; reason: string }
+}
+
+/** The tally of a call without attempts, or of one that continues another's numbers. */
+export function noAttempts({
+  attempts = 0,
+  unexpected,
+}: {
+  attempts?: number | undefined
+  unexpected?: string | undefined
+} = {}): AttemptTally {
+  return { attempts, failures: 0, deaths: 0, ...defined({ unexpected }) }
+}
+
+/** The tally with these attempts. */
+export function tallied(tally: AttemptTally, failed: readonly FailedAttempt[]): AttemptTally {
+  const sum = { ...tally }
+  for (const attempt of failed) addAttempt(sum, attempt)
+  return sum
+}
+
+/** Adds an attempt, in place. Returns whether it was not counted yet. */
+export function addAttempt(tally: AttemptTally, attempt: FailedAttempt): boolean {
+  if (attempt.attempt <= tally.attempts) return false
+  tally.attempts = attempt.attempt
+  countFate(tally, fateOf(attempt))
+  if (attempt.unexpected === undefined) delete tally.unexpected
+  else tally.unexpected = attempt.unexpected
+  return true
+}
+
+/** Counts how an attempt ended, in place. The `neighbour` of a call for which its worker was killed does not count against its own call. */
+export function countFate(tally: AttemptTally, fate: ReturnType<typeof fateOf>): void {
+  if (fate === 'death') tally.deaths += 1
+  else if (fate === 'failure') tally.failures += 1
+  else if (fate === 'unreported') tally.unreported = (tally.unreported ?? 0) + 1
+}
+
+/** Whether too many attempts died with their worker. */
+export function hasDiedTooOften({ deaths }: AttemptTally): boolean {
+  return deaths >= MAX_DEATHS
 }
 
 /** Whether the attempt died with its worker, threw, never began, or was the `neighbour` of a call for which its worker was killed. */

@@ -1,5 +1,6 @@
 // Asks the agent's model, or a fallback for it, and decides what follows a failure: another attempt, the next model, or the end of the run.
-import type { Fallback, NoAnswer } from '../../calls/activities.ts'
+import type { NoAnswer } from '../../calls/activities.ts'
+import type { Fallback } from '../../session/attempts.ts'
 import type { Agent } from '../../agent/agent.ts'
 import { isModelError } from '../../agent/errors.ts'
 import type { Model, ModelRequest, ModelResponse } from '../../agent/model.ts'

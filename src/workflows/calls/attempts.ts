@@ -1,13 +1,22 @@
-// The budget that the attempts of one call have used, over all its activities.
-import type { Fallback, Prior } from '../../calls/activities.ts'
-import { fateOf, lostAttempt, lostCost, MAX_DEATHS, MAX_UNREPORTED } from '../../session/attempts.ts'
-import { defined } from '../../session/defined.ts'
+// Counts and records the attempts of one call, over all its activities.
+import {
+  addAttempt,
+  type AttemptTally,
+  countFate,
+  type Fallback,
+  fateOf,
+  hasDiedTooOften,
+  lostAttempt,
+  lostCost,
+  MAX_UNREPORTED,
+  noAttempts,
+} from '../../session/attempts.ts'
 import type { FailedAttempt } from '../../session/events.ts'
 import type { Lost } from '../activities.ts'
 
 /** Attempts of one model call or tool call. */
 export interface Attempts {
-  readonly used: Prior
+  readonly used: AttemptTally
   /** The reason for giving up the call, if too many attempts were lost. */
   givenUp(): string | undefined
   /** Adds failed attempts that an activity reported. */
@@ -18,38 +27,20 @@ export interface Attempts {
   lost(lost: Lost & { how: 'died' | 'failed' }): number
 }
 
-/** What is known of a call before its first activity. */
-export interface Before {
-  /** Attempts made. Default 0. */
-  attempts?: number | undefined
-  /** Digest of the failure after which an automatic recovery makes the call again, if that was unexpected. */
-  unexpected?: string | undefined
-}
-
-/** Starts counting; `record` is called once for each failed attempt. */
-export function countAttempts(record: (attempt: FailedAttempt) => void, { attempts = 0, unexpected }: Before = {}): Attempts {
-  const used: Prior = { attempts, failures: 0, deaths: 0, ...defined({ unexpected }) }
-  let unreported = 0
-
+/**
+ * Starts counting from `used`: that of a call which an automatic recovery makes again has the digest of its failure, if that was
+ * unexpected. `record` is called once for each failed attempt.
+ */
+export function countAttempts(record: (attempt: FailedAttempt) => void, used = noAttempts()): Attempts {
   function add(attempt: FailedAttempt): void {
-    if (attempt.attempt <= used.attempts) return
-    used.attempts = attempt.attempt
-    count(fateOf(attempt))
-    if (attempt.unexpected === undefined) delete used.unexpected
-    else used.unexpected = attempt.unexpected
-    record(attempt)
-  }
-
-  function count(fate: ReturnType<typeof fateOf>): void {
-    if (fate === 'death') used.deaths += 1
-    else if (fate === 'failure') used.failures += 1
-    else if (fate === 'unreported') unreported += 1
+    if (addAttempt(used, attempt)) record(attempt)
   }
 
   return {
     used,
     givenUp() {
-      if (used.deaths >= MAX_DEATHS) return `caused ${used.deaths} worker processes to die`
+      const { unreported = 0 } = used
+      if (hasDiedTooOften(used)) return `caused ${used.deaths} worker processes to die`
       return unreported >= MAX_UNREPORTED ? `was assigned ${unreported} times to workers that never reported in` : undefined
     },
     failed: (attempts) => {
@@ -67,13 +58,11 @@ export function countAttempts(record: (attempt: FailedAttempt) => void, { attemp
       used.attempts = attempt
       if (lost.how === 'died' && !report && !lost.begun && lost.failureClass === 'HeartbeatTimeout') {
         const error = lostAttempt(attempt, undefined)
-        count(fateOf(error))
+        countFate(used, fateOf(error))
         record(error)
         return attempt
       }
-      if (lost.how === 'failed') used.failures += 1
-      // A process that was killed because of another call does not count against this one.
-      else if (report?.cause !== 'neighbour') used.deaths += 1
+      countFate(used, lost.how === 'failed' ? 'failure' : report?.cause === 'neighbour' ? 'neighbour' : 'death')
       record({
         attempt,
         class: lost.failureClass,

@@ -1,6 +1,7 @@
 // One tool call: admitted, executed as its effect allows, and recorded.
 import { sleep, workflowInfo } from '@temporalio/workflow'
 import type { ExecuteToolResult } from '../../calls/activities.ts'
+import { noAttempts } from '../../session/attempts.ts'
 import { backoffMs, timerMs } from '../../session/backoff.ts'
 import { admit } from '../../session/decide.ts'
 import type { Resolution } from '../../session/events.ts'
@@ -24,9 +25,10 @@ export async function runToolCall(turn: Turn, requested: CallState): Promise<voi
   const { journal, run } = turn
   const { callId, resolution, input = null } = requested
   const where = { run: run.run, turn: run.turn, callId, tool: resolution.tool }
-  const attempts = countAttempts((error) => journal.append({ type: 'tool_attempt_failed', ...where, error }), {
-    attempts: requested.attempts,
-  })
+  const attempts = countAttempts(
+    (error) => journal.append({ type: 'tool_attempt_failed', ...where, error }),
+    noAttempts({ attempts: requested.attempts }),
+  )
   let call: WorkflowCall = { ...where, input, resolution }
   if (requested.status === 'requested') issue(journal, call)
   while (await admitted(turn, requested, call)) {

@@ -1,6 +1,7 @@
 // One model call of a turn, and the compaction that it may need first.
 import type { CallModelResult, NoAnswer } from '../../calls/activities.ts'
 import { defined } from '../../session/defined.ts'
+import { noAttempts } from '../../session/attempts.ts'
 import type { BudgetRaise } from '../../session/spending/spend.ts'
 import type { RunState } from '../../session/state.ts'
 import { askUntilAnswered } from './ask-until-answered.ts'
@@ -24,10 +25,10 @@ export function callModel(session: Session, run: RunState): Promise<ModelCallEnd
   return askUntilAnswered<CallModelResult, ModelCallEnd>(session, run, {
     what: 'model call',
     // Numbers continue after a recovery, and the budget of retries begins anew.
-    attempts: countAttempts((error) => journal.append({ type: 'model_attempt_failed', run: number, turn, error }), {
-      attempts: run.modelAttempts,
-      unexpected: journal.state.unexpected,
-    }),
+    attempts: countAttempts(
+      (error) => journal.append({ type: 'model_attempt_failed', run: number, turn, error }),
+      noAttempts({ attempts: run.modelAttempts, unexpected: journal.state.unexpected }),
+    ),
     schedule: (activities, input) => inherited.model(number, turn) ?? activities.callModel(input),
     note: (result) => recordHooks(journal, number, result.hooks),
     answered(result) {

@@ -1,7 +1,7 @@
 // Model calls whose executor ends after the model's answer was complete: another executor gets the answer and resolves its calls.
 import type { CallModelInput } from '../../../calls/activities.ts'
 import { type JobOrder, type JobSubject, type ModelAnswer, nameOfSubject } from '../../../calls/jobs.ts'
-import { type AttemptReport, fateOf, MAX_DEATHS } from '../../../session/attempts.ts'
+import { type AttemptReport, hasDiedTooOften, noAttempts, tallied } from '../../../session/attempts.ts'
 import { type Cost, costOfUsage } from '../../../session/spending/spend.ts'
 import { brokenCost } from '../../../session/spending/reservation.ts'
 import type { AssignmentEnd, Executor } from './executors.ts'
@@ -34,8 +34,7 @@ export function afterDeath(order: JobOrder, { cause, worker }: AssignmentEnd & {
   const { attempt, ticket } = order
   const failed = [...attempt.failed, deadAttempt(order, worker, cause)]
   const { prior } = order.input as CallModelInput
-  const deaths = (prior?.deaths ?? 0) + failed.filter((one) => fateOf(one) === 'death').length
-  if (deaths >= MAX_DEATHS) return undefined
+  if (hasDiedTooOften(tallied(prior ?? noAttempts(), failed))) return undefined
   const number = attempt.number + 1
   return { ...order, attempt: { ...attempt, number, failed }, ticket: { ...ticket, report: { ...ticket.report, attempt: number, failed } } }
 }
