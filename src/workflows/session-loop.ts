@@ -89,8 +89,7 @@ function watchPause({ journal }: Session): () => boolean {
 /** Waits for the decision, answer or expiry that the run needs to continue. */
 async function waitForInput(session: Session, isDue: () => boolean): Promise<void> {
   const { stopping, flushing } = session
-  // A stop finds no step to end here.
-  if (stopping.isRequested()) return inRun(session, async () => undefined)
+  if (stopping.isRequested()) return stopBetweenSteps(session)
   flushing.nudge()
   const pauseChanges = watchPause(session)
   const wakes = (): boolean => stopping.isRequested() || nextStep(session) !== 'wait' || pauseChanges() || isDue()
@@ -148,11 +147,20 @@ async function carryOut(session: Session, decision: Exclude<SessionStep, { do: '
       return
     case 'recover':
       if ((await recoverAutomatically(session, decision.strategy)) === 'overtaken' && session.stopping.isRequested()) {
-        // A stop finds no step to end here.
-        return inRun(session, async () => undefined)
+        return stopBetweenSteps(session)
       }
       flushing.nudge()
   }
+}
+
+/** A stop finds no step to end. Calls of an execution that could not be replayed may have been under way. */
+function stopBetweenSteps(session: Session): Promise<void> {
+  const { journal, inherited } = session
+  inherited.settle(
+    journal,
+    (journal.state.current?.calls ?? []).filter(({ status }) => status === 'issued'),
+  )
+  return inRun(session, async () => undefined)
 }
 
 function stopByHook(session: Session, run: number, { hook, reason }: { hook: string; reason: string }): void {

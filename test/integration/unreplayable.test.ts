@@ -114,31 +114,36 @@ it('a call that ran while the deploy broke its session is not repeated, and its 
   expect(played.requests).toHaveLength(2)
 })
 
-it('an interrupt of such a call does not lose its result', { timeout: 180_000 }, async () => {
-  const old = await here.startWorker({ agents: [player.agent as Agent] })
-  const body = gate()
-  const pay = async () => {
-    await body.pass()
-    return 'receipt 8'
-  }
-  const played = player.play(here.pawl, { model: inOrder([use('pay', 'rent')], 'paid'), pay })
-  const sent = await played.session.send('one')
-  await body.reached
-  const stopped = old.stop()
-  worker = await here.startWorker({ agents: [player.agent as Agent], interceptors: OTHER_BUILD, ...SOON })
-  body.open()
-  await stopped
-  await played.session.interrupt({ reason: 'enough' })
-  expect(
-    await sent.result(TIMEOUT).then(
-      () => 'completed',
-      (error: { code?: string }) => error.code,
-    ),
-  ).toBe('run_interrupted')
-  expect(played.count('pay')).toBe(1)
-  await until('it is stored', async () => (await completedCallsOf(played.id)).length > 0)
-  expect(await completedCallsOf(played.id)).toEqual([{ tool: 'pay', result: 'receipt 8' }])
-})
+it.each([{ session: 'running' }, { session: 'paused' }])(
+  'an interrupt of such a call does not lose its result while the session is $session',
+  { timeout: 180_000 },
+  async ({ session }) => {
+    const old = await here.startWorker({ agents: [player.agent as Agent] })
+    const body = gate()
+    const pay = async () => {
+      await body.pass()
+      return 'receipt 8'
+    }
+    const played = player.play(here.pawl, { model: inOrder([use('pay', 'rent')], 'paid'), pay })
+    const sent = await played.session.send('one')
+    await body.reached
+    if (session === 'paused') await played.session.pause()
+    const stopped = old.stop()
+    worker = await here.startWorker({ agents: [player.agent as Agent], interceptors: OTHER_BUILD, ...SOON })
+    body.open()
+    await stopped
+    await played.session.interrupt({ reason: 'enough' })
+    expect(
+      await sent.result(TIMEOUT).then(
+        () => 'completed',
+        (error: { code?: string }) => error.code,
+      ),
+    ).toBe('run_interrupted')
+    expect(played.count('pay')).toBe(1)
+    await until('it is stored', async () => (await completedCallsOf(played.id)).length > 0)
+    expect(await completedCallsOf(played.id)).toEqual([{ tool: 'pay', result: 'receipt 8' }])
+  },
+)
 
 it('a decision that is made while no worker can replay the session is carried out once', { timeout: 180_000 }, async () => {
   const asking = approvalStage()

@@ -183,6 +183,8 @@ function play(choices: readonly number[], isEventful: boolean): SoundSession {
   let clock = 1_000
   let state: SessionState | undefined
   let interrupted = false
+  /** Calls that were in progress when an execution could not be replayed. */
+  let underWay: ReadonlySet<string> = new Set()
 
   /** One of `n`; the first once the choices are used up. */
   const pick = (n: number): number => (left.shift() ?? 0) % n
@@ -497,11 +499,14 @@ function play(choices: readonly number[], isEventful: boolean): SoundSession {
     const fromEpoch = now().epoch
     const unreplayable = chance(3) && { unreplayable: { executionId: fromEpoch, reason: 'its history differs' } }
     append({ type: 'session_resumed', executionId: `execution-${last.seq}`, fromEpoch, coreVersion: 2, ...unreplayable })
-    if (unreplayable) return
+    if (unreplayable) {
+      underWay = new Set(now().current?.calls.flatMap((call) => (isExternalInProgress(call) ? [call.callId] : [])))
+      return
+    }
     const run = now().current
     if (now().status === 'error' || !run || run.phase !== 'tools' || run.answerSeq === undefined) return
     const { answerSeq, beforeAnswer, lastTurn } = run
-    for (const call of run.calls.filter((one) => one.status === 'issued' && one.resolution.effect === 'external')) {
+    for (const call of run.calls.filter(isExternalInProgress)) {
       append({ type: 'tool_unknown', ...whereOf(call), attempt: 1, message: 'the workflow ended', aliveForMs: 65_000 })
     }
     if (lastTurn !== undefined || run.planTurn === run.turn || run.memoryTurn === run.turn) {
@@ -512,6 +517,14 @@ function play(choices: readonly number[], isEventful: boolean): SoundSession {
     }
     const before = beforeAnswer !== undefined && { lastMessageId: beforeAnswer }
     append({ type: 'rolled_back', toSeq: answerSeq - 1, upToSeq: last.seq, keepsRun: true, ...before, effects: [] })
+  }
+
+  /** Stops a run in which no step is in progress: what an execution that could not be replayed was doing may have happened. */
+  function stopRun(why: { reason?: string } = {}): void {
+    for (const call of now().current?.calls.filter((one) => isExternalInProgress(one) && underWay.has(one.callId)) ?? []) {
+      append({ type: 'tool_unknown', ...whereOf(call), attempt: 1, message: 'the workflow ended' })
+    }
+    append({ type: 'run_interrupted', run: now().run, ...why })
   }
 
   /** What people and mishaps do to a session. */
@@ -530,7 +543,7 @@ function play(choices: readonly number[], isEventful: boolean): SoundSession {
         clock += 20
         return call !== undefined
       case 4:
-        if (now().current && !now().error) append({ type: 'run_interrupted', run: now().run, reason: 'rolled back' })
+        if (now().current && !now().error) stopRun({ reason: 'rolled back' })
         rollBack()
         return true
       case 5:
@@ -618,7 +631,7 @@ function play(choices: readonly number[], isEventful: boolean): SoundSession {
         return receive()
       case 2:
         interrupted = false
-        if (isRunInProgress(now())) append({ type: 'run_interrupted', run: now().run })
+        if (isRunInProgress(now())) stopRun()
         // A session with nothing left to do may close, unless something arrives just then.
         if (!isHeldUp(now(), dueAt(clock)) && chance(2)) append({ type: 'session_closed', reason: 'requested' })
         return
@@ -1025,4 +1038,8 @@ export function lateOutcomes(events: readonly SessionEvent[], nth: number): Even
 
 function isRunInProgress(state: SessionState): boolean {
   return state.current !== null && (state.status === 'running' || state.status === 'waiting' || state.error?.strategy === 'automatic')
+}
+
+function isExternalInProgress({ status, resolution }: CallState): boolean {
+  return status === 'issued' && resolution.effect === 'external'
 }
