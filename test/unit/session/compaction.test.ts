@@ -396,8 +396,9 @@ describe('any session that is compacted', () => {
         const end = later.findIndex((event) => OTHER_CHANGES.includes(event.type))
         const played = events.slice(0, end < 0 ? undefined : index + end)
         const last = played.at(-1)?.seq ?? 0
-        const back = fold([...played, { v: 1, seq: last + 1, at: 1, type: 'rolled_back', toSeq: seq - 1, upToSeq: last, effects: [] }])
-        expect(withoutNotes(messagesFor(back))).toEqual(withoutNotes(messagesFor(fold(events.slice(0, index)))))
+        const rolledBack: SessionEvent = { v: 1, seq: last + 1, at: 1, type: 'rolled_back', toSeq: seq - 1, upToSeq: last, effects: [] }
+        const sent = [[...played, rolledBack], events.slice(0, index)].map((past) => messagesFor(fold([...past, ...nextRun(last + 2)])))
+        expect(withoutNotes(sent[0] ?? [])).toEqual(withoutNotes(sent[1] ?? []))
         const never = fold(played.filter((event) => event.type !== 'compacted'))
         expect(fold(played).messages).toEqual(never.messages)
         count++
@@ -410,6 +411,13 @@ describe('any session that is compacted', () => {
 
 /** These change the transcript for reasons other than a compaction. */
 const OTHER_CHANGES = ['recovery_started', 'rolled_back', 'session_started', 'forked', 'tool_resolved', 'content_replaced']
+
+/** The beginning of another run, which sends a request. */
+const nextRun = (seq: number): SessionEvent[] => [
+  { v: 1, seq, at: 1, type: 'message_received', messageId: 'next', content: 'next' },
+  { v: 1, seq: seq + 1, at: 1, type: 'run_started', run: 1_000, messageId: 'next' },
+  { v: 1, seq: seq + 2, at: 1, type: 'turn_started', run: 1_000, turn: 1, takes: ['next'] },
+]
 
 /** Without the notes of rollbacks, which list the effects that they do not undo. */
 const withoutNotes = (messages: readonly Message[]): Message[] =>
