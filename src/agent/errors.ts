@@ -1,4 +1,5 @@
 // Errors that declarations, tools and models throw: each with a stable code and what to do next.
+import { LONGEST_ASKED_MS } from '../session/backoff.ts'
 import { type Duration, milliseconds } from '../session/duration.ts'
 import { PawlError } from '../session/errors.ts'
 
@@ -15,7 +16,7 @@ export interface ToolErrorOptions {
   retryable?: boolean
   /**
    * How long the downstream asks to wait before the next attempt; pawl waits at most the tool's `retry.maxRetryAfter`. Default, and for a
-   * value that is not a duration (such as a missing header): the tool's `retry.baseDelay`, doubled each time.
+   * value that is not a duration (such as a missing header) or is longer than a day: the tool's `retry.baseDelay`, doubled each time.
    */
   retryAfter?: Duration | undefined
   /** `false`: the effect certainly did not happen. Default: it may have. */
@@ -38,7 +39,7 @@ export class ToolError extends PawlError {
   constructor(message: string, options: ToolErrorOptions = {}) {
     super(options.code ?? 'tool_error', message, { cause: options.cause })
     this.retryable = options.retryable ?? true
-    this.retryAfterMs = milliseconds(options.retryAfter)
+    this.retryAfterMs = milliseconds(options.retryAfter, { max: LONGEST_ASKED_MS })
     this.happened = options.happened
   }
 }
@@ -49,7 +50,7 @@ export interface ModelErrorOptions {
   retryable: boolean
   /**
    * How long the provider asks to wait (`retry-after`); pawl waits at most the agent's `retry.maxRetryAfter`. Default, and for a value that
-   * is not a duration: the agent's `retry.baseDelay`, doubled each time.
+   * is not a duration or is longer than a day: the agent's `retry.baseDelay`, doubled each time.
    */
   retryAfter?: Duration | undefined
   /** Whether one of the agent's `fallback` models may answer the same request. Default: same as `retryable`. */
@@ -80,11 +81,24 @@ export class ModelError extends PawlError {
   constructor(code: string, message: string, options: ModelErrorOptions) {
     super(code, message, { cause: options.cause })
     this.retryable = options.retryable
-    this.retryAfterMs = milliseconds(options.retryAfter, { min: 0, max: Number.MAX_VALUE })
+    this.retryAfterMs = milliseconds(options.retryAfter, { min: 0, max: LONGEST_ASKED_MS })
     this.fallback = options.fallback ?? options.retryable
     this.status = options.status
     this.phase = options.phase
   }
+}
+
+const fromHeader = new WeakSet<object>()
+
+/** Notes that the wait that the error asks for is from the provider's own header, not from the code of a Model. */
+export function noteHeader(error: ModelError): ModelError {
+  fromHeader.add(error)
+  return error
+}
+
+/** Whether the wait that the error asks for is from the provider's own header. */
+export function isFromHeader(error: object): boolean {
+  return fromHeader.has(error)
 }
 
 /** Whether it is a `ToolError`, even one from another copy of pawl in the same process. */

@@ -1,7 +1,7 @@
 // How often pawl retries attempts that threw, and how long it waits before each retry.
 import type { z } from 'zod'
 import { duration, integer, options } from '../options/check.ts'
-import { backoffMs, waitMs } from '../session/backoff.ts'
+import { askedWaitMs, backoffMs } from '../session/backoff.ts'
 import type { Duration } from '../session/duration.ts'
 
 /** How often pawl retries an attempt that threw. */
@@ -11,8 +11,8 @@ export interface RetryOptions {
   /** The wait before the first retry, from 0 to 24 days. It doubles each time up to a minute, with jitter. Default `'500ms'`. */
   baseDelay?: Duration
   /**
-   * The longest wait that a `retry-after` header, or an error's `retryAfter`, may ask for; pawl shortens a longer one to it. At most 24
-   * days. Default `'10m'`.
+   * The longest wait that a `retry-after` header, or an error's `retryAfter`, may ask for; pawl shortens a longer one to it, and ignores
+   * one of more than a day. At most 24 days. Default `'10m'`.
    */
   maxRetryAfter?: Duration
 }
@@ -43,7 +43,7 @@ export function retryPolicy({ maxRetries = 3, baseDelay = 500, maxRetryAfter = 6
  * Milliseconds before retry number `retry` (from 1): what the error `asked` for, which may be any value, or a delay that doubles each time.
  */
 export function nextDelayMs({ baseDelayMs, maxRetryAfterMs }: RetryPolicy, retry: number, asked: unknown): number {
-  const askedMs = waitMs(asked)
+  const askedMs = askedWaitMs(asked)
   if (askedMs !== undefined) return Math.min(askedMs, maxRetryAfterMs)
   return Math.round(backoffMs(baseDelayMs, retry) * (0.75 + Math.random() * 0.5))
 }

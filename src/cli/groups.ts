@@ -62,6 +62,7 @@ export const GROUPS: readonly Group[] = [
       errors: ['pawl errors --since 2h', 'pawl errors customer-42 --context tool:refund_order'],
       failures: ['pawl failures --since 7d'],
       tools: ['pawl tools --status unknown', 'pawl tools --effect-id re_1'],
+      gates: ['pawl gates', "pawl gates open 'anthropic 1f2e3d4c'"],
     },
   },
   {

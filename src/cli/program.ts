@@ -18,6 +18,7 @@ import { eventsCommand } from './commands/events.ts'
 import { failuresCommand } from './commands/failures.ts'
 import { forkCommand } from './commands/fork.ts'
 import { interruptCommand } from './commands/interrupt.ts'
+import { gatesCommand } from './commands/gates.ts'
 import { keysCommand } from './commands/keys.ts'
 import { memoryCommand } from './commands/memory.ts'
 import { messagesCommand } from './commands/messages.ts'
@@ -93,6 +94,7 @@ export function createProgram(): Command {
     regenerateCommand(),
     serveCommand(),
     keysCommand(),
+    gatesCommand(),
     statusCommand(),
     agentsCommand(),
     sessionsCommand(),

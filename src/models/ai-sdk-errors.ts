@@ -1,5 +1,5 @@
 // Converts errors of the AI SDK and its providers to a ModelError that says whether and when to retry.
-import { ModelError } from '../agent/errors.ts'
+import { ModelError, noteHeader } from '../agent/errors.ts'
 import { defined } from '../session/defined.ts'
 import { type CallPhase, isSocketTimeout, retryAfterMsOf, streamOf, withCauses } from './call-errors.ts'
 
@@ -111,14 +111,16 @@ export function callErrorOf(error: unknown, model: string, phase: CallPhase): Mo
   const code = codeOf(said, error, phase)
   const retryable = RETRYABLE.has(code) || (code.startsWith('http_') && (said.status ?? 0) >= 500)
   const what = `${model}: ${said.status === undefined ? '' : `${said.status} `}${detailOf(said, error)}`
-  return new ModelError(code, sentence(what, code, retryable), {
-    retryable,
-    fallback: retryable || NOT_ADMITTED.has(code),
-    status: said.status,
-    phase: streamOf(phase),
-    retryAfter: retryable ? said.retryAfterMs : undefined,
-    cause: error,
-  })
+  return noteHeader(
+    new ModelError(code, sentence(what, code, retryable), {
+      retryable,
+      fallback: retryable || NOT_ADMITTED.has(code),
+      status: said.status,
+      phase: streamOf(phase),
+      retryAfter: retryable ? said.retryAfterMs : undefined,
+      cause: error,
+    }),
+  )
 }
 
 const REFUSED_DATA =

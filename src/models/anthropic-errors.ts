@@ -1,5 +1,5 @@
 // Converts errors of Anthropic's API to a ModelError that says whether and when to retry.
-import { ModelError } from '../agent/errors.ts'
+import { ModelError, noteHeader } from '../agent/errors.ts'
 import { type CallPhase, isSocketTimeout, retryAfterMsOf, streamOf, withCauses } from './call-errors.ts'
 
 /** Retryable HTTP statuses, besides every 5xx (529: overloaded). */
@@ -53,14 +53,16 @@ export function modelErrorOf(error: unknown, model: string, phase: CallPhase): M
   if (error instanceof ModelError) return error
   const thrown = thrownOf(error)
   const { code, retryable } = classify(thrown, error, phase)
-  return new ModelError(code, sentence(`${model}: ${detailOf(thrown, error)}`, code, retryable), {
-    retryable,
-    fallback: retryable || isNotAdmitted(thrown),
-    status: thrown.status,
-    phase: streamOf(phase),
-    retryAfter: retryable && thrown.headers ? retryAfterMsOf(thrown.headers) : undefined,
-    cause: error,
-  })
+  return noteHeader(
+    new ModelError(code, sentence(`${model}: ${detailOf(thrown, error)}`, code, retryable), {
+      retryable,
+      fallback: retryable || isNotAdmitted(thrown),
+      status: thrown.status,
+      phase: streamOf(phase),
+      retryAfter: retryable && thrown.headers ? retryAfterMsOf(thrown.headers) : undefined,
+      cause: error,
+    }),
+  )
 }
 
 /** No credentials were found. */

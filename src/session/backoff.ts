@@ -22,6 +22,15 @@ export function waitMs(asked: unknown): number | undefined {
   return typeof asked === 'number' && Number.isFinite(asked) && asked >= 0 ? Math.ceil(asked) : undefined
 }
 
+/** A failure that asks for a longer wait is mistaken, such as one with a date in another unit. */
+export const LONGEST_ASKED_MS = 86_400_000
+
+/** The milliseconds that a failure asks to wait; undefined if the value is not a valid wait, or is longer than a day. */
+export function askedWaitMs(asked: unknown): number | undefined {
+  const ms = waitMs(asked)
+  return ms !== undefined && ms <= LONGEST_ASKED_MS ? ms : undefined
+}
+
 /** The length of a workflow timer, in milliseconds. A worker requested it and may run another build, so any value is possible. */
 export function timerMs(asked: unknown): number {
   return Math.min(Math.max(1, waitMs(asked) ?? SOME_WAIT_MS), LONGEST_MS)

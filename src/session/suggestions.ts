@@ -27,6 +27,7 @@ export const SUGGESTIONS = {
   moveNamespace: (namespace: string) => `pawl migrate --namespace ${namespace}`,
   grantRole: () => 'pawl migrate --app-role <role>',
   listKeys: () => 'pawl keys list',
+  listGates: () => 'pawl gates',
   createKey: () => 'pawl keys create <name>',
   listErrors: (of: 'all' | 'model') => `pawl errors${of === 'model' ? ' --context model' : ''} --since 1h`,
   // Sessions.

@@ -8,7 +8,7 @@ import { keptStates } from './write/checkpoints.ts'
 import { databaseAt } from './postgres/database.ts'
 import { StoreError } from './errors.ts'
 import { listenerOn } from './postgres/listener.ts'
-import { shutGate, shutGates } from './write/gates.ts'
+import { openGate, probeGate, shutGate, shutGates } from './write/gates.ts'
 import { markProgress, markRunning } from './write/live.ts'
 import { listsOf } from './read/lists/index.ts'
 import { claimNamespace, namespaceCheck } from './postgres/namespace.ts'
@@ -154,6 +154,12 @@ export function openStore(options: StoreOptions): Store {
       await prepared(() => shutGate(database, schema, { key, forMs, by }))
       stops.notifier.ring(GATES, false)
     },
+    async openGate(key, by) {
+      const wasShut = await prepared(() => openGate(database, schema, { key, by }))
+      stops.notifier.ring(GATES, false)
+      return wasShut
+    },
+    probeGate: (key, everyMs) => prepared(() => probeGate(database, schema, { key, everyMs })),
     shutGates: () => reading(() => shutGates(database, schema)),
     watchGates: (wake) => stops.listener.watch(GATES, wake),
     watchStored(onStored) {

@@ -1,4 +1,5 @@
 // The interface of the side store: flushing events and reading rows.
+import type { StoredGate } from './write/gates.ts'
 import type { DeltaCursor } from '../session/watching/deltas.ts'
 import type { LogEntry, SessionEvent } from '../session/events.ts'
 import type { Json } from '../session/json.ts'
@@ -135,8 +136,12 @@ export interface Store {
   watchStops(sessionId: string, wake: () => void): () => void
   /** Tells other workers that a provider wants no calls from this account for `forMs` milliseconds. */
   shutGate(key: string, forMs: number, by: string): Promise<void>
-  /** The accounts whose gates any worker has shut, and the milliseconds until they open again. */
-  shutGates(): Promise<{ key: string; forMs: number }[]>
+  /** The accounts whose gates any worker has shut, or that were opened within the last day; `forMs`: until they open, 0: they are open. */
+  shutGates(): Promise<StoredGate[]>
+  /** Opens the gate of an account on all workers. Returns whether it was shut. */
+  openGate(key: string, by: string): Promise<boolean>
+  /** Whether this worker may let a call try the gate: in each `everyMs`, one worker may. */
+  probeGate(key: string, everyMs: number): Promise<boolean>
   /** Calls back when a worker has shut a gate, or may have. */
   watchGates(wake: () => void): () => void
 

@@ -60,8 +60,10 @@ export type FromExecutor =
   | { type: 'answered'; job: string; answer: ModelAnswer }
   | { type: 'done'; job: string; outcome: JobOutcome }
   | { type: 'request'; request: number; ask: Ask }
-  /** A provider has refused a call and accepts none for `forMs`. */
-  | { type: 'refused'; key: string; forMs: number }
+  /** A provider has refused a call and accepts none for `forMs`; `isHeader`: its own header says so. */
+  | { type: 'refused'; key: string; forMs: number; isHeader: boolean }
+  /** A provider has accepted a call that asked for a place. */
+  | { type: 'accepted_at_gate'; key: string }
   /** The values of slices at checkpoints. */
   | { type: 'snapshots'; sessionId: string; snapshots: SliceSnapshot[] }
 

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { defineAgent, type Model, ModelError } from 'pawl'
 import type { RunHandle } from 'pawl/client'
 import pg from 'pg'
+import { openGates } from '../../src/client/admin/gates.ts'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
@@ -16,7 +17,7 @@ const RETRY_AFTER_MS = 4_000
 /** A provider with a limit: it refuses everything until `refusesUntil`. */
 function provider() {
   const requests: { agent: string; refused: boolean }[] = []
-  const world = { refusesUntil: 0 }
+  const world = { refusesUntil: 0, retryAfterMs: RETRY_AFTER_MS }
   const account = `test-${randomUUID()}`
   const modelFor = (agent: string): Model => ({
     name: 'limited',
@@ -25,7 +26,12 @@ function provider() {
     async generate() {
       const refused = performance.now() < world.refusesUntil
       requests.push({ agent, refused })
-      if (refused) throw new ModelError('rate_limit_error', 'slow down', { retryable: true, status: 429, retryAfter: RETRY_AFTER_MS })
+      if (refused)
+        throw new ModelError('rate_limit_error', 'slow down', {
+          retryable: true,
+          status: 429,
+          retryAfter: agent === 'here' ? world.retryAfterMs : RETRY_AFTER_MS,
+        })
       return { content: [{ type: 'text', text: 'fine' }], stopReason: 'end_turn', usage: {} as never }
     },
   })
@@ -75,6 +81,35 @@ describe('a 429 that asks for a wait', () => {
     }
     expect(attempts).toBe(refused)
     expect(new Set(requests.map(({ agent }) => agent))).toEqual(new Set(['here', 'there']))
+  })
+})
+
+describe('a gate that a person opens', () => {
+  it('lets the calls of every worker through within a minute, and SQL says who opened it', { timeout: 120_000 }, async () => {
+    const { requests, world, account } = limited
+    world.refusesUntil = performance.now() + 60_000
+    world.retryAfterMs = 600_000
+    const key = `limited ${account}`
+    const gates = openGates({ postgres: here.stack.databaseUrl })
+    const refused = await send(here, 'here')
+    await until('the gate is listed', async () => (await gates.list()).some((gate) => gate.key === key && gate.forMs > 60_000))
+    const waiting = await send(there, 'there')
+    const before = requests.length
+    world.refusesUntil = 0
+    world.retryAfterMs = RETRY_AFTER_MS
+    expect(await gates.open(key, 'ann')).toBe(true)
+    expect((await waiting.result({ timeout: 90_000 })).text).toBe('fine')
+    expect((await (await send(here, 'here')).result({ timeout: 20_000 })).text).toBe('fine')
+    expect(requests.slice(before).some((one) => one.refused)).toBe(false)
+    expect(await gates.open(key, 'ann')).toBe(false)
+    expect((await gates.list()).filter((gate) => gate.key === key)).toEqual([])
+    const client = new pg.Client(here.stack.databaseUrl)
+    await client.connect()
+    const { rows } = await client.query('select opened_by from pawl.gates where key = $1', [key])
+    await client.end()
+    expect(rows).toEqual([{ opened_by: 'ann' }])
+    await gates.close()
+    await here.pawl.session(refused.sessionId).interrupt()
   })
 })
 

@@ -223,6 +223,9 @@ const SITUATIONS: Record<keyof typeof SUGGESTIONS, () => Promise<void>> = {
       await database.query(`drop owned by ${role}; drop role ${role}`)
     }
   },
+  async listGates() {
+    await follow(said(await run('pawl gates open nobody')), SUGGESTIONS.listGates())
+  },
   async listKeys() {
     await follow(said(await run('pawl keys revoke no-such-key')), SUGGESTIONS.listKeys())
   },

@@ -2,12 +2,12 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import { checkOptions, options, text, where } from '../../options/check.ts'
 import { InvalidOption } from '../../options/errors.ts'
-import { defined } from '../../session/defined.ts'
 import { isTooDeep, jsonBytes, type JsonObject, isObject } from '../../session/json.ts'
 import { numberText } from '../../session/number-text.ts'
-import { openStore, type Store, StoreError, type StoredKey, type StoredKeys } from '../../store/index.ts'
+import type { Store, StoredKey, StoredKeys } from '../../store/index.ts'
 import { storeOr } from '../no-store.ts'
-import { type QueriesOptions, checkQueriesOptions } from '../queries/queries-options.ts'
+import type { QueriesOptions } from '../queries/queries-options.ts'
+import { openStoreAlone } from './store-alone.ts'
 import { SUGGESTIONS } from '../../session/suggestions.ts'
 
 /**
@@ -159,13 +159,7 @@ async function findAll(keys: () => StoredKeys, texts: readonly string[]): Promis
  * @throws InvalidOption `invalid_option`; StoreError `no_store`, `invalid_store_options`, `invalid_postgres_url`.
  */
 export function openApiKeys(given: QueriesOptions = {}): ApiKeys & { close(): Promise<void> } {
-  const { postgres = process.env.DATABASE_URL, schema, logger, onWait } = checkQueriesOptions(given)
-  if (!postgres)
-    throw new StoreError(
-      'no_store',
-      `No side store for API keys is configured: set DATABASE_URL, or run \`${SUGGESTIONS.develop()}\` here.`,
-    )
-  const store = openStore({ postgres, migrate: 'off', ...defined({ schema, logger, onWait }) })
+  const store = openStoreAlone(given, 'API keys')
   return { ...apiKeysOf(store), close: () => store.close() }
 }
 

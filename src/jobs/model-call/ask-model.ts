@@ -82,7 +82,7 @@ export async function askModel(
   check?.(model)
   try {
     gate = gateOf(model)
-    const afterMs = await waitAtGate(gates, gate, callOf(request), signal)
+    const { afterMs, wasShut } = await waitAtGate(gates, gate, callOf(request), signal)
     if (afterMs > 0) throw new Gated(afterMs)
     name = modelName(model.name) ?? 'unknown'
     const provider = modelName(model.provider) ?? name
@@ -110,6 +110,7 @@ export async function askModel(
       // A copy, because the messages are part of the session's cached past, and adapters edit their request in place.
       model.generate(copyOf(call?.request ?? readable), { signal, attempt: attempt.number, onDelta: heard })
     response = await watch.time(() => unlessAborted(signal, generate()))
+    if (wasShut) gates.accepted(gate)
     const { notes, content, ...answered } = checkResponse(response, model)
     for (const note of notes) ctx.log.warn({ agent: agent.name }, note)
     return { ...answered, ...call?.recorded(answered, response), content: withProvider(provider, content) }

@@ -1,9 +1,9 @@
 // The rate gate of a provider, as a model call sees it: after a refusal with `retry-after`, all calls to that account queue.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { isModelError } from '../../agent/errors.ts'
+import { isFromHeader, isModelError } from '../../agent/errors.ts'
 import type { Model } from '../../agent/model.ts'
 import type { RetryPolicy } from '../../agent/retry.ts'
-import { waitMs } from '../../session/backoff.ts'
+import { askedWaitMs } from '../../session/backoff.ts'
 import { modelName } from './check-response.ts'
 
 /** The gates, as an executor sees them. */
@@ -12,8 +12,10 @@ export interface RateGate {
   isShut(key: string): boolean
   /** Milliseconds until the call may be made; 0: now. A call that asks again keeps its place. */
   placeOf(key: string, call: string): Promise<number>
-  /** Reports that the provider has refused a call and accepts none for `forMs` milliseconds. */
-  refused(key: string, forMs: number): void
+  /** Reports that the provider has refused a call and accepts none for `forMs` milliseconds. `isHeader`: its own header says so. */
+  refused(key: string, forMs: number, isHeader: boolean): void
+  /** Reports that the provider has accepted a call that asked for a place. */
+  accepted(key: string): void
 }
 
 /** A longer wait frees the executor: a timer of the workflow waits instead. */
@@ -28,20 +30,29 @@ export function gateOf(model: Model): string {
   return account === undefined ? provider : `${provider} ${account}`
 }
 
-/** Waits for the call's turn. Returns the milliseconds left if the wait is long. @throws the signal's reason. */
-export async function waitAtGate(gates: RateGate, key: string, call: string, signal: AbortSignal): Promise<number> {
+/**
+ * Waits for the call's turn. Returns the milliseconds left if the wait is long, and whether the gate was shut. @throws the signal's reason.
+ */
+export async function waitAtGate(
+  gates: RateGate,
+  key: string,
+  call: string,
+  signal: AbortSignal,
+): Promise<{ afterMs: number; wasShut: boolean }> {
+  let wasShut = false
   while (gates.isShut(key)) {
-    const ms = await gates.placeOf(key, call)
-    if (ms <= 0) break
-    if (ms > WAITS_HERE_MS) return ms
-    await sleep(ms, undefined, { signal })
+    wasShut = true
+    const afterMs = await gates.placeOf(key, call)
+    if (afterMs <= 0) break
+    if (afterMs > WAITS_HERE_MS) return { afterMs, wasShut }
+    await sleep(afterMs, undefined, { signal })
   }
-  return 0
+  return { afterMs: 0, wasShut }
 }
 
 /** Shuts the gate if the provider has asked for that. */
 export function noteRefusal(gates: RateGate, key: string, { maxRetryAfterMs }: RetryPolicy, error: unknown): void {
   if (!isModelError(error) || (!TOO_MANY.has(error.status) && !TOO_MANY.has(error.code))) return
-  const forMs = waitMs(error.retryAfterMs)
-  if (forMs !== undefined && forMs > 0) gates.refused(key, Math.min(forMs, maxRetryAfterMs))
+  const forMs = askedWaitMs(error.retryAfterMs)
+  if (forMs !== undefined && forMs > 0) gates.refused(key, Math.min(forMs, maxRetryAfterMs), isFromHeader(error))
 }

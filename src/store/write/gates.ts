@@ -18,10 +18,56 @@ export async function shutGate(
   )
 }
 
+/** A gate that is shut, or was opened before its time. */
+export interface StoredGate {
+  key: string
+  /** Milliseconds until it opens; 0: it is open. */
+  forMs: number
+  /** The worker that was refused. */
+  by: string
+  /** Milliseconds since the newest refusal. */
+  refusedAgoMs: number
+  /** Milliseconds since it was opened before its time; null: it was not. */
+  openedAgoMs: number | null
+}
+
 /** See `Store.shutGates`. */
-export async function shutGates(database: Queryable, schema: PostgresSchema): Promise<{ key: string; forMs: number }[]> {
+export async function shutGates(database: Queryable, schema: PostgresSchema): Promise<StoredGate[]> {
   const rows = await database.query(
-    `select key, (extract(epoch from shut_until - now()) * 1000)::bigint as for_ms from ${schema.table('gates')} where shut_until > now()`,
+    `select key, by, ${msUntil('shut_until')} as for_ms, -${msUntil('refused_at')} as refused_ms, -${msUntil('opened_at')} as opened_ms
+     from ${schema.table('gates')} where shut_until > now() or opened_at > now() - interval '1 day' order by key`,
   )
-  return rows.map((row) => ({ key: textIn(row, 'key'), forMs: numberIn(row, 'for_ms') ?? 0 }))
+  return rows.map((row) => ({
+    key: textIn(row, 'key'),
+    by: textIn(row, 'by'),
+    forMs: Math.max(0, numberIn(row, 'for_ms') ?? 0),
+    refusedAgoMs: Math.max(0, numberIn(row, 'refused_ms') ?? 0),
+    openedAgoMs: numberIn(row, 'opened_ms') ?? null,
+  }))
+}
+
+const msUntil = (column: string): string => `(extract(epoch from ${column} - now()) * 1000)::bigint`
+
+/** See `Store.openGate`. */
+export async function openGate(database: Queryable, schema: PostgresSchema, { key, by }: { key: string; by: string }): Promise<boolean> {
+  const rows = await database.query(
+    `update ${schema.table('gates')} set shut_until = now(), opened_at = now(), opened_by = $2 where key = $1 and shut_until > now()
+     returning key`,
+    [safeKey(key), safeKey(by)],
+  )
+  return rows.length > 0
+}
+
+/** See `Store.probeGate`. */
+export async function probeGate(
+  database: Queryable,
+  schema: PostgresSchema,
+  { key, everyMs }: { key: string; everyMs: number },
+): Promise<boolean> {
+  const rows = await database.query(
+    `update ${schema.table('gates')} set probed_at = now()
+     where key = $1 and (probed_at is null or probed_at <= now() - make_interval(secs => $2::float8 / 1000)) returning key`,
+    [safeKey(key), everyMs],
+  )
+  return rows.length > 0
 }

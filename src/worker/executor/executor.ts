@@ -109,7 +109,8 @@ export function startExecutor({
     gates: {
       isShut: (key) => shut.has(key),
       placeOf: (key, call) => line.ask({ ask: 'place_at_gate', key, call }),
-      refused: (key, forMs) => line.post({ type: 'refused', key, forMs }),
+      refused: (key, forMs, isHeader) => line.post({ type: 'refused', key, forMs, isHeader }),
+      accepted: (key) => line.post({ type: 'accepted_at_gate', key }),
     },
     logger,
     worker,

@@ -129,7 +129,7 @@ export async function prepareOrchestrator(parts: OrchestratorParts): Promise<Orc
     deltas,
     eventsFor: eventsFrom(log),
     answerRequest: requestsOver(reader, shelf, gates, client),
-    onRefused: (key, forMs) => gates.refused(key, forMs),
+    gates,
     onSnapshots: (sessionId, some) => snapshots.arrived(sessionId, some),
     logger,
     ...(telemetry.jobs && { measured: telemetry.jobs }),

@@ -29,12 +29,15 @@ describe('a ToolError', () => {
 })
 
 describe('a ModelError', () => {
-  it.each([Number.NaN, -1, Number.POSITIVE_INFINITY, 'soon', null, {}])('ignores the wait %j, which is not valid', (retryAfter) => {
-    const error = new ModelError('rate_limit_error', 'slow', { retryable: true, retryAfter: retryAfter as number })
-    expect(error.retryAfterMs).toBeUndefined()
-  })
+  it.each([Number.NaN, -1, Number.POSITIVE_INFINITY, 'soon', null, {}, 1e15, '2d'])(
+    'ignores the wait %j, which is not valid or is longer than a day',
+    (retryAfter) => {
+      const error = new ModelError('rate_limit_error', 'slow', { retryable: true, retryAfter: retryAfter as number })
+      expect(error.retryAfterMs).toBeUndefined()
+    },
+  )
 
-  it.each([0, 250, 1e18])('keeps the wait %j', (retryAfter) => {
+  it.each([0, 250, 86_400_000])('keeps the wait %j', (retryAfter) => {
     expect(new ModelError('rate_limit_error', 'slow', { retryable: true, retryAfter }).retryAfterMs).toBe(retryAfter)
   })
 })

@@ -56,6 +56,6 @@ describe('a call whose attempts are assigned to workers that never report', () =
   it('counts those that an activity reports in the same way', () => {
     const attempts = countAttempts(() => undefined)
     attempts.failed([lostAttempt(1, undefined), lostAttempt(2, heard(1)), lostAttempt(3, heard(3))])
-    expect(attempts.used).toEqual({ attempts: 3, deaths: 2, failures: 0 })
+    expect(attempts.used).toEqual({ attempts: 3, deaths: 2, failures: 0, unreported: 1 })
   })
 })

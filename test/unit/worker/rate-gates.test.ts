@@ -34,7 +34,7 @@ describe('a gate', () => {
 
   it('holds every call of the account for as long as the provider asked, and none of another account', () => {
     const gates = gatesAt()
-    expect(gates.refused('p', 3_000)).toBe(true)
+    expect(gates.refused('p', 3_000, true)).toBe(true)
     expect(gates.keys()).toEqual(['p'])
     expect(gates.placeOf('p', 'a')).toBeGreaterThanOrEqual(3_000)
     expect(gates.placeOf('other', 'a')).toBe(0)
@@ -42,8 +42,8 @@ describe('a gate', () => {
 
   it('stays closed until the latest time that was asked for, whichever process learned of it', () => {
     const gates = gatesAt()
-    gates.refused('p', 3_000)
-    expect(gates.refused('p', 1_000)).toBe(false)
+    gates.refused('p', 3_000, true)
+    expect(gates.refused('p', 1_000, true)).toBe(false)
     expect(gates.placeOf('p', 'a')).toBeGreaterThanOrEqual(3_000)
     gates.learn('p', 9_000)
     expect(gates.placeOf('p', 'a')).toBeGreaterThanOrEqual(9_000)
@@ -51,7 +51,7 @@ describe('a gate', () => {
 
   it('keeps the place of a call that asks again, and lets it through when its time has come', () => {
     const gates = gatesAt()
-    gates.refused('p', 3_000)
+    gates.refused('p', 3_000, true)
     const [first, second] = [gates.placeOf('p', 'a'), gates.placeOf('p', 'b')]
     expect(second).toBeGreaterThan(first)
     gates.clock.now += 1_000
@@ -62,7 +62,7 @@ describe('a gate', () => {
 
   it('opens slowly: a few calls in the first second, twice as many every five seconds, and is forgotten', () => {
     const gates = gatesAt()
-    gates.refused('p', 3_000)
+    gates.refused('p', 3_000, true)
     const opens = gates.clock.now + 3_000
     const passed = passing(gates, 100)
     const within = (fromMs: number, toMs: number): number => passed.filter((at) => at >= opens + fromMs && at < opens + toMs).length
@@ -77,20 +77,55 @@ describe('a gate', () => {
 
   it('opens more slowly after a refusal of a call that it has let through, but refusals of earlier calls do not count', () => {
     const gates = gatesAt()
-    gates.refused('p', 1_000)
-    for (let n = 0; n < 50; n++) gates.refused('p', 1_000)
+    gates.refused('p', 1_000, true)
+    for (let n = 0; n < 50; n++) gates.refused('p', 1_000, true)
     gates.clock.now += 1_001
-    gates.refused('p', 1_000)
+    gates.refused('p', 1_000, true)
     const opens = gates.clock.now + 1_000
     const passed = passing(gates, 10)
     expect(passed.filter((at) => at < opens + 1_000).length).toBeLessThanOrEqual(3)
     expect(passed.filter((at) => at < opens + 1_000).length).toBeGreaterThan(0)
   })
 
+  it('lets one call a minute through if it stays closed for longer, unless the provider’s own header says how long', () => {
+    for (const isHeader of [true, false]) {
+      const gates = gatesAt()
+      gates.refused('p', 600_000, isHeader)
+      gates.clock.now += 59_000
+      expect(gates.mayProbe('p')).toBe(false)
+      gates.clock.now += 1_000
+      expect(gates.mayProbe('p')).toBe(!isHeader)
+      gates.probed('p')
+      expect(gates.mayProbe('p')).toBe(false)
+      gates.clock.now += 60_000
+      expect(gates.mayProbe('p')).toBe(!isHeader)
+    }
+    const told = gatesAt()
+    told.learn('p', 600_000)
+    told.clock.now += 60_000
+    expect(told.mayProbe('p')).toBe(true)
+    told.clock.now += 600_000
+    expect(told.mayProbe('p')).toBe(false)
+  })
+
+  it('is opened before its time, slowly, unless it was closed again since', () => {
+    const gates = gatesAt()
+    gates.refused('p', 600_000, true)
+    gates.placeOf('p', 'a')
+    gates.clock.now += 5_000
+    expect(gates.opened('p', 6_000)).toBe(false)
+    expect(gates.placeOf('p', 'a')).toBeGreaterThan(590_000)
+    expect(gates.opened('p', 1_000)).toBe(true)
+    expect(gates.placeOf('p', 'a')).toBeLessThan(1_000)
+    expect(gates.keys()).toEqual(['p'])
+    expect(gates.opened('p', 0)).toBe(false)
+    expect(gates.opened('other', 0)).toBe(false)
+  })
+
   it('spreads the calls of machines that wait for the same moment', () => {
     const places = [0, 0.25, 0.75].map((die) => {
       const gates = gatesAt(() => die)
-      gates.refused('p', 1_000)
+      gates.refused('p', 1_000, true)
       return gates.placeOf('p', 'a')
     })
     expect(new Set(places).size).toBe(3)

@@ -508,7 +508,10 @@ create table {schema}.gates (
   key text primary key,                     -- provider and account
   shut_until timestamptz not null,
   by text not null,                         -- the worker that was refused
-  refused_at timestamptz not null default now()
+  refused_at timestamptz not null default now(),
+  probed_at timestamptz,                    -- when a call last tried whether the provider accepts it
+  opened_at timestamptz,                    -- when it was opened before its time
+  opened_by text                            -- by a person, or by the worker whose call was accepted
 );
 
 -- Keys of `pawl serve`. A key itself is never stored, only its digest.

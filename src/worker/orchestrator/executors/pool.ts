@@ -1,5 +1,6 @@
 // The executors of an orchestrator: chooses one for each job, and handles executors that die, freeze or must end.
 import { randomUUID } from 'node:crypto'
+import type { GateKeeper } from '../rate-gates/gate-keeper.ts'
 import type { Logger } from '../../../agent/tool.ts'
 import type { JobOrder } from '../../../calls/jobs.ts'
 import { defined } from '../../../session/defined.ts'
@@ -35,8 +36,8 @@ export interface PoolNeeds {
   size: number
   eventsFor: EventsFor
   answerRequest: RequestAnswerer
-  /** Shuts the rate gate of an account. */
-  onRefused?(key: string, forMs: number): void
+  /** The rate gates, which learn what providers refuse and accept. */
+  gates?: Pick<GateKeeper, 'refused' | 'accepted'>
   /** Accepts snapshots of slices at checkpoints. */
   onSnapshots?(sessionId: string, snapshots: readonly SliceSnapshot[]): void
   /** Accepts the streamed output of a job's model, and the end of the job. */
@@ -155,7 +156,8 @@ export function startPool(needs: PoolNeeds): Pool {
     noteMessage(executor)
     if (message.type === 'alive') return
     if (message.type === 'request') return void needs.answerRequest(executor, message)
-    if (message.type === 'refused') return needs.onRefused?.(message.key, message.forMs)
+    if (message.type === 'refused') return needs.gates?.refused(message.key, message.forMs, message.isHeader)
+    if (message.type === 'accepted_at_gate') return needs.gates?.accepted(message.key)
     if (message.type === 'snapshots') return needs.onSnapshots?.(message.sessionId, message.snapshots)
     if (message.type === 'deltas') return takeDeltas(executor, message.parts)
     const assignment = executor.assignments.get(message.job)

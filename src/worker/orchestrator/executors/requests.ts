@@ -6,7 +6,7 @@ import { AttemptLost } from '../../../calls/errors.ts'
 import { PawlError } from '../../../session/errors.ts'
 import type { Ask, Answers, FromExecutor } from '../../protocol.ts'
 import type { Executor } from './executors.ts'
-import type { RateGates } from '../rate-gates/rate-gates.ts'
+import type { GateKeeper } from '../rate-gates/gate-keeper.ts'
 
 /** Answers one request of an executor. Never rejects. */
 export type RequestAnswerer = (executor: Executor, request: FromExecutor & { type: 'request' }) => Promise<void>
@@ -15,7 +15,7 @@ export type RequestAnswerer = (executor: Executor, request: FromExecutor & { typ
 export function requestsOver(
   reader: SessionReader,
   values: ValueStore & { earlierKey: EarlierKeys },
-  gates: Pick<RateGates, 'placeOf'>,
+  gates: Pick<GateKeeper, 'placeOf'>,
   client: Client,
 ): RequestAnswerer {
   return async (executor, { request, ask }) => {

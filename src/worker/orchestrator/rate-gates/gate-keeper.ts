@@ -2,14 +2,14 @@
 import type { Logger } from '../../../agent/tool.ts'
 import type { Store } from '../../../store/store.ts'
 import type { Executor } from '../executors/executors.ts'
-import { rateGates } from './rate-gates.ts'
+import { PROBE_EVERY_MS, rateGates } from './rate-gates.ts'
 
 /** How often gates that are not open are checked. */
 const LOOK_EVERY_MS = 1_000
 
 /** What the keeper needs. */
 export interface GateNeeds {
-  store: Pick<Store, 'shutGate' | 'shutGates' | 'watchGates'>
+  store: Pick<Store, 'shutGate' | 'shutGates' | 'openGate' | 'probeGate' | 'watchGates'>
   executors(): Iterable<Executor>
   logger: Logger
   /** This worker, as others see it. */
@@ -18,10 +18,12 @@ export interface GateNeeds {
 
 /** The keeper. */
 export interface GateKeeper {
-  /** A provider refused a call of an executor. */
-  refused(key: string, forMs: number): void
-  /** Milliseconds until this call may be made; 0: now. */
-  placeOf(key: string, call: string): number
+  /** A provider refused a call of an executor; `isHeader`: its own header says for how long. */
+  refused(key: string, forMs: number, isHeader: boolean): void
+  /** A provider accepted a call although the gate was closed. */
+  accepted(key: string): void
+  /** Milliseconds until this call may be made, or should ask again; 0: now. */
+  placeOf(key: string, call: string): Promise<number>
   /** Tells a new executor which gates are not open. */
   greet(executor: Executor): void
   end(): void
@@ -47,26 +49,45 @@ export function keepGates({ store, executors, logger, worker }: GateNeeds): Gate
 
   async function learn(): Promise<void> {
     try {
-      for (const { key, forMs } of await store.shutGates()) gates.learn(key, forMs)
+      for (const { key, forMs, openedAgoMs } of await store.shutGates()) {
+        if (forMs > 0) gates.learn(key, forMs)
+        else if (openedAgoMs !== null) gates.opened(key, openedAgoMs)
+      }
       look()
     } catch (err) {
       logger.debug({ err }, 'the rate gates of other workers could not be read')
     }
   }
 
+  /** Whether no other worker has let a call try the gate just now. */
+  async function probes(key: string): Promise<boolean> {
+    gates.probed(key)
+    return store.probeGate(key, PROBE_EVERY_MS).catch(() => true)
+  }
+
   const endWatch = store.watchGates(() => void learn())
 
   return {
-    refused(key, forMs) {
+    refused(key, forMs, isHeader) {
       const isShut = known.includes(key)
-      if (!gates.refused(key, forMs)) return
+      if (!gates.refused(key, forMs, isHeader)) return
       if (!isShut) logger.warn({ provider: key, forMs }, 'a provider limits the rate: all calls to it wait, then proceed one at a time')
       look()
       store
         .shutGate(key, forMs, worker)
         .catch((err: unknown) => logger.debug({ err }, 'other workers could not be notified of a rate gate'))
     },
-    placeOf: (key, call) => gates.placeOf(key, call),
+    accepted(key) {
+      if (!gates.opened(key, 0)) return
+      logger.info({ provider: key }, 'a provider accepts calls again, sooner than it had asked to wait')
+      store.openGate(key, worker).catch((err: unknown) => logger.debug({ err }, 'other workers could not be notified of an open gate'))
+    },
+    async placeOf(key, call) {
+      const waitMs = gates.placeOf(key, call)
+      if (waitMs <= 0 || (gates.mayProbe(key) && (await probes(key)))) return 0
+      // Somebody may open the gate meanwhile. The call keeps its place.
+      return Math.min(waitMs, PROBE_EVERY_MS)
+    },
     greet: ({ channel }) => void (known.length > 0 && channel.send({ type: 'gates', keys: [...known] })),
     end() {
       endWatch()

@@ -11,15 +11,29 @@ const DOUBLES_EVERY_MS = 5_000
 const OPEN_RATE = 200
 /** The waits of calls that were refused together differ by up to this much; only one of them is news. */
 const SLACK_MS = 100
+/**
+ * A gate that is closed for longer lets one call in this time through, to see whether the provider accepts it, unless the provider itself
+ * has said how long to wait.
+ */
+export const PROBE_EVERY_MS = 60_000
 /** How many accounts are remembered: models may name any. */
 const MAX_GATES = 1_000
 
 /** The gates of one orchestrator. */
 export interface RateGates {
-  /** The provider refused a call and wants none for `forMs`. Returns whether that is news: the gate closes for longer than before. */
-  refused(key: string, forMs: number): boolean
+  /**
+   * The provider refused a call and wants none for `forMs`; `isHeader`: its own header says so. Returns whether that is news: the gate
+   * closes for longer than before.
+   */
+  refused(key: string, forMs: number, isHeader: boolean): boolean
   /** The provider refused a call of another machine. */
   learn(key: string, forMs: number): void
+  /** A person, or a call that was accepted, opened the gate `agoMs` ago. Returns whether it was closed, and not closed again since. */
+  opened(key: string, agoMs: number): boolean
+  /** Whether a call may try the closed gate now. */
+  mayProbe(key: string): boolean
+  /** A call tries the closed gate. */
+  probed(key: string): void
   /** Milliseconds until this call may be made; 0: now. A call that asks again keeps its place. */
   placeOf(key: string, call: string): number
   /** The keys of the gates that are not open. */
@@ -27,7 +41,12 @@ export interface RateGates {
 }
 
 interface Gate {
+  /** Since when it is closed. */
+  closedAt: number
   closedUntil: number
+  /** The provider's own header says until when. */
+  isHeader: boolean
+  probedAt: number
   /** Calls per second when it opens. */
   rate: number
   /** The newest place. */
@@ -48,26 +67,46 @@ export function rateGates(now: () => number = () => performance.now(), random: (
     return undefined
   }
 
-  function close(key: string, forMs: number, slower: boolean): boolean {
-    const until = now() + forMs
+  function close(key: string, forMs: number, { isHeader, slower }: { isHeader: boolean; slower: boolean }): boolean {
+    const closedAt = now()
+    const until = closedAt + forMs
     const gate = found(key)
     if (!gate) {
-      gates.set(key, { closedUntil: until, rate: FIRST_RATE, last: until, places: new Map() })
+      const opening = { rate: FIRST_RATE, last: until, places: new Map<string, number>() }
+      gates.set(key, { closedAt, closedUntil: until, isHeader, probedAt: closedAt, ...opening })
       return true
     }
-    const isOpening = gate.closedUntil <= now()
+    const isOpening = gate.closedUntil <= closedAt
+    if (isOpening) Object.assign(gate, { closedAt, probedAt: closedAt })
     if (slower && isOpening) gate.rate = Math.max(MIN_RATE, Math.min(FIRST_RATE, rateAt(gate, now()) / 2))
     if (until <= gate.closedUntil) return false
     const isNews = until - gate.closedUntil > SLACK_MS
     gate.closedUntil = until
+    gate.isHeader = isHeader
     gate.last = isNews ? until : Math.max(until, gate.last)
     if (isNews) gate.places.clear()
     return isNews
   }
 
   return {
-    refused: (key, forMs) => close(key, forMs, true),
-    learn: (key, forMs) => void close(key, forMs, false),
+    refused: (key, forMs, isHeader) => close(key, forMs, { isHeader, slower: true }),
+    learn: (key, forMs) => void close(key, forMs, { isHeader: false, slower: false }),
+    opened(key, agoMs) {
+      const gate = found(key)
+      if (!gate || gate.closedUntil <= now() || gate.closedAt > now() - agoMs) return false
+      Object.assign(gate, { closedUntil: now(), last: now(), rate: FIRST_RATE })
+      gate.places.clear()
+      return true
+    },
+    mayProbe(key) {
+      const gate = found(key)
+      if (!gate || gate.isHeader || gate.closedUntil <= now()) return false
+      return now() - gate.probedAt >= PROBE_EVERY_MS
+    },
+    probed(key) {
+      const gate = found(key)
+      if (gate) gate.probedAt = now()
+    },
     placeOf(key, call) {
       const gate = found(key)
       if (!gate) return 0

@@ -1,0 +1,75 @@
+// `pawl gates`: the accounts whose calls wait because their provider refused one, and `pawl gates open`.
+import { Command } from 'commander'
+import type { RateGateAdmin } from '../../client/admin/gates.ts'
+import { InvalidOption } from '../../options/errors.ts'
+import { defined } from '../../session/defined.ts'
+import { durationText } from '../../session/duration.ts'
+import { SUGGESTIONS } from '../../session/suggestions.ts'
+import { aboutDeployment, connectOptions, type DeploymentOptions } from '../connecting.ts'
+import { here } from '../here.ts'
+import { byOption } from '../operator.ts'
+import { jsonOption } from '../options.ts'
+import { type Column, linesOfTable } from '../table.ts'
+
+interface GatesOptions extends DeploymentOptions {
+  json?: true
+}
+
+type Gate = Awaited<ReturnType<RateGateAdmin['list']>>[number]
+
+/** The command. */
+export function gatesCommand(): Command {
+  return new Command('gates')
+    .description('accounts whose calls wait, because their provider refused one and asked to wait')
+    .addCommand(listCommand(), { isDefault: true })
+    .addCommand(openCommand())
+}
+
+const COLUMNS: Column<Gate>[] = [
+  { name: 'account', of: ({ key }) => key },
+  { name: 'opens in', of: ({ forMs }) => durationText(forMs) },
+  { name: 'refused', of: ({ refusedAgoMs }) => `${durationText(refusedAgoMs)} ago` },
+  { name: 'by', of: ({ by }) => by },
+]
+
+function listCommand(): Command {
+  return aboutDeployment(new Command('list').description('the gates that are shut'))
+    .addOption(jsonOption())
+    .action(async ({ json, ...where }: GatesOptions) => {
+      const gates = await onGates(where, (all) => all.list())
+      const lines = gates.length > 0 ? linesOfTable(COLUMNS, gates) : ['no gate is shut: no provider has asked to wait']
+      for (const line of json ? gates.map((gate) => JSON.stringify(gate)) : lines) print(line)
+    })
+}
+
+function openCommand(): Command {
+  return aboutDeployment(
+    new Command('open')
+      .description('let calls to an account through at once, slowly at first; they begin within a minute')
+      .argument('<account>', 'as `pawl gates` shows it'),
+  )
+    .addOption(byOption())
+    .addOption(jsonOption())
+    .action(async (account: string, { by, json, ...where }: GatesOptions & { by: string }) => {
+      const wasShut = await onGates(where, (gates) => gates.open(account, by))
+      if (!wasShut)
+        throw new InvalidOption(
+          `No gate of the account ${JSON.stringify(account)} is shut. List them with \`${here(SUGGESTIONS.listGates())}\`.`,
+        )
+      print(json ? JSON.stringify({ event: 'gate_opened', account, by }) : `The gate of ${account} is open.`)
+    })
+}
+
+async function onGates<T>(where: DeploymentOptions, work: (gates: RateGateAdmin) => Promise<T>): Promise<T> {
+  const [{ postgres, schema, onWait }, { openGates }] = await Promise.all([connectOptions(where), import('../../client/admin/gates.ts')])
+  const gates = openGates(defined({ postgres: typeof postgres === 'string' ? postgres : undefined, schema, onWait }))
+  try {
+    return await work(gates)
+  } finally {
+    await gates.close()
+  }
+}
+
+function print(line: string): void {
+  process.stdout.write(`${line}\n`)
+}
