@@ -3,12 +3,12 @@ import { readdirSync } from 'node:fs'
 import { defineConfig } from 'oxlint'
 
 /**
- * The import directions of the house. `values`: folders whose code a folder may use, `types`: folders of which it may name types
- * only, `packages`: packages it must not touch, `packageTypes`: those of which it may name types only. Every folder may use `session`,
- * which uses nobody.
- * A room of a folder has a rule of its own, may use what lies directly in the folder, and `rooms`: the folder's other rooms it may use.
+ * The module boundaries of src/. `values`: folders whose code a folder may import, `types`: folders of which it may import types only,
+ * `packages`: packages that it must not import, `packageTypes`: those of which it may import types only. Every folder may import
+ * `session`, which imports no other.
+ * A subfolder has a rule of its own. It may import what lies directly in its folder, and `siblings`: other subfolders of its folder.
  */
-const HOUSE = {
+const BOUNDARIES = {
   session: { values: [], types: [], packages: ['node:*', '@temporalio/*', 'pg', 'zod'] },
   // What every edge checks its options with.
   options: { values: [], types: [], packages: ['node:*', '@temporalio/*', 'pg'] },
@@ -26,7 +26,7 @@ const HOUSE = {
   workflows: { values: [], types: ['calls'], packages: ['node:*', '@temporalio/worker', '@temporalio/client', 'pg', 'zod'] },
   jobs: { values: ['agent', 'calls', 'log', 'models'], types: [], packages: ['@temporalio/*', 'pg'] },
   activities: { values: ['agent', 'calls', 'connect', 'store'], types: [], packages: ['@temporalio/workflow', 'pg'] },
-  // What its rooms share, whether their process has the SDK or not, and what `pawl/worker` exports.
+  // What its subfolders share, whether their process has the SDK or not, and what `pawl/worker` exports.
   worker: {
     values: ['agent', 'connect', 'log', 'options', 'telemetry'],
     types: ['calls'],
@@ -34,26 +34,26 @@ const HOUSE = {
     packageTypes: ['@temporalio/*', 'pg'],
   },
   // Its process must outlive whatever a package can do.
-  'worker/parent': { values: ['log'], types: ['agent', 'connect'], rooms: [], packages: [], packageTypes: 'all' },
+  'worker/parent': { values: ['log'], types: ['agent', 'connect'], siblings: [], packages: [], packageTypes: 'all' },
   'worker/orchestrator': {
     values: ['activities', 'agent', 'calls', 'connect', 'log', 'store', 'telemetry'],
     types: ['workflows'],
-    rooms: [],
+    siblings: [],
     packages: ['@temporalio/workflow'],
   },
   // Its process runs user code, and neither SDK nor pool of pawl's beside it.
-  'worker/executor': { values: ['agent', 'calls', 'jobs', 'log', 'telemetry'], types: [], rooms: [], packages: ['@temporalio/*', 'pg'] },
+  'worker/executor': { values: ['agent', 'calls', 'jobs', 'log', 'telemetry'], types: [], siblings: [], packages: ['@temporalio/*', 'pg'] },
   'worker/one-process': {
     values: ['agent', 'connect', 'log', 'store'],
     types: [],
-    rooms: ['orchestrator', 'executor'],
+    siblings: ['orchestrator', 'executor'],
     packages: ['@temporalio/workflow'],
   },
   // Replays what orchestrators run, and has the parent start a process for user code.
   'worker/preflight': {
     values: ['connect', 'store'],
     types: ['agent', 'workflows'],
-    rooms: ['orchestrator', 'parent'],
+    siblings: ['orchestrator', 'parent'],
     packages: ['@temporalio/workflow', '@temporalio/activity', 'pg'],
   },
   client: {
@@ -75,10 +75,10 @@ const HOUSE = {
 
 /** What a place may import, besides `session` and what lies directly in its folder. */
 const importedBy = (place) => {
-  const { values, types, rooms = [] } = HOUSE[place] ?? { values: [], types: [] }
-  return [...values, ...types, ...rooms.map((room) => `${place.split('/')[0]}/${room}`)]
+  const { values, types, siblings = [] } = BOUNDARIES[place] ?? { values: [], types: [] }
+  return [...values, ...types, ...siblings.map((sibling) => `${place.split('/')[0]}/${sibling}`)]
 }
-for (const place of Object.keys(HOUSE)) {
+for (const place of Object.keys(BOUNDARIES)) {
   const mutual = importedBy(place).find((other) => importedBy(other).includes(place))
   if (mutual !== undefined)
     throw new Error(`src/${place} and src/${mutual} may import each other: what both need belongs to a third folder.`)
@@ -92,12 +92,12 @@ const foldersIn = (path) =>
     .filter((entry) => entry.isDirectory())
     .map((entry) => entry.name)
 const FOLDERS = foldersIn('src')
-/** A folder whose rooms have rules has one for each. */
-const roomsOf = (folder) => (Object.keys(HOUSE).some((place) => place.startsWith(`${folder}/`)) ? foldersIn(`src/${folder}`) : [])
-const homeless = FOLDERS.flatMap((folder) => [folder, ...roomsOf(folder).map((room) => `${folder}/${room}`)]).filter(
-  (place) => !(place in HOUSE),
+/** If one subfolder has a rule, each has one. */
+const subfoldersOf = (folder) => (Object.keys(BOUNDARIES).some((place) => place.startsWith(`${folder}/`)) ? foldersIn(`src/${folder}`) : [])
+const unruled = FOLDERS.flatMap((folder) => [folder, ...subfoldersOf(folder).map((subfolder) => `${folder}/${subfolder}`)]).filter(
+  (place) => !(place in BOUNDARIES),
 )
-if (homeless.length > 0) throw new Error(`src/${homeless[0]} has no import rule: say in oxlint.config.js what it may import.`)
+if (unruled.length > 0) throw new Error(`src/${unruled[0]} has no import rule: say in oxlint.config.js what it may import.`)
 
 const OWN_PACKAGE = { group: ['pawl', 'pawl/*'], message: 'Inside src/ import by path: the package name would load a second copy.' }
 
@@ -105,34 +105,38 @@ const OWN_PACKAGE = { group: ['pawl', 'pawl/*'], message: 'Inside src/ import by
 const ANY_PACKAGE = '^([a-mo-zA-Z0-9@]|n[^o]|no[^d]|nod[^e]|node[^:])'
 
 /** What a message of lint says a place may import. */
-const allowedIn = ({ values, types, rooms = [] }) =>
-  ['session', ...values, ...rooms, ...types.map((other) => `types of ${other}`)].join(', ')
+const allowedIn = ({ values, types, siblings = [] }) =>
+  ['session', ...values, ...siblings, ...types.map((other) => `types of ${other}`)].join(', ')
 
-/** The rule of one folder, or room, for its files of one depth. */
+/** The rule of one folder or subfolder for its files of one depth. */
 function directionsOf(place, depth) {
-  const rule = HOUSE[place]
-  const { values, types, rooms = [], packages, packageTypes = [] } = rule
-  const [folder, room] = place.split('/')
-  const toFolder = '../'.repeat(room === undefined ? depth - 1 : depth)
+  const rule = BOUNDARIES[place]
+  const { values, types, siblings = [], packages, packageTypes = [] } = rule
+  const [folder, subfolder] = place.split('/')
+  const toFolder = '../'.repeat(subfolder === undefined ? depth - 1 : depth)
   const up = `${toFolder}../`
   const others = FOLDERS.filter((other) => other !== folder && other !== 'session' && !values.includes(other))
   const forbidden = folder === 'session' ? [...others, ...values] : others.filter((other) => !types.includes(other))
-  const closed = room === undefined ? [] : roomsOf(folder).filter((other) => other !== room && !rooms.includes(other))
+  const closed = subfolder === undefined ? [] : subfoldersOf(folder).filter((other) => other !== subfolder && !siblings.includes(other))
   const patterns = [
     {
       group: [...forbidden.map((other) => `${up}${other}/**`), ...closed.map((other) => `${toFolder}${other}/**`), `${up}index.ts`],
-      message: `${place} may import ${allowedIn(rule)}.`,
+      message: `Module boundaries: ${place} may import ${allowedIn(rule)}.`,
     },
     OWN_PACKAGE,
   ]
   if (types.length > 0) {
-    const message = `Of ${types.join(', ')}, ${place} may import types only (import type).`
+    const message = `Module boundaries: of ${types.join(', ')}, ${place} may import types only (import type).`
     patterns.push({ group: types.map((other) => `${up}${other}/**`), allowTypeImports: true, message })
   }
-  if (packages.length > 0) patterns.push({ group: packages, message: `${place} must do without this package.` })
+  if (packages.length > 0) patterns.push({ group: packages, message: `Module boundaries: ${place} must not import this package.` })
   if (packageTypes.length > 0) {
     const which = packageTypes === 'all' ? { regex: ANY_PACKAGE } : { group: packageTypes }
-    patterns.push({ ...which, allowTypeImports: true, message: `${place} may name this package's types only (import type).` })
+    patterns.push({
+      ...which,
+      allowTypeImports: true,
+      message: `Module boundaries: ${place} may import types of this package only (import type).`,
+    })
   }
   return { files: [`src/${place}/${'*/'.repeat(depth - 1)}*.ts`], rules: { 'no-restricted-imports': ['error', { patterns }] } }
 }
@@ -169,7 +173,7 @@ export default defineConfig({
     'typescript/switch-exhaustiveness-check': ['error', { considerDefaultExhaustiveForUnions: true }],
   },
   overrides: [
-    ...Object.keys(HOUSE).flatMap((place) => DEPTHS.map((depth) => directionsOf(place, depth))),
+    ...Object.keys(BOUNDARIES).flatMap((place) => DEPTHS.map((depth) => directionsOf(place, depth))),
     {
       // What a user declares with must not load a worker's SDK.
       files: ['src/index.ts'],

@@ -1,6 +1,7 @@
-// `npm run llms`: llms.txt, the index of the guides for coding assistants (llmstxt.org), from README.md, which lists them for people.
+// `npm run llms`: llms.txt, the index of the guides for coding assistants (llmstxt.org), from docs/README.md, which lists them for people.
 // `--check` fails if the file is out of date.
 import { readFileSync, writeFileSync } from 'node:fs'
+import { posix } from 'node:path'
 
 const ROOT = new URL('..', import.meta.url)
 /** What a program that uses pawl needs to know before it opens a guide. */
@@ -11,29 +12,29 @@ const NOTES = `What to know first:
   Their types carry the reference: read \`dist/**/*.d.ts\`.
 - Every tool declares its \`effect\`: \`read\`, \`idempotent\` (pass \`ctx.idempotencyKey\` on), or \`external\` (give it a \`verify\`).
 - Every error has a stable \`code\`; docs/errors.md lists them. The command \`pawl\` explains itself with \`pawl <command> --help\`.
+- [The guides](docs/README.md) are listed here in the order in which they are needed.
 - The links are relative to this file: in an installed package, to \`node_modules/pawl/\`.`
 
-const readme = readFileSync(new URL('README.md', ROOT), 'utf8')
-const written = indexOf(readme)
+const read = (path) => readFileSync(new URL(path, ROOT), 'utf8')
+const written = indexOf(read('README.md'), read('docs/README.md'))
 const file = new URL('llms.txt', ROOT)
 
 if (!process.argv.includes('--check')) writeFileSync(file, written)
 else if (readFileSync(file, 'utf8') !== written) {
-  console.error('llms.txt does not match README.md: run `npm run llms`')
+  console.error('llms.txt does not match README.md and docs/README.md: run `npm run llms`')
   process.exitCode = 1
 }
 
-function indexOf(text) {
-  const summary = find(/^\*\*(.+)\*\*$/m, text)
-  const purpose = find(/^(You declare agents and tools[\s\S]*?)\n\n/m, text)
-  const list = find(/^## Documentation\n\n([\s\S]*?)\n\nThe package contains/m, text)
-  // A line that is neither an item nor the rest of one is a heading.
-  const sections = list.replaceAll(/^(?![-\s])(?=.)(.+?):?$/gm, '\n## $1\n').replaceAll(/\n{3,}/g, '\n\n')
-  return `# pawl\n\n> ${summary}\n\n${purpose.replaceAll('\n', ' ')}\n\n${NOTES}\n\n${sections.trim()}\n`
+function indexOf(readme, guides) {
+  const summary = find('README.md', /^\*\*(.+)\*\*$/m, readme)
+  const purpose = find('README.md', /^(You declare agents and tools[\s\S]*?)\n\n/m, readme)
+  const sections = find('docs/README.md', /^(## [\s\S]*)/m, guides)
+  const linked = sections.replaceAll(/\]\((?!https?:)([^)]+)\)/g, (_, target) => `](${posix.join('docs', target)})`)
+  return `# pawl\n\n> ${summary}\n\n${purpose.replaceAll('\n', ' ')}\n\n${NOTES}\n\n${linked.trim()}\n`
 }
 
-function find(pattern, text) {
+function find(name, pattern, text) {
   const found = pattern.exec(text)?.[1]
-  if (found === undefined) throw new Error(`README.md has nothing that matches ${pattern}`)
+  if (found === undefined) throw new Error(`${name} has nothing that matches ${pattern}`)
   return found
 }

@@ -1,5 +1,5 @@
 // Kept histories of real sessions, replayed by the current workflow code (promise P9): it must follow the same path through them and make
-// exactly the same events. If this fails, the change needs a new CORE_VERSION and a gate (see ARCHITECTURE.md); only histories that no
+// exactly the same events. If this fails, the change needs a new CORE_VERSION and a gate (see docs/internals/rules.md); only histories that no
 // release has written may be recorded again (test/replay/record.ts).
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { continues } from '../../src/session/digest.ts'

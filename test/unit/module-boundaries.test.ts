@@ -1,4 +1,4 @@
-// The import directions of the source tree, and that the lint rules enforce them.
+// The module boundaries of the source tree: the lint rules refuse imports across them.
 import { execFile } from 'node:child_process'
 import { cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -111,14 +111,14 @@ const FINE: Record<string, string> = {
   'src/testing/uses-client.ts': "export { part } from '../client/part.ts'",
 }
 
-let house: string
+let copy: string
 let complaints: Map<string, string[]>
 
 beforeAll(async () => {
-  house = await mkdtemp(join(tmpdir(), 'pawl-house-'))
-  await cp(join(ROOT, 'oxlint.config.js'), join(house, 'oxlint.config.js'))
-  await symlink(join(ROOT, 'node_modules'), join(house, 'node_modules'))
-  await put('package.json', '{"name":"house","type":"module"}')
+  copy = await mkdtemp(join(tmpdir(), 'pawl-boundaries-'))
+  await cp(join(ROOT, 'oxlint.config.js'), join(copy, 'oxlint.config.js'))
+  await symlink(join(ROOT, 'node_modules'), join(copy, 'node_modules'))
+  await put('package.json', '{"name":"boundaries","type":"module"}')
   await put(
     'tsconfig.json',
     '{"compilerOptions":{"module":"nodenext","noEmit":true,"allowImportingTsExtensions":true},"include":["src","examples"]}',
@@ -139,11 +139,11 @@ beforeAll(async () => {
   await put('src/agent/careless.ts', 'const later = async () => 1\nexport const go = () => {\n  later()\n}\n')
   complaints = await lint()
 })
-afterAll(() => rm(house, { recursive: true, force: true }))
+afterAll(() => rm(copy, { recursive: true, force: true }))
 
 async function put(path: string, code: string): Promise<void> {
-  await mkdir(dirname(join(house, path)), { recursive: true })
-  await writeFile(join(house, path), code)
+  await mkdir(dirname(join(copy, path)), { recursive: true })
+  await writeFile(join(copy, path), code)
 }
 
 /** The linter's findings on the source tree: the broken rules, by file. */
@@ -151,7 +151,7 @@ async function lint(): Promise<Map<string, string[]>> {
   const oxlint = join(ROOT, 'node_modules/.bin/oxlint')
   const output = await new Promise<string>((resolve) => {
     // It exits with 1 because it has findings.
-    execFile(oxlint, ['-c', 'oxlint.config.js', '-f', 'json', 'src', 'examples'], { cwd: house, maxBuffer: 1 << 24 }, (_error, stdout) =>
+    execFile(oxlint, ['-c', 'oxlint.config.js', '-f', 'json', 'src', 'examples'], { cwd: copy, maxBuffer: 1 << 24 }, (_error, stdout) =>
       resolve(stdout),
     )
   })
@@ -180,7 +180,7 @@ describe('lint', () => {
 
   it('refuses rules by which two folders may import each other', async () => {
     const rules = await readFile(join(ROOT, 'oxlint.config.js'), 'utf8')
-    const mutual = join(house, 'mutual.config.js')
+    const mutual = join(copy, 'mutual.config.js')
     await writeFile(mutual, rules.replace('calls: { values: []', "calls: { values: ['jobs']"))
     await expect(import(pathToFileURL(mutual).href)).rejects.toThrow('src/calls and src/jobs may import each other')
   })
