@@ -138,7 +138,8 @@ defineTool({ ...common, execute: ({ id }, ctx) => ctx.services.paymets.refund(id
     expect(guides.filter((path) => !linked.includes(path))).toEqual([])
     // What guides refer to is there as well.
     const dead: string[] = []
-    for (const path of ['README.md', 'llms.txt', ...guides]) {
+    const internals = (await readdir(join(root, 'docs/internals'))).map((name) => `docs/internals/${name}`)
+    for (const path of ['README.md', 'ARCHITECTURE.md', 'llms.txt', ...guides, ...internals]) {
       for (const target of linksIn(await readFile(join(root, path), 'utf8'))) {
         await access(join(root, dirname(path), target)).catch(() => dead.push(`${path}: ${target}`))
       }
