@@ -18,7 +18,7 @@ export function doubled(ms: number, times: number): number {
 }
 
 /** The requested milliseconds; undefined if the value is not a valid wait. */
-export function waitMs(asked: unknown): number | undefined {
+function waitMs(asked: unknown): number | undefined {
   return typeof asked === 'number' && Number.isFinite(asked) && asked >= 0 ? Math.ceil(asked) : undefined
 }
 
