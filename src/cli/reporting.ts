@@ -16,6 +16,7 @@ const ARGUMENTS_SHOWN = 300
 export function linesOfReport(report: SessionReport, now = Date.now()): string[] {
   const { sessionId, agent, status, since, run, error, waitsFor, queued } = report
   const next = waitsFor.find((wait) => wait.for === 'next_attempt' && wait.until !== undefined)
+  const hasEnded = waitsFor.some(({ to }) => to === 'resume')
   return [
     line('session', sessionId),
     ...(agent === null ? [] : [line('agent', agent)]),
@@ -30,7 +31,18 @@ export function linesOfReport(report: SessionReport, now = Date.now()): string[]
     ]),
     ...(error ? linesOfRecovery(sessionId, { agent, error }) : []),
     ...(error && run ? [line('preview', here(SUGGESTIONS.preview({ session: sessionId, run: run.run })))] : []),
-    ...(error ? [line('next', next?.until === undefined ? noAttempt(error.strategy) : `attempt at ${whenText(next.until, now)}`)] : []),
+    ...(error
+      ? [
+          line(
+            'next',
+            next?.until === undefined
+              ? hasEnded
+                ? 'none until it is resumed'
+                : noAttempt(error.strategy)
+              : `attempt at ${whenText(next.until, now)}`,
+          ),
+        ]
+      : []),
     ...(report.plan ? [line('plan', `${report.plan.done} of ${report.plan.steps} steps done: ${report.plan.objective}`)] : []),
     ...(queued > 0 ? [line('queued', `${queued} messages that no turn has taken`)] : []),
     line('stored', storedText(report, now)),

@@ -430,6 +430,7 @@ export type SessionNeed =
   | 'resolution'
   | 'approval'
   | 'unpausing'
+  | 'resuming'
   | 'worker'
   | 'automatic'
   | 'look'
@@ -664,8 +665,16 @@ export interface OverviewFilter {
   agent?: string
   /** Sessions that cannot take their next step, according to Temporal: those of `any`, and those of `running` if they are running. */
   heldUp?: { running: 'all' | string[]; any: string[] }
+  /** Sessions whose workflow has ended, although they are not idle, according to Temporal. */
+  ended?: string[]
   /** Only sessions whose id begins with this. */
   idPrefix?: string
+}
+
+/** Selects sessions that Temporal should have open. */
+export interface UnfinishedFilter extends Pick<OverviewFilter, 'limit' | 'agent' | 'idPrefix'> {
+  /** Those that are known to be open. */
+  besides?: readonly string[]
 }
 
 /** Selects failures. */

@@ -1,8 +1,10 @@
 // Budgets when processes die in mid-answer: a metered provider never bills more than the budget.
 import { randomUUID } from 'node:crypto'
+import { tmpdir } from 'node:os'
 import type { RunHandle, SessionHandle } from 'pawl/client'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest'
 import { linesOfReport } from '../../src/cli/reporting.ts'
+import { runPawl } from '../integration/cli/processes.ts'
 import { seededRandom } from '../retail/random.ts'
 import { eventsOf, ofType } from '../support/events.ts'
 import { type MeteredProvider, meteredProvider, type Piece } from '../support/metered-provider.ts'
@@ -162,6 +164,17 @@ describe('while a model answers', () => {
         (await rig.pawl.overview({ limit: 1_000 })).items.find((one) => one.sessionId === tight.id && one.paused),
       )
       expect(listed).toMatchObject({ needs: 'unpausing', paused: { code: 'budget_assumed', raise: [raise] } })
+      // Unpaused without a higher limit, it would be paused again.
+      const { temporalAddress, databaseUrl } = inject('stack')
+      const refused = await runPawl(['unpause', tight.id], {
+        cwd: tmpdir(),
+        env: { TEMPORAL_ADDRESS: temporalAddress, DATABASE_URL: databaseUrl },
+      })
+      expect([refused.code, refused.stderr]).toEqual([
+        1,
+        expect.stringContaining(`\`pawl raise ${tight.id} --scope run --max-usd ${raise?.maxUsd}\``),
+      ])
+      expect(ofType(await eventsOf(tight), 'session_unpaused')).toEqual([])
       await tight.raise({ ...raise, by: 'ann' })
       expect((await paused.result()).run).toBe(1)
       expect((await tight.state()).paused).toBeUndefined()

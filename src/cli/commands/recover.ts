@@ -5,7 +5,9 @@ import { linesOfState } from '../chat/lines.ts'
 import { aboutDeployment, onDeployment } from '../connecting.ts'
 import { CliError } from '../errors.ts'
 import { jsonOption } from '../options.ts'
+import { failIfStopped, stateSoon } from '../outcome.ts'
 import { byOption } from '../operator.ts'
+import type { RecoverOptions, SessionHandle } from '../../client/types.ts'
 import { defined } from '../../session/defined.ts'
 import { RECOVERIES } from '../../session/recovery/recovery.ts'
 import { bulkOptionsIn, type RecoverCommandOptions, recoverInBulk, withBulk } from '../recover-in-bulk.ts'
@@ -44,11 +46,32 @@ async function recover(session: string | undefined, options: RecoverCommandOptio
     )
   }
   const { strategy, keep, skip, redo, force, by, reason, json } = options
-  const state = await onDeployment(options, async (pawl) => {
+  const asked = { ...defined({ strategy, keep, skip, redo, force, reason }), by }
+  const { event, state } = await onDeployment(options, async (pawl) => {
     const handle = pawl.session(session)
-    await handle.recover(defined({ strategy, keep, skip, redo, force, by, reason }))
-    return handle.state()
+    const event = await recoverOrResume(handle, asked)
+    return { event, state: await stateSoon(handle) }
   })
-  const lines = json ? [JSON.stringify({ event: 'recovered', ...state })] : linesOfState(state)
+  const again = failIfStopped(state) ? ['  it was recovered, and its run has failed again'] : []
+  const lines = json ? [JSON.stringify({ event, ...state })] : [...linesOfState(state), ...again]
   process.stdout.write(`${lines.join('\n')}\n`)
+}
+
+/** A run whose workflow has ended is not in an error: resuming it is all that it needs. */
+async function recoverOrResume(session: SessionHandle, asked: RecoverOptions): Promise<'recovered' | 'resumed'> {
+  const { status, waitsFor } = await session.status()
+  const hasEnded = status !== 'error' && waitsFor.some(({ to }) => to === 'resume')
+  if (!hasEnded) {
+    await session.recover(asked)
+    return 'recovered'
+  }
+  const { strategy = 'continue_run', keep, skip, redo } = asked
+  if (strategy !== 'continue_run' || keep || skip || redo) {
+    throw new CliError(
+      'not_in_error',
+      `Session "${session.id}" is ${status}, not in error: its workflow has ended during the run. \`${SUGGESTIONS.resume(session.id)}\` reopens it and continues the run.`,
+    )
+  }
+  await session.resume()
+  return 'resumed'
 }

@@ -1,9 +1,9 @@
 // `pawl resume <session>`: reopens a session whose workflow has closed and continues its interrupted run.
 import { Command } from 'commander'
-import { leavesByItself } from '../../session/recovery/recovery.ts'
 import { aboutDeployment, type DeploymentOptions, onDeployment } from '../connecting.ts'
 import { linesOfState } from '../chat/lines.ts'
 import { jsonOption } from '../options.ts'
+import { failIfStopped } from '../outcome.ts'
 
 /** The command. */
 export function resumeCommand(): Command {
@@ -24,6 +24,5 @@ async function resume(session: string, options: DeploymentOptions & { json?: tru
   })
   const lines = options.json ? [JSON.stringify({ event: 'resumed', ...state })] : linesOfState(state)
   process.stdout.write(`${lines.join('\n')}\n`)
-  // It is open, but nothing continues.
-  if (state.status === 'error' && state.error && !leavesByItself(state.error)) process.exitCode = 1
+  failIfStopped(state)
 }

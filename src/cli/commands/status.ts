@@ -28,6 +28,7 @@ const NEEDS: Record<SessionNeed, string> = {
   resolution: 'resolve',
   approval: 'approve or deny',
   unpausing: 'unpause',
+  resuming: 'resume',
   worker: 'its next step',
   automatic: 'ends by itself',
   look: 'look: quiet for minutes',
@@ -121,8 +122,9 @@ function linesOfStatus(status: DeploymentStatus): string[] {
   ]
 }
 
-/** What a session that needs a worker waits for. */
+/** What a session waits for that its row does not name. */
 function waitOf({ heldUp, workers, taskQueue }: DeploymentStatus, { sessionId, needs }: Row): string | undefined {
+  if (needs === 'resuming') return 'its workflow has ended during the run'
   if (needs !== 'worker') return undefined
   if (workers === null) return 'Temporal'
   return heldUp[sessionId] ?? `a worker on task queue "${taskQueue}"`
@@ -132,7 +134,7 @@ function waitOf({ heldUp, workers, taskQueue }: DeploymentStatus, { sessionId, n
 function headOf({ overview, unopened, open, workers }: DeploymentStatus): string {
   if (!overview) return open === null ? 'Nothing was seen.' : counted(open, 'open session')
   const { sessions, needs } = overview
-  const people = needs.recovery + needs.resolution + needs.approval + needs.unpausing
+  const people = needs.recovery + needs.resolution + needs.approval + needs.unpausing + needs.resuming
   const stuck = needs.worker + needs.automatic + needs.look + (unopened?.length ?? 0)
   const isPart = workers === null ? 'at least ' : ''
   const opening = unopened && unopened.length > 0 ? `, ${unopened.length} not opened yet` : ''
@@ -161,7 +163,7 @@ function rowsOf(items: readonly OverviewSession[], unopened: readonly UnopenedSe
   return at < 0 ? [...items, ...opening] : [...items.slice(0, at), ...opening, ...items.slice(at)]
 }
 
-const OF_PEOPLE: ReadonlySet<SessionNeed> = new Set(['recovery', 'resolution', 'approval', 'unpausing'])
+const OF_PEOPLE: ReadonlySet<SessionNeed> = new Set(['recovery', 'resolution', 'approval', 'unpausing', 'resuming'])
 
 async function one(id: string, options: StatusOptions): Promise<void> {
   const report = await liveOrStored(

@@ -7,8 +7,8 @@ import { openStore, type OverviewFilter, type StatusOverview, type Store } from 
 import { checkConnect, type ConnectOptions } from '../connect-options.ts'
 import { temporalClient } from '../connecting.ts'
 import { overviewFilter, type OverviewOptions } from '../queries/list-options.ts'
-import { polledAt } from './judgements.ts'
-import { heldUpAmong, type OpenSession, openSessions } from './open-sessions.ts'
+import { pollingAt } from './judgements.ts'
+import { endedAmong, heldUpAmong, type OpenSession, openSessions } from './open-sessions.ts'
 import { placeOf, type DeploymentPlace } from './place.ts'
 import { queueFacts } from './temporal-facts.ts'
 
@@ -56,6 +56,14 @@ export async function deploymentStatus(given: ConnectOptions = {}, list: Overvie
   const filter = overviewFilter(list)
   const place = await placeOf(checkConnect(given))
   const seen = await seenOnTemporal(place)
+  try {
+    return await withStored(place, filter, seen)
+  } finally {
+    if (!('error' in seen)) await seen.close()
+  }
+}
+
+async function withStored(place: DeploymentPlace, filter: OverviewFilter, seen: Seen | { error: unknown }): Promise<DeploymentStatus> {
   const stored = await seenInStore(place, filter, seen)
   const { taskQueue } = place
   const isSeen = !('error' in seen)
@@ -69,23 +77,24 @@ interface Seen {
   workers: number
   newest: OpenSession[]
   heldUp: ReadonlyMap<string, string>
+  client: Client
+  close(): Promise<void>
 }
 
 async function seenOnTemporal({ options, found, taskQueue }: DeploymentPlace): Promise<Seen | { error: unknown }> {
   let opened: Awaited<ReturnType<typeof temporalClient>> | undefined
   try {
     opened = await temporalClient(options, found)
-    return await askTemporal(opened.client, taskQueue)
+    return { ...(await askTemporal(opened.client, taskQueue)), ...opened }
   } catch (error) {
-    return { error }
-  } finally {
     await opened?.close()
+    return { error }
   }
 }
 
-async function askTemporal(client: Client, taskQueue: string): Promise<Seen> {
+async function askTemporal(client: Client, taskQueue: string): Promise<Omit<Seen, 'client' | 'close'>> {
   const [queues, { count, newest }] = await Promise.all([queueFacts(client, taskQueue), openSessions(client, taskQueue, COMPARED)])
-  const [workflows] = polledAt(queues, Date.now())
+  const [workflows] = pollingAt(queues, Date.now())
   const workers = workflows?.pollers.length ?? 0
   const heldUp = await heldUpAmong(
     client,
@@ -105,13 +114,27 @@ async function seenInStore(
   let store: Store | undefined
   try {
     store = openStore({ postgres, migrate: 'off', ...defined({ schema: options.schema, onWait: options.onWait }) })
-    const overview = await store.lists.overview({ ...filter, ...defined({ heldUp: heldUpOf(seen) }) })
-    return { overview, unopened: await unopenedIn(store, filter, seen, taskQueue), notSeen: [] }
+    const { ended, notSeen } = await endedIn(store, filter, seen)
+    const overview = await store.lists.overview({ ...filter, ended, ...defined({ heldUp: heldUpOf(seen) }) })
+    return { overview, unopened: await unopenedIn(store, filter, seen, taskQueue), notSeen }
   } catch (error) {
     return { overview: null, unopened: null, notSeen: [`${WITHOUT_STORE} ${saidBy(error)}`] }
   } finally {
     await store?.close()
   }
+}
+
+/** Sessions that Temporal's list of open ones lacks, although the store has them as unfinished, and whose workflow has indeed ended. */
+async function endedIn(
+  store: Store,
+  { agent, idPrefix }: OverviewFilter,
+  seen: Seen | { error: unknown },
+): Promise<{ ended: string[]; notSeen: string[] }> {
+  if ('error' in seen) return { ended: [], notSeen: [] }
+  const besides = seen.newest.map(({ sessionId }) => sessionId)
+  const { sessionIds, count } = await store.lists.unfinished({ besides, limit: EXAMINED, ...defined({ agent, idPrefix }) })
+  const more = `Of ${count} unfinished sessions that are not among these, only the ${sessionIds.length} that have stored nothing for the longest were looked up in Temporal.`
+  return { ended: await endedAmong(seen.client, sessionIds), notSeen: count > sessionIds.length ? [more] : [] }
 }
 
 /** Without Temporal, or without a worker, no running session continues. */

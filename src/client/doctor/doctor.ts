@@ -34,8 +34,8 @@ const ORDER = [
 export async function doctor(given: ConnectOptions = {}): Promise<HealthReport> {
   const { options, found, taskQueue, postgres } = await placeOf(checkConnect(given))
   const side = examineStore(postgres, options, namespaceOf(options, found))
-  const quiet = side.then((examined) => examined.quiet)
-  const [store, temporal] = await Promise.all([side, examineTemporal(options, { found, taskQueue, quiet })])
+  const unfinished = side.then((examined) => examined.unfinished)
+  const [store, temporal] = await Promise.all([side, examineTemporal(options, { found, taskQueue, unfinished })])
   const clocks = judgeClocks(defined({ Temporal: temporal.clock, Postgres: store.clock }))
   return reportOf([...temporal.checks, ...store.checks, ...(clocks ? [clocks] : [])])
 }

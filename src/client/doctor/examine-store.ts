@@ -21,8 +21,8 @@ import { SUGGESTIONS } from '../../session/suggestions.ts'
 export interface ExaminedStore {
   checks: HealthCheck[]
   clock?: ClockReading
-  /** Running sessions that have stored nothing for minutes. */
-  quiet: string[]
+  /** Sessions that should be open in Temporal, those that have stored nothing for the longest first. */
+  unfinished: string[]
 }
 
 const NOT_EXAMINED = 'The schema, agents, sessions and storage were not examined.'
@@ -33,10 +33,10 @@ export async function examineStore(
   { schema, onWait }: ConnectOptions,
   namespace: string,
 ): Promise<ExaminedStore> {
-  if (postgres === false) return { checks: [], quiet: [] }
+  if (postgres === false) return { checks: [], unfinished: [] }
   if (!postgres) {
     const advice = `Set DATABASE_URL, or run the command in the folder of a running \`${SUGGESTIONS.develop()}\`. ${NOT_EXAMINED}`
-    return { checks: [fail('postgres', { measured: 'no Postgres is configured', advice })], quiet: [] }
+    return { checks: [fail('postgres', { measured: 'no Postgres is configured', advice })], unfinished: [] }
   }
   let health: StoreHealth | undefined
   try {
@@ -45,7 +45,7 @@ export async function examineStore(
   } catch (error) {
     const code = error instanceof PawlError ? `${error.code}: ` : ''
     const advice = `Sessions continue in the meantime, and their events are stored once Postgres is back. ${NOT_EXAMINED}`
-    return { checks: [fail('postgres', { measured: `${code}${reasonOf(error)}`, advice })], quiet: [] }
+    return { checks: [fail('postgres', { measured: `${code}${reasonOf(error)}`, advice })], unfinished: [] }
   } finally {
     await health?.close()
   }
@@ -55,10 +55,16 @@ async function examine(health: StoreHealth, schemaName: string, namespace: strin
   const server = await health.server()
   const schema = judgeSchema(await health.schema(), schemaName, namespace)
   const checks = [judgePostgres(server), schema]
-  if (schema.level === 'fail') return { checks, clock: server.clock, quiet: [] }
-  const [needs, storage, agents, failing] = await Promise.all([health.needs(), health.storage(), health.agents(), health.failing()])
+  if (schema.level === 'fail') return { checks, clock: server.clock, unfinished: [] }
+  const [needs, storage, agents, failing, unfinished] = await Promise.all([
+    health.needs(),
+    health.storage(),
+    health.agents(),
+    health.failing(),
+    health.unfinished(),
+  ])
   const now = Date.now()
   checks.push(judgeSessions(needs), judgeStorage(storage), judgeFeed(storage.heldUp), judgeAgents(agents, now))
   checks.push(judgeSteps('models', failing, now), judgeSteps('tools', failing, now))
-  return { checks, clock: server.clock, quiet: storage.quiet.sessionIds }
+  return { checks, clock: server.clock, unfinished }
 }

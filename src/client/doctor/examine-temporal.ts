@@ -6,7 +6,7 @@ import { reasonOf } from '../../store/errors.ts'
 import type { ConnectOptions } from '../connect-options.ts'
 import { temporalClient } from '../connecting.ts'
 import { type ClockReading, judgeBacklog, judgeTemporal, judgeWorkers, judgeWorkflows } from './judgements.ts'
-import { heldUpAmong, openSessions } from './open-sessions.ts'
+import { endedAmong, heldUpAmong, openSessions } from './open-sessions.ts'
 import { fail, type HealthCheck } from './report.ts'
 import { queueFacts, temporalClock, temporalFacts } from './temporal-facts.ts'
 
@@ -21,15 +21,18 @@ export interface TemporalToExamine {
   /** The address of a running `pawl dev`. */
   found: TemporalAddress | undefined
   taskQueue: string
-  /** Sessions to examine in any case: the store has received nothing from them for minutes. */
-  quiet: Promise<string[]>
+  /** Sessions to examine in any case: they are unfinished in the store, and have stored nothing for the longest. */
+  unfinished: Promise<string[]>
 }
 
 /** How many of the newest open sessions are examined, in addition to the quiet ones. */
 const EXAMINED = 50
 
 /** Examines the Temporal that the options name. */
-export async function examineTemporal(options: ConnectOptions, { found, taskQueue, quiet }: TemporalToExamine): Promise<ExaminedTemporal> {
+export async function examineTemporal(
+  options: ConnectOptions,
+  { found, taskQueue, unfinished }: TemporalToExamine,
+): Promise<ExaminedTemporal> {
   let opened: Awaited<ReturnType<typeof temporalClient>> | undefined
   try {
     opened = await temporalClient(options, found)
@@ -40,8 +43,8 @@ export async function examineTemporal(options: ConnectOptions, { found, taskQueu
       temporalClock(client).catch(() => undefined),
     ])
     const now = Date.now() + (clock ? clock.theirs - clock.ours : 0)
-    const workflows = await examineWorkflows(client, taskQueue, await quiet)
-    const checks = [judgeTemporal(facts, addressOf(client)), judgeWorkers(queues, now), judgeBacklog(queues), workflows]
+    const workflows = await examineWorkflows(client, taskQueue, await unfinished)
+    const checks = [judgeTemporal(facts, addressOf(client)), judgeWorkers(queues, now), judgeBacklog(queues, now), workflows]
     return { checks, ...(clock && { clock }) }
   } catch (error) {
     const code = error instanceof PawlError ? `${error.code}: ` : ''
@@ -56,8 +59,9 @@ function addressOf({ connection }: Client): string {
   return (connection as { options?: { address?: string } }).options?.address ?? 'an unknown address'
 }
 
-async function examineWorkflows(client: Client, taskQueue: string, quiet: readonly string[]): Promise<HealthCheck> {
+async function examineWorkflows(client: Client, taskQueue: string, unfinished: readonly string[]): Promise<HealthCheck> {
   const { count, newest } = await openSessions(client, taskQueue, EXAMINED)
-  const ids = [...new Set([...quiet, ...newest.map(({ sessionId }) => sessionId)])]
-  return judgeWorkflows(count, ids.length, await heldUpAmong(client, ids))
+  const ids = [...new Set([...unfinished, ...newest.map(({ sessionId }) => sessionId)])]
+  const [heldUp, ended] = await Promise.all([heldUpAmong(client, ids), endedAmong(client, unfinished)])
+  return judgeWorkflows({ open: count, examined: ids.length, heldUp, ended })
 }

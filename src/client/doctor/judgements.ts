@@ -10,6 +10,15 @@ import type { Poller, QueueFacts, TemporalFacts } from './temporal-facts.ts'
 import { SUGGESTIONS } from '../../session/suggestions.ts'
 import { counted } from '../../session/counted.ts'
 
+/** What Temporal says about the sessions: how many are open, how many were examined, and which of those do not continue. */
+export interface WorkflowFacts {
+  open: number
+  examined: number
+  heldUp: readonly HeldUpSession[]
+  /** Those whose workflow has ended, although the store has them as unfinished. */
+  ended: readonly string[]
+}
+
 /** The time on another clock, and the local time when it was read. */
 export interface ClockReading {
   theirs: number
@@ -18,6 +27,10 @@ export interface ClockReading {
 
 /** A poll lasts a minute at most, so a process that has not polled for longer has stopped. The server forgets it after five minutes. */
 const POLLS_WITHIN_MS = 75_000
+/** A worker picks up a task within milliseconds; the server may report its age late. */
+const UNATTENDED_MS = 5_000
+const POLLED_BEFORE_MS = 2_000
+const SAID_FROM_MS = 10_000
 /** Expiries and event times come from the server; people and caches on this machine compare them with the local time. */
 const SKEW_MS = 2_000
 const BACKLOG_MS = { warn: 10_000, fail: 60_000 }
@@ -99,14 +112,33 @@ export function judgeClocks(clocks: Partial<Record<'Postgres' | 'Temporal', Cloc
   })
 }
 
-/** The queues with those of their pollers that still poll. `now`: the server's time. */
-export function polledAt(queues: readonly QueueFacts[], now: number): QueueFacts[] {
-  return queues.map((queue) => ({ ...queue, pollers: queue.pollers.filter(({ at }) => now - at <= POLLS_WITHIN_MS) }))
+/**
+ * The queues with those of their pollers that still poll, as far as that is known. `now`: the server's time. While a workflow task waits, a
+ * process that has not polled for one since then is gone or frozen, because workflow tasks never keep a worker busy for long.
+ */
+export function pollingAt(queues: readonly QueueFacts[], now: number): QueueFacts[] {
+  const unattended = queues.filter((queue) => queue.type === 'workflow' && isUnattended(queue, now))
+  const gone = new Set(unattended.flatMap(({ pollers }) => pollers.map(({ identity }) => identity)))
+  return queues.map((queue) => ({
+    ...queue,
+    pollers: queue.pollers.filter(({ identity, at }) => now - at <= POLLS_WITHIN_MS && !gone.has(identity)),
+  }))
+}
+
+/** Whether a task has waited for some time and no process has polled since: a poll that was open, or that came later, would have got it. */
+function isUnattended({ pollers, backlog }: QueueFacts, now: number): boolean {
+  if (!backlog || backlog.tasks === 0 || backlog.ageMs < UNATTENDED_MS) return false
+  return pollers.every(({ at }) => at < now - backlog.ageMs - POLLED_BEFORE_MS)
+}
+
+/** How long ago a process polled, if that is long enough to make a reader wonder: an idle one polls once a minute. */
+function lastPollText({ at }: Poller, now: number): string {
+  return now - at < SAID_FROM_MS ? '' : `, last polled ${durationText(now - at)} ago`
 }
 
 /** The workers that poll the task queues. `now`: the server's time. */
 export function judgeWorkers(queues: readonly QueueFacts[], now: number): HealthCheck {
-  const alive = polledAt(queues, now)
+  const alive = pollingAt(queues, now)
   const pollers = unique(alive.flatMap((queue) => queue.pollers))
   const [workflows] = alive
   const builds = [...new Set((workflows?.pollers ?? []).map(({ build }) => build))].sort()
@@ -121,7 +153,7 @@ export function judgeWorkers(queues: readonly QueueFacts[], now: number): Health
       details,
     })
   }
-  const measured = `${counted(details.orchestrators.length, 'orchestrator')}: ${named(details.orchestrators.map(({ identity, build }) => `${identity} (${build})`))}`
+  const measured = `${counted(details.orchestrators.length, 'orchestrator')}: ${named((workflows?.pollers ?? []).map((poller) => `${poller.identity} (${poller.build})${lastPollText(poller, now)}`))}`
   if (strangers.length > 0) {
     const advice = 'Another program polls this task queue. Give that program a task queue of its own.'
     return warn('workers', { measured: `${measured}; and ${named(strangers)}`, advice, details })
@@ -135,19 +167,32 @@ export function judgeWorkers(queues: readonly QueueFacts[], now: number): Health
 }
 
 /** The tasks that wait in the task queues. */
-export function judgeBacklog(queues: readonly QueueFacts[]): HealthCheck {
-  const known = queues.flatMap(({ name, type, backlog }) => (backlog ? [{ name, type, ...backlog }] : []))
+export function judgeBacklog(queues: readonly QueueFacts[], now: number): HealthCheck {
+  const known = queues.flatMap((queue) =>
+    queue.backlog ? [{ name: queue.name, type: queue.type, unattended: unattendedText(queue, now), ...queue.backlog }] : [],
+  )
   const details = known.map(({ name, type, tasks, ageMs }) => ({ name, type, tasks, ageMs }))
   if (known.length === 0) return ok('backlog', { measured: 'this Temporal server does not report a backlog' })
   const waiting = known.filter(({ tasks }) => tasks > 0)
   const oldest = Math.max(0, ...waiting.map(({ ageMs }) => ageMs))
   const texts = waiting.map(
-    ({ name, type, tasks, ageMs }) => `${counted(tasks, `${type} task`)} on "${name}", the oldest for ${durationText(ageMs)}`,
+    ({ name, type, tasks, ageMs, unattended }) =>
+      `${counted(tasks, `${type} task`)} on "${name}", the oldest for ${durationText(ageMs)}${unattended}`,
   )
   const measured = waiting.length === 0 ? 'no task waits for a worker' : texts.join('; ')
-  if (oldest < BACKLOG_MS.warn) return ok('backlog', { measured, details })
-  const advice = 'Start more workers, or check what keeps the current ones busy.'
+  const isPolled = waiting.every(({ unattended }) => unattended === '')
+  if (oldest < BACKLOG_MS.warn && isPolled) return ok('backlog', { measured, details })
+  const advice = isPolled
+    ? 'Start more workers, or check what keeps the current ones busy.'
+    : `Start a worker (\`${SUGGESTIONS.startWorker()}\`) if none is running; one that runs is frozen, or fully occupied by other calls.`
   return (oldest < BACKLOG_MS.fail ? warn : fail)('backlog', { measured, advice, details })
+}
+
+/** That no process has polled for the oldest task; empty if one has. */
+function unattendedText(queue: QueueFacts, now: number): string {
+  if (!isUnattended(queue, now)) return ''
+  const last = Math.max(...queue.pollers.map(({ at }) => at))
+  return queue.pollers.length === 0 ? ', and no worker polls it' : `, and no worker has polled it for ${durationText(now - last)}`
 }
 
 /** Which agents are served, judging by their sessions. `now`: the local time. */
@@ -230,11 +275,15 @@ export function judgeSessions(needs: StatusOverview['needs']): HealthCheck {
 }
 
 /** Open sessions whose workflow is stuck. */
-export function judgeWorkflows(open: number, examined: number, heldUp: readonly HeldUpSession[]): HealthCheck {
-  const details = { open, examined, heldUp: heldUp.map((one) => ({ ...one })) }
-  if (heldUp.length === 0) return ok('workflows', { measured: `${open} open, ${examined} examined, none held up`, details })
+export function judgeWorkflows({ open, examined, heldUp, ended }: WorkflowFacts): HealthCheck {
+  const details = { open, examined, heldUp: heldUp.map((one) => ({ ...one })), ended: [...ended] }
+  const stuck = [
+    ...heldUp.map(({ sessionId, waitsFor }) => `${sessionId} waits for ${waitsFor}`),
+    ...ended.map((sessionId) => `the workflow of ${sessionId} has ended during the run`),
+  ]
+  if (stuck.length === 0) return ok('workflows', { measured: `${open} open, ${examined} examined, none held up`, details })
   return fail('workflows', {
-    measured: `${open} open, ${heldUp.length} of ${examined} examined held up: ${named(heldUp.map(({ sessionId, waitsFor }) => `${sessionId} waits for ${waitsFor}`))}`,
+    measured: `${open} open, ${stuck.length} of ${examined} examined held up: ${named(stuck)}`,
     advice: `Run \`${SUGGESTIONS.statusOf()}\` for details. If a step keeps failing, the worker logs say why.`,
     details,
   })

@@ -2,7 +2,7 @@
 import type { Client } from '@temporalio/client'
 import { onTemporal } from '../../connect/deadline.ts'
 import { sessionIdOf, WORKFLOW_TYPE } from '../../session/protocol/protocol.ts'
-import { executionStateOf, lastingHoldUp } from '../session/hold-ups.ts'
+import { type ExecutionState, executionStateOf, lastingHoldUp } from '../session/hold-ups.ts'
 
 const CALLS_MS = 10_000
 
@@ -44,11 +44,21 @@ export async function openSessions(client: Client, taskQueue: string, most: numb
 
 /** Those of the sessions that wait for a worker, or that no worker can continue. */
 export async function heldUpAmong(client: Client, ids: readonly string[]): Promise<HeldUpSession[]> {
-  const examined = await Promise.all(
-    ids.map(async (sessionId) => ({ sessionId, execution: await executionStateOf(client, sessionId).catch(() => undefined) })),
-  )
+  const examined = await executionsOf(client, ids)
   return examined.flatMap(({ sessionId, execution }) => {
     const holdUp = execution?.open ? lastingHoldUp(execution) : undefined
     return holdUp ? [{ sessionId, waitsFor: holdUp.waitsFor }] : []
   })
+}
+
+/** Those of the sessions whose workflow has ended. One that the server no longer knows, or never knew, is not among them. */
+export async function endedAmong(client: Client, ids: readonly string[]): Promise<string[]> {
+  const examined = await executionsOf(client, ids)
+  return examined.flatMap(({ sessionId, execution }) => (execution?.open === false ? [sessionId] : []))
+}
+
+function executionsOf(client: Client, ids: readonly string[]): Promise<{ sessionId: string; execution: ExecutionState | undefined }[]> {
+  return Promise.all(
+    ids.map(async (sessionId) => ({ sessionId, execution: await executionStateOf(client, sessionId).catch(() => undefined) })),
+  )
 }

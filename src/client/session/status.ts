@@ -2,6 +2,7 @@
 import type { Client } from '@temporalio/client'
 import { WorkflowNotFoundError } from '@temporalio/client'
 import type { SessionStatus } from '../../session/events.ts'
+import { leavesByItself } from '../../session/recovery/recovery.ts'
 import { workOf } from '../../session/watching/progress.ts'
 import { type SessionWait, UNREADABLE, waitsForReader, waitsOf } from '../../session/watching/waits.ts'
 import type { SessionError, SessionState } from '../../session/state.ts'
@@ -94,7 +95,11 @@ function reportOf(about: About, state: SessionState, from: 'workflow' | 'store')
   const isOpen = execution?.open === true
   const seen = { steps: isOpen ? execution.steps : [], ...defined({ retryAt: stored?.retryAt }) }
   const pending = stored?.pending ?? []
-  const now = waitsOf(state, from === 'workflow' || isOpen ? seen : undefined)
+  const hasEnded = execution?.open === false && isUnfinished(state)
+  // Without a workflow, nothing waits for a model, a tool or the next attempt.
+  const now = waitsOf(state, from === 'workflow' || isOpen ? seen : undefined).filter(
+    ({ for: who }) => !hasEnded || who === 'person' || who === 'client',
+  )
   const waits = withRows([...unresolvedOf(state, pending, now), ...now], pending)
   return {
     sessionId,
@@ -182,11 +187,16 @@ function unansweredOf({ client, live, execution }: About, from: SessionReport['f
 }
 
 /** What keeps the workflow itself from its next step. */
-function heldUpBy(execution: ExecutionState | undefined, live: WorkflowAnswer | undefined, { status }: SessionState): SessionWait[] {
+function heldUpBy(execution: ExecutionState | undefined, live: WorkflowAnswer | undefined, state: SessionState): SessionWait[] {
   // The workflow itself says what it waits for.
   if (!execution || live?.error?.code === UNREADABLE) return []
-  if (!execution.open) return status === 'running' || status === 'waiting' ? [{ for: 'person', to: 'resume' }] : []
+  if (!execution.open) return isUnfinished(state) ? [{ for: 'person', to: 'resume' }] : []
   return lastingHoldUp(execution) || live?.failed ? [waitForHoldUp(execution)] : []
+}
+
+/** Whether it takes a next step by itself while its workflow is open. */
+function isUnfinished({ status, error }: SessionState): boolean {
+  return status === 'running' || status === 'waiting' || (error !== null && leavesByItself(error))
 }
 
 function waitForHoldUp({ holdUp, taskQueue }: ExecutionState & { open: true }): SessionWait {

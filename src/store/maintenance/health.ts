@@ -8,7 +8,7 @@ import { type Database, databaseAt } from '../postgres/database.ts'
 import { migrationNames } from '../postgres/migrate.ts'
 import { readNamespace } from '../postgres/namespace.ts'
 import { type PostgresSchema, schemaOf } from '../postgres/schema.ts'
-import { readOverview } from '../read/lists/overview.ts'
+import { readOverview, readUnfinished } from '../read/lists/overview.ts'
 import type { StatusOverview } from '../rows.ts'
 
 /** The server. */
@@ -91,11 +91,15 @@ export interface StoreHealth {
   failing(): Promise<FailingStep[]>
   /** How many sessions have each need. */
   needs(): Promise<StatusOverview['needs']>
+  /** Sessions whose workflow should be open, quietest first. */
+  unfinished(): Promise<string[]>
   close(): Promise<void>
 }
 
 /** Maximum number of sessions or agents that are named. */
 const NAMED = 20
+/** Maximum number of sessions that are looked up in Temporal. */
+const UNFINISHED = 50
 
 /** Prepares the measurements; the first one connects. @throws StoreError `invalid_postgres_url`, `invalid_store_options`. */
 export function storeHealth(
@@ -112,6 +116,7 @@ export function storeHealth(
     agents: () => agentActivity(database, schema),
     failing: () => failingSteps(database, schema),
     needs: async () => (await readOverview(database, schema, { limit: 1 })).needs,
+    unfinished: async () => (await readUnfinished(database, schema, { limit: UNFINISHED })).sessionIds,
     close: () => database.close(),
   }
 }

@@ -32,13 +32,29 @@ function polledBy(pollers: Poller[], ...others: Poller[][]): QueueFacts[] {
   return [queue('q', 'workflow', pollers), queue('q', 'activity', activities), queue('q:pawl', 'activity', own)]
 }
 
-function waitingFor(ageMs: number, tasks = 3): QueueFacts[] {
-  return [{ name: 'q', type: 'workflow', pollers: [], backlog: { tasks, ageMs } }]
+function waitingFor(ageMs: number, pollers = [ALICE]): QueueFacts[] {
+  const [workflows, ...others] = polledBy(pollers)
+  return workflows ? [{ ...workflows, backlog: { tasks: 3, ageMs } }, ...others] : []
 }
+
+/** Polled 40 s ago. */
+const LATE = { ...ALICE, at: NOW - 40_000 }
 
 const SCHEMA = { applied: 2, missing: [], breaking: [], newer: [], namespace: 'default' }
 const SERVER = { version: '18.4', address: 'db:5432/app', roundTripMs: 1, clock: { theirs: 0, ours: 0 }, isReadOnly: false }
-const NEEDS = { recovery: 0, resolution: 0, approval: 0, unpausing: 0, worker: 0, automatic: 0, look: 0, answer: 0, plan: 0, nothing: 0 }
+const NEEDS = {
+  recovery: 0,
+  resolution: 0,
+  approval: 0,
+  unpausing: 0,
+  resuming: 0,
+  worker: 0,
+  automatic: 0,
+  look: 0,
+  answer: 0,
+  plan: 0,
+  nothing: 0,
+}
 const TEMPORAL = { version: '1.29.1', namespace: 'default', retentionMs: 30 * 86_400_000, roundTripMs: 1 }
 const FAILING = {
   context: 'model',
@@ -97,6 +113,26 @@ describe('the doctor', () => {
       'fail',
       /no worker polls.*the last to poll: pawl:host:1 2 min 10 s ago/,
     ],
+    ['an idle worker, which polls once a minute', judgeWorkers(polledBy([LATE]), NOW), 'ok', /pawl:host:1 \(\S+\), last polled 40 s ago/],
+    [
+      'a worker that has not polled since a task waits',
+      judgeWorkers(waitingFor(12_000, [LATE]), NOW),
+      'fail',
+      /no worker polls "q" \(workflow tasks\), .*the last to poll: pawl:host:1 40 s ago.*pawl worker/,
+    ],
+    ['a worker that has polled since', judgeWorkers(waitingFor(12_000), NOW), 'ok', /1 orchestrator/],
+    [
+      'a worker that may have been picking up a task when it was measured',
+      judgeWorkers(waitingFor(3_000, [LATE]), NOW),
+      'ok',
+      /last polled 40 s ago/,
+    ],
+    [
+      'a worker that stopped while another one polls',
+      judgeWorkers(waitingFor(12_000, [LATE, { ...ALICE, identity: 'pawl:host:2' }]), NOW),
+      'ok',
+      /2 orchestrators: pawl:host:1 \(\S+\), last polled 40 s ago, pawl:host:2 \(\S+\) /,
+    ],
     [
       'a worker that lost half of its polls',
       judgeWorkers(polledBy([ALICE], [ALICE], []), NOW),
@@ -110,11 +146,23 @@ describe('the doctor', () => {
       /2 orchestrator.*2 builds/,
     ],
     ['a foreign poller', judgeWorkers(polledBy([ALICE], [ALICE, { ...ALICE, identity: '7@host' }]), NOW), 'warn', /and 7@host.*of its own/],
-    ['an empty queue', judgeBacklog(polledBy([ALICE])), 'ok', /no task waits/],
-    ['a moment of backlog', judgeBacklog(waitingFor(500)), 'ok', /3 workflow tasks on "q"/],
-    ['a backlog', judgeBacklog(waitingFor(20_000)), 'warn', /the oldest for 20 s.*more workers/],
-    ['an old backlog', judgeBacklog(waitingFor(90_000)), 'fail', /the oldest for 1 min 30 s/],
-    ['a server without figures', judgeBacklog([{ name: 'q', type: 'workflow', pollers: [], backlog: undefined }]), 'ok', /does not report/],
+    ['an empty queue', judgeBacklog(polledBy([ALICE]), NOW), 'ok', /no task waits/],
+    ['a moment of backlog', judgeBacklog(waitingFor(500), NOW), 'ok', /3 workflow tasks on "q"/],
+    ['a backlog', judgeBacklog(waitingFor(20_000), NOW), 'warn', /the oldest for 20 s.*more workers/],
+    [
+      'a backlog that no worker has polled for',
+      judgeBacklog(waitingFor(6_000, [LATE]), NOW),
+      'warn',
+      /the oldest for 6 s, and no worker has polled it for 40 s.*Start a worker \(`pawl worker <module>`\)/,
+    ],
+    ['a backlog that no worker polls', judgeBacklog(waitingFor(20_000, []), NOW), 'warn', /and no worker polls it/],
+    ['an old backlog', judgeBacklog(waitingFor(90_000), NOW), 'fail', /the oldest for 1 min 30 s/],
+    [
+      'a server without figures',
+      judgeBacklog([{ name: 'q', type: 'workflow', pollers: [], backlog: undefined }], NOW),
+      'ok',
+      /does not report/,
+    ],
     ['agents that answer', judgeAgents([AGENT], NOW), 'ok', /support answered 5 s ago, 2 active/],
     ['an agent that was not asked', judgeAgents([{ ...AGENT, answeredAt: null }], NOW), 'ok', /no answer within the hour/],
     [
@@ -171,12 +219,17 @@ describe('the doctor', () => {
     ],
     ['sessions of which only one needs a person', judgeSessions({ ...NEEDS, nothing: 5, approval: 1 }), 'ok', /1 need a person/],
     ['sessions that need a person', judgeSessions({ ...NEEDS, recovery: 2, resolution: 1 }), 'warn', /3 need a person.*pawl status/],
-    ['workflows that make progress', judgeWorkflows(9, 9, []), 'ok', /9 open, 9 examined, none held up/],
     [
-      'a workflow that is held up',
-      judgeWorkflows(9, 9, [{ sessionId: 's', waitsFor: 'a worker' }]),
+      'workflows that make progress',
+      judgeWorkflows({ open: 9, examined: 9, heldUp: [], ended: [] }),
+      'ok',
+      /9 open, 9 examined, none held up/,
+    ],
+    [
+      'workflows that are held up or have ended',
+      judgeWorkflows({ open: 9, examined: 9, heldUp: [{ sessionId: 's', waitsFor: 'a worker' }], ended: ['t'] }),
       'fail',
-      /s waits for a worker.*pawl status/,
+      /2 of 9 examined held up: s waits for a worker, the workflow of t has ended during the run.*pawl status/,
     ],
     ['a store that is written', judgeStorage(QUIET), 'ok', /no event was set aside/],
     [

@@ -33,6 +33,7 @@ import type {
   StatusOverview,
   SessionToolCallFilter,
   ToolCallFilter,
+  UnfinishedFilter,
   UsageFilter,
   UsageSum,
 } from '../../rows.ts'
@@ -41,7 +42,7 @@ import { findRun } from './run.ts'
 import { findSession, listSessions } from './sessions.ts'
 import { listToolCalls, readCalls } from './tool-calls.ts'
 import { listPending } from './pending.ts'
-import { readOverview, storedAmong } from './overview.ts'
+import { readOverview, readUnfinished, storedAmong } from './overview.ts'
 import { sumUsage } from './usage.ts'
 
 export type { FeedFilter, FeedRows } from './feed.ts'
@@ -59,6 +60,8 @@ export interface Lists {
   inError(filter: InErrorFilter, paging: Paging): Promise<Rows<SessionInError>>
   /** The open sessions by what they need, most urgent first. */
   overview(filter: OverviewFilter): Promise<StatusOverview>
+  /** Sessions whose workflow should be open, quietest first, and how many there are. */
+  unfinished(filter: UnfinishedFilter): Promise<{ sessionIds: string[]; count: number }>
   /** Those of the sessions that the store knows. */
   storedAmong(sessionIds: readonly string[]): Promise<string[]>
   /** The transcript in order; messages that no turn has taken come last. */
@@ -106,6 +109,7 @@ export function listsOf({ database, schema, reading, logger }: ListNeeds): Lists
     session: (sessionId) => reading(() => findSession(database, schema, sessionId)),
     inError: (filter, paging) => reading(() => listInError(database, schema, filter, paging)),
     overview: (filter) => reading(() => database.snapshot((at) => readOverview(at, schema, filter))),
+    unfinished: (filter) => reading(() => readUnfinished(database, schema, filter)),
     storedAmong: (sessionIds) => reading(() => storedAmong(database, schema, sessionIds)),
     messages: (sessionId, paging) => reading(() => listMessages(database, schema, sessionId, paging)),
     archivedMessages: (sessionId) => reading(() => readArchived(database, schema, sessionId)),

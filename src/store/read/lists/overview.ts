@@ -7,16 +7,18 @@ import { safeKey } from '../../postgres/sanitise.ts'
 import type { PostgresSchema } from '../../postgres/schema.ts'
 import { PLAN_COLUMNS, planIn, SESSION_COLUMNS, sessionOf } from '../reader.ts'
 import { begins } from './page.ts'
-import type { OverviewFilter, OverviewSession, SessionNeed, StatusOverview } from '../../rows.ts'
+import type { OverviewFilter, OverviewSession, SessionNeed, StatusOverview, UnfinishedFilter } from '../../rows.ts'
 
 /** A running session stores its events every turn, and also during a call that takes longer than 200 ms. */
 const QUIET = "interval '5 minutes'"
+const JUST_STORED = "interval '3 seconds'"
 /** In the order of the overview. */
 const NEEDS = [
   'recovery',
   'resolution',
   'approval',
   'unpausing',
+  'resuming',
   'worker',
   'automatic',
   'look',
@@ -47,12 +49,18 @@ const TRIES_AGAIN = (table: (name: string) => string): string => `exists (
       and not exists (select from ${table('token_usage')} answered where answered.session_id = tried.session_id and answered.seq > tried.seq)
       and not exists (select from ${table('tool_calls')} done where done.session_id = tried.session_id and done.outcome_seq > tried.seq))`
 
-/** `isHeldUp`: the condition that a session cannot take its next step. */
-const needOf = (table: (name: string) => string, isHeldUp: string): string => `case
+/** The conditions that a session cannot take its next step, and that its workflow has ended. */
+interface OnTemporal {
+  isHeldUp: string
+  hasEnded: string
+}
+
+const needOf = (table: (name: string) => string, { isHeldUp, hasEnded }: OnTemporal): string => `case
     when status = 'error' and error_strategy is distinct from 'automatic' and next_attempt_at is null then 'recovery'
     when unknown > 0 then 'resolution'
     when approvals > 0 then 'approval'
     when paused is not null then 'unpausing'
+    when ${hasEnded} then 'resuming'
     when ${isHeldUp} then 'worker'
     when status = 'error' then 'automatic'
     when status = 'running' and ${TRIES_AGAIN(table)} then 'automatic'
@@ -64,11 +72,7 @@ const needOf = (table: (name: string) => string, isHeldUp: string): string => `c
 /** See `Lists.overview`. */
 export async function readOverview(database: Queryable, schema: PostgresSchema, filter: OverviewFilter): Promise<StatusOverview> {
   const { value, values } = newStatement()
-  const conditions = [
-    ...(filter.agent === undefined ? [] : [`agent = ${value(safeKey(filter.agent))}`]),
-    ...begins(value, 'session_id', filter.idPrefix),
-  ]
-  const matching = conditions.map((condition) => ` and ${condition}`).join('')
+  const matching = matchingOf(filter, value)
   const table = (name: string): string => schema.table(name)
   const counts = await database.query(
     `select status, count(*) as sessions from ${schema.table('sessions')} where status = any('{${OPEN.join(',')}}')${matching} group by 1`,
@@ -77,11 +81,12 @@ export async function readOverview(database: Queryable, schema: PostgresSchema, 
   const { running = [], any = [] } = filter.heldUp ?? {}
   const isListed = `session_id = any(${value(any.map(safeKey))}::text[])`
   const isHeldUp = `(${isListed} or status = 'running' and ${running === 'all' ? 'true' : `session_id = any(${value(running.map(safeKey))}::text[])`})`
+  const hasEnded = `(status <> 'idle' and session_id = any(${value((filter.ended ?? []).map(safeKey))}::text[]))`
   const rows = await database.query(
     `with unresolved as (
        select distinct session_id from ${schema.table('tool_calls')} where status = 'unknown' and error ->> 'asked' = 'true'
      ), open as (
-       select ${SESSION_COLUMNS}, ${PLAN_COLUMNS}, ${needOf(table, isHeldUp)} as need, tools, expires,
+       select ${SESSION_COLUMNS}, ${PLAN_COLUMNS}, ${needOf(table, { isHeldUp, hasEnded })} as need, tools, expires,
          coalesce(calls.since, to_timestamp((coalesce(error, paused) ->> 'at')::double precision / 1000), updated_at) as since
        from ${schema.table('sessions')} sessions left join lateral (${WAITING_CALLS(schema.table('tool_calls'))}) calls
          on sessions.waiting > 0 or session_id in (select session_id from unresolved)
@@ -95,6 +100,31 @@ export async function readOverview(database: Queryable, schema: PostgresSchema, 
   const needs = (rows[0] ? jsonIn(rows[0], 'needs') : {}) as Record<string, number>
   const sessions = Object.fromEntries(counts.map((row) => [textIn(row, 'status'), Number(row.sessions)]))
   return { sessions: tally(OPEN, sessions), needs: tally(NEEDS, needs), items: rows.map(itemOf) }
+}
+
+/**
+ * Sessions that take a next step by themselves, so their workflow should be open; those that have stored nothing for the longest come
+ * first, and those that wait for people last. A session that has just stored something is left out: it may be closing.
+ */
+export async function readUnfinished(
+  database: Queryable,
+  schema: PostgresSchema,
+  filter: UnfinishedFilter,
+): Promise<{ sessionIds: string[]; count: number }> {
+  const { value, values } = newStatement()
+  const rows = await database.query(
+    `select session_id, count(*) over () as sessions from ${schema.table('sessions')} sessions
+     where (status in ('running', 'waiting') or (status = 'error' and (error_strategy = 'automatic' or next_attempt_at is not null)))
+       and flushed_at < now() - ${JUST_STORED} and session_id <> all(${value((filter.besides ?? []).map(safeKey))}::text[])${matchingOf(filter, value)}
+     order by status = 'waiting', flushed_at, session_id limit ${value(filter.limit)}`,
+    values,
+  )
+  return { sessionIds: rows.map((row) => textIn(row, 'session_id')), count: Number(rows[0]?.sessions ?? 0) }
+}
+
+function matchingOf({ agent, idPrefix }: Pick<OverviewFilter, 'agent' | 'idPrefix'>, value: (of: unknown) => string): string {
+  const conditions = [...(agent === undefined ? [] : [`agent = ${value(safeKey(agent))}`]), ...begins(value, 'session_id', idPrefix)]
+  return conditions.map((condition) => ` and ${condition}`).join('')
 }
 
 /** Those of the sessions that have a row. */

@@ -1,0 +1,26 @@
+// How a command that lets a session continue ends.
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { SessionHandle } from '../client/types.ts'
+import { leavesByItself } from '../session/recovery/recovery.ts'
+import type { SessionState } from '../session/state.ts'
+
+/** Whether the session is in an error that it does not leave by itself: exit code 1, because nothing continues. */
+export function failIfStopped({ status, error }: SessionState): boolean {
+  const isStopped = status === 'error' && error !== null && !leavesByItself(error)
+  if (isStopped) process.exitCode = 1
+  return isStopped
+}
+
+/** What failed before usually fails again at once. A run that takes longer than this has made progress. */
+const SETTLES_WITHIN_MS = 2_000
+const LOOK_EVERY_MS = 200
+
+/** The state of a session whose run was just allowed to continue, once that has ended or failed again, at the latest after two seconds. */
+export async function stateSoon(session: SessionHandle): Promise<SessionState> {
+  const giveUpAt = Date.now() + SETTLES_WITHIN_MS
+  for (;;) {
+    const state = await session.state()
+    if (state.status !== 'running' || state.paused || Date.now() > giveUpAt) return state
+    await sleep(LOOK_EVERY_MS)
+  }
+}
