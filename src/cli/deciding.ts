@@ -2,9 +2,11 @@
 import { Command } from 'commander'
 import type { SessionHandle } from '../client/index.ts'
 import { aboutDeployment, type DeploymentOptions, onDeployment } from './connecting.ts'
+import { here } from './here.ts'
 import { byOption } from './operator.ts'
 import { jsonOption } from './options.ts'
 import { printable } from './terminal.ts'
+import { SUGGESTIONS } from '../session/suggestions.ts'
 import { defined } from '../session/defined.ts'
 
 /** Options of all these commands. */
@@ -37,8 +39,22 @@ export async function decide(
   sessionId: string,
   work: (session: SessionHandle) => Promise<{ event: string; callId: string; text: string } & Record<string, unknown>>,
 ): Promise<void> {
-  const { text, ...told } = await onDeployment(options, (pawl) => work(pawl.session(sessionId)))
-  process.stdout.write(`${options.json ? JSON.stringify({ ...told, sessionId }) : printable(text)}\n`)
+  const { text, isPaused, ...told } = await onDeployment(options, async (pawl) => {
+    const session = pawl.session(sessionId)
+    const decided = await work(session)
+    return { ...decided, isPaused: await isPausedNow(session) }
+  })
+  const later = isPaused
+    ? `. The session is paused: this takes effect once it continues (\`${here(SUGGESTIONS.statusOf(sessionId))}\`)`
+    : ''
+  const paused = isPaused ? { paused: true } : {}
+  process.stdout.write(`${options.json ? JSON.stringify({ ...told, ...paused, sessionId }) : printable(text + later)}\n`)
+}
+
+/** The decision is made: that the session does not answer this does not make the command fail. */
+async function isPausedNow(session: SessionHandle): Promise<boolean> {
+  const state = await session.state().catch(() => undefined)
+  return state?.paused !== undefined
 }
 
 /** The given digest, otherwise that of the call's current arguments. */

@@ -54,6 +54,8 @@ export const INSTRUMENTS = {
   'pawl.sessions': gauge('{session}', 'Open sessions by status.'),
   'pawl.sessions.error': gauge('{session}', 'Sessions in error by code, and by whether they need a person.'),
   'pawl.error.age': gauge('s', 'How long the longest of these sessions has been in its error.'),
+  'pawl.sessions.paused': gauge('{session}', 'Paused sessions, by whether a person must unpause them or raise their budget.'),
+  'pawl.pause.age': gauge('s', 'How long the longest of these sessions has been paused.'),
   'pawl.calls.waiting': gauge('{call}', 'Tool calls that wait for a person or a client.'),
   'pawl.messages.waiting': gauge('{message}', 'Messages that no turn has taken yet.'),
   'pawl.feed.delay': gauge('s', 'Time for which stored events have been missing from the feed; 0 unless it is held up for seconds.'),

@@ -25,6 +25,8 @@ const secret = () => randomUUID()
 /** The SDK's core retries for some seconds before it says so, and then writes a line for each retry of each poll. */
 const OUTAGE_MS = size(20_000, 60_000)
 const LONG_MS = 60_000
+/** Without probes of its own, a worker would notice a frozen server when its polls expire, after more than a minute. */
+const FROZEN_MS = 40_000
 
 interface Logged extends Record<string, unknown> {
   level: number | string
@@ -160,6 +162,19 @@ describe('the log of `pawl worker`', () => {
       }),
       expect.objectContaining({ level: 40, msg: expect.stringMatching(/answers again, after \d+ s\.$/) }),
     ])
+  }, 180_000)
+
+  it('says within seconds that Temporal is frozen, even if the worker has nothing to do', async () => {
+    const before = lines().length
+    const away = () => lines().slice(before)
+    const pid = stack.temporal.pid ?? expect.fail('the server does not run')
+    process.kill(pid, 'SIGSTOP')
+    try {
+      await until('it is logged', () => away().some(({ msg }) => msg.includes('does not answer')), FROZEN_MS)
+    } finally {
+      process.kill(pid, 'SIGCONT')
+    }
+    await until('its return is logged', () => away().some(({ msg }) => msg.includes('answers again')), LONG_MS)
   }, 180_000)
 })
 

@@ -166,23 +166,42 @@ it(
     const open = (name: string) => deployment.pawl.session(`${name}-${randomUUID()}`, { agent: name })
     const failing = open('fragile')
     await (await failing.send('fail')).settled()
-    const [paid, healing] = [open('fragile'), open('patient')]
+    const [paid, healing, paused, poor] = [open('fragile'), open('patient'), open('player'), open('player')]
     // One waits for a person, and the other is in an error that pawl retries an hour later.
     await (await paid.send('pay')).settled()
     await healing.send('fail')
     await paid.send('later')
+    await (await paused.send('hello')).settled()
+    await paused.pause({ by: 'ann' })
+    await (await poor.send('hello')).settled()
+    await poor.pause()
+    // As pawl pauses a session whose process died during a costly call.
+    await until(
+      'the pause is stored',
+      async () =>
+        (
+          await database.query(
+            `update ${schema}.sessions set paused = paused || '{"code": "budget_assumed", "raise": [{"scope": "run", "maxUsd": 2}]}'
+             where session_id = $1 and paused is not null`,
+            [poor.id],
+          )
+        ).rowCount === 1,
+    )
     const inError = { gen_ai_agent_name: 'fragile', error_type: 'overloaded_error' }
     const before = await until(
       'the errors are counted',
       async () => {
         const scraped = await scrape(port)
         const isCounted = scraped.sum('pawl_sessions_error', { ...inError, pawl_needs: 'person' }) === 1
-        return isCounted && scraped.sum('pawl_messages_waiting', { gen_ai_agent_name: 'fragile' }) === 1 && scraped
+        const isPaused = scraped.sum('pawl_sessions_paused', { ...BY_PLAYER, pawl_waits_for: 'raise' }) === 1
+        return isCounted && isPaused && scraped.sum('pawl_messages_waiting', { gen_ai_agent_name: 'fragile' }) === 1 && scraped
       },
       COUNTS_WITHIN_MS,
     )
     expect(before.sum('pawl_sessions_error', { gen_ai_agent_name: 'patient', pawl_needs: 'nothing' })).toBe(1)
     expect(before.sum('pawl_error_age', { gen_ai_agent_name: 'patient' })).toBeGreaterThan(0)
+    expect(before.sum('pawl_sessions_paused', { ...BY_PLAYER, pawl_waits_for: 'unpause' })).toBe(1)
+    expect(before.sum('pawl_pause_age', BY_PLAYER)).toBeGreaterThan(0)
     expect(before.sum('pawl_errors_total', { ...inError, pawl_needs: 'nothing' })).toBe(1)
     expect(before.sum('pawl_errors_total', { ...inError, pawl_needs: 'person' })).toBe(1)
     expect(before.sum('pawl_error_duration_count', { ...inError, pawl_ended_by: 'itself' })).toBe(1)

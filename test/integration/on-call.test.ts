@@ -8,6 +8,7 @@ import { ModelError } from 'pawl'
 import { doctor } from 'pawl/client'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
+import { approvalStage, once, pendingOf } from '../support/approvals.ts'
 import { type Deployment, deploy, SILENT } from '../support/deployment.ts'
 import { inOrder, type Played, stage, use } from '../support/scenes.ts'
 import { gate, until } from '../support/until.ts'
@@ -15,6 +16,7 @@ import { type Ended, runPawl } from './cli/processes.ts'
 
 const schema = `on_call_${randomUUID().replaceAll('-', '').slice(0, 16)}`
 const player = stage()
+const asking = approvalStage()
 let here: Deployment
 let folder: string
 let database: pg.Client
@@ -24,7 +26,7 @@ beforeAll(async () => {
   database = new pg.Client(inject('stack').databaseUrl)
   await database.connect()
   here = await deploy({ schema })
-  await here.startWorker({ agents: [player.agent] })
+  await here.startWorker({ agents: [player.agent, asking.agent] })
 })
 afterAll(async () => {
   await here?.stop()
@@ -127,3 +129,51 @@ it('a worker that has just stopped is missed as soon as a task waits, not after 
     `No worker polls task queue "${queue}"`,
   )
 }, 90_000)
+
+it('a paused session that has messages does not wait for one, and a decision about its call takes effect once it continues', async () => {
+  let isLost = false
+  const body = () => {
+    if (isLost) return 'posted'
+    isLost = true
+    throw new Error('reply lost')
+  }
+  const { session, entered } = asking.play(here.pawl, { model: once(['post', 'it']), body }, { id: 'decided-while-paused' })
+  await (await session.send('go')).settled({ timeout: 30_000 })
+  await session.pause()
+  const { code, stdout } = await run(['resolve', 'decided-while-paused', 't_1_1_0', '--retry'])
+  expect(code).toBe(0)
+  expect(stdout).toMatch(
+    /it is executed again\. The session is paused: this takes effect once it continues \(`pawl status decided-while-paused/,
+  )
+  expect(entered()).toHaveLength(1)
+  await session.unpause()
+  await until('it has answered', async () => (await session.state()).status === 'idle')
+  expect(entered()).toHaveLength(2)
+  const waits = async () => (await session.status()).waitsFor.map(({ for: who, to }) => to ?? who)
+  await session.pause()
+  expect(await waits()).toEqual(['unpause', 'message'])
+  await session.send('one more')
+  await until('it has the message', async () => (await session.status()).queued === 1)
+  expect(await waits()).toEqual(['unpause'])
+  await session.unpause()
+}, 60_000)
+
+it('an open call whose tool no worker has is listed within seconds, with the tool', async () => {
+  const queue = `lacking-${randomUUID().slice(0, 8)}`
+  const client = await here.connect({ taskQueue: queue })
+  const old = await here.startWorker({ agents: [asking.agent], taskQueue: queue })
+  const { session } = asking.play(client, { model: once(['pay', 'it']) }, { id: 'lacks-its-tool' })
+  const sent = await session.send('go')
+  const [call] = await pendingOf(sent)
+  await old.stop()
+  const tools = new Map([...asking.agent.tools].filter(([name]) => name !== 'pay'))
+  await here.startWorker({ agents: [{ ...asking.agent, tools }], taskQueue: queue })
+  if (call?.kind !== 'approval') return expect.fail('it does not wait for an approval')
+  await session.approve(call.callId, { digest: call.digest })
+  const { stdout } = await until('it is listed', async () => {
+    const ended = await runPawl(['status', '--schema', schema, '--task-queue', queue], place())
+    return /lacks-its-tool .*look/.test(ended.stdout) && ended
+  })
+  expect(stdout).toMatch(/lacks-its-tool +\S+ +running +.* look: it is quiet +pay\n/)
+  expect((await session.state()).status).toBe('running')
+}, 60_000)

@@ -31,7 +31,7 @@ const NEEDS: Record<SessionNeed, string> = {
   resuming: 'resume',
   worker: 'its next step',
   automatic: 'ends by itself',
-  look: 'look: quiet for minutes',
+  look: 'look: it is quiet',
   answer: "a client's answer",
   plan: 'continue: its plan is unfinished',
   nothing: '-',

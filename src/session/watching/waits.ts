@@ -63,11 +63,12 @@ export function waitsOf(state: SessionState, seen?: WaitContext): SessionWait[] 
 }
 
 function waitsOfStatus(state: SessionState, seen: WaitContext | undefined): SessionWait[] {
-  const { status, error, current } = state
+  const { status, error, current, inbox } = state
   switch (status) {
     case 'idle':
     case 'closed':
-      return [{ for: 'message' }]
+      // Those that it has are taken as soon as nothing else holds it up.
+      return inbox.length > 0 ? [] : [{ for: 'message' }]
     case 'error':
       return error ? waitsInError(state, error, seen) : []
     case 'running':

@@ -20,12 +20,20 @@ export interface CountedErrors extends CensusCount {
   oldestMs: number
 }
 
+/** Sessions that are paused. */
+export interface CountedPauses extends CensusCount {
+  /** How long the longest of them has been paused, in milliseconds. */
+  oldestMs: number
+}
+
 /** Counts of open sessions and of waiting work. */
 export interface Census {
   /** Sessions that are not closed, by status. */
   sessions: CensusCount[]
   /** Sessions in error, by code and by whether they need a person. */
   errors: CountedErrors[]
+  /** Paused sessions, by what continues them: `unpause`, or `raise` if pawl paused them because of their budget. */
+  paused: CountedPauses[]
   /** Tool calls that wait for a person or a client: `approval`, `answer`, or `resolution` of an unknown outcome. */
   calls: CensusCount[]
   /** Messages that no turn has taken. */
@@ -51,6 +59,10 @@ export async function readCensus(database: Queryable, schema: PostgresSchema): P
          greatest(0, extract(epoch from now()) * 1000 - min((error ->> 'at')::double precision))::bigint
        from ${table('sessions')} where status = 'error' and error_code is not null group by 2, 3, 5
      union all
+     select 'paused', agent, case when paused #> '{raise,0}' is null then 'unpause' else 'raise' end, count(*), null,
+         greatest(0, extract(epoch from now()) * 1000 - min((paused ->> 'at')::double precision))::bigint
+       from ${table('sessions')} where paused is not null and status <> 'closed' group by 2, 3
+     union all
      select 'calls', agent, case status when 'awaiting_approval' then 'approval' when 'awaiting_answer' then 'answer' else 'resolution' end, count(*), null, null
        from ${table('tool_calls')} where status in ('awaiting_approval', 'awaiting_answer') or (status = 'unknown' and error ->> 'asked' = 'true')
        group by 2, 3
@@ -74,6 +86,7 @@ export async function readCensus(database: Queryable, schema: PostgresSchema): P
       needs: row.needs === 'nothing' ? 'nothing' : 'person',
       oldestMs: Number(row.oldest),
     })),
+    paused: ofKind('paused').map((row) => ({ ...countedIn(row), oldestMs: Number(row.oldest) })),
     calls: of('calls'),
     messages: of('messages'),
     ...(unexported && { unexported: unexported.count }),

@@ -48,3 +48,18 @@ it('says nothing of a server that answers, and nothing more once the watch has e
   await until('the watch has ended', async () => !(await outages.suspect()))
   expect(log.about('')).toEqual([['warn', expect.stringContaining('away:7233 does not answer')]])
 })
+
+it('notices a server that is frozen, so that no call of the SDK fails', async () => {
+  const log = recorder()
+  const outages = watchTemporal(log, { ...SOON, askMs: 5 })
+  const answer = [true, true, false, true, false, false]
+  const end = outages.watch({
+    address: 'host:7233',
+    probe: () => ((answer.shift() ?? true) ? Promise.resolve() : Promise.reject(new Error('expired'))),
+  })
+  await until('it is back', () => log.about('answers again').length === 1)
+  end()
+  // A single probe without an answer says nothing.
+  expect(log.about('does not answer')).toHaveLength(1)
+  expect(answer).toEqual([])
+})

@@ -11,6 +11,8 @@ import type { OverviewFilter, OverviewSession, SessionNeed, StatusOverview, Unfi
 
 /** A running session stores its events every turn, and also during a call that takes longer than 200 ms. */
 const QUIET = "interval '5 minutes'"
+/** A worker that has the tool of a call begins it within milliseconds. */
+const BEGUN_WITHIN = "interval '10 seconds'"
 const JUST_STORED = "interval '3 seconds'"
 /** In the order of the overview. */
 const NEEDS = [
@@ -49,6 +51,13 @@ const TRIES_AGAIN = (table: (name: string) => string): string => `exists (
       and not exists (select from ${table('token_usage')} answered where answered.session_id = tried.session_id and answered.seq > tried.seq)
       and not exists (select from ${table('tool_calls')} done where done.session_id = tried.session_id and done.outcome_seq > tried.seq))`
 
+/** Calls that no worker has begun, although the session has stored nothing since: they are due, and not between two attempts. */
+const NOT_BEGUN = (table: (name: string) => string): string => `select
+    to_json(array_agg(distinct tool)) as due_tools
+  from ${table('tool_calls')} calls where calls.session_id = sessions.session_id and status = 'issued'
+    and not exists (select from ${table('errors')} failed where failed.session_id = calls.session_id and failed.call_id = calls.call_id
+      and failed.at + coalesce(failed.next_delay_ms, 0) * interval '1 ms' > now() - ${BEGUN_WITHIN})`
+
 /** The conditions that a session cannot take its next step, and that its workflow has ended. */
 interface OnTemporal {
   isHeldUp: string
@@ -64,7 +73,7 @@ const needOf = (table: (name: string) => string, { isHeldUp, hasEnded }: OnTempo
     when ${isHeldUp} then 'worker'
     when status = 'error' then 'automatic'
     when status = 'running' and ${TRIES_AGAIN(table)} then 'automatic'
-    when status = 'running' and flushed_at < now() - ${QUIET} then 'look'
+    when due_tools is not null or (status = 'running' and flushed_at < now() - ${QUIET}) then 'look'
     when answers > 0 then 'answer'
     when status = 'idle' then 'plan'
     else 'nothing' end`
@@ -86,10 +95,12 @@ export async function readOverview(database: Queryable, schema: PostgresSchema, 
     `with unresolved as (
        select distinct session_id from ${schema.table('tool_calls')} where status = 'unknown' and error ->> 'asked' = 'true'
      ), open as (
-       select ${SESSION_COLUMNS}, ${PLAN_COLUMNS}, ${needOf(table, { isHeldUp, hasEnded })} as need, tools, expires,
+       select ${SESSION_COLUMNS}, ${PLAN_COLUMNS}, ${needOf(table, { isHeldUp, hasEnded })} as need, coalesce(tools, due_tools) as tools, expires,
          coalesce(calls.since, to_timestamp((coalesce(error, paused) ->> 'at')::double precision / 1000), updated_at) as since
        from ${schema.table('sessions')} sessions left join lateral (${WAITING_CALLS(schema.table('tool_calls'))}) calls
          on sessions.waiting > 0 or session_id in (select session_id from unresolved)
+       left join lateral (${NOT_BEGUN(table)}) due
+         on status = 'running' and paused is null and flushed_at < now() - ${BEGUN_WITHIN}
        where (status in ('error', 'waiting', 'running') or paused is not null
            or (status = 'idle' and (${isListed} or plan_done < plan_steps or session_id in (select session_id from unresolved))))${matching}
      ), counted as (select need, count(*) as sessions from open group by 1)

@@ -49,7 +49,7 @@ export function reportCensus(store: Pick<Store, 'census' | 'leaseFeed' | 'releas
   }
 }
 
-function readingsOf({ sessions, errors, calls, messages, unexported, feedDelayMs }: Census): GaugeReading[] {
+function readingsOf({ sessions, errors, paused, calls, messages, unexported, feedDelayMs }: Census): GaugeReading[] {
   const of = (name: GaugeName, counted: readonly CensusCount[], label?: string): GaugeReading[] =>
     counted.map(({ agent, what, count }) => ({
       name,
@@ -63,6 +63,13 @@ function readingsOf({ sessions, errors, calls, messages, unexported, feedDelayMs
       return [
         { name: 'pawl.sessions.error', value: count, labels },
         { name: 'pawl.error.age', value: oldestMs / 1_000, labels },
+      ] as const
+    }),
+    ...paused.flatMap(({ agent, what, count, oldestMs }) => {
+      const labels = { 'gen_ai.agent.name': agent, 'pawl.waits_for': what }
+      return [
+        { name: 'pawl.sessions.paused', value: count, labels },
+        { name: 'pawl.pause.age', value: oldestMs / 1_000, labels },
       ] as const
     }),
     ...of('pawl.calls.waiting', calls, 'pawl.waits_for'),

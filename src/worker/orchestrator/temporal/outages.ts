@@ -5,6 +5,8 @@ import type { Logger } from '../../../agent/tool.ts'
 
 const PROBE_MS = 3_000
 const RETRY_MS = 1_000
+/** A frozen server fails no call before its deadline, which is a minute for a poll: the SDK alone notices it that late. */
+const ASK_MS = 10_000
 /** A server that is back may refuse calls while it starts. */
 const SETTLING_MS = 10_000
 
@@ -24,7 +26,7 @@ export interface TemporalOutages {
 }
 
 /** Starts a watch without servers. */
-export function watchTemporal(logger: Logger, { retryMs = RETRY_MS, settlingMs = SETTLING_MS } = {}): TemporalOutages {
+export function watchTemporal(logger: Logger, { retryMs = RETRY_MS, settlingMs = SETTLING_MS, askMs = ASK_MS } = {}): TemporalOutages {
   const watched = new Set<WatchedTemporal>()
   const away = new Set<WatchedTemporal>()
   let asking: Promise<void> | undefined
@@ -39,10 +41,21 @@ export function watchTemporal(logger: Logger, { retryMs = RETRY_MS, settlingMs =
 
   async function askAll(): Promise<void> {
     const lost = await Promise.all([...watched].map(async (one) => !(await answers(one)) && one))
-    for (const temporal of lost) {
-      if (!temporal) continue
-      away.add(temporal)
-      void waitFor(temporal)
+    for (const temporal of lost) if (temporal) lose(temporal)
+  }
+
+  function lose(temporal: WatchedTemporal): void {
+    if (away.has(temporal) || !watched.has(temporal)) return
+    away.add(temporal)
+    void waitFor(temporal)
+  }
+
+  /** Twice without an answer: a single probe may have expired while this process itself was busy or frozen. */
+  async function askRegularly(temporal: WatchedTemporal): Promise<void> {
+    for (;;) {
+      await sleep(askMs, undefined, { ref: false })
+      if (!watched.has(temporal)) return
+      if (!away.has(temporal) && !(await answers(temporal)) && !(await answers(temporal))) lose(temporal)
     }
   }
 
@@ -62,6 +75,7 @@ export function watchTemporal(logger: Logger, { retryMs = RETRY_MS, settlingMs =
   return {
     watch(temporal) {
       watched.add(temporal)
+      void askRegularly(temporal)
       return () => void watched.delete(temporal)
     },
     async suspect() {
