@@ -6,6 +6,7 @@ import { loadClientConnectConfig } from '@temporalio/envconfig'
 import { interceptors } from './closed-channel.ts'
 import { absoluteConverter } from './data-converter.ts'
 import { boundCalls } from './deadline.ts'
+import { findDevDeployment } from './dev-stack.ts'
 import { ConnectError } from './errors.ts'
 import { defined } from '../session/defined.ts'
 import { SUGGESTIONS } from '../session/suggestions.ts'
@@ -114,13 +115,20 @@ async function failureOfCall(where: Omit<ResolvedTemporal, 'namespace'>): Promis
 }
 
 /** The error for a server that does not answer, or for a failed TLS handshake. */
-export function noTemporal(address: string, cause: unknown): ConnectError {
+export async function noTemporal(address: string, cause: unknown): Promise<ConnectError> {
   const refusal = tlsRefusal(cause)
   const text =
     refusal === undefined
-      ? `No Temporal server answers at ${address}: set TEMPORAL_ADDRESS to one that does, or start one with \`${SUGGESTIONS.develop()}\` or \`temporal server start-dev\`.`
+      ? await unansweredText(address)
       : `The TLS handshake with Temporal at ${address} failed (${refusal}). Check the CA and the client certificate in { temporal: { tls } }, or TEMPORAL_TLS_… and the profile file.`
   return new ConnectError('no_temporal', text, { cause })
+}
+
+async function unansweredText(address: string): Promise<string> {
+  const { temporal } = await findDevDeployment()
+  return temporal?.address === address
+    ? `Temporal at ${address} does not answer, although the \`${SUGGESTIONS.develop()}\` of this folder, to which it belongs, is running. Try again. If it still does not answer, stop that command and start it again: it keeps its sessions.`
+    : `No Temporal server answers at ${address}: set TEMPORAL_ADDRESS to one that does, or start one with \`${SUGGESTIONS.develop()}\` or \`temporal server start-dev\`.`
 }
 
 /** How the SDK's two connections (native and Node's) report a failed handshake: the server's alert, or its untrusted certificate. */

@@ -81,7 +81,7 @@ describe('a run whose workflow was terminated', () => {
   it('is continued by `pawl recover`, which exits with 0', async () => {
     const { session } = await cutOff('cut-recovered')
     const refused = await run(['recover', 'cut-recovered', '--strategy', 'abandon'])
-    expect([refused.code, refused.stderr]).toEqual([1, expect.stringMatching(/not_in_error: .*`pawl resume cut-recovered /)])
+    expect([refused.code, refused.stderr]).toEqual([1, expect.stringMatching(/workflow_ended: .*`pawl resume cut-recovered /)])
     expect((await session.status()).waitsFor).toEqual([{ for: 'person', to: 'resume' }])
     const { code, stdout, stderr } = await run(['recover', 'cut-recovered'])
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })

@@ -68,7 +68,7 @@ async function recoverOrResume(session: SessionHandle, asked: RecoverOptions): P
   const { strategy = 'continue_run', keep, skip, redo } = asked
   if (strategy !== 'continue_run' || keep || skip || redo) {
     throw new CliError(
-      'not_in_error',
+      'workflow_ended',
       `Session "${session.id}" is ${status}, not in error: its workflow has ended during the run. \`${SUGGESTIONS.resume(session.id)}\` reopens it and continues the run.`,
     )
   }

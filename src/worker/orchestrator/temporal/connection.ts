@@ -12,6 +12,6 @@ export async function connectNative(temporal: TemporalAddress): Promise<NativeCo
       ...(apiKey !== undefined && { apiKey: typeof apiKey === 'function' ? apiKey() : apiKey }),
     })
   } catch (cause) {
-    throw where.tls ? await whyNoTemporal(where, cause) : noTemporal(where.address, cause)
+    throw await (where.tls ? whyNoTemporal(where, cause) : noTemporal(where.address, cause))
   }
 }
