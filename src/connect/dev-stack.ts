@@ -1,7 +1,7 @@
 // The file that a running `pawl dev` writes to its data folder, by which clients and commands in the project folder find the stack.
 import { mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
-import type { TemporalAddress } from './temporal.ts'
+import type { TemporalAddress } from './temporal-address.ts'
 
 /** The addresses of a running stack. */
 export interface ServedStack {

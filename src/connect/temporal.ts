@@ -1,6 +1,6 @@
 // Temporal's address, and a client for it: from the caller's options, otherwise from `TEMPORAL_*` and the profile file. Never assumed:
 // a server that listens on the usual port may belong to somebody else, and would get the messages.
-import { Client, Connection, type ConnectionOptions } from '@temporalio/client'
+import { Client, Connection } from '@temporalio/client'
 import type { DataConverter } from '@temporalio/common'
 import { loadClientConnectConfig } from '@temporalio/envconfig'
 import { interceptors } from './closed-channel.ts'
@@ -8,20 +8,11 @@ import { absoluteConverter } from './data-converter.ts'
 import { boundCalls } from './deadline.ts'
 import { findDevDeployment } from './dev-stack.ts'
 import { ConnectError } from './errors.ts'
+import type { TemporalAddress } from './temporal-address.ts'
 import { defined } from '../session/defined.ts'
 import { SUGGESTIONS } from '../session/suggestions.ts'
 
-/** Where Temporal is, as plain data; absent members come from `TEMPORAL_*` and the profile file. */
-export interface TemporalAddress {
-  /** Host and port. Default: `TEMPORAL_ADDRESS`, the profile file. */
-  address?: string
-  /** Temporal namespace. Default: `TEMPORAL_NAMESPACE`, the profile file, `default`. */
-  namespace?: string
-  /** API key. A function is called for each connection, and about once a minute, so that keys can be rotated. */
-  apiKey?: string | (() => string)
-  /** TLS, as Temporal's client accepts it. Default: the environment's and the profile file's. */
-  tls?: NonNullable<ConnectionOptions['tls']>
-}
+export type { TemporalAddress } from './temporal-address.ts'
 
 /** A complete address. */
 export interface ResolvedTemporal extends TemporalAddress {
