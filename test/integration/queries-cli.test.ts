@@ -182,6 +182,8 @@ describe('the query commands', () => {
     await settle(other.session, 'look')
     await until('the call is stored', async () => (await here.pawl.toolCalls({ session: 'looked', status: 'completed' })).items[0])
     expect(await json(['errors', 'looked', '--context', 'tool:look'])).toMatchObject([{ attempt: 1, message: 'not yet' }])
+    const place = / 1\.1 +tool:look +1 +yes +t_1_1_0 +\S*look \(\S+queries-cli\.test\.ts:\d+:\d+\) +Error: not yet\n/
+    expect((await run(['errors', 'looked', '--wide'])).stdout).toMatch(place)
     expect(await json(['tools', '--tool', 'look', '--status', 'completed,failed'])).toMatchObject([{ sessionId: 'looked', attempt: 2 }])
     expect(await json(['usage', '--by', 'session'])).toEqual(
       expect.arrayContaining([expect.objectContaining({ key: 'talked', calls: 2, unpriced: 2 })]),

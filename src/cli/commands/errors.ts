@@ -25,11 +25,23 @@ const COLUMNS: Column<ListedError>[] = [
   { name: 'at', of: (row) => row.at },
   { name: 'session', of: (row) => row.sessionId, whole: true },
   { name: 'turn', of: (row) => (row.run === null ? null : [row.run, row.turn].filter(Boolean).join('.')) },
-  { name: 'context', of: (row) => (row.model === null ? row.context : `${row.context} ${row.model}`) },
+  { name: 'context', of: contextOf },
   { name: 'attempt', of: (row) => row.attempt, right: true, optional: true },
   { name: 'retryable', of: (row) => (row.retryable ? 'yes' : 'no'), optional: true },
+  { name: 'call', of: (row) => row.callId, whole: true, optional: true },
+  { name: 'place', of: placeOf, whole: true, optional: true },
   { name: 'error', of: (row) => `${row.code ?? row.class}: ${row.message}` },
 ]
+
+/** What failed: the tool, or the model and whether it had begun to answer. */
+function contextOf({ context, model, phase }: ListedError): string {
+  return [context, model, phase === 'stream' && 'in its answer'].filter(Boolean).join(' ')
+}
+
+/** Where the exception was thrown: the first frame of its stack. */
+function placeOf({ stack }: ListedError): string | null {
+  return stack?.split('\n', 1)[0]?.replace(/^\s*at /, '') ?? null
+}
 
 /** The command. */
 export function errorsCommand(): Command {
