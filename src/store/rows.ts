@@ -296,7 +296,7 @@ export interface ListedToolCall extends ToolCallRow {
   approval: Json
   /** SHA-256 of a result that is too large for the row. */
   resultBlob: string | null
-  /** Who resolved an unknown outcome: `verify` or a person's name. */
+  /** Who resolved an unknown outcome (`verify` or a person's name), or answered a call of a client tool. */
   resolvedBy: string | null
   /** That person's note about it. */
   note: string | null
