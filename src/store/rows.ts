@@ -509,7 +509,9 @@ export interface FailureCause {
   tool: string | null
   /** The code, or the name of the error's class. */
   code: string
-  /** How many runs, turns or calls failed in this way: the sum of the next four. */
+  /** Rows of `errors` behind them: failed attempts, or errors of runs. A call that failed without an attempt has none. */
+  errors: number
+  /** How many runs, turns or calls failed in this way, each once: the sum of the next four. */
   failures: number
   /** Those that succeeded in another attempt, were confirmed by `verify`, or whose run pawl recovered. */
   healedByItself: number

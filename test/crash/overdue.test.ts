@@ -5,8 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { onceOnly } from './support/once-only.ts'
 import { type Plan, finalAnswer } from './support/plan.ts'
 import { defined } from '../../src/session/defined.ts'
-import { until } from '../support/until.ts'
-import { type Rig, startRig, type Supervised } from './support/rig.ts'
+import { type Rig, startRig, type Supervised, until } from './support/rig.ts'
 
 /** Longer than `stuckLoop`. Added to the time since the last heartbeat, it is still less than the timeout of heartbeats. */
 const PAUSE_MS = 6_000

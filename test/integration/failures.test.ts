@@ -4,6 +4,7 @@ import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { type Queries, queriesOf } from '../../src/client/queries/queries.ts'
 import type { EventBody, RecoveryStrategy } from '../../src/session/events.ts'
+import type { FailureCause } from '../../src/store/rows.ts'
 import { openStore, type Store } from '../../src/store/index.ts'
 import { codeOf } from '../support/codes.ts'
 import { callIdOf } from '../../src/session/events.ts'
@@ -134,6 +135,7 @@ describe('failures', () => {
         what: 'run',
         tool: null,
         code: 'broken',
+        errors: 10,
         failures: 7,
         healedByItself: 2,
         healedByPerson: 2,
@@ -218,11 +220,25 @@ describe('failures', () => {
     const { causes } = await queries.failures({ since: NOON, agent: 'worker' })
     const none = { healedByItself: 0, healedByPerson: 0, givenUp: 0, open: 0, newest: expect.any(Date) }
     expect(causes).toEqual([
-      { agent: 'worker', what: 'tool', tool: 'refund', code: 'ECONNRESET', failures: 2, ...none, healedByItself: 1, open: 1 },
-      { agent: 'worker', what: 'tool', tool: 'refund', code: 'declined', failures: 1, ...none, givenUp: 1 },
-      { agent: 'worker', what: 'model', tool: null, code: 'overloaded_error', failures: 1, ...none, healedByItself: 1 },
+      { agent: 'worker', what: 'tool', tool: 'refund', code: 'ECONNRESET', errors: 3, failures: 2, ...none, healedByItself: 1, open: 1 },
+      { agent: 'worker', what: 'tool', tool: 'refund', code: 'declined', errors: 0, failures: 1, ...none, givenUp: 1 },
+      { agent: 'worker', what: 'model', tool: null, code: 'overloaded_error', errors: 1, failures: 1, ...none, healedByItself: 1 },
     ])
     expect((await queries.errors({ session: 'tools', context: 'model' })).items).toMatchObject([{ phase: 'stream', turn: 1 }])
+  })
+
+  it('add up to the rows of errors that they summarise', async () => {
+    const { items } = await queries.errors({ since: NOON, limit: 1_000 })
+    const report = await queries.failures({ since: NOON })
+    const sum = (what: (cause: FailureCause) => boolean): number =>
+      report.causes.filter(what).reduce((total, { errors }) => total + errors, 0)
+    for (const { agent, failedAttempts } of report.agents) {
+      const rows = items.filter((row) => row.agent === agent)
+      expect(failedAttempts).toBe(rows.filter(({ attempt }) => attempt !== null).length)
+      expect(sum((cause) => cause.agent === agent && cause.what !== 'run')).toBe(failedAttempts)
+      expect(sum((cause) => cause.agent === agent && cause.what === 'run')).toBe(rows.filter(({ context }) => context === 'run').length)
+    }
+    expect(report.agents.length).toBeGreaterThan(3)
   })
 
   it('that repeat are reported per session and code', async () => {

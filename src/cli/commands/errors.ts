@@ -6,7 +6,7 @@ import {
   type ListingOptions,
   listingCommand,
   pageOf,
-  sessionIn,
+  knownSessionIn,
   type SessionCommandOptions,
   showList,
   spanOf,
@@ -50,9 +50,9 @@ export function errorsCommand(): Command {
     .option('--context <context>', "only errors of 'model', 'tool:<name>', 'run', 'compaction' or 'checkpoint'")
     .action((session: string | undefined, options: ErrorsOptions) => {
       const { context } = options
-      const filter = { ...sessionIn(session, options), ...defined({ context }) }
-      return queryStore(options, (queries) =>
-        showList(options, 'errors', queries.errors({ ...pageOf(options), ...spanOf(options), ...filter }), COLUMNS),
-      )
+      return queryStore(options, async (queries) => {
+        const filter = { ...(await knownSessionIn(queries, session, options)), ...defined({ context }) }
+        return showList(options, 'errors', queries.errors({ ...pageOf(options), ...spanOf(options), ...filter }), COLUMNS)
+      })
     })
 }
