@@ -3,8 +3,9 @@ import { randomUUID } from 'node:crypto'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { type Queries, queriesOf } from '../../src/client/queries/queries.ts'
-import type { EventBody, RecoveryStrategy } from '../../src/session/events.ts'
+import type { EventBody, FailedAttempt, RecoveryStrategy } from '../../src/session/events.ts'
 import type { FailureCause } from '../../src/store/rows.ts'
+import { storeHealth } from '../../src/store/maintenance/health.ts'
 import { openStore, type Store } from '../../src/store/index.ts'
 import { codeOf } from '../support/codes.ts'
 import { callIdOf } from '../../src/session/events.ts'
@@ -239,6 +240,38 @@ describe('failures', () => {
       expect(sum((cause) => cause.agent === agent && cause.what === 'run')).toBe(rows.filter(({ context }) => context === 'run').length)
     }
     expect(report.agents.length).toBeGreaterThan(3)
+  })
+
+  it('of a model do not include the deaths of the worker that asked it, which count against a tool in the examination of the store', async () => {
+    const died = { ...failedAttempt(1), class: 'WorkerDied', code: 'crash', message: 'Worker host:1 died.' }
+    const frozen = { ...died, attempt: 2, class: 'HeartbeatTimeout' }
+    const ofModel = (error: FailedAttempt): EventBody => ({
+      type: 'model_attempt_failed',
+      run: 1,
+      turn: 1,
+      error: { ...error, model: 'm' },
+    })
+    const ofTool: EventBody = {
+      type: 'tool_attempt_failed',
+      run: 1,
+      turn: 1,
+      callId: callIdOf(1, 1, 0),
+      tool: 'deadly',
+      error: died,
+    }
+    const asked = [...begun(1), ofModel(died), ofModel(frozen)]
+    await put('deaths', 'mortal', [...asked, answered(1, 1, [1]), issued(1, 1, 0), ofTool], Date.now() - 20 * MINUTE)
+    const refused = { ...failedAttempt(1), code: 'refused_by_provider' }
+    await put('refusal', 'refused', [...begun(1), ofModel(refused)], Date.now() - 20 * MINUTE)
+    const health = storeHealth(inject('stack').databaseUrl, { schema })
+    try {
+      const steps = (await health.failing()).map(({ context, agent, failed }) => [context, agent, failed])
+      expect(steps).toContainEqual(['tool:deadly', null, 1])
+      expect(steps).toContainEqual(['model', 'refused', 1])
+      expect(steps.filter(([, agent]) => agent === 'mortal')).toEqual([])
+    } finally {
+      await health.close()
+    }
   })
 
   it('that repeat are reported per session and code', async () => {
