@@ -45,11 +45,14 @@ export function countAttempt(
     failed.push(lostAttempt(last.attempt, last))
   }
   const tally = tallied(prior, failed)
+  const isGivenUp = hasDiedTooOften(tally)
+  // None follows the last one.
+  if (isGivenUp) failed.push(...failed.splice(-1).map((attempt) => ({ ...attempt, retryable: false })))
   const { failures, fallback, unexpected } = tally
   const lastProgress = last?.progress ?? progress
   return {
     attempt: { number: before + failed.length + 1, failed, failures, ...defined({ lastProgress, fallback, unexpected }) },
-    isGivenUp: hasDiedTooOften(tally),
+    isGivenUp,
   }
 }
 

@@ -92,7 +92,11 @@ export function userCodeActivities(needs: ActivityNeeds, flusher: Flusher): Pick
     let row: ReturnType<typeof startLiveRow> | undefined
     try {
       const done = await needs.dispatch(order, {
-        entered: (on) => (row ??= startLiveRow({ ...needs, flusher }, order, on)),
+        entered: (on) => {
+          // A call that moves to another executor is entered there again.
+          row?.stop()
+          row = startLiveRow({ ...needs, flusher }, order, on)
+        },
         progress: (value) => row?.progress(value),
       })
       return done && (done.result as JobResult<'executeTool'>)

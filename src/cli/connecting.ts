@@ -8,6 +8,8 @@ import { DATA_FOLDER, type Deployment, findDevDeployment, findRunning } from '..
 import type { Wait } from '../connect/waits.ts'
 import { CliError } from './errors.ts'
 import { dataOption } from './options.ts'
+import { PawlError } from '../session/errors.ts'
+import { withNearIds } from './near-ids.ts'
 import { defined } from '../session/defined.ts'
 import { SUGGESTIONS } from '../session/suggestions.ts'
 
@@ -70,7 +72,22 @@ export async function onDeployment<T>(options: DeploymentOptions, work: (pawl: P
   const pawl = await Pawl.connect(await connectOptions(options))
   try {
     return await work(pawl)
+  } catch (error) {
+    throw await withIdsOf(options, error)
   } finally {
     await pawl.close()
+  }
+}
+
+/** Only the side store can list ids; without one, the error stays as it is. */
+async function withIdsOf(options: DeploymentOptions, error: unknown): Promise<unknown> {
+  if (!(error instanceof PawlError) || error.code !== 'session_not_found') return error
+  try {
+    const { openQueries } = await import('../client/queries/queries.ts')
+    const { postgres, schema } = await connectOptions(options)
+    const queries = openQueries({ ...(typeof postgres === 'string' && { postgres }), ...defined({ schema }) })
+    return await withNearIds(error, queries).finally(() => queries.close())
+  } catch {
+    return error
   }
 }

@@ -7,6 +7,7 @@ import { connectOptions } from './connecting.ts'
 import { CliError } from './errors.ts'
 import { dataOption, jsonOption, limitOption } from './options.ts'
 import { paint } from './terminal.ts'
+import { withNearIds } from './near-ids.ts'
 import { type Column, linesOfTable } from './table.ts'
 import { defined } from '../session/defined.ts'
 
@@ -51,6 +52,17 @@ export function sessionIn(argument: string | undefined, { session }: SessionComm
   }
   const named = argument ?? session
   return named === undefined ? {} : { session: named }
+}
+
+/** The same, for a list: an empty one must mean that the session has none. @throws SessionNotFound for an unknown session. */
+export async function knownSessionIn(
+  queries: StoreQueries,
+  argument: string | undefined,
+  options: SessionCommandOptions,
+): Promise<SessionCommandOptions> {
+  const named = sessionIn(argument, options)
+  if (named.session !== undefined) await queries.sessions.get(named.session)
+  return named
 }
 
 /** A command that queries the side store; it does not need Temporal. */
@@ -111,6 +123,8 @@ export async function queryStore<T>(options: QueryOptions & { follow?: true }, w
   })
   try {
     return await work(queries)
+  } catch (error) {
+    throw await withNearIds(error, queries)
   } finally {
     await queries.close()
   }

@@ -72,6 +72,8 @@ export class ResultTimeout extends PawlError {
 /** There is no such session. Code `session_not_found`. */
 export class SessionNotFound extends PawlError {
   override readonly name = 'SessionNotFound'
+  /** The id that was searched for. */
+  readonly sessionId: string
 
   /** `where`: the only place that was searched, if the session may exist elsewhere. */
   constructor(sessionId: string, { where, cause }: { where?: 'store'; cause?: unknown } = {}) {
@@ -80,6 +82,7 @@ export class SessionNotFound extends PawlError {
         ? `The side store has no session "${sessionId}": check its id. A session that was just started is stored once a worker serves its agent; \`${SUGGESTIONS.show(sessionId)}\` says what it waits for.`
         : `There is no session "${sessionId}": check its id, or send it a message to start it.`
     super('session_not_found', text, { cause })
+    this.sessionId = sessionId
   }
 }
 

@@ -91,14 +91,14 @@ function framesOf({ message, stack }: Error): Frame[] {
 const FRAME = /^at (?:(.+?) \()?((?:file:\/\/)?(?:\/|[A-Za-z]:[\\/]).*?):(\d+):(\d+)\)?$/
 const OF_NODE = /\(?node:[\w/.-]+:\d+:\d+\)?$/
 const OF_PACKAGE = /[\\/]node_modules[\\/]/
-/** The folder with pawl's code. */
-const OF_PAWL = fileURLToPath(new URL('..', import.meta.url))
+/** The folders with pawl's code: compiled, and the sources that Node names in its place where source maps apply, as they do for a module in TypeScript. */
+const OF_PAWL = ['../../dist/', '../../src/'].map((folder) => fileURLToPath(new URL(folder, import.meta.url)))
 
 function frameOf(line: string): Frame {
   const [, name, at = '', row, column] = FRAME.exec(line) ?? []
   if (at === '') return { line: indented(line), of: OF_NODE.test(line) ? 'node' : 'package' }
   const path = at.startsWith('file:') ? fileURLToPath(at) : at
-  if (path.startsWith(OF_PAWL)) return { line: indented(line), place: `${path}:${row}:${column}`, of: 'pawl' }
+  if (OF_PAWL.some((folder) => path.startsWith(folder))) return { line: indented(line), place: `${path}:${row}:${column}`, of: 'pawl' }
   const place = OF_PACKAGE.test(path) ? { path, row, column } : originOf(path, Number(row), Number(column))
   const where = `${place.path}:${place.row}:${place.column}`
   return {

@@ -76,6 +76,18 @@ export const OPENING = {
   idleTimeout: duration.optional().describe('How long the session stays open without a message, at most 24 days. Default 24h.'),
 }
 
+/** The order of the session's steps among others; not for the routes of chat pages. */
+export const PRIORITY = {
+  priority: z
+    .strictObject({
+      priorityKey: z.int().min(1).max(2_147_483_647).optional().describe('Smaller numbers come first. Default 3.'),
+      fairnessKey: z.string().max(64).optional().describe('Keys share the workers by their weights. Default: none.'),
+      fairnessWeight: z.number().min(0.001).max(1_000).optional().describe("The key's share. Default 1."),
+    })
+    .optional()
+    .describe("Temporal's priority and fairness; used when the session starts. Needs the scope `operate`."),
+}
+
 /** The reason for a request; the caller's identity is known. */
 export const WHY = { reason }
 

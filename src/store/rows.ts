@@ -296,7 +296,7 @@ export interface ListedToolCall extends ToolCallRow {
   approval: Json
   /** SHA-256 of a result that is too large for the row. */
   resultBlob: string | null
-  /** Who resolved an unknown outcome: `verify` or a person's name. */
+  /** Who resolved an unknown outcome (`verify` or a person's name), or answered a call of a client tool. */
   resolvedBy: string | null
   /** That person's note about it. */
   note: string | null
@@ -510,7 +510,9 @@ export interface FailureCause {
   tool: string | null
   /** The code, or the name of the error's class. */
   code: string
-  /** How many runs, turns or calls failed in this way: the sum of the next four. */
+  /** Rows of `errors` behind them: failed attempts, or errors of runs. A call that failed without an attempt has none. */
+  errors: number
+  /** How many runs, turns or calls failed in this way, each once: the sum of the next four. */
   failures: number
   /** Those that succeeded in another attempt, were confirmed by `verify`, or whose run pawl recovered. */
   healedByItself: number

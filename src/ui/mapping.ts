@@ -7,6 +7,7 @@ import { answerIdOf, callIdOf, type EventOf, requestIdOf, type Resolution, type 
 import type { Json } from '../session/json.ts'
 import { abandonedAs, addToCall, hasEnded, outcomeIn, type TurnCall } from '../session/past/calls.ts'
 import { approvalIdOf, type UiChunk, type UiShow, type UiRunState } from './protocol.ts'
+import { failureText } from './user-texts.ts'
 
 /** A chunk, and the messages that it answers. */
 export interface UiItem {
@@ -176,7 +177,7 @@ export function startMapping({ show, isSettled = () => false }: MappingOptions):
       case 'run_interrupted':
         return [...endTurn(at), standingAt(at, event, 'interrupted')]
       case 'error_entered':
-        return [standingAt(at, event, 'error', { code: event.code, reason: event.reason })]
+        return [standingAt(at, event, 'error', { code: event.code, reason: failureText(event.code) })]
       // A session that has waited for a worker recovers without having started to.
       case 'recovery_started':
       case 'recovery_ended':

@@ -9,7 +9,7 @@ export interface UiRunState {
   seq: number
   /** The status of the answer. It is also `running` while a call waits for a person or a client. */
   status: 'running' | 'completed' | 'interrupted' | 'error'
-  /** Why the run cannot continue; null: the run is not in error. */
+  /** Why the run cannot continue: `code` for programs, `reason` for the user of the page; null: the run is not in error. */
   error: { code: string; reason: string } | null
 }
 

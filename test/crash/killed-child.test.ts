@@ -236,5 +236,7 @@ describe('a model call that kills its process each time', () => {
     expect({ status, error }).toMatchObject({ status: 'error', error: { code: 'worker_died', nextAttemptAt: expect.any(Number) } })
     await rig.pawl.session(run.sessionId).interrupt()
     expect(rig.ledger.marks({ session: run.sessionId, stage: 'model' })).toHaveLength(5)
+    const failed = ofType(await eventsOf(rig.pawl.session(run.sessionId)), 'model_attempt_failed')
+    expect(failed.map(({ error: { retryable } }) => retryable)).toEqual([true, true, true, true, false])
   })
 })

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { onceOnly } from './support/once-only.ts'
 import { type Plan, finalAnswer } from './support/plan.ts'
 import { defined } from '../../src/session/defined.ts'
-import { type Rig, startRig, type Supervised } from './support/rig.ts'
+import { type Rig, startRig, type Supervised, until } from './support/rig.ts'
 
 /** Longer than `stuckLoop`. Added to the time since the last heartbeat, it is still less than the timeout of heartbeats. */
 const PAUSE_MS = 6_000
@@ -42,6 +42,12 @@ describe('a supervised process', () => {
     const { neighbour, overrun } = await sameProcess()
     const { sessionId: session } = overrun
     // It is never released: it moves to the other executor when the overdue body's grace is over.
+    const again = await rig.ledger.holdNext({ stage: 'entered', what: 'look' })
+    await until(async () => {
+      const { items } = await rig.pawl.toolCalls({ session: neighbour.sessionId })
+      return items[0]?.worker?.endsWith(`:${again.pid}`)
+    })
+    again.release()
     expect((await neighbour.result()).text).toBe(finalAnswer(plan('look')))
     const { text } = await overrun.result()
     expect(text).toBe(finalAnswer(plan('overrun', 60_000)))

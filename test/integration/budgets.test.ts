@@ -85,7 +85,7 @@ describe.concurrent('a budget in US dollars', () => {
     })
     expect(state.error?.reason).toBe(
       'The budget of the run is exhausted: 0.94 USD of 1 USD are spent (limits.maxUsd); the next model call needs 0.1024 USD, and 0.06 USD are left. ' +
-        'Raise it: session.raise({"scope":"run","maxUsd":2}), or `pawl raise <session> --scope run --max-usd 2`.',
+        'Raise it: session.raise({"scope":"run","maxUsd":2}).',
     )
     expect(state.error?.raise).toEqual([{ scope: 'run', maxUsd: 2 }])
     // Another attempt without a higher limit would fail again.

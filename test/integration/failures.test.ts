@@ -3,7 +3,9 @@ import { randomUUID } from 'node:crypto'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { type Queries, queriesOf } from '../../src/client/queries/queries.ts'
-import type { EventBody, RecoveryStrategy } from '../../src/session/events.ts'
+import type { EventBody, FailedAttempt, RecoveryStrategy } from '../../src/session/events.ts'
+import type { FailureCause } from '../../src/store/rows.ts'
+import { storeHealth } from '../../src/store/maintenance/health.ts'
 import { openStore, type Store } from '../../src/store/index.ts'
 import { codeOf } from '../support/codes.ts'
 import { callIdOf } from '../../src/session/events.ts'
@@ -134,6 +136,7 @@ describe('failures', () => {
         what: 'run',
         tool: null,
         code: 'broken',
+        errors: 10,
         failures: 7,
         healedByItself: 2,
         healedByPerson: 2,
@@ -218,11 +221,57 @@ describe('failures', () => {
     const { causes } = await queries.failures({ since: NOON, agent: 'worker' })
     const none = { healedByItself: 0, healedByPerson: 0, givenUp: 0, open: 0, newest: expect.any(Date) }
     expect(causes).toEqual([
-      { agent: 'worker', what: 'tool', tool: 'refund', code: 'ECONNRESET', failures: 2, ...none, healedByItself: 1, open: 1 },
-      { agent: 'worker', what: 'tool', tool: 'refund', code: 'declined', failures: 1, ...none, givenUp: 1 },
-      { agent: 'worker', what: 'model', tool: null, code: 'overloaded_error', failures: 1, ...none, healedByItself: 1 },
+      { agent: 'worker', what: 'tool', tool: 'refund', code: 'ECONNRESET', errors: 3, failures: 2, ...none, healedByItself: 1, open: 1 },
+      { agent: 'worker', what: 'tool', tool: 'refund', code: 'declined', errors: 0, failures: 1, ...none, givenUp: 1 },
+      { agent: 'worker', what: 'model', tool: null, code: 'overloaded_error', errors: 1, failures: 1, ...none, healedByItself: 1 },
     ])
     expect((await queries.errors({ session: 'tools', context: 'model' })).items).toMatchObject([{ phase: 'stream', turn: 1 }])
+  })
+
+  it('add up to the rows of errors that they summarise', async () => {
+    const { items } = await queries.errors({ since: NOON, limit: 1_000 })
+    const report = await queries.failures({ since: NOON })
+    const sum = (what: (cause: FailureCause) => boolean): number =>
+      report.causes.filter(what).reduce((total, { errors }) => total + errors, 0)
+    for (const { agent, failedAttempts } of report.agents) {
+      const rows = items.filter((row) => row.agent === agent)
+      expect(failedAttempts).toBe(rows.filter(({ attempt }) => attempt !== null).length)
+      expect(sum((cause) => cause.agent === agent && cause.what !== 'run')).toBe(failedAttempts)
+      expect(sum((cause) => cause.agent === agent && cause.what === 'run')).toBe(rows.filter(({ context }) => context === 'run').length)
+    }
+    expect(report.agents.length).toBeGreaterThan(3)
+  })
+
+  it('of a model do not include the deaths of the worker that asked it, which count against a tool in the examination of the store', async () => {
+    const died = { ...failedAttempt(1), class: 'WorkerDied', code: 'crash', message: 'Worker host:1 died.' }
+    const frozen = { ...died, attempt: 2, class: 'HeartbeatTimeout' }
+    const ofModel = (error: FailedAttempt): EventBody => ({
+      type: 'model_attempt_failed',
+      run: 1,
+      turn: 1,
+      error: { ...error, model: 'm' },
+    })
+    const ofTool: EventBody = {
+      type: 'tool_attempt_failed',
+      run: 1,
+      turn: 1,
+      callId: callIdOf(1, 1, 0),
+      tool: 'deadly',
+      error: died,
+    }
+    const asked = [...begun(1), ofModel(died), ofModel(frozen)]
+    await put('deaths', 'mortal', [...asked, answered(1, 1, [1]), issued(1, 1, 0), ofTool], Date.now() - 20 * MINUTE)
+    const refused = { ...failedAttempt(1), code: 'refused_by_provider' }
+    await put('refusal', 'refused', [...begun(1), ofModel(refused)], Date.now() - 20 * MINUTE)
+    const health = storeHealth(inject('stack').databaseUrl, { schema })
+    try {
+      const steps = (await health.failing()).map(({ context, agent, failed }) => [context, agent, failed])
+      expect(steps).toContainEqual(['tool:deadly', null, 1])
+      expect(steps).toContainEqual(['model', 'refused', 1])
+      expect(steps.filter(([, agent]) => agent === 'mortal')).toEqual([])
+    } finally {
+      await health.close()
+    }
   })
 
   it('that repeat are reported per session and code', async () => {

@@ -296,8 +296,14 @@ describe('the command line', () => {
     })
     const denied = await cli('deny', 'cli-say', 't_1_1_1', '--reason', 'too much', '--by', 'bob')
     expect([denied.code, denied.stdout]).toEqual([0, 't_1_1_1 is denied\n'])
+    await allStored(session)
     const twice = await cli('deny', 'cli-say', 't_1_1_1')
-    expect([twice.code, twice.stderr]).toEqual([1, expect.stringMatching(/^not_waiting: /)])
+    expect([twice.code, twice.stderr]).toEqual([
+      1,
+      expect.stringMatching(
+        /^not_waiting: [^]* t_1_1_1 was denied by bob at 20\S+Z, and ended without being executed at 20\S+Z \(denied\)\.\n$/,
+      ),
+    ])
     const shapeless = await cli('answer', 'cli-say', 't_1_1_2', '"yes"')
     expect([shapeless.code, shapeless.stderr]).toEqual([1, expect.stringMatching(/^invalid_answer: /)])
     expect((await cli('answer', 'cli-say', 't_1_1_2', 'yes')).stderr).toContain('Use JSON')
@@ -309,6 +315,11 @@ describe('the command line', () => {
     expect([resolved.code, resolved.stdout]).toEqual([0, 't_1_1_3 is resolved: it did not happen\n'])
     await run.result(TIMEOUT)
     await allStored(session)
+    expect((await cli('approve', 'cli-say', 't_1_1_0')).stderr).toMatch(
+      /t_1_1_0 was approved by ann at 20\S+Z, and completed at 20\S+Z\.\n$/,
+    )
+    expect((await cli('answer', 'cli-say', 't_1_1_2', '{"agreed":true}')).stderr).toMatch(/t_1_1_2 completed by customer at 20\S+Z\.\n$/)
+    expect((await cli('resolve', 'cli-say', 't_1_1_3', '--skip')).stderr).toMatch(/t_1_1_3 \S+ by cid at 20\S+Z/)
     expect(await rowsOf('approvals', 'cli-say')).toMatchObject([{ decided_by: 'ann', note: 'fine' }, { decided_by: 'bob' }])
     expect(await rowsOf('recoveries', 'cli-say')).toMatchObject([{ by: 'cid', note: 'asked them' }])
     const refused = await cli('approve', 'nobody-at-all', 't_1_1_0')

@@ -182,10 +182,14 @@ describe('the query commands', () => {
     await settle(other.session, 'look')
     await until('the call is stored', async () => (await here.pawl.toolCalls({ session: 'looked', status: 'completed' })).items[0])
     expect(await json(['errors', 'looked', '--context', 'tool:look'])).toMatchObject([{ attempt: 1, message: 'not yet' }])
+    const place = / 1\.1 +tool:look +1 +yes +t_1_1_0 +\S*look \(\S+queries-cli\.test\.ts:\d+:\d+\) +Error: not yet\n/
+    expect((await run(['errors', 'looked', '--wide'])).stdout).toMatch(place)
     expect(await json(['tools', '--tool', 'look', '--status', 'completed,failed'])).toMatchObject([{ sessionId: 'looked', attempt: 2 }])
     expect(await json(['usage', '--by', 'session'])).toEqual(
       expect.arrayContaining([expect.objectContaining({ key: 'talked', calls: 2, unpriced: 2 })]),
     )
+    expect(await json(['usage', 'talked', '--by', 'session', '--at', '1'])).toMatchObject([{ key: 'talked', calls: 1 }])
+    expect(await json(['usage', 'talked', '--by', 'turn', '--at', '2'])).toMatchObject([{ key: '1.1' }, { key: '2.1' }])
     const events = await json(['events', '--type', 'run_completed', '--agent', 'player'])
     expect(events[0]).toMatchObject({ sessionId: 'talked', event: { type: 'run_completed', run: 1 }, cursor: expect.any(String) })
     const rest = await json(['events', '--type', 'run_completed', '--after', String(events[0]?.cursor)])
@@ -254,6 +258,15 @@ describe('the query commands', () => {
 
   it.each<[string, string[], string]>([
     ['an unknown session', ['show', 'nobody-to-show'], 'session_not_found'],
+    ['a mistyped session', ['show', 'talkde'], 'Did you mean talked?'],
+    ['errors of an unknown session', ['errors', 'looke'], 'Did you mean looked?'],
+    ['tool calls of an unknown session', ['tools', 'nobody-to-show', '--json'], 'session_not_found'],
+    ['usage of an unknown session', ['usage', '--session', 'nobody-to-show'], 'session_not_found'],
+    ['pending calls of an unknown session', ['pending', 'nobody-to-show'], 'session_not_found'],
+    ['usage at a checkpoint of no session', ['usage', '--at', '1'], 'A checkpoint belongs to one session'],
+    ['usage at a checkpoint that does not exist', ['usage', 'talked', '--at', '9'], 'checkpoint_not_found'],
+    ['the erasure of a mistyped session', ['erase', 'talkd', '--by', 'ann'], 'Did you mean talked?'],
+    ['an approval in a mistyped session', ['approve', 'talkd', 't_1_1_0'], 'Did you mean talked?'],
     ['messages of an unknown session', ['messages', 'nobody-to-show'], 'session_not_found'],
     ['a checkpoint that does not exist', ['messages', 'talked', '--checkpoint', '99'], 'checkpoint_not_found'],
     ['an unknown status', ['sessions', '--status', 'bored'], 'invalid_option'],

@@ -244,7 +244,7 @@ describe('docs/sql.md', () => {
     await session.rollback({ run: 1, by: 'ben' })
     const rows = await answerOf(8, (found) => found.length >= 2)
     expect(rows).toMatchObject([
-      { session_id: 'moved', by: 'ben', tool: 'note' },
+      { session_id: 'moved', by: 'ben', call_id: 't_2_1_0', tool: 'note', older_effects: null },
       {
         session_id: 'moved',
         by: 'ann',
@@ -254,6 +254,24 @@ describe('docs/sql.md', () => {
         status: 'completed',
         effect_id: 'n_1',
       },
+    ])
+  })
+
+  it('8: does not list effects that did not happen or were undone', async () => {
+    const wired = open('undone')
+    await settle(wired, 'wire')
+    await wired.rollback({ run: 1 })
+    const effectsIn = (rows: Record<string, unknown>[]) =>
+      rows.filter(({ session_id }) => session_id === 'undone').map(({ tool, status }) => [tool, status])
+    expect(effectsIn(await answerOf(8, (rows) => effectsIn(rows).length > 0))).toEqual([['wire', 'unknown']])
+    await wired.resolve('t_1_1_0', { happened: false }, { by: 'ann' })
+    await answerOf(8, (rows) => effectsIn(rows).every(([tool]) => tool === null))
+    await settle(wired, 'note')
+    await wired.rollback({ run: 2, keys: 'forgotten' })
+    const rows = await answerOf(8, (found) => effectsIn(found).length >= 2)
+    expect(effectsIn(rows)).toEqual([
+      [null, null],
+      [null, null],
     ])
   })
 

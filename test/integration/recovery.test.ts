@@ -1,7 +1,7 @@
 // How a person takes a session out of `error`: the run is continued, restarted from its messages, or abandoned.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ModelError } from 'pawl'
-import { RequestRefused } from 'pawl/client'
+import { RequestRefused, type SessionHandle } from 'pawl/client'
 import type { ScriptedAnswer } from 'pawl/testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { codeOf } from '../support/codes.ts'
@@ -363,12 +363,40 @@ describe('two people at the same moment', () => {
   })
 })
 
-it('a session that is not in error has nothing to recover', async () => {
-  const { session } = player.play(here.pawl, {})
-  await (await session.send('one')).result({ timeout: 20_000 })
-  await expect(session.recover({ strategy: 'abandon' })).rejects.toMatchObject({
-    code: 'not_in_error',
-    message: expect.stringContaining('The session is idle, not in error: there is nothing to recover. Send a message'),
+describe('a refused recovery of a session that is not in error', () => {
+  const IDLE = 'The session is idle, not in error: there is nothing to recover.'
+  const whyRefused = (session: SessionHandle): Promise<string> =>
+    session.recover({ strategy: 'abandon' }).then(
+      () => 'accepted',
+      ({ message }: Error) => message,
+    )
+
+  it('suggests to answer the newest message again', async () => {
+    const { session } = player.play(here.pawl, {})
+    await (await session.send('one')).result({ timeout: 20_000 })
+    await expect(session.recover({ strategy: 'abandon' })).rejects.toMatchObject({ code: 'not_in_error' })
+    expect(await whyRefused(session)).toContain(`${IDLE} Send a message, or regenerate the newest answer.`)
+    await expect(session.recover({ strategy: 'magic' as never })).rejects.toMatchObject({ code: 'invalid_option' })
+    await session.regenerate()
   })
-  await expect(session.recover({ strategy: 'magic' as never })).rejects.toMatchObject({ code: 'invalid_option' })
+
+  it('does not suggest it after the newest run has left the session', async () => {
+    const { session } = player.play(here.pawl, {})
+    await (await session.send('one')).result({ timeout: 20_000 })
+    await session.rollback({ run: 1 })
+    expect(await whyRefused(session)).toMatch(/nothing to recover\. Send a message\.$/)
+    await expect(session.regenerate()).rejects.toMatchObject({ code: 'run_not_found' })
+  })
+
+  it('does not suggest it while an outcome of the newest run is unknown', async () => {
+    const { session } = player.play(here.pawl, {
+      model: ({ messages }) => (messages.length === 1 ? [use('wire', 'x')] : 'sorry'),
+      wire() {
+        throw new Error('reply lost')
+      },
+    })
+    await (await session.send('one')).settled({ timeout: 20_000 })
+    await session.interrupt()
+    expect(await whyRefused(session)).toMatch(/nothing to recover\. Send a message\.$/)
+  })
 })

@@ -5,6 +5,7 @@ import { type Access, createHandler, type Handler } from 'pawl/service'
 import { scripted, type ScriptedAnswer } from 'pawl/testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
+import { workflowIdOf } from '../../src/session/protocol/protocol.ts'
 import { codeOf } from '../support/codes.ts'
 import { deploy, type Deployment, SILENT } from '../support/deployment.ts'
 import { answersIn, saidIn } from '../support/scenes.ts'
@@ -529,6 +530,25 @@ describe('a watcher', () => {
     const [first] = await eventsUntil(after, () => true)
     expect(first?.data.sessionId).toBe(next.sessionId)
     stop.abort()
+  })
+})
+
+describe('a session that is started with a priority', () => {
+  const priority = { priorityKey: 1, fairnessKey: 'acme', fairnessWeight: 2.5 }
+  const opening = { agent: 'desk', content: 'hello', priority }
+
+  it('has it in Temporal', async () => {
+    const { status, body } = await root.post<Sent>('/v1/sessions', opening)
+    expect(status).toBe(201)
+    const description = await here.temporal.workflow.getHandle(workflowIdOf(body.sessionId)).describe()
+    expect(description.priority).toEqual(priority)
+  })
+
+  it('is refused to callers who may only send, and with an impossible priority', async () => {
+    ACCESSES.customer = { identity: 'customer', scopes: ['read', 'send'], tenant: 'acme' }
+    expect(await webClient(handler, 'customer').post('/v1/sessions', opening)).toMatchObject({ status: 403 })
+    const impossible = { ...opening, priority: { fairnessWeight: 0 } }
+    expect(await root.post('/v1/sessions', impossible)).toMatchObject({ status: 400, body: { code: 'invalid_input' } })
   })
 })
 

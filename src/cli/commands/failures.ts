@@ -37,6 +37,7 @@ const CAUSES: Column<FailureCause>[] = [
   { name: 'by a person', of: (row) => row.healedByPerson, right: true },
   { name: 'given up', of: (row) => row.givenUp, right: true },
   { name: 'open', of: (row) => row.open, right: true },
+  { name: 'rows', of: (row) => row.errors, right: true, optional: true },
   { name: 'newest', of: (row) => row.newest },
   { name: 'error', of: (row) => row.code },
 ]

@@ -6,7 +6,7 @@ import {
   type ListingOptions,
   listingCommand,
   pageOf,
-  sessionIn,
+  knownSessionIn,
   type SessionCommandOptions,
   severalOf,
   showList,
@@ -41,9 +41,10 @@ export function pendingCommand(): Command {
     .option('--agent <name>', 'only sessions of this agent')
     .option('--tag <tags>', 'only sessions that have all of these tags, separated by commas', severalOf)
     .action((session: string | undefined, options: PendingOptions) =>
-      queryStore(options, (queries) =>
-        showList(options, 'calls that wait', queries.pending.list({ ...filterOf(options), ...sessionIn(session, options) }), COLUMNS),
-      ),
+      queryStore(options, async (queries) => {
+        const one = await knownSessionIn(queries, session, options)
+        return showList(options, 'calls that wait', queries.pending.list({ ...filterOf(options), ...one }), COLUMNS)
+      }),
     )
 }
 

@@ -7,7 +7,7 @@ import {
   type ListingOptions,
   listingCommand,
   pageOf,
-  sessionIn,
+  knownSessionIn,
   type SessionCommandOptions,
   severalOf,
   showList,
@@ -51,9 +51,10 @@ export function toolsCommand(): Command {
     .option('--key <key>', 'only calls with this idempotency key')
     .option('--effect-id <id>', "only the call whose effect has this id in the outside world, such as a refund's id")
     .action((session: string | undefined, options: ToolsOptions) =>
-      queryStore(options, (queries) =>
-        showList(options, 'tool calls', queries.toolCalls({ ...filterOf(options), ...sessionIn(session, options) }), CALL_COLUMNS),
-      ),
+      queryStore(options, async (queries) => {
+        const one = await knownSessionIn(queries, session, options)
+        return showList(options, 'tool calls', queries.toolCalls({ ...filterOf(options), ...one }), CALL_COLUMNS)
+      }),
     )
 }
 

@@ -1,6 +1,8 @@
 // `pawl usage`: sums of tokens and US dollars; for one session, also what is left of its budgets.
 import { type Command, Option } from 'commander'
 import { PawlError } from '../../session/errors.ts'
+import type { StoreQueries } from '../../client/queries/queries.ts'
+import { CliError } from '../errors.ts'
 import type { SessionBudget, UsageBy, UsageSum } from '../../client/index.ts'
 import {
   queryStore,
@@ -8,6 +10,7 @@ import {
   type ListingOptions,
   listingCommand,
   pageOf,
+  knownSessionIn,
   sessionIn,
   type SessionCommandOptions,
   showAll,
@@ -43,17 +46,36 @@ const columnsBy = (by: UsageBy): Column<UsageSum>[] => [
 export function usageCommand(): Command {
   return withSpan(withSession(listingCommand('usage', 'show sums of tokens and US dollars')))
     .addOption(new Option('--by <what>', 'how to group them; turn: the turns of one session').choices([...SUMS]).default('agent'))
-    .addOption(atOption('the budgets'))
+    .addOption(atOption('the sums and budgets of a session'))
     .action(async (session: string | undefined, options: UsageCommandOptions) => {
       const { by } = options
-      const one = sessionIn(session, options)
-      const list = { by, ...pageOf(options), ...spanOf(options), ...one }
-      const stored = await queryStore(options, async (queries) => {
+      if (options.at !== undefined && sessionIn(session, options).session === undefined)
+        throw new CliError('invalid_usage', 'A checkpoint belongs to one session: name it, as in `pawl usage <session> --at 3`.')
+      const id = await queryStore(options, async (queries) => {
+        const one = await knownSessionIn(queries, session, options)
+        const list = { by, ...pageOf(options), ...(await spanUntil(queries, one.session, options)), ...one }
         await showList(options, 'usage', queries.usage(list), columnsBy(by))
-        return one.session === undefined ? [] : queries.session(one.session).budgets(options.at).catch(unlessUnknown)
+        // Budgets have no past, except at checkpoints.
+        if (one.session === undefined || (options.at === undefined && options.until !== undefined)) return undefined
+        const budgets = await queries.session(one.session).budgets(options.at).catch(unlessUnknown)
+        return budgets.length > 0 ? one.session : undefined
       })
-      if (one.session !== undefined && stored.length > 0) await showBudgets(one.session, options)
+      if (id !== undefined) await showBudgets(id, options)
     })
+}
+
+/** The time span, up to the checkpoint if there is to be one. The checkpoint's own time counts as before it. */
+async function spanUntil(queries: StoreQueries, session: string | undefined, options: UsageCommandOptions): Promise<SpanCommandOptions> {
+  const { at, until } = options
+  if (at === undefined || session === undefined) return spanOf(options)
+  const checkpoint = (await queries.session(session).checkpoints()).find(({ version }) => version === at)
+  if (!checkpoint) {
+    // Refused, with the checkpoints that there are.
+    await queries.session(session).budgets(at)
+    return spanOf(options)
+  }
+  const end = new Date(checkpoint.createdAt.getTime() + 1)
+  return spanOf({ ...options, until: until && until < end ? until : end })
 }
 
 const BUDGETS: Column<SessionBudget>[] = [

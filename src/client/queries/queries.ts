@@ -116,6 +116,8 @@ export interface SessionQueries {
 
 /** Queries of a store that was opened on its own, without Temporal. */
 export interface StoreQueries extends Queries {
+  /** The ids of sessions next to this one, in their order. */
+  neighbours(sessionId: string): Promise<string[]>
   session(sessionId: string): SessionQueries & StoredSession
   close(): Promise<void>
 }
@@ -238,6 +240,7 @@ export function openQueries(given: QueriesOptions = {}): StoreQueries {
   })
   return {
     ...queriesOf(store),
+    neighbours: (sessionId) => store.lists.neighbours(sessionId),
     session: (sessionId) => ({
       ...sessionQueriesOf(store, sessionId),
       async messagesUpTo(target) {

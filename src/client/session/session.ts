@@ -54,6 +54,7 @@ import {
   checkTargetOptions,
   withoutOptions,
 } from './request-options.ts'
+import { orItsFate } from './late-decision.ts'
 import { memoryOf, readMemoryVersions, readPlans } from './versions.ts'
 import { runHandle } from './run.ts'
 import { allEvents, type EventSource, followBatches, readEvents, readMessages } from './events.ts'
@@ -139,6 +140,11 @@ export function sessionHandle(parts: SessionParts, id: string, options: SessionO
   /** Sends an update with checked details. */
   async function request<R>(update: string, details: object): Promise<R> {
     return inTurn(client, id, details, () => ask(asked, update, details))
+  }
+
+  async function decideOn<R>(update: string, given: unknown, details: object): Promise<R> {
+    const callId = checkCallId(given)
+    return orItsFate(store, id, callId, () => request<R>(update, { callId, ...details }))
   }
 
   async function stop(signal: string, details: object): Promise<void> {
@@ -229,12 +235,11 @@ export function sessionHandle(parts: SessionParts, id: string, options: SessionO
       const copy = await fork(asked, checkFork(given) as ForkOptions, () => allEvents(source))
       return sessionHandle(parts, copy, options, { isNew: false })
     },
-    approve: async (callId, decision) => request(UPDATES.approve, { callId: checkCallId(callId), ...checkApproval(decision) }),
-    deny: async (callId, decision) => request(UPDATES.deny, { callId: checkCallId(callId), ...checkDenial(decision) }),
+    approve: async (callId, decision) => decideOn(UPDATES.approve, callId, checkApproval(decision)),
+    deny: async (callId, decision) => decideOn(UPDATES.deny, callId, checkDenial(decision)),
     resolve: async (callId, resolution, said) =>
-      request(UPDATES.resolve, { callId: checkCallId(callId), resolution: checkResolution(resolution), ...checkNoted(said) }),
-    answer: async (callId, result, said) =>
-      request(UPDATES.answer, { callId: checkCallId(callId), result: checkResult(result), ...checkBy(said) }),
+      decideOn(UPDATES.resolve, callId, { resolution: checkResolution(resolution), ...checkNoted(said) }),
+    answer: async (callId, result, said) => decideOn(UPDATES.answer, callId, { result: checkResult(result), ...checkBy(said) }),
     pause: async (said) => request(UPDATES.pause, checkReasoned(said)),
     unpause: async (said) => request(UPDATES.unpause, checkReasoned(said)),
     raise: async (limits) => request(UPDATES.raise, checkRaise(checkRaiseOptions(limits))),

@@ -22,7 +22,6 @@ import {
   worstRates,
 } from '../../session/spending/reservation.ts'
 import { PawlError } from '../../session/errors.ts'
-import { SUGGESTIONS } from '../../session/suggestions.ts'
 import { isUsage } from './check-response.ts'
 import type { JobLink } from '../../calls/jobs.ts'
 import type { Prompt } from './prompt.ts'
@@ -252,8 +251,8 @@ function exhausted(size: CallSize, lines: readonly BudgetLine[]): NotAfforded {
   const needs = `the next model call needs ${amount(needed[unit])}, and ${amount(Math.max(0, left))} are left`
   const raise = raisesOf(short, needed)
   const calls = raise.map((limits) => `session.raise(${JSON.stringify(limits)})`).join(' and ')
-  const commands = raise.map((limits) => `\`${SUGGESTIONS.raise({ session: '<session>', ...limits })}\``).join(' and ')
-  const message = `The budget of the ${scope} is exhausted: ${sums}; ${needs}. Raise it: ${calls}, or ${commands}.`
+  // Clients over HTTP read it, too; `raise` has what the command line makes commands of.
+  const message = `The budget of the ${scope} is exhausted: ${sums}; ${needs}. Raise it: ${calls}.`
   return new NotAfforded('budget_exhausted', message, { isAssumed, raise })
 }
 

@@ -7,11 +7,11 @@ import type { SendOptions, SessionHandle } from '../../client/types.ts'
 import { defined } from '../../session/defined.ts'
 import type { Json } from '../../session/json.ts'
 import { StoreError } from '../../connect/errors.ts'
-import { contextFor, prefixOf, requireOwnId, tagsFor } from '../access.ts'
+import { contextFor, prefixOf, requireOwnId, requireScope, tagsFor } from '../access.ts'
 import { ServiceError } from '../errors.ts'
 import { firstOf } from '../first-of.ts'
 import { answerWith, type RouteCall, MEMORY, route } from '../route.ts'
-import { after, json, MESSAGE, messageId, OF_SESSION, OPENING, PAGE, sessionId } from '../schemas.ts'
+import { after, json, MESSAGE, messageId, OF_SESSION, OPENING, PAGE, PRIORITY, sessionId } from '../schemas.ts'
 
 const IDEMPOTENCY = {
   'Idempotency-Key': messageId
@@ -25,8 +25,8 @@ const DEFAULT_WAIT_S = 20
 /** The maximum of a column in Postgres. */
 const MAX_RUN = 2_147_483_647
 
-const open = z.strictObject({ id: sessionId.optional(), ...OPENING, ...MESSAGE })
-const send = z.strictObject({ ...OPENING, agent: OPENING.agent.optional(), ...MESSAGE })
+const open = z.strictObject({ id: sessionId.optional(), ...OPENING, ...PRIORITY, ...MESSAGE })
+const send = z.strictObject({ ...OPENING, ...PRIORITY, agent: OPENING.agent.optional(), ...MESSAGE })
 
 type Opening = Omit<z.output<typeof open>, 'agent'> & { agent?: string | undefined }
 
@@ -34,10 +34,12 @@ type Opening = Omit<z.output<typeof open>, 'agent'> & { agent?: string | undefin
 export async function sendTo(call: RouteCall<unknown, unknown, unknown>, id: string, body: Opening, fresh: { isNew?: true } = {}) {
   const { pawl, access, request, agents } = call
   requireOwnId(access, id)
-  const { agent, content, metadata, deadline, interrupt, context, tags, idleTimeout } = body
+  const { agent, content, metadata, deadline, interrupt, context, tags, idleTimeout, priority } = body
+  // Otherwise, a tenant's user could put their own sessions before those of others.
+  if (priority !== undefined) requireScope(access, 'operate')
   if (agent !== undefined && agents && !agents.includes(agent)) throw unknownAgent(agent, agents)
   const session = pawl.session(id, {
-    ...defined({ agent, idleTimeout }),
+    ...defined({ agent, idleTimeout, priority: priority && defined(priority) }),
     // Without an agent no session is started, so these would not be used.
     ...(agent !== undefined && defined({ tags: tagsFor(access, tags), context: contextFor(access, context as Json | undefined) })),
   } as object)

@@ -213,7 +213,7 @@ async function failingSteps(database: Database, schema: PostgresSchema): Promise
          (array_agg(coalesce(code, class) || ': ' || left(message, 200) order by at desc))[1] as newest
        from ${schema.table('errors')}
        -- A worker that dies while a model answers says nothing about the provider.
-       where attempt is not null and at > now() - interval '1 hour' and (class <> 'WorkerDied' or context like 'tool:%') group by 1, 2, 3
+       where attempt is not null and at > now() - interval '1 hour' and (class not in ('WorkerDied', 'HeartbeatTimeout') or context like 'tool:%') group by 1, 2, 3
      ), succeeded as (
        select coalesce(purpose, 'model') as context, model, agent, count(*) as succeeded, max(at) as succeeded_at
        from ${schema.table('token_usage')} where at > now() - interval '1 hour' group by 1, 2, 3

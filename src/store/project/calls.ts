@@ -55,6 +55,9 @@ export function projectCall(records: Map<string, ToolCallRecord>, event: Session
     case 'answer_requested':
       wait(recordOf(records, event), 'awaiting_answer', event.expiresAt)
       return
+    case 'answer_received':
+      if (event.by !== undefined) recordOf(records, event).resolved_by = safeKey(event.by)
+      return
     default:
       for (const [callId, call] of abandonedCalls(event, calls)) abandonCall(records, event, callId, call)
   }

@@ -1,4 +1,5 @@
 // Counts and records the attempts of one call, over all its activities.
+import { patched } from '@temporalio/workflow'
 import {
   addAttempt,
   type AttemptTally,
@@ -23,26 +24,43 @@ export interface Attempts {
   failed(attempts: readonly FailedAttempt[] | undefined): void
   /** The next attempt asks another model, with its own retries. */
   fallBack(to: Fallback): void
-  /** Adds a lost attempt; returns its number. */
-  lost(lost: Lost & { how: 'died' | 'failed' }): number
+  /** Adds a lost attempt; returns its number. Its record says whether another attempt follows, as far as `rule` and the tally tell. */
+  lost(lost: Lost & { how: 'died' | 'failed' }, rule: RetryRule): number
 }
+
+/** When a lost attempt is the last one. */
+export interface RetryRule {
+  /** More failures end the call. */
+  maxFailures: number
+  /** The attempt may have had an effect that must not be repeated: `verify` or a person decides. */
+  isOnce?: boolean
+}
+
+/** Replayed histories without this patch recorded every lost attempt as retryable. */
+const isPatched = (): boolean => patched('lost-for-good')
 
 /**
  * Starts counting from `used`: that of a call which an automatic recovery makes again has the digest of its failure, if that was
- * unexpected. `record` is called once for each failed attempt.
+ * unexpected. `record` is called once for each failed attempt. `saysLast`: whether a lost attempt may be recorded as the last one.
  */
-export function countAttempts(record: (attempt: FailedAttempt) => void, used = noAttempts()): Attempts {
+export function countAttempts(record: (attempt: FailedAttempt) => void, used = noAttempts(), saysLast = isPatched): Attempts {
   function add(attempt: FailedAttempt): void {
     if (addAttempt(used, attempt)) record(attempt)
   }
 
+  function givenUp(): string | undefined {
+    const { unreported = 0 } = used
+    if (hasDiedTooOften(used)) return `caused ${used.deaths} worker processes to die`
+    return unreported >= MAX_UNREPORTED ? `was assigned ${unreported} times to workers that never reported in` : undefined
+  }
+
+  /** Asked after the attempt has been counted. */
+  const isRetryable = ({ maxFailures, isOnce }: RetryRule): boolean =>
+    !(isOnce || givenUp() !== undefined || used.failures > maxFailures) || !saysLast()
+
   return {
     used,
-    givenUp() {
-      const { unreported = 0 } = used
-      if (hasDiedTooOften(used)) return `caused ${used.deaths} worker processes to die`
-      return unreported >= MAX_UNREPORTED ? `was assigned ${unreported} times to workers that never reported in` : undefined
-    },
+    givenUp,
     failed: (attempts) => {
       for (const attempt of attempts ?? []) add(attempt)
     },
@@ -51,7 +69,7 @@ export function countAttempts(record: (attempt: FailedAttempt) => void, used = n
       used.failures = 0
       delete used.unexpected
     },
-    lost(lost) {
+    lost(lost, rule) {
       const report = lost.how === 'died' ? lost.report : undefined
       for (const attempt of report?.failed ?? []) add(attempt)
       const attempt = Math.max(used.attempts + 1, report?.attempt ?? 0)
@@ -59,7 +77,7 @@ export function countAttempts(record: (attempt: FailedAttempt) => void, used = n
       if (lost.how === 'died' && !report && !lost.begun && lost.failureClass === 'HeartbeatTimeout') {
         const error = lostAttempt(attempt, undefined)
         countFate(used, fateOf(error))
-        record(error)
+        record({ ...error, retryable: isRetryable(rule) })
         return attempt
       }
       countFate(used, lost.how === 'failed' ? 'failure' : report?.cause === 'neighbour' ? 'neighbour' : 'death')
@@ -67,7 +85,7 @@ export function countAttempts(record: (attempt: FailedAttempt) => void, used = n
         attempt,
         class: lost.failureClass,
         message: lost.message,
-        retryable: true,
+        retryable: isRetryable(rule),
         ...(report && { worker: report.worker }),
         ...(report && report.cause !== 'crash' && { code: report.cause }),
         ...(report && lostCost(report)),

@@ -138,15 +138,17 @@ async function execute(turn: Turn, call: WorkflowCall, attempts: Attempts, progr
         if (await interruptedWhile(untilServed(turn, call))) return failInterrupted()
         continue
       }
-      const attempt = attempts.lost(lost)
+      const isOnce = resolution.effect === 'external' && (lost.how === 'failed' || lost.begun)
+      const { maxRetries } = resolution.retry
+      const attempt = attempts.lost(lost, { maxFailures: maxRetries, isOnce })
       progress.note(attempt, lost.how === 'died' ? lost.report?.progress : undefined)
-      if (resolution.effect === 'external' && (lost.how === 'failed' || lost.begun)) {
+      if (isOnce) {
         const settled = await settleUnknown(turn, call, attempt, lost)
         if (settled === 'settled') return
       }
       const givenUp = attempts.givenUp()
       if (givenUp !== undefined) return fail('worker_died', `This call ${givenUp} and was given up.`)
-      if (lost.how === 'failed' && attempts.used.failures > resolution.retry.maxRetries) return fail('tool_failed', lost.message)
+      if (lost.how === 'failed' && attempts.used.failures > maxRetries) return fail('tool_failed', lost.message)
       continue
     }
     attempts.failed(result.failed)

@@ -69,7 +69,7 @@ export async function askUntilAnswered<R extends Result, E>(
         how = 'until_served'
         continue
       }
-      attempts.lost(lost)
+      attempts.lost(lost, { maxFailures: MAX_DEATHS - 1 })
       const givenUp = attempts.givenUp()
       if (givenUp !== undefined) return { end: 'failed', code: 'worker_died', reason: `The ${what} ${givenUp}.` }
       if (attempts.used.failures >= MAX_DEATHS) return { end: 'failed', code: 'model_call_failed', reason: lost.message, transient: true }

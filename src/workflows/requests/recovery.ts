@@ -23,17 +23,24 @@ export function recoverRequestOf(raw: unknown): RecoverRequest {
 }
 
 /** The update's validator: refuses a request if there is nothing to recover. */
-export function checkIsInError({ status, error }: SessionState): void {
+export function checkIsInError(state: SessionState): void {
+  const { status, error } = state
   if (status === 'error' && error) return
-  refuse('not_in_error', `The session is ${status}, not in error: there is nothing to recover. ${INSTEAD[status]}`)
+  const instead = status === 'idle' && isRepeatable(state) ? 'Send a message, or regenerate the newest answer.' : INSTEAD[status]
+  refuse('not_in_error', `The session is ${status}, not in error: there is nothing to recover. ${instead}`)
+}
+
+/** Whether `regenerate` would accept the newest run: its answer is part of the session, and no effect of it is unknown. */
+function isRepeatable({ run, lastMessageId, unknown }: SessionState): boolean {
+  return lastMessageId?.startsWith(`m_${run}_`) === true && Object.values(unknown).every((call) => call.run !== run)
 }
 
 /** What is possible for a session that is not in error. */
 const INSTEAD: Record<SessionStatus, string> = {
   running: 'To stop its run, interrupt it.',
   waiting: `Decide the calls that it waits for (\`${SUGGESTIONS.listPending()}\`), or interrupt its run.`,
-  idle: 'Send a message, or regenerate the newest answer.',
-  closed: 'Send a message, or regenerate the newest answer.',
+  idle: 'Send a message.',
+  closed: 'Send a message.',
   error: 'Send a message.',
 }
 

@@ -33,11 +33,13 @@ describe('an attempt', () => {
   })
 
   it('counts attempts that were lost within the same activity against the limit on deaths', () => {
-    const { isGivenUp } = countAttempt(
+    const { attempt, isGivenUp } = countAttempt(
       { attempt: 2, heartbeatDetails: said(3, [died(1), died(2)]) },
       { prior: { attempts: 0, failures: 0, deaths: 2 } },
     )
     expect(isGivenUp).toBe(true)
+    // None follows the last one.
+    expect(attempt.failed.map(({ retryable }) => retryable)).toEqual([true, true, false])
   })
 })
 

@@ -53,6 +53,16 @@ describe('the stack of an exception', () => {
     ])
   })
 
+  it.each(['src/jobs/tool-call/body.ts', 'dist/jobs/tool-call/body.js'])(
+    'has no frame of pawl at %s, with source maps or without',
+    (file) => {
+      const own = '    at look (/app/tools.ts:3:9)'
+      expect(stackIn(withStack(`Error: m\n${own}\n    at runBody (${join(PAWL, '..', file)}:20:1)\n    at run (node:x:1:1)`))).toEqual([
+        own,
+      ])
+    },
+  )
+
   it('does not take a line of the message for a frame', () => {
     const message = 'the page says:\n    at home (/etc/passwd:1:1)'
     expect(stackIn(withStack(`Error: ${message}\n    at look (/app/tools.js:3:9)`, message))).toEqual(['    at look (/app/tools.js:3:9)'])

@@ -1,8 +1,8 @@
 // Lost attempts: which of them count against the call, and when the call is given up.
 import { describe, expect, it } from 'vitest'
-import { fateOf, lostAttempt, MAX_UNREPORTED } from '../../../src/session/attempts.ts'
+import { fateOf, lostAttempt, MAX_UNREPORTED, noAttempts } from '../../../src/session/attempts.ts'
 import type { FailedAttempt } from '../../../src/session/events.ts'
-import { countAttempts } from '../../../src/workflows/calls/attempts.ts'
+import { type Attempts, countAttempts } from '../../../src/workflows/calls/attempts.ts'
 
 const heard = (attempt: number) => ({ attempt, worker: 'host:1' })
 const silent = {
@@ -13,6 +13,23 @@ const silent = {
   message: 'silent',
   failureClass: 'HeartbeatTimeout',
 } as const
+
+const crashed: Parameters<Attempts['lost']>[0] = {
+  how: 'died',
+  confirmed: true,
+  begun: true,
+  report: { ...heard(1), begun: true, failed: [], cause: 'crash' },
+  message: 'died',
+  failureClass: 'WorkerDied',
+}
+const RETRIED = { maxFailures: 2 }
+
+const counting = (recorded: FailedAttempt[], saysLast = true): Attempts =>
+  countAttempts(
+    (attempt) => recorded.push(attempt),
+    noAttempts(),
+    () => saysLast,
+  )
 
 describe('a lost attempt', () => {
   it('that had sent a heartbeat counts as the death of its worker', () => {
@@ -40,17 +57,46 @@ describe('a lost attempt', () => {
   })
 })
 
+describe('the record of a lost attempt', () => {
+  it('says that the call is not made again once too many workers have died during it', () => {
+    const recorded: FailedAttempt[] = []
+    const attempts = counting(recorded)
+    while (attempts.givenUp() === undefined) attempts.lost(crashed, RETRIED)
+    expect(recorded.map(({ retryable }) => retryable)).toEqual([true, true, true, true, false])
+  })
+
+  it('says that the call is not made again if it may have had an effect', () => {
+    const recorded: FailedAttempt[] = []
+    counting(recorded).lost(crashed, { ...RETRIED, isOnce: true })
+    expect(recorded).toMatchObject([{ class: 'WorkerDied', retryable: false }])
+  })
+
+  it('says that the call is not made again if it has failed too often', () => {
+    const recorded: FailedAttempt[] = []
+    const attempts = counting(recorded)
+    for (let times = 0; times < 3; times++) attempts.lost({ how: 'failed', message: 'no', failureClass: 'Error' }, RETRIED)
+    expect(recorded.map(({ retryable }) => retryable)).toEqual([true, true, false])
+  })
+
+  it('stays as it was in a history that an earlier build wrote', () => {
+    const recorded: FailedAttempt[] = []
+    counting(recorded, false).lost(crashed, { ...RETRIED, isOnce: true })
+    expect(recorded).toMatchObject([{ retryable: true }])
+  })
+})
+
 describe('a call whose attempts are assigned to workers that never report', () => {
   it('is given up after many of them, not after a few', () => {
     const recorded: FailedAttempt[] = []
-    const attempts = countAttempts((attempt) => recorded.push(attempt))
-    attempts.lost(silent)
-    for (let lost = 1; lost < MAX_UNREPORTED; lost++) attempts.lost(silent)
+    const attempts = counting(recorded)
+    attempts.lost(silent, RETRIED)
+    for (let lost = 1; lost < MAX_UNREPORTED; lost++) attempts.lost(silent, RETRIED)
     expect(attempts.used).toMatchObject({ attempts: MAX_UNREPORTED, deaths: 1, failures: 0 })
     expect(attempts.givenUp()).toBeUndefined()
-    attempts.lost(silent)
+    attempts.lost(silent, RETRIED)
     expect(attempts.givenUp()).toBe(`was assigned ${MAX_UNREPORTED} times to workers that never reported in`)
     expect(recorded.map(({ code }) => code)).toEqual([undefined, ...Array<string>(MAX_UNREPORTED).fill('not_begun')])
+    expect(recorded.map(({ retryable }) => retryable)).toEqual([...Array<boolean>(MAX_UNREPORTED).fill(true), false])
   })
 
   it('counts those that an activity reports in the same way', () => {

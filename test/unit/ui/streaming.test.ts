@@ -239,6 +239,12 @@ describe('a message that was taken by a turn which was then taken out', () => {
 
   const textsOf = ({ role, parts }: UiMessage) => `${role}: ${(parts as LoosePart[]).map(({ text }) => text ?? '').join('')}`
 
+  it('has in its metadata the text for the user of the page and the code of its failure, not what happened', () => {
+    const failed = uiMessagesOf(events.filter(({ seq }) => seq <= 9)).at(-1)
+    const error = { code: 'model_call_failed', reason: 'The answer could not be completed.' }
+    expect(failed?.metadata).toMatchObject({ pawl: { status: 'error', error } })
+  })
+
   it('comes before the answer to it', () => {
     expect(uiMessagesOf(events).map(textsOf)).toEqual(['user: first', 'assistant: begun', 'user: second', 'assistant: answered'])
   })

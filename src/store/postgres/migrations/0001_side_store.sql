@@ -156,7 +156,7 @@ create table {schema}.tool_calls (
   waiting_until timestamptz,
   approval jsonb,                           -- {digest, reason, requestedAt, expiresAt, onExpiry, decision, ...}
   result_blob text,                         -- sha256 of the result in `blobs`
-  resolved_by text,                         -- verify, person, or the person's name
+  resolved_by text,                         -- of an unknown outcome: verify, person, or the person's name; of a client tool: who answered
   note text,
   milestones text[],
   raw_progress text,                        -- of progress

@@ -102,9 +102,11 @@ async function failuresByCause({ database, schema, filter }: Parts): Promise<Fai
   const { matches, values } = statement(filter)
   const rows = await database.query(
     `select *, ${ms('newest')} from (
-       select f.agent, f.what, f.tool, f.code, count(distinct (f.session_id, f.subject)) as failures, max(f.at) as newest,
-         ${byOutcome('(f.session_id, f.subject)')}
-       from ${schema.table('failures')} f where ${matches('f')}
+       select f.agent, f.what, f.tool, f.code, count(e.at_seq) as errors, count(distinct (f.session_id, f.subject)) as failures,
+         max(f.at) as newest, ${byOutcome('(f.session_id, f.subject)')}
+       from ${schema.table('failures')} f left join (select session_id as id, seq as at_seq from ${schema.table('errors')}) e
+         on e.id = f.session_id and e.at_seq = f.seq
+       where ${matches('f')}
        group by 1, 2, 3, 4
      ) causes order by open + given_up desc, failures desc, agent, what, tool, code limit ${ROWS}`,
     values,
@@ -114,6 +116,7 @@ async function failuresByCause({ database, schema, filter }: Parts): Promise<Fai
     what: row.what as FailureCause['what'],
     tool: row.tool ?? null,
     code: textIn(row, 'code'),
+    errors: Number(row.errors),
     failures: Number(row.failures),
     ...outcomesIn(row),
     newest: dateIn(row, 'newest'),

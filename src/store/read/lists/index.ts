@@ -8,6 +8,7 @@ import { listErrors } from './errors.ts'
 import { readFailures } from './failures.ts'
 import { type FeedFilter, type FeedNeeds, type FeedRows, readFeed } from './feed.ts'
 import { listInError } from './in-error.ts'
+import { findNeighbours } from './neighbours.ts'
 import { listMessages, readArchived } from './messages.ts'
 import type {
   ArchivedMessage,
@@ -56,6 +57,8 @@ export interface Lists {
   /** By creation, newest first. */
   sessions(filter: SessionFilter, paging: Paging): Promise<Rows<ListedSession>>
   session(sessionId: string): Promise<ListedSession | null>
+  /** The ids next to this one, in their order. */
+  neighbours(sessionId: string): Promise<string[]>
   /** Sessions whose status is `error`, by creation, newest first. */
   inError(filter: InErrorFilter, paging: Paging): Promise<Rows<SessionInError>>
   /** The open sessions by what they need, most urgent first. */
@@ -107,6 +110,7 @@ export function listsOf({ database, schema, reading, logger }: ListNeeds): Lists
   return {
     sessions: (filter, paging) => reading(() => listSessions(database, schema, filter, paging)),
     session: (sessionId) => reading(() => findSession(database, schema, sessionId)),
+    neighbours: (sessionId) => reading(() => findNeighbours(database, schema, sessionId)),
     inError: (filter, paging) => reading(() => listInError(database, schema, filter, paging)),
     overview: (filter) => reading(() => database.snapshot((at) => readOverview(at, schema, filter))),
     unfinished: (filter) => reading(() => readUnfinished(database, schema, filter)),
