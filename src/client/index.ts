@@ -15,9 +15,8 @@ export type {
   ToolCallStatus,
 } from '../session/events.ts'
 export type { Memory, MemoryBlock, MemoryChange, MemoryState, MemoryText } from '../session/built-in-tools/memory.ts'
-export type { MemoryVersion } from '../session/built-in-tools/memory-history.ts'
+export type { MemoryVersion, PlanVersion } from '../session/built-in-tools/kept.ts'
 export type { NewPlanStep, Plan, PlanChange, PlanState, PlanStep, PlanStepStatus } from '../session/built-in-tools/plan.ts'
-export type { PlanVersion } from '../session/built-in-tools/plan-history.ts'
 export type { Budget, BudgetScope, BudgetUnit, Cost, RunBudget, Spend } from '../session/spending/spend.ts'
 export type { SessionBudget } from './session/budget.ts'
 export type {

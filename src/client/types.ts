@@ -8,9 +8,8 @@ import type { Duration } from '../session/duration.ts'
 import type { RecoveryStrategy, SessionEvent, Target } from '../session/events.ts'
 import type { Json, JsonObject } from '../session/json.ts'
 import type { MemoryBlock } from '../session/built-in-tools/memory.ts'
-import type { MemoryVersion } from '../session/built-in-tools/memory-history.ts'
+import type { MemoryVersion, PlanVersion } from '../session/built-in-tools/kept.ts'
 import type { Plan } from '../session/built-in-tools/plan.ts'
-import type { PlanVersion } from '../session/built-in-tools/plan-history.ts'
 import type {
   CheckpointMade,
   Moved,

@@ -1,8 +1,7 @@
 // The past of a session from events that a test has in memory.
 import type { SessionEvent, Target } from 'pawl'
 import { messageRowsOf } from '../../src/client/session/message-rows.ts'
-import { memoryHistory, type MemoryVersion } from '../../src/session/built-in-tools/memory-history.ts'
-import { planHistory, type PlanVersion } from '../../src/session/built-in-tools/plan-history.ts'
+import { MEMORY, type MemoryVersion, PLAN, type PlanVersion } from '../../src/session/built-in-tools/kept.ts'
 import { locate } from '../../src/session/recovery/targets.ts'
 import type { MessageRow } from '../../src/store/rows.ts'
 
@@ -12,9 +11,9 @@ function added<T extends { add(event: SessionEvent): void }>(to: T, events: read
   return to
 }
 
-export const planVersions = (events: readonly SessionEvent[]): readonly PlanVersion[] => added(planHistory(), events).versions
+export const planVersions = (events: readonly SessionEvent[]): readonly PlanVersion[] => added(PLAN.history(), events).versions
 
-export const memoryVersions = (events: readonly SessionEvent[]): readonly MemoryVersion[] => added(memoryHistory(), events).versions
+export const memoryVersions = (events: readonly SessionEvent[]): readonly MemoryVersion[] => added(MEMORY.history(), events).versions
 
 /** The rows of the transcript at the target. */
 export function rowsAt(events: readonly SessionEvent[], target: Target): MessageRow[] {

@@ -1,9 +1,8 @@
 // Queries over sessions, from the side store alone: paged lists, sums, and the feed.
 import type { Target } from '../../session/events.ts'
 import type { MemoryBlock } from '../../session/built-in-tools/memory.ts'
-import type { MemoryVersion } from '../../session/built-in-tools/memory-history.ts'
+import type { MemoryVersion, PlanVersion } from '../../session/built-in-tools/kept.ts'
 import type { Plan } from '../../session/built-in-tools/plan.ts'
-import type { PlanVersion } from '../../session/built-in-tools/plan-history.ts'
 import {
   type ArchivedMessage,
   type FailureReport,

@@ -1,7 +1,6 @@
 // A session's plan and memory: all versions, from its events.
 import { type MemoryBlock, memoryBlocks } from '../../session/built-in-tools/memory.ts'
-import { memoryHistory, type MemoryVersion } from '../../session/built-in-tools/memory-history.ts'
-import { planHistory, type PlanVersion } from '../../session/built-in-tools/plan-history.ts'
+import { MEMORY, type MemoryVersion, PLAN, type PlanVersion } from '../../session/built-in-tools/kept.ts'
 import type { SessionEvent } from '../../session/events.ts'
 import type { SessionState } from '../../session/state.ts'
 import { SessionNotFound } from '../errors.ts'
@@ -9,12 +8,12 @@ import { eventsOf, type ReadPage } from './past.ts'
 
 /** All versions of a session's plan, oldest first. @throws SessionNotFound. */
 export function readPlans(sessionId: string, read: ReadPage): Promise<PlanVersion[]> {
-  return versionsIn(planHistory(), sessionId, read)
+  return versionsIn(PLAN.history(), sessionId, read)
 }
 
 /** All versions of a session's memory, oldest first. @throws SessionNotFound. */
 export function readMemoryVersions(sessionId: string, read: ReadPage): Promise<MemoryVersion[]> {
-  return versionsIn(memoryHistory(), sessionId, read)
+  return versionsIn(MEMORY.history(), sessionId, read)
 }
 
 /** The blocks of a session's memory. */

@@ -1,4 +1,4 @@
-// The memory of a session: named blocks of text, how a change makes the next version of them, and what the fold keeps about them.
+// The memory of a session: named blocks of text, and how a change makes the next version of them.
 import { jsonBytes } from '../json.ts'
 
 /** A block as an agent declares it. */
@@ -80,22 +80,6 @@ function changedText(before: string, change: MemoryChange): string {
 /** Bytes of JSON of a memory, regardless of its version. */
 export function bytesOfMemory({ blocks }: Pick<Memory, 'blocks'>): number {
   return jsonBytes({ version: 1e9, blocks })
-}
-
-/** The state of the memory after a change. */
-export function memoryAfterChange(before: MemoryState | undefined, version: number, change: MemoryChange): MemoryState {
-  const current = remembered(before?.current ?? null, version, change)
-  return { current, version, largest: Math.max(before?.largest ?? 0, bytesOfMemory(current)) }
-}
-
-/** The state of the memory after going back. */
-export function memoryAfterRollback(before: MemoryState | undefined, memory: Memory | null): MemoryState {
-  const { version = 0, largest = 0 } = before ?? {}
-  return {
-    current: memory,
-    version: Math.max(version, memory?.version ?? 0),
-    largest: Math.max(largest, memory ? bytesOfMemory(memory) : 0),
-  }
 }
 
 /** The blocks of a memory: those that are declared, in that order, and others that still have text. */

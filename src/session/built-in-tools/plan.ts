@@ -1,4 +1,4 @@
-// The plan of a session: its steps, how a change makes the next version of it, and the fold of the events that concern it.
+// The plan of a session: its steps, and how a change makes the next version of it.
 import { defined } from '../defined.ts'
 import { jsonBytes } from '../json.ts'
 
@@ -82,20 +82,4 @@ function pending({ id, title, postconditions }: NewPlanStep): PlanStep {
 /** Bytes of JSON of a plan. The status of a step does not affect them. */
 export function bytesOfPlan({ objective, steps }: Pick<Plan, 'objective' | 'steps'>): number {
   return jsonBytes({ version: 1e9, objective, steps: steps.map((step) => ({ ...step, status: 'in_progress' })) })
-}
-
-/** The state of the plan after a change. */
-export function afterChange(before: PlanState | undefined, version: number, change: PlanChange): PlanState {
-  const current = changed(before?.current ?? null, version, change)
-  return { current, version, largest: Math.max(before?.largest ?? 0, bytesOfPlan(current)) }
-}
-
-/** The state of the plan after going back. */
-export function afterRollback(before: PlanState | undefined, plan: Plan | null): PlanState {
-  const { version = 0, largest = 0 } = before ?? {}
-  return {
-    current: plan,
-    version: Math.max(version, plan?.version ?? 0),
-    largest: Math.max(largest, plan ? bytesOfPlan(plan) : 0),
-  }
 }

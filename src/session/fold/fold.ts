@@ -5,7 +5,7 @@ import { addUsage, NO_USAGE, type Usage } from '../content.ts'
 import { noteCheckpointDue } from '../checkpointing.ts'
 import { countsFrom } from '../deadlines.ts'
 import { shortHash } from '../digest.ts'
-import type { EffectReport, EventOf, SessionEvent } from '../events.ts'
+import type { EffectReport, EventOf, EventType, SessionEvent } from '../events.ts'
 import { answerIdOf, callIdOf, resultsIdOf } from '../events.ts'
 import {
   closeTurn,
@@ -98,160 +98,135 @@ function applyEvent(state: SessionState, event: SessionEvent): void {
   state.seq = event.seq
   state.updatedAt = event.at
   countSpend(state, event)
-  switch (event.type) {
-    case 'session_started':
-    case 'message_rejected':
-    case 'tool_attempt_failed':
-    case 'milestone_reached':
-    case 'emitted':
-    case 'answer_received':
-    case 'recovery_refused':
-    case 'compaction_failed':
-    case 'content_replaced':
-    case 'spent':
-    // See noteCheckpointDue.
-    case 'checkpoint_requested':
-      return
-    case 'budget_warning':
-      noteWarning(state, event)
-      return
-    case 'budget_raised':
-      raiseBudget(state, event)
-      return
-    case 'session_resumed':
-      state.epoch = event.executionId
-      // A failed run stays failed until it is recovered.
-      if (state.error && state.error.strategy !== 'automatic') {
-        state.status = 'error'
-        return
-      }
-      state.status = state.current ? 'running' : 'idle'
-      state.error = null
-      settleStatus(state)
-      return
-    case 'message_received':
-      queue(state, queued(event))
-      if (state.paused) stayOpen(state)
-      state.accepted.push(shortHash(event.messageId))
-      if (state.accepted.length > ACCEPTED_KEPT) state.accepted.shift()
-      return
-    case 'run_started':
-      // A message took the session out of an error, so its sender has stepped in.
-      if (state.error) endSeries(state)
-      closeTurn(state)
-      state.run = event.run
-      state.current = { ...openRun(state, event), ...defined({ before: state.lastMessageId }) }
-      state.status = 'running'
-      state.error = null
-      return
-    case 'turn_started':
-      startTurn(state, event)
-      return
-    case 'model_attempt_failed':
-      if (!state.current) return
-      if (event.purpose === undefined) state.current.modelAttempts = event.error.attempt
-      limit(state, state.current)
-      return
-    case 'agent_declared': {
-      const { digest, limits, sessionLimits, checkpoint, recovery, plan, memory, endHooks } = event
-      state.facts = { digest, limits, ...defined({ sessionLimits }), checkpoint, recovery, ...defined({ plan, memory, endHooks }) }
-      if (state.current) limit(state, state.current)
-      return
-    }
-    case 'model_completed':
-      completeModelCall(state, event)
-      return
-    case 'compacted':
-      if (event.usage && state.current) countUsage(state, state.current, event.usage)
-      return
-    case 'hook_answered':
-      heedHook(state, event)
-      return
-    case 'hooks_ended':
-      delete state.hooksDue
-      return
-    case 'tool_issued':
-      updateCall(state, event, (call) => {
-        call.input ??= event.input
-        if (event.resolution) call.resolution = event.resolution
-      })
-      settleStatus(state)
-      return
-    case 'tool_progress':
-      updateCall(state, event, (call) => {
-        call.progress = event.value
-      })
-      return
-    case 'plan_changed':
-      changePlan(state, event)
-      return
-    case 'memory_changed':
-      changeMemory(state, event)
-      return
-    case 'approval_requested':
-    case 'answer_requested':
-      waitFor(state, event)
-      return
-    case 'approval_decided':
-      decideApproval(state, event)
-      return
-    case 'checkpoint_made':
-      state.checkpoint = { version: event.version, seq: event.seq, at: event.at, turns: state.turns }
-      delete state.checkpointDue
-      return
-    case 'rolled_back':
-      rollBack(state, event)
-      restore(state, event)
-      return
-    case 'forked':
-      becomeFork(state, event)
-      return
-    case 'tool_completed':
-      completeCall(state, event)
-      acceptOutput(state, event)
-      return
-    case 'tool_failed':
-      failCall(state, event)
-      return
-    case 'tool_unknown':
-      markUnknown(state, event)
-      return
-    case 'tool_resolved':
-      resolveCall(state, event)
-      return
-    case 'run_completed':
-    case 'run_interrupted':
-      noteHooksDue(state)
-      closeTurn(state)
-      state.current = null
-      state.status = 'idle'
-      state.error = null
-      endSeries(state)
-      return
-    case 'error_entered':
-      enterError(state, event)
-      return
-    case 'recovery_started':
-      delete state.hooksDue
-      countRecovery(state, event)
-      startRecovery(state, event)
-      restore(state, event)
-      return
-    case 'recovery_ended':
-      state.error = null
-      state.status = state.current ? 'running' : 'idle'
-      settleStatus(state)
-      return
-    case 'session_paused':
-      pause(state, event)
-      return
-    case 'session_unpaused':
-      unpause(state, event)
-      return
-    case 'session_closed':
-      state.status = 'closed'
-      return
+  const applyIt = APPLIED[event.type] as (to: SessionState, one: SessionEvent) => void
+  applyIt(state, event)
+}
+
+const nothing = (): void => undefined
+
+/** What each event changes, besides what it cost. */
+const APPLIED: { readonly [T in EventType]: (state: SessionState, event: EventOf<T>) => void } = {
+  session_started: nothing,
+  message_rejected: nothing,
+  tool_attempt_failed: nothing,
+  milestone_reached: nothing,
+  emitted: nothing,
+  answer_received: nothing,
+  recovery_refused: nothing,
+  compaction_failed: nothing,
+  content_replaced: nothing,
+  spent: nothing,
+  // See noteCheckpointDue.
+  checkpoint_requested: nothing,
+  budget_warning: noteWarning,
+  budget_raised: raiseBudget,
+  session_resumed: resumeSession,
+  message_received(state, event) {
+    queue(state, queued(event))
+    if (state.paused) stayOpen(state)
+    state.accepted.push(shortHash(event.messageId))
+    if (state.accepted.length > ACCEPTED_KEPT) state.accepted.shift()
+  },
+  run_started(state, event) {
+    // A message took the session out of an error, so its sender has stepped in.
+    if (state.error) endSeries(state)
+    closeTurn(state)
+    state.run = event.run
+    state.current = { ...openRun(state, event), ...defined({ before: state.lastMessageId }) }
+    state.status = 'running'
+    state.error = null
+  },
+  turn_started: startTurn,
+  model_attempt_failed(state, event) {
+    if (!state.current) return
+    if (event.purpose === undefined) state.current.modelAttempts = event.error.attempt
+    limit(state, state.current)
+  },
+  agent_declared(state, { digest, limits, sessionLimits, checkpoint, recovery, plan, memory, endHooks }) {
+    state.facts = { digest, limits, ...defined({ sessionLimits }), checkpoint, recovery, ...defined({ plan, memory, endHooks }) }
+    if (state.current) limit(state, state.current)
+  },
+  model_completed: completeModelCall,
+  compacted(state, { usage }) {
+    if (usage && state.current) countUsage(state, state.current, usage)
+  },
+  hook_answered: heedHook,
+  hooks_ended(state) {
+    delete state.hooksDue
+  },
+  tool_issued(state, event) {
+    updateCall(state, event, (call) => {
+      call.input ??= event.input
+      if (event.resolution) call.resolution = event.resolution
+    })
+    settleStatus(state)
+  },
+  tool_progress(state, event) {
+    updateCall(state, event, (call) => {
+      call.progress = event.value
+    })
+  },
+  plan_changed: changePlan,
+  memory_changed: changeMemory,
+  approval_requested: waitFor,
+  answer_requested: waitFor,
+  approval_decided: decideApproval,
+  checkpoint_made(state, { version, seq, at }) {
+    state.checkpoint = { version, seq, at, turns: state.turns }
+    delete state.checkpointDue
+  },
+  rolled_back(state, event) {
+    rollBack(state, event)
+    restore(state, event)
+  },
+  forked: becomeFork,
+  tool_completed(state, event) {
+    completeCall(state, event)
+    acceptOutput(state, event)
+  },
+  tool_failed: failCall,
+  tool_unknown: markUnknown,
+  tool_resolved: resolveCall,
+  run_completed: endRun,
+  run_interrupted: endRun,
+  error_entered: enterError,
+  recovery_started(state, event) {
+    delete state.hooksDue
+    countRecovery(state, event)
+    startRecovery(state, event)
+    restore(state, event)
+  },
+  recovery_ended(state) {
+    state.error = null
+    state.status = state.current ? 'running' : 'idle'
+    settleStatus(state)
+  },
+  session_paused: pause,
+  session_unpaused: unpause,
+  session_closed(state) {
+    state.status = 'closed'
+  },
+}
+
+function resumeSession(state: SessionState, event: EventOf<'session_resumed'>): void {
+  state.epoch = event.executionId
+  // A failed run stays failed until it is recovered.
+  if (state.error && state.error.strategy !== 'automatic') {
+    state.status = 'error'
+    return
   }
+  state.status = state.current ? 'running' : 'idle'
+  state.error = null
+  settleStatus(state)
+}
+
+function endRun(state: SessionState): void {
+  noteHooksDue(state)
+  closeTurn(state)
+  state.current = null
+  state.status = 'idle'
+  state.error = null
+  endSeries(state)
 }
 
 function queued({ messageId, seq, at, deadlineMs }: EventOf<'message_received'>): QueuedMessage {

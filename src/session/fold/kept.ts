@@ -1,28 +1,29 @@
 // The fold of the plan and the memory: their changes, and what going back restores.
 import type { EventOf } from '../events.ts'
-import { MEMORY_BYTES, memoryAfterChange, memoryAfterRollback } from '../built-in-tools/memory.ts'
-import { afterChange, afterRollback, PLAN_BYTES } from '../built-in-tools/plan.ts'
+import { MEMORY, PLAN } from '../built-in-tools/kept.ts'
+import { MEMORY_BYTES } from '../built-in-tools/memory.ts'
+import { PLAN_BYTES } from '../built-in-tools/plan.ts'
 import { keepTakenWithinBounds, roomBeside } from './queue.ts'
 import type { SessionState } from '../state.ts'
 
 /** The plan has a new version. */
 export function changePlan(state: SessionState, { version, change, turn }: EventOf<'plan_changed'>): void {
-  state.plan = afterChange(state.plan, version, change)
+  state.plan = PLAN.afterChange(state.plan, version, change)
   if (state.current) state.current.planTurn = turn
   keepTakenWithinBounds(state)
 }
 
 /** The memory has a new version. */
 export function changeMemory(state: SessionState, { version, change, turn }: EventOf<'memory_changed'>): void {
-  state.memory = memoryAfterChange(state.memory, version, change)
+  state.memory = MEMORY.afterChange(state.memory, version, change)
   if (state.current) state.current.memoryTurn = turn
   keepTakenWithinBounds(state)
 }
 
 /** Restores the plan and the memory that an event carries when it takes the session back. */
 export function restore(state: SessionState, { restored }: EventOf<'rolled_back' | 'recovery_started'>): void {
-  if (restored?.plan !== undefined) state.plan = afterRollback(state.plan, restored.plan)
-  if (restored?.memory !== undefined) state.memory = memoryAfterRollback(state.memory, restored.memory)
+  if (restored?.plan !== undefined) state.plan = PLAN.afterRollback(state.plan, restored.plan)
+  if (restored?.memory !== undefined) state.memory = MEMORY.afterRollback(state.memory, restored.memory)
 }
 
 /** Bytes of JSON that the plan may have. */

@@ -1,9 +1,8 @@
 // What a session keeps besides its transcript, at a point in its past: the plan and the memory.
 import type { SessionEvent } from '../events.ts'
-import { type Memory, remembered } from '../built-in-tools/memory.ts'
-import { memoryAt } from '../built-in-tools/memory-history.ts'
-import { changed, type Plan } from '../built-in-tools/plan.ts'
-import { planAt } from '../built-in-tools/plan-history.ts'
+import { MEMORY, PLAN } from '../built-in-tools/kept.ts'
+import type { Memory } from '../built-in-tools/memory.ts'
+import type { Plan } from '../built-in-tools/plan.ts'
 import { addToVisible, applyCut, nothingVisible } from '../past/visible.ts'
 import type { Restored } from './restored.ts'
 
@@ -15,12 +14,8 @@ export type PlanAndMemory = Required<Restored>
  * stays, and with it what the call changed.
  */
 export function keptAt(events: readonly SessionEvent[], seq: number): PlanAndMemory {
-  const kept: PlanAndMemory = { plan: planAt(events, seq), memory: memoryAt(events, seq) }
-  for (const event of laterChanges(events, seq)) {
-    if (event.type === 'plan_changed') kept.plan = changed(kept.plan, event.version, event.change)
-    if (event.type === 'memory_changed') kept.memory = remembered(kept.memory, event.version, event.change)
-  }
-  return kept
+  const later = laterChanges(events, seq)
+  return { plan: later.reduce(PLAN.after, PLAN.at(events, seq)), memory: later.reduce(MEMORY.after, MEMORY.at(events, seq)) }
 }
 
 /** The changes after the event `seq` by calls that stay when the session goes back to it. */

@@ -1,13 +1,13 @@
 // The columns of a session's row, folded from its events: the part of the session's state that people query.
 import { addUsage, NO_USAGE, type Usage } from '../../session/content.ts'
 import { spentBy } from '../../session/spending/budget.ts'
-import type { SessionEvent, SessionStatus } from '../../session/events.ts'
+import type { EventOf, EventType, SessionEvent, SessionStatus } from '../../session/events.ts'
 import { addToCalls, isWaiting, needsInput, type TurnCalls } from '../../session/past/calls.ts'
 import { errorOf } from '../../session/fold/fold.ts'
 import { stayOpen } from '../../session/pause.ts'
 import type { Json } from '../../session/json.ts'
 import type { Plan } from '../../session/built-in-tools/plan.ts'
-import { planAfter } from '../../session/built-in-tools/plan-history.ts'
+import { PLAN } from '../../session/built-in-tools/kept.ts'
 import { sanitiser } from '../postgres/sanitise.ts'
 import { exactUsd } from '../../session/spending/model-price.ts'
 import { costOf, providerOf } from '../../session/spending/prices.ts'
@@ -103,107 +103,101 @@ export function waitingCalls({ calls }: SessionColumns): number {
 export function applyToSession(session: SessionColumns, event: SessionEvent): void {
   session.updatedAt = event.at
   session.incident = incidentAfter(session, event)
-  const plan = planAfter(session.plan, event)
+  const plan = PLAN.after(session.plan, event)
   if (plan !== session.plan) Object.assign(session, { plan, planIsNew: true })
   const cost = spentBy(event)
   // The column holds whole tokens; a tool or a Model may report a fraction of one.
   if (cost) session.spent = { tokens: session.spent.tokens + Math.round(cost.tokens), usd: exactUsd(session.spent.usd + cost.usd) }
   // A resolution of an attempt whose call continues changes nothing.
-  const isStillOpen = event.type === 'tool_resolved' && session.calls.get(event.callId)?.status === 'issued'
+  const isSettled = event.type === 'tool_resolved' && session.calls.get(event.callId)?.status !== 'issued'
   addToCalls(session.calls, event)
-  switch (event.type) {
-    case 'session_started':
-      Object.assign(session, idleStatus(), nothingSpent(), { forkedFrom: null, spent: { tokens: 0, usd: 0 } })
-      session.run = event.after?.run ?? 0
-      session.checkpoint = event.after?.checkpoint ?? 0
-      return
-    case 'session_resumed':
-      if (session.error && session.error.strategy !== 'automatic') {
-        session.status = 'error'
-        return
-      }
-      session.status = session.currentRun !== null ? 'running' : 'idle'
-      session.error = null
-      settleStatus(session)
-      return
-    case 'run_started':
-      session.status = 'running'
-      session.run = event.run
-      session.currentRun = event.run
-      session.error = null
-      return
-    case 'turn_started':
-      if (session.currentRun !== null) session.turns += 1
-      return
-    case 'model_completed':
-      session.model = event.model
-      session.provider = providerOf(event.model)
-      countCall(session, event)
-      return
-    case 'compacted':
-      countCall(session, event)
-      return
-    case 'tool_issued':
-    case 'tool_completed':
-    case 'tool_failed':
-    case 'tool_unknown':
-    case 'approval_requested':
-    case 'approval_decided':
-    case 'answer_requested':
-      settleStatus(session)
-      return
-    case 'tool_resolved':
-      if (!event.happened && event.decision !== 'skip' && !isStillOpen) settleStatus(session)
-      return
-    case 'checkpoint_made':
-      session.checkpoint = event.version
-      return
-    case 'run_completed':
-    case 'run_interrupted':
-      session.status = 'idle'
-      session.currentRun = null
-      session.error = null
-      return
-    case 'error_entered':
-      session.status = 'error'
-      session.error = errorOf(event)
-      return
-    case 'recovery_started':
-      if (event.strategy === 'restart_run' || event.strategy === 'abandon') session.currentRun = null
-      return
-    case 'recovery_ended':
-      session.status = session.currentRun === null ? 'idle' : 'running'
-      session.error = null
-      settleStatus(session)
-      return
-    case 'rolled_back':
-      session.error = null
-      if (!event.keepsRun) session.currentRun = null
-      session.status = session.currentRun === null ? 'idle' : 'running'
-      return
-    case 'forked':
-      asInherited(session)
-      session.forkedFrom = event.from
-      return
-    case 'session_paused': {
-      const { at, by, reason, code, raise } = event
-      session.paused = { at, ...defined({ by, reason, code, raise }) }
-      stayOpen(session)
-      return
-    }
-    case 'session_unpaused':
-      session.paused = null
-      stayOpen(session)
-      return
-    case 'message_received':
-      if (session.paused) stayOpen(session)
-      return
-    case 'session_closed':
-      session.status = 'closed'
-      return
-    default:
-      return
-  }
+  const applyIt = APPLIED[event.type] as ((to: SessionColumns, one: SessionEvent) => void) | undefined
+  applyIt?.(session, event)
+  if (isSettled && !event.happened && event.decision !== 'skip') settleStatus(session)
+}
+
+/** What events change, besides what they cost and the calls. */
+const APPLIED: { readonly [T in EventType]?: (session: SessionColumns, event: EventOf<T>) => void } = {
+  session_started(session, { after }) {
+    Object.assign(session, idleStatus(), nothingSpent(), { forkedFrom: null, spent: { tokens: 0, usd: 0 } })
+    session.run = after?.run ?? 0
+    session.checkpoint = after?.checkpoint ?? 0
+  },
+  session_resumed(session) {
+    if (session.error && session.error.strategy !== 'automatic') session.status = 'error'
+    else resume(session)
+  },
+  message_received(session) {
+    if (session.paused) stayOpen(session)
+  },
+  run_started(session, { run }) {
+    session.status = 'running'
+    session.run = run
+    session.currentRun = run
+    session.error = null
+  },
+  turn_started(session) {
+    if (session.currentRun !== null) session.turns += 1
+  },
+  model_completed(session, event) {
+    session.model = event.model
+    session.provider = providerOf(event.model)
+    countCall(session, event)
+  },
+  compacted: countCall,
+  tool_issued: settleStatus,
+  tool_completed: settleStatus,
+  tool_failed: settleStatus,
+  tool_unknown: settleStatus,
+  approval_requested: settleStatus,
+  approval_decided: settleStatus,
+  answer_requested: settleStatus,
+  checkpoint_made(session, { version }) {
+    session.checkpoint = version
+  },
+  run_completed: endRun,
+  run_interrupted: endRun,
+  error_entered(session, event) {
+    session.status = 'error'
+    session.error = errorOf(event)
+  },
+  recovery_started(session, { strategy }) {
+    if (strategy === 'restart_run' || strategy === 'abandon') session.currentRun = null
+  },
+  recovery_ended: resume,
+  rolled_back(session, { keepsRun }) {
+    session.error = null
+    if (!keepsRun) session.currentRun = null
+    session.status = session.currentRun === null ? 'idle' : 'running'
+  },
+  forked(session, { from }) {
+    asInherited(session)
+    session.forkedFrom = from
+  },
+  session_paused(session, { at, by, reason, code, raise }) {
+    session.paused = { at, ...defined({ by, reason, code, raise }) }
+    stayOpen(session)
+  },
+  session_unpaused(session) {
+    session.paused = null
+    stayOpen(session)
+  },
+  session_closed(session) {
+    session.status = 'closed'
+  },
+}
+
+/** The session leaves an error. */
+function resume(session: SessionColumns): void {
+  session.status = session.currentRun === null ? 'idle' : 'running'
+  session.error = null
+  settleStatus(session)
+}
+
+function endRun(session: SessionColumns): void {
+  session.status = 'idle'
+  session.currentRun = null
+  session.error = null
 }
 
 function countCall(session: SessionColumns, event: SessionEvent): void {

@@ -8,8 +8,7 @@ import type { AgentContext } from '../../../src/agent/tool.ts'
 import { renderPrompt, withVolatile } from '../../../src/jobs/model-call/prompt.ts'
 import type { ContentBlock, Message } from '../../../src/session/content.ts'
 import { initialState } from '../../../src/session/fold/fold.ts'
-import { memoryAfterChange } from '../../../src/session/built-in-tools/memory.ts'
-import { afterChange } from '../../../src/session/built-in-tools/plan.ts'
+import { MEMORY as KEPT_MEMORY, PLAN } from '../../../src/session/built-in-tools/kept.ts'
 import { workOf } from '../../../src/session/watching/progress.ts'
 import type { SessionState } from '../../../src/session/state.ts'
 
@@ -30,10 +29,10 @@ function worked(): SessionState {
     { id: 'pay', title: 'Pay' },
     { id: 'mail', title: 'Send the mail' },
   ]
-  const made = afterChange(undefined, 1, { do: 'setup', objective: 'To Rome', steps })
-  const done = afterChange(made, 2, { do: 'update_step', id: 'book', status: 'done', evidence: 'Code X7' })
-  const plan = afterChange(done, 3, { do: 'update_step', id: 'mail', status: 'in_progress' })
-  const memory = memoryAfterChange(undefined, 1, { do: 'append', block: 'notes', text: 'Window seat.' })
+  const made = PLAN.afterChange(undefined, 1, { do: 'setup', objective: 'To Rome', steps })
+  const done = PLAN.afterChange(made, 2, { do: 'update_step', id: 'book', status: 'done', evidence: 'Code X7' })
+  const plan = PLAN.afterChange(done, 3, { do: 'update_step', id: 'mail', status: 'in_progress' })
+  const memory = KEPT_MEMORY.afterChange(undefined, 1, { do: 'append', block: 'notes', text: 'Window seat.' })
   const resolution = { ...UNKNOWN, tool: 'pay_bill' }
   return { ...newState(), plan, memory, unknown: { t_1_2_0: { run: 1, turn: 2, attempt: 1, resolution } } }
 }

@@ -12,12 +12,11 @@ import {
   contentOf,
   type Memory,
   MEMORY_BYTES,
-  memoryAfterChange,
   memoryBlocks,
   type MemoryLimit,
   type MemoryState,
 } from '../../../src/session/built-in-tools/memory.ts'
-import { memoryAt } from '../../../src/session/built-in-tools/memory-history.ts'
+import { MEMORY } from '../../../src/session/built-in-tools/kept.ts'
 import { answerOnMemory, MEMORY_TOOLS } from '../../../src/session/built-in-tools/memory-tools.ts'
 import { keptBeforeRun } from '../../../src/session/recovery/kept.ts'
 import type { SessionState } from '../../../src/session/state.ts'
@@ -37,7 +36,7 @@ function playing(calls: readonly (readonly [tool: string, input: Json])[], { lim
   const answers = calls.map(([tool, input]) => {
     const answer = answerOnMemory(tool, input, state, { limits, room })
     if ('problem' in answer) return answer.problem
-    if (answer.change) state = memoryAfterChange(state, (state?.version ?? 0) + 1, answer.change)
+    if (answer.change) state = MEMORY.afterChange(state, (state?.version ?? 0) + 1, answer.change)
     return answer.value
   })
   return { answers, last: answers.at(-1), state, memory: state?.current ?? null, text: contentOf(state?.current, 'customer') }
@@ -165,7 +164,7 @@ describe('calls of the memory tools', () => {
   })
 
   it('may shorten a block that exceeds its limit because the limit was lowered', () => {
-    const state = memoryAfterChange(undefined, 1, { do: 'append', block: 'notes', text: 'n'.repeat(90) })
+    const state = MEMORY.afterChange(undefined, 1, { do: 'append', block: 'notes', text: 'n'.repeat(90) })
     const bounds = { limits: LIMITS, room: MEMORY_BYTES }
     const shorter = answerOnMemory('memory_replace', { block: 'notes', content: 'n'.repeat(70) }, state, bounds)
     expect(shorter).toMatchObject({ value: { status: 'success', chars: 70, maxChars: 60 } })
@@ -253,8 +252,8 @@ describe('in any session, the memory', () => {
       let met = 0
       for (const [index, event] of events.entries()) {
         const before = events.slice(0, index)
-        const now = memoryAt(events.slice(0, index + 1), event.seq)
-        if (event.type === 'rolled_back') expect(now).toEqual(memoryAt(before, event.toSeq))
+        const now = MEMORY.at(events.slice(0, index + 1), event.seq)
+        if (event.type === 'rolled_back') expect(now).toEqual(MEMORY.at(before, event.toSeq))
         if (event.type === 'recovery_started' && (event.strategy === 'abandon' || event.strategy === 'restart_run') && event.run) {
           expect(now).toEqual((keptBeforeRun(before, event.run) ?? { memory: now }).memory)
         }
@@ -314,7 +313,7 @@ describe('the versions of a memory', () => {
       toSeq: 1,
       upToSeq: 2,
       effects: [],
-      restored: { memory: memoryAt([first], 1) },
+      restored: { memory: MEMORY.at([first], 1) },
     }
     const third = made(4, 3, { do: 'replace', block: 'notes', content: 'three', old: 'one' })
     expect(memoryVersions([first, second, back, third])).toMatchObject([

@@ -6,8 +6,8 @@ import { defined } from '../../../src/session/defined.ts'
 import type { EventOf, SessionEvent } from '../../../src/session/events.ts'
 import { fold } from '../../../src/session/fold/fold.ts'
 import { type Json, jsonBytes } from '../../../src/session/json.ts'
-import { afterChange, bytesOfPlan, type Plan, type PlanState, PLAN_BYTES } from '../../../src/session/built-in-tools/plan.ts'
-import { planAt } from '../../../src/session/built-in-tools/plan-history.ts'
+import { bytesOfPlan, type Plan, type PlanState, PLAN_BYTES } from '../../../src/session/built-in-tools/plan.ts'
+import { PLAN } from '../../../src/session/built-in-tools/kept.ts'
 import { answerOnPlan, PLAN_LIMITS, PLAN_TOOLS, STEP_STATUSES } from '../../../src/session/built-in-tools/plan-tools.ts'
 import { keptBeforeRun } from '../../../src/session/recovery/kept.ts'
 import type { SessionState } from '../../../src/session/state.ts'
@@ -28,7 +28,7 @@ function playing(...calls: readonly (readonly [tool: string, input: Json])[]) {
   const answers = calls.map(([tool, input]) => {
     const answer = answerOnPlan(tool, input, state, PLAN_BYTES)
     if ('problem' in answer) return answer.problem
-    if (answer.change) state = afterChange(state, (state?.version ?? 0) + 1, answer.change)
+    if (answer.change) state = PLAN.afterChange(state, (state?.version ?? 0) + 1, answer.change)
     return answer.text
   })
   return { answers, last: answers.at(-1), state, plan: state?.current ?? null }
@@ -257,8 +257,8 @@ describe('in any session, the plan', () => {
       let met = 0
       for (const [index, event] of events.entries()) {
         const before = events.slice(0, index)
-        const now = planAt(events.slice(0, index + 1), event.seq)
-        if (event.type === 'rolled_back') expect(now).toEqual(planAt(before, event.toSeq))
+        const now = PLAN.at(events.slice(0, index + 1), event.seq)
+        if (event.type === 'rolled_back') expect(now).toEqual(PLAN.at(before, event.toSeq))
         if (event.type === 'recovery_started' && (event.strategy === 'abandon' || event.strategy === 'restart_run') && event.run) {
           expect(now).toEqual((keptBeforeRun(before, event.run) ?? { plan: now }).plan)
         }
@@ -321,7 +321,7 @@ function planSeenIn(messages: ReturnType<typeof emptyTranscript>['messages']): P
   for (const block of blocks) {
     if (block.type !== 'tool_use' || failed.has(block.id) || !(PLAN_TOOLS as readonly string[]).includes(block.name)) continue
     const answer = answerOnPlan(block.name, block.input, state, PLAN_BYTES)
-    if ('change' in answer && answer.change) state = afterChange(state, (state?.version ?? 0) + 1, answer.change)
+    if ('change' in answer && answer.change) state = PLAN.afterChange(state, (state?.version ?? 0) + 1, answer.change)
   }
   return state?.current ?? null
 }
@@ -348,7 +348,7 @@ describe('the versions of a plan', () => {
   it('are kept when the session goes back, and their numbers are never reused', () => {
     const first = made(1, 1, { do: 'setup', objective: 'o', steps: [{ id: 'a', title: 'A' }] })
     const second = made(2, 2, { do: 'update_step', id: 'a', status: 'done' })
-    const back: SessionEvent = { ...at(3), type: 'rolled_back', toSeq: 1, upToSeq: 2, effects: [], restored: { plan: planAt([first], 1) } }
+    const back: SessionEvent = { ...at(3), type: 'rolled_back', toSeq: 1, upToSeq: 2, effects: [], restored: { plan: PLAN.at([first], 1) } }
     const third = made(4, 3, { do: 'update_step', id: 'a', status: 'blocked', evidence: 'closed' })
     expect(planVersions([first, second, back, third])).toMatchObject([
       { version: 1, steps: [{ status: 'pending' }] },
