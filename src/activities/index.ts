@@ -6,9 +6,7 @@ import { sessionIdOf } from '../session/protocol/protocol.ts'
 import { isForeignPast } from '../store/errors.ts'
 import { heartbeating } from './heartbeating.ts'
 import type { FlushInput, FlushResult, PawlActivities } from '../calls/activities.ts'
-import { findCallsActivity } from './find-calls.ts'
-import { findKeptActivity } from './find-kept.ts'
-import { findPlaceActivity } from './find-place.ts'
+import { findActivities } from './finding.ts'
 import type { Flusher } from './flusher.ts'
 import { loadCallsActivity } from './load-calls.ts'
 import { loadForkActivity } from './load-fork.ts'
@@ -48,8 +46,6 @@ export function createActivities(needs: ActivityNeeds, reader: SessionReader, fl
     loadSession: loadSessionActivity(needs, reader),
     loadCalls: loadCallsActivity(store),
     loadFork: loadForkActivity(store),
-    findPlace: findPlaceActivity(reader),
-    findCalls: findCallsActivity(reader),
-    findKept: findKeptActivity(reader),
+    ...findActivities(reader),
   }
 }

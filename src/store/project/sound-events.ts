@@ -91,6 +91,8 @@ const PLACE = record({ sessionId: text, seq: large })
 const ANSWER = { value: anything, content: optional(content), blob: optional(BLOB), effectId: optional(text) }
 const TURN = { run: count, turn: count }
 const CALL = { ...TURN, callId: text, tool: text }
+/** What a call, or a hook, has reported. */
+const REPORT = { ...TURN, callId: optional(text), tool: optional(text), on: optional(text), hook: optional(text), attempt: count }
 
 const UNREPLAYABLE = record({ executionId: text, reason: text })
 
@@ -215,23 +217,13 @@ const MEMBERS: { readonly [T in EventType]: MembersOf<T> } = {
   plan_changed: { ...CALL, version: count, change: PLAN_CHANGE },
   memory_changed: { ...CALL, version: count, change: anything },
   emitted: {
-    ...TURN,
-    callId: optional(text),
-    tool: optional(text),
-    on: optional(text),
-    hook: optional(text),
-    attempt: count,
+    ...REPORT,
     name: text,
     data: anything,
   },
   // Amounts are read by `spentBy` only, which checks them.
   spent: {
-    ...TURN,
-    callId: optional(text),
-    tool: optional(text),
-    on: optional(text),
-    hook: optional(text),
-    attempt: count,
+    ...REPORT,
     tokens: anything,
     usd: anything,
     note: optional(text),

@@ -4,24 +4,21 @@ import type { Queryable, TextRow } from '../../postgres/database.ts'
 import type { PostgresSchema } from '../../postgres/schema.ts'
 import { safeKey } from '../../postgres/sanitise.ts'
 import { PLAN_COLUMNS, planIn } from '../reader.ts'
-import { keyIn, pageOf, queryOf } from './page.ts'
-import type { ListedCheckpoint, Paging, Rows } from '../../rows.ts'
+import { equal, type StoredList } from './page.ts'
+import type { ListedCheckpoint } from '../../rows.ts'
 
 const COLUMNS = `session_id, version, agent, run, turn, seq, up_to_seq, last_message_id, to_json(reasons) as reasons, "by", state_version, archived_seq, raw,
   ${PLAN_COLUMNS}, spent_tokens, spent_usd, ${ms('created_at')}`
 
 /** See `Lists.checkpoints`. */
-export function listCheckpoints(
-  database: Queryable,
-  schema: PostgresSchema,
-  sessionId: string,
-  paging: Paging,
-): Promise<Rows<ListedCheckpoint>> {
-  const query = queryOf(`select ${COLUMNS} from ${schema.table('checkpoints')}`, 'version desc')
-  query.where.push(`session_id = ${query.value(safeKey(sessionId))}`)
-  const key = keyIn(paging, ['number'])
-  if (key) query.where.push(`version < ${query.value(key[0])}::integer`)
-  return pageOf(database, query, paging.limit, checkpointOf, (row) => [Number(row.version)])
+export const CHECKPOINTS: StoredList<string, ListedCheckpoint> = {
+  select: (schema) => `select ${COLUMNS} from ${schema.table('checkpoints')}`,
+  order: 'version desc',
+  where: (query, sessionId) => equal(query, { session_id: sessionId }),
+  key: ['number'],
+  after: (query, [version]) => `version < ${query.value(version)}::integer`,
+  item: checkpointOf,
+  keyOf: (row) => [Number(row.version)],
 }
 
 /** See `Lists.latestCheckpoint`. */

@@ -1,28 +1,25 @@
 // Failed attempts and failed runs of all sessions, newest first.
 import { numberIn, textIn } from '../../postgres/columns.ts'
-import type { Queryable, TextRow } from '../../postgres/database.ts'
+import type { TextRow } from '../../postgres/database.ts'
 import { ERROR_COLUMNS, errorOf } from '../reader.ts'
-import type { PostgresSchema } from '../../postgres/schema.ts'
-import { safeKey } from '../../postgres/sanitise.ts'
-import { begins, keyIn, pageOf, queryOf, timestamp, within } from './page.ts'
-import type { ErrorFilter, ListedError, Paging, Rows } from '../../rows.ts'
+import { begins, equal, type StoredList, timestamp, within } from './page.ts'
+import type { ErrorFilter, ListedError } from '../../rows.ts'
 
 /** See `Lists.errors`. */
-export function listErrors(database: Queryable, schema: PostgresSchema, filter: ErrorFilter, paging: Paging): Promise<Rows<ListedError>> {
-  const query = queryOf(
-    `select session_id, agent, next_delay_ms, ${ERROR_COLUMNS} from ${schema.table('errors')} errors`,
-    'errors.at desc, errors.session_id desc, errors.seq desc',
-  )
-  if (filter.session !== undefined) query.where.push(`session_id = ${query.value(safeKey(filter.session))}`)
-  if (filter.run !== undefined) query.where.push(`run = ${query.value(filter.run)}::integer`)
-  if (filter.context !== undefined) query.where.push(`context = ${query.value(safeKey(filter.context))}`)
-  query.where.push(...begins(query.value, 'session_id', filter.idPrefix))
-  within(query, 'at', filter)
-  const key = keyIn(paging, ['number', 'text', 'number'])
-  if (key) {
-    query.where.push(`(at, session_id, seq) < (${timestamp(query, key[0])}, ${query.value(key[1])}::text, ${query.value(key[2])}::bigint)`)
-  }
-  return pageOf(database, query, paging.limit, listedErrorOf, (row) => [Number(row.at), textIn(row, 'session_id'), Number(row.seq)])
+export const ERRORS: StoredList<ErrorFilter, ListedError> = {
+  select: (schema) => `select session_id, agent, next_delay_ms, ${ERROR_COLUMNS} from ${schema.table('errors')} errors`,
+  order: 'errors.at desc, errors.session_id desc, errors.seq desc',
+  where(query, filter) {
+    equal(query, { session_id: filter.session, context: filter.context })
+    if (filter.run !== undefined) query.where.push(`run = ${query.value(filter.run)}::integer`)
+    query.where.push(...begins(query.value, 'session_id', filter.idPrefix))
+    within(query, 'at', filter)
+  },
+  key: ['number', 'text', 'number'],
+  after: (query, [at, sessionId, seq]) =>
+    `(at, session_id, seq) < (${timestamp(query, at)}, ${query.value(sessionId)}::text, ${query.value(seq)}::bigint)`,
+  item: listedErrorOf,
+  keyOf: (row) => [Number(row.at), textIn(row, 'session_id'), Number(row.seq)],
 }
 
 function listedErrorOf(row: TextRow): ListedError {

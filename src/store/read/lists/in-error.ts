@@ -1,34 +1,29 @@
 // Sessions in `error` by code, agent, tags and the time of the error, newest session first.
 import { jsonIn, ms, textIn } from '../../postgres/columns.ts'
-import type { Queryable, TextRow } from '../../postgres/database.ts'
-import type { PostgresSchema } from '../../postgres/schema.ts'
+import type { TextRow } from '../../postgres/database.ts'
 import { safeKey } from '../../postgres/sanitise.ts'
-import { type ListQuery, oneOf, pageOf, queryOf } from './page.ts'
-import { continueAt, NEWEST_FIRST, placeOf } from './sessions.ts'
-import type { InErrorFilter, Paging, Rows, SessionInError } from '../../rows.ts'
+import { equal, type StoredList, type ListQuery, oneOf, tagged } from './page.ts'
+import { BY_CREATION } from './sessions.ts'
+import type { InErrorFilter, SessionInError } from '../../rows.ts'
 
 const COLUMNS = `session_id, agent, coalesce(error_raw, error::text) as error, ${ms('created_at')}`
 
 /** See `Lists.inError`. */
-export function listInError(
-  database: Queryable,
-  schema: PostgresSchema,
-  filter: InErrorFilter,
-  paging: Paging,
-): Promise<Rows<SessionInError>> {
-  const query = queryOf(`select ${COLUMNS} from ${schema.table('sessions')} sessions`, NEWEST_FIRST)
-  query.where.push(`status = 'error'`)
-  if (filter.session !== undefined) query.where.push(`session_id = ${query.value(safeKey(filter.session))}`)
-  oneOf(
-    query,
-    'error_code',
-    filter.codes?.map((code) => safeKey(code)),
-  )
-  if (filter.agent !== undefined) query.where.push(`agent = ${query.value(safeKey(filter.agent))}`)
-  if (filter.tags) query.where.push(`tags @> ${query.value(filter.tags.map((tag) => safeKey(tag)))}::text[]`)
-  enteredWithin(query, filter)
-  continueAt(query, paging)
-  return pageOf(database, query, paging.limit, inErrorOf, placeOf)
+export const IN_ERROR: StoredList<InErrorFilter, SessionInError> = {
+  ...BY_CREATION,
+  select: (schema) => `select ${COLUMNS} from ${schema.table('sessions')} sessions`,
+  where(query, filter) {
+    query.where.push(`status = 'error'`)
+    equal(query, { session_id: filter.session, agent: filter.agent })
+    oneOf(
+      query,
+      'error_code',
+      filter.codes?.map((code) => safeKey(code)),
+    )
+    tagged(query, filter.tags)
+    enteredWithin(query, filter)
+  },
+  item: inErrorOf,
 }
 
 /** The time of the error is not a column. */

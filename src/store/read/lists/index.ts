@@ -2,14 +2,14 @@
 import type { Logger } from '../../../agent/tool.ts'
 import type { Database } from '../../postgres/database.ts'
 import type { PostgresSchema } from '../../postgres/schema.ts'
-import { findLatestCheckpoint, listCheckpoints } from './checkpoints.ts'
+import { CHECKPOINTS, findLatestCheckpoint } from './checkpoints.ts'
 import { readCompactions } from './compactions.ts'
-import { listErrors } from './errors.ts'
+import { ERRORS } from './errors.ts'
 import { readFailures } from './failures.ts'
 import { type FeedFilter, type FeedNeeds, type FeedRows, readFeed } from './feed.ts'
-import { listInError } from './in-error.ts'
+import { IN_ERROR } from './in-error.ts'
 import { findNeighbours } from './neighbours.ts'
-import { listMessages, readArchived } from './messages.ts'
+import { MESSAGES, readArchived } from './messages.ts'
 import type {
   ArchivedMessage,
   ErrorFilter,
@@ -40,9 +40,10 @@ import type {
 } from '../../rows.ts'
 import { heldUpReports } from '../held-up.ts'
 import { findRun } from './run.ts'
-import { findSession, listSessions } from './sessions.ts'
-import { listToolCalls, readCalls } from './tool-calls.ts'
-import { listPending } from './pending.ts'
+import { findSession, SESSIONS } from './sessions.ts'
+import { readCalls, TOOL_CALLS } from './tool-calls.ts'
+import { type StoredList, readList } from './page.ts'
+import { PENDING } from './pending.ts'
 import { readOverview, readUnfinished, storedAmong } from './overview.ts'
 import { sumUsage } from './usage.ts'
 
@@ -107,25 +108,29 @@ export interface ListNeeds {
 /** The lists of a store. */
 export function listsOf({ database, schema, reading, logger }: ListNeeds): Lists {
   const ofFeed: FeedNeeds = { database, schema, report: logger && heldUpReports(logger) }
+  const paged =
+    <F, T>(list: StoredList<F, T>) =>
+    (filter: F, paging: Paging): Promise<Rows<T>> =>
+      reading(() => readList(database, schema, list, filter, paging))
   return {
-    sessions: (filter, paging) => reading(() => listSessions(database, schema, filter, paging)),
+    sessions: paged(SESSIONS),
     session: (sessionId) => reading(() => findSession(database, schema, sessionId)),
     neighbours: (sessionId) => reading(() => findNeighbours(database, schema, sessionId)),
-    inError: (filter, paging) => reading(() => listInError(database, schema, filter, paging)),
+    inError: paged(IN_ERROR),
     overview: (filter) => reading(() => database.snapshot((at) => readOverview(at, schema, filter))),
     unfinished: (filter) => reading(() => readUnfinished(database, schema, filter)),
     storedAmong: (sessionIds) => reading(() => storedAmong(database, schema, sessionIds)),
-    messages: (sessionId, paging) => reading(() => listMessages(database, schema, sessionId, paging)),
+    messages: paged(MESSAGES),
     archivedMessages: (sessionId) => reading(() => readArchived(database, schema, sessionId)),
-    checkpoints: (sessionId, paging) => reading(() => listCheckpoints(database, schema, sessionId, paging)),
+    checkpoints: paged(CHECKPOINTS),
     latestCheckpoint: (sessionId) => reading(() => findLatestCheckpoint(database, schema, sessionId)),
     compactions: (sessionId) => reading(() => readCompactions(database, schema, sessionId)),
-    errors: (filter, paging) => reading(() => listErrors(database, schema, filter, paging)),
+    errors: paged(ERRORS),
     failures: (filter) => reading(() => database.snapshot((at) => readFailures(at, schema, filter))),
-    toolCalls: (filter, paging) => reading(() => listToolCalls(database, schema, filter, paging)),
+    toolCalls: paged(TOOL_CALLS),
     toolCallsOf: (sessionId, filter = {}) => reading(() => readCalls(database, schema, sessionId, filter)),
     run: (sessionId, run) => reading(() => database.snapshot((at) => findRun(at, schema, sessionId, run))),
-    pending: (filter, paging) => reading(() => listPending(database, schema, filter, paging)),
+    pending: paged(PENDING),
     usage: (filter, paging) => reading(() => sumUsage(database, schema, filter, paging)),
     feed: (filter, after) => reading(() => readFeed(ofFeed, filter, after)),
   }

@@ -4,28 +4,27 @@ import type { Queryable, TextRow } from '../../postgres/database.ts'
 import { MESSAGE_COLUMNS, messageOf } from '../reader.ts'
 import type { PostgresSchema } from '../../postgres/schema.ts'
 import { safeKey } from '../../postgres/sanitise.ts'
-import { keyIn, pageOf, queryOf } from './page.ts'
-import type { ArchivedMessage, BlobPlace, ListedMessage, Paging, Rows } from '../../rows.ts'
+import { equal, type StoredList } from './page.ts'
+import type { ArchivedMessage, BlobPlace, ListedMessage } from '../../rows.ts'
 
 const COLUMNS = `session_id, agent, position, ordinal, to_json(call_ids) as call_ids, blobs, ${MESSAGE_COLUMNS}`
 /** Messages that no turn has taken come last. */
 const WAITING = '9223372036854775807'
 
+const POSITION = `coalesce(position, ${WAITING})`
+
 /** See `Lists.messages`. */
-export function listMessages(database: Queryable, schema: PostgresSchema, sessionId: string, paging: Paging): Promise<Rows<ListedMessage>> {
-  const place = `coalesce(position, ${WAITING})`
-  const query = queryOf(`select ${COLUMNS} from ${schema.table('messages')}`, `${place}, ordinal, seq`)
-  query.where.push(`session_id = ${query.value(safeKey(sessionId))}`)
-  const key = keyIn(paging, ['number?', 'number', 'number'])
-  if (key) {
-    const after = [key[0] ?? WAITING, key[1], key[2]].map((part) => `${query.value(part)}::bigint`)
-    query.where.push(`(${place}, ordinal, seq) > (${after.join(', ')})`)
-  }
-  return pageOf(database, query, paging.limit, listedMessageOf, (row) => [
-    row.position == null ? null : Number(row.position),
-    Number(row.ordinal),
-    Number(row.seq),
-  ])
+export const MESSAGES: StoredList<string, ListedMessage> = {
+  select: (schema) => `select ${COLUMNS} from ${schema.table('messages')}`,
+  order: `${POSITION}, ordinal, seq`,
+  where: (query, sessionId) => equal(query, { session_id: sessionId }),
+  key: ['number?', 'number', 'number'],
+  after(query, [position, ordinal, seq]) {
+    const place = [position ?? WAITING, ordinal, seq].map((part) => `${query.value(part)}::bigint`)
+    return `(${POSITION}, ordinal, seq) > (${place.join(', ')})`
+  },
+  item: listedMessageOf,
+  keyOf: (row) => [row.position == null ? null : Number(row.position), Number(row.ordinal), Number(row.seq)],
 }
 
 /** See `Lists.archivedMessages`. */

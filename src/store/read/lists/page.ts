@@ -2,6 +2,7 @@
 import { newStatement } from '../../postgres/insert-rows.ts'
 import { safeKey } from '../../postgres/sanitise.ts'
 import type { Queryable, TextRow } from '../../postgres/database.ts'
+import type { PostgresSchema } from '../../postgres/schema.ts'
 import { InvalidOption } from '../../../options/errors.ts'
 import type { Key, Paging, Rows, TimeSpan } from '../../rows.ts'
 
@@ -22,6 +23,39 @@ export interface ListQuery {
 export function queryOf(select: string, order: string): ListQuery {
   const { value, values } = newStatement()
   return { select, where: [], order, value, values }
+}
+
+/** A list: its rows, their order, and where a page continues. */
+export interface StoredList<F, T> {
+  /** `select … from …`, without conditions. */
+  select(schema: PostgresSchema): string
+  /** The text after `order by`. */
+  order: string
+  /** Adds the conditions of a filter. */
+  where(query: ListQuery, filter: F): void
+  /** The kinds of the parts of a key. */
+  key: readonly KeyKind[]
+  /** The condition that a row comes after the row with that key. */
+  after(query: ListQuery, key: Key): string
+  item(row: TextRow): T
+  keyOf(row: TextRow): Key
+}
+
+type KeyKind = 'text' | 'number' | 'number?'
+
+/** A page of a list. */
+export function readList<F, T>(
+  database: Queryable,
+  schema: PostgresSchema,
+  { select, order, where, key: kinds, after, item, keyOf }: StoredList<F, T>,
+  filter: F,
+  paging: Paging,
+): Promise<Rows<T>> {
+  const query = queryOf(select(schema), order)
+  where(query, filter)
+  const key = keyIn(paging, kinds)
+  if (key) query.where.push(after(query, key))
+  return pageOf(database, query, paging.limit, item, keyOf)
 }
 
 /** Approximate maximum bytes of one page, but at least one row: rows may have large contents. */
@@ -57,7 +91,7 @@ export function whereAll(conditions: readonly string[]): string {
 }
 
 /** The key to continue from, checked because it comes from outside. @throws InvalidOption `invalid_cursor`. */
-export function keyIn(paging: Paging, kinds: readonly ('text' | 'number' | 'number?')[]): Key | undefined {
+export function keyIn(paging: Paging, kinds: readonly KeyKind[]): Key | undefined {
   const { after } = paging
   if (after === undefined) return undefined
   const fits = after.length === kinds.length && after.every((part, index) => isA(kinds[index], part))
@@ -84,6 +118,18 @@ export function timestamp(query: ListQuery, ms: unknown): string {
 /** The condition that a session's id begins with the prefix. */
 export function begins(value: ListQuery['value'], column: string, idPrefix: string | undefined): string[] {
   return idPrefix === undefined ? [] : [`starts_with(${column}, ${value(safeKey(idPrefix))}::text)`]
+}
+
+/** Adds the condition that each of the columns has its text; undefined: any text. */
+export function equal(query: ListQuery, columns: Readonly<Record<string, string | undefined>>): void {
+  for (const [column, text] of Object.entries(columns)) {
+    if (text !== undefined) query.where.push(`${column} = ${query.value(safeKey(text))}`)
+  }
+}
+
+/** Adds the condition that a session has all of the tags. */
+export function tagged(query: ListQuery, tags: readonly string[] | undefined): void {
+  if (tags) query.where.push(`tags @> ${query.value(tags.map((tag) => safeKey(tag)))}::text[]`)
 }
 
 /** Adds the condition that a column has one of a few values; for one value, in a form that lets an index provide the order. */

@@ -1,12 +1,11 @@
 // The pending calls of all sessions, longest wait first.
 import type { Json, JsonObject } from '../../../session/json.ts'
 import { dateOrNull, exactOr, jsonIn, ms, textIn } from '../../postgres/columns.ts'
-import type { Queryable, TextRow } from '../../postgres/database.ts'
+import type { TextRow } from '../../postgres/database.ts'
 import { CALL_COLUMNS, toolCallOf } from '../reader.ts'
-import type { PostgresSchema } from '../../postgres/schema.ts'
-import { safeKey } from '../../postgres/sanitise.ts'
-import { begins, keyIn, pageOf, queryOf, timestamp } from './page.ts'
-import type { ListedPending, Paging, PendingFilter, PendingKind, Rows } from '../../rows.ts'
+import { begins, equal, type StoredList, tagged, timestamp } from './page.ts'
+import { keyOfCall } from './tool-calls.ts'
+import type { ListedPending, PendingFilter, PendingKind } from '../../rows.ts'
 
 const COLUMNS = `session_id, agent, to_json(tags) as tags, session_raw, approval, ${ms('waiting_until')}, input_digest, ${CALL_COLUMNS}`
 
@@ -19,36 +18,23 @@ const WAITS: Record<PendingKind, string> = {
 const KINDS = Object.keys(WAITS) as PendingKind[]
 
 /** See `Lists.pending`. */
-export function listPending(
-  database: Queryable,
-  schema: PostgresSchema,
-  filter: PendingFilter,
-  paging: Paging,
-): Promise<Rows<ListedPending>> {
-  const { kind = KINDS, agent, tags, session, idPrefix } = filter
-  const query = queryOf(
-    `select ${COLUMNS} from (
+export const PENDING: StoredList<PendingFilter, ListedPending> = {
+  select: (schema) => `select ${COLUMNS} from (
        select calls.*, sessions.tags, sessions.raw as session_raw, sessions.status as session_status
        from ${schema.table('tool_calls')} calls join ${schema.table('sessions')} sessions using (session_id)
      ) calls`,
-    'calls.issued_at, calls.session_id, calls.call_id',
-  )
-  query.where.push(`(${kind.map((one) => WAITS[one]).join(' or ')})`)
-  if (agent !== undefined) query.where.push(`agent = ${query.value(safeKey(agent))}`)
-  if (session !== undefined) query.where.push(`session_id = ${query.value(safeKey(session))}`)
-  query.where.push(...begins(query.value, 'session_id', idPrefix))
-  if (tags) query.where.push(`tags @> ${query.value(tags.map((tag) => safeKey(tag)))}::text[]`)
-  const key = keyIn(paging, ['number', 'text', 'text'])
-  if (key) {
-    query.where.push(
-      `(issued_at, session_id, call_id) > (${timestamp(query, key[0])}, ${query.value(key[1])}::text, ${query.value(key[2])}::text)`,
-    )
-  }
-  return pageOf(database, query, paging.limit, pendingOf, (row) => [
-    Number(row.issued_at),
-    textIn(row, 'session_id'),
-    textIn(row, 'call_id'),
-  ])
+  order: 'calls.issued_at, calls.session_id, calls.call_id',
+  where(query, { kind = KINDS, agent, tags, session, idPrefix }) {
+    query.where.push(`(${kind.map((one) => WAITS[one]).join(' or ')})`)
+    equal(query, { agent, session_id: session })
+    query.where.push(...begins(query.value, 'session_id', idPrefix))
+    tagged(query, tags)
+  },
+  key: ['number', 'text', 'text'],
+  after: (query, [issuedAt, sessionId, callId]) =>
+    `(issued_at, session_id, call_id) > (${timestamp(query, issuedAt)}, ${query.value(sessionId)}::text, ${query.value(callId)}::text)`,
+  item: pendingOf,
+  keyOf: keyOfCall,
 }
 
 function pendingOf(row: TextRow): ListedPending {

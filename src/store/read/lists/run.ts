@@ -4,7 +4,8 @@ import type { Queryable } from '../../postgres/database.ts'
 import { safeKey } from '../../postgres/sanitise.ts'
 import type { PostgresSchema } from '../../postgres/schema.ts'
 import type { ListedRun } from '../../rows.ts'
-import { listErrors } from './errors.ts'
+import { ERRORS } from './errors.ts'
+import { readList } from './page.ts'
 import { listRunCalls } from './tool-calls.ts'
 
 /** Maximum failures that are read for one run: the newest. */
@@ -19,7 +20,7 @@ export async function findRun(database: Queryable, schema: PostgresSchema, sessi
     ofRun,
   )
   const calls = await listRunCalls(database, schema, sessionId, run)
-  const failures = await listErrors(database, schema, { session: sessionId, run }, { limit: FAILURES })
+  const failures = await readList(database, schema, ERRORS, { session: sessionId, run }, { limit: FAILURES })
   const answers = await database.query(
     `select turn, model, ${ms('at')} from ${schema.table('token_usage')} where session_id = $1 and run = $2 and purpose is null order by seq`,
     ofRun,

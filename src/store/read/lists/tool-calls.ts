@@ -5,41 +5,35 @@ import type { Queryable, TextRow } from '../../postgres/database.ts'
 import { CALL_COLUMNS, toolCallOf } from '../reader.ts'
 import type { PostgresSchema } from '../../postgres/schema.ts'
 import { safeKey } from '../../postgres/sanitise.ts'
-import { begins, keyIn, oneOf, pageOf, queryOf, timestamp, whereAll, within } from './page.ts'
-import type { ListedToolCall, Paging, Rows, SessionToolCallFilter, ToolCallFilter } from '../../rows.ts'
+import { begins, equal, type StoredList, oneOf, queryOf, timestamp, whereAll, within } from './page.ts'
+import type { Key, ListedToolCall, SessionToolCallFilter, ToolCallFilter } from '../../rows.ts'
 
 const COLUMNS = `session_id, agent, progress, approval, result_blob, resolved_by, note, to_json(milestones) as milestones, raw_progress,
   ${ms('started_at')}, ${ms('waiting_until')}, ${CALL_COLUMNS}`
 
 /** See `Lists.toolCalls`. */
-export function listToolCalls(
-  database: Queryable,
-  schema: PostgresSchema,
-  filter: ToolCallFilter,
-  paging: Paging,
-): Promise<Rows<ListedToolCall>> {
-  const query = queryOf(
-    `select ${COLUMNS} from ${schema.table('tool_calls')} calls`,
-    'calls.issued_at desc, calls.session_id, calls.call_id',
-  )
-  if (filter.session !== undefined) query.where.push(`session_id = ${query.value(safeKey(filter.session))}`)
-  oneOf(query, 'status', filter.status)
-  if (filter.tool !== undefined) query.where.push(`tool = ${query.value(safeKey(filter.tool))}`)
-  if (filter.key !== undefined) query.where.push(`idempotency_key = ${query.value(safeKey(filter.key))}`)
-  if (filter.effectId !== undefined) query.where.push(`effect_id = ${query.value(safeKey(filter.effectId))}`)
-  query.where.push(...begins(query.value, 'session_id', filter.idPrefix))
-  within(query, 'issued_at', filter)
-  const key = keyIn(paging, ['number', 'text', 'text'])
-  if (key) {
-    const at = timestamp(query, key[0])
-    const rest = `(session_id, call_id) > (${query.value(key[1])}::text, ${query.value(key[2])}::text)`
-    query.where.push(`issued_at <= ${at} and (issued_at < ${at} or ${rest})`)
-  }
-  return pageOf(database, query, paging.limit, listedToolCallOf, (row) => [
-    Number(row.issued_at),
-    textIn(row, 'session_id'),
-    textIn(row, 'call_id'),
-  ])
+export const TOOL_CALLS: StoredList<ToolCallFilter, ListedToolCall> = {
+  select: (schema) => `select ${COLUMNS} from ${schema.table('tool_calls')} calls`,
+  order: 'calls.issued_at desc, calls.session_id, calls.call_id',
+  where(query, filter) {
+    equal(query, { session_id: filter.session, tool: filter.tool, idempotency_key: filter.key, effect_id: filter.effectId })
+    oneOf(query, 'status', filter.status)
+    query.where.push(...begins(query.value, 'session_id', filter.idPrefix))
+    within(query, 'issued_at', filter)
+  },
+  key: ['number', 'text', 'text'],
+  after(query, [issuedAt, sessionId, callId]) {
+    const at = timestamp(query, issuedAt)
+    const rest = `(session_id, call_id) > (${query.value(sessionId)}::text, ${query.value(callId)}::text)`
+    return `issued_at <= ${at} and (issued_at < ${at} or ${rest})`
+  },
+  item: listedToolCallOf,
+  keyOf: keyOfCall,
+}
+
+/** The place of a call in lists by the time of its request. */
+export function keyOfCall(row: TextRow): Key {
+  return [Number(row.issued_at), textIn(row, 'session_id'), textIn(row, 'call_id')]
 }
 
 /** See `Lists.toolCallsOf`. */
@@ -50,9 +44,8 @@ export async function readCalls(
   { status, tool, run }: SessionToolCallFilter,
 ): Promise<ListedToolCall[]> {
   const query = queryOf(`select ${COLUMNS} from ${schema.table('tool_calls')}`, 'run, turn, call_index')
-  query.where.push(`session_id = ${query.value(safeKey(sessionId))}`)
+  equal(query, { session_id: sessionId, tool })
   oneOf(query, 'status', status)
-  if (tool !== undefined) query.where.push(`tool = ${query.value(safeKey(tool))}`)
   if (run !== undefined) query.where.push(`run = ${query.value(run)}`)
   const rows = await database.query(`${query.select} ${whereAll(query.where)} order by ${query.order}`, query.values)
   const calls = rows.map(listedToolCallOf).map((row) => ({ row, sha256: row.resultBlob }))
