@@ -20,12 +20,14 @@ const BOUNDARIES = {
   connect: { values: [], types: ['agent'], packages: ['@temporalio/worker', '@temporalio/core-bridge'] },
   models: { values: ['agent', 'options'], types: [], packages: ['@temporalio/*', 'pg'] },
   // Of connect, what both it and the client say while they wait: nothing of Temporal.
-  store: { values: ['connect', 'options'], types: ['agent'], packages: ['@temporalio/*'] },
+  store: { values: ['connect', 'options', 'waiting'], types: ['agent'], packages: ['@temporalio/*'] },
+  // Bounded waits, and work that is done concurrently.
+  waiting: { values: [], types: [], packages: ['node:*', '@temporalio/*', 'pg', 'zod'] },
   // The contract between workflow, orchestrator and executor: inputs and results of activities and jobs, and how they end without one.
   calls: { values: [], types: [], packages: ['node:*', '@temporalio/*', 'pg', 'zod'] },
   workflows: { values: [], types: ['calls'], packages: ['node:*', '@temporalio/worker', '@temporalio/client', 'pg', 'zod'] },
-  jobs: { values: ['agent', 'calls', 'log', 'models'], types: [], packages: ['@temporalio/*', 'pg'] },
-  activities: { values: ['agent', 'calls', 'connect', 'store'], types: [], packages: ['@temporalio/workflow', 'pg'] },
+  jobs: { values: ['agent', 'calls', 'log', 'models', 'waiting'], types: [], packages: ['@temporalio/*', 'pg'] },
+  activities: { values: ['agent', 'calls', 'connect', 'store', 'waiting'], types: [], packages: ['@temporalio/workflow', 'pg'] },
   // What its subfolders share, whether their process has the SDK or not, and what `pawl/worker` exports.
   worker: {
     values: ['agent', 'connect', 'log', 'options', 'telemetry'],
@@ -36,7 +38,7 @@ const BOUNDARIES = {
   // Its process must outlive whatever a package can do.
   'worker/parent': { values: ['log'], types: ['agent', 'connect'], siblings: [], packages: [], packageTypes: 'all' },
   'worker/orchestrator': {
-    values: ['activities', 'agent', 'calls', 'connect', 'log', 'store', 'telemetry'],
+    values: ['activities', 'agent', 'calls', 'connect', 'log', 'store', 'telemetry', 'waiting'],
     types: ['workflows'],
     siblings: [],
     packages: ['@temporalio/workflow'],
@@ -51,19 +53,19 @@ const BOUNDARIES = {
   },
   // Replays what orchestrators run, and has the parent start a process for user code.
   'worker/preflight': {
-    values: ['connect', 'store'],
+    values: ['connect', 'store', 'waiting'],
     types: ['agent', 'workflows'],
     siblings: ['orchestrator', 'parent'],
     packages: ['@temporalio/workflow', '@temporalio/activity', 'pg'],
   },
   client: {
-    values: ['connect', 'options', 'store'],
+    values: ['connect', 'options', 'store', 'waiting'],
     types: ['agent'],
     packages: ['@temporalio/worker', '@temporalio/activity', '@temporalio/workflow'],
   },
   // Its transport runs in browsers; the rest is pure. Of options it uses the error: the checks need zod.
   ui: { values: ['options'], types: [], packages: ['node:*', '@temporalio/*', 'pg', 'zod', 'ai'] },
-  service: { values: ['client', 'connect', 'options', 'ui'], types: ['agent', 'store'], packages: ['@temporalio/*', 'pg'] },
+  service: { values: ['client', 'connect', 'options', 'ui', 'waiting'], types: ['agent', 'store'], packages: ['@temporalio/*', 'pg'] },
   local: { values: ['connect', 'options'], types: [], packages: ['@temporalio/worker', '@temporalio/workflow'] },
   testing: { values: ['agent', 'connect', 'local', 'worker', 'client', 'models', 'options'], types: ['store'], packages: [] },
   cli: {

@@ -3,7 +3,7 @@ import type { EarlierKeys, ValueSource, ValueStore } from '../calls/reads.ts'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from '../agent/tool.ts'
 import { ArchiveUnavailable } from '../calls/errors.ts'
-import { unlessAborted } from '../calls/unless-aborted.ts'
+import { unlessAborted } from '../waiting/unless-aborted.ts'
 import type { BlobRef } from '../session/events.ts'
 import type { Store } from '../store/store.ts'
 

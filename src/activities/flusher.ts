@@ -77,9 +77,7 @@ export function startFlusher(
 ): Flusher {
   const busy = new Map<string, Draining>()
   const heads = new Map<string, Watermark & { epoch: string }>()
-  const failing = new Map<string, LateFlush>()
-  /** The newest failure of all sessions, until a flush succeeds. */
-  let logged: string | undefined
+  const failures = noteFailures(logger)
 
   async function flush(target: ReadTarget, client: Client, withinMs = Number.POSITIVE_INFINITY): Promise<number> {
     const until = performance.now() + withinMs
@@ -92,7 +90,7 @@ export function startFlusher(
         heads.delete(sessionId)
         if (!(error instanceof StoreError)) throw error
         if (loop.blockedMs() >= FROZEN_MS) continue
-        noteFailure(sessionId, error)
+        failures.note(sessionId, error)
         throw error
       } finally {
         loop.stop()
@@ -107,7 +105,7 @@ export function startFlusher(
     if (head && target.isNew && head.epoch !== epoch && !(await beginsAs(target, client))) return setAside(target, client)
     if (head && head.seq >= watermark.seq && (head.epoch === epoch || (await holds(sessionId, watermark)))) return head.seq
     let stored = head?.seq ?? 0
-    const late = failing.get(sessionId)
+    const late = failures.of(sessionId)
     // Another epoch's events continue from the stored head; the store decides whether to accept them.
     for await (const entries of reader.parts(target, startOf(head, origin), client)) {
       const flushed = await store.flush(sessionId, epoch, entries, { executionId, ...(late && { late }) })
@@ -117,8 +115,7 @@ export function startFlusher(
       stored = flushed.seq
       if (performance.now() >= until) return stored
     }
-    failing.delete(sessionId)
-    logged = undefined
+    failures.over(sessionId)
     return stored
   }
 
@@ -139,23 +136,6 @@ export function startFlusher(
   async function holds(sessionId: string, { seq, digest }: Watermark): Promise<boolean> {
     const [entry] = await store.entries(sessionId, { after: seq - 1, limit: 1 })
     return entry?.digest === digest
-  }
-
-  function noteFailure(sessionId: string, error: StoreError): void {
-    const { code, message } = error
-    const { since = new Date(), attempts = 0 } = failing.get(sessionId) ?? {}
-    const isSessionFailure = SESSION_CODES.has(code)
-    if (code === 'foreign_epoch' && attempts === 0) {
-      logger.error({ err: error, session: sessionId }, 'a session has two pasts: these events were set aside in stray_events')
-    } else if (code === 'foreign_namespace') {
-      if (logged !== code)
-        logger.error({ err: error, session: sessionId }, 'the side store belongs to another namespace: nothing is stored')
-    } else if (isSessionFailure ? attempts === 0 : logged !== code) {
-      logger.warn({ err: error, session: sessionId }, 'the side store could not be written; its events are stored later')
-    }
-    if (!isSessionFailure) logged = code
-    if (failing.size > SESSIONS_KEPT) failing.clear()
-    failing.set(sessionId, { since, code, message, attempts: attempts + 1 })
   }
 
   async function drain(key: string, session: Draining): Promise<void> {
@@ -197,6 +177,47 @@ export function startFlusher(
     },
     async idle() {
       await Promise.all([...busy.values()].map((entry) => entry.done))
+    },
+  }
+}
+
+/** The flushes that failed, by session, and which of them are logged. */
+interface FlushFailures {
+  of(sessionId: string): LateFlush | undefined
+  note(sessionId: string, error: StoreError): void
+  /** The session's flush has succeeded. */
+  over(sessionId: string): void
+}
+
+function noteFailures(logger: Logger): FlushFailures {
+  const failing = new Map<string, LateFlush>()
+  /** The newest failure of all sessions, until a flush succeeds. */
+  let logged: string | undefined
+
+  function log(sessionId: string, error: StoreError, attempts: number): void {
+    const { code } = error
+    const fields = { err: error, session: sessionId }
+    if (code === 'foreign_epoch' && attempts === 0)
+      logger.error(fields, 'a session has two pasts: these events were set aside in stray_events')
+    else if (code === 'foreign_namespace') {
+      if (logged !== code) logger.error(fields, 'the side store belongs to another namespace: nothing is stored')
+    } else if (SESSION_CODES.has(code) ? attempts === 0 : logged !== code)
+      logger.warn(fields, 'the side store could not be written; its events are stored later')
+  }
+
+  return {
+    of: (sessionId) => failing.get(sessionId),
+    note(sessionId, error) {
+      const { code, message } = error
+      const { since = new Date(), attempts = 0 } = failing.get(sessionId) ?? {}
+      log(sessionId, error, attempts)
+      if (!SESSION_CODES.has(code)) logged = code
+      if (failing.size > SESSIONS_KEPT) failing.clear()
+      failing.set(sessionId, { since, code, message, attempts: attempts + 1 })
+    },
+    over(sessionId) {
+      failing.delete(sessionId)
+      logged = undefined
     },
   }
 }

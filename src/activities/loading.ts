@@ -6,7 +6,7 @@ import { PawlError } from '../session/errors.ts'
 import { StoreError } from '../store/errors.ts'
 import { heartbeating } from './heartbeating.ts'
 import type { Loading, NotYet } from '../calls/activities.ts'
-import { unlessAborted } from '../calls/unless-aborted.ts'
+import { unlessAborted } from '../waiting/unless-aborted.ts'
 import { numberText } from '../session/number-text.ts'
 
 /** How long to wait before reporting the cause to the workflow: a flush in progress is not worth a report. */

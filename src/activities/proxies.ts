@@ -1,6 +1,6 @@
 // The activities that run user code: each counts its attempt, runs the job on an executor, and returns the executor's answer.
 import { ApplicationFailure, Context } from '@temporalio/activity'
-import { inTime } from '../connect/in-time.ts'
+import { inTime } from '../waiting/in-time.ts'
 import { defined } from '../session/defined.ts'
 import { callIdOf } from '../session/events.ts'
 import { sessionIdOf } from '../session/protocol/protocol.ts'
@@ -28,6 +28,15 @@ const CONFIRMED_WITHIN_MS = 1_000
 /** Makes the activities. */
 export function userCodeActivities(needs: ActivityNeeds, flusher: Flusher): Pick<PawlActivities, JobKind> {
   const { client, worker } = needs
+
+  function orderOf<K extends JobKind>(
+    kind: K,
+    input: JobInput<K>,
+    attempt: CountedAttempt['attempt'],
+    about: Pick<Ticket, 'subject' | 'once'>,
+  ): JobOrder<K> {
+    return { kind, input, attempt, ticket: { ...currentTicket(), report: reportOf(attempt, worker), ...about } }
+  }
 
   /** Runs the job. Returns undefined if no executor could accept it. */
   async function run<K extends JobKind>(order: JobOrder<K>): Promise<JobResult<K> | undefined> {
@@ -105,27 +114,6 @@ export function userCodeActivities(needs: ActivityNeeds, flusher: Flusher): Pick
     }
   }
 
-  function orderOf<K extends JobKind>(
-    kind: K,
-    input: JobInput<K>,
-    attempt: CountedAttempt['attempt'],
-    about: Pick<Ticket, 'subject' | 'once'>,
-  ): JobOrder<K> {
-    const { taskToken, activityId, workflowExecution, heartbeatTimeoutMs = DEFAULT_HEARTBEAT_MS } = Context.current().info
-    const { workflowId = '', runId: executionId = '' } = workflowExecution ?? {}
-    const ticket = {
-      taskToken,
-      sessionId: sessionIdOf(workflowId),
-      workflowId,
-      executionId,
-      activityId,
-      heartbeatTimeoutMs,
-      report: reportOf(attempt, worker),
-      ...about,
-    }
-    return { kind, input, attempt, ticket }
-  }
-
   /** The sender of an update waits, so this also waits for executors that are starting. */
   function answered<R>(result: R | undefined): R {
     if (result === undefined) throw noExecutor(worker)
@@ -152,6 +140,13 @@ export function userCodeActivities(needs: ActivityNeeds, flusher: Flusher): Pick
       return answered(await run(orderOf('checkAnswer', input, question(), { subject: { ...subjectOf(input), of: 'answer' } })))
     },
   }
+}
+
+/** What a ticket says of the current activity. */
+function currentTicket(): Omit<Ticket, 'report' | 'subject' | 'once'> {
+  const { taskToken, activityId, workflowExecution, heartbeatTimeoutMs = DEFAULT_HEARTBEAT_MS } = Context.current().info
+  const { workflowId = '', runId: executionId = '' } = workflowExecution ?? {}
+  return { taskToken, sessionId: sessionIdOf(workflowId), workflowId, executionId, activityId, heartbeatTimeoutMs }
 }
 
 /** Milliseconds since the activity was scheduled: the time that its earlier attempts took. */

@@ -1,6 +1,6 @@
 // Which parts of a deployment answer, for probes: asks briefly and never throws.
 import type { SessionParts } from './session/session.ts'
-import { inTime } from '../connect/in-time.ts'
+import { inTime } from '../waiting/in-time.ts'
 
 const PATIENCE_MS = 2_000
 /** The id of no session: looking up an unknown session is the cheapest query. */

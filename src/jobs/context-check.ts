@@ -2,7 +2,7 @@
 import type { Agent } from '../agent/agent.ts'
 import { check } from '../agent/schema.ts'
 import type { Json } from '../session/json.ts'
-import { inTime } from './in-time.ts'
+import { inTimeOrThrow } from '../waiting/in-time.ts'
 
 /** How long asynchronous checks may delay a turn. */
 const CHECK_MS = 30_000
@@ -11,7 +11,7 @@ const CHECK_MS = 30_000
 export async function contextProblem({ context: schema }: Agent, context: Json | undefined): Promise<string | undefined> {
   if (!schema) return undefined
   try {
-    const checked = await inTime(check(schema, context), CHECK_MS)
+    const checked = await inTimeOrThrow(check(schema, context), CHECK_MS)
     return 'problem' in checked ? checked.problem : undefined
   } catch (error) {
     return `It could not be checked: ${error instanceof Error ? error.message : String(error)}`

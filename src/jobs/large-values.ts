@@ -6,7 +6,7 @@ import { blobOf, type Blob, placeholderOf, withBlob } from '../session/blobs.ts'
 import type { BlobRef, SessionEvent } from '../session/events.ts'
 import { checkMessage } from '../session/protocol/incoming.ts'
 import type { Json } from '../session/json.ts'
-import { unlessAborted } from '../calls/unless-aborted.ts'
+import { unlessAborted } from '../waiting/unless-aborted.ts'
 import { defined } from '../session/defined.ts'
 
 /** Size of the cache, in characters of JSON. */

@@ -1,6 +1,7 @@
 // Caches sessions folded up to a watermark, so that a turn folds only new events.
 import type { ReadTarget } from '../calls/reads.ts'
 import { LRUCache } from 'lru-cache'
+import { takeTurns } from '../waiting/in-turn.ts'
 import { blobOf } from '../session/blobs.ts'
 import type { Logger } from '../agent/tool.ts'
 import type { LogEntry, SessionEvent, Watermark } from '../session/events.ts'
@@ -70,22 +71,8 @@ export interface ViewNeeds {
 /** Views over the events that `read` returns. */
 export function sessionViews({ read, values, slicesOf, hasHooks, onSnapshots, logger }: ViewNeeds): SessionViews {
   const kept = new LRUCache<string, Kept>({ max: SESSIONS_KEPT, maxSize: BYTES_KEPT, sizeCalculation: ({ bytes }) => bytes })
-  const reading = new Map<string, Promise<unknown>>()
-
   /** One read per session at a time: the second one uses what the first has read. */
-  async function inTurn<T>(key: string, work: () => Promise<T>): Promise<T> {
-    const before = reading.get(key)
-    const mine = (async () => {
-      await before?.catch(() => undefined)
-      return work()
-    })()
-    reading.set(key, mine)
-    try {
-      return await mine
-    } finally {
-      if (reading.get(key) === mine) reading.delete(key)
-    }
-  }
+  const inTurn = takeTurns()
 
   async function grow(key: string, from: Kept | undefined, target: ReadTarget, along?: EventsAlong): Promise<SessionView> {
     const entries = await entriesFor(target, from?.at ?? target.origin ?? START, along)

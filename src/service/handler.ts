@@ -165,38 +165,12 @@ export function createHandler(given: HandlerOptions): Handler {
     const release = await memory.reserve(callerOf(access), neededBy(route, request, maxBodyBytes), request.signal)
     try {
       const body = route.method === 'get' ? {} : parsed(route.body ?? NOTHING, await bodyOf(request, maxBodyBytes), 'body')
-      const response = await answer({ route, request, access, params, query, body } as Admitted)
+      const response = await answer({ pawl, agents, streams, admit }, { route, request, access, params, query, body } as Admitted)
       return await sentInPieces(response, { onEnd: release, stalledAfterMs, signal: request.signal })
     } catch (error) {
       release()
       throw error
     }
-  }
-
-  async function answer({ route, request, access, params, query, body }: Admitted): Promise<Response> {
-    const call: RouteCall<never, never, never> = {
-      pawl,
-      access,
-      by: access.identity,
-      request,
-      params,
-      query,
-      body,
-      streams,
-      agents,
-      session(id) {
-        requireSession(access, id)
-        return pawl.session(id)
-      },
-      async reauthorize(sessionId) {
-        const now = await admit(request)
-        requireScope(now, route.scope)
-        if (sessionId === undefined ? now.tenant !== access.tenant : !isInScope(now, sessionId)) throw unauthorized()
-      },
-    }
-    const result = await (route.method === 'get' ? whenOpened(() => route.handle(call)) : route.handle(call))
-    if (result instanceof Response) return result
-    return json(result, route.answer.schema ? route.answer.status : route.answer.status === 204 ? 204 : 202)
   }
 
   /** Runs `work` and turns an error into a refusal. */
@@ -242,6 +216,41 @@ export function createHandler(given: HandlerOptions): Handler {
 
   const handler = async (request: Request): Promise<Response> => app.fetch(request)
   return Object.assign(handler, { drain: () => streams.drain(), openApi })
+}
+
+/** What the handler has for its routes. */
+interface HandlerParts extends Pick<RouteCall<never, never, never>, 'pawl' | 'agents' | 'streams'> {
+  /** Identifies the caller of a request. */
+  admit(request: Request): Promise<Access>
+}
+
+async function answer(
+  { pawl, agents, streams, admit }: HandlerParts,
+  { route, request, access, params, query, body }: Admitted,
+): Promise<Response> {
+  const call: RouteCall<never, never, never> = {
+    pawl,
+    access,
+    by: access.identity,
+    request,
+    params,
+    query,
+    body,
+    streams,
+    agents,
+    session(id) {
+      requireSession(access, id)
+      return pawl.session(id)
+    },
+    async reauthorize(sessionId) {
+      const now = await admit(request)
+      requireScope(now, route.scope)
+      if (sessionId === undefined ? now.tenant !== access.tenant : !isInScope(now, sessionId)) throw unauthorized()
+    },
+  }
+  const result = await (route.method === 'get' ? whenOpened(() => route.handle(call)) : route.handle(call))
+  if (result instanceof Response) return result
+  return json(result, route.answer.schema ? route.answer.status : route.answer.status === 204 ? 204 : 202)
 }
 
 function methodsByPath(): Map<string, string[]> {

@@ -2,9 +2,9 @@
 import { createServer, maxHeaderSize, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { Hono } from 'hono'
 import { cors } from 'hono/cors'
+import { inTime } from '../waiting/in-time.ts'
 import { numberText } from '../session/number-text.ts'
 import { ServiceError } from './errors.ts'
 import { createHandler, type HandlerOptions } from './handler.ts'
@@ -59,7 +59,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     url: `http://${host.includes(':') ? `[${host}]` : host}:${listening}`,
     async stop(hurry) {
       handler.drain()
-      await Promise.race([sleep(drainDelayMs), hurry])
+      await inTime(hurry, drainDelayMs)
       await closed(server, hurry)
     },
   }
@@ -92,9 +92,7 @@ const UNREADABLE: Readonly<Record<string, ServiceError>> = {
 
 async function closed(server: Server, hurry: Promise<void>): Promise<void> {
   const done = new Promise<void>((resolve) => server.close(() => resolve()))
-  const late = new AbortController()
-  await Promise.race([done, hurry, sleep(DRAIN_MS, undefined, { signal: late.signal }).catch(() => undefined)])
-  late.abort()
+  await inTime(Promise.race([done, hurry]), DRAIN_MS)
   server.closeAllConnections()
 }
 

@@ -1,6 +1,6 @@
 // Event streams: pulled by their readers and kept alive. They end when they are not read, when the caller may no longer read, and on a
 // drain.
-import { inTime } from '../connect/in-time.ts'
+import { inTime } from '../waiting/in-time.ts'
 import { ServiceError } from './errors.ts'
 import { type ProblemBody, problemOf, statusOf } from './problem.ts'
 
@@ -99,27 +99,139 @@ function drainingError(): ServiceError {
 function openStream(source: StreamSource, settings: StreamSettings, open: Map<End, string>): Response {
   const stop = new AbortController()
   const signal = AbortSignal.any([stop.signal, source.signal])
-  const iterator = source.items(signal)[Symbol.asyncIterator]()
-  /** The item that was requested or has arrived. It is requested only when the reader wants one, so at most one is held. */
-  let asking = false
-  let arrived: IteratorResult<StreamItem | string> | { failed: unknown } | undefined
+  const items = pulled(source.items(signal))
   let last: { text: string } | undefined
-  let wake = (): void => undefined
   let stalled: NodeJS.Timeout | undefined
   const endingOf = source.ending ?? ((problem: ProblemBody) => textOf({ event: 'end', data: problem }))
   const ending: End = (why, retryMs) => {
     last ??= { text: `retry: ${Math.round(retryMs)}\n${endingOf(problemOf(why))}` }
+    items.wake()
+  }
+  const endChecks = checkAgain(source, settings, signal, ending)
+
+  function release(): void {
+    open.delete(ending)
+    endChecks()
+    clearTimeout(stalled)
+    source.signal.removeEventListener('abort', release)
+    stop.abort()
+    items.end()
+  }
+
+  /** The next text of the stream, and whether it is the last; undefined: the client has disconnected. */
+  async function next(): Promise<{ text: string; isLast: boolean } | undefined> {
+    if (!last && !signal.aborted) await items.arrival(settings.keepAliveMs)
+    if (signal.aborted) return undefined
+    if (last) return { ...last, isLast: true }
+    const item = items.take()
+    if (!item) return { text: ': alive\n\n', isLast: false }
+    if ('failed' in item) return { text: endingOf(problemOf(item.failed)), isLast: true }
+    return item.done ? undefined : { text: textOf(item.value), isLast: false }
+  }
+
+  function watchReader(): void {
+    stalled = setTimeout(release, settings.stalledAfterMs)
+    stalled.unref?.()
+  }
+
+  const body = new ReadableStream<Uint8Array>(
+    {
+      start(controller) {
+        controller.enqueue(encoded(`retry: ${RETRY_MS}\n: connected\n\n`))
+        watchReader()
+      },
+      async pull(controller) {
+        clearTimeout(stalled)
+        const part = await next()
+        if (part) controller.enqueue(encoded(part.text))
+        if (part && !part.isLast) return watchReader()
+        release()
+        controller.close()
+      },
+      cancel: release,
+    },
+    // Nothing is produced before the reader wants it.
+    { highWaterMark: 0 },
+  )
+
+  open.set(ending, source.caller)
+  source.signal.addEventListener('abort', release, { once: true })
+  return new Response(body, { headers: { ...HEADERS, ...source.headers } })
+}
+
+const HEADERS = {
+  'content-type': 'text/event-stream',
+  // `no-transform`: a middleware or a proxy that compresses would hold events back.
+  'cache-control': 'no-store, no-transform',
+  // Without it, nginx would buffer events.
+  'x-accel-buffering': 'no',
+}
+
+type Arrived = IteratorResult<StreamItem | string> | { failed: unknown }
+
+/** The items of a source, each of which is requested only when the reader wants one, so at most one is held. */
+interface PulledItems {
+  /** Waits for an item, for `wake`, or until the time is over. */
+  arrival(withinMs: number): Promise<void>
+  /** The item that has arrived. */
+  take(): Arrived | undefined
+  wake(): void
+  end(): void
+}
+
+function pulled(source: AsyncIterable<StreamItem | string>): PulledItems {
+  const iterator = source[Symbol.asyncIterator]()
+  let isAsking = false
+  let arrived: Arrived | undefined
+  let wake = (): void => undefined
+
+  function ask(): void {
+    isAsking = true
+    iterator.next().then(arrive, (failed: unknown) => arrive({ failed }))
+  }
+
+  function arrive(what: Arrived): void {
+    isAsking = false
+    arrived = what
     wake()
   }
-  let checking: NodeJS.Timeout | undefined
+
+  return {
+    async arrival(withinMs) {
+      if (arrived) return
+      if (!isAsking) ask()
+      let timer: NodeJS.Timeout | undefined
+      await new Promise<void>((resolve) => {
+        wake = resolve
+        timer = setTimeout(resolve, withinMs)
+      })
+      clearTimeout(timer)
+    },
+    take() {
+      const now = arrived
+      arrived = undefined
+      return now
+    },
+    wake: () => wake(),
+    end() {
+      wake()
+      // A `next` in progress ends by the signal; `return` would wait for it.
+      if (!isAsking) void iterator.return?.().catch(() => undefined)
+    },
+  }
+}
+
+/** Checks at intervals that the caller may still read. The returned function ends the checks. */
+function checkAgain(source: StreamSource, settings: StreamSettings, signal: AbortSignal, end: End): () => void {
+  let timer: NodeJS.Timeout | undefined
   let checkedAt = performance.now()
   /** Each stream has its own, so that those of many callers do not end together. */
   const uncheckedMs = settings.uncheckedMs * between(1, 2)
 
   /** At a random moment, so that streams that were opened together are not checked together. */
   function checkLater(): void {
-    checking = setTimeout(() => void check(), settings.reauthorizeMs * between(0.5, 1))
-    checking.unref?.()
+    timer = setTimeout(() => void check(), settings.reauthorizeMs * between(0.5, 1))
+    timer.unref?.()
   }
 
   async function check(): Promise<void> {
@@ -131,104 +243,14 @@ function openStream(source: StreamSource, settings: StreamSettings, open: Map<En
       if (!isAnswered) throw new Error('authorize did not answer')
       checkedAt = performance.now()
     } catch (error) {
-      if (REFUSALS.includes(statusOf(error))) return ending(error, RETRY_MS)
-      if (performance.now() - checkedAt > uncheckedMs) return ending(uncheckedError(error), RETRY_MS)
+      if (REFUSALS.includes(statusOf(error))) return end(error, RETRY_MS)
+      if (performance.now() - checkedAt > uncheckedMs) return end(uncheckedError(error), RETRY_MS)
     }
     if (!signal.aborted) checkLater()
   }
 
-  function release(): void {
-    open.delete(ending)
-    clearTimeout(checking)
-    clearTimeout(stalled)
-    source.signal.removeEventListener('abort', release)
-    stop.abort()
-    wake()
-    // A `next` in progress ends by the signal; `return` would wait for it.
-    if (!asking) void iterator.return?.().catch(() => undefined)
-  }
-
-  function ask(): void {
-    asking = true
-    iterator.next().then(
-      (item) => arrive(item),
-      (failed: unknown) => arrive({ failed }),
-    )
-  }
-
-  function arrive(what: NonNullable<typeof arrived>): void {
-    asking = false
-    arrived = what
-    wake()
-  }
-
-  /** Waits for an item, for the end, or until the connection needs a keep-alive comment. */
-  async function next(): Promise<void> {
-    if (arrived || last || signal.aborted) return
-    if (!asking) ask()
-    let timer: NodeJS.Timeout | undefined
-    await new Promise<void>((resolve) => {
-      wake = resolve
-      timer = setTimeout(resolve, settings.keepAliveMs)
-    })
-    clearTimeout(timer)
-  }
-
-  const body = new ReadableStream<Uint8Array>(
-    {
-      start(controller) {
-        controller.enqueue(encoded(`retry: ${RETRY_MS}\n: connected\n\n`))
-        watchReader()
-      },
-      async pull(controller) {
-        clearTimeout(stalled)
-        await next()
-        if (signal.aborted) {
-          release()
-          return controller.close()
-        }
-        if (last) {
-          controller.enqueue(encoded(last.text))
-          release()
-          return controller.close()
-        }
-        const now = arrived
-        arrived = undefined
-        if (!now) controller.enqueue(encoded(': alive\n\n'))
-        else if ('failed' in now) {
-          controller.enqueue(encoded(endingOf(problemOf(now.failed))))
-          release()
-          return controller.close()
-        } else if (now.done) {
-          release()
-          return controller.close()
-        } else controller.enqueue(encoded(textOf(now.value)))
-        watchReader()
-      },
-      cancel: release,
-    },
-    // Nothing is produced before the reader wants it.
-    { highWaterMark: 0 },
-  )
-
-  function watchReader(): void {
-    stalled = setTimeout(release, settings.stalledAfterMs)
-    stalled.unref?.()
-  }
-
-  open.set(ending, source.caller)
   checkLater()
-  source.signal.addEventListener('abort', release, { once: true })
-  return new Response(body, {
-    headers: {
-      'content-type': 'text/event-stream',
-      // `no-transform`: a middleware or a proxy that compresses would hold events back.
-      'cache-control': 'no-store, no-transform',
-      // Without it, nginx would buffer events.
-      'x-accel-buffering': 'no',
-      ...source.headers,
-    },
-  })
+  return () => clearTimeout(timer)
 }
 
 function uncheckedError(cause: unknown): ServiceError {

@@ -1,5 +1,5 @@
 // Streams of UI chunks: what a session has done so far and does from now on, until it does nothing more by itself.
-import { inTime } from '../connect/in-time.ts'
+import { inTime } from '../waiting/in-time.ts'
 import type { StoredPast } from '../client/session/stored-past.ts'
 import type { SessionHandle } from '../client/types.ts'
 import type { WatchItem } from '../session/watching/watching.ts'

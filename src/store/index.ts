@@ -5,7 +5,7 @@ import type { TellWait } from '../connect/waits.ts'
 import { storedKeysOf } from './api-keys.ts'
 import { blobsOf } from './blobs.ts'
 import { keptStates } from './write/checkpoints.ts'
-import { databaseAt } from './postgres/database.ts'
+import { type Database, databaseAt } from './postgres/database.ts'
 import { StoreError } from './errors.ts'
 import { listenerOn } from './postgres/listener.ts'
 import { openGate, probeGate, shutGate, shutGates } from './write/gates.ts'
@@ -24,7 +24,7 @@ import { readCheckpointSeq, readNewestRun, readStateAt } from './read/past.ts'
 import { conversationsOf } from './read/conversation.ts'
 import { readSnapshot } from './read/slice-snapshots.ts'
 import { lastExecution, readStoredState, resume } from './read/resume.ts'
-import { schemaOf } from './postgres/schema.ts'
+import { type PostgresSchema, schemaOf } from './postgres/schema.ts'
 import type { Store } from './store.ts'
 import { safeKey } from './postgres/sanitise.ts'
 import { upkeepOf } from './maintenance/upkeep.ts'
@@ -82,21 +82,7 @@ export function openStore(options: StoreOptions): Store {
     listener: listenerOn(schema.stops, newClient, logger, Number.POSITIVE_INFINITY),
     notifier: notifierOn(database, schema.stops, logger),
   }
-  const ready = onceItSucceeds(() => prepare())
-
-  async function prepare(): Promise<void> {
-    if (mode === 'off') return
-    if (mode === 'auto') {
-      await migrate(database, schema, logger)
-      return
-    }
-    const pending = await pendingMigrations(database, schema)
-    if (pending.length === 0) return
-    throw new StoreError(
-      'schema_behind',
-      `The Postgres schema "${schema.name}" lacks ${pending.join(', ')}: run \`${SUGGESTIONS.migrate()}\`, then try again.`,
-    )
-  }
+  const ready = onceItSucceeds(() => prepare(database, schema, mode, logger))
 
   let names: Promise<string[]> | undefined
   /** With `off`, the migration files may not exist. */
@@ -178,6 +164,22 @@ export function openStore(options: StoreOptions): Store {
       await database.close()
     },
   }
+}
+
+async function prepare(
+  database: Database,
+  schema: PostgresSchema,
+  mode: 'auto' | 'check' | 'off',
+  logger: Logger | undefined,
+): Promise<void> {
+  if (mode === 'off') return
+  if (mode === 'auto') return void (await migrate(database, schema, logger))
+  const pending = await pendingMigrations(database, schema)
+  if (pending.length === 0) return
+  throw new StoreError(
+    'schema_behind',
+    `The Postgres schema "${schema.name}" lacks ${pending.join(', ')}: run \`${SUGGESTIONS.migrate()}\`, then try again.`,
+  )
 }
 
 /** Runs `work` until it has succeeded once; parallel calls share one attempt. */

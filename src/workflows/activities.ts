@@ -111,43 +111,25 @@ export const { endHooks } = proxyActivities<Pick<PawlActivities, 'endHooks'>>({
   retry: { initialInterval: 250, backoffCoefficient: 2, maximumInterval: 5_000, maximumAttempts: MAX_DEATHS },
 })
 
+export const findPlace = own('findPlace', ANSWERED_SOON)
+export const findCalls = own('findCalls', ANSWERED_SOON)
+export const findKept = own('findKept', ANSWERED_SOON)
+/** For a recovery that no one waits for. */
+export const findKeptUntilStored = own('findKept', UNTIL_STORED)
+export const flush = own('flush', UNTIL_STORED)
+export const loadSession = own('loadSession', UNTIL_STORED)
+export const loadCalls = own('loadCalls', UNTIL_STORED)
+export const loadFork = own('loadFork', UNTIL_STORED)
+
 type OwnActivities = Pick<PawlActivities, OwnActivity>
 
-export function findPlace(...input: Parameters<OwnActivities['findPlace']>): ReturnType<OwnActivities['findPlace']> {
-  return own(ANSWERED_SOON).findPlace(...input)
-}
-
-export function findCalls(...input: Parameters<OwnActivities['findCalls']>): ReturnType<OwnActivities['findCalls']> {
-  return own(ANSWERED_SOON).findCalls(...input)
-}
-
-export function findKept(...input: Parameters<OwnActivities['findKept']>): ReturnType<OwnActivities['findKept']> {
-  return own(ANSWERED_SOON).findKept(...input)
-}
-
-/** For a recovery that no one waits for. */
-export function findKeptUntilStored(...input: Parameters<OwnActivities['findKept']>): ReturnType<OwnActivities['findKept']> {
-  return own(UNTIL_STORED).findKept(...input)
-}
-
-export function flush(...input: Parameters<OwnActivities['flush']>): ReturnType<OwnActivities['flush']> {
-  return own(UNTIL_STORED).flush(...input)
-}
-
-export function loadSession(...input: Parameters<OwnActivities['loadSession']>): ReturnType<OwnActivities['loadSession']> {
-  return own(UNTIL_STORED).loadSession(...input)
-}
-
-export function loadCalls(...input: Parameters<OwnActivities['loadCalls']>): ReturnType<OwnActivities['loadCalls']> {
-  return own(UNTIL_STORED).loadCalls(...input)
-}
-
-export function loadFork(...input: Parameters<OwnActivities['loadFork']>): ReturnType<OwnActivities['loadFork']> {
-  return own(UNTIL_STORED).loadFork(...input)
-}
-
-function own(options: ActivityOptions): OwnActivities {
-  return proxyActivities<OwnActivities>({ ...options, taskQueue: ownTaskQueue(workflowInfo().taskQueue) })
+/** One of pawl's own activities. Its task queue is known only while a workflow runs. */
+function own<A extends OwnActivity>(activity: A, options: ActivityOptions): OwnActivities[A] {
+  const act = (input: never): unknown => {
+    const activities = proxyActivities<OwnActivities>({ ...options, taskQueue: ownTaskQueue(workflowInfo().taskQueue) })
+    return (activities[activity] as (given: never) => unknown)(input)
+  }
+  return act as OwnActivities[A]
 }
 
 /** Why an activity has no result. */

@@ -6,7 +6,7 @@ import { pagingAt } from '../queries/list-options.ts'
 import type { RecoverOptions } from '../types.ts'
 import { type Clock, pacer, REAL_CLOCK } from './pacing.ts'
 import { type BulkRecoveryOptions, type BulkRecoveryReport, type BulkRecoverySession, checkBulkRecovery } from './recovery-options.ts'
-import { concurrently } from '../../connect/concurrently.ts'
+import { concurrently } from '../../waiting/concurrently.ts'
 import { defined } from '../../session/defined.ts'
 
 /** What a bulk recovery works with. */

@@ -12,7 +12,7 @@ import { prune } from './pruning.ts'
 import { type RebuiltSession, rebuilder } from './rebuild.ts'
 import { recoverInBulk } from './recovering.ts'
 import type { BulkRecoveryOptions, BulkRecoveryReport } from './recovery-options.ts'
-import { concurrently } from '../../connect/concurrently.ts'
+import { concurrently } from '../../waiting/concurrently.ts'
 import {
   checkRebuild,
   type EraseOptions,

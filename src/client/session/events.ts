@@ -8,7 +8,7 @@ import type { MessageRow } from '../../store/rows.ts'
 import type { Store, Watched } from '../../store/store.ts'
 import { startBell } from './bell.ts'
 import { whyUnavailable } from './hold-ups.ts'
-import { inTime } from '../../connect/in-time.ts'
+import { inTime } from '../../waiting/in-time.ts'
 import { messageRows } from './message-rows.ts'
 import { eventsOf } from './past.ts'
 

@@ -11,7 +11,7 @@ import { sha256Of } from '../../store/blobs.ts'
 import { type Store, StoreError } from '../../store/index.ts'
 import { storeOr } from '../no-store.ts'
 import { InvalidMessage } from '../errors.ts'
-import { inTime } from '../../connect/in-time.ts'
+import { inTime } from '../../waiting/in-time.ts'
 
 /** Maximum bytes of JSON of a message's content if there is a side store. */
 const MAX_LARGE_MESSAGE_BYTES = 20_000_000

@@ -4,7 +4,7 @@ import { startWatching, type WatchItem } from '../../session/watching/watching.t
 import type { DeltaPart } from '../../session/watching/deltas.ts'
 import type { Store } from '../../store/store.ts'
 import { type EventSource, follow, FOLLOWED_BYTES, type LookResult, STORE_PATIENCE_MS, TALKS_WITHIN_MS } from './events.ts'
-import { inTime } from '../../connect/in-time.ts'
+import { inTime } from '../../waiting/in-time.ts'
 
 /** How often a running session is read if its notifications do not arrive, as behind a pooler. */
 const POLL_RUNNING_MS = 100

@@ -23,7 +23,7 @@ import { gateOf, noteRefusal, type RateGate, waitAtGate } from './rate-gate.ts'
 import { isOutage } from './outages.ts'
 import { readableBy, withProvider } from './thinking.ts'
 import { unexpectedDigest } from './unexpected.ts'
-import { unlessAborted } from '../../calls/unless-aborted.ts'
+import { unlessAborted } from '../../waiting/unless-aborted.ts'
 
 /** The model failed, or the function that chooses it failed: another model may answer the same request. */
 export class ModelFailed extends Error {

@@ -26,7 +26,7 @@ import type { Job, JobNeeds } from '../needs.ts'
 import { isOverflow, windowOf } from './request-size.ts'
 import type { SessionView } from '../session-views.ts'
 import { summaryInstruction, summaryRequest } from './summary-prompt.ts'
-import { unlessAborted } from '../../calls/unless-aborted.ts'
+import { unlessAborted } from '../../waiting/unless-aborted.ts'
 
 /** The share of the summariser's window for a piece, measured like the request. The rest is for the answer, and for measuring errors. */
 const PIECE_SHARE = 0.6

@@ -6,7 +6,7 @@ import type { Resolution } from '../../session/events.ts'
 import { type Json, jsonBytes } from '../../session/json.ts'
 import { numberText } from '../../session/number-text.ts'
 import { OUTPUT_BYTES, OUTPUT_TOOL } from '../../session/built-in-tools/output.ts'
-import { inTime } from '../in-time.ts'
+import { inTimeOrThrow } from '../../waiting/in-time.ts'
 import { plainJson } from '../json.ts'
 import { beginningOf } from '../../session/beginning.ts'
 
@@ -39,7 +39,7 @@ export async function resolveOutput(
   if (!isAlone) return invalid(NOT_ALONE)
   if (typeof input === 'string') return invalid(`The arguments are not a JSON object: ${beginningOf(input, 500)}`)
   try {
-    const checked = output ? await inTime(check(output.schema, input), CHECK_MS) : { value: input }
+    const checked = output ? await inTimeOrThrow(check(output.schema, input), CHECK_MS) : { value: input }
     if ('problem' in checked) return invalid(`The output does not match its schema.\n${checked.problem}`)
     const value = plainJson(checked.value)
     const bytes = jsonBytes(value)

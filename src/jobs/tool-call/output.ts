@@ -3,7 +3,7 @@ import { check } from '../../agent/schema.ts'
 import type { Tool, ToolContext } from '../../agent/tool.ts'
 import type { ResultContent } from '../../session/events.ts'
 import { resultText } from '../../session/transcript/transcript.ts'
-import { inTime } from '../in-time.ts'
+import { inTimeOrThrow } from '../../waiting/in-time.ts'
 import { plainJson } from '../json.ts'
 import { beginningOf } from '../../session/beginning.ts'
 
@@ -15,7 +15,7 @@ const MAX_PROBLEM = 4_000
 export async function outputProblem({ output }: Tool, result: unknown): Promise<string | undefined> {
   if (!output) return undefined
   try {
-    const checked = await inTime(check(output, result), CHECK_MS)
+    const checked = await inTimeOrThrow(check(output, result), CHECK_MS)
     return 'problem' in checked ? beginningOf(checked.problem, MAX_PROBLEM) : undefined
   } catch (error) {
     return beginningOf(`It could not be checked: ${error instanceof Error ? error.message : String(error)}`, MAX_PROBLEM)

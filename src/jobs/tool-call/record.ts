@@ -6,7 +6,7 @@ import { BLOB_THRESHOLD_BYTES, blobOfJson } from '../../session/blobs.ts'
 import type { ResultContent } from '../../session/events.ts'
 import { copyOf, type Json, jsonBytes } from '../../session/json.ts'
 import { isBlocks, resultText } from '../../session/transcript/transcript.ts'
-import { inTime } from '../in-time.ts'
+import { inTimeOrThrow } from '../../waiting/in-time.ts'
 import { plainJson } from '../json.ts'
 import type { LargeValues } from '../large-values.ts'
 import { defined } from '../../session/defined.ts'
@@ -57,7 +57,7 @@ function asContent(content: unknown): ResultContent {
 
 async function attemptTo<T>(make: () => Promise<T>, what: string, ctx: ToolContext): Promise<T | undefined> {
   try {
-    return await inTime(make(), DESCRIBE_MS)
+    return await inTimeOrThrow(make(), DESCRIBE_MS)
   } catch (error) {
     ctx.log.warn({ err: error }, `${what} failed: the call is recorded without it`)
     return undefined

@@ -12,7 +12,7 @@ import { cutText, TEXT_BYTES } from '../../session/protocol/texts.ts'
 import { defined } from '../../session/defined.ts'
 import { numberText } from '../../session/number-text.ts'
 import { ownContext } from '../agent-context.ts'
-import { inTime } from '../in-time.ts'
+import { inTimeOrThrow } from '../../waiting/in-time.ts'
 import { resolveOutput } from '../model-call/run-output.ts'
 import { beginningOf } from '../../session/beginning.ts'
 
@@ -171,7 +171,7 @@ async function approvalOf(tool: Tool, input: unknown, ctx: ApprovalContext, ask:
   const { needed, expiresMs, onExpiry } = tool.approval
   let need: ApprovalNeed
   try {
-    need = await inTime(needed(input, ownContext(ctx)), ANSWER_MS)
+    need = await inTimeOrThrow(needed(input, ownContext(ctx)), ANSWER_MS)
   } catch (error) {
     need = `The tool's approval function failed: ${error instanceof Error ? error.message : String(error)}`
   }
@@ -193,7 +193,7 @@ export async function parseInput(tool: Tool, raw: Json): Promise<{ input: unknow
   if (typeof raw === 'string') return { problem: `The arguments are not a JSON object: ${beginningOf(raw, 500)}` }
   try {
     // A copy, because a schema may pass parts of its argument on to the tool's functions.
-    const checked = await inTime(check(tool.input, copyOf(raw)), ANSWER_MS)
+    const checked = await inTimeOrThrow(check(tool.input, copyOf(raw)), ANSWER_MS)
     if ('value' in checked) return { input: checked.value }
     return { problem: beginningOf(`The arguments do not match the tool's schema.\n${checked.problem}`, 4_000) }
   } catch (error) {

@@ -1,6 +1,7 @@
 // Access to Postgres: a pool, statements with time limits, and transactions that work behind pgbouncer.
 import pg from 'pg'
 import type { Client, ClientConfig, Pool, PoolClient, PoolConfig } from 'pg'
+import { inTime } from '../../waiting/in-time.ts'
 import type { Logger } from '../../agent/tool.ts'
 import { type TellWait, reportIfSlow } from '../../connect/waits.ts'
 import { addressOf, checkPostgresUrl } from './address.ts'
@@ -134,11 +135,7 @@ function ownPool(connectionString: string): Pool {
 
 /** A hanging Postgres never confirms the end of a connection, so the wait for it is limited. */
 async function end(pool: Pool): Promise<void> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, GOODBYE_MS)
-  })
-  await Promise.race([pool.end(), late]).finally(() => clearTimeout(timer))
+  await inTime(pool.end(), GOODBYE_MS)
 }
 
 /** With a time limit, because a user's pool may wait forever. */

@@ -1,6 +1,6 @@
 // Wakes the watchers of sessions: one LISTEN connection for all watchers of a store, open as long as there are any.
-import { setTimeout as pause } from 'node:timers/promises'
 import type { Client } from 'pg'
+import { inTime } from '../../waiting/in-time.ts'
 import type { Logger } from '../../agent/tool.ts'
 import { bellOf, bellsIn, liveBellOf, newsBellOf } from './notifier.ts'
 
@@ -48,7 +48,7 @@ export function listenerOn(channel: string, newClient: () => Client, logger: Log
     opened.on('end', () => lost(opened, undefined))
     opened.on('notification', ({ payload = '' }) => {
       heardAt = performance.now()
-      for (const bell of [...bellsIn(payload), EVERY_BELL]) wakeAll(watchers.get(bell) ?? [])
+      for (const bell of [...bellsIn(payload), EVERY_BELL]) wakeAll(watchers.get(bell) ?? [], logger)
     })
     const connecting = opened.connect()
     holdProcess(opened, 'unref')
@@ -59,7 +59,10 @@ export function listenerOn(channel: string, newClient: () => Client, logger: Log
         holdProcess(opened, 'unref')
         failures = 0
         // Commits before this moment were missed.
-        wakeAll([...watchers.values()].flatMap((wakes) => [...wakes]))
+        wakeAll(
+          [...watchers.values()].flatMap((wakes) => [...wakes]),
+          logger,
+        )
       })
       .catch((error: unknown) => lost(opened, error))
   }
@@ -71,16 +74,6 @@ export function listenerOn(channel: string, newClient: () => Client, logger: Log
     if (closed || watchers.size === 0) return
     if (failures++ === 0) logger?.debug({ err: error }, 'the LISTEN connection was lost; watchers poll until it is back')
     later(connect, Math.min(FIRST_RETRY_MS * 2 ** failures, LAST_RETRY_MS))
-  }
-
-  function wakeAll(wakes: Iterable<() => void>): void {
-    for (const wake of wakes) {
-      try {
-        wake()
-      } catch (error) {
-        logger?.warn({ err: error }, 'a watcher threw')
-      }
-    }
   }
 
   function later(what: () => void, delayMs: number): void {
@@ -100,7 +93,10 @@ export function listenerOn(channel: string, newClient: () => Client, logger: Log
     // Keep the process alive until the connection has ended.
     holdProcess(leaving, 'ref')
     // A hanging Postgres never confirms the end.
-    await Promise.race([leaving.end().catch(() => {}), pause(GOODBYE_MS, undefined, { ref: false })])
+    await inTime(
+      leaving.end().catch(() => {}),
+      GOODBYE_MS,
+    )
   }
 
   function unwatch(bell: string, wake: () => void): void {
@@ -132,6 +128,16 @@ export function listenerOn(channel: string, newClient: () => Client, logger: Log
       watchers.clear()
       await disconnect()
     },
+  }
+}
+
+function wakeAll(wakes: Iterable<() => void>, logger: Logger | undefined): void {
+  for (const wake of wakes) {
+    try {
+      wake()
+    } catch (error) {
+      logger?.warn({ err: error }, 'a watcher threw')
+    }
   }
 }
 

@@ -1,5 +1,6 @@
 // Notifies watchers of sessions. It sends one notification for all flushes within some milliseconds, outside their transactions, because
 // a transaction that has notified commits under a server-wide lock.
+import { inTime } from '../../waiting/in-time.ts'
 import type { Logger } from '../../agent/tool.ts'
 import { shortHash } from '../../session/digest.ts'
 import type { Database } from './database.ts'
@@ -90,7 +91,7 @@ export function notifierOn(database: Pick<Database, 'query'>, channel: string, l
     async close() {
       isClosing = true
       hurry()
-      if (sending) await Promise.race([sending, new Promise((resolve) => setTimeout(resolve, GOODBYE_MS).unref())])
+      if (sending) await inTime(sending, GOODBYE_MS)
     },
   }
 }

@@ -1,5 +1,5 @@
 // At a worker's start: whether the side store is its namespace's.
-import { inTime } from '../../connect/in-time.ts'
+import { inTime } from '../../waiting/in-time.ts'
 import { isForeignNamespace } from '../../store/errors.ts'
 import type { Store } from '../../store/store.ts'
 

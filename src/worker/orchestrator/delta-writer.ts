@@ -1,5 +1,6 @@
 // Streams model output to the side store, for watchers: one statement for all sessions, every few milliseconds. The writer keeps a copy of
 // each unfinished answer, because the table does not survive a crash of Postgres.
+import { inTime } from '../../waiting/in-time.ts'
 import type { CallModelInput } from '../../calls/activities.ts'
 import type { Logger } from '../../agent/tool.ts'
 import type { JobOrder } from '../../calls/jobs.ts'
@@ -84,14 +85,6 @@ export function deltaWriter(store: Pick<Store, 'saveDeltas' | 'tidyDeltas' | 'sw
     sweeping ??= later(() => void sweep(), SWEEP_MS)
   }
 
-  /** Returns the new pieces of a stream and marks them as saved. */
-  function partOf(stream: Stream): SessionDeltaPart {
-    const { sessionId, seq, run, turn, attempt, begunAt, from, until, unsaved: pieces } = stream
-    stream.unsaved = []
-    stream.from = until
-    return { sessionId, seq, run, turn, attempt, begunAt, from, until, pieces }
-  }
-
   function rewrite(stream: Stream): void {
     stream.unsaved = [...stream.all]
     stream.from = 0
@@ -129,14 +122,6 @@ export function deltaWriter(store: Pick<Store, 'saveDeltas' | 'tidyDeltas' | 'sw
   }
   sweeping = later(() => void sweep(), FIRST_SWEEP_MS)
 
-  function begin(order: JobOrder, { begunAt }: AnswerPart): Stream {
-    const { run, turn, watermark } = order.input as CallModelInput
-    const { ticket, attempt } = order
-    const { sessionId } = ticket
-    const empty = { all: [], until: 0, unsaved: [], from: 0, isStored: false }
-    return { sessionId, seq: watermark.seq, run, turn, attempt: attempt.number, begunAt, ...empty }
-  }
-
   return {
     said(job, order, part) {
       let stream = streams.get(job)
@@ -164,9 +149,25 @@ export function deltaWriter(store: Pick<Store, 'saveDeltas' | 'tidyDeltas' | 'sw
         await writing
         await tidy()
       }
-      await Promise.race([rest(), new Promise((resolve) => setTimeout(resolve, GOODBYE_MS).unref())])
+      await inTime(rest(), GOODBYE_MS)
     },
   }
+}
+
+function begin(order: JobOrder, { begunAt }: AnswerPart): Stream {
+  const { run, turn, watermark } = order.input as CallModelInput
+  const { ticket, attempt } = order
+  const { sessionId } = ticket
+  const empty = { all: [], until: 0, unsaved: [], from: 0, isStored: false }
+  return { sessionId, seq: watermark.seq, run, turn, attempt: attempt.number, begunAt, ...empty }
+}
+
+/** Returns the new pieces of a stream and marks them as saved. */
+function partOf(stream: Stream): SessionDeltaPart {
+  const { sessionId, seq, run, turn, attempt, begunAt, from, until, unsaved: pieces } = stream
+  stream.unsaved = []
+  stream.from = until
+  return { sessionId, seq, run, turn, attempt, begunAt, from, until, pieces }
 }
 
 function streamsOf(streams: readonly (readonly [string, Stream])[]): SessionStream[] {

@@ -16,12 +16,14 @@ import { nameOfSubject, type Ticket } from '../../calls/jobs.ts'
 import type { HeldCall } from '../options.ts'
 import type { FromExecutor, FromOrchestrator, OrchestratorOptions, ToExecutor, ToOrchestrator } from '../protocol.ts'
 import { cachedReporter } from './cached-reports.ts'
-import { type Orchestrator, prepareOrchestrator, type TemporalWorker } from './orchestrator.ts'
+import { type Orchestrator, prepareOrchestrator } from './orchestrator.ts'
+import type { TemporalWorker } from './temporal/workers.ts'
 import { startRecoveryClock } from './recovery-clock.ts'
 import { type Executor, isHeld } from './executors/executors.ts'
 import { releaseOrphans } from './executors/orphans.ts'
 import { installRuntime } from './temporal/sdk-runtime.ts'
-import { eachOf, resetStickiness } from './temporal/stickiness.ts'
+import { concurrently } from '../../waiting/concurrently.ts'
+import { AT_ONCE, resetStickiness } from './temporal/stickiness.ts'
 import { connectNative } from './temporal/connection.ts'
 import { loadDataConverter, loadInterceptors } from './temporal/user-modules.ts'
 import { startWatch } from './executors/watch.ts'
@@ -141,14 +143,14 @@ async function takeOver(
   gone: ReadonlyMap<number, number>,
   logger: Logger,
 ): Promise<void> {
-  void eachOf(cached, (execution) => resetStickiness(client, execution, logger))
+  void concurrently(cached, AT_ONCE, (execution) => resetStickiness(client, execution, logger))
   // An executor that has not sent its hello may hold attempts. For attempts that died with an executor, heartbeats say more.
   const isKnown = (id: number): boolean => gone.has(id) || [...pool.executors()].some((executor) => executor.id === id)
   for (const until = Date.now() + HELLO_MS; !executors.every(isKnown); ) {
     if (Date.now() > until) return
     await sleep(LOOK_EVERY_MS)
   }
-  await eachOf(cached, (execution) =>
+  await concurrently(cached, AT_ONCE, (execution) =>
     releaseOrphans(client, execution, { predecessors, exited: [...gone.values()], isHeld: hasAdopted }, logger),
   )
 }

@@ -1,13 +1,13 @@
 // An orchestrator: the Temporal worker with everything that belongs to pawl, and no user code. Its executors run the jobs.
 import { hostname } from 'node:os'
 import { Client } from '@temporalio/client'
-import { type InjectedSinks, type NativeConnection, Worker, type WorkerOptions } from '@temporalio/worker'
+import type { InjectedSinks, NativeConnection } from '@temporalio/worker'
 import { blobShelf } from '../../activities/blobs.ts'
 import { startFlusher } from '../../activities/flusher.ts'
 import { createActivities } from '../../activities/index.ts'
 import { sessionReader } from '../../activities/session-reader.ts'
 import type { Logger } from '../../agent/tool.ts'
-import { DEFAULT_TASK_QUEUE, ownTaskQueue, sessionIdOf } from '../../session/protocol/protocol.ts'
+import { DEFAULT_TASK_QUEUE, sessionIdOf } from '../../session/protocol/protocol.ts'
 import type { Store } from '../../store/store.ts'
 import type { PawlSinks } from '../../workflows/journal.ts'
 import type { CreateWorkerOptions } from '../options.ts'
@@ -15,9 +15,8 @@ import type { CachedExecution, FromExecutor, ToExecutor } from '../protocol.ts'
 import type { TelemetrySettings } from '../telemetry-settings.ts'
 import type { Channel } from '../channel.ts'
 import { adoptionBy } from './executors/adoption.ts'
-import { SessionsWorker } from './temporal/sessions-worker.ts'
-import { thrownErrors } from './temporal/thrown-errors.ts'
-import { outerConverter, workflowCode } from './temporal/bundle.ts'
+import { outerConverter } from './temporal/bundle.ts'
+import { createWorkers, type TemporalWorker } from './temporal/workers.ts'
 import { eventsFrom } from './executors/events-along.ts'
 import { deltaWriter } from './delta-writer.ts'
 import { detailsBy } from './heartbeats/details.ts'
@@ -27,21 +26,15 @@ import { startHealing } from './healing/healing.ts'
 import { publishEvents } from './events-channel.ts'
 import { keepGates } from './rate-gates/gate-keeper.ts'
 import { type FromSender, heartbeatSender, sendBy, type ToSender } from './heartbeats/heartbeats.ts'
-import { lateAnswers } from './heartbeats/late-answers.ts'
 import { startLeases } from './heartbeats/leases.ts'
 import type { Executor } from './executors/executors.ts'
-import { identityOf } from './executors/orphans.ts'
 import { type Pool, type PoolNeeds, startPool } from './executors/pool.ts'
 import { requestsOver } from './executors/requests.ts'
 import type { SdkRuntime } from './temporal/sdk-runtime.ts'
 import { snapshotsInto } from './slice-snapshots.ts'
 import { type Appended, startSessionLog } from './log/session-log.ts'
 import { prepareTelemetry } from './telemetry/index.ts'
-import { ownTuner } from './temporal/workflow-slots.ts'
 import { probeOf } from './temporal/outages.ts'
-
-/** How long the sessions of a dead process wait for another one if their stickiness is not reset. */
-const STICKY_TIMEOUT_MS = 2_000
 
 /** Dependencies of an orchestrator. */
 export interface OrchestratorParts
@@ -64,18 +57,6 @@ export interface OrchestratorParts
   onExecution?: (execution: CachedExecution & { seq: number }) => void
 }
 
-/** Concurrent polls for pawl's own activities; user code uses the SDK's default. */
-const OWN_POLLS = 2
-
-/** The two Temporal workers of an orchestrator, as one. */
-export interface TemporalWorker {
-  /** Polls until `shutdown`; rejects if either fails. */
-  run(): Promise<void>
-  shutdown(): void
-  state(): string
-  status(): { activities: number; sessions: number }
-}
-
 /** An orchestrator that keeps its executors and the heartbeats of their attempts, and does not poll yet. */
 export interface Orchestrator {
   client: Client
@@ -95,7 +76,7 @@ export interface Orchestrator {
 
 /** Prepares an orchestrator. */
 export async function prepareOrchestrator(parts: OrchestratorParts): Promise<Orchestrator> {
-  const { store, logger, sdk, connection, namespace, interceptors, tuner } = parts
+  const { store, logger, sdk, connection, namespace, taskQueue = DEFAULT_TASK_QUEUE } = parts
   const worker = `${hostname()}:${process.pid}`
   // This throws if a package is missing, so it comes before anything that must be closed.
   const telemetry = await prepareTelemetry({ settings: parts.telemetry, store, logger, worker })
@@ -111,11 +92,6 @@ export async function prepareOrchestrator(parts: OrchestratorParts): Promise<Orc
     detailsBy(client.options.loadedDataConverter),
     store.watchStops,
   )
-  /** Any worker of the queue may have the session's attempts. */
-  const stopRequested = (sessionId: string): void => {
-    leases.askForStops(sessionId)
-    store.notifyStop(sessionId)
-  }
   const { kill, onDrained, onReady, onJob, onDeath } = parts
   let isServing = false
   const serve = (executor: Executor): void => {
@@ -149,35 +125,22 @@ export async function prepareOrchestrator(parts: OrchestratorParts): Promise<Orc
   const endTelemetry = telemetry.start(pool)
   const answerFor = adoptionBy(client, logger)
   const adopted = new Set<string>()
-  const healing =
-    parts.healAfterMs === false
-      ? undefined
-      : startHealing({ client, taskQueue: parts.taskQueue ?? DEFAULT_TASK_QUEUE, logger, afterMs: parts.healAfterMs })
+  const healing = parts.healAfterMs === false ? undefined : startHealing({ client, taskQueue, logger, afterMs: parts.healAfterMs })
   const endWatch = sdk.watch({ address: parts.address ?? 'the address of your connection', probe: probeOf(connection) })
 
+  /** Any worker of the queue may have the session's attempts. */
+  function stopRequested(sessionId: string): void {
+    leases.askForStops(sessionId)
+    store.notifyStop(sessionId)
+  }
+
   async function createWorker(): Promise<TemporalWorker> {
-    const { workflowBundle, buildId } = await workflowCode(parts)
-    const { workflowModules: _, ...workerInterceptors } = interceptors ?? {}
-    const { flush, loadSession, loadCalls, loadFork, findPlace, findCalls, findKept, ...userCode } = activities
-    const taskQueue = parts.taskQueue ?? DEFAULT_TASK_QUEUE
-    const common = {
-      connection,
-      namespace,
-      dataConverter,
-      identity: identityOf(process.pid),
-      buildId,
-      // Draining waits for all jobs; the parent decides when that takes too long.
-      shutdownGraceTime: '1 day',
-      interceptors: {
-        ...workerInterceptors,
-        activity: [lateAnswers({ connection, client, logger }), thrownErrors, ...(workerInterceptors.activity ?? [])],
-      },
-    } satisfies Partial<WorkerOptions>
-    const sessions = (await SessionsWorker.create({
-      ...common,
+    const both = await createWorkers({
+      ...parts,
       taskQueue,
-      workflowBundle,
-      activities: userCode,
+      client,
+      activities,
+      ...(healing && { onFailed: healing.suspect }),
       sinks: sinksOf(log, stopRequested, {
         onExecution(execution) {
           sdk.noteExecution(execution.executionId, sessionIdOf(execution.workflowId))
@@ -185,17 +148,7 @@ export async function prepareOrchestrator(parts: OrchestratorParts): Promise<Orc
         },
         logEvents: startSessionLog({ logger, modelOf: modelsIn(pool) }),
       }),
-      stickyQueueScheduleToStartTimeout: STICKY_TIMEOUT_MS,
-      tuner: tuner ?? ownTuner(),
-    })) as SessionsWorker
-    if (healing) sessions.onFailed(healing.suspect)
-    const own = await Worker.create({
-      ...common,
-      taskQueue: ownTaskQueue(taskQueue),
-      activities: { flush, loadSession, loadCalls, loadFork, findPlace, findCalls, findKept },
-      maxConcurrentActivityTaskPolls: OWN_POLLS,
     })
-    const both = bothOf(sessions, own)
     return {
       ...both,
       run() {
@@ -228,40 +181,6 @@ export async function prepareOrchestrator(parts: OrchestratorParts): Promise<Orc
 }
 
 const nameOf = ({ executionId, activityId }: { executionId: string; activityId: string }): string => `${executionId}/${activityId}`
-
-function bothOf(sessions: Worker, own: Worker): TemporalWorker {
-  const stop = (worker: Worker): void => {
-    if (worker.getState() === 'RUNNING') worker.shutdown()
-  }
-  const stopBoth = (): void => {
-    stop(sessions)
-    stop(own)
-  }
-  let isStopped = false
-  return {
-    async run() {
-      const running = [sessions.run(), own.run()]
-      // Workers that are stopped before they ran must run for a moment: otherwise the SDK does not release the connection.
-      if (isStopped) stopBoth()
-      try {
-        await Promise.all(running)
-      } finally {
-        // If one fails, the other is stopped, too.
-        stopBoth()
-        await Promise.allSettled(running)
-      }
-    },
-    shutdown() {
-      isStopped = true
-      stopBoth()
-    },
-    state: () => sessions.getState().toLowerCase(),
-    status() {
-      const { numInFlightActivities, numCachedWorkflows } = sessions.getStatus()
-      return { activities: numInFlightActivities, sessions: numCachedWorkflows }
-    },
-  }
-}
 
 /** The model of an agent, according to the newest executor that has the agent. */
 function modelsIn(pool: Pool): (agent: string) => string | undefined {

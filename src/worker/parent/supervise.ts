@@ -59,20 +59,9 @@ function startSupervision(given: Supervision): Supervisor & { connected: Promise
   const { options, log, telemetry, folder } = given
   const { onEvent: notify = () => undefined } = options
   const logOptions: LogOptions = { toParent: options.logger !== undefined, redact: options.redact ?? [] }
-  const connected = withResolvers<void>()
-  const ready = withResolvers<void>()
+  const startup = followStartup(log)
   const finished = withResolvers<void>()
-  ready.promise.catch(() => undefined)
-  connected.promise.catch(() => undefined)
-  let isServing = false
-  let hasReady = false
-  let isConnected = false
-  /** Whether the caller of `ready` gets the error, now or later. */
-  let isSettled = false
   let isStopping = false
-  /** The last logged error: while Temporal is down, each retry fails for the same reason, which is logged once. */
-  let notStartedFor: string | undefined
-
   /** Kept for the next orchestrator: one that dies or is starting may not have been notified of these deaths. */
   const exited: ExitedExecutor[] = []
   const executors: Executors = keepExecutors({
@@ -92,12 +81,7 @@ function startSupervision(given: Supervision): Supervisor & { connected: Promise
       if (isStopping || !orchestrator.isListening()) notify({ event: 'worker_died', pid, code, signal, at: Date.now(), calls: [] })
       finishIfDone()
     },
-    onFailed(error) {
-      if (!isSettled) ready.reject(error)
-      // Before `isConnected`, no caller can have called `ready`.
-      else if (isConnected) log.error({ err: error }, 'the module could not be loaded: pawl retries with growing pauses')
-      isSettled = true
-    },
+    onFailed: startup.moduleFailed,
   })
 
   const { apiKey, ...temporal } = options.temporal ?? {}
@@ -126,7 +110,7 @@ function startSupervision(given: Supervision): Supervisor & { connected: Promise
       executors.connectTo(path)
     },
     onExit({ pid, code, signal, at }) {
-      isServing = false
+      startup.orchestratorDied()
       notify({ event: 'orchestrator_died', pid, code, signal, at })
       if (isStopping) executors.shutdown('released')
       finishIfDone()
@@ -136,29 +120,16 @@ function startSupervision(given: Supervision): Supervisor & { connected: Promise
   function receive(message: FromOrchestrator, pid: number): void {
     switch (message.type) {
       case 'connected':
-        isConnected = true
-        return connected.resolve()
+        return startup.connected()
       case 'serving':
-        isServing = true
-        notStartedFor = undefined
         notify({ event: 'orchestrator_ready', pid })
-        resolveIfReady()
-        return
-      case 'failed': {
-        const error = crossed(message.error)
-        // Before `isConnected`, the caller gets the error.
-        if (isConnected && error.message !== notStartedFor) log.error({ err: error }, 'the orchestrator could not start')
-        notStartedFor = error.message
-        connected.reject(error)
-        ready.reject(error)
-        return
-      }
+        return startup.serving()
+      case 'failed':
+        return startup.orchestratorFailed(crossed(message.error))
       case 'executor_ready': {
         const newPid = executors.ready(message.executor)
         if (newPid !== undefined) notify({ event: 'worker_ready', pid: newPid })
-        hasReady = true
-        resolveIfReady()
-        return
+        return startup.executorReady()
       }
       case 'alive':
         return executors.vouchFor(message.holds)
@@ -177,12 +148,6 @@ function startSupervision(given: Supervision): Supervisor & { connected: Promise
 
   function writeLine({ level, fields, message }: SentLine): void {
     log[level](fields, message)
-  }
-
-  function resolveIfReady(): void {
-    if (!isServing || !hasReady) return
-    isSettled = true
-    ready.resolve()
   }
 
   /** Tells a new orchestrator which executors must end. */
@@ -212,10 +177,10 @@ function startSupervision(given: Supervision): Supervisor & { connected: Promise
   }
 
   return {
-    connected: connected.promise,
+    connected: startup.whenConnected,
     pids: executors.pids,
     orchestratorPid: orchestrator.pid,
-    ready: () => ready.promise,
+    ready: () => startup.whenReady,
     finished: finished.promise,
     async reload() {
       await executors.replace()
@@ -232,6 +197,74 @@ function startSupervision(given: Supervision): Supervisor & { connected: Promise
       clearTimeout(late)
     },
     kill,
+  }
+}
+
+/** How far a worker has come since it was started, and what its caller learns of it. */
+interface Startup {
+  /** An orchestrator is connected to Temporal. Rejects if the first one cannot start. */
+  whenConnected: Promise<void>
+  /** An orchestrator serves, and an executor has loaded the module. Rejects with the first failure. */
+  whenReady: Promise<void>
+  connected(): void
+  serving(): void
+  executorReady(): void
+  orchestratorFailed(error: Error): void
+  moduleFailed(error: Error): void
+  orchestratorDied(): void
+}
+
+function followStartup(log: Logger): Startup {
+  const connected = withResolvers<void>()
+  const ready = withResolvers<void>()
+  ready.promise.catch(() => undefined)
+  connected.promise.catch(() => undefined)
+  let isServing = false
+  let hasExecutor = false
+  let isConnected = false
+  /** Whether the caller of `ready` gets the error, now or later. */
+  let isSettled = false
+  /** The last logged error: while Temporal is down, each retry fails for the same reason, which is logged once. */
+  let notStartedFor: string | undefined
+
+  function resolveIfReady(): void {
+    if (!isServing || !hasExecutor) return
+    isSettled = true
+    ready.resolve()
+  }
+
+  return {
+    whenConnected: connected.promise,
+    whenReady: ready.promise,
+    connected() {
+      isConnected = true
+      connected.resolve()
+    },
+    serving() {
+      isServing = true
+      notStartedFor = undefined
+      resolveIfReady()
+    },
+    executorReady() {
+      hasExecutor = true
+      resolveIfReady()
+    },
+    orchestratorFailed(error) {
+      // Before `isConnected`, the caller gets the error.
+      if (isConnected && error.message !== notStartedFor) log.error({ err: error }, 'the orchestrator could not start')
+      notStartedFor = error.message
+      connected.reject(error)
+      ready.reject(error)
+    },
+    moduleFailed(error) {
+      if (!isSettled) ready.reject(error)
+      // Before `isConnected`, no caller can have called `ready`.
+      else if (isConnected) log.error({ err: error }, 'the module could not be loaded: pawl retries with growing pauses')
+      isSettled = true
+    },
+    orchestratorDied() {
+      isServing = false
+    },
   }
 }
 

@@ -1,6 +1,6 @@
 // Checks sessions in parallel lanes: each fetches a history, replays it, compares the events, and asks the module.
 import type { Client } from '@temporalio/client'
-import { inLanes } from '../../connect/concurrently.ts'
+import { inLanes } from '../../waiting/concurrently.ts'
 import { sessionIdOf } from '../../session/protocol/protocol.ts'
 import type { WorkflowCode } from '../orchestrator/temporal/bundle.ts'
 import type { CheckedSession, PreflightProblem } from '../preflight-report.ts'

@@ -53,11 +53,7 @@ export async function askUntilAnswered<R extends Result, E>(
   for (;;) {
     // An attempt may have reported facts of the agent, which include the run's limits.
     alarms.follow()
-    const input: AskModelInput = { agent, ...eventsOf(journal), run: number, turn, ...timesOf(journal.state, run) }
-    if (run.stretch !== undefined) input.stretch = run.stretch
-    if (attempts.used.attempts > 0 || attempts.used.unexpected !== undefined) input.prior = attempts.used
-    if (how === 'until_served') input.untilServed = true
-    if (journal.state.facts) input.known = journal.state.facts.digest
+    const input = inputOf(session, run, attempts, how === 'until_served')
     let result: R
     try {
       const asked = schedule(modelCalls(how, summaryOf(`turn ${turn}`, attempts.used)), input)
@@ -87,15 +83,7 @@ export async function askUntilAnswered<R extends Result, E>(
     switch (none.kind) {
       case 'failed':
         serving.served()
-        if (none.assumed) return { end: 'held_up', reason: none.reason, raise: none.raise }
-        return {
-          end: 'failed',
-          code: none.code,
-          reason: none.reason,
-          transient: none.transient,
-          unexpected: none.unexpected,
-          raise: none.raise,
-        }
+        return failureOf(none)
       case 'again':
         // Retried here, not by Temporal, so that the failed attempt is recorded now and a stop can end the backoff.
         serving.served()
@@ -142,6 +130,20 @@ export async function askUntilAnswered<R extends Result, E>(
       }
     }
   }
+}
+
+function inputOf({ journal }: Session, run: RunState, { used }: Attempts, isUntilServed: boolean): AskModelInput {
+  const { state } = journal
+  const input: AskModelInput = { agent: state.agent, ...eventsOf(journal), run: run.run, turn: run.turn, ...timesOf(state, run) }
+  if (run.stretch !== undefined) input.stretch = run.stretch
+  if (used.attempts > 0 || used.unexpected !== undefined) input.prior = used
+  if (isUntilServed) input.untilServed = true
+  if (state.facts) input.known = state.facts.digest
+  return input
+}
+
+function failureOf({ assumed, code, reason, transient, unexpected, raise }: NoAnswer & { kind: 'failed' }): Unanswered {
+  return assumed ? { end: 'held_up', reason, raise } : { end: 'failed', code, reason, transient, unexpected, raise }
 }
 
 /** What a worker needs for the deadlines: durations only, because its clock may differ from the server's. */

@@ -81,25 +81,11 @@ export function startLeases(
 
   function take(ticket: Ticket, onStop: (why: 'cancelled' | 'lost') => void): Lease {
     const id = ++lastId
-    let { report } = ticket
-    let isStarted = false
-    let isReleased = false
-    /** Reports are encoded one after another, so that an older one cannot overtake a newer one. */
-    let encoding: Promise<unknown> = Promise.resolve()
-    let isNoting = false
-    let asks = 0
-
+    const reporting = startReporting(id, ticket, post, encode)
     /** Does nothing while earlier asks are pending: the same stop may be reported in both ways. */
-    const askSoon = (): void => {
-      if (asks > 0) return
-      for (const ms of ASK_AFTER_MS) {
-        asks += 1
-        setTimeout(() => {
-          asks -= 1
-          if (taken.has(id)) void stillMine()
-        }, ms).unref()
-      }
-    }
+    const askSoon = repeatedly(ASK_AFTER_MS, () => {
+      if (taken.has(id)) void stillMine()
+    })
     const unwatch = watchStops(ticket.sessionId, askSoon)
     const end = (): void => {
       taken.delete(id)
@@ -115,43 +101,13 @@ export function startLeases(
       },
     })
 
-    const start = (details: Payload[]): void => {
-      if (isStarted || isReleased) return
-      isStarted = true
-      const everyMs = Math.round(ticket.heartbeatTimeoutMs / HEARTBEATS_IN_TIMEOUT)
-      post({ type: 'start', id, taskToken: ticket.taskToken, everyMs, details })
-    }
-
-    /** The newest report, encoded. Heartbeats start with the first one. */
-    const encodeReport = (): Promise<Payload[]> => {
-      const encoded = encoding.then(async () => {
-        const details = await encode(report)
-        start(details)
-        return details
-      })
-      encoding = encoded.catch(() => undefined)
-      return encoded
-    }
-
-    /** A codec whose key service is briefly unavailable must not stop the attempt's heartbeats. */
-    const startWhenEncoded = (): void => {
-      if (isStarted || isReleased) return
-      encodeReport().catch(() => setTimeout(startWhenEncoded, ENCODE_RETRY_MS).unref())
-    }
-    startWhenEncoded()
-
-    const tell = async (details: Promise<Payload[]>, more: { alone?: true; last?: true } = {}): Promise<void> => {
+    async function tell(details: Promise<Payload[]>, more: { alone?: true; last?: true } = {}): Promise<void> {
       if ((await ask(id, { details: await details, ...more })) === 'lost') throw new AttemptLost()
     }
 
-    const change = (next: Partial<AttemptReport>): Promise<Payload[]> => {
-      report = { ...report, ...next }
-      return encodeReport()
-    }
-
-    const stillMine = async (): Promise<boolean> => {
+    async function stillMine(): Promise<boolean> {
       // The server then also knows everything that the body reported before.
-      const details = await encodeReport().catch(() => undefined)
+      const details = await reporting.encoded().catch(() => undefined)
       return ask(id, details ? { details } : {}).then(
         (answer) => answer !== 'lost',
         () => false,
@@ -160,37 +116,24 @@ export function startLeases(
 
     return {
       get report() {
-        return report
+        return reporting.report
       },
-      given(executor) {
-        report = { ...report, executor }
-      },
-      announce: () => tell(encodeReport()),
+      given: (executor) => reporting.set({ executor }),
+      announce: () => tell(reporting.encoded()),
       async begin() {
-        const details = change({ begun: true })
+        const details = reporting.change({ begun: true })
         if (!(await confirmedJustNow(() => tell(details, ticket.once && { alone: true })))) throw new AttemptLost()
       },
       progress(value) {
-        report = { ...report, progress: value }
-        // Reports that arrive during an encoding are sent with the next one.
-        if (isNoting) return
-        isNoting = true
-        void encoding
-          .then(() => {
-            isNoting = false
-            return encodeReport()
-          })
-          .then(
-            (details) => void (!isReleased && post({ type: 'note', id, details })),
-            () => undefined,
-          )
+        reporting.set({ progress: value })
+        reporting.note()
       },
-      reserve: (reserved) => tell(change({ reserved }), { last: true }),
-      record: (next) => tell(change(next)),
+      reserve: (reserved) => tell(reporting.change({ reserved }), { last: true }),
+      record: (next) => tell(reporting.change(next)),
       stillMine,
       isHeld: () => steadyNow() - (keptAt.get(id) ?? Number.NEGATIVE_INFINITY) < HELD_SHARE * ticket.heartbeatTimeoutMs,
       release() {
-        isReleased = true
+        reporting.end()
         keptAt.delete(id)
         end()
         post({ type: 'end', id })
@@ -220,5 +163,104 @@ export function startLeases(
     askForStops(sessionId) {
       for (const one of taken.values()) if (one.sessionId === sessionId) one.askSoon()
     },
+  }
+}
+
+/** The report on an attempt, and its encodings. */
+interface Reporting {
+  readonly report: AttemptReport
+  set(next: Partial<AttemptReport>): void
+  /** The newest report, encoded. Heartbeats start with the first one. */
+  encoded(): Promise<Payload[]>
+  /** The changed report, encoded. */
+  change(next: Partial<AttemptReport>): Promise<Payload[]>
+  /** Sends the newest report with the next heartbeat. */
+  note(): void
+  end(): void
+}
+
+function startReporting(
+  id: number,
+  ticket: Ticket,
+  post: (message: ToSender) => void,
+  encode: (report: AttemptReport) => Promise<Payload[]>,
+): Reporting {
+  let { report } = ticket
+  let isStarted = false
+  let isEnded = false
+  /** Reports are encoded one after another, so that an older one cannot overtake a newer one. */
+  let encoding: Promise<unknown> = Promise.resolve()
+  let isNoting = false
+
+  function start(details: Payload[]): void {
+    if (isStarted || isEnded) return
+    isStarted = true
+    const everyMs = Math.round(ticket.heartbeatTimeoutMs / HEARTBEATS_IN_TIMEOUT)
+    post({ type: 'start', id, taskToken: ticket.taskToken, everyMs, details })
+  }
+
+  function encoded(): Promise<Payload[]> {
+    const next = encoding.then(async () => {
+      const details = await encode(report)
+      start(details)
+      return details
+    })
+    encoding = next.catch(() => undefined)
+    return next
+  }
+
+  /** A codec whose key service is briefly unavailable must not stop the attempt's heartbeats. */
+  function startWhenEncoded(): void {
+    if (isStarted || isEnded) return
+    encoded().catch(() => setTimeout(startWhenEncoded, ENCODE_RETRY_MS).unref())
+  }
+  startWhenEncoded()
+
+  function set(next: Partial<AttemptReport>): void {
+    report = { ...report, ...next }
+  }
+
+  return {
+    get report() {
+      return report
+    },
+    set,
+    encoded,
+    change(next) {
+      set(next)
+      return encoded()
+    },
+    note() {
+      // Reports that arrive during an encoding are sent with the next one.
+      if (isNoting) return
+      isNoting = true
+      void encoding
+        .then(() => {
+          isNoting = false
+          return encoded()
+        })
+        .then(
+          (details) => void (!isEnded && post({ type: 'note', id, details })),
+          () => undefined,
+        )
+    },
+    end() {
+      isEnded = true
+    },
+  }
+}
+
+/** Runs `work` after each of the times, unless earlier ones are pending. */
+function repeatedly(afterMs: readonly number[], work: () => void): () => void {
+  let pending = 0
+  return () => {
+    if (pending > 0) return
+    for (const ms of afterMs) {
+      pending += 1
+      setTimeout(() => {
+        pending -= 1
+        work()
+      }, ms).unref()
+    }
   }
 }

@@ -41,7 +41,8 @@ const MAX_DIVISIONS = 32
 const EVENTS_PAGE = 1_000
 
 /** Starts the export; the returned function ends it and lets another orchestrator continue at once. */
-export function exportTraces({ store, sender, settings, logger, holder }: ExportNeeds): () => Promise<void> {
+export function exportTraces(needs: ExportNeeds): () => Promise<void> {
+  const { store, sender, settings, logger, holder } = needs
   const consumer = { name: CONSUMER, holder }
   const end = new AbortController()
   const waits = wakeable()
@@ -77,7 +78,7 @@ export function exportTraces({ store, sender, settings, logger, holder }: Export
     if (!isFurther(next, place)) return false
     const found = items.map(({ item }) => item)
     const spans = await spansOf(tracking, found)
-    isHeld = await whileHeld((isLost) => deliver(spans, isLost))
+    isHeld = await whileHeld((isLost) => deliver(spans, needs, isLost))
     isHeld &&= await store.passFeed(consumer, { from: place, to: next }, LEASE_MS)
     return isHeld && more
   }
@@ -98,24 +99,6 @@ export function exportTraces({ store, sender, settings, logger, holder }: Export
     } finally {
       clearInterval(renew)
     }
-  }
-
-  async function deliver(spans: readonly Span[], isLost: () => boolean): Promise<void> {
-    const batches = batchesOf(spans.filter(({ traceId }) => isSampled(traceId, settings.share)))
-    let divisions = 0
-    let refused: { spans: number; err: unknown } | undefined
-    for (let batch = batches.shift(); batch && !isLost(); batch = batches.shift()) {
-      try {
-        await sender.send(batch)
-      } catch (err) {
-        if (!isRefusal(err)) throw err
-        if (batch.length > 1 && divisions++ < MAX_DIVISIONS) {
-          const half = Math.ceil(batch.length / 2)
-          batches.unshift(batch.slice(0, half), batch.slice(half))
-        } else refused = { spans: (refused?.spans ?? 0) + batch.length, err }
-      }
-    }
-    if (refused) logger.warn(refused, 'the collector refused spans: they are left out')
   }
 
   async function run(): Promise<void> {
@@ -154,6 +137,28 @@ export function exportTraces({ store, sender, settings, logger, holder }: Export
       .catch((err: unknown) => logger.debug({ err }, 'the lease on the feed could not be released; it expires by itself'))
     await withinTime(Promise.all([left, sender.close()]), GOODBYE_MS, logger)
   }
+}
+
+async function deliver(
+  spans: readonly Span[],
+  { sender, settings, logger }: Pick<ExportNeeds, 'sender' | 'settings' | 'logger'>,
+  isLost: () => boolean,
+): Promise<void> {
+  const batches = batchesOf(spans.filter(({ traceId }) => isSampled(traceId, settings.share)))
+  let divisions = 0
+  let refused: { spans: number; err: unknown } | undefined
+  for (let batch = batches.shift(); batch && !isLost(); batch = batches.shift()) {
+    try {
+      await sender.send(batch)
+    } catch (err) {
+      if (!isRefusal(err)) throw err
+      if (batch.length > 1 && divisions++ < MAX_DIVISIONS) {
+        const half = Math.ceil(batch.length / 2)
+        batches.unshift(batch.slice(0, half), batch.slice(half))
+      } else refused = { spans: (refused?.spans ?? 0) + batch.length, err }
+    }
+  }
+  if (refused) logger.warn(refused, 'the collector refused spans: they are left out')
 }
 
 /** Waits that end early. */

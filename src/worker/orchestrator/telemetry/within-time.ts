@@ -1,6 +1,6 @@
 // Limits how long the end of telemetry may hold up the end of a worker.
 import type { Logger } from '../../../agent/tool.ts'
-import { inTime } from '../../../connect/in-time.ts'
+import { inTime } from '../../../waiting/in-time.ts'
 
 /** Waits for the work, for `ms` milliseconds at most. Never rejects. */
 export async function withinTime(work: Promise<unknown>, ms: number, logger: Logger): Promise<void> {

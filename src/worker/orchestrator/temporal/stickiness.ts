@@ -4,8 +4,8 @@ import type { Logger } from '../../../agent/tool.ts'
 import { sessionIdOf } from '../../../session/protocol/protocol.ts'
 import type { CachedExecution } from '../../protocol.ts'
 
-/** How many are reset in parallel. Executions not used recently need no reset: their next message waits two seconds, once. */
-const AT_ONCE = 10
+/** How many are reset concurrently. Executions not used recently need no reset: their next message waits two seconds, once. */
+export const AT_ONCE = 10
 
 /** Lets the execution's next task go to any worker. Never rejects: if the reset fails, the task waits for the sticky queue's timeout. */
 export async function resetStickiness(client: Client, { workflowId, executionId }: CachedExecution, logger: Logger): Promise<void> {
@@ -18,13 +18,4 @@ export async function resetStickiness(client: Client, { workflowId, executionId 
     // The execution may have closed.
     logger.debug({ err, session: sessionIdOf(workflowId) }, 'stickiness was not reset')
   }
-}
-
-/** Calls `act` for each execution in order, a few at a time. */
-export async function eachOf(executions: readonly CachedExecution[], act: (one: CachedExecution) => Promise<void>): Promise<void> {
-  const queue = [...executions]
-  const lane = async (): Promise<void> => {
-    for (let next = queue.shift(); next; next = queue.shift()) await act(next)
-  }
-  await Promise.all(Array.from({ length: Math.min(AT_ONCE, queue.length) }, lane))
 }

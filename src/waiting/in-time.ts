@@ -1,4 +1,5 @@
 // Waiting for something that may arrive too late to be of use.
+import { numberText } from '../session/number-text.ts'
 
 /** The result of `work`, or undefined if it takes longer than `ms`. */
 export async function inTime<T>(work: Promise<T>, ms: number): Promise<T | undefined> {
@@ -11,4 +12,14 @@ export async function inTime<T>(work: Promise<T>, ms: number): Promise<T | undef
   } finally {
     clearTimeout(timer)
   }
+}
+
+/** The result of `work`. Rejects if it takes longer than `ms`. */
+export async function inTimeOrThrow<T>(work: T | Promise<T>, ms: number): Promise<T> {
+  const done = await inTime(
+    Promise.resolve(work).then((value) => ({ value })),
+    ms,
+  )
+  if (!done) throw new Error(`it did not finish within ${numberText(ms)} ms`)
+  return done.value
 }

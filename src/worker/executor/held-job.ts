@@ -1,0 +1,129 @@
+// A job that an executor holds: what it has reported, and its link to the orchestrator.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { AttemptLost } from '../../calls/errors.ts'
+import type { JobLink, JobOrder, JobOutcome, ModelAnswer } from '../../calls/jobs.ts'
+import { defined } from '../../session/defined.ts'
+import type { Json } from '../../session/json.ts'
+import type { Reservation } from '../../session/spending/reservation.ts'
+import { confirmedJustNow } from '../confirmed-just-now.ts'
+import type { BodyWatch } from '../parent-watch.ts'
+import type { Holding } from '../protocol.ts'
+import { steadyNow } from '../steady-clock.ts'
+import type { AnswerStream } from './answer-stream.ts'
+import type { OrchestratorLine } from './line.ts'
+
+/**
+ * How long a result is kept for another orchestrator, because its receiver may die before the server has it. Passing it on takes
+ * milliseconds while the server answers. Another attempt cannot reproduce the result of an `external` body, so pawl keeps it longer.
+ */
+const KEEP_ANSWER_MS = { repeatable: 5_000, external: 30_000 }
+
+/** A job that the executor holds. */
+export interface HeldJob {
+  order: JobOrder
+  stop: AbortController
+  begun: boolean
+  entered?: { at: number; timeoutMs: number }
+  progress?: Json
+  reserved?: Reservation
+  streamed?: number
+  answer?: ModelAnswer
+  said?: AnswerStream
+  outcome?: JobOutcome
+  /** Milliseconds for which the outcome is still kept. They count down only while an orchestrator is connected. */
+  keepMs: number
+}
+
+/** How long the result of a job is kept. */
+export const keepMsOf = ({ ticket }: JobOrder): number => (ticket.once ? KEEP_ANSWER_MS.external : KEEP_ANSWER_MS.repeatable)
+
+/** What the executor tells another orchestrator about its jobs. */
+export function holdingsOf(held: ReadonlyMap<string, HeldJob>): Holding[] {
+  return [...held].map(([job, { order, begun, entered, progress, reserved, streamed, said, answer, outcome }]) => ({
+    job,
+    order,
+    begun,
+    ...(entered && { entered: { agoMs: steadyNow() - entered.at, timeoutMs: entered.timeoutMs } }),
+    ...defined({ progress, reserved, streamed, answer }),
+    ...(said && !outcome && { said: said.soFar() }),
+    ...(outcome && { outcome }),
+  }))
+}
+
+/** What a link needs. */
+interface LinkNeeds {
+  line: OrchestratorLine
+  bodies: BodyWatch | undefined
+  streamOf(job: string): AnswerStream
+}
+
+/** The link of a job to the orchestrator. What it reports is kept in `one` for the next orchestrator. */
+export function linkTo(job: string, one: HeldJob, { line, bodies, streamOf }: LinkNeeds): JobLink {
+  return {
+    signal: one.stop.signal,
+    async begin() {
+      one.begun = true
+      // The answer may have waited for another body that blocked the event loop.
+      if (!(await confirmedJustNow(() => line.ask({ ask: 'begin', job })))) throw new AttemptLost()
+    },
+    entered(timeoutMs: number) {
+      if (one.order.ticket.once) bodies?.entered(job, timeoutMs)
+      one.entered = { at: steadyNow(), timeoutMs }
+      line.post({ type: 'entered', job, timeoutMs })
+    },
+    progress(value: Json) {
+      one.progress = value
+      line.post({ type: 'progress', job, value })
+    },
+    async reserve(reservation) {
+      // Set before the confirmation: if the orchestrator dies first, the next one learns of the reservation from the `hello`.
+      one.reserved = reservation
+      delete one.streamed
+      await confirmed(() => line.ask({ ask: 'reserve', job, reservation }), one.stop.signal)
+    },
+    asked: (timed) => line.post({ type: 'asked', job, timed }),
+    streamed: reportStreamed(job, one, line),
+    delta(piece) {
+      one.said ??= streamOf(job)
+      one.said.add(piece)
+    },
+    answered(answer) {
+      one.said?.end()
+      one.answer = answer
+      line.post({ type: 'answered', job, answer })
+    },
+    stillMine: () => line.ask({ ask: 'still_mine', job }),
+  }
+}
+
+/** Reports at most once every few milliseconds: a stream has a piece for every other word. */
+function reportStreamed(job: string, one: HeldJob, line: OrchestratorLine): (tokens: number) => void {
+  let isDue = false
+  return (tokens) => {
+    one.streamed = tokens
+    if (isDue) return
+    isDue = true
+    setTimeout(() => {
+      isDue = false
+      if (!one.outcome && one.streamed !== undefined) line.post({ type: 'streamed', job, tokens: one.streamed })
+    }, REPORT_EVERY_MS)
+  }
+}
+
+/** Short, so that a killed executor has received little that it had not reported. */
+const REPORT_EVERY_MS = 20
+const CONFIRM_RETRY_MS = 250
+
+/** Asks until the server confirms, because it may be unavailable for a while. @throws AttemptLost, or the signal's reason. */
+async function confirmed(ask: () => Promise<unknown>, signal: AbortSignal): Promise<void> {
+  for (;;) {
+    signal.throwIfAborted()
+    try {
+      await ask()
+      return
+    } catch (error) {
+      if (error instanceof AttemptLost) throw error
+      await sleep(CONFIRM_RETRY_MS, undefined, { signal })
+    }
+  }
+}

@@ -1,0 +1,113 @@
+// The two Temporal workers of an orchestrator: one for sessions and user code, one for pawl's own activities.
+import type { Client } from '@temporalio/client'
+import { type InjectedSinks, type NativeConnection, Worker, type WorkerOptions } from '@temporalio/worker'
+import type { createActivities } from '../../../activities/index.ts'
+import type { Logger } from '../../../agent/tool.ts'
+import { ownTaskQueue } from '../../../session/protocol/protocol.ts'
+import type { PawlSinks } from '../../../workflows/journal.ts'
+import type { CreateWorkerOptions } from '../../options.ts'
+import { identityOf } from '../executors/orphans.ts'
+import { lateAnswers } from '../heartbeats/late-answers.ts'
+import { workflowCode } from './bundle.ts'
+import { SessionsWorker } from './sessions-worker.ts'
+import { thrownErrors } from './thrown-errors.ts'
+import { ownTuner } from './workflow-slots.ts'
+
+/** How long the sessions of a dead process wait for another one if their stickiness is not reset. */
+const STICKY_TIMEOUT_MS = 2_000
+
+/** Concurrent polls for pawl's own activities; user code uses the SDK's default. */
+const OWN_POLLS = 2
+
+/** The two Temporal workers of an orchestrator, as one. */
+export interface TemporalWorker {
+  /** Polls until `shutdown`; rejects if either fails. */
+  run(): Promise<void>
+  shutdown(): void
+  state(): string
+  status(): { activities: number; sessions: number }
+}
+
+/** Dependencies of the workers. */
+interface WorkersNeeds extends Pick<CreateWorkerOptions, 'dataConverter' | 'interceptors' | 'tuner'> {
+  client: Client
+  connection: NativeConnection
+  namespace: string
+  taskQueue: string
+  logger: Logger
+  activities: ReturnType<typeof createActivities>
+  sinks: InjectedSinks<PawlSinks>
+  onFailed?: Parameters<SessionsWorker['onFailed']>[0]
+}
+
+/** Creates the workers. */
+export async function createWorkers(needs: WorkersNeeds): Promise<TemporalWorker> {
+  const { client, connection, namespace, taskQueue, logger, interceptors, tuner } = needs
+  const { workflowBundle, buildId, dataConverter } = await workflowCode(needs)
+  const { workflowModules: _, ...workerInterceptors } = interceptors ?? {}
+  const { flush, loadSession, loadCalls, loadFork, findPlace, findCalls, findKept, ...userCode } = needs.activities
+  const common = {
+    connection,
+    namespace,
+    dataConverter,
+    identity: identityOf(process.pid),
+    buildId,
+    // Draining waits for all jobs; the parent decides when that takes too long.
+    shutdownGraceTime: '1 day',
+    interceptors: {
+      ...workerInterceptors,
+      activity: [lateAnswers({ connection, client, logger }), thrownErrors, ...(workerInterceptors.activity ?? [])],
+    },
+  } satisfies Partial<WorkerOptions>
+  const sessions = (await SessionsWorker.create({
+    ...common,
+    taskQueue,
+    workflowBundle,
+    activities: userCode,
+    sinks: needs.sinks,
+    stickyQueueScheduleToStartTimeout: STICKY_TIMEOUT_MS,
+    tuner: tuner ?? ownTuner(),
+  })) as SessionsWorker
+  if (needs.onFailed) sessions.onFailed(needs.onFailed)
+  const own = await Worker.create({
+    ...common,
+    taskQueue: ownTaskQueue(taskQueue),
+    activities: { flush, loadSession, loadCalls, loadFork, findPlace, findCalls, findKept },
+    maxConcurrentActivityTaskPolls: OWN_POLLS,
+  })
+  return bothOf(sessions, own)
+}
+
+function bothOf(sessions: Worker, own: Worker): TemporalWorker {
+  const stop = (worker: Worker): void => {
+    if (worker.getState() === 'RUNNING') worker.shutdown()
+  }
+  const stopBoth = (): void => {
+    stop(sessions)
+    stop(own)
+  }
+  let isStopped = false
+  return {
+    async run() {
+      const running = [sessions.run(), own.run()]
+      // Workers that are stopped before they ran must run for a moment: otherwise the SDK does not release the connection.
+      if (isStopped) stopBoth()
+      try {
+        await Promise.all(running)
+      } finally {
+        // If one fails, the other is stopped, too.
+        stopBoth()
+        await Promise.allSettled(running)
+      }
+    },
+    shutdown() {
+      isStopped = true
+      stopBoth()
+    },
+    state: () => sessions.getState().toLowerCase(),
+    status() {
+      const { numInFlightActivities, numCachedWorkflows } = sessions.getStatus()
+      return { activities: numInFlightActivities, sessions: numCachedWorkflows }
+    },
+  }
+}

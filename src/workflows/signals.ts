@@ -1,0 +1,80 @@
+// What an execution of the workflow knows of its session, open or not, and its signals: what arrives before the session is open waits for it.
+import { defined } from '../session/defined.ts'
+import { SIGNALS, type StopSignal } from '../session/protocol/protocol.ts'
+import { requestOf } from '../session/protocol/requests.ts'
+import type { Start } from '../session/protocol/start.ts'
+import { Undecodable } from '../session/protocol/undecodable.ts'
+import { receive } from './inbox.ts'
+import { hasRunInProgress, nextStep, type Session, stopDetails } from './open-session.ts'
+import type { ExecutionOpening } from './opening/opening.ts'
+
+/** Why a run was interrupted by a message. */
+const REPLACED = 'replaced by a later message'
+
+/** One execution of the workflow. */
+export interface CurrentExecution {
+  start: Start
+  opening: ExecutionOpening
+  session?: Session | undefined
+  /** The previous state of the session, while it is being reopened. */
+  before?: Session
+  /** Why the session cannot be opened. */
+  refused?: { code: string; reason: string }
+  closing: Session['closing']
+  /** Messages that arrived before the session was open. */
+  early: unknown[]
+  /** Work to do in order once the session is open. */
+  onceOpen: (() => void)[]
+}
+
+/** One handler for all signals: with one handler each, an execution's first task would deliver them by name, not in order. */
+export function signalled(execution: CurrentExecution, name: string, raw: unknown): void {
+  switch (name) {
+    case SIGNALS.message:
+      return receiveMessage(execution, raw)
+    case SIGNALS.interrupt:
+      return interrupt(execution, stopDetails(requestOf(raw)))
+    case SIGNALS.close: {
+      const { by } = stopDetails(requestOf(raw))
+      execution.closing.wanted ??= { when: 'idle', ...defined({ by }) }
+      return
+    }
+    case SIGNALS.lateResult:
+      return receiveLateResult(execution, raw)
+    default:
+      return receiveMessage(execution, new Undecodable(`there is no signal ${JSON.stringify(name)}`))
+  }
+}
+
+function receiveMessage(execution: CurrentExecution, raw: unknown): void {
+  const { session, early, onceOpen } = execution
+  if (!session) {
+    early.push(raw)
+    onceOpen.push(() => receiveMessage(execution, raw))
+    return
+  }
+  const { journal, stopping, alarms, flushing } = session
+  const message = receive(journal, raw)
+  // A run that has not begun is not interrupted: it will see this message, too.
+  if (message?.interrupt && hasRunInProgress(session))
+    stopping.request({ why: 'interrupt', reason: REPLACED, ...defined({ by: message.by }) })
+  // A step in progress must not delay the deadline.
+  if (message?.deadlineMs !== undefined) alarms.follow()
+  // No model call is about to store the message: one is in progress and may take long, or the message was rejected.
+  if (stopping.isActive() || nextStep(session) === 'wait') flushing.nudge()
+}
+
+function receiveLateResult(execution: CurrentExecution, raw: unknown): void {
+  const { session, onceOpen } = execution
+  if (!session) return void onceOpen.push(() => receiveLateResult(execution, raw))
+  session.late.receive(raw, session.journal)
+  session.flushing.nudge()
+}
+
+/** Interrupts the run in progress, once the session is open. */
+export function interrupt(execution: CurrentExecution, details: StopSignal): void {
+  const { session, onceOpen } = execution
+  if (!session) onceOpen.push(() => interrupt(execution, details))
+  // An accepted message counts as having a run, even just before that run starts.
+  else if (hasRunInProgress(session) || nextStep(session) === 'start_run') session.stopping.request({ why: 'interrupt', ...details })
+}
