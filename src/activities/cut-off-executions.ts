@@ -20,7 +20,6 @@ const QUERY_TIMEOUT_MS = 30_000
 /** Shorter than the time after which `loading` reports what it waits for. */
 const BROKEN_QUERY_TIMEOUT_MS = 4_000
 
-/** Dependencies. */
 interface Needs {
   store: Store
   reader: SessionReader

@@ -24,7 +24,6 @@ import { heartbeating } from './heartbeating.ts'
 import { pageOfCalls } from './load-calls.ts'
 import type { SessionReader } from './session-reader.ts'
 
-/** Makes the activities. */
 export function findActivities(reader: SessionReader): Pick<PawlActivities, 'findPlace' | 'findCalls' | 'findKept'> {
   return {
     findPlace: (input) => inPast(reader, input, (entries) => findPlace(entries, input)),

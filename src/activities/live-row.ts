@@ -20,7 +20,6 @@ export interface LiveRow {
   stop(): void
 }
 
-/** Dependencies. */
 export interface LiveRowNeeds {
   store: Store
   client: Client

@@ -12,7 +12,6 @@ import { loading } from './loading.ts'
 /** Approximate maximum bytes of JSON of a result; a larger call has a result of its own. The server's limit is 2 MB. */
 const RESULT_BYTES = 1_000_000
 
-/** Makes the activity. */
 export function loadCallsActivity(store: Store) {
   return function loadCalls(input: LoadCallsInput): Promise<LoadCallsResult | NotYet> {
     const sessionId = sessionIdOf(Context.current().info.workflowExecution?.workflowId ?? '')

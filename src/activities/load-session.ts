@@ -9,7 +9,6 @@ import type { ActivityNeeds } from './needs.ts'
 import { resendMessages } from './resending.ts'
 import type { SessionReader } from './session-reader.ts'
 
-/** Makes the activity. */
 export function loadSessionActivity(needs: ActivityNeeds, reader: SessionReader) {
   return function loadSession(input: LoadSessionInput): Promise<(LoadSessionResult & { executionId: string }) | NotYet> {
     const { runId: executionId = '' } = Context.current().info.workflowExecution ?? {}

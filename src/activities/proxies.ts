@@ -25,7 +25,6 @@ const NO_EXECUTOR_RETRY_MS = 1_000
 /** A flush takes milliseconds, and the model's answer longer. If the store is away, no session waits for it. */
 const CONFIRMED_WITHIN_MS = 1_000
 
-/** Makes the activities. */
 export function userCodeActivities(needs: ActivityNeeds, flusher: Flusher): Pick<PawlActivities, JobKind> {
   const { client, worker } = needs
 

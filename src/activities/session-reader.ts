@@ -7,7 +7,6 @@ import type { Store } from '../store/store.ts'
 import type { EventLog } from './needs.ts'
 import { refill } from './refill.ts'
 
-/** Reads sessions. */
 export interface SessionReader {
   /** The entries above `from` up to the watermark. @throws StaleWatermark. */
   entries(target: ReadTarget, from: Watermark, client: Client): Promise<LogEntry[]>

@@ -34,7 +34,6 @@ export function atCheckpoint(
   return { marks, snapshots }
 }
 
-/** The newest snapshot of each slice. */
 export function newestOf(snapshots: readonly SliceSnapshot[]): SliceSnapshot[] {
   return [...new Map(snapshots.map((one) => [one.slice, one])).values()]
 }

@@ -21,7 +21,6 @@ const TAGS: readonly [string, string][] = [
   ['health', 'Probes; they need no credentials.'],
 ]
 
-/** Makes the document. */
 export function documentOf({ routes, basePath }: DocumentOptions): JsonObject {
   const paths: Record<string, JsonObject> = {}
   for (const one of routes) {

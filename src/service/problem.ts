@@ -147,7 +147,6 @@ const TITLES: Readonly<Record<number, string>> = {
   504: 'Gateway Timeout',
 }
 
-/** The response for an error. */
 export function refusal(error: unknown): Response {
   const problem = problemOf(error)
   const retryAfter = RETRY_AFTER_S[problem.status]

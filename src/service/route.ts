@@ -78,7 +78,6 @@ export interface RouteOf<P extends RequestMembers, Q extends RequestMembers, B e
   handle(call: RouteCall<z.output<P>, z.output<Q>, z.output<B>>): Promise<unknown>
 }
 
-/** Any route. */
 // oxlint-disable-next-line typescript/no-explicit-any -- each has its own schemas
 export type Route = RouteOf<any, any, any>
 

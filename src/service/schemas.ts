@@ -7,7 +7,6 @@ const MAX_TEXT = 4_000
 /** Ids are parts of paths: clients and proxies resolve `.` and `..`, however they are encoded, before they send a request. */
 const IN_A_PATH = /^(\.{0,2}[^.]|\.{3})/
 
-/** A session's id. */
 export const sessionId = z
   .string()
   .regex(/^[A-Za-z0-9._:/@-]{1,200}$/, 'must be 1 to 200 of A-Z a-z 0-9 . _ : / @ -')
@@ -18,16 +17,13 @@ const agent = z
   .string()
   .regex(/^[A-Za-z0-9._-]{1,100}$/)
   .describe("The agent's name.")
-/** A message's id. */
 export const messageId = z
   .string()
   .min(1)
   .max(200)
   .regex(IN_A_PATH, 'must not be . or .., which no path can contain')
   .describe('Identifies the message: pawl accepts each id once. Default: the Idempotency-Key, else a new UUID.')
-/** A call's id. */
 export const callId = z.string().min(1).max(200).describe("The call's id, such as t_1_2_0.")
-/** A duration. */
 const duration = z
   .union([z.int().min(1), z.string().regex(/^\d{1,9}(\.\d{1,3})?(ms|s|m|h|d)$/)])
   .describe("Milliseconds, or text with a unit, such as '30s'.")

@@ -29,7 +29,6 @@ export interface StreamSettings {
   maxPerCaller: number
 }
 
-/** The source of a stream. */
 export interface StreamSource {
   /** An item that is a string is sent unchanged. */
   items(signal: AbortSignal): AsyncIterable<StreamItem | string>

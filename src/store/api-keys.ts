@@ -34,7 +34,6 @@ type Run = <T>(work: () => Promise<T>) => Promise<T>
 
 const COLUMNS = `id, digest, name, to_json(scopes) as scopes, tenant, context, ${ms('created_at')}, created_by, ${ms('revoked_at')}, revoked_by`
 
-/** The keys of a store. */
 export function storedKeysOf(database: Queryable, schema: PostgresSchema, writing: Run, reading: Run): StoredKeys {
   const table = schema.table('api_keys')
   return {

@@ -30,7 +30,6 @@ export interface Continuing {
   attempt(): Promise<void>
 }
 
-/** What is continued. */
 export interface Continued {
   start: Start
   journal: Journal

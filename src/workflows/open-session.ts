@@ -35,7 +35,6 @@ export interface Session {
   isForeign: boolean
 }
 
-/** The session's next step. */
 export function nextStep({ journal, alarms }: Session): SessionStep['do'] {
   return decide(journal.state, alarms.due).do
 }

@@ -52,7 +52,6 @@ class Gated extends Error {
 /** The parts of an agent that determine which models are asked, and how often. */
 export type AsksModel = Pick<Agent, 'name' | 'model' | 'fallback' | 'retry'>
 
-/** A request of an attempt. */
 export interface RequestOfAttempt {
   gates: RateGate
   request: ModelRequest

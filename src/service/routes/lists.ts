@@ -1,10 +1,11 @@
 // Routes over all sessions that the caller may see: lists, sums, the overview.
 import { z } from 'zod'
+import type { Pawl } from '../../client/pawl.ts'
 import { CALL_STATUSES, PENDING_KINDS, SUMS } from '../../client/queries/list-options.ts'
 import { defined } from '../../session/defined.ts'
 import { type Access, prefixOf, requireSession } from '../access.ts'
 import { firstOf } from '../first-of.ts'
-import { MEMORY, route } from '../route.ts'
+import { MEMORY, type RequestMembers, type Route, route } from '../route.ts'
 import { named, PAGE, sessionId, SPAN, STATUS } from '../schemas.ts'
 
 const TAGS = {
@@ -20,57 +21,64 @@ function within(access: Access, filter: { session?: string | undefined; agent?: 
   return defined({ ...filter, idPrefix: prefixOf(access) }) as never
 }
 
-export const LIST_ROUTES = [
-  route({
+interface ListRoute extends Pick<Route, 'path' | 'operation' | 'summary'> {
+  /** The members of the query. */
+  query: RequestMembers['shape']
+  /** What the answer is. */
+  description: string
+  /** Reads the list; `filter` is restricted to the caller's sessions. */
+  read(pawl: Pawl, filter: never): PromiseLike<unknown>
+}
+
+/** A route that returns a page of a list over all sessions. */
+function list({ query, description, read, ...what }: ListRoute): Route {
+  return route({
+    ...what,
     method: 'get',
-    path: '/v1/sessions',
-    operation: 'listSessions',
-    summary: 'Sessions by creation, newest first.',
     tag: 'lists',
     scope: 'read',
     memory: MEMORY.page,
-    query: z.strictObject({
+    query: z.strictObject(query),
+    answer: { status: 200, description, schema: 'typed' },
+    handle: async (call) => read(call.pawl, within(call.access, call.query as never)),
+  })
+}
+
+export const LIST_ROUTES = [
+  list({
+    path: '/v1/sessions',
+    operation: 'listSessions',
+    summary: 'Sessions by creation, newest first.',
+    query: {
       status: z.array(STATUS).min(1).optional(),
       paused: z.boolean().optional(),
       agent,
       ...TAGS,
       ...SPAN,
       ...PAGE,
-    }),
-    answer: { status: 200, description: 'A page of sessions.', schema: 'typed' },
-    handle: async ({ pawl, access, query }) => pawl.sessions.list(within(access, query)),
+    },
+    description: 'A page of sessions.',
+    read: (pawl, filter) => pawl.sessions.list(filter),
   }),
-  route({
-    method: 'get',
+  list({
     path: '/v1/pending',
     operation: 'listPending',
     summary: 'Calls that wait for a person or a client, longest wait first.',
-    tag: 'lists',
-    scope: 'read',
-    memory: MEMORY.page,
-    query: z.strictObject({
+    query: {
       kind: z.array(z.enum(PENDING_KINDS)).min(1).optional(),
       agent,
       ...TAGS,
       session,
       ...PAGE,
-    }),
-    answer: {
-      status: 200,
-      description: 'A page of calls.',
-      schema: 'typed',
     },
-    handle: async ({ pawl, access, query }) => pawl.pending.list(within(access, query)),
+    description: 'A page of calls.',
+    read: (pawl, filter) => pawl.pending.list(filter),
   }),
-  route({
-    method: 'get',
+  list({
     path: '/v1/tool-calls',
     operation: 'listToolCalls',
     summary: 'Tool calls by when the model requested them, newest first.',
-    tag: 'lists',
-    scope: 'read',
-    memory: MEMORY.page,
-    query: z.strictObject({
+    query: {
       session,
       status: z.array(z.enum(CALL_STATUSES)).min(1).optional(),
       tool: named.optional(),
@@ -78,54 +86,38 @@ export const LIST_ROUTES = [
       effectId: z.string().min(1).max(1_000).optional(),
       ...SPAN,
       ...PAGE,
-    }),
-    answer: {
-      status: 200,
-      description: 'A page of calls.',
-      schema: 'typed',
     },
-    handle: async ({ pawl, access, query }) => pawl.toolCalls(within(access, query)),
+    description: 'A page of calls.',
+    read: (pawl, filter) => pawl.toolCalls(filter),
   }),
-  route({
-    method: 'get',
+  list({
     path: '/v1/errors',
     operation: 'listErrors',
     summary: 'Failed attempts, and failures of whole runs, newest first.',
-    tag: 'lists',
-    scope: 'read',
-    memory: MEMORY.page,
-    query: z.strictObject({
+    query: {
       session,
       context: named.optional().describe('`model`, `tool:<name>`, `run` or `checkpoint`.'),
       ...SPAN,
       ...PAGE,
-    }),
-    answer: { status: 200, description: 'A page of errors.', schema: 'typed' },
-    handle: async ({ pawl, access, query }) => pawl.errors(within(access, query)),
+    },
+    description: 'A page of errors.',
+    read: (pawl, filter) => pawl.errors(filter),
   }),
-  route({
-    method: 'get',
+  list({
     path: '/v1/usage',
     operation: 'sumUsage',
     summary: 'Sums of tokens and US dollars: days newest first, turns (of one session) in order, others highest cost first.',
-    tag: 'lists',
-    scope: 'read',
-    memory: MEMORY.page,
-    query: z.strictObject({ by: z.enum(SUMS), session, ...SPAN, ...PAGE }),
-    answer: { status: 200, description: 'A page of sums.', schema: 'typed' },
-    handle: async ({ pawl, access, query }) => pawl.usage(within(access, query)),
+    query: { by: z.enum(SUMS), session, ...SPAN, ...PAGE },
+    description: 'A page of sums.',
+    read: (pawl, filter) => pawl.usage(filter),
   }),
-  route({
-    method: 'get',
+  list({
     path: '/v1/overview',
     operation: 'getOverview',
     summary: 'The open sessions by what they need, most urgent first.',
-    tag: 'lists',
-    scope: 'read',
-    memory: MEMORY.page,
-    query: z.strictObject({ agent, limit: PAGE.limit }),
-    answer: { status: 200, description: 'Counts, and the sessions.', schema: 'typed' },
-    handle: async ({ pawl, access, query }) => pawl.overview(within(access, query)),
+    query: { agent, limit: PAGE.limit },
+    description: 'Counts, and the sessions.',
+    read: (pawl, filter) => pawl.overview(filter),
   }),
   route({
     method: 'get',

@@ -7,7 +7,6 @@ import { abandonsCalls, hasEnded, type KnownOutcome, outcomeIn, statusAfter, typ
 import { cutOf, type NewestRun, NO_RUN, takesOut } from '../past/cut.ts'
 import { cutOutcomes, type FirstOutcomes, firstOutcomeOf, noOutcomes, noteOutcome, requestOf } from '../past/outcomes.ts'
 
-/** A call that has its outcome. */
 export interface CallOutcome {
   turn: number
   callId: string
@@ -48,7 +47,6 @@ export function noPast(): HookPast {
 export interface HookPlace {
   on: HookEvent
   turn: number
-  /** The call's outcome, for hooks of calls. */
   outcome?: CallOutcome
 }
 

@@ -30,7 +30,6 @@ interface LeavingOutcomes {
   skipped: ReadonlySet<string>
 }
 
-/** The newest run. */
 export interface NewestRun {
   run: number
   /** `seq` of its `run_started`. */

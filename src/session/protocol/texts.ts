@@ -6,7 +6,6 @@ import { numberText } from '../number-text.ts'
 /** Maximum bytes of JSON of a text, by kind. */
 export const TEXT_BYTES = { by: 1_000, reason: 4_000, note: 4_000, code: 200, name: 200 } as const
 
-/** The kinds of text. */
 export type TextKind = keyof typeof TEXT_BYTES
 
 /** The text, shortened to the bytes that its kind allows; undefined if it is not a string. */

@@ -20,7 +20,6 @@ export interface Progress {
   incomplete: IncompleteWork[]
 }
 
-/** The progress of a session. */
 export function workOf({ plan, current, unknown }: Pick<SessionState, 'plan' | 'current' | 'unknown'>): Progress {
   const steps = plan?.current?.steps ?? []
   const open = (current?.calls ?? []).filter((call) => !hasEnded(call))

@@ -15,13 +15,11 @@ export function textIn(row: TextRow, column: string): string {
   return row[column] ?? ''
 }
 
-/** JSON. */
 export function jsonIn(row: TextRow, column: string): Json {
   const text = row[column]
   return text == null ? null : (JSON.parse(text) as Json)
 }
 
-/** A number, or null. */
 export function numberIn(row: TextRow, column: string): number | null {
   const text = row[column]
   return text == null ? null : Number(text)

@@ -3,7 +3,6 @@ import type { EventOf } from '../../session/events.ts'
 import type { CUSTOM_EVENTS, RowOf } from '../postgres/tables.ts'
 import { sanitiser } from '../postgres/sanitise.ts'
 
-/** The row of a custom event. */
 export function customEventRow(event: EventOf<'emitted'>): RowOf<typeof CUSTOM_EVENTS> {
   const { seq, run, turn, callId = null, tool = null, hook = null, attempt, name, data = null, at } = event
   const safe = sanitiser()

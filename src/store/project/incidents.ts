@@ -47,7 +47,6 @@ export function errorEndOf(session: Troubled, event: SessionEvent): ErrorEnd | n
   return { ended_at: by === null ? null : new Date(event.at).toISOString(), ended_by: by, outcome }
 }
 
-/** The incident after the event. */
 export function incidentAfter(session: Troubled, event: SessionEvent): Incident | null {
   const { incident } = session
   const end = errorEndOf(session, event)

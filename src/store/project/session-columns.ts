@@ -80,14 +80,12 @@ export function asInherited(session: SessionColumns): void {
   Object.assign(session, idleStatus(), nothingSpent())
 }
 
-/** The columns of a pause. */
 export function pausedColumns(paused: SessionRow['paused']): { paused: string | null; paused_raw: string | null } {
   const safe = sanitiser()
   const json = paused as unknown as Json
   return paused ? { paused: safe.json(json), paused_raw: safe.raw(json) } : { paused: null, paused_raw: null }
 }
 
-/** The columns of a plan. */
 export function planColumns(plan: Plan | null): { plan: string | null; plan_raw: string | null } {
   const safe = sanitiser()
   const json = plan as unknown as Json

@@ -4,7 +4,6 @@ import { readHeldUp } from '../postgres/commit-order.ts'
 import type { Queryable, TextRow } from '../postgres/database.ts'
 import type { PostgresSchema } from '../postgres/schema.ts'
 
-/** A count. */
 export interface CensusCount {
   agent: string
   /** The status or the code that is counted. */

@@ -30,12 +30,10 @@ export async function readSession(database: Queryable, schema: PostgresSchema, s
   return row ? { ...sessionOf(row), sessionId } : null
 }
 
-/** The columns that `sessionOf` reads. */
 export const SESSION_COLUMNS = `session_id, agent, status, epoch, run, turns, context, to_json(tags) as tags,
   coalesce(error_raw, error::text) as error, coalesce(paused_raw, paused::text) as paused, flushed_seq, raw,
   input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens, ${ms('created_at')}, ${ms('updated_at')}`
 
-/** A row of `sessions`. */
 export function sessionOf(row: TextRow): SessionRow {
   const exact = exactOr<Pick<SessionRow, 'agent' | 'context' | 'tags'>>(row.raw, () => ({
     agent: textIn(row, 'agent'),
@@ -58,10 +56,8 @@ export function sessionOf(row: TextRow): SessionRow {
   }
 }
 
-/** The columns that `planIn` reads. */
 export const PLAN_COLUMNS = `plan_steps, plan_done, plan ->> 'version' as plan_version, plan ->> 'objective' as plan_objective`
 
-/** The progress of the plan. */
 export function planIn(row: TextRow): PlanProgress | null {
   if (row.plan_steps == null) return null
   return {
@@ -181,12 +177,10 @@ export async function readMessages(database: Queryable, schema: PostgresSchema, 
   return hydrateMessageRows(database, schema, sessionId, found)
 }
 
-/** The columns that `messageOf` reads. */
 export const MESSAGE_COLUMNS = `seq, message_id, run, turn, role, kind, raw, ${ms('at')},
   case when raw is null then content end as content, case when raw is null then metadata end as metadata,
   case when raw is null then by end as by`
 
-/** A row of `messages`. */
 export function messageOf(row: TextRow): MessageRow {
   return {
     ...exactOr<Pick<MessageRow, 'messageId' | 'content' | 'metadata' | 'by'>>(row.raw, () => ({
@@ -208,7 +202,6 @@ export function messageOf(row: TextRow): MessageRow {
 export const CALL_COLUMNS = `call_id, run, turn, call_index, tool, effect, idempotency_key, input, model_input, status, attempt, worker, result, error,
   effect_id, replay_of, raw_intent, raw_outcome, ${ms('issued_at')}, ${ms('completed_at')}`
 
-/** A row of `tool_calls`. */
 export function toolCallOf(row: TextRow): ToolCallRow {
   return {
     callId: textIn(row, 'call_id'),
@@ -236,11 +229,9 @@ export function toolCallOf(row: TextRow): ToolCallRow {
   }
 }
 
-/** The columns that `errorOf` reads. */
 export const ERROR_COLUMNS = `seq, run, turn, context, call_id, attempt, class, code, message, stack, retryable::text as retryable, worker, model, phase,
   ended_by, outcome, raw, ${ms('at')}, ${ms('ended_at')}`
 
-/** A row of `errors`. */
 export function errorOf(row: TextRow): ErrorRow {
   return {
     seq: Number(row.seq),

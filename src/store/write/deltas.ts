@@ -6,12 +6,10 @@ import { bellsFor, liveBellOf } from '../postgres/notifier.ts'
 import { safeKey } from '../postgres/sanitise.ts'
 import type { PostgresSchema } from '../postgres/schema.ts'
 
-/** One stream of one session. */
 export interface SessionStream extends DeltaStream {
   sessionId: string
 }
 
-/** A part of a stream. */
 export type SessionDeltaPart = SessionStream & DeltaPart
 
 /** The outcome of tidying streams. */

@@ -26,7 +26,6 @@ import {
 } from '../postgres/tables.ts'
 import { safeKey, sanitiser } from '../postgres/sanitise.ts'
 
-/** A row of `checkpoints`. */
 export type CheckpointRow = RowOf<typeof CHECKPOINTS>
 
 /** A segment with what was projected from it. */

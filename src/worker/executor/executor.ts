@@ -19,7 +19,6 @@ import { logThrown, outcomeOf } from './outcome.ts'
 
 const ALIVE_EVERY_MS = 1_000
 
-/** Dependencies of an executor. */
 export interface ExecutorOptions {
   id: number
   agents: readonly Agent[]
@@ -33,13 +32,11 @@ export interface ExecutorOptions {
   spans?: ActiveSpans | undefined
 }
 
-/** A running executor. */
 export interface RunningExecutor {
   /** Accepts jobs from the orchestrator at the other end, from now on. */
   connect(channel: Channel<ToExecutor, FromExecutor>): void
 }
 
-/** Starts an executor. */
 export function startExecutor({
   id,
   agents,

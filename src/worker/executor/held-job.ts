@@ -50,7 +50,6 @@ export function holdingsOf(held: ReadonlyMap<string, HeldJob>): Holding[] {
   }))
 }
 
-/** What a link needs. */
 interface LinkNeeds {
   line: OrchestratorLine
   bodies: BodyWatch | undefined

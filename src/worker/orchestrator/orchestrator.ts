@@ -36,7 +36,6 @@ import { type Appended, startSessionLog } from './log/session-log.ts'
 import { prepareTelemetry } from './telemetry/index.ts'
 import { probeOf } from './temporal/outages.ts'
 
-/** Dependencies of an orchestrator. */
 export interface OrchestratorParts
   extends Pick<CreateWorkerOptions, 'taskQueue' | 'dataConverter' | 'interceptors' | 'tuner'>,
     Pick<PoolNeeds, 'size' | 'kill' | 'onDrained' | 'onReady' | 'onJob' | 'onDeath'> {
@@ -74,7 +73,6 @@ export interface Orchestrator {
   settle(): Promise<void>
 }
 
-/** Prepares an orchestrator. */
 export async function prepareOrchestrator(parts: OrchestratorParts): Promise<Orchestrator> {
   const { store, logger, sdk, connection, namespace, taskQueue = DEFAULT_TASK_QUEUE } = parts
   const worker = `${hostname()}:${process.pid}`

@@ -7,7 +7,6 @@ const MAX_CACHED = 200
 /** An execution that produced events, and their last `seq`. */
 export type HeardExecution = CachedExecution & { seq: number }
 
-/** The executions. */
 export interface CachedExecutions {
   note(execution: HeardExecution): void
   /** Most recent first. */

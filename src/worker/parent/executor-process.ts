@@ -28,7 +28,6 @@ export interface ExecutorListener {
   onExit(exit: ProcessExit): void
 }
 
-/** A process. */
 export interface ExecutorProcess {
   /** Absent if the system refused to start it: `onFailed` and `onExit` follow. */
   readonly pid: number | undefined

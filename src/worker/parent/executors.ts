@@ -18,7 +18,6 @@ const LINGER_MS = 2_000
 /** How long a process may take to dispose of its services. */
 const DISPOSE_MS = 60_000
 
-/** Options. */
 export interface ExecutorsOptions {
   module: string
   count: number
@@ -38,7 +37,6 @@ export interface ExecutorsOptions {
   onFailed(error: PawlError): void
 }
 
-/** The executors. */
 export interface Executors {
   /** Starts the first ones. @throws WorkerError `no_typescript_loader`. */
   start(): void

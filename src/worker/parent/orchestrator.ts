@@ -16,7 +16,6 @@ const CHECK_EVERY_MS = 1_000
 /** How many dead orchestrators are remembered. The attempts of older ones have exceeded their heartbeat timeout. */
 const MAX_PREDECESSORS = 20
 
-/** Options. */
 export interface OrchestratorKeeping {
   /** Called at each start, because keys rotate. */
   options: () => Omit<OrchestratorOptions, 'socketPath' | 'cached' | 'predecessors'>
@@ -28,7 +27,6 @@ export interface OrchestratorKeeping {
   onExit(exit: { pid: number; code: number | null; signal: string | null; at: number }): void
 }
 
-/** The orchestrator. */
 export interface KeptOrchestrator {
   start(): void
   tell(message: ToOrchestrator): void

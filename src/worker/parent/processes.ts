@@ -6,7 +6,6 @@ import { PARENT_PIPE } from '../parent-watch.ts'
 import type { ExecutorProcessOptions, ParentToExecutor, ToChecker, ToOrchestrator } from '../protocol.ts'
 import { noTypescriptLoader } from '../typescript-loader.ts'
 
-/** The start options of an executor. */
 export interface ExecutorScript extends ExecutorProcessOptions {
   id: number
   module: string

@@ -16,7 +16,6 @@ export interface ListedExecution {
   executionId: string
 }
 
-/** An execution that is open. */
 export interface OpenExecution extends ListedExecution {
   history: History
 }

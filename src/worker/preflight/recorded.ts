@@ -26,7 +26,6 @@ export interface Recorded {
   watermarks: { historyEvent: number; activity: string; at: Watermark }[]
 }
 
-/** The number of a history event. */
 export function idOf({ eventId }: HistoryEvent): number {
   return Number(String(eventId))
 }

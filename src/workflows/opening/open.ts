@@ -151,7 +151,6 @@ interface Maker {
   resetOf?: string
 }
 
-/** A new session. */
 function beginSession({ unreplayable, ...named }: NamedSession & Succession, coreVersion: number): { journal: Journal } {
   const journal = openJournal(NOTHING, undefined, coreVersion)
   const wrongContext = contextProblem(named.context)

@@ -13,7 +13,6 @@ import { refuse } from '../open-session.ts'
 const FIRST_PAUSE_MS = 10_000
 const LONGEST_PAUSE_MS = 3_600_000
 
-/** The opening of one execution. */
 export interface ExecutionOpening {
   /** The answer to the query `state` during opening. */
   state(): Unopened
@@ -25,7 +24,6 @@ export interface ExecutionOpening {
   recover(request: RecoverRequest): Unopened
 }
 
-/** The opening of one execution. */
 export function startOpening(): ExecutionOpening {
   let trouble: SessionError | undefined
   let waitsFor: Loading['waitsFor']

@@ -43,7 +43,6 @@ export interface StoredList<F, T> {
 
 type KeyKind = 'text' | 'number' | 'number?'
 
-/** A page of a list. */
 export function readList<F, T>(
   database: Queryable,
   schema: PostgresSchema,

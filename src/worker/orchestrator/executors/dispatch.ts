@@ -21,7 +21,6 @@ const KEEP_ANSWER_MS = 30_000
 /** The activity's result; undefined if no executor could accept the job. */
 export type JobAnswer = { result: unknown } | undefined
 
-/** The dispatcher. */
 export interface Dispatcher {
   /** Runs a job. Rejects with the activity's failure. */
   dispatch(order: JobOrder, listener?: JobListener): Promise<JobAnswer>

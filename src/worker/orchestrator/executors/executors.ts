@@ -41,7 +41,6 @@ export interface Assignment {
   settle(end: AssignmentEnd): void
 }
 
-/** An executor. */
 export interface Executor {
   id: number
   pid: number

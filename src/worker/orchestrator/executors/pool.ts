@@ -30,7 +30,6 @@ const ACKNOWLEDGED_WITHIN_MS = 300
 /** How long a process may take to end after its channel has closed. */
 const HUNG_UP_MS = 2_000
 
-/** Dependencies of the pool. */
 export interface PoolNeeds {
   /** How many executors the worker keeps. */
   size: number

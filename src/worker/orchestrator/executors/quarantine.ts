@@ -70,7 +70,6 @@ interface Waiting {
   look(): void
 }
 
-/** Starts a quarantine. */
 export function startQuarantine({ size, takers }: QuarantineNeeds): Quarantine {
   const deaths = countDeaths()
   const waiting: Waiting[] = []

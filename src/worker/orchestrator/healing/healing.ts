@@ -9,7 +9,6 @@ import { cutText, TEXT_BYTES } from '../../../session/protocol/texts.ts'
 import type { CachedExecution } from '../../protocol.ts'
 import { type Broken, examine, firstTaskOf } from './broken.ts'
 
-/** Dependencies. */
 export interface HealingParts {
   client: Client
   taskQueue: string

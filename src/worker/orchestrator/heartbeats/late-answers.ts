@@ -10,7 +10,6 @@ import { sessionIdOf } from '../../../session/protocol/protocol.ts'
 import { offer } from '../executors/adoption.ts'
 import { effectIn, signalLateResult } from './late-results.ts'
 
-/** Dependencies. */
 export interface LateAnswersOptions {
   connection: NativeConnection
   client: Client

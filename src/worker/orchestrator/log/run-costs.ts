@@ -8,7 +8,6 @@ import { paidCallIn } from '../../../session/spending/paid-call.ts'
 
 const SESSIONS_KEPT = 10_000
 
-/** The costs of runs. */
 export interface RunCosts {
   note(sessionId: string, event: SessionEvent): void
   /**

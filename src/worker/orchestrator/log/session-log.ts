@@ -21,7 +21,6 @@ export interface Appended {
   isReplaying: boolean
 }
 
-/** Dependencies. */
 export interface SessionLogNeeds {
   logger: Logger
   /** The model that this worker would call for the agent, if known. */

@@ -16,7 +16,6 @@ export interface GateNeeds {
   worker: string
 }
 
-/** The keeper. */
 export interface GateKeeper {
   /** A provider refused a call of an executor; `isHeader`: its own header says for how long. */
   refused(key: string, forMs: number, isHeader: boolean): void

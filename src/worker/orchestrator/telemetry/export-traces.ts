@@ -11,7 +11,6 @@ import type { TraceSettings } from '../../telemetry-settings.ts'
 import { type SpanSender, UnsendableSpans } from './otlp-traces.ts'
 import { withinTime } from './within-time.ts'
 
-/** What the exporter needs. */
 export interface ExportNeeds {
   store: Pick<Store, 'events' | 'stateAt' | 'newestRun' | 'leaseFeed' | 'passFeed' | 'releaseFeed' | 'lists' | 'watch'>
   sender: SpanSender

@@ -9,7 +9,6 @@ import type { Pool } from '../executors/pool.ts'
 import type { MeasuredJobs } from './measure-jobs.ts'
 import type { Meters, Recorder } from './meters.ts'
 
-/** Dependencies of telemetry. */
 export interface TelemetryNeeds {
   settings: TelemetrySettings | undefined
   store: Store

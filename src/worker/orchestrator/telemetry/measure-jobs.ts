@@ -20,7 +20,6 @@ export interface MeasuredJobs {
 const CALLS_KEPT = 1_000
 const MS = 1_000
 
-/** Measures jobs. */
 export function measureJobs(record: Recorder): MeasuredJobs {
   const diedAt = new LRUCache<string, number>({ max: CALLS_KEPT })
 

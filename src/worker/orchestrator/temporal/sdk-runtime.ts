@@ -10,7 +10,6 @@ const REPEATED_AFTER_MS = 60_000
 const LINES_KEPT = 1_000
 const EXECUTIONS_KEPT = 10_000
 
-/** The SDK's runtime. */
 export interface SdkRuntime extends Pick<TemporalOutages, 'watch'> {
   /** Notes the session of an execution: some lines name an execution only by its id. */
   noteExecution(executionId: string, sessionId: string): void

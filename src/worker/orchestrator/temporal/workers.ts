@@ -28,7 +28,6 @@ export interface TemporalWorker {
   status(): { activities: number; sessions: number }
 }
 
-/** Dependencies of the workers. */
 interface WorkersNeeds extends Pick<CreateWorkerOptions, 'dataConverter' | 'interceptors' | 'tuner'> {
   client: Client
   connection: NativeConnection
@@ -40,7 +39,6 @@ interface WorkersNeeds extends Pick<CreateWorkerOptions, 'dataConverter' | 'inte
   onFailed?: Parameters<SessionsWorker['onFailed']>[0]
 }
 
-/** Creates the workers. */
 export async function createWorkers(needs: WorkersNeeds): Promise<TemporalWorker> {
   const { client, connection, namespace, taskQueue, logger, interceptors, tuner } = needs
   const { workflowBundle, buildId, dataConverter } = await workflowCode(needs)
