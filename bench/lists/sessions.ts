@@ -1,6 +1,8 @@
 // A support desk's sessions, as the events that a workflow would flush: the same ones every time.
 import { nextDigest } from '../../src/session/digest.ts'
-import { callIdOf, type EventBody, type LogEntry, type Resolution } from '../../src/session/events.ts'
+import { callIdOf } from '../../src/session/ids.ts'
+import type { EventBody, LogEntry } from '../../src/session/events.ts'
+import type { Resolution } from '../../src/session/call-facts.ts'
 
 const AGENTS = ['support', 'billing', 'logistics', 'research', 'onboarding']
 const TOOLS = ['look_up_order', 'look_up_customer', 'send_mail', 'refund_order'] as const

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from '../agent/tool.ts'
 import { ArchiveUnavailable } from '../calls/errors.ts'
 import { unlessAborted } from '../waiting/unless-aborted.ts'
-import type { BlobRef } from '../session/events.ts'
+import type { BlobRef } from '../session/call-facts.ts'
 import type { Store } from '../store/store.ts'
 
 /**

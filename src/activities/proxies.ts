@@ -2,7 +2,7 @@
 import { ApplicationFailure, Context } from '@temporalio/activity'
 import { inTime } from '../waiting/in-time.ts'
 import { defined } from '../session/defined.ts'
-import { callIdOf } from '../session/events.ts'
+import { callIdOf } from '../session/ids.ts'
 import { sessionIdOf } from '../session/protocol/protocol.ts'
 import { isForeignPast } from '../store/errors.ts'
 import type { JobInput, JobKind, JobOrder, JobResult, JobSubject, Ticket } from '../calls/jobs.ts'

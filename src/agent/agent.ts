@@ -2,7 +2,7 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import type { Budget } from '../session/spending/spend.ts'
 import type { Duration } from '../session/duration.ts'
-import type { AutomaticStrategy, CheckpointPolicy, CheckpointTrigger, RecoveryPolicy } from '../session/events.ts'
+import type { AutomaticStrategy, CheckpointPolicy, CheckpointTrigger, RecoveryPolicy } from '../session/agent-facts.ts'
 import type { Json, JsonOf } from '../session/json.ts'
 import type { MemoryLimit } from '../session/built-in-tools/memory.ts'
 import type { AgentCompaction, CompactionOptions } from './compaction.ts'

@@ -1,5 +1,5 @@
 // pawl's own tools in an agent: the workflow answers their calls.
-import type { Resolution } from '../session/events.ts'
+import type { Resolution } from '../session/call-facts.ts'
 import { isMemoryTool, MEMORY_TOOLS } from '../session/built-in-tools/memory-tools.ts'
 import { OUTPUT_TOOL } from '../session/built-in-tools/output.ts'
 import { isPlanTool, PLAN_TOOLS } from '../session/built-in-tools/plan-tools.ts'

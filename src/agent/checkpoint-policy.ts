@@ -2,7 +2,8 @@
 import { z } from 'zod'
 import { checkOptions, duration, integer, options, text, where } from '../options/check.ts'
 import { EVENT_TYPES } from '../session/event-types.ts'
-import type { CheckpointPolicy, CheckpointTrigger, EventType } from '../session/events.ts'
+import type { CheckpointPolicy, CheckpointTrigger } from '../session/agent-facts.ts'
+import type { EventType } from '../session/events.ts'
 import type { AgentOptions } from './agent.ts'
 
 type Given = NonNullable<AgentOptions['checkpoint']>

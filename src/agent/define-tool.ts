@@ -7,7 +7,7 @@ import { DeclarationError } from './errors.ts'
 import { isToolName } from './names.ts'
 import { type RetryPolicy, RETRY, retryPolicy } from './retry.ts'
 import { A_SCHEMA, inputSchemaOf, isSchema } from './schema.ts'
-import type { Effect } from '../session/events.ts'
+import type { Effect } from '../session/call-facts.ts'
 import type { ApprovalContext, ApprovalNeed, BodyOption, ContextTypes, Idempotency, NeedsOf, Tool, ToolOptions } from './tool.ts'
 
 const DEFAULT_TIMEOUT_MS = 60_000

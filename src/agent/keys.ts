@@ -1,5 +1,5 @@
 // Idempotency keys and input digests: what makes two tool calls the same intent.
-import { callIdOf } from '../session/events.ts'
+import { callIdOf } from '../session/ids.ts'
 import type { Json } from '../session/json.ts'
 import { canonicalJson, sha256Hex } from './canonical.ts'
 import type { Tool } from './tool.ts'

@@ -1,7 +1,7 @@
 // When pawl recovers a failed run without a person: an agent's options, checked and completed.
 import type { z } from 'zod'
 import { duration, integer, options, where } from '../options/check.ts'
-import type { AutomaticStrategy, RecoveryPolicy } from '../session/events.ts'
+import type { AutomaticStrategy, RecoveryPolicy } from '../session/agent-facts.ts'
 import { AUTOMATIC, DEFAULT_RECOVERY } from '../session/recovery/recovery.ts'
 
 /** The values that `recovery` accepts. */

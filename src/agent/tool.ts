@@ -1,7 +1,7 @@
 // The types of a tool's declaration. `define-tool.ts` has the function.
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import type { Duration } from '../session/duration.ts'
-import type { Effect, ResultContent } from '../session/events.ts'
+import type { Effect, ResultContent } from '../session/call-facts.ts'
 import type { Json, JsonObject } from '../session/json.ts'
 import type { SpendNote } from '../session/spending/spend-notes.ts'
 import type { RetryOptions, RetryPolicy } from './retry.ts'

@@ -3,18 +3,9 @@ import type { AttemptTally, Fallback } from '../session/attempts.ts'
 import type { BudgetRaise, Cost } from '../session/spending/spend.ts'
 import type { AssistantBlock, StopReason, Usage } from '../session/content.ts'
 import type { CustomEvent } from '../session/hooks/custom-events.ts'
-import type {
-  AgentFacts,
-  BlobRef,
-  EffectReport,
-  FailedAttempt,
-  RefusedContent,
-  Resolution,
-  ResultContent,
-  Target,
-  Unreplayable,
-  Watermark,
-} from '../session/events.ts'
+import type { AgentFacts } from '../session/agent-facts.ts'
+import type { BlobRef, EffectReport, FailedAttempt, Resolution, ResultContent } from '../session/call-facts.ts'
+import type { RefusedContent, Target, Unreplayable, Watermark } from '../session/events.ts'
 import type { HookOutcome } from '../session/hooks/hooks.ts'
 import type { Json, JsonObject } from '../session/json.ts'
 import type { PlanAndMemory } from '../session/recovery/kept.ts'

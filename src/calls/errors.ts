@@ -1,6 +1,6 @@
 // Errors that end a job without a result.
 import { PawlError } from '../session/errors.ts'
-import type { FailedAttempt } from '../session/events.ts'
+import type { FailedAttempt } from '../session/call-facts.ts'
 
 const NOT_SERVED_RETRY_MS = 1_000
 const ARCHIVE_RETRY_MS = 2_000

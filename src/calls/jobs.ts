@@ -2,7 +2,8 @@
 import type { CallModelResult, PawlActivities } from './activities.ts'
 import type { AttemptReport, Fallback } from '../session/attempts.ts'
 import type { ModelDelta } from '../session/watching/deltas.ts'
-import type { FailedAttempt, LogEntry, Watermark } from '../session/events.ts'
+import type { FailedAttempt } from '../session/call-facts.ts'
+import type { LogEntry, Watermark } from '../session/events.ts'
 import type { Json } from '../session/json.ts'
 import type { Reservation } from '../session/spending/reservation.ts'
 

@@ -1,5 +1,6 @@
 // What an executor reads and stores through its orchestrator: events, large values, and keys of what was pruned.
-import type { BlobRef, Watermark } from '../session/events.ts'
+import type { BlobRef } from '../session/call-facts.ts'
+import type { Watermark } from '../session/events.ts'
 
 /** The events to read: their session and chain, the last one, and the execution that can be queried for them. */
 export interface ReadTarget {

@@ -1,5 +1,5 @@
 // Errors that a backend may have to catch.
-import type { RecoveryStrategy } from '../session/events.ts'
+import type { RecoveryStrategy } from '../session/agent-facts.ts'
 import { PawlError } from '../session/errors.ts'
 import { numberText } from '../session/number-text.ts'
 import { SUGGESTIONS } from '../session/suggestions.ts'

@@ -1,19 +1,9 @@
 // `pawl/client`: what a backend uses. Imports nothing from the worker and no native file.
 export { ConnectError } from '../connect/errors.ts'
 export type { TemporalAddress } from '../connect/temporal.ts'
-export type {
-  AutomaticStrategy,
-  BlobRef,
-  ErrorProgress,
-  EventOf,
-  EventType,
-  RecoveryStrategy,
-  RunEffect,
-  SessionEvent,
-  SessionStatus,
-  Target,
-  ToolCallStatus,
-} from '../session/events.ts'
+export type { AutomaticStrategy, RecoveryStrategy } from '../session/agent-facts.ts'
+export type { BlobRef, RunEffect, ToolCallStatus } from '../session/call-facts.ts'
+export type { ErrorProgress, EventOf, EventType, SessionEvent, SessionStatus, Target } from '../session/events.ts'
 export type { Memory, MemoryBlock, MemoryChange, MemoryState, MemoryText } from '../session/built-in-tools/memory.ts'
 export type { MemoryVersion, PlanVersion } from '../session/built-in-tools/kept.ts'
 export type { NewPlanStep, Plan, PlanChange, PlanState, PlanStep, PlanStepStatus } from '../session/built-in-tools/plan.ts'
@@ -135,4 +125,5 @@ export type { Duration } from '../session/duration.ts'
 export { PawlError } from '../session/errors.ts'
 export type { Json, JsonObject } from '../session/json.ts'
 export type { RowCounts } from '../store/maintenance/prune.ts'
-export type { ErrorRow, FeedItem, SessionInError, SessionRow, ToolCallRow } from '../store/rows.ts'
+export type { ErrorRow, SessionRow, ToolCallRow } from '../store/rows.ts'
+export type { FeedItem, SessionInError } from '../store/listed.ts'

@@ -2,7 +2,7 @@
 import type { Agent } from '../agent/agent.ts'
 import { defined } from '../session/defined.ts'
 import { shortHash } from '../session/digest.ts'
-import type { AgentFacts, SessionLimits } from '../session/events.ts'
+import type { AgentFacts, SessionLimits } from '../session/agent-facts.ts'
 import type { HookEvent } from '../session/hooks/hooks.ts'
 
 /** Hooks that see a turn once it is over; the next model call runs them, if there is one. */

@@ -1,7 +1,7 @@
 // What an attempt reports while its body runs, and how its errors are recorded.
 import { type CustomEvent, isEventName } from '../session/hooks/custom-events.ts'
 import { PawlError } from '../session/errors.ts'
-import type { FailedAttempt } from '../session/events.ts'
+import type { FailedAttempt } from '../session/call-facts.ts'
 import { type Json, jsonBytes } from '../session/json.ts'
 import { numberText } from '../session/number-text.ts'
 import type { SpendNote } from '../session/spending/spend-notes.ts'

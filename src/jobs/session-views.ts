@@ -16,7 +16,8 @@ import {
   type SliceValues,
 } from '../session/slices/slices.ts'
 import type { SessionState } from '../session/state.ts'
-import { addToTranscript, emptyTranscript, type Transcript } from '../session/transcript/transcript.ts'
+import { addToTranscript } from '../session/transcript/adding.ts'
+import { emptyTranscript, type Transcript } from '../session/transcript/transcript.ts'
 import type { EventsAlong } from '../calls/jobs.ts'
 import { StaleWatermark } from '../calls/errors.ts'
 import type { LargeValues } from './large-values.ts'

@@ -1,7 +1,7 @@
 // Attempts of a call: how lost ones are recorded, how all are counted, and how many may be lost before the call is given up.
 import { defined } from './defined.ts'
 import type { Cost } from './spending/spend.ts'
-import type { FailedAttempt } from './events.ts'
+import type { FailedAttempt } from './call-facts.ts'
 import type { Json } from './json.ts'
 import { assumedCost, type Reservation } from './spending/reservation.ts'
 

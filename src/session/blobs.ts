@@ -1,6 +1,7 @@
 // Values too large for history: events carry a reference and a preview, never a silently shortened value.
 import type { UserBlock } from './content.ts'
-import type { BlobRef, EventOf, ResultContent, SessionEvent } from './events.ts'
+import type { BlobRef, ResultContent } from './call-facts.ts'
+import type { EventOf, SessionEvent } from './events.ts'
 import type { Json } from './json.ts'
 import { beginningOf } from './beginning.ts'
 

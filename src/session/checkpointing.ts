@@ -1,7 +1,8 @@
 // When a checkpoint is due: decided from the events alone, by the policy of the newest turn's agent. A checkpoint marks a point between
 // turns: what asks for one within a turn waits in the state until the turn has closed.
 import { defined } from './defined.ts'
-import type { CheckpointPolicy, CheckpointTrigger, SessionEvent } from './events.ts'
+import type { CheckpointPolicy, CheckpointTrigger } from './agent-facts.ts'
+import type { SessionEvent } from './events.ts'
 import { jsonBytes } from './json.ts'
 import type { CheckpointDue, SessionState } from './state.ts'
 

@@ -1,5 +1,6 @@
 // The effects of a session's calls that completed or may have. No rollback and no restart undoes them.
-import type { EffectReport, SessionEvent } from './events.ts'
+import type { EffectReport } from './call-facts.ts'
+import type { SessionEvent } from './events.ts'
 import type { Json } from './json.ts'
 import { defined } from './defined.ts'
 import { cutText } from './protocol/texts.ts'

@@ -1,214 +1,17 @@
 // The events of a session. In `seq` order, they *are* the session: everything else is folded from them.
-import type { AssistantBlock, ImageBlock, StopReason, TextBlock, Usage, UserBlock } from './content.ts'
-import type { Budget, BudgetRaise, BudgetScope, BudgetUnit, Cost } from './spending/spend.ts'
+import type { AssistantBlock, StopReason, Usage, UserBlock } from './content.ts'
+import type { BudgetRaise, BudgetScope, BudgetUnit, Cost } from './spending/spend.ts'
 import type { HookEvent, HookRun } from './hooks/hooks.ts'
 import type { Json, JsonObject } from './json.ts'
-import type { MemoryChange, MemoryLimit } from './built-in-tools/memory.ts'
+import type { MemoryChange } from './built-in-tools/memory.ts'
 import type { ModelPrice } from './spending/model-price.ts'
 import type { PlanChange } from './built-in-tools/plan.ts'
 import type { Restored } from './recovery/restored.ts'
-
-/** What a tool does to the outside world, and therefore what may be repeated after a crash. */
-export type Effect = 'read' | 'idempotent' | 'external'
-
-/** How a session in `error` can be recovered. */
-export type RecoveryStrategy = 'continue_run' | 'selective' | 'restart_run' | 'restart_from_last_effect' | 'manual' | 'abandon'
-
-/** One failed attempt of a model call or a tool call. */
-export interface FailedAttempt {
-  /** Number of the attempt, from 1, counted across all of the call's activities. */
-  attempt: number
-  /** Class name of the thrown error, or `WorkerDied`, `HeartbeatTimeout`, `Timeout`. */
-  class: string
-  /** The error's own code, if it has one (`rate_limit_error`, `ECONNRESET`, …). */
-  code?: string
-  /** What went wrong. */
-  message: string
-  /** Where it was thrown, at most 3,000 bytes: one frame a line, the user's own code first, then the causes with their frames. */
-  stack?: string
-  /** `stream`: the model had begun to answer. */
-  phase?: 'stream'
-  /** Whether another attempt was allowed. */
-  retryable: boolean
-  /** Milliseconds until the next attempt, if one followed. */
-  nextDelayMs?: number
-  /** The worker process (`host:pid`), if known. */
-  worker?: string
-  /** For a model call: the `name` of the model that failed, if one was called. */
-  model?: string
-  /** For a model call under a budget: what it cost. Absent: nothing. */
-  spent?: Cost
-  /**
-   * The error does not say whether another attempt may help: a digest of its class, its code and where it was thrown. If the next attempt
-   * has the same digest, it is a fault.
-   */
-  unexpected?: string
-}
-
-/** Default of `settleAfter`: milliseconds after an outcome became unknown before "it did not happen" from `verify` counts. */
-export const SETTLE_AFTER_MS = 5_000
-
-/** How the worker that made the model call resolved a tool call that the model requested. Recorded, and therefore deterministic. */
-export interface Resolution {
-  /** Position of the call among the turn's calls, from 0. */
-  index: number
-  /** The tool's name. */
-  tool: string
-  /** Why the call cannot run: the model gets this as an error result. */
-  invalid?: {
-    code: 'unknown_tool' | 'cut_off' | 'invalid_arguments' | 'invalid_idempotency_key' | 'denied' | 'invalid_output' | 'outcome_unknown'
-    message: string
-  }
-  /** The tool's effect. */
-  effect: Effect
-  /** The call's generation, from 2: a recovery made the call again. Absent: the first generation. */
-  generation?: number
-  /** The idempotency key; absent for `read`. */
-  key?: string
-  /** The first generation's key, if `key` differs from it: that effect completed and is to happen again. */
-  firstKey?: string
-  /** The call that already completed the effect with this key, if there is one. */
-  replayOf?: string
-  /** Digest of tool name and canonical raw arguments: two calls with the same digest have the same intent. */
-  inputDigest: string
-  /** The same digest for the model's own arguments, if a hook changed them. */
-  ownDigest?: string
-  /** Digest of the tool's input schema, so that another build notices a change. */
-  schemaDigest: string
-  /** Milliseconds that one attempt of the body may take. */
-  timeoutMs: number
-  /** How pawl retries attempts that threw. */
-  retry: { maxRetries: number; baseDelayMs: number }
-  /** Whether the tool has a `verify`. */
-  verify: boolean
-  /** Milliseconds that one call of `verify` may take, if not `timeoutMs`. */
-  verifyTimeoutMs?: number
-  /** Milliseconds before "it did not happen" from `verify` counts, if not `SETTLE_AFTER_MS`. */
-  settleAfterMs?: number
-  /** How many times pawl retries a `verify` that threw. */
-  verifyRetries?: number
-  /** What happens if the outcome stays unknown. Absent: pawl tells the model. */
-  onUnknown?: 'ask' | 'tell_model'
-  /** A person must approve the call before it is executed. */
-  approval?: ApprovalTerms
-  /** A client answers the call; no worker executes it. */
-  client?: { timeoutMs?: number }
-  /** One of pawl's own tools: the workflow answers the call, and no worker executes it. */
-  builtIn?: 'plan' | 'memory' | 'output'
-  /** For a call that submits the run's output: the arguments as the schema transformed them, if it changed them. */
-  output?: Json
-}
-
-/** The terms of an approval. */
-export interface ApprovalTerms {
-  /** The tool's reason. */
-  reason?: string
-  /** Milliseconds until the request expires. */
-  expiresMs: number
-  /** What happens to a call whose request expires. */
-  onExpiry: 'deny' | 'error'
-}
-
-/** An event after which pawl makes a checkpoint: its type, and optionally one tool, one milestone or one name. */
-export interface CheckpointTrigger {
-  /** Type of the event, such as `tool_completed`; not `checkpoint_made`. */
-  type: string
-  /** Name of the tool. Default: any. */
-  tool?: string
-  /** Name of the milestone, for `milestone_reached`. Default: any. */
-  milestone?: string
-  /** Name of the custom event, for `emitted`. Default: any. */
-  name?: string
-}
-
-/** When pawl makes checkpoints. Plain data, so that it can be recorded. See `checkpoint` of `defineAgent`. */
-export type CheckpointPolicy = 'turn' | 'tool_call' | { everyTurns: number } | { everyMs: number } | { on: readonly CheckpointTrigger[] }
+import type { Effect, FailedAttempt, Resolution, EffectReport, BlobRef, RunEffect, ResultContent } from './call-facts.ts'
+import type { RecoveryStrategy, AgentFacts } from './agent-facts.ts'
 
 /** A point in a session's past: a checkpoint by its version, or the moment before a message was accepted or a run began. */
 export type Target = { checkpoint: number } | { message: string } | { run: number }
-
-/** An effect that a rollback does not undo. */
-export interface EffectReport {
-  /** The call's id: `t_<run>_<turn>_<index>`. */
-  callId: string
-  /** The tool's name. */
-  tool: string
-  /** `unknown`: it may have happened. */
-  status: 'completed' | 'unknown'
-  /** The effect's id in the outside world, if the tool returns one. */
-  effectId?: string
-}
-
-/** Reference to a value that is too large for history. The side store holds it under the sha256 of its JSON text. */
-export interface BlobRef {
-  /** The sha256 of the JSON text, in hex. */
-  sha256: string
-  /** Length of the JSON text, in UTF-8 bytes. */
-  bytes: number
-  /** The beginning of the value. */
-  preview: string
-}
-
-/** The limits of a run, as declared by the agent of the worker that made the model call. */
-export interface RunLimits extends Budget {
-  /** Model calls that the run may make. */
-  maxTurns: number
-  /** Milliseconds from the run's start; absent: no deadline. */
-  deadlineMs?: number
-}
-
-/** The limits of a session, as declared by the agent. */
-export interface SessionLimits extends Budget {
-  /** Milliseconds from the session's creation; absent: no deadline. */
-  deadlineMs?: number
-}
-
-/** When pawl recovers a session in `error` by itself, as declared by the agent. */
-export interface RecoveryPolicy {
-  /** The strategies that pawl may carry out without a person. */
-  automatic: AutomaticStrategy[]
-  /** Maximum automatic recoveries in a row, with no completed run and no new model answer in between. */
-  maxAttempts: number
-  /** Milliseconds before the first recovery; the delay doubles each time. */
-  baseDelayMs: number
-  /** The longest delay before a recovery, in milliseconds. */
-  maxDelayMs: number
-  /** Maximum automatic recoveries of a session within any hour. */
-  perHour: number
-}
-
-/** A strategy that pawl may carry out by itself. */
-export type AutomaticStrategy = Extract<RecoveryStrategy, 'continue_run' | 'restart_run' | 'restart_from_last_effect' | 'abandon'>
-
-/** What a session knows of its agent, as declared by the newest worker that reported it. */
-export interface AgentFacts {
-  /** Digest of all the other members: it shows whether a worker's declaration differs. */
-  digest: string
-  /** The limits of a run. */
-  limits: RunLimits
-  /** The limits of a session; absent: none. */
-  sessionLimits?: SessionLimits
-  /** When checkpoints are made. */
-  checkpoint: CheckpointPolicy
-  /** When pawl recovers a failed run without a person. */
-  recovery: RecoveryPolicy
-  /** The agent has the plan tools. */
-  plan?: true
-  /** The blocks of its memory; absent: it has none. */
-  memory?: readonly MemoryLimit[]
-  /** The agent has hooks that are due when a run ends in the middle of a turn. */
-  endHooks?: true
-}
-
-/** An effect of a run. */
-export interface RunEffect {
-  /** The call's id: `t_<run>_<turn>_<index>`. */
-  callId: string
-  /** The tool's name, shortened. */
-  tool: string
-  /** The effect's id in the outside world, if the tool returns one; shortened. */
-  effectId?: string
-}
 
 /** What a run had done when it failed: calls by their ids and tools. */
 export interface ErrorProgress {
@@ -235,9 +38,6 @@ export interface RefusedContent {
   /** Digest of the part. */
   digest: string
 }
-
-/** Text or blocks of a tool result. */
-export type ResultContent = string | (TextBlock | ImageBlock)[]
 
 /** An execution that no worker could replay, and why. */
 export interface Unreplayable {
@@ -654,42 +454,3 @@ export interface Watermark {
 
 /** Status of a session. */
 export type SessionStatus = 'idle' | 'running' | 'waiting' | 'error' | 'closed'
-
-/** The states of a tool call. */
-export type ToolCallStatus =
-  | 'issued'
-  | 'running'
-  | 'awaiting_approval'
-  | 'awaiting_answer'
-  | 'completed'
-  | 'failed'
-  | 'denied'
-  | 'unknown'
-  | 'replayed'
-  | 'skipped'
-
-/** pawl's own id of a tool call: the position of its request, and its generation if it was made again. */
-export function callIdOf(run: number, turn: number, index: number, generation = 1): string {
-  const request = `t_${run}_${turn}_${index}`
-  return generation === 1 ? request : `${request}#${generation}`
-}
-
-/** The id of the model's request: that of the call's first generation. The model sees this id. */
-export function requestIdOf(callId: string): string {
-  return callId.split('#', 1)[0] ?? callId
-}
-
-/** How many times the request has been made, this call included: 1, or more for a call that was made again. */
-export function generationOf(callId: string): number {
-  return Number(callId.split('#', 2)[1] ?? 1)
-}
-
-/** The message id of the model's answer in a turn. */
-export function answerIdOf({ run, turn }: { run: number; turn: number }): string {
-  return `m_${run}_${turn}`
-}
-
-/** The message id of the results of a turn's tool calls. */
-export function resultsIdOf({ run, turn }: { run: number; turn: number }): string {
-  return `r_${run}_${turn}`
-}

@@ -1,7 +1,9 @@
 // The state of a session: the result of folding its events. Plain JSON, so that it can serve as a snapshot.
 import type { Budget, BudgetRaise, BudgetUnit, RunBudget, Spend } from './spending/spend.ts'
 import type { StopReason, Usage } from './content.ts'
-import type { AgentFacts, ErrorProgress, RecoveryStrategy, RunEffect, Resolution, RunLimits, SessionStatus, Watermark } from './events.ts'
+import type { AgentFacts, RecoveryStrategy, RunLimits } from './agent-facts.ts'
+import type { ErrorProgress, SessionStatus, Watermark } from './events.ts'
+import type { RunEffect, Resolution } from './call-facts.ts'
 import type { Json, JsonObject } from './json.ts'
 import type { MemoryState } from './built-in-tools/memory.ts'
 import type { PlanState } from './built-in-tools/plan.ts'

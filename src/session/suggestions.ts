@@ -1,6 +1,6 @@
 // The commands that pawl suggests to people, by what they are for. test/integration/suggestions.test.ts runs each in the situation that prints
 // it, and test/unit/suggestions.test.ts fails if a text of pawl names another one.
-import type { RecoveryStrategy } from './events.ts'
+import type { RecoveryStrategy } from './agent-facts.ts'
 import type { SessionError } from './state.ts'
 import type { BudgetRaise } from './spending/spend.ts'
 

@@ -1,6 +1,7 @@
 // Derives measurements of runs, turns, tokens, costs and errors from events. Pure. An event is measured once: when Postgres accepts it.
 import type { Usage } from '../session/content.ts'
-import type { FailedAttempt, SessionEvent } from '../session/events.ts'
+import type { FailedAttempt } from '../session/call-facts.ts'
+import type { SessionEvent } from '../session/events.ts'
 import { leavesByItself } from '../session/recovery/recovery.ts'
 import { paidCallIn } from '../session/spending/paid-call.ts'
 import { costOf } from '../session/spending/prices.ts'

@@ -11,7 +11,7 @@ import {
 } from '@temporalio/workflow'
 import type { OwnActivity, PawlActivities } from '../calls/activities.ts'
 import { type DeathReport, MAX_DEATHS, MAX_UNREPORTED, readReport, type Thrown } from '../session/attempts.ts'
-import type { Resolution } from '../session/events.ts'
+import type { Resolution } from '../session/call-facts.ts'
 import { ownTaskQueue } from '../session/protocol/protocol.ts'
 import { Undecodable } from '../session/protocol/undecodable.ts'
 import { cutText, TEXT_BYTES } from '../session/protocol/texts.ts'

@@ -3,9 +3,11 @@ import fc from 'fast-check'
 import pg from 'pg'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { nextDigest } from '../../src/session/digest.ts'
-import { callIdOf, type LogEntry } from '../../src/session/events.ts'
+import { callIdOf } from '../../src/session/ids.ts'
+import type { LogEntry } from '../../src/session/events.ts'
 import { fold } from '../../src/session/fold/fold.ts'
-import { addToTranscript, emptyTranscript } from '../../src/session/transcript/transcript.ts'
+import { addToTranscript } from '../../src/session/transcript/adding.ts'
+import { emptyTranscript } from '../../src/session/transcript/transcript.ts'
 import { openStore, type Store, StoreError } from '../../src/store/index.ts'
 import {
   answered,

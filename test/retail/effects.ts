@@ -1,5 +1,5 @@
 // What repeating each tool does at the outside process: what its server honours, and so what the agent must declare.
-import type { Effect } from '../../src/session/events.ts'
+import type { Effect } from '../../src/session/call-facts.ts'
 
 /**
  * The writes. Those that move money go through a payment provider, which takes idempotency keys; returns, exchanges and

@@ -1,5 +1,5 @@
 // The rows of `errors` of one session, in the order of its events.
-import type { ListedError } from '../../src/store/rows.ts'
+import type { ListedError } from '../../src/store/listed.ts'
 import type { Store } from '../../src/store/store.ts'
 
 /** All of them: there are few. */

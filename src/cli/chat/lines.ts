@@ -1,6 +1,7 @@
 // A session's events and messages as lines for a terminal.
 import { type ContentBlock, textOf } from '../../session/content.ts'
-import type { EventOf, RefusedContent, ResultContent, SessionEvent } from '../../session/events.ts'
+import type { EventOf, RefusedContent, SessionEvent } from '../../session/events.ts'
+import type { ResultContent } from '../../session/call-facts.ts'
 import type { Json } from '../../session/json.ts'
 import { OUTPUT_TOOL } from '../../session/built-in-tools/output.ts'
 import type { Paused, SessionError, SessionState } from '../../session/state.ts'

@@ -1,7 +1,7 @@
 // `pawl tools`: tool calls, for example all with an unknown outcome.
 import type { Command } from 'commander'
 import type { ListedToolCall } from '../../client/index.ts'
-import type { ToolCallStatus } from '../../session/events.ts'
+import type { ToolCallStatus } from '../../session/call-facts.ts'
 import {
   queryStore,
   type ListingOptions,

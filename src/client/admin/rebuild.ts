@@ -1,7 +1,8 @@
 // Restores the store's rows from the histories that Temporal still has: session by session, each from its oldest execution on.
 import type { Client } from '@temporalio/client'
 import { blobOf } from '../../session/blobs.ts'
-import type { BlobRef, SessionEvent, Watermark } from '../../session/events.ts'
+import type { BlobRef } from '../../session/call-facts.ts'
+import type { SessionEvent, Watermark } from '../../session/events.ts'
 import { entriesOf } from '../../session/protocol/pages.ts'
 import type { EventsPage, ForkStart } from '../../session/protocol/protocol.ts'
 import { type Adopted, type Store, StoreError, type StoredHead } from '../../store/index.ts'

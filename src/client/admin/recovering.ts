@@ -1,6 +1,7 @@
 // Recovers many sessions: finds them in the side store page by page, and recovers each as `session.recover` does, at a limited rate.
 import { PawlError } from '../../session/errors.ts'
-import type { InErrorFilter, Key, Paging, Rows, SessionInError } from '../../store/rows.ts'
+import type { InErrorFilter, Key, Paging, Rows } from '../../store/filters.ts'
+import type { SessionInError } from '../../store/listed.ts'
 import { RequestRefused } from '../errors.ts'
 import { pagingAt } from '../queries/list-options.ts'
 import type { RecoverOptions } from '../types.ts'

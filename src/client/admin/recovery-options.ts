@@ -1,9 +1,10 @@
 // The options and the report of a bulk recovery, and the validation of the options.
 import type { z } from 'zod'
-import type { AutomaticStrategy } from '../../session/events.ts'
+import type { AutomaticStrategy } from '../../session/agent-facts.ts'
 import { AUTOMATIC } from '../../session/recovery/recovery.ts'
 import { textProblem } from '../../session/protocol/texts.ts'
-import type { InErrorFilter, SessionInError } from '../../store/rows.ts'
+import type { InErrorFilter } from '../../store/filters.ts'
+import type { SessionInError } from '../../store/listed.ts'
 import { checkOptions, flag, fn, integer, oneOf, options, signal, text, where } from '../../options/check.ts'
 import { InvalidOption } from '../../options/errors.ts'
 import { defined } from '../../session/defined.ts'

@@ -1,7 +1,8 @@
 // Options of lists, validated on entry: a misspelt option is refused, not ignored.
 import { z } from 'zod'
 import { EVENT_TYPES } from '../../session/event-types.ts'
-import type { EventType, SessionStatus, ToolCallStatus } from '../../session/events.ts'
+import type { EventType, SessionStatus } from '../../session/events.ts'
+import type { ToolCallStatus } from '../../session/call-facts.ts'
 import type {
   ErrorFilter,
   FailureFilter,

@@ -1,6 +1,6 @@
 // What became of a call that a decision reached too late: when, by whom and how it was decided and ended, as the store knows.
 import { isObject, type Json } from '../../session/json.ts'
-import type { ListedToolCall } from '../../store/rows.ts'
+import type { ListedToolCall } from '../../store/listed.ts'
 import type { Store } from '../../store/store.ts'
 import { RequestRefused } from '../errors.ts'
 

@@ -1,7 +1,9 @@
 // The rows of `messages`, built from events, for when the store that keeps them is unreachable.
-import { answerIdOf, type EventOf, resultsIdOf, type SessionEvent } from '../../session/events.ts'
+import { answerIdOf, resultsIdOf } from '../../session/ids.ts'
+import type { EventOf, SessionEvent } from '../../session/events.ts'
 import type { Message } from '../../session/content.ts'
-import { addToTranscript, emptyTranscript } from '../../session/transcript/transcript.ts'
+import { addToTranscript } from '../../session/transcript/adding.ts'
+import { emptyTranscript } from '../../session/transcript/transcript.ts'
 import type { MessageRow } from '../../store/rows.ts'
 
 /** What a row has besides the message itself. */

@@ -1,7 +1,8 @@
 // The hooks of a model call: those that are due before its request, and those for its answer.
 import type { Agent } from '../../agent/agent.ts'
 import type { HookInputs } from '../../agent/hook.ts'
-import { callIdOf, type Resolution } from '../../session/events.ts'
+import { callIdOf } from '../../session/ids.ts'
+import type { Resolution } from '../../session/call-facts.ts'
 import { textOf } from '../../session/content.ts'
 import { defined } from '../../session/defined.ts'
 import { type HookPast, type HookPlace, hasRun, placesAfter, placesBefore } from '../../session/hooks/past.ts'

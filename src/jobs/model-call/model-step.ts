@@ -1,7 +1,8 @@
 // What the steps that ask a model have in common: the agent, its facts, the deadline, and the session's events.
 import type { AskModelInput, NoAnswer } from '../../calls/activities.ts'
 import type { Agent } from '../../agent/agent.ts'
-import type { AgentFacts, FailedAttempt } from '../../session/events.ts'
+import type { AgentFacts } from '../../session/agent-facts.ts'
+import type { FailedAttempt } from '../../session/call-facts.ts'
 import { factsOf } from '../agent-facts.ts'
 import { failedAttempt } from '../attempt.ts'
 import { type CallDeadline, startDeadline } from './deadline.ts'

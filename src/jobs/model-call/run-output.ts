@@ -2,7 +2,7 @@
 import type { Agent } from '../../agent/agent.ts'
 import { check } from '../../agent/schema.ts'
 import type { StopReason } from '../../session/content.ts'
-import type { Resolution } from '../../session/events.ts'
+import type { Resolution } from '../../session/call-facts.ts'
 import { type Json, jsonBytes } from '../../session/json.ts'
 import { numberText } from '../../session/number-text.ts'
 import { OUTPUT_BYTES, OUTPUT_TOOL } from '../../session/built-in-tools/output.ts'

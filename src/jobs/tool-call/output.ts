@@ -1,8 +1,8 @@
 // Checks a tool's result against its `output` schema, and tells the model about an effect whose result does not match.
 import { check } from '../../agent/schema.ts'
 import type { Tool, ToolContext } from '../../agent/tool.ts'
-import type { ResultContent } from '../../session/events.ts'
-import { resultText } from '../../session/transcript/transcript.ts'
+import type { ResultContent } from '../../session/call-facts.ts'
+import { resultText } from '../../session/transcript/results.ts'
 import { inTimeOrThrow } from '../../waiting/in-time.ts'
 import { plainJson } from '../json.ts'
 import { beginningOf } from '../../session/beginning.ts'

@@ -1,6 +1,8 @@
 // The fold of tool calls: their states, what they wait for, and the effects that they leave.
 import { shortHash } from '../digest.ts'
-import { answerIdOf, type EventOf, type Resolution, resultsIdOf, type RunEffect, type SessionEvent } from '../events.ts'
+import { answerIdOf, resultsIdOf } from '../ids.ts'
+import type { EventOf, SessionEvent } from '../events.ts'
+import type { Resolution, RunEffect } from '../call-facts.ts'
 import { jsonBytes } from '../json.ts'
 import { hasEnded, isWithdrawn, madeAgain, needsInput, statusAfter } from '../past/calls.ts'
 import { SNAPSHOT_BYTES } from './snapshot.ts'

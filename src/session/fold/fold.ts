@@ -5,8 +5,9 @@ import { addUsage, NO_USAGE, type Usage } from '../content.ts'
 import { noteCheckpointDue } from '../checkpointing.ts'
 import { countsFrom } from '../deadlines.ts'
 import { shortHash } from '../digest.ts'
-import type { EffectReport, EventOf, EventType, SessionEvent } from '../events.ts'
-import { answerIdOf, callIdOf, resultsIdOf } from '../events.ts'
+import type { EffectReport } from '../call-facts.ts'
+import type { EventOf, EventType, SessionEvent } from '../events.ts'
+import { answerIdOf, callIdOf, resultsIdOf } from '../ids.ts'
 import {
   closeTurn,
   completeCall,

@@ -1,5 +1,6 @@
 // The calls of one turn, folded from the events of that turn alone, for a state that could not hold them.
-import { callIdOf, type SessionEvent } from '../events.ts'
+import { callIdOf } from '../ids.ts'
+import type { SessionEvent } from '../events.ts'
 import { saidBy } from '../hooks/hooks.ts'
 import type { Json } from '../json.ts'
 import { apply, emptyState } from './fold.ts'

@@ -1,5 +1,6 @@
 // The part of a session's past that hooks may still have to see. Executors fold it from the events, for agents that have hooks.
-import { callIdOf, type EventOf, requestIdOf, type SessionEvent } from '../events.ts'
+import { callIdOf, requestIdOf } from '../ids.ts'
+import type { EventOf, SessionEvent } from '../events.ts'
 import type { HookEvent } from './hooks.ts'
 import { saidBy } from './hooks.ts'
 import type { Json } from '../json.ts'

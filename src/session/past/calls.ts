@@ -1,5 +1,7 @@
 // What becomes of the calls of a turn: one reducer, from which all readers of a session's events take a call's status and its outcome.
-import { callIdOf, type Effect, type EventOf, type SessionEvent, type ToolCallStatus } from '../events.ts'
+import { callIdOf } from '../ids.ts'
+import type { Effect, ToolCallStatus } from '../call-facts.ts'
+import type { EventOf, SessionEvent } from '../events.ts'
 import { saidBy } from '../hooks/hooks.ts'
 import type { Json } from '../json.ts'
 import type { CallState } from '../state.ts'

@@ -1,5 +1,6 @@
 // What an event takes out of a session: the one answer to that question, for every event that goes back.
-import { type EventOf, requestIdOf, type SessionEvent } from '../events.ts'
+import type { EventOf, SessionEvent } from '../events.ts'
+import { requestIdOf } from '../ids.ts'
 
 /** A part of the past that an event takes out of the session. */
 export interface Cut {

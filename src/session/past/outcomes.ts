@@ -1,5 +1,6 @@
 // When calls had their first outcomes: a call that had one at a point stays when the session goes back to that point, with its newest outcome.
-import { requestIdOf, type SessionEvent } from '../events.ts'
+import { requestIdOf } from '../ids.ts'
+import type { SessionEvent } from '../events.ts'
 import { abandonsCalls } from './calls.ts'
 import type { Cut } from './cut.ts'
 

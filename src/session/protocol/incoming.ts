@@ -2,7 +2,7 @@
 import { type ImageBlock, imageProblem, isImageSource, type UserBlock } from '../content.ts'
 import { isDeadlineMs } from '../deadlines.ts'
 import { LONGEST_MS } from '../duration.ts'
-import type { BlobRef } from '../events.ts'
+import type { BlobRef } from '../call-facts.ts'
 import { isObject, isTooDeep, type Json, jsonBytes, type JsonObject, MAX_DEPTH } from '../json.ts'
 import { isAgentName, type MessageSignal } from './protocol.ts'
 import { MAX_MESSAGE_ID, plainOf } from './requests.ts'

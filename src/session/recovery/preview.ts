@@ -1,5 +1,6 @@
 // What each strategy would do to a failed run: which results stay, which leave the transcript, and which calls are made again.
-import { generationOf, type RecoveryStrategy, requestIdOf } from '../events.ts'
+import { generationOf, requestIdOf } from '../ids.ts'
+import type { RecoveryStrategy } from '../agent-facts.ts'
 import { hasEnded } from '../past/calls.ts'
 import { problemWith, suggestedStrategy } from './recovery.ts'
 import { type CallOptions, callOptions } from './selective.ts'

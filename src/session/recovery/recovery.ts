@@ -1,5 +1,6 @@
 // How a session in `error` can be recovered: the default strategy and the options, by what failed and by what the run has done.
-import type { AutomaticStrategy, ErrorProgress, EventOf, RecoveryPolicy, RecoveryStrategy } from '../events.ts'
+import type { AutomaticStrategy, RecoveryPolicy, RecoveryStrategy } from '../agent-facts.ts'
+import type { ErrorProgress, EventOf } from '../events.ts'
 import { doubled } from '../backoff.ts'
 import { shortHash } from '../digest.ts'
 import { hasEnded } from '../past/calls.ts'

@@ -1,6 +1,8 @@
 // Calls of a failed turn that are made again or skipped: the events that say so, and how a call changes when it is made again.
 import { defined } from '../defined.ts'
-import { callIdOf, type EventBody, type Resolution } from '../events.ts'
+import { callIdOf } from '../ids.ts'
+import type { EventBody } from '../events.ts'
+import type { Resolution } from '../call-facts.ts'
 import { hasEnded } from '../past/calls.ts'
 import type { CallChoice } from './selective.ts'
 import type { CallState, RunState } from '../state.ts'

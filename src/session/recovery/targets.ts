@@ -1,13 +1,15 @@
 // Points in a session's past, for rollbacks and forks: finding them, and the effects after them.
 import { effectsAbove, noEffects, noteEffect } from '../effects.ts'
 import { PawlError } from '../errors.ts'
-import type { EffectReport, SessionEvent, Target } from '../events.ts'
+import type { EffectReport } from '../call-facts.ts'
+import type { SessionEvent, Target } from '../events.ts'
 import { fold } from '../fold/fold.ts'
 import { cutOf, NO_RUN } from '../past/cut.ts'
 import { addToVisible, nothingVisible } from '../past/visible.ts'
 import { TARGET_REQUIRED, targetIn } from '../protocol/requests.ts'
 import type { SessionState } from '../state.ts'
-import { addToTranscript, emptyTranscript } from '../transcript/transcript.ts'
+import { addToTranscript } from '../transcript/adding.ts'
+import { emptyTranscript } from '../transcript/transcript.ts'
 import { defined } from '../defined.ts'
 
 /** A target that was found. */

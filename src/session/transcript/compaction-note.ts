@@ -1,6 +1,6 @@
 // What the model is told in place of messages that were summarised: the effects among them, listed from the events, and the summary.
 import type { NotedEffect } from '../effects.ts'
-import type { ResultContent } from '../events.ts'
+import type { ResultContent } from '../call-facts.ts'
 import { bytesOfText, BYTES_PER_TOKEN } from './measure.ts'
 import { cutText } from '../protocol/texts.ts'
 import type { Compaction } from './transcript.ts'

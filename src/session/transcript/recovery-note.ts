@@ -1,6 +1,6 @@
 // The notes that tell a model what became of effects: of those that its transcript no longer shows, and of calls whose outcome was unknown.
 import type { NotedEffect } from '../effects.ts'
-import type { ResultContent } from '../events.ts'
+import type { ResultContent } from '../call-facts.ts'
 import { cutText } from '../protocol/texts.ts'
 
 /** How many effects a note names one by one: the newest ones. */

@@ -9,7 +9,7 @@ import { migrationNames } from '../postgres/migrate.ts'
 import { readNamespace } from '../postgres/namespace.ts'
 import { type PostgresSchema, schemaOf } from '../postgres/schema.ts'
 import { readOverview, readUnfinished } from '../read/lists/overview.ts'
-import type { StatusOverview } from '../rows.ts'
+import type { StatusOverview } from '../sums.ts'
 
 /** The server. */
 export interface ServerFacts {

@@ -1,5 +1,7 @@
 // The projection of `tool_calls`: makes a tool call's row from its events.
-import { type EventOf, requestIdOf, type SessionEvent, type ToolCallStatus } from '../../session/events.ts'
+import type { EventOf, SessionEvent } from '../../session/events.ts'
+import { requestIdOf } from '../../session/ids.ts'
+import type { ToolCallStatus } from '../../session/call-facts.ts'
 import type { JsonObject } from '../../session/json.ts'
 import {
   abandonedAs,

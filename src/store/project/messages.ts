@@ -1,9 +1,12 @@
 // The projection of `messages`: made by the transcript's fold, so that rows cannot differ from what the model sees.
 import type { ContentBlock } from '../../session/content.ts'
 import { defined } from '../../session/defined.ts'
-import { answerIdOf, type BlobRef, type EventOf, resultsIdOf, type SessionEvent } from '../../session/events.ts'
+import { answerIdOf, resultsIdOf } from '../../session/ids.ts'
+import type { BlobRef } from '../../session/call-facts.ts'
+import type { EventOf, SessionEvent } from '../../session/events.ts'
 import type { Json } from '../../session/json.ts'
-import { addToTranscript, emptyTranscript, newestOf, type Transcript } from '../../session/transcript/transcript.ts'
+import { addToTranscript } from '../../session/transcript/adding.ts'
+import { emptyTranscript, newestOf, type Transcript } from '../../session/transcript/transcript.ts'
 import type { MESSAGES, RowOf, TAKEN } from '../postgres/tables.ts'
 import { jsonText, safeKey, sanitiser } from '../postgres/sanitise.ts'
 

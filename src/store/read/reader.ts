@@ -1,6 +1,7 @@
 // The read side: rows for the store's callers, exact even for values that Postgres could not hold.
 import type { Message, Usage } from '../../session/content.ts'
-import type { LogEntry, SessionEvent, SessionStatus, ToolCallStatus } from '../../session/events.ts'
+import type { LogEntry, SessionEvent, SessionStatus } from '../../session/events.ts'
+import type { ToolCallStatus } from '../../session/call-facts.ts'
 import type { JsonObject } from '../../session/json.ts'
 import { hydrateMessageRows } from '../blobs.ts'
 import { dateIn, dateOrNull, exactOr, jsonIn, ms, numberIn, textIn } from '../postgres/columns.ts'

@@ -5,7 +5,7 @@ import { horizonIn } from '../postgres/commit-order.ts'
 import type { Queryable } from '../postgres/database.ts'
 import { safeKey } from '../postgres/sanitise.ts'
 import type { PostgresSchema } from '../postgres/schema.ts'
-import type { Key } from '../rows.ts'
+import type { Key } from '../filters.ts'
 
 /** A consumer of the feed, in one process. */
 export interface Consumer {

@@ -1,7 +1,7 @@
 // Makes the span of a job active while it runs, so that spans of user code have it as their parent. The span itself is exported elsewhere.
 // Loaded only when traces are on.
 import type { JobInput, JobKind, JobOrder } from '../../calls/jobs.ts'
-import { callIdOf } from '../../session/events.ts'
+import { callIdOf } from '../../session/ids.ts'
 import { type SpanSubject, spanOf, type Stretch } from '../../telemetry/ids.ts'
 import { isSampled } from '../../telemetry/sampling.ts'
 import { type SpanSettings, tracePackages } from '../telemetry-settings.ts'

@@ -1,7 +1,7 @@
 // Calls that wait for a person or a client: requests, decisions, and expiries.
 import type { ResolveToolResult } from '../../calls/activities.ts'
 import { admit, dueAt } from '../../session/decide.ts'
-import type { Resolution } from '../../session/events.ts'
+import type { Resolution } from '../../session/call-facts.ts'
 import type { HookOutcome } from '../../session/hooks/hooks.ts'
 import { isObject, isTooDeep, type Json, jsonBytes } from '../../session/json.ts'
 import { type AnswerRequest, type ApproveRequest, type DenyRequest, type ResolveRequest } from '../../session/protocol/protocol.ts'

@@ -12,7 +12,7 @@ import {
   MAX_UNREPORTED,
   noAttempts,
 } from '../../session/attempts.ts'
-import type { FailedAttempt } from '../../session/events.ts'
+import type { FailedAttempt } from '../../session/call-facts.ts'
 import type { Lost } from '../activities.ts'
 
 /** Attempts of one model call or tool call. */

@@ -1,6 +1,6 @@
 // A tool call, as the parts of the workflow pass it to each other.
 import type { ToolCallInput } from '../../calls/activities.ts'
-import type { Resolution } from '../../session/events.ts'
+import type { Resolution } from '../../session/call-facts.ts'
 import type { Json } from '../../session/json.ts'
 import type { RunState } from '../../session/state.ts'
 import type { Alarms } from '../alarms.ts'

@@ -1,5 +1,5 @@
 // How long the body of a lost call may still be running.
-import type { Resolution } from '../../session/events.ts'
+import type { Resolution } from '../../session/call-facts.ts'
 import { OVERDUE_GRACE_MS } from '../../session/overdue.ts'
 
 /**

@@ -2,7 +2,7 @@
 import { CancellationScope, condition } from '@temporalio/workflow'
 import type { VerifyToolResult } from '../../calls/activities.ts'
 import { MAX_DEATHS } from '../../session/attempts.ts'
-import { SETTLE_AFTER_MS } from '../../session/events.ts'
+import { SETTLE_AFTER_MS } from '../../session/call-facts.ts'
 import { answerIn, type Lost, verifications, whyLost } from '../activities.ts'
 import { type WorkflowCall, inputOf, type Turn, whereOf } from './call.ts'
 import { mayLiveForMs } from './may-live.ts'

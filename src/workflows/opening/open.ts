@@ -1,7 +1,8 @@
 // How an execution of a session begins: new, continued as new, resumed from the store, or forked.
 import { condition, patched, workflowInfo } from '@temporalio/workflow'
 import type { LoadCallsResult, LoadForkResult, LoadSessionResult, Succession } from '../../calls/activities.ts'
-import type { EffectReport, EventBody, Unreplayable } from '../../session/events.ts'
+import type { EffectReport } from '../../session/call-facts.ts'
+import type { EventBody, Unreplayable } from '../../session/events.ts'
 import { copyOf, isObject, type Json } from '../../session/json.ts'
 import { contextProblem, tagsProblem } from '../../session/protocol/incoming.ts'
 import { type Continuation, type ForkStart, isAgentName, type MessageSignal, sessionIdOf } from '../../session/protocol/protocol.ts'

@@ -1,7 +1,8 @@
 // The update `recover`: takes a session out of `error`.
 import { ApplicationFailure } from '@temporalio/workflow'
 import { type RecoverRequest, refusalIn } from '../../session/protocol/protocol.ts'
-import type { EventOf, RecoveryStrategy, SessionStatus } from '../../session/events.ts'
+import type { EventOf, SessionStatus } from '../../session/events.ts'
+import type { RecoveryStrategy } from '../../session/agent-facts.ts'
 import { chooseRecovery, DEFAULT_RECOVERY, problemWith, RECOVERIES, suggestedStrategy } from '../../session/recovery/recovery.ts'
 import type { Restored } from '../../session/recovery/restored.ts'
 import { boundedText } from '../../session/protocol/texts.ts'

@@ -1,7 +1,7 @@
 // What a recovery restores beside the transcript: plan and memory at the point that it goes back to, if the run has changed them.
 import { CancellationScope, condition } from '@temporalio/workflow'
 import type { FindKeptInput } from '../../calls/activities.ts'
-import type { RecoveryStrategy } from '../../session/events.ts'
+import type { RecoveryStrategy } from '../../session/agent-facts.ts'
 import type { RecoverRequest } from '../../session/protocol/protocol.ts'
 import { type PlanAndMemory, restoredFrom } from '../../session/recovery/kept.ts'
 import type { Restored } from '../../session/recovery/restored.ts'

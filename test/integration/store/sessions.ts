@@ -2,14 +2,9 @@
 import fc from 'fast-check'
 import type { AssistantBlock } from '../../../src/session/content.ts'
 import { nextDigest } from '../../../src/session/digest.ts'
-import {
-  callIdOf,
-  type EventBody,
-  type FailedAttempt,
-  type LogEntry,
-  type Resolution,
-  type SessionEvent,
-} from '../../../src/session/events.ts'
+import { callIdOf } from '../../../src/session/ids.ts'
+import type { EventBody, LogEntry, SessionEvent } from '../../../src/session/events.ts'
+import type { FailedAttempt, Resolution } from '../../../src/session/call-facts.ts'
 import type { Json } from '../../../src/session/json.ts'
 
 export const EPOCH = 'execution-1'

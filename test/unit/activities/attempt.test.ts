@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { countAttempt } from '../../../src/activities/attempt.ts'
 import type { AttemptReport } from '../../../src/session/attempts.ts'
-import type { FailedAttempt } from '../../../src/session/events.ts'
+import type { FailedAttempt } from '../../../src/session/call-facts.ts'
 
 const died = (attempt: number): FailedAttempt => ({ attempt, class: 'WorkerDied', message: 'm', retryable: true })
 const said = (attempt: number, failed: FailedAttempt[] = []): AttemptReport => ({ attempt, begun: false, failed, worker: 'w' })

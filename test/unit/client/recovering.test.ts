@@ -5,7 +5,8 @@ import { recoverInBulk } from '../../../src/client/admin/recovering.ts'
 import type { BulkRecoveryOptions } from '../../../src/client/admin/recovery-options.ts'
 import { RequestRefused, SessionUnavailable } from '../../../src/client/errors.ts'
 import type { RecoverOptions } from '../../../src/client/types.ts'
-import type { InErrorFilter, Paging, SessionInError } from '../../../src/store/rows.ts'
+import type { InErrorFilter, Paging } from '../../../src/store/filters.ts'
+import type { SessionInError } from '../../../src/store/listed.ts'
 
 const ME = { by: 'ann', all: true }
 const idsFrom = (first: number, last: number): string[] => Array.from({ length: last - first + 1 }, (_, n) => `s${first + n}`)

@@ -1,7 +1,7 @@
 // Lost attempts: which of them count against the call, and when the call is given up.
 import { describe, expect, it } from 'vitest'
 import { fateOf, lostAttempt, MAX_UNREPORTED, noAttempts } from '../../../src/session/attempts.ts'
-import type { FailedAttempt } from '../../../src/session/events.ts'
+import type { FailedAttempt } from '../../../src/session/call-facts.ts'
 import { type Attempts, countAttempts } from '../../../src/workflows/calls/attempts.ts'
 
 const heard = (attempt: number) => ({ attempt, worker: 'host:1' })

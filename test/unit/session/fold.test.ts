@@ -2,7 +2,8 @@
 import { describe, expect, it } from 'vitest'
 import { NO_USAGE } from '../../../src/session/content.ts'
 import { shortHash } from '../../../src/session/digest.ts'
-import type { Effect, EventBody, SessionEvent } from '../../../src/session/events.ts'
+import type { Effect } from '../../../src/session/call-facts.ts'
+import type { EventBody, SessionEvent } from '../../../src/session/events.ts'
 import { fold } from '../../../src/session/fold/fold.ts'
 import type { SessionState } from '../../../src/session/state.ts'
 

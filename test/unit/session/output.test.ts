@@ -2,10 +2,12 @@
 import { describe, expect, it } from 'vitest'
 import { NO_USAGE, type StopReason } from '../../../src/session/content.ts'
 import { decide, dueAt } from '../../../src/session/decide.ts'
-import type { EventBody, Resolution, SessionEvent } from '../../../src/session/events.ts'
+import type { EventBody, SessionEvent } from '../../../src/session/events.ts'
+import type { Resolution } from '../../../src/session/call-facts.ts'
 import { fold } from '../../../src/session/fold/fold.ts'
 import { messagesFor } from '../../../src/session/transcript/model-messages.ts'
-import { addToTranscript, emptyTranscript } from '../../../src/session/transcript/transcript.ts'
+import { addToTranscript } from '../../../src/session/transcript/adding.ts'
+import { emptyTranscript } from '../../../src/session/transcript/transcript.ts'
 
 const OPENED: EventBody[] = [
   { type: 'session_started', sessionId: 's', agent: 'a', context: null, tags: [], executionId: 'e', coreVersion: 1 },

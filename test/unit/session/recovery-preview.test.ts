@@ -3,19 +3,16 @@ import { describe, expect, it } from 'vitest'
 import { NO_USAGE } from '../../../src/session/content.ts'
 import { decide, dueAt } from '../../../src/session/decide.ts'
 import { defined } from '../../../src/session/defined.ts'
-import {
-  type Effect,
-  type EventBody,
-  type RecoveryStrategy,
-  requestIdOf,
-  type Resolution,
-  type SessionEvent,
-} from '../../../src/session/events.ts'
+import type { Effect, Resolution } from '../../../src/session/call-facts.ts'
+import type { EventBody, SessionEvent } from '../../../src/session/events.ts'
+import type { RecoveryStrategy } from '../../../src/session/agent-facts.ts'
+import { requestIdOf } from '../../../src/session/ids.ts'
 import { fold } from '../../../src/session/fold/fold.ts'
 import { type EndedCall, type NextStep, previewRecoveries } from '../../../src/session/recovery/preview.ts'
 import { problemWithChoice } from '../../../src/session/recovery/selective.ts'
 import type { SessionState } from '../../../src/session/state.ts'
-import { addToTranscript, emptyTranscript } from '../../../src/session/transcript/transcript.ts'
+import { addToTranscript } from '../../../src/session/transcript/adding.ts'
+import { emptyTranscript } from '../../../src/session/transcript/transcript.ts'
 
 const OPENED: EventBody[] = [
   { type: 'session_started', sessionId: 's', agent: 'a', context: null, tags: [], executionId: 'e', coreVersion: 1 },

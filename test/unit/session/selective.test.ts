@@ -2,13 +2,15 @@
 import { describe, expect, it } from 'vitest'
 import { NO_USAGE } from '../../../src/session/content.ts'
 import { defined } from '../../../src/session/defined.ts'
-import type { Effect, EventBody, Resolution, SessionEvent } from '../../../src/session/events.ts'
+import type { Effect, Resolution } from '../../../src/session/call-facts.ts'
+import type { EventBody, SessionEvent } from '../../../src/session/events.ts'
 import { fold } from '../../../src/session/fold/fold.ts'
 import { eventsOfChoice, inPlaceOf } from '../../../src/session/recovery/redo.ts'
 import { type CallChoice, choiceIn, problemWithChoice } from '../../../src/session/recovery/selective.ts'
 import type { CallState, SessionState } from '../../../src/session/state.ts'
 import { messagesFor } from '../../../src/session/transcript/model-messages.ts'
-import { addToTranscript, emptyTranscript, type Transcript } from '../../../src/session/transcript/transcript.ts'
+import { addToTranscript } from '../../../src/session/transcript/adding.ts'
+import { emptyTranscript, type Transcript } from '../../../src/session/transcript/transcript.ts'
 import { requestedCallsOf } from '../../../src/session/fold/turn-calls.ts'
 
 const resolution = (index: number, tool: string, effect: Effect): Resolution => ({

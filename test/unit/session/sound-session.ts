@@ -10,20 +10,14 @@ import { NO_USAGE } from '../../../src/session/content.ts'
 import { checkpointAfter, checkpointAt, isTurnOpen } from '../../../src/session/checkpointing.ts'
 import { admit, decide, type SessionStep, dueAt } from '../../../src/session/decide.ts'
 import { nextDigest, shortHash } from '../../../src/session/digest.ts'
-import type {
-  CheckpointPolicy,
-  EventBody,
-  EventOf,
-  LogEntry,
-  RecoveryStrategy,
-  Resolution,
-  SessionEvent,
-  Target,
-} from '../../../src/session/events.ts'
+import type { CheckpointPolicy, RecoveryStrategy } from '../../../src/session/agent-facts.ts'
+import type { EventBody, EventOf, LogEntry, SessionEvent, Target } from '../../../src/session/events.ts'
+import type { Resolution } from '../../../src/session/call-facts.ts'
 import { chooseCut, pieceEnd } from '../../../src/session/transcript/compaction.ts'
 import { sentFrom } from '../../../src/session/transcript/model-messages.ts'
 import { contentIn } from '../../../src/session/transcript/replaced.ts'
-import { addToTranscript, emptyTranscript } from '../../../src/session/transcript/transcript.ts'
+import { addToTranscript } from '../../../src/session/transcript/adding.ts'
+import { emptyTranscript } from '../../../src/session/transcript/transcript.ts'
 import { apply, fold, initialState } from '../../../src/session/fold/fold.ts'
 import type { Json, JsonObject } from '../../../src/session/json.ts'
 import { hasEnded, isWaiting } from '../../../src/session/past/calls.ts'

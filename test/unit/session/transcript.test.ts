@@ -2,10 +2,13 @@
 import { describe, expect, it } from 'vitest'
 import type { AssistantBlock } from '../../../src/session/content.ts'
 import { NO_USAGE } from '../../../src/session/content.ts'
-import type { EventBody, EventOf, Resolution, SessionEvent } from '../../../src/session/events.ts'
+import type { EventBody, EventOf, SessionEvent } from '../../../src/session/events.ts'
+import type { Resolution } from '../../../src/session/call-facts.ts'
 import type { Json } from '../../../src/session/json.ts'
 import { messagesFor } from '../../../src/session/transcript/model-messages.ts'
-import { addToTranscript, emptyTranscript, resultText, type Transcript, withCallIds } from '../../../src/session/transcript/transcript.ts'
+import { addToTranscript } from '../../../src/session/transcript/adding.ts'
+import { emptyTranscript, type Transcript } from '../../../src/session/transcript/transcript.ts'
+import { resultText, withCallIds } from '../../../src/session/transcript/results.ts'
 
 function transcriptOf(...bodies: EventBody[]): Transcript {
   const transcript = emptyTranscript()

@@ -1,12 +1,15 @@
 // Calls that wait for a person or a client: what is asked, what continues meanwhile, when the session waits, and what remains of it.
 import { describe, expect, it } from 'vitest'
 import { decide, dueAt } from '../../../src/session/decide.ts'
-import type { Effect, EventBody, Resolution, RunLimits, SessionEvent } from '../../../src/session/events.ts'
+import type { Effect, Resolution } from '../../../src/session/call-facts.ts'
+import type { EventBody, SessionEvent } from '../../../src/session/events.ts'
+import type { RunLimits } from '../../../src/session/agent-facts.ts'
 import { NO_USAGE } from '../../../src/session/content.ts'
 import { fold } from '../../../src/session/fold/fold.ts'
 import { DEFAULT_RECOVERY } from '../../../src/session/recovery/recovery.ts'
 import type { SessionState } from '../../../src/session/state.ts'
-import { addToTranscript, emptyTranscript } from '../../../src/session/transcript/transcript.ts'
+import { addToTranscript } from '../../../src/session/transcript/adding.ts'
+import { emptyTranscript } from '../../../src/session/transcript/transcript.ts'
 
 const AT = 1_000
 const APPROVAL = { expiresMs: 500, onExpiry: 'deny' } as const

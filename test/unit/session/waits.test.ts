@@ -1,7 +1,8 @@
 // What a session is reported to wait for, from its state and from the steps that are pending on the server.
 import { describe, expect, it } from 'vitest'
 import { NO_USAGE } from '../../../src/session/content.ts'
-import type { EventBody, Resolution, SessionEvent } from '../../../src/session/events.ts'
+import type { EventBody, SessionEvent } from '../../../src/session/events.ts'
+import type { Resolution } from '../../../src/session/call-facts.ts'
 import { fold } from '../../../src/session/fold/fold.ts'
 import type { SessionState } from '../../../src/session/state.ts'
 import { type WaitContext, waitsOf } from '../../../src/session/watching/waits.ts'

@@ -1,7 +1,7 @@
 // The exporter of traces: what it does while the collector is slow, refuses, or is away, and with events that cannot become spans.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { SessionEvent } from '../../../src/session/events.ts'
-import type { Key } from '../../../src/store/rows.ts'
+import type { Key } from '../../../src/store/filters.ts'
 import type { Span } from '../../../src/telemetry/span.ts'
 import { type ExportNeeds, exportTraces } from '../../../src/worker/orchestrator/telemetry/export-traces.ts'
 import { UnsendableSpans } from '../../../src/worker/orchestrator/telemetry/otlp-traces.ts'

@@ -1,7 +1,8 @@
 // The log line of each event: its level, its message and its fields.
 import { describe, expect, it } from 'vitest'
 import { NO_USAGE } from '../../../src/session/content.ts'
-import type { EventBody, EventOf, EventType, FailedAttempt, SessionEvent } from '../../../src/session/events.ts'
+import type { EventBody, EventOf, EventType, SessionEvent } from '../../../src/session/events.ts'
+import type { FailedAttempt } from '../../../src/session/call-facts.ts'
 import { type LineFacts, sessionLine, type SessionLine } from '../../../src/worker/orchestrator/log/session-lines.ts'
 
 /** Contents and results, which belong in no line. */

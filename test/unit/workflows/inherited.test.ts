@@ -1,7 +1,8 @@
 // Which answers of an execution that no worker can replay its successor uses in place of new ones.
 import { describe, expect, it } from 'vitest'
 import type { CallModelResult, ExecuteToolResult, Inherited } from '../../../src/calls/activities.ts'
-import type { EventBody, Resolution } from '../../../src/session/events.ts'
+import type { EventBody } from '../../../src/session/events.ts'
+import type { Resolution } from '../../../src/session/call-facts.ts'
 import type { CallState, RunState, SessionState } from '../../../src/session/state.ts'
 import { EndedBefore, startInheriting } from '../../../src/workflows/inherited.ts'
 import type { Journal } from '../../../src/workflows/journal.ts'

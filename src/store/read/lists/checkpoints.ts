@@ -5,7 +5,7 @@ import type { PostgresSchema } from '../../postgres/schema.ts'
 import { safeKey } from '../../postgres/sanitise.ts'
 import { PLAN_COLUMNS, planIn } from '../reader.ts'
 import { equal, type StoredList } from './page.ts'
-import type { ListedCheckpoint } from '../../rows.ts'
+import type { ListedCheckpoint } from '../../listed.ts'
 
 const COLUMNS = `session_id, version, agent, run, turn, seq, up_to_seq, last_message_id, to_json(reasons) as reasons, "by", state_version, archived_seq, raw,
   ${PLAN_COLUMNS}, spent_tokens, spent_usd, ${ms('created_at')}`

@@ -4,7 +4,7 @@ import { dateIn, ms, textIn } from '../../postgres/columns.ts'
 import type { Queryable } from '../../postgres/database.ts'
 import { safeKey } from '../../postgres/sanitise.ts'
 import type { PostgresSchema } from '../../postgres/schema.ts'
-import type { ListedCompaction } from '../../rows.ts'
+import type { ListedCompaction } from '../../listed.ts'
 
 /** See `Lists.compactions`. */
 export async function readCompactions(database: Queryable, schema: PostgresSchema, sessionId: string): Promise<ListedCompaction[]> {

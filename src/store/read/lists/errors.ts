@@ -3,7 +3,8 @@ import { numberIn, textIn } from '../../postgres/columns.ts'
 import type { TextRow } from '../../postgres/database.ts'
 import { ERROR_COLUMNS, errorOf } from '../reader.ts'
 import { begins, equal, type StoredList, timestamp, within } from './page.ts'
-import type { ErrorFilter, ListedError } from '../../rows.ts'
+import type { ErrorFilter } from '../../filters.ts'
+import type { ListedError } from '../../listed.ts'
 
 /** See `Lists.errors`. */
 export const ERRORS: StoredList<ErrorFilter, ListedError> = {

@@ -4,15 +4,8 @@ import type { Queryable, TextRow } from '../../postgres/database.ts'
 import { newStatement } from '../../postgres/insert-rows.ts'
 import { safeKey } from '../../postgres/sanitise.ts'
 import type { PostgresSchema } from '../../postgres/schema.ts'
-import type {
-  AgentFailures,
-  FailureCause,
-  FailureFilter,
-  FailureReport,
-  RecoveryOutcomes,
-  RepeatedFailure,
-  TimeInError,
-} from '../../rows.ts'
+import type { AgentFailures, FailureCause, FailureReport, RecoveryOutcomes, RepeatedFailure, TimeInError } from '../../sums.ts'
+import type { FailureFilter } from '../../filters.ts'
 
 /** Maximum rows of each part: a person would not read more. */
 const ROWS = 100

@@ -6,7 +6,8 @@ import type { Database, Queryable, TextRow } from '../../postgres/database.ts'
 import type { PostgresSchema } from '../../postgres/schema.ts'
 import { safeKey } from '../../postgres/sanitise.ts'
 import { begins, keyIn } from './page.ts'
-import type { FeedItem, Key } from '../../rows.ts'
+import type { FeedItem } from '../../listed.ts'
+import type { Key } from '../../filters.ts'
 
 /** Maximum flushes, events and bytes of JSON of one page (at least one event). */
 const COMMITS = 200

@@ -4,7 +4,8 @@ import type { TextRow } from '../../postgres/database.ts'
 import { safeKey } from '../../postgres/sanitise.ts'
 import { equal, type StoredList, type ListQuery, oneOf, tagged } from './page.ts'
 import { BY_CREATION } from './sessions.ts'
-import type { InErrorFilter, SessionInError } from '../../rows.ts'
+import type { InErrorFilter } from '../../filters.ts'
+import type { SessionInError } from '../../listed.ts'
 
 const COLUMNS = `session_id, agent, coalesce(error_raw, error::text) as error, ${ms('created_at')}`
 

@@ -12,11 +12,6 @@ import { findNeighbours } from './neighbours.ts'
 import { MESSAGES, readArchived } from './messages.ts'
 import type {
   ArchivedMessage,
-  ErrorFilter,
-  InErrorFilter,
-  FailureFilter,
-  FailureReport,
-  Key,
   ListedCheckpoint,
   ListedCompaction,
   ListedError,
@@ -25,19 +20,24 @@ import type {
   ListedRun,
   ListedSession,
   ListedToolCall,
+  SessionInError,
+} from '../../listed.ts'
+import type {
+  ErrorFilter,
+  InErrorFilter,
+  FailureFilter,
+  Key,
   OverviewFilter,
   Paging,
   PendingFilter,
   Rows,
   SessionFilter,
-  SessionInError,
-  StatusOverview,
   SessionToolCallFilter,
   ToolCallFilter,
   UnfinishedFilter,
   UsageFilter,
-  UsageSum,
-} from '../../rows.ts'
+} from '../../filters.ts'
+import type { FailureReport, StatusOverview, UsageSum } from '../../sums.ts'
 import { heldUpReports } from '../held-up.ts'
 import { findRun } from './run.ts'
 import { findSession, SESSIONS } from './sessions.ts'
@@ -48,7 +48,10 @@ import { readOverview, readUnfinished, storedAmong } from './overview.ts'
 import { sumUsage } from './usage.ts'
 
 export type { FeedFilter, FeedRows } from './feed.ts'
+export type * from '../../filters.ts'
+export type * from '../../listed.ts'
 export type * from '../../rows.ts'
+export type * from '../../sums.ts'
 
 /**
  * The lists. Each rejects with `StoreError` (`schema_behind`, `store_unavailable`, …) and, for an invalid cursor, with InvalidOption

@@ -5,7 +5,8 @@ import { MESSAGE_COLUMNS, messageOf } from '../reader.ts'
 import type { PostgresSchema } from '../../postgres/schema.ts'
 import { safeKey } from '../../postgres/sanitise.ts'
 import { equal, type StoredList } from './page.ts'
-import type { ArchivedMessage, BlobPlace, ListedMessage } from '../../rows.ts'
+import type { ArchivedMessage, ListedMessage } from '../../listed.ts'
+import type { BlobPlace } from '../../rows.ts'
 
 const COLUMNS = `session_id, agent, position, ordinal, to_json(call_ids) as call_ids, blobs, ${MESSAGE_COLUMNS}`
 /** Messages that no turn has taken come last. */

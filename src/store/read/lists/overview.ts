@@ -7,7 +7,8 @@ import { safeKey } from '../../postgres/sanitise.ts'
 import type { PostgresSchema } from '../../postgres/schema.ts'
 import { PLAN_COLUMNS, planIn, SESSION_COLUMNS, sessionOf } from '../reader.ts'
 import { begins } from './page.ts'
-import type { OverviewFilter, OverviewSession, SessionNeed, StatusOverview, UnfinishedFilter } from '../../rows.ts'
+import type { OverviewFilter, UnfinishedFilter } from '../../filters.ts'
+import type { OverviewSession, SessionNeed, StatusOverview } from '../../sums.ts'
 
 /** A running session stores its events every turn, and also during a call that takes longer than 200 ms. */
 const QUIET = "interval '5 minutes'"

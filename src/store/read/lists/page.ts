@@ -4,7 +4,7 @@ import { safeKey } from '../../postgres/sanitise.ts'
 import type { Queryable, TextRow } from '../../postgres/database.ts'
 import type { PostgresSchema } from '../../postgres/schema.ts'
 import { InvalidOption } from '../../../options/errors.ts'
-import type { Key, Paging, Rows, TimeSpan } from '../../rows.ts'
+import type { Key, Paging, Rows, TimeSpan } from '../../filters.ts'
 
 /** A list's `select`, by parts. */
 export interface ListQuery {

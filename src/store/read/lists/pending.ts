@@ -5,7 +5,8 @@ import type { TextRow } from '../../postgres/database.ts'
 import { CALL_COLUMNS, toolCallOf } from '../reader.ts'
 import { begins, equal, type StoredList, tagged, timestamp } from './page.ts'
 import { keyOfCall } from './tool-calls.ts'
-import type { ListedPending, PendingFilter, PendingKind } from '../../rows.ts'
+import type { ListedPending, PendingKind } from '../../listed.ts'
+import type { PendingFilter } from '../../filters.ts'
 
 const COLUMNS = `session_id, agent, to_json(tags) as tags, session_raw, approval, ${ms('waiting_until')}, input_digest, ${CALL_COLUMNS}`
 

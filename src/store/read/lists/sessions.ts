@@ -5,7 +5,8 @@ import { PLAN_COLUMNS, planIn, SESSION_COLUMNS, sessionOf } from '../reader.ts'
 import type { PostgresSchema } from '../../postgres/schema.ts'
 import { safeKey } from '../../postgres/sanitise.ts'
 import { begins, equal, type StoredList, oneOf, tagged, timestamp, within } from './page.ts'
-import type { ListedSession, SessionFilter } from '../../rows.ts'
+import type { ListedSession } from '../../listed.ts'
+import type { SessionFilter } from '../../filters.ts'
 
 const COLUMNS = `${SESSION_COLUMNS}, ${PLAN_COLUMNS}, parent, forked_seq, model, provider, usd, checkpoint, waiting,
   ${ms('flushed_at')}, ${ms('pruned_at')}, ${ms('erased_at')}`

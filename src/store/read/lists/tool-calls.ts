@@ -6,7 +6,8 @@ import { CALL_COLUMNS, toolCallOf } from '../reader.ts'
 import type { PostgresSchema } from '../../postgres/schema.ts'
 import { safeKey } from '../../postgres/sanitise.ts'
 import { begins, equal, type StoredList, oneOf, queryOf, timestamp, whereAll, within } from './page.ts'
-import type { Key, ListedToolCall, SessionToolCallFilter, ToolCallFilter } from '../../rows.ts'
+import type { Key, SessionToolCallFilter, ToolCallFilter } from '../../filters.ts'
+import type { ListedToolCall } from '../../listed.ts'
 
 const COLUMNS = `session_id, agent, progress, approval, result_blob, resolved_by, note, to_json(milestones) as milestones, raw_progress,
   ${ms('started_at')}, ${ms('waiting_until')}, ${CALL_COLUMNS}`

@@ -6,7 +6,8 @@ import { usageOf } from '../reader.ts'
 import type { PostgresSchema } from '../../postgres/schema.ts'
 import { safeKey } from '../../postgres/sanitise.ts'
 import { begins, keyIn, type ListQuery, pageOf, queryOf, timestamp, whereAll } from './page.ts'
-import type { Key, Paging, Rows, TimeSpan, UsageBy, UsageFilter, UsageSum } from '../../rows.ts'
+import type { Key, Paging, Rows, TimeSpan, UsageFilter } from '../../filters.ts'
+import type { UsageBy, UsageSum } from '../../sums.ts'
 
 const GROUPS: Record<UsageBy, string> = { agent: 'agent', model: 'model', session: 'session_id', day: 'day', turn: 'array[run, turn]' }
 const TOKENS = ['input_tokens', 'output_tokens', 'cache_creation_input_tokens', 'cache_read_input_tokens']

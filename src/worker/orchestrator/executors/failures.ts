@@ -2,7 +2,7 @@
 import { ApplicationFailure, CancelledFailure } from '@temporalio/common'
 import { type JobKind, type JobOrder, type JobOutcome, nameOfSubject, type Ticket } from '../../../calls/jobs.ts'
 import type { AttemptReport, DeathReport, Thrown } from '../../../session/attempts.ts'
-import type { FailedAttempt } from '../../../session/events.ts'
+import type { FailedAttempt } from '../../../session/call-facts.ts'
 import type { Lease } from '../heartbeats/leases.ts'
 import { defined } from '../../../session/defined.ts'
 

@@ -2,7 +2,7 @@
 import type { Client } from '@temporalio/client'
 import type { ExecuteToolInput, ExecuteToolResult } from '../../../calls/activities.ts'
 import type { Logger } from '../../../agent/tool.ts'
-import { callIdOf } from '../../../session/events.ts'
+import { callIdOf } from '../../../session/ids.ts'
 import { type LateResultSignal, sessionIdOf, SIGNALS } from '../../../session/protocol/protocol.ts'
 import { defined } from '../../../session/defined.ts'
 

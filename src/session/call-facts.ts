@@ -1,0 +1,150 @@
+// What a session knows of a tool call: its resolution, its attempts, its result and its effect.
+import type { ImageBlock, TextBlock } from './content.ts'
+import type { Cost } from './spending/spend.ts'
+import type { Json } from './json.ts'
+
+/** What a tool does to the outside world, and therefore what may be repeated after a crash. */
+export type Effect = 'read' | 'idempotent' | 'external'
+
+/** One failed attempt of a model call or a tool call. */
+export interface FailedAttempt {
+  /** Number of the attempt, from 1, counted across all of the call's activities. */
+  attempt: number
+  /** Class name of the thrown error, or `WorkerDied`, `HeartbeatTimeout`, `Timeout`. */
+  class: string
+  /** The error's own code, if it has one (`rate_limit_error`, `ECONNRESET`, …). */
+  code?: string
+  /** What went wrong. */
+  message: string
+  /** Where it was thrown, at most 3,000 bytes: one frame a line, the user's own code first, then the causes with their frames. */
+  stack?: string
+  /** `stream`: the model had begun to answer. */
+  phase?: 'stream'
+  /** Whether another attempt was allowed. */
+  retryable: boolean
+  /** Milliseconds until the next attempt, if one followed. */
+  nextDelayMs?: number
+  /** The worker process (`host:pid`), if known. */
+  worker?: string
+  /** For a model call: the `name` of the model that failed, if one was called. */
+  model?: string
+  /** For a model call under a budget: what it cost. Absent: nothing. */
+  spent?: Cost
+  /**
+   * The error does not say whether another attempt may help: a digest of its class, its code and where it was thrown. If the next attempt
+   * has the same digest, it is a fault.
+   */
+  unexpected?: string
+}
+
+/** Default of `settleAfter`: milliseconds after an outcome became unknown before "it did not happen" from `verify` counts. */
+export const SETTLE_AFTER_MS = 5_000
+
+/** How the worker that made the model call resolved a tool call that the model requested. Recorded, and therefore deterministic. */
+export interface Resolution {
+  /** Position of the call among the turn's calls, from 0. */
+  index: number
+  /** The tool's name. */
+  tool: string
+  /** Why the call cannot run: the model gets this as an error result. */
+  invalid?: {
+    code: 'unknown_tool' | 'cut_off' | 'invalid_arguments' | 'invalid_idempotency_key' | 'denied' | 'invalid_output' | 'outcome_unknown'
+    message: string
+  }
+  /** The tool's effect. */
+  effect: Effect
+  /** The call's generation, from 2: a recovery made the call again. Absent: the first generation. */
+  generation?: number
+  /** The idempotency key; absent for `read`. */
+  key?: string
+  /** The first generation's key, if `key` differs from it: that effect completed and is to happen again. */
+  firstKey?: string
+  /** The call that already completed the effect with this key, if there is one. */
+  replayOf?: string
+  /** Digest of tool name and canonical raw arguments: two calls with the same digest have the same intent. */
+  inputDigest: string
+  /** The same digest for the model's own arguments, if a hook changed them. */
+  ownDigest?: string
+  /** Digest of the tool's input schema, so that another build notices a change. */
+  schemaDigest: string
+  /** Milliseconds that one attempt of the body may take. */
+  timeoutMs: number
+  /** How pawl retries attempts that threw. */
+  retry: { maxRetries: number; baseDelayMs: number }
+  /** Whether the tool has a `verify`. */
+  verify: boolean
+  /** Milliseconds that one call of `verify` may take, if not `timeoutMs`. */
+  verifyTimeoutMs?: number
+  /** Milliseconds before "it did not happen" from `verify` counts, if not `SETTLE_AFTER_MS`. */
+  settleAfterMs?: number
+  /** How many times pawl retries a `verify` that threw. */
+  verifyRetries?: number
+  /** What happens if the outcome stays unknown. Absent: pawl tells the model. */
+  onUnknown?: 'ask' | 'tell_model'
+  /** A person must approve the call before it is executed. */
+  approval?: ApprovalTerms
+  /** A client answers the call; no worker executes it. */
+  client?: { timeoutMs?: number }
+  /** One of pawl's own tools: the workflow answers the call, and no worker executes it. */
+  builtIn?: 'plan' | 'memory' | 'output'
+  /** For a call that submits the run's output: the arguments as the schema transformed them, if it changed them. */
+  output?: Json
+}
+
+/** The terms of an approval. */
+export interface ApprovalTerms {
+  /** The tool's reason. */
+  reason?: string
+  /** Milliseconds until the request expires. */
+  expiresMs: number
+  /** What happens to a call whose request expires. */
+  onExpiry: 'deny' | 'error'
+}
+
+/** An effect that a rollback does not undo. */
+export interface EffectReport {
+  /** The call's id: `t_<run>_<turn>_<index>`. */
+  callId: string
+  /** The tool's name. */
+  tool: string
+  /** `unknown`: it may have happened. */
+  status: 'completed' | 'unknown'
+  /** The effect's id in the outside world, if the tool returns one. */
+  effectId?: string
+}
+
+/** Reference to a value that is too large for history. The side store holds it under the sha256 of its JSON text. */
+export interface BlobRef {
+  /** The sha256 of the JSON text, in hex. */
+  sha256: string
+  /** Length of the JSON text, in UTF-8 bytes. */
+  bytes: number
+  /** The beginning of the value. */
+  preview: string
+}
+
+/** An effect of a run. */
+export interface RunEffect {
+  /** The call's id: `t_<run>_<turn>_<index>`. */
+  callId: string
+  /** The tool's name, shortened. */
+  tool: string
+  /** The effect's id in the outside world, if the tool returns one; shortened. */
+  effectId?: string
+}
+
+/** Text or blocks of a tool result. */
+export type ResultContent = string | (TextBlock | ImageBlock)[]
+
+/** The states of a tool call. */
+export type ToolCallStatus =
+  | 'issued'
+  | 'running'
+  | 'awaiting_approval'
+  | 'awaiting_answer'
+  | 'completed'
+  | 'failed'
+  | 'denied'
+  | 'unknown'
+  | 'replayed'
+  | 'skipped'

@@ -1,0 +1,119 @@
+// What selects the rows of a list, and its pages.
+import type { SessionStatus } from '../session/events.ts'
+import type { ToolCallStatus } from '../session/call-facts.ts'
+import type { PendingKind } from './listed.ts'
+import type { UsageBy } from './sums.ts'
+
+/** A position in a list's order: where the next page begins. */
+export type Key = (string | number | null)[]
+
+/** Rows of a list, and where the next page begins; `next` is absent on the last page. */
+export interface Rows<T> {
+  items: T[]
+  next?: Key
+}
+
+/** Paging. */
+export interface Paging {
+  limit: number
+  after?: Key
+}
+
+/** A time span: from `since`, before `until`. */
+export interface TimeSpan {
+  since?: Date
+  until?: Date
+}
+
+/** Selects sessions. */
+export interface SessionFilter extends TimeSpan {
+  status?: SessionStatus[]
+  paused?: boolean
+  agent?: string
+  /** Sessions that have all of these. */
+  tags?: string[]
+  /** Only sessions whose id begins with this. */
+  idPrefix?: string
+}
+
+/** Selects sessions in error; the time span is for when they entered it. */
+export interface InErrorFilter extends TimeSpan {
+  session?: string
+  /** Sessions whose error has one of these codes. */
+  codes?: string[]
+  agent?: string
+  /** Sessions that have all of these. */
+  tags?: string[]
+}
+
+/** Selects errors. */
+export interface ErrorFilter extends TimeSpan {
+  session?: string
+  run?: number
+  context?: string
+  /** Only sessions whose id begins with this. */
+  idPrefix?: string
+}
+
+/** Selects tool calls. */
+export interface ToolCallFilter extends TimeSpan {
+  session?: string
+  status?: ToolCallStatus[]
+  tool?: string
+  key?: string
+  effectId?: string
+  /** Only sessions whose id begins with this. */
+  idPrefix?: string
+}
+
+/** Selects tool calls of one session. */
+export interface SessionToolCallFilter {
+  status?: ToolCallStatus[]
+  tool?: string
+  run?: number
+}
+
+/** Selects open sessions. */
+export interface OverviewFilter {
+  limit: number
+  agent?: string
+  /** Sessions that cannot take their next step, according to Temporal: those of `any`, and those of `running` if they are running. */
+  heldUp?: { running: 'all' | string[]; any: string[] }
+  /** Sessions whose workflow has ended, although they are not idle, according to Temporal. */
+  ended?: string[]
+  /** Only sessions whose id begins with this. */
+  idPrefix?: string
+}
+
+/** Selects sessions that Temporal should have open. */
+export interface UnfinishedFilter extends Pick<OverviewFilter, 'limit' | 'agent' | 'idPrefix'> {
+  /** Those that are known to be open. */
+  besides?: readonly string[]
+}
+
+/** Selects failures. */
+export interface FailureFilter extends TimeSpan {
+  since: Date
+  agent?: string
+  /** Only sessions whose id begins with this. */
+  idPrefix?: string
+}
+
+/** Selects pending calls. */
+export interface PendingFilter {
+  kind?: PendingKind[]
+  agent?: string
+  /** Of sessions that have all of these. */
+  tags?: string[]
+  session?: string
+  /** Only sessions whose id begins with this. */
+  idPrefix?: string
+}
+
+/** Selects usage, and groups it. */
+export interface UsageFilter extends TimeSpan {
+  by: UsageBy
+  session?: string
+  /** Only sessions whose id begins with this. */
+  idPrefix?: string
+}
