@@ -6,7 +6,6 @@ import type { LogEntry, Watermark } from '../session/events.ts'
 import { StoreError } from '../store/errors.ts'
 import type { LateFlush, Store } from '../store/store.ts'
 import type { SessionReader } from './session-reader.ts'
-import { watchLoop } from './event-loop.ts'
 
 /** Flushes sessions. */
 export interface Flusher {
@@ -20,6 +19,7 @@ export interface Flusher {
 
 /** Minimum time between nudged flushes of a session: the store may lag by this much. */
 const BETWEEN_FLUSHES_MS = 50
+
 /** The flush of a slower turn starts at once, because it would rarely share a transaction with other turns. */
 const SLOW_TURN_MS = 25
 
@@ -219,5 +219,26 @@ function noteFailures(logger: Logger): FlushFailures {
       failing.delete(sessionId)
       logged = undefined
     },
+  }
+}
+
+const TICK_MS = 250
+
+/** Measures how long this process's event loop is blocked: a time limit that expires meanwhile proves nothing. */
+function watchLoop(): { blockedMs(): number; stop(): void } {
+  let ticked = performance.now()
+  let longest = 0
+  const measure = (): number => {
+    const now = performance.now()
+    longest = Math.max(longest, now - ticked - TICK_MS)
+    ticked = now
+    return longest
+  }
+  const timer = setInterval(measure, TICK_MS)
+  timer.unref()
+  return {
+    // The caller may run before the overdue tick, so count the time until now, too.
+    blockedMs: measure,
+    stop: () => clearInterval(timer),
   }
 }

@@ -1,18 +1,23 @@
 // Requests with API keys: `Authorization: Bearer pawl_…`, or `X-Api-Key`.
 import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
-import { type ApiKey, isApiKey } from '../client/admin/api-keys.ts'
+import { type ApiKey, isApiKey, type ApiKeys } from '../client/admin/api-keys.ts'
 import type { Pawl } from '../client/pawl.ts'
 import { StoreError } from '../connect/errors.ts'
 import type { Access, Authorize } from './access.ts'
-import { sharedLookups } from './key-lookups.ts'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { ServiceError } from './errors.ts'
 
 /** How long a lookup is cached. A revoked key may still be accepted for this long. */
 const GOOD_FOR_MS = 10_000
+
 /** While the side store is unavailable, keys that were valid stay valid: sessions continue without it, and so should their clients. */
 const GOOD_WITHOUT_STORE_MS = 10 * 60_000
+
 const MAX_KEYS = 10_000
+
 const MAX_UNKNOWN = 10_000
+
 /** A key that was never seen before waits up to this long if its address has sent many unknown ones. */
 const SUSPECT_PAUSE_MS = 1_000
 
@@ -77,4 +82,47 @@ function textIn({ headers }: Request): string | undefined {
 
 function accessOf({ name, scopes, tenant, context }: ApiKey): Access {
   return { identity: `key:${name}`, scopes, ...(tenant !== null && { tenant }), ...(context !== null && { context }) }
+}
+
+/** Looks a key up; null: it is not valid. @throws ServiceError `rate_limited`; StoreError. */
+type Lookup = (text: string) => Promise<ApiKey | null>
+
+const MAX_WAITING = 1_000
+
+/**
+ * Lookups that share statements: those that arrive while one runs wait for the next. `pauseMs`: the shortest time between two statements.
+ * However many unknown keys a client sends, Postgres has one statement at a time to answer.
+ */
+function sharedLookups(keys: Pick<ApiKeys, 'findAll'>, pauseMs: number): Lookup {
+  let next: { texts: Set<string>; found: Promise<Map<string, ApiKey>> } | undefined
+  let running: Promise<unknown> = Promise.resolve()
+
+  function begin(): NonNullable<typeof next> {
+    const texts = new Set<string>()
+    const found = running.then(async () => {
+      next = undefined
+      return keys.findAll([...texts])
+    })
+    running = found.catch(() => undefined).then(() => (pauseMs > 0 ? sleep(pauseMs, undefined, { ref: false }) : undefined))
+    return { texts, found }
+  }
+
+  return async (text) => {
+    next ??= begin()
+    const { texts, found } = next
+    if (texts.size >= MAX_WAITING) throw tooManyUnknown()
+    texts.add(text)
+    return (await found).get(text) ?? null
+  }
+}
+
+function tooManyUnknown(): ServiceError {
+  return new ServiceError(
+    'rate_limited',
+    429,
+    'Too many unknown keys were sent from your address. Send the request again in a few seconds.',
+    {
+      headers: { 'retry-after': '5' },
+    },
+  )
 }

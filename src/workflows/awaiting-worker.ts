@@ -1,10 +1,10 @@
 // Waits for a worker that serves the agent or tool. During a rolling deploy, a build that lacks it causes neither an attempt nor a death.
 import { cutText, TEXT_BYTES } from '../session/protocol/texts.ts'
-import { startRetryWaits } from './retry-waits.ts'
 import type { Flushing } from './flushing.ts'
-import { startGrace } from './grace.ts'
 import type { Journal } from './journal.ts'
 import { defined } from '../session/defined.ts'
+import { CancellationScope, condition, sleep } from '@temporalio/workflow'
+import { backoffMs } from '../session/backoff.ts'
 
 /** Errors that the session leaves with the next answer. */
 const LEFT_WHEN_SERVED = ['agent_not_served', 'archive_unavailable'] as const
@@ -60,6 +60,99 @@ export function startServing(journal: Journal, flushing: Flushing, graceMs: numb
       const { status, error, current } = journal.state
       if (status !== 'error' || !LEFT_WHEN_SERVED.some((code) => code === error?.code)) return
       journal.append({ type: 'recovery_ended', strategy: 'automatic', ...(current && { run: current.run }) })
+    },
+  }
+}
+
+/** A grace period that begins when it is first queried. */
+interface Grace {
+  isOver(): boolean
+  /** Waits until `done` settles (true) or the grace period is over (false). */
+  until(isDone: () => boolean): Promise<boolean>
+  /** Ends the grace period; the next query starts it again. */
+  reset(): void
+}
+
+/** A grace period of `graceMs`. It is over when its timer has fired, whatever the clock says: see alarms.ts. */
+function startGrace(graceMs: number): Grace {
+  // Not in the scope of the step that queries it first: it must outlive that step.
+  const parent = CancellationScope.current()
+  let spell: { scope: CancellationScope; isOver: boolean } | undefined
+
+  function begun(): { isOver: boolean } {
+    if (spell) return spell
+    const mine = { scope: new CancellationScope({ cancellable: true, parent }), isOver: false }
+    spell = mine
+    mine.scope
+      .run(() => sleep(Math.max(1, graceMs)))
+      .then(
+        () => {
+          mine.isOver = true
+        },
+        () => undefined,
+      )
+    return mine
+  }
+
+  return {
+    isOver: () => begun().isOver,
+    async until(isDone) {
+      const mine = begun()
+      await condition(() => isDone() || mine.isOver)
+      return isDone()
+    },
+    reset() {
+      spell?.scope.cancel()
+      spell = undefined
+    },
+  }
+}
+
+/** With two builds on one queue, the other one probably gets the next retry; a server timer may take a second. */
+const IMMEDIATE_RETRIES = 2
+
+const FIRST_WAIT_MS = 50
+
+const LONGEST_WAIT_MS = 5_000
+
+/** The waits between retries, which grow. Parallel steps wait together, so that none delays the others' next retry. */
+interface RetryWaits {
+  /** Waits until the next retry: together with a step that already waits, otherwise as long as the number of retries requires. */
+  wait(): Promise<void>
+  /** A worker served the request: the next waits are short again. */
+  served(): void
+}
+
+function startRetryWaits(): RetryWaits {
+  // Not in the scope of the step that waits first: when that step is stopped, others may still be waiting.
+  const parent = CancellationScope.current()
+  let asked = 0
+  let round: { isOver: boolean } | undefined
+
+  const waitMs = (): number => Math.min(backoffMs(FIRST_WAIT_MS, asked - IMMEDIATE_RETRIES), LONGEST_WAIT_MS)
+
+  function begin(): { isOver: boolean } {
+    const mine = { isOver: false }
+    const end = (): void => {
+      mine.isOver = true
+      round = undefined
+    }
+    new CancellationScope({ cancellable: true, parent }).run(() => sleep(waitMs())).then(end, end)
+    return mine
+  }
+
+  return {
+    async wait() {
+      if (!round) {
+        asked += 1
+        if (asked <= IMMEDIATE_RETRIES) return
+        round = begin()
+      }
+      const mine = round
+      await condition(() => mine.isOver)
+    },
+    served() {
+      asked = 0
     },
   }
 }

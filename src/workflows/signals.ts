@@ -1,12 +1,17 @@
 // What an execution of the workflow knows of its session, open or not, and its signals: what arrives before the session is open waits for it.
 import { defined } from '../session/defined.ts'
-import { SIGNALS, type StopSignal } from '../session/protocol/protocol.ts'
+import { SIGNALS, type StopSignal, type MessageSignal } from '../session/protocol/protocol.ts'
 import { requestOf } from '../session/protocol/requests.ts'
 import type { Start } from '../session/protocol/start.ts'
 import { Undecodable } from '../session/protocol/undecodable.ts'
-import { receive } from './inbox.ts'
 import { hasRunInProgress, nextStep, type Session, stopDetails } from './open-session.ts'
 import type { ExecutionOpening } from './opening/opening.ts'
+import { uuid4 } from '@temporalio/workflow'
+import { shortHash } from '../session/digest.ts'
+import { checkMessage } from '../session/protocol/incoming.ts'
+import { hasRoomFor } from '../session/fold/queue.ts'
+import { cutText, TEXT_BYTES } from '../session/protocol/texts.ts'
+import type { Journal } from './journal.ts'
 
 /** Why a run was interrupted by a message. */
 const REPLACED = 'replaced by a later message'
@@ -77,4 +82,36 @@ export function interrupt(execution: CurrentExecution, details: StopSignal): voi
   if (!session) onceOpen.push(() => interrupt(execution, details))
   // An accepted message counts as having a run, even just before that run starts.
   else if (hasRunInProgress(session) || nextStep(session) === 'start_run') session.stopping.request({ why: 'interrupt', ...details })
+}
+
+/** Checks and records a message, and returns it: no input can fail the workflow. Returns undefined if it is rejected, or if its id was accepted before, which changes nothing. */
+function receive(journal: Journal, raw: unknown): MessageSignal | undefined {
+  const checked = checkMessage(raw)
+  if ('refusal' in checked) {
+    const { messageId } = checked
+    journal.append({ type: 'message_rejected', ...defined({ messageId }), ...checked.refusal })
+    return undefined
+  }
+  const { messageId = uuid4(), content, metadata, agent, blob, deadlineMs, by, traceparent } = checked.message
+  const { state } = journal
+  if (agent !== undefined && agent !== state.agent) {
+    const reason = `The session talks to the agent "${state.agent}", not to "${cutText(agent, TEXT_BYTES.name)}": use another session id.`
+    journal.append({ type: 'message_rejected', messageId, code: 'agent_mismatch', reason })
+    return undefined
+  }
+  if (state.accepted.includes(shortHash(messageId))) return undefined
+  if (!hasRoomFor(state, { messageId, deadlineMs })) {
+    const reason = `${state.inbox.length} messages already wait for the agent, as many as a session can hold: send the message again once the agent has seen them.`
+    journal.append({ type: 'message_rejected', messageId, code: 'inbox_full', reason })
+    return undefined
+  }
+  journal.append({
+    type: 'message_received',
+    messageId,
+    content,
+    ...(metadata && { metadata }),
+    ...(blob && { blob }),
+    ...defined({ deadlineMs, by, traceparent }),
+  })
+  return checked.message
 }

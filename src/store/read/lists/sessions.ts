@@ -1,12 +1,12 @@
-// Sessions by status, agent, tags and time, newest first.
-import { dateIn, dateOrNull, ms, numberIn } from '../../postgres/columns.ts'
+// Sessions by status, agent, tags and time, newest first: all of them, or those in error.
+import { dateIn, dateOrNull, ms, numberIn, jsonIn, textIn } from '../../postgres/columns.ts'
 import type { Queryable, TextRow } from '../../postgres/database.ts'
 import { PLAN_COLUMNS, planIn, SESSION_COLUMNS, sessionOf } from '../reader.ts'
 import type { PostgresSchema } from '../../postgres/schema.ts'
 import { safeKey } from '../../postgres/sanitise.ts'
-import { begins, equal, type StoredList, oneOf, tagged, timestamp, within } from './page.ts'
-import type { ListedSession } from '../../listed.ts'
-import type { SessionFilter } from '../../filters.ts'
+import { begins, equal, type StoredList, oneOf, tagged, timestamp, within, type ListQuery } from './page.ts'
+import type { ListedSession, SessionInError } from '../../listed.ts'
+import type { SessionFilter, InErrorFilter } from '../../filters.ts'
 
 const COLUMNS = `${SESSION_COLUMNS}, ${PLAN_COLUMNS}, parent, forked_seq, model, provider, usd, checkpoint, waiting,
   ${ms('flushed_at')}, ${ms('pruned_at')}, ${ms('erased_at')}`
@@ -58,5 +58,40 @@ function listedSessionOf(row: TextRow): ListedSession {
     flushedAt: dateIn(row, 'flushed_at'),
     prunedAt: dateOrNull(row, 'pruned_at'),
     erasedAt: dateOrNull(row, 'erased_at'),
+  }
+}
+
+const COLUMNS_IN_ERROR = `session_id, agent, coalesce(error_raw, error::text) as error, ${ms('created_at')}`
+
+/** See `Lists.inError`. */
+export const IN_ERROR: StoredList<InErrorFilter, SessionInError> = {
+  ...BY_CREATION,
+  select: (schema) => `select ${COLUMNS_IN_ERROR} from ${schema.table('sessions')} sessions`,
+  where(query, filter) {
+    query.where.push(`status = 'error'`)
+    equal(query, { session_id: filter.session, agent: filter.agent })
+    oneOf(
+      query,
+      'error_code',
+      filter.codes?.map((code) => safeKey(code)),
+    )
+    tagged(query, filter.tags)
+    enteredWithin(query, filter)
+  },
+  item: inErrorOf,
+}
+
+/** The time of the error is not a column. */
+function enteredWithin(query: ListQuery, { since, until }: InErrorFilter): void {
+  const at = `(error ->> 'at')::double precision`
+  if (since) query.where.push(`${at} >= ${query.value(since.getTime())}::double precision`)
+  if (until) query.where.push(`${at} < ${query.value(until.getTime())}::double precision`)
+}
+
+function inErrorOf(row: TextRow): SessionInError {
+  return {
+    sessionId: textIn(row, 'session_id'),
+    agent: textIn(row, 'agent'),
+    error: jsonIn(row, 'error') as unknown as SessionInError['error'],
   }
 }

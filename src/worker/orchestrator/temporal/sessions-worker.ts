@@ -7,8 +7,8 @@ import type { Logger } from '@temporalio/common'
 import type { CachedExecution } from '../../protocol.ts'
 import { ACTIVATION_LIMIT_MS, limitedTo } from './activation-limit.ts'
 import { isCommittedAt, withCommittedQueries } from './committed-queries.ts'
-import { type Dropped, failedBy, noting } from './dropped.ts'
 import { threadCode, workflowThreads } from './workflow-threads.ts'
+import { EvictionReason, type RemoveFromCache } from '@temporalio/worker/lib/replay.js'
 
 /**
  * A worker whose workflows have pawl's threads, limit of activations and refusal of uncommitted queries. It has no limit of the SDK's own, a
@@ -36,4 +36,44 @@ export class SessionsWorker extends Worker {
       if (execution) listener(execution)
     })
   }
+}
+
+/** How core says that it drops an execution. */
+interface Dropped {
+  runId: string
+  evictJob: RemoveFromCache
+}
+
+/** Reasons that say nothing about the execution: no room in the cache, a stopping worker, or a task that another worker has completed. */
+const ORDINARY: ReadonlySet<unknown> = new Set([
+  EvictionReason.UNSPECIFIED,
+  EvictionReason.CACHE_FULL,
+  EvictionReason.CACHE_MISS,
+  EvictionReason.LANG_REQUESTED,
+  EvictionReason.TASK_NOT_FOUND,
+  EvictionReason.UNHANDLED_COMMAND,
+  EvictionReason.WORKFLOW_EXECUTION_ENDING,
+  undefined,
+  null,
+])
+
+/** The workflow ids of the executions in the caches of this process. */
+const held = new Map<string, string>()
+
+/** A creator that notes its executions. */
+function noting(creator: WorkflowCreator): WorkflowCreator {
+  return {
+    createWorkflow(options) {
+      held.set(options.info.runId, options.info.workflowId)
+      return creator.createWorkflow(options)
+    },
+    destroy: () => creator.destroy(),
+  }
+}
+
+/** The execution, if core drops it because something failed. Core names an execution by its run id alone. */
+function failedBy({ runId: executionId, evictJob }: Dropped): CachedExecution | undefined {
+  const workflowId = held.get(executionId)
+  held.delete(executionId)
+  return workflowId === undefined || ORDINARY.has(evictJob.reason) ? undefined : { workflowId, executionId }
 }
