@@ -1,5 +1,4 @@
 // The activities that find something in the past of a session: a place to go back to, calls of a turn, what was kept beside the transcript.
-import { Context } from '@temporalio/activity'
 import type {
   EventsInput,
   FindCallsInput,
@@ -17,9 +16,9 @@ import { shortHash } from '../session/digest.ts'
 import type { LogEntry, SessionEvent } from '../session/events.ts'
 import { ACCEPTED_KEPT } from '../session/fold/fold.ts'
 import { requestedCallsOf } from '../session/fold/turn-calls.ts'
-import { sessionIdOf } from '../session/protocol/protocol.ts'
 import { keptAt, keptBeforeRun, restoredFrom } from '../session/recovery/kept.ts'
 import { checkTarget, effectsAfter, locate, messagesAfter, newestRun, TargetRefused } from '../session/recovery/targets.ts'
+import { currentSession } from './current-session.ts'
 import { heartbeating } from './heartbeating.ts'
 import { pageOfCalls } from './load-calls.ts'
 import type { SessionReader } from './session-reader.ts'
@@ -34,10 +33,9 @@ export function findActivities(reader: SessionReader): Pick<PawlActivities, 'fin
 
 /** What is found in the events of the session up to the watermark. */
 function inPast<R>(reader: SessionReader, input: EventsInput, find: (entries: readonly LogEntry[]) => R): Promise<R | Unreadable> {
-  const { client, info } = Context.current()
-  const { workflowId = '', runId: executionId = '' } = info.workflowExecution ?? {}
+  const { client, sessionId, executionId } = currentSession()
   const { epoch, watermark, origin } = input
-  const target = { sessionId: sessionIdOf(workflowId), epoch, executionId, watermark }
+  const target = { sessionId, epoch, executionId, watermark }
   return heartbeating(async () => {
     try {
       return find(await reader.entries(target, origin ?? { seq: 0, digest: '' }, client))

@@ -2,10 +2,10 @@
 import { Context } from '@temporalio/activity'
 import { StaleWatermark } from '../calls/errors.ts'
 import { defined } from '../session/defined.ts'
-import { sessionIdOf } from '../session/protocol/protocol.ts'
 import { isForeignPast } from '../store/errors.ts'
 import { heartbeating } from './heartbeating.ts'
 import type { FlushInput, FlushResult, PawlActivities } from '../calls/activities.ts'
+import { currentSession } from './current-session.ts'
 import { findActivities } from './finding.ts'
 import type { Flusher } from './flusher.ts'
 import { loadCallsActivity } from './load-calls.ts'
@@ -26,14 +26,13 @@ export function createActivities(needs: ActivityNeeds, reader: SessionReader, fl
   const { store } = needs
 
   async function flush({ epoch, watermark, origin, isNew }: FlushInput): Promise<FlushResult> {
-    const { client, info } = Context.current()
-    const { workflowId = '', runId: executionId = '' } = info.workflowExecution ?? {}
-    const target = { sessionId: sessionIdOf(workflowId), epoch, executionId, watermark, ...defined({ origin, isNew }) }
+    const { client, sessionId, executionId } = currentSession()
+    const target = { sessionId, epoch, executionId, watermark, ...defined({ origin, isNew }) }
     try {
       return { seq: await heartbeating(() => flusher.flush(target, client, FLUSH_MS)) }
     } catch (error) {
       // With the same watermark, a retry could fail forever; the workflow has a newer one.
-      if (error instanceof StaleWatermark && info.attempt >= STALE_TRIES) return { seq: 0, stale: true }
+      if (error instanceof StaleWatermark && Context.current().info.attempt >= STALE_TRIES) return { seq: 0, stale: true }
       // No retry changes that: the workflow finds the session that is there.
       if (isNew && isForeignPast(error)) return { seq: 0, foreign: true }
       throw error

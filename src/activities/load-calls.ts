@@ -1,12 +1,11 @@
 // The activity `loadCalls`: reads calls of a turn that a bounded state could not hold from the stored events.
-import { Context } from '@temporalio/activity'
 import type { LogEntry, SessionEvent, Watermark } from '../session/events.ts'
 import { jsonBytes } from '../session/json.ts'
-import { sessionIdOf } from '../session/protocol/protocol.ts'
 import type { CallState } from '../session/state.ts'
 import { callsOfTurn } from '../session/fold/turn-calls.ts'
 import type { Store } from '../store/store.ts'
 import type { LoadCallsInput, LoadCallsResult, NotYet } from '../calls/activities.ts'
+import { currentSession } from './current-session.ts'
 import { loading } from './loading.ts'
 
 /** Approximate maximum bytes of JSON of a result; a larger call has a result of its own. The server's limit is 2 MB. */
@@ -14,7 +13,7 @@ const RESULT_BYTES = 1_000_000
 
 export function loadCallsActivity(store: Store) {
   return function loadCalls(input: LoadCallsInput): Promise<LoadCallsResult | NotYet> {
-    const sessionId = sessionIdOf(Context.current().info.workflowExecution?.workflowId ?? '')
+    const { sessionId } = currentSession()
     return loading(input, () => load(store, sessionId, input))
   }
 }

@@ -1,16 +1,16 @@
 // The activity `loadFork`: copies another session's past to the fork's id in the store, and folds it.
-import { Context } from '@temporalio/activity'
 import { type Client, WorkflowNotFoundError } from '@temporalio/client'
 import { blobOf } from '../session/blobs.ts'
 import { queryState } from '../connect/session-queries.ts'
 import { continues } from '../session/digest.ts'
 import type { LogEntry, SessionEvent, Watermark } from '../session/events.ts'
 import { fold } from '../session/fold/fold.ts'
-import { type ForkStart, sessionIdOf } from '../session/protocol/protocol.ts'
+import type { ForkStart } from '../session/protocol/protocol.ts'
 import { snapshotOf } from '../session/fold/snapshot.ts'
 import type { SessionState } from '../session/state.ts'
 import type { Store } from '../store/store.ts'
 import type { LoadForkInput, LoadForkResult, NotYet } from '../calls/activities.ts'
+import { currentSession } from './current-session.ts'
 import { CannotLoad, loading } from './loading.ts'
 
 const QUERY_TIMEOUT_MS = 10_000
@@ -18,8 +18,7 @@ const QUERY_TIMEOUT_MS = 10_000
 /** Makes the activity. It waits for the store, and until the store has the newest events of the other session. */
 export function loadForkActivity(store: Store) {
   return function loadFork({ epoch, fork, ...how }: LoadForkInput): Promise<LoadForkResult | NotYet> {
-    const { info, client } = Context.current()
-    const sessionId = sessionIdOf(info.workflowExecution?.workflowId ?? '')
+    const { client, sessionId } = currentSession()
     return loading(how, () => load(store, client, sessionId, epoch, fork))
   }
 }

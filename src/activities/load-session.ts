@@ -1,9 +1,8 @@
 // The activity `loadSession`: loads what a session resumes from after its workflow has closed.
-import { Context } from '@temporalio/activity'
-import { sessionIdOf } from '../session/protocol/protocol.ts'
 import { snapshotOf } from '../session/fold/snapshot.ts'
 import type { LoadSessionInput, LoadSessionResult, NotYet } from '../calls/activities.ts'
 import { storeCutOffExecutions } from './cut-off-executions.ts'
+import { currentSession } from './current-session.ts'
 import { loading } from './loading.ts'
 import type { ActivityNeeds } from './needs.ts'
 import { resendMessages } from './resending.ts'
@@ -11,15 +10,13 @@ import type { SessionReader } from './session-reader.ts'
 
 export function loadSessionActivity(needs: ActivityNeeds, reader: SessionReader) {
   return function loadSession(input: LoadSessionInput): Promise<(LoadSessionResult & { executionId: string }) | NotYet> {
-    const { runId: executionId = '' } = Context.current().info.workflowExecution ?? {}
+    const { executionId } = currentSession()
     return loading(input, async () => ({ ...(await load(needs, reader, input)), executionId }))
   }
 }
 
 async function load({ store, logger }: ActivityNeeds, reader: SessionReader, input: LoadSessionInput): Promise<LoadSessionResult> {
-  const { info, client } = Context.current()
-  const { workflowId = '', runId = '' } = info.workflowExecution ?? {}
-  const sessionId = sessionIdOf(workflowId)
+  const { client, sessionId, executionId: runId } = currentSession()
   const needs = { store, reader, client, logger, abandoned: input.abandoned === true }
   const succession = await storeCutOffExecutions(sessionId, runId, needs, input)
   if (input.mistaken !== undefined) await resendMessages({ sessionId, executionId: input.mistaken, client })

@@ -3,7 +3,7 @@ import { ApplicationFailure, Context } from '@temporalio/activity'
 import { inTime } from '../waiting/in-time.ts'
 import { defined } from '../session/defined.ts'
 import { callIdOf } from '../session/ids.ts'
-import { sessionIdOf } from '../session/protocol/protocol.ts'
+import { currentSession } from './current-session.ts'
 import { isForeignPast } from '../store/errors.ts'
 import type { JobInput, JobKind, JobOrder, JobResult, JobSubject, Ticket } from '../calls/jobs.ts'
 import { type CountedAttempt, countAttempt, type Earlier, reportOf } from './attempt.ts'
@@ -46,10 +46,7 @@ export function userCodeActivities(needs: ActivityNeeds, flusher: Flusher): Pick
   async function callModel(input: CallModelInput): Promise<Awaited<ReturnType<PawlActivities['callModel']>>> {
     const { run: number, turn, prior, untilServed } = input
     const { attempt, isGivenUp } = count({ prior, ...(untilServed && { uncounted: true }) })
-    if (isGivenUp) {
-      const reason = 'Too many worker processes died during the model call.'
-      return { kind: 'failed', code: 'worker_died', reason, ...(attempt.failed.length > 0 && { failed: attempt.failed }) }
-    }
+    if (isGivenUp) return givenUp('the model call', attempt)
     const order = orderOf('callModel', olderBy(waitedMs(), input), attempt, { subject: { of: 'model', run: number, turn } })
     const { epoch, watermark, origin, isNew } = input
     const { sessionId, executionId } = order.ticket
@@ -68,10 +65,7 @@ export function userCodeActivities(needs: ActivityNeeds, flusher: Flusher): Pick
   async function compact(input: CompactInput): Promise<CompactResult> {
     const { run: number, turn, prior, untilServed } = input
     const { attempt, isGivenUp } = count({ prior, ...(untilServed && { uncounted: true }) })
-    if (isGivenUp) {
-      const reason = 'Too many worker processes died during the compaction.'
-      return { kind: 'failed', code: 'worker_died', reason, ...(attempt.failed.length > 0 && { failed: attempt.failed }) }
-    }
+    if (isGivenUp) return givenUp('the compaction', attempt)
     const result = await run(orderOf('compact', olderBy(waitedMs(), input), attempt, { subject: { of: 'compaction', run: number, turn } }))
     if (result) return result
     if (untilServed) throw noExecutor(worker)
@@ -141,11 +135,16 @@ export function userCodeActivities(needs: ActivityNeeds, flusher: Flusher): Pick
   }
 }
 
+function givenUp(what: string, { failed }: CountedAttempt['attempt']) {
+  const reason = `Too many worker processes died during ${what}.`
+  return { kind: 'failed', code: 'worker_died', reason, ...(failed.length > 0 && { failed }) } as const
+}
+
 /** What a ticket says of the current activity. */
 function currentTicket(): Omit<Ticket, 'report' | 'subject' | 'once'> {
-  const { taskToken, activityId, workflowExecution, heartbeatTimeoutMs = DEFAULT_HEARTBEAT_MS } = Context.current().info
-  const { workflowId = '', runId: executionId = '' } = workflowExecution ?? {}
-  return { taskToken, sessionId: sessionIdOf(workflowId), workflowId, executionId, activityId, heartbeatTimeoutMs }
+  const { taskToken, activityId, heartbeatTimeoutMs = DEFAULT_HEARTBEAT_MS } = Context.current().info
+  const { client: _, ...session } = currentSession()
+  return { ...session, taskToken, activityId, heartbeatTimeoutMs }
 }
 
 /** Milliseconds since the activity was scheduled: the time that its earlier attempts took. */

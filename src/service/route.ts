@@ -90,6 +90,11 @@ export function route<P extends RequestMembers = Nothing, Q extends RequestMembe
   return declared
 }
 
+/** An answer whose body is the one that answers.ts has for the operation. */
+export function typed(description: string, status: 200 | 201 | 202 = 200): RouteAnswer {
+  return { status, description, schema: 'typed' }
+}
+
 /** A response with the route's own headers. */
 export function answerWith(value: unknown, status: number, headers: Record<string, string>): Response {
   return new Response(JSON.stringify(value), {

@@ -5,7 +5,7 @@ import { defined } from '../../session/defined.ts'
 import type { Json } from '../../session/json.ts'
 import { prefixOf, requireOwnId, tagsOfFork } from '../access.ts'
 import type { RecoverOptions, RollbackOptions } from '../../client/types.ts'
-import { answerWith, MEMORY, route } from '../route.ts'
+import { answerWith, MEMORY, route, typed } from '../route.ts'
 import { callId, json, note, OF_CALL, OF_SESSION, sessionId, TARGET, WHY } from '../schemas.ts'
 
 const why = z.strictObject(WHY)
@@ -14,52 +14,48 @@ const DONE = { status: 204, description: 'It is done.' } as const
 const ACCEPTED = { status: 202, description: 'It is accepted.' } as const
 const calls = z.array(callId).max(1_000).optional()
 
+const SEND = { method: 'post', tag: 'sessions', scope: 'send', params: OF_SESSION } as const
+const OPERATE = { method: 'post', tag: 'operations', scope: 'operate', params: OF_SESSION } as const
+const DECIDE = { method: 'post', tag: 'decisions', params: OF_CALL } as const
+
 export const CHANGE_ROUTES = [
   route({
-    method: 'post',
+    ...DECIDE,
     path: '/v1/sessions/{session}/calls/{call}/approve',
     operation: 'approveCall',
     summary: 'Approve a call that waits for it, with the model’s arguments or with others.',
-    tag: 'decisions',
     scope: 'approve',
-    params: OF_CALL,
     body: z.strictObject({ digest, note, input: json.optional().describe('Arguments to execute it with.') }),
-    answer: { status: 200, description: 'The digest of what is executed.', schema: 'typed' },
+    answer: typed('The digest of what is executed.'),
     handle: ({ session, params, body, by }) =>
       session(params.session).approve(params.call, { ...defined(body), digest: body.digest, by } as never),
   }),
   route({
-    method: 'post',
+    ...DECIDE,
     path: '/v1/sessions/{session}/calls/{call}/deny',
     operation: 'denyCall',
     summary: 'Deny a call that waits for approval; the model is told, with the reason.',
-    tag: 'decisions',
     scope: 'approve',
-    params: OF_CALL,
     body: z.strictObject({ digest, note, reason: WHY.reason.describe('The reason; recorded, and shown to the model.') }),
     answer: DONE,
     handle: ({ session, params, body, by }) => session(params.session).deny(params.call, { ...defined(body), digest: body.digest, by }),
   }),
   route({
-    method: 'post',
+    ...DECIDE,
     path: '/v1/sessions/{session}/calls/{call}/answer',
     operation: 'answerCall',
     summary: 'Answer a call of a client tool.',
-    tag: 'decisions',
     scope: 'send',
-    params: OF_CALL,
     body: z.strictObject({ result: json.describe('What the tool’s `output` schema accepts.') }),
     answer: DONE,
     handle: ({ session, params, body, by }) => session(params.session).answer(params.call, (body.result ?? null) as never, { by }),
   }),
   route({
-    method: 'post',
+    ...DECIDE,
     path: '/v1/sessions/{session}/calls/{call}/resolve',
     operation: 'resolveCall',
     summary: 'Resolve the unknown outcome of a call.',
-    tag: 'decisions',
     scope: 'operate',
-    params: OF_CALL,
     body: z.strictObject({
       resolution: z.union([
         z.strictObject({ happened: z.literal(true), result: json }),
@@ -77,61 +73,46 @@ export const CHANGE_ROUTES = [
     },
   }),
   route({
-    method: 'post',
+    ...SEND,
     path: '/v1/sessions/{session}/interrupt',
     operation: 'interruptSession',
     summary: 'Stop the run in progress.',
-    tag: 'sessions',
-    scope: 'send',
-    params: OF_SESSION,
     body: why,
     answer: ACCEPTED,
     handle: ({ session, params, body, by }) => session(params.session).interrupt({ by, ...defined(body) }),
   }),
   route({
-    method: 'post',
+    ...SEND,
     path: '/v1/sessions/{session}/regenerate',
     operation: 'regenerate',
     summary: 'Answer the newest run’s messages again; completed effects are not repeated.',
-    tag: 'sessions',
-    scope: 'send',
-    params: OF_SESSION,
     body: why,
-    answer: { status: 202, description: 'The message that is answered again.', schema: 'typed' },
+    answer: typed('The message that is answered again.', 202),
     async handle({ session, params, body, by }) {
       return { messageId: (await session(params.session).regenerate({ by, ...defined(body) })).messageId }
     },
   }),
   route({
-    method: 'post',
+    ...SEND,
     path: '/v1/sessions/{session}/close',
     operation: 'closeSession',
     summary: 'Close the session once its run has ended. The next message that names the agent opens it again.',
-    tag: 'sessions',
-    scope: 'send',
-    params: OF_SESSION,
     answer: ACCEPTED,
     handle: ({ session, params, by }) => session(params.session).close({ by }),
   }),
   route({
-    method: 'post',
+    ...OPERATE,
     path: '/v1/sessions/{session}/resume',
     operation: 'resumeSession',
     summary: 'Reopen a session whose workflow has closed.',
-    tag: 'operations',
-    scope: 'operate',
-    params: OF_SESSION,
-    answer: { status: 200, description: 'The state of the session.', schema: 'typed' },
+    answer: typed('The state of the session.'),
     handle: ({ session, params }) => session(params.session).resume(),
   }),
   route({
-    method: 'post',
+    ...OPERATE,
     path: '/v1/sessions/{session}/recover',
     operation: 'recoverSession',
     summary: 'Take a session out of `error`.',
-    tag: 'operations',
-    scope: 'operate',
-    params: OF_SESSION,
     body: z.strictObject({
       strategy: z.enum(['continue_run', 'restart_run', 'restart_from_last_effect', 'selective', 'abandon']).optional(),
       keep: calls,
@@ -144,13 +125,10 @@ export const CHANGE_ROUTES = [
     handle: ({ session, params, body, by }) => session(params.session).recover({ ...defined(body), by } as RecoverOptions),
   }),
   route({
-    method: 'post',
+    ...OPERATE,
     path: '/v1/sessions/{session}/rollback',
     operation: 'rollBackSession',
     summary: 'Move the session back. Effects that completed cannot be undone and are reported.',
-    tag: 'operations',
-    scope: 'operate',
-    params: OF_SESSION,
     body: z.strictObject({
       ...TARGET,
       keys: z
@@ -159,18 +137,15 @@ export const CHANGE_ROUTES = [
         .describe('`forgotten`: you have undone the effects outside of pawl, so they may happen again.'),
       ...WHY,
     }),
-    answer: { status: 200, description: 'The session’s new position, and the effects that were not undone.', schema: 'typed' },
+    answer: typed('The session’s new position, and the effects that were not undone.'),
     handle: ({ session, params, body, by }) => session(params.session).rollback({ ...defined(body), by } as RollbackOptions),
   }),
   route({
-    method: 'post',
+    ...OPERATE,
     path: '/v1/sessions/{session}/fork',
     operation: 'forkSession',
     summary: 'Make a new session from a point of this one’s past. Without a target, it begins at the session’s current state.',
-    tag: 'operations',
-    scope: 'operate',
     memory: MEMORY.chat,
-    params: OF_SESSION,
     body: z.strictObject({
       ...TARGET,
       id: sessionId.optional(),
@@ -178,7 +153,7 @@ export const CHANGE_ROUTES = [
       interrupt: z.boolean().optional().describe('Whether a run in progress is interrupted first. Default true.'),
       tags: z.array(z.string()).max(100).optional(),
     }),
-    answer: { status: 201, description: 'The fork.', schema: 'typed' },
+    answer: typed('The fork.', 201),
     async handle({ session, params, body, by, access }) {
       const source = session(params.session)
       const { id = `${prefixOf(access) ?? ''}${randomUUID()}`, tags, ...rest } = body
@@ -188,60 +163,44 @@ export const CHANGE_ROUTES = [
     },
   }),
   route({
-    method: 'post',
+    ...OPERATE,
     path: '/v1/sessions/{session}/pause',
     operation: 'pauseSession',
     summary: 'Let the step in progress finish, and begin no further step.',
-    tag: 'operations',
-    scope: 'operate',
-    params: OF_SESSION,
     body: why,
-    answer: { status: 200, description: 'Since when it is paused.', schema: 'typed' },
+    answer: typed('Since when it is paused.'),
     handle: ({ session, params, body, by }) => session(params.session).pause({ by, ...defined(body) }),
   }),
   route({
-    method: 'post',
+    ...OPERATE,
     path: '/v1/sessions/{session}/unpause',
     operation: 'unpauseSession',
     summary: 'Let a paused session continue.',
-    tag: 'operations',
-    scope: 'operate',
-    params: OF_SESSION,
     body: why,
-    answer: { status: 200, description: 'It continues.', schema: 'typed' },
+    answer: typed('It continues.'),
     handle: ({ session, params, body, by }) => session(params.session).unpause({ by, ...defined(body) }),
   }),
   route({
-    method: 'post',
+    ...OPERATE,
     path: '/v1/sessions/{session}/raise',
     operation: 'raiseLimits',
     summary: 'Raise limits of the run or of the session; the numbers are the whole new limits.',
-    tag: 'operations',
-    scope: 'operate',
-    params: OF_SESSION,
     body: z.strictObject({
       maxUsd: z.number().gt(0).max(1_000_000).optional(),
       maxTotalTokens: z.int().min(1).optional(),
       scope: z.enum(['run', 'session']).optional(),
       ...WHY,
     }),
-    answer: { status: 200, description: 'The limits are raised.', schema: 'typed' },
+    answer: typed('The limits are raised.'),
     handle: ({ session, params, body, by }) => session(params.session).raise({ ...defined(body), by }),
   }),
   route({
-    method: 'post',
+    ...OPERATE,
     path: '/v1/sessions/{session}/checkpoints',
     operation: 'makeCheckpoint',
     summary: 'Make a checkpoint, now or when the turn in progress has closed.',
-    tag: 'operations',
-    scope: 'operate',
-    params: OF_SESSION,
     body: z.strictObject({ reason: z.string().min(1).max(4_000) }),
-    answer: {
-      status: 201,
-      description: 'Its version, and whether it has been made.',
-      schema: 'typed',
-    },
+    answer: typed('Its version, and whether it has been made.', 201),
     handle: async ({ session, params, body, by }) => answerWith(await session(params.session).checkpoint(body.reason, { by }), 201, {}),
   }),
 ]

@@ -5,7 +5,7 @@ import { CALL_STATUSES, PENDING_KINDS, SUMS } from '../../client/queries/list-op
 import { defined } from '../../session/defined.ts'
 import { type Access, prefixOf, requireSession } from '../access.ts'
 import { firstOf } from '../first-of.ts'
-import { MEMORY, type RequestMembers, type Route, route } from '../route.ts'
+import { MEMORY, type RequestMembers, type Route, route, typed } from '../route.ts'
 import { named, PAGE, sessionId, SPAN, STATUS } from '../schemas.ts'
 
 const TAGS = {
@@ -127,7 +127,7 @@ export const LIST_ROUTES = [
     tag: 'lists',
     scope: 'read',
     query: z.strictObject({ agent, ...SPAN }),
-    answer: { status: 200, description: 'The statistics.', schema: 'typed' },
+    answer: typed('The statistics.'),
     handle: async ({ pawl, access, query }) => pawl.failures(within(access, query)),
   }),
   route({
@@ -144,11 +144,7 @@ export const LIST_ROUTES = [
       after: PAGE.cursor.describe('The cursor of the last event that you have processed.'),
       limit: PAGE.limit,
     }),
-    answer: {
-      status: 200,
-      description: 'The next events; empty if there are no more yet.',
-      schema: 'typed',
-    },
+    answer: typed('The next events; empty if there are no more yet.'),
     async handle({ pawl, access, query }) {
       const { limit = 50, ...filter } = query
       return { items: await firstOf(pawl.events(within(access, filter)), limit) }

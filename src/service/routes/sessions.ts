@@ -10,7 +10,7 @@ import { StoreError } from '../../connect/errors.ts'
 import { contextFor, prefixOf, requireOwnId, requireScope, tagsFor } from '../access.ts'
 import { ServiceError } from '../errors.ts'
 import { firstOf } from '../first-of.ts'
-import { answerWith, type RouteCall, MEMORY, route } from '../route.ts'
+import { answerWith, type RouteCall, MEMORY, route, typed } from '../route.ts'
 import { after, json, MESSAGE, messageId, OF_SESSION, OPENING, PAGE, PRIORITY, sessionId } from '../schemas.ts'
 
 const IDEMPOTENCY = {
@@ -86,6 +86,10 @@ export async function known(pawl: Pawl, session: SessionHandle): Promise<{ store
   }
 }
 
+const READ = { method: 'get', tag: 'sessions', scope: 'read', params: OF_SESSION } as const
+const READ_PAGE = { ...READ, memory: MEMORY.page } as const
+const SEND = { method: 'post', tag: 'sessions', scope: 'send', params: OF_SESSION } as const
+
 export const SESSION_ROUTES = [
   route({
     method: 'post',
@@ -104,60 +108,38 @@ export const SESSION_ROUTES = [
     },
   }),
   route({
-    method: 'post',
+    ...SEND,
     path: '/v1/sessions/{session}/messages',
     operation: 'sendMessage',
     summary: 'Send a message. Name the agent to start the session, or to reopen one that has closed.',
-    tag: 'sessions',
-    scope: 'send',
-    params: OF_SESSION,
     body: send,
     headers: IDEMPOTENCY,
-    answer: { status: 202, description: 'The message is durable, even with no worker running.', schema: 'typed' },
+    answer: typed('The message is durable, even with no worker running.', 202),
     handle: (call) => sendTo(call, call.params.session, call.body),
   }),
   route({
-    method: 'get',
+    ...READ,
     path: '/v1/sessions/{session}',
     operation: 'getSession',
     summary: 'The status of the session, and what it waits for.',
-    tag: 'sessions',
-    scope: 'read',
-    params: OF_SESSION,
-    answer: {
-      status: 200,
-      description: 'The session.',
-      schema: 'typed',
-    },
+    answer: typed('The session.'),
     handle: ({ session, params }) => session(params.session).status(),
   }),
   route({
-    method: 'get',
+    ...READ_PAGE,
     path: '/v1/sessions/{session}/state',
     operation: 'getState',
     summary: 'The whole state: run, calls, plan, memory, context, spend.',
-    tag: 'sessions',
-    scope: 'read',
-    memory: MEMORY.page,
-    params: OF_SESSION,
-    answer: {
-      status: 200,
-      description: 'The state.',
-      schema: 'typed',
-    },
+    answer: typed('The state.'),
     handle: ({ session, params }) => session(params.session).state(),
   }),
   route({
-    method: 'get',
+    ...READ_PAGE,
     path: '/v1/sessions/{session}/messages',
     operation: 'listMessages',
     summary: 'The transcript in order; messages that no turn has taken come last.',
-    tag: 'sessions',
-    scope: 'read',
-    memory: MEMORY.page,
-    params: OF_SESSION,
     query: z.strictObject(PAGE),
-    answer: { status: 200, description: 'A page of messages.', schema: 'typed' },
+    answer: typed('A page of messages.'),
     async handle({ pawl, session, params, query }) {
       return pawl.messages({ session: session(params.session).id, ...defined(query) })
     },
@@ -174,11 +156,7 @@ export const SESSION_ROUTES = [
     query: z.strictObject({
       wait: z.int().min(1).max(MAX_WAIT_S).default(DEFAULT_WAIT_S).describe('The longest time to wait, in seconds.'),
     }),
-    answer: {
-      status: 200,
-      description: 'The status of the run; `pending`: it has not settled within that time.',
-      schema: 'typed',
-    },
+    answer: typed('The status of the run; `pending`: it has not settled within that time.'),
     async handle({ pawl, session, params, query, request }) {
       const handle = session(params.session)
       await known(pawl, handle)
@@ -199,90 +177,59 @@ export const SESSION_ROUTES = [
     scope: 'read',
     memory: MEMORY.page,
     params: z.strictObject({ session: sessionId, run: z.int().min(1).max(MAX_RUN) }),
-    answer: { status: 200, description: 'The run.', schema: 'typed' },
+    answer: typed('The run.'),
     handle: ({ session, params }) => session(params.session).runReport(params.run),
   }),
   route({
-    method: 'get',
+    ...READ_PAGE,
     path: '/v1/sessions/{session}/events',
     operation: 'listEvents',
     summary: 'The next events after a given one, in order.',
-    tag: 'sessions',
-    scope: 'read',
-    memory: MEMORY.page,
-    params: OF_SESSION,
     query: z.strictObject({
       after,
       limit: z.int().min(1).max(MAX_EVENTS).optional().describe(`Default ${MAX_EVENTS}. A page of large events has fewer.`),
     }),
-    answer: { status: 200, description: 'The next events; empty if there are no more yet.', schema: 'typed' },
+    answer: typed('The next events; empty if there are no more yet.'),
     async handle({ session, params, query }) {
       return { items: await firstOf(session(params.session).events({ after: query.after ?? 0 }), query.limit ?? MAX_EVENTS) }
     },
   }),
   route({
-    method: 'get',
+    ...READ_PAGE,
     path: '/v1/sessions/{session}/checkpoints',
     operation: 'listCheckpoints',
     summary: 'The checkpoints, newest first.',
-    tag: 'sessions',
-    scope: 'read',
-    memory: MEMORY.page,
-    params: OF_SESSION,
     query: z.strictObject(PAGE),
-    answer: { status: 200, description: 'A page of checkpoints.', schema: 'typed' },
+    answer: typed('A page of checkpoints.'),
     async handle({ pawl, session, params, query }) {
       return pawl.checkpoints({ session: session(params.session).id, ...defined(query) })
     },
   }),
   route({
-    method: 'get',
+    ...READ,
     path: '/v1/sessions/{session}/budgets',
     operation: 'listBudgets',
     summary: 'Each limit of the session and its run: what is spent, set aside and left.',
-    tag: 'sessions',
-    scope: 'read',
-    params: OF_SESSION,
     query: AT_CHECKPOINT,
-    answer: {
-      status: 200,
-      description: 'The budgets.',
-      schema: 'typed',
-    },
+    answer: typed('The budgets.'),
     handle: async ({ session, params, query }) => ({ items: await session(params.session).budgets(defined(query)) }),
   }),
   route({
-    method: 'get',
+    ...READ_PAGE,
     path: '/v1/sessions/{session}/plan',
     operation: 'getPlan',
     summary: 'The plan, with the status of each step; null: there is none.',
-    tag: 'sessions',
-    scope: 'read',
-    memory: MEMORY.page,
-    params: OF_SESSION,
     query: AT_CHECKPOINT,
-    answer: {
-      status: 200,
-      description: 'The plan.',
-      schema: 'typed',
-    },
+    answer: typed('The plan.'),
     handle: async ({ session, params, query }) => ({ plan: await session(params.session).plan(defined(query)) }),
   }),
   route({
-    method: 'get',
+    ...READ_PAGE,
     path: '/v1/sessions/{session}/memory',
     operation: 'getMemory',
     summary: 'The blocks of the memory.',
-    tag: 'sessions',
-    scope: 'read',
-    memory: MEMORY.page,
-    params: OF_SESSION,
     query: AT_CHECKPOINT,
-    answer: {
-      status: 200,
-      description: 'The blocks.',
-      schema: 'typed',
-    },
+    answer: typed('The blocks.'),
     handle: async ({ session, params, query }) => ({ items: await session(params.session).memory(defined(query)) }),
   }),
   route({

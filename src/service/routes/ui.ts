@@ -14,7 +14,7 @@ import { approvalOf, standingIn } from '../../ui/protocol.ts'
 import { resumePoint } from '../../ui/streaming.ts'
 import { callerOf, requireOwnId, requireScope } from '../access.ts'
 import { ServiceError } from '../errors.ts'
-import { type RouteCall, MEMORY, route } from '../route.ts'
+import { type RouteCall, MEMORY, route, typed } from '../route.ts'
 import { after, OF_SESSION, OPENING, sessionId, streamOf } from '../schemas.ts'
 import type { StreamItem } from '../streams.ts'
 import { contentsOf, knownPastFor, MAX_VALUE_BYTES, pageIn, pastFor, pastSince } from '../ui-past.ts'
@@ -294,11 +294,7 @@ export const UI_ROUTES = [
         .optional()
         .describe('The cursor of a page: the messages before it.'),
     }),
-    answer: {
-      status: 200,
-      description: 'A page of messages, oldest first.',
-      schema: 'typed',
-    },
+    answer: typed('A page of messages, oldest first.'),
     handle: async ({ session, params, query }) => messagesPage(session(params.session), query),
   }),
 ]

@@ -2,7 +2,7 @@
 import { generationOf, requestIdOf } from '../ids.ts'
 import type { RecoveryStrategy } from '../agent-facts.ts'
 import { hasEnded } from '../past/calls.ts'
-import { problemWith, suggestedStrategy } from './recovery.ts'
+import { problemWith, RECOVERIES, suggestedStrategy } from './recovery.ts'
 import { type CallOptions, callOptions } from './selective.ts'
 import { joinsModelCall, turnsOf } from '../turns.ts'
 import type { RunState, SessionError, SessionState } from '../state.ts'
@@ -57,14 +57,7 @@ export function previewRecoveries(state: SessionState, run: RunState, ended: rea
   return previews.sort((one, other) => Number(other.suggested) - Number(one.suggested))
 }
 
-const STRATEGIES = [
-  'continue_run',
-  'selective',
-  'restart_from_last_effect',
-  'restart_run',
-  'abandon',
-  'manual',
-] as const satisfies RecoveryStrategy[]
+const STRATEGIES: readonly RecoveryStrategy[] = [...RECOVERIES, 'manual']
 
 function preview(
   state: SessionState,

@@ -67,6 +67,9 @@ function attemptRow(event: AttemptEvent, context: string, callId: string | null)
   }
 }
 
+/** The columns of a failure that is not one of an attempt. */
+const NO_ATTEMPT = { attempt: null, stack: null, next_delay_ms: null, worker: null, model: null, phase: null, ...NO_INCIDENT }
+
 function runRow(event: EventOf<'error_entered'>, incident: number | null): RowOf<typeof ERRORS> {
   const { code, reason } = event
   const safe = sanitiser()
@@ -76,17 +79,11 @@ function runRow(event: EventOf<'error_entered'>, incident: number | null): RowOf
     turn: event.turn ?? null,
     context: 'run',
     call_id: null,
-    attempt: null,
     class: 'RunFailed',
     code: safe.text(code),
     message: safe.text(reason),
-    stack: null,
     retryable: event.strategy === 'automatic',
-    next_delay_ms: null,
-    worker: null,
-    model: null,
-    phase: null,
-    ...NO_INCIDENT,
+    ...NO_ATTEMPT,
     incident_seq: incident ?? event.seq,
     at: new Date(event.at).toISOString(),
     raw: safe.raw({ context: 'run', callId: null, class: 'RunFailed', code, message: reason, stack: null, worker: null, model: null }),
@@ -140,17 +137,11 @@ function mishapRow(
     turn: turn ?? null,
     context: said.context,
     call_id: null,
-    attempt: null,
     class: safe.text(said.class),
     code: safe.text(said.code),
     message: safe.text(said.message),
-    stack: null,
     retryable: true,
-    next_delay_ms: null,
-    worker: null,
-    model: null,
-    phase: null,
-    ...NO_INCIDENT,
+    ...NO_ATTEMPT,
     at: new Date(at).toISOString(),
     raw: safe.raw({ callId: null, ...said, stack: null, worker: null, model: null }),
   }

@@ -12,7 +12,7 @@ const COLUMNS = `${SESSION_COLUMNS}, ${PLAN_COLUMNS}, parent, forked_seq, model,
   ${ms('flushed_at')}, ${ms('pruned_at')}, ${ms('erased_at')}`
 
 /** By creation, newest first. The order stays the same whatever happens to a session. */
-export const BY_CREATION: Pick<StoredList<unknown, unknown>, 'order' | 'key' | 'after' | 'keyOf'> = {
+const BY_CREATION: Pick<StoredList<unknown, unknown>, 'order' | 'key' | 'after' | 'keyOf'> = {
   order: 'sessions.created_at desc, sessions.session_id',
   key: ['number', 'text'],
   after(query, [createdAt, sessionId]) {
