@@ -7,6 +7,8 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 /** Files and interfaces of what others read or implement (backends, the AI SDK, Temporal, browsers): their members need no reader in pawl. */
 const OF_OTHERS = [
   'src/store/rows.ts',
+  'src/store/listed.ts',
+  'src/store/sums.ts',
   'src/models/ai-sdk-types.ts',
   'src/client/types.ts: Priority',
   'src/ui/following.ts: ChatPage',
