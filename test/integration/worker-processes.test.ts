@@ -84,6 +84,7 @@ it('an executor that has called a model and a tool has loaded little besides the
     'log',
     'options',
     'session',
+    'waiting',
     'worker',
     'worker/executor',
   ])
