@@ -47,7 +47,7 @@ describe('the compaction option', () => {
 describe('the window of a model', () => {
   it('must be known for compaction, for every model that is known when the agent is declared', () => {
     const needs = (option: string) =>
-      `Agent "a": compaction needs the context window of ${option} (scripted), which pawl does not know: declare it with its contextWindow.`
+      `Agent "a": compaction needs the context window of ${option} (scripted), which pawl does not know. Declare it with its contextWindow.`
     expect(refusal(() => agent({ model: unknown, compaction: true }))).toBe(needs('model'))
     expect(refusal(() => agent({ fallback: [windowed, unknown], compaction: true }))).toBe(needs('fallback[1]'))
     expect(refusal(() => agent({ compaction: { model: unknown } }))).toBe(needs('compaction.model'))
