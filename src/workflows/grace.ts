@@ -12,7 +12,7 @@ export interface Grace {
 
 /** A grace period of `graceMs`. It is over when its timer has fired, whatever the clock says: see alarms.ts. */
 export function startGrace(graceMs: number): Grace {
-  // Not in the scope of the step that queries it first: it must outlive that step.
+  // Outside the scope of the step that queries it first, because it must outlive that step.
   const parent = CancellationScope.current()
   let spell: { scope: CancellationScope; isOver: boolean } | undefined
 

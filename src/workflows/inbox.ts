@@ -1,4 +1,4 @@
-// Incoming messages are checked, deduplicated and recorded. No input can fail the workflow.
+// Checks, deduplicates and records incoming messages. No input can fail the workflow.
 import { uuid4 } from '@temporalio/workflow'
 import { shortHash } from '../session/digest.ts'
 import { checkMessage } from '../session/protocol/incoming.ts'

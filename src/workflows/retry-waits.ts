@@ -1,8 +1,8 @@
-// The waits between retries of activities that no worker serves. Parallel steps wait together, so that none delays the others' next retry.
+// The waits between retries of activities that no worker serves. Parallel steps wait together, so that none delays another's next retry.
 import { CancellationScope, condition, sleep } from '@temporalio/workflow'
 import { backoffMs } from '../session/backoff.ts'
 
-/** With two builds on one queue, the other one probably gets the next retry; a server timer may take a second. */
+/** With two builds on one queue, the other one probably gets the next retry. A server timer may take a second. */
 const IMMEDIATE_RETRIES = 2
 const FIRST_WAIT_MS = 50
 const LONGEST_WAIT_MS = 5_000
@@ -11,13 +11,13 @@ const LONGEST_WAIT_MS = 5_000
 export interface RetryWaits {
   /** Waits until the next retry: together with a step that already waits, otherwise as long as the number of retries requires. */
   wait(): Promise<void>
-  /** A worker served the request: the next waits are short again. */
+  /** Makes the next waits short again, because a worker served the request. */
   served(): void
 }
 
 /** The waits of one session. */
 export function startRetryWaits(): RetryWaits {
-  // Not in the scope of the step that waits first: when that step is stopped, others may still be waiting.
+  // Outside the scope of the step that waits first, because others may still be waiting when that step is stopped.
   const parent = CancellationScope.current()
   let asked = 0
   let round: { isOver: boolean } | undefined

@@ -142,7 +142,7 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
   onUpdate(pauseUpdate, pause)
   onUpdate(unpauseUpdate, unpause)
   onUpdate(raiseUpdate, raiseLimits)
-  // A workflow that was cancelled from outside closes as if requested, so that nothing is lost.
+  // A workflow that an operator cancelled closes as if a client had requested it, so that nothing is lost.
   CancellationScope.current().cancelRequested.catch(() => {
     closing.wanted = { ...closing.wanted, when: 'now' }
     interrupt({ reason: 'cancelled' })
@@ -154,7 +154,7 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
       refused = first.refused
       await condition(allHandlersFinished)
       if (early.length === 0) return
-      // A message arrived meanwhile. The session with that id opens like any other; it may be the one that a fork must not replace.
+      // A message arrived meanwhile. The session with that id opens like any other. It may be the one that a fork must not replace.
       const { fork: _, mustExist: __, ...plain } = start
       first = await openSession(plain, early, opening)
     }
@@ -182,7 +182,7 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
     }
   })
 
-  /** The session that is there gets the messages: the next execution loads it, and they are sent to it again. */
+  /** The existing session receives the messages: the next execution loads it, and they are sent to it again. */
   async function startAgain(): Promise<void> {
     refused = {
       code: 'session_exists',
@@ -272,7 +272,7 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
       stopping.request({ why: 'interrupt', reason: REPLACED, ...defined({ by: message.by }) })
     // A step in progress must not delay the deadline.
     if (message?.deadlineMs !== undefined) alarms.follow()
-    // No model call is about to store the message: one is in progress and may take long, or the message was rejected.
+    // No model call is about to store the message, because one is in progress and may take long, or because the message was rejected.
     if (stopping.isActive() || nextStep(session) === 'wait') flushing.nudge()
   }
 
@@ -289,14 +289,14 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
   }
 
   async function recoverSession(open: Session, request: RecoverRequest): Promise<SessionSummary> {
-    // A rollback that saw the run as ended must not find it in progress when it goes back.
+    // If a rollback saw the run as ended, it must not find it in progress when it goes back.
     if (open.holds > 0) await condition(() => open.holds === 0)
     checkIsInError(open.journal.state)
     try {
       if (choosesCalls(open.journal.state, request)) await recoverCalls(open, request)
       else await recoverRun(open, request)
     } finally {
-      // A refusal is recorded too.
+      // A refusal is recorded, too.
       open.flushing.nudge()
     }
     return summaryOf(open.journal.state)
