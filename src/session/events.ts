@@ -36,11 +36,11 @@ export interface FailedAttempt {
   worker?: string
   /** For a model call: the `name` of the model that failed, if one was called. */
   model?: string
-  /** For a model call under a budget: what it cost. Absent: nothing. */
+  /** For a model call under a budget: its cost. Absent: it cost nothing. */
   spent?: Cost
   /**
-   * The error does not say whether another attempt may help: a digest of its class, its code and where it was thrown. If the next attempt
-   * has the same digest, it is a fault.
+   * Set if the error does not say whether another attempt may help: a digest of its class, its code and where it was thrown. If the next
+   * attempt has the same digest, the error is permanent.
    */
   unexpected?: string
 }
@@ -48,24 +48,27 @@ export interface FailedAttempt {
 /** Default of `settleAfter`: milliseconds after an outcome became unknown before "it did not happen" from `verify` counts. */
 export const SETTLE_AFTER_MS = 5_000
 
-/** How the worker that made the model call resolved a tool call that the model requested. Recorded, and therefore deterministic. */
+/**
+ * How the worker that made the model call resolved one of the tool calls that the model requested. It is recorded, and therefore
+ * deterministic.
+ */
 export interface Resolution {
   /** Position of the call among the turn's calls, from 0. */
   index: number
   /** The tool's name. */
   tool: string
-  /** Why the call cannot run: the model gets this as an error result. */
+  /** Why the call cannot run. The model receives this as an error result. */
   invalid?: {
     code: 'unknown_tool' | 'cut_off' | 'invalid_arguments' | 'invalid_idempotency_key' | 'denied' | 'invalid_output' | 'outcome_unknown'
     message: string
   }
   /** The tool's effect. */
   effect: Effect
-  /** The call's generation, from 2: a recovery made the call again. Absent: the first generation. */
+  /** The call's generation, from 2, if a recovery made the call again. Absent: the first generation. */
   generation?: number
   /** The idempotency key; absent for `read`. */
   key?: string
-  /** The first generation's key, if `key` differs from it: that effect completed and is to happen again. */
+  /** The first generation's key, if `key` differs from it because the completed effect is to happen again. */
   firstKey?: string
   /** The call that already completed the effect with this key, if there is one. */
   replayOf?: string
@@ -163,7 +166,7 @@ export interface SessionLimits extends Budget {
   deadlineMs?: number
 }
 
-/** When pawl recovers a session in `error` by itself, as declared by the agent. */
+/** When pawl automatically recovers a session in `error`, as declared by the agent. */
 export interface RecoveryPolicy {
   /** The strategies that pawl may carry out without a person. */
   automatic: AutomaticStrategy[]
@@ -177,12 +180,12 @@ export interface RecoveryPolicy {
   perHour: number
 }
 
-/** A strategy that pawl may carry out by itself. */
+/** A strategy that pawl may carry out automatically. */
 export type AutomaticStrategy = Extract<RecoveryStrategy, 'continue_run' | 'restart_run' | 'restart_from_last_effect' | 'abandon'>
 
-/** What a session knows of its agent, as declared by the newest worker that reported it. */
+/** What a session knows about its agent, as declared by the newest worker that reported it. */
 export interface AgentFacts {
-  /** Digest of all the other members: it shows whether a worker's declaration differs. */
+  /** Digest of all other members, which shows whether a worker's declaration differs. */
   digest: string
   /** The limits of a run. */
   limits: RunLimits
@@ -210,11 +213,11 @@ export interface RunEffect {
   effectId?: string
 }
 
-/** What a run had done when it failed: calls by their ids and tools. */
+/** What a run had done when it failed: calls, with their ids and tools. */
 export interface ErrorProgress {
   /** Effects that completed, the newest 5. */
   completed: RunEffect[]
-  /** How many more there are. */
+  /** How many more completed. */
   moreCompleted?: number
   /** Calls of the newest turn that failed: the first 10. */
   failed: Pick<RunEffect, 'callId' | 'tool'>[]
@@ -228,7 +231,7 @@ export interface ErrorProgress {
 export interface RefusedContent {
   /** The event that added the message. */
   seq: number
-  /** `text`: of a user or a model; `result`: a text of a tool's result; `call`: the arguments of a call. */
+  /** `text`: text of a user or a model; `result`: text in a tool's result; `call`: the arguments of a call. */
   kind: 'text' | 'image' | 'result' | 'call'
   /** Characters of the text, of an image's base64 or URL, or of the arguments' JSON. */
   size: number
@@ -258,8 +261,8 @@ export type EventBody =
       executionId: string
       coreVersion: number
       /**
-       * The session existed before, but its events can no longer be read: numbers continue from this run. `keysOf`: the session whose id
-       * its session-wide keys have, if it is a fork.
+       * The session existed before, but its events can no longer be read, so numbers continue from this run. `keysOf`: for a fork, the
+       * session whose id is part of its session-wide keys.
        */
       after?: { run: number; checkpoint: number; origin: Watermark; keysOf?: string }
       /** The execution that no worker could replay; none of its events are known. */
@@ -308,7 +311,7 @@ export type EventBody =
       /** The cost that pawl counts for the call because its provider reported no usage, or an invalid one. */
       spent?: Cost
       calls: Resolution[]
-      /** Metadata of the message that opened the run, in the run's first answer: the run's tools see it from here on. */
+      /** Metadata of the message that opened the run, in the run's first answer. The run's tools see it from here on. */
       metadata?: JsonObject
       /** Digest of the system prompt and the sections that were rendered for the call. The texts are not stored. */
       promptDigest?: string
@@ -326,7 +329,7 @@ export type EventBody =
       turn: number
       /** Attempt of the call that wrote the summary. */
       attempt: number
-      /** The last event of the summarised part; 0: nothing is summarised. */
+      /** The last event of the summarised part; 0 if nothing is summarised. */
       upToSeq: number
       /** Summary of everything up to `upToSeq`. */
       summary: string
@@ -336,9 +339,9 @@ export type EventBody =
       tokens: number
       /** Size of the model's context window, in tokens. */
       window: number
-      /** The provider had refused the request. */
+      /** Whether the provider had refused the request. */
       forced?: true
-      /** Results of earlier calls that the model still sees are shortened to this many bytes. */
+      /** Earlier calls' results that the model still sees are shortened to this many bytes. */
       resultBytes?: number
       model?: string
       usage?: Usage
@@ -379,10 +382,10 @@ export type EventBody =
       tool: string
       effect: Effect
       key?: string
-      /** The raw arguments: as the model gave them, unless a hook has changed them. */
+      /** The raw arguments, as the model sent them unless a hook has changed them. */
       input: Json
       inputDigest: string
-      /** Another build's resolution, which replaces the one in `model_completed`: the call is issued again. */
+      /** Another build's resolution, which replaces the one in `model_completed`, because the call is issued again. */
       resolution?: Resolution
     }
   | { type: 'tool_attempt_failed'; run: number; turn: number; callId: string; tool: string; error: FailedAttempt }
@@ -478,7 +481,7 @@ export type EventBody =
       tokens?: number
       usd?: number
       note?: string
-      /** The amounts are assumed: they are the most that can have been spent. */
+      /** The amounts are assumed to be the most that can have been spent. */
       assumed?: true
     }
   /** Four fifths of a limit are spent. `run`: the run, if the limit is a run's. */
@@ -514,7 +517,7 @@ export type EventBody =
       note?: string
       /** The reason for a denial, shown to the model. */
       reason?: string
-      /** No decision came in time. */
+      /** No decision arrived in time. */
       expired?: true
       /** Approved with these arguments instead of the model's, and their resolution. */
       input?: Json
@@ -549,7 +552,7 @@ export type EventBody =
       moreEffects?: number
       /** The effects were undone outside of pawl: their keys and unknown outcomes no longer count. */
       keys?: 'forgotten'
-      /** Short hashes of the ids of archived messages: messages with these ids can be sent again. */
+      /** Short hashes of the ids of archived messages. Messages with these ids can be sent again. */
       removed?: string[]
       /** Messages that are back in the inbox, to be answered again. The first one opened the run of this intent. */
       again?: { messages: { messageId: string; seq: number }[]; intent: number }
@@ -589,7 +592,7 @@ export type EventBody =
       progress?: ErrorProgress
       /** Digest of the unexpected failure that may resolve itself, but not if it is repeated. */
       unexpected?: string
-      /** For `budget_exhausted`: limits with which the next model call can be made. */
+      /** For `budget_exhausted`: limits that would allow the next model call. */
       raise?: BudgetRaise[]
     }
   /**
@@ -648,7 +651,7 @@ export interface Watermark {
   seq: number
   /** Rolling digest of all events up to it. */
   digest: string
-  /** The event's own `at`, which the digest leaves out: tells an accepted task's events from those of a rejected one. */
+  /** The event's own `at`, which the digest omits. It distinguishes an accepted task's events from those of a rejected one. */
   at?: number
 }
 
@@ -668,18 +671,18 @@ export type ToolCallStatus =
   | 'replayed'
   | 'skipped'
 
-/** pawl's own id of a tool call: the position of its request, and its generation if it was made again. */
+/** pawl's own id of a tool call: the position of its request, plus its generation if it was made again. */
 export function callIdOf(run: number, turn: number, index: number, generation = 1): string {
   const request = `t_${run}_${turn}_${index}`
   return generation === 1 ? request : `${request}#${generation}`
 }
 
-/** The id of the model's request: that of the call's first generation. The model sees this id. */
+/** The id of the model's request, which is that of the call's first generation. The model sees this id. */
 export function requestIdOf(callId: string): string {
   return callId.split('#', 1)[0] ?? callId
 }
 
-/** How many times the request has been made, this call included: 1, or more for a call that was made again. */
+/** How many times the request has been made, including this call: 1, or more for a call that was made again. */
 export function generationOf(callId: string): number {
   return Number(callId.split('#', 2)[1] ?? 1)
 }

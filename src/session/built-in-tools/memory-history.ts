@@ -18,7 +18,7 @@ export interface MemoryVersion extends Memory {
   archivedSeq?: number
 }
 
-/** All versions of the memory, oldest first, from events that are added one by one. */
+/** All versions of the memory, oldest first, from events that the caller adds one by one. */
 export interface MemoryHistory {
   add(event: SessionEvent): void
   versions: readonly MemoryVersion[]

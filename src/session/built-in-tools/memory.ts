@@ -1,4 +1,4 @@
-// The memory of a session: named blocks of text, how a change makes the next version of them, and what the fold keeps about them.
+// The memory of a session: named blocks of text, how a change creates their next version, and what the fold keeps about them.
 import { jsonBytes } from '../json.ts'
 
 /** A block as an agent declares it. */
@@ -38,7 +38,7 @@ export type MemoryChange =
   /** `old`: the part that is replaced, which occurs once; absent: the whole block. */
   | { do: 'replace'; block: string; old?: string; content: string }
 
-/** The memory of a session, and what going back needs to know about it. */
+/** The memory of a session, and what a rollback or a recovery needs to know about it. */
 export interface MemoryState {
   /** The newest version; null: the session has gone back to before its first change. */
   current: Memory | null
@@ -98,7 +98,7 @@ export function memoryAfterRollback(before: MemoryState | undefined, memory: Mem
   }
 }
 
-/** The blocks of a memory: those that are declared, in that order, and others that still have text. */
+/** The blocks of a memory: the declared ones, in order, then others that still have text. */
 export function memoryBlocks(memory: Memory | null | undefined, declared: readonly MemoryLimit[] = []): MemoryBlock[] {
   const others = (memory?.blocks ?? []).filter(({ block }) => !declared.some((one) => one.block === block))
   return [...declared.map(({ block, maxChars }) => ({ block, content: contentOf(memory, block), maxChars })), ...others]

@@ -18,7 +18,7 @@ export interface PlanVersion extends Plan {
   archivedSeq?: number
 }
 
-/** All versions of the plan, oldest first, from events that are added one by one. */
+/** All versions of the plan, oldest first, from events that the caller adds one by one. */
 export interface PlanHistory {
   add(event: SessionEvent): void
   versions: readonly PlanVersion[]

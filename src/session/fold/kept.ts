@@ -1,18 +1,18 @@
-// The fold of the plan and the memory: their changes, and what going back restores.
+// The fold of the plan and the memory: their changes, and what a rollback or a recovery restores.
 import type { EventOf } from '../events.ts'
 import { MEMORY_BYTES, memoryAfterChange, memoryAfterRollback } from '../built-in-tools/memory.ts'
 import { afterChange, afterRollback, PLAN_BYTES } from '../built-in-tools/plan.ts'
 import { keepTakenWithinBounds, roomBeside } from './queue.ts'
 import type { SessionState } from '../state.ts'
 
-/** The plan has a new version. */
+/** Sets the plan's new version. */
 export function changePlan(state: SessionState, { version, change, turn }: EventOf<'plan_changed'>): void {
   state.plan = afterChange(state.plan, version, change)
   if (state.current) state.current.planTurn = turn
   keepTakenWithinBounds(state)
 }
 
-/** The memory has a new version. */
+/** Sets the memory's new version. */
 export function changeMemory(state: SessionState, { version, change, turn }: EventOf<'memory_changed'>): void {
   state.memory = memoryAfterChange(state.memory, version, change)
   if (state.current) state.current.memoryTurn = turn

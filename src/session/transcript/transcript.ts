@@ -1,4 +1,4 @@
-// The transcript: the messages that are sent to a model, folded from a session's events.
+// The transcript: the messages sent to a model, folded from a session's events.
 import {
   type AssistantBlock,
   type ContentBlock,
@@ -43,18 +43,18 @@ export interface ToolResult {
   isError: boolean
 }
 
-/** A transcript, which grows event by event. */
+/** A transcript, which grows one event at a time. */
 export interface Transcript {
   messages: Message[]
   /** For each message, the `seq` of the event that added it. */
   seqs: number[]
-  /** Received messages that no turn has taken. */
+  /** Received messages that no turn has accepted. */
   waiting: Map<string, WaitingMessage>
-  /** What has become of the newest answer's calls. */
+  /** The status and outcome of the newest answer's calls. */
   calls: TurnCalls
   /** The results so far of the newest assistant message's calls; null once they are in `messages`. */
   open: TurnResults | null
-  /** The results of the newest answer's calls once they are in `messages`: a recovery may take them out again. */
+  /** The results of the newest answer's calls once they are in `messages`. A recovery may remove them again. */
   closed: TurnResults | null
   /** For each idempotency key, the call that completed it. */
   keys: Map<string, string>
@@ -62,16 +62,16 @@ export interface Transcript {
   pendingKeys: Map<string, { key: string; first?: string | undefined }>
   /** Results of completed effects, for replays of their key. */
   completed: Map<string, ResultContent>
-  /** The newest run: where it begins in `messages`, the messages that it took, and the metadata for its code. */
+  /** The newest run: where it begins in `messages`, the messages that it accepted, and the metadata for its code. */
   newestRun: NewestRunSoFar
   effects: Effects
-  /** Answers that a provider refused to complete: the model does not see them. */
+  /** Answers that a provider refused to complete. The model does not see them. */
   refused: WeakSet<Message>
   /** Notes for the model where the transcript was cut. They are not messages; `messagesFor` puts them in their places. */
   notes: Note[]
   /** Messages from hooks for the next model call only. */
   systemMessages: string[]
-  /** Content that providers have refused: the model sees notes in its place. */
+  /** Content that providers have refused. The model sees notes in its place. */
   replaced: Replaced[]
   /** Compactions that still apply, newest last. */
   compactions: Compaction[]
@@ -86,7 +86,7 @@ export interface Transcript {
 /** The summary that the model sees in place of the messages up to an event. */
 export type Compaction = Pick<EventOf<'compacted'>, 'seq' | 'run' | 'turn' | 'upToSeq' | 'summary' | 'window' | 'resultBytes' | 'forced'>
 
-/** What a provider counted. */
+/** A provider's token count. */
 export interface Measured {
   /** Tokens of a request and of the answer to it. */
   tokens: number
@@ -102,11 +102,11 @@ interface TurnResults {
   results: Map<string, ToolResult>
   /** Calls whose results another generation replaces. */
   replaced: string[]
-  /** The `seq` that the results had when they were in `messages` for the first time. */
+  /** The `seq` of the results when they were first in `messages`. */
   resultsSeq?: number
 }
 
-/** A text for the model that neither the user nor the model said: about effects no longer shown, or added by a hook. */
+/** A text for the model that comes neither from the user nor from the model: about effects no longer shown, or from a hook. */
 export interface Note {
   /** How many messages come before it. */
   after: number
@@ -131,14 +131,14 @@ interface NewestRunSoFar {
   metadata: JsonObject
 }
 
-/** What a user said, and the `seq` of its `message_received`. */
+/** A user's content, and the `seq` of its `message_received`. */
 export interface WaitingMessage {
   content: string | UserBlock[]
   metadata?: JsonObject
   seq: number
 }
 
-/** A transcript before any event. */
+/** An empty transcript. */
 export function emptyTranscript(): Transcript {
   return {
     messages: [],
@@ -167,14 +167,14 @@ export function emptyTranscript(): Transcript {
 export function addToTranscript(transcript: Transcript, event: SessionEvent): void {
   noteEffect(transcript.effects, event)
   const before = 'callId' in event && event.callId !== undefined ? transcript.calls.get(event.callId)?.status : undefined
-  // What is said of abandoned calls depends on how far they had come.
+  // The results of abandoned calls depend on how far these had got.
   const abandons = abandonsCalls(event)
   if (!abandons) addToCalls(transcript.calls, event)
   addToMessages(transcript, event, before)
   if (abandons) addToCalls(transcript.calls, event)
 }
 
-/** `before`: the status of the call that the event is about, before it. */
+/** `before`: the status, before the event, of the call that the event concerns. */
 function addToMessages(transcript: Transcript, event: SessionEvent, before: TurnCall['status'] | undefined): void {
   switch (event.type) {
     case 'session_started':
@@ -278,7 +278,7 @@ function complete(transcript: Transcript, callId: string, content: ResultContent
 }
 
 /**
- * A call's result as the model sees it: text and blocks as they are, anything else as JSON.
+ * A call's result as the model sees it: text and blocks unchanged, anything else as JSON.
  * `replayed` is the first call's result, for the replay of a completed key.
  */
 function resultOf(event: EventOf<'tool_completed' | 'tool_failed' | 'tool_unknown'>, replayed?: ResultContent): ToolResult {
@@ -401,13 +401,13 @@ function addResult(transcript: Transcript, { callId, seq }: { callId: string; se
   if (open.results.size === open.callIds.length) closeCalls(transcript, seq)
 }
 
-/** Adds the message with the results. The API refuses a tool_use without a result, so a call that never ran gets one that says so. */
+/** Adds the message with the results. The API refuses a tool_use without a result, so a call that never ran gets a result that says so. */
 function closeCalls(transcript: Transcript, seq: number): void {
   const { open } = transcript
   if (!open) return
   transcript.open = null
   transcript.closed = open
-  // The results of a reopened turn return to their old place, before messages that a later turn took.
+  // The results of a reopened turn return to their old place, before messages that a later turn accepted.
   const at = resultsIndex(transcript, open) ?? transcript.messages.length
   open.resultsSeq ??= seq
   transcript.seqs.splice(at, 0, open.resultsSeq)
@@ -442,7 +442,7 @@ export function newestOf({ calls }: Pick<Transcript, 'calls'>, request: string):
   return request
 }
 
-/** The replaced generations of calls that were made again may have taken effect, too: tells the model so. */
+/** Tells the model that the replaced generations of calls that were made again may have taken effect, too. */
 function noteReplaced(transcript: Transcript, { seq: answerSeq, replaced, resultsSeq: seq = 0 }: TurnResults, after: number): void {
   const effects = replaced.flatMap((callId) => transcript.effects.byCall.get(callId) ?? [])
   if (effects.length === 0) return
@@ -451,8 +451,8 @@ function noteReplaced(transcript: Transcript, { seq: answerSeq, replaced, result
 }
 
 /**
- * The model was told that the outcome is unknown, and now it is known. The result stays as the model has seen it, and a note says the
- * outcome; only if the results are not in `messages`, or return there, do they have it.
+ * The model was told that the outcome is unknown, and now it is known. The result stays as the model saw it, and a note states the outcome.
+ * The result itself changes only if the results are not in `messages`, or return there.
  */
 function noteLateOutcome(transcript: Transcript, event: EventOf<'tool_resolved'>): void {
   const { callId, tool, effectId, happened, seq } = event
@@ -476,7 +476,7 @@ function requests(content: Message['content'], request: string): boolean {
   return typeof content !== 'string' && content.some((block) => block.type === 'tool_use' && block.id === request)
 }
 
-/** Takes the newest answer's results out of the messages for a recovery, and drops those of calls that are made again or skipped. */
+/** Removes the newest answer's results from the messages for a recovery, and drops those of calls that are made again or skipped. */
 function reopenTurn(transcript: Transcript, event: EventOf<'recovery_started'>): void {
   const turn = transcript.open ?? transcript.closed
   if (!turn || turn.seq !== event.toSeq) return
@@ -505,17 +505,17 @@ function resultBlock(callId: string, result: ToolResult): ToolResultBlock {
   return { type: 'tool_result', tool_use_id: callId, content: result.content, ...(result.isError && { is_error: true }) }
 }
 
-/** The run's messages wait again, and everything that it said leaves the transcript. */
+/** Returns the run's messages to the queue, and removes its answers and results from the transcript. */
 function restartNewestRun(transcript: Transcript, { at }: Cut): void {
   const { from, took, seq: startedAt } = transcript.newestRun
   truncate(transcript, from)
   transcript.waiting = new Map([...took, ...transcript.waiting])
   took.clear()
-  // The beginning of the run had closed an earlier turn, if the message took the session out of an error.
+  // The beginning of the run closed an earlier turn if the message took the session out of an error.
   follow(transcript, at, startedAt)
 }
 
-/** Answers and results after the cut leave the transcript; what users said stays. Open calls of an answer that stays are closed. */
+/** Removes answers and results after the cut from the transcript; users' messages stay. Closes the open calls of an answer that stays. */
 function removeAnswers(transcript: Transcript, { at: seq, after: keptSeq }: Cut): void {
   const { messages, seqs } = transcript
   if ((seqs.at(-1) ?? 0) <= keptSeq) closeCalls(transcript, seq)
@@ -530,12 +530,12 @@ function removeAnswers(transcript: Transcript, { at: seq, after: keptSeq }: Cut)
   follow(transcript, seq, keptSeq)
 }
 
-/** Whether a user said it: messages with results of calls have the user's role, too. */
+/** Whether it is a user's message. Messages with results of calls have the user's role, too. */
 export function isFromUser({ role, content }: Message): boolean {
   return role === 'user' && (typeof content === 'string' || content.every((block) => block.type !== 'tool_result'))
 }
 
-/** Follows the removal of everything after `keptSeq`: a note tells the model which effects remain from that part. */
+/** Called after the removal of everything after `keptSeq`: adds a note that tells the model which effects remain from that part. */
 function follow(transcript: Transcript, seq: number, keptSeq: number): void {
   transcript.systemMessages = []
   transcript.open = null
@@ -545,7 +545,7 @@ function follow(transcript: Transcript, seq: number, keptSeq: number): void {
   const notes = transcript.notes.filter((note) => note.seq <= keptSeq || isAboutKept(note))
   transcript.notes = notes.map((note) => ({ ...note, after: Math.min(note.after, transcript.messages.length) }))
   const told = new Set(notes.map(({ outcome }) => outcome?.callId))
-  // A later compaction still applies if everything that it summarises has stayed: without it, a restart would pay for it again.
+  // A later compaction still applies if everything that it summarises has stayed. Otherwise, a restart would pay for it again.
   dropCompactions(transcript, ({ upToSeq }) => upToSeq <= keptSeq)
   const shown = shownAsCompleted(transcript)
   const effects = effectsAbove(transcript.effects, keptSeq).filter(
@@ -555,7 +555,7 @@ function follow(transcript: Transcript, seq: number, keptSeq: number): void {
   transcript.notes.push({ after: transcript.messages.length, seq, text: noteOn(effects, transcript.completed) })
 }
 
-/** The requests whose results say that they completed: a call that was made again later may be among those that stay. */
+/** The requests whose results say that they completed. A call that was made again later may be among those that stay. */
 function shownAsCompleted({ messages }: Transcript): Set<string> {
   const shown = new Set<string>()
   for (const { content } of messages) {
@@ -590,7 +590,7 @@ function truncate(transcript: Transcript, length: number): void {
 
 /** Removes what was added after `toSeq`; results of completed effects stay, for replays. */
 function rollBack(transcript: Transcript, { at, after: toSeq, waiting }: Cut, { keepsRun, keys, again }: EventOf<'rolled_back'>): void {
-  // A reopened turn that had its results at that point has them again.
+  // A reopened turn that had its results at that point gets them back.
   if ((transcript.open?.resultsSeq ?? Number.POSITIVE_INFINITY) <= toSeq) closeCalls(transcript, at)
   const kept = transcript.seqs.findIndex((seq) => seq > toSeq)
   if (kept >= 0) truncate(transcript, kept)
@@ -607,7 +607,7 @@ function rollBack(transcript: Transcript, { at, after: toSeq, waiting }: Cut, { 
   transcript.waiting = new Map([...requeued, ...transcript.waiting])
 }
 
-/** The effects with an outcome after `seq` were undone outside of pawl, so no call replays them. */
+/** Forgets the effects with an outcome after `seq`, which were undone outside of pawl, so that no call replays them. */
 function forgetKeys(transcript: Transcript, seq: number): void {
   const forgotten = new Set(effectsAbove(transcript.effects, seq).map(({ callId }) => callId))
   for (const [key, callId] of transcript.keys) if (forgotten.has(callId)) transcript.keys.delete(key)
