@@ -118,8 +118,8 @@ export async function noTemporal(address: string, cause: unknown): Promise<Conne
 async function unansweredText(address: string): Promise<string> {
   const { temporal } = await findDevDeployment()
   return temporal?.address === address
-    ? `Temporal at ${address} does not answer, although the \`${SUGGESTIONS.develop()}\` of this folder, to which it belongs, is running. Try again. If it still does not answer, stop that command and start it again: it keeps its sessions.`
-    : `No Temporal server answers at ${address}: set TEMPORAL_ADDRESS to one that does, or start one with \`${SUGGESTIONS.develop()}\` or \`temporal server start-dev\`.`
+    ? `Temporal at ${address} does not answer, although this folder's \`${SUGGESTIONS.develop()}\`, to which it belongs, is running. Try again. If it still does not answer, stop that command and start it again; its sessions are kept.`
+    : `No Temporal server answers at ${address}. Set TEMPORAL_ADDRESS to one that does, or start one with \`${SUGGESTIONS.develop()}\` or \`temporal server start-dev\`.`
 }
 
 /** How the SDK's two connections (native and Node's) report a failed handshake: the server's alert, or its untrusted certificate. */
