@@ -26,7 +26,7 @@ export async function foundTemporal(address: string, env: NodeJS.ProcessEnv): Pr
   ).catch((cause: unknown) => {
     throw new StackError(
       'temporal_unreachable',
-      `Temporal does not answer at TEMPORAL_ADDRESS=${address}: ${reasonOf(cause)}. Start it, correct the address, or unset it and pawl starts one.`,
+      `Temporal does not answer at TEMPORAL_ADDRESS=${address}: ${reasonOf(cause)}. Start it, correct the address, or unset it to start an embedded server.`,
       { cause },
     )
   })

@@ -34,7 +34,7 @@ describe('the compaction option', () => {
     [{ at: 1 }, 'Agent "a": `compaction.at` must be a number above 0 and below 1, not 1.'],
     [{ at: '80%' }, 'Agent "a": `compaction.at` must be a number above 0 and below 1, not "80%".'],
     [{ keepTurns: 0 }, 'Agent "a": `compaction.keepTurns` must be an integer from 1, not 0.'],
-    [{ summarise: 'short' }, 'Agent "a": `compaction.summarise` must be a function that returns text, not "short".'],
+    [{ summarise: 'short' }, 'Agent "a": `compaction.summarise` must be a function that returns a string, not "short".'],
     [{ model: '' }, expect.stringContaining('`compaction.model` must be a Claude model')],
     [{ keep: 4 }, expect.stringContaining('There is no option compaction.keep')],
     [false, 'Agent "a": `compaction` must be true, or { at, keepTurns, model, summarise }, not false.'],

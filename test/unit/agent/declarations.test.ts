@@ -337,7 +337,9 @@ describe('a slice', () => {
   ])('is refused with an initial value that %s', (_, change) => {
     const { code, message } = refusalOf(sliceWith(change))
     expect(code).toBe('invalid_slice')
-    expect(message).toMatch(/cannot read its initial value back from JSON .*\. Pass a value that matches, or a schema for its JSON form\.$/s)
+    expect(message).toMatch(
+      /cannot read its initial value back from JSON .*\. Pass a value that matches, or a schema for its JSON form\.$/s,
+    )
   })
 
   it('is refused by an agent that has another one of the same name, or if defineSlice did not make it', () => {
