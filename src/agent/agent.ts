@@ -19,7 +19,7 @@ import type { AnyServices, Tool } from './tool.ts'
 export interface AgentLimits {
   /** Maximum model calls of a run: an integer from 1. A run that needs more fails with `max_turns`. Default 50. */
   maxTurns?: number
-  /** How long a run may take from its first message, at most 24 days. After that it fails with `deadline_exceeded`. Default: none. */
+  /** How long a run may take from its first message, at most 24 days. After that, the run fails with `deadline_exceeded`. Default: none. */
   deadline?: Duration
   /**
    * Maximum tokens of a run: input (cached or not) and output of all model calls, including failed attempts. An integer from 1. The run
@@ -37,7 +37,7 @@ export interface AgentLimits {
 /** Limits of a session. */
 export interface AgentSessionLimits {
   /**
-   * How long a session may take from its creation, at most a year; every run fails with `deadline_exceeded` from then on. Default: none.
+   * How long a session may last from its creation, at most a year. After that, every run fails with `deadline_exceeded`. Default: none.
    */
   deadline?: Duration
   /** Maximum tokens of all runs of a session together, counted as those of a run. An integer from 1. Default: none. */
@@ -98,8 +98,8 @@ export interface AgentOptions<
   /** A Claude model's name, a `Model`, or a function that chooses one at every model call. */
   model: ModelChoice<StandardSchemaV1.InferInput<C>, S, SlicesOf<NoInfer<L>>>
   /**
-   * What to call if the model fails and its retries are used up, or if its provider refuses the worker access: one model, or a list that
-   * pawl tries in order. Each has its own retries. The next model call starts with `model` again. Default: none.
+   * The models to call if `model` fails and its retries are exhausted, or if its provider denies the worker access: one model, or a list
+   * that pawl tries in order. Each has its own retries. The next model call starts with `model` again. Default: none.
    */
   fallback?:
     | ModelChoice<StandardSchemaV1.InferInput<C>, S, SlicesOf<NoInfer<L>>>
@@ -110,8 +110,8 @@ export interface AgentOptions<
   /** Values that pawl folds from the session's events, as `ctx.slices`; names must be unique. Default: none. */
   slices?: L
   /**
-   * Functions that pawl calls at points of a run and whose answers it acts on. Make them with `defineHook`; names must be unique. Default:
-   * none.
+   * Functions that pawl calls at certain points of a run, and whose answers it acts on. Declare them with `defineHook`; names must be
+   * unique. Default: none.
    */
   // oxlint-disable-next-line typescript/no-explicit-any -- the worker provides the services that a hook needs
   hooks?: readonly Hook<{ context: StandardSchemaV1.InferInput<C>; services: any; slices: SlicesOf<NoInfer<L>> }>[]
@@ -162,7 +162,7 @@ export interface AgentOptions<
   output?: O
 }
 
-/** A declared agent: the options, checked and completed. Make it with `defineAgent`. */
+/** A declared agent: the options, checked and completed. Declare it with `defineAgent`. */
 // oxlint-disable-next-line typescript/no-explicit-any -- an `Agent` of any context and services fits where any agent is accepted
 export interface Agent<C = any, N extends string = string, O = unknown, S = any> {
   /** Its name. */
@@ -191,7 +191,7 @@ export interface Agent<C = any, N extends string = string, O = unknown, S = any>
   readonly checkpoint: CheckpointPolicy
   /** When pawl recovers a failed run without a person. */
   readonly recovery: RecoveryPolicy
-  /** How the model keeps a plan; absent: it keeps none. */
+  /** How the model keeps a plan; absent: it does not keep one. */
   readonly plan?: PlanPolicy
   /** The blocks of its memory, in the order of their declaration. */
   readonly memory: readonly MemoryLimit[]
@@ -199,7 +199,7 @@ export interface Agent<C = any, N extends string = string, O = unknown, S = any>
   readonly compaction?: AgentCompaction
   /** Schema of a session's context. */
   readonly context?: StandardSchemaV1<C>
-  /** What a run must output; absent: any answer ends the run. */
+  /** What a run must output; absent: any final answer ends the run. */
   readonly output?: OutputPolicy
   /** For the compiler only: the context that a session must have, what its runs output, and the services that its worker must have. */
   readonly types?: { readonly takes: (context: C) => void; readonly output: O; readonly needs: (given: { services: S }) => void }

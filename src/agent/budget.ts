@@ -19,7 +19,7 @@ export function priceOfModel({ name, price }: Pick<Model, 'name' | 'price'>, at:
 }
 
 /**
- * Refuses a budget in US dollars if a model's price is unknown. If a function chooses the model, the check happens at the model call.
+ * Refuses a budget in US dollars if a model's price is unknown. If a function chooses the model, pawl checks at the model call instead.
  * @throws DeclarationError `no_price`.
  */
 export function refuseUnpriced(agent: string, models: readonly ModelChoice[], budgets: Record<'limits' | 'sessionLimits', Budget>): void {
@@ -36,5 +36,5 @@ export function refuseUnpriced(agent: string, models: readonly ModelChoice[], bu
 export function noPrice(model: string, limit: string): string {
   const name = `${limit}.${LIMIT_NAMES.usd}`
   const price = 'price: { input, output, cacheRead, cacheWrite }'
-  return `${name} needs the price of every model, and that of "${model}" is not known. Declare it in US dollars per million tokens (the option \`${price}\` of anthropic() or aiSdk(), or \`price\` of your own Model), or limit tokens instead (${LIMIT_NAMES.tokens}).`
+  return `${name} needs the price of every model, but the price of "${model}" is unknown. Declare it in US dollars per million tokens (the option \`${price}\` of anthropic() or aiSdk(), or \`price\` of your own Model), or limit tokens instead (${LIMIT_NAMES.tokens}).`
 }

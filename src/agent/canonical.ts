@@ -1,11 +1,12 @@
-// Canonical JSON and its digests. The library of RFC 8785's authors does the work; our own code handles only strings that the RFC excludes.
+// Canonical JSON and its digests. The library by the authors of RFC 8785 does most of the work; our own code handles only strings that the
+// RFC excludes.
 import { createHash } from 'node:crypto'
 import canonicalize from 'canonicalize'
 import type { Json } from '../session/json.ts'
 
 /**
  * RFC 8785 text of a JSON value. The library throws for strings with lone surrogates. Models do write them, and two different strings must
- * not become the same text, so these are escaped as in JSON.
+ * not become the same text, so this escapes them as in JSON.
  */
 export function canonicalJson(value: Json): string {
   try {

@@ -51,7 +51,7 @@ export function checkpointPolicy(given: Given | undefined, refuse: (problem: str
     const member = milestone !== undefined && type !== 'milestone_reached' ? 'milestone' : 'name'
     if (member === 'name' && (name === undefined || type === 'emitted')) continue
     const needed = member === 'milestone' ? 'milestone_reached' : 'emitted'
-    throw refuse(`checkpoint.on[${index}].${member} is for '${needed}', and this trigger is for '${type}': leave it out.`)
+    throw refuse(`checkpoint.on[${index}].${member} is for '${needed}', but this trigger is for '${type}'. Omit it.`)
   }
   return { on: triggers }
 }

@@ -1,4 +1,4 @@
-// The compaction option of an agent: when a conversation is summarised, by whom, and what stays as it is.
+// The compaction option of an agent: when pawl summarises a conversation, which model does it, and what stays unchanged.
 import { checkOptions, fn, integer, options, where } from '../options/check.ts'
 import type { CompactionPolicy } from '../session/transcript/compaction.ts'
 import type { Message, Usage } from '../session/content.ts'
@@ -15,7 +15,7 @@ export interface SummariseInput<C = any, S = any, L = any> {
   readonly messages: readonly Message[]
   /** The summary of everything before them, which the new summary replaces; undefined if nothing comes before them. */
   readonly previous: string | undefined
-  /** The most tokens that the summary should have. Text beyond four bytes for each of them is cut off. */
+  /** The most tokens that the summary should have. pawl cuts off text beyond four bytes for each of them. */
   readonly maxTokens: number
   /** The context of the session, its run and its turn. */
   readonly ctx: AgentContext<C, S, L>
@@ -64,7 +64,7 @@ const OPTIONS = options({
   at: where<number>((value) => typeof value === 'number' && value > 0 && value < 1, 'a number above 0 and below 1').optional(),
   keepTurns: integer(1).optional(),
   model: where<ModelChoice>(isModelChoice, "a Claude model's name, an object with generate(), or a function that returns one").optional(),
-  summarise: fn<Summarise>('a function that returns text').optional(),
+  summarise: fn<Summarise>('a function that returns a string').optional(),
 })
 
 /** The values that `compaction` accepts; `compactionPolicy` checks their members. */
@@ -91,9 +91,9 @@ export function windowProblem(option: string, choice: ModelChoice, compacts: boo
   if (typeof choice === 'function') return undefined
   const [name, declared] = typeof choice === 'string' ? [choice, contextWindowOf(choice)] : [choice.name, choice.contextWindow as unknown]
   if (declared !== undefined && !isContextWindow(declared)) {
-    return `the contextWindow of ${option} (${name}) must be an integer from 1, the tokens that the model has room for, not ${JSON.stringify(declared)}.`
+    return `the contextWindow of ${option} (${name}) must be an integer from 1, the most tokens that the model accepts, not ${JSON.stringify(declared)}.`
   }
   if (!compacts || declared !== undefined) return undefined
   const how = typeof choice === 'string' ? `anthropic(${JSON.stringify(name)}, { contextWindow })` : 'its contextWindow'
-  return `compaction needs the context window of ${option} (${name}), which pawl does not know: declare it with ${how}.`
+  return `compaction needs the context window of ${option} (${name}), which pawl does not know. Declare it with ${how}.`
 }

@@ -83,7 +83,7 @@ const OPTIONS = options({
   checkpoint: CHECKPOINT.optional(),
   plan: where<NonNullable<AgentOptions['plan']>>(
     (value) => planPolicy(value) !== undefined,
-    'true, or { guidance } with true, false or a text that is not empty',
+    'true, or { guidance } with true, false or a non-empty string',
   ).optional(),
   memory: where<NonNullable<AgentOptions['memory']>>(isMemoryOption, MEMORY_EXPECTED).optional(),
   compaction: COMPACTION.optional(),
@@ -109,27 +109,30 @@ function declare(given: unknown): Agent {
   const agent = checkOptions(OPTIONS, given, bad)
   const tools = new Map<string, Tool>()
   for (const [index, tool] of (agent.tools ?? []).entries()) {
-    if (!isTool(tool)) throw bad(`tools[${index}] is not a tool: make it with defineTool.`)
+    if (!isTool(tool)) throw bad(`tools[${index}] is not a tool. Create it with defineTool.`)
     if (tools.has(tool.name)) {
-      throw new DeclarationError('duplicate_tool', `Agent "${agent.name}" has two tools named "${tool.name}": rename one.`)
+      throw new DeclarationError('duplicate_tool', `Agent "${agent.name}" has two tools named "${tool.name}". Rename one.`)
     }
     if (isReserved(tool.name)) {
-      throw new DeclarationError('reserved_tool', `Agent "${agent.name}" has a tool named "${tool.name}", a name of pawl's own: rename it.`)
+      throw new DeclarationError(
+        'reserved_tool',
+        `Agent "${agent.name}" has a tool named "${tool.name}", a name that pawl reserves. Rename it.`,
+      )
     }
     tools.set(tool.name, tool)
   }
   const slices = new Map<string, Slice>()
   for (const [index, slice] of (agent.slices ?? []).entries()) {
-    if (!isSlice(slice)) throw bad(`slices[${index}] is not a slice: make it with defineSlice.`)
+    if (!isSlice(slice)) throw bad(`slices[${index}] is not a slice. Create it with defineSlice.`)
     if (slices.has(slice.name)) {
-      throw new DeclarationError('duplicate_slice', `Agent "${agent.name}" has two slices named "${slice.name}": rename one.`)
+      throw new DeclarationError('duplicate_slice', `Agent "${agent.name}" has two slices named "${slice.name}". Rename one.`)
     }
     slices.set(slice.name, slice)
   }
   const memory = (agent.memory ?? []).map(({ block, maxChars }) => ({ block, maxChars }))
   const twice = memory.find(({ block }, index) => memory.findIndex((one) => one.block === block) < index)
   if (twice) {
-    throw new DeclarationError('duplicate_block', `Agent "${agent.name}" has two blocks of memory named "${twice.block}": rename one.`)
+    throw new DeclarationError('duplicate_block', `Agent "${agent.name}" has two blocks of memory named "${twice.block}". Rename one.`)
   }
   const plan = planPolicy(agent.plan)
   const unmet = unmetSection(agent.sections ?? [], { plan: plan !== undefined, memory: memory.length > 0 })
@@ -176,10 +179,10 @@ function unmetSection(given: readonly Section[], has: { plan: boolean; memory: b
   const needs = { plan: 'plan', progress: 'plan', memory: 'memory' } as const
   const names = Object.keys(needs) as (keyof typeof needs)[]
   const unmet = names.find((name) => given.includes(sections[name]) && !has[needs[name]])
-  return unmet && `sections.${unmet} needs the option ${needs[unmet]}: add it, or leave the section out.`
+  return unmet && `sections.${unmet} needs the option ${needs[unmet]}. Add it, or remove the section.`
 }
 
-/** The problem with a property whose name the provider of these models refuses; undefined if there is none. */
+/** The problem with a property whose name the models' provider refuses; undefined if there is none. */
 function propertyProblem(models: readonly ModelChoice[], tools: readonly Tool[], output: OutputPolicy | undefined): string | undefined {
   const schemas = [
     ...tools.map(({ name, inputSchema }): [string, JsonObject] => [`the input of tool "${name}"`, inputSchema]),
@@ -188,7 +191,7 @@ function propertyProblem(models: readonly ModelChoice[], tools: readonly Tool[],
   for (const [what, schema] of schemas) {
     const property = refusedProperty(models, schema)
     if (property === undefined) continue
-    return `${what} has a property named ${JSON.stringify(property)}, which Anthropic's API refuses in every request: rename it to 1 to 64 characters of [A-Za-z0-9_.-].`
+    return `${what} has a property named ${JSON.stringify(property)}, which Anthropic's API refuses in every request. Rename it to 1 to 64 characters of [A-Za-z0-9_.-].`
   }
   return undefined
 }

@@ -36,7 +36,7 @@ const OPTIONS = options({
 })
 
 /**
- * Declares a hook: your own function that pawl calls at a point of a run. pawl records its answer.
+ * Declares a hook: a function of yours that pawl calls at a certain point of a run, and whose answer it records.
  * `defineHook.withTypes<{ services; context; slices }>()` returns the same function for hooks with typed `ctx`.
  * @throws DeclarationError `invalid_hook` for an option that is unknown, missing or not allowed: an unknown event, a bad pattern.
  */
@@ -50,8 +50,8 @@ function declare(given: unknown): Hook {
   const bad = (problem: string): DeclarationError =>
     new DeclarationError('invalid_hook', named === '' ? `A hook: ${problem}` : `Hook${named}: ${problem}`)
   const { on, name, tools, timeout, onError, run } = checkOptions(OPTIONS, given, bad)
-  if (tools !== undefined && !isCallEvent(on)) throw bad(`tools applies only to hooks of calls, not to '${on}': leave it out.`)
-  if (onError !== undefined && on !== 'preToolUse') throw bad(`onError applies only to 'preToolUse', not to '${on}': leave it out.`)
+  if (tools !== undefined && !isCallEvent(on)) throw bad(`tools applies only to hooks of calls, not to '${on}'. Omit it.`)
+  if (onError !== undefined && on !== 'preToolUse') throw bad(`onError applies only to 'preToolUse', not to '${on}'. Omit it.`)
   return {
     on,
     ...defined({ name }),
@@ -89,15 +89,15 @@ export function hooksOf(
 ): NamedHook[] {
   const hooks: NamedHook[] = []
   for (const [index, hook] of given.entries()) {
-    if (!isHook(hook)) throw bad(`hooks[${index}] is not a hook: make it with defineHook.`)
+    if (!isHook(hook)) throw bad(`hooks[${index}] is not a hook. Create it with defineHook.`)
     const nth = hooks.filter(({ on }) => on === hook.on).length + 1
     const name = hook.name ?? (nth === 1 ? hook.on : `${hook.on}_${nth}`)
     if (hooks.some((other) => other.name === name)) {
-      throw new DeclarationError('duplicate_hook', `Agent "${agent}" has two hooks named "${name}": rename one.`)
+      throw new DeclarationError('duplicate_hook', `Agent "${agent}" has two hooks named "${name}". Rename one.`)
     }
     const missing = hook.tools.find((pattern) => typeof pattern === 'string' && !hasTool(pattern))
     if (missing !== undefined)
-      throw bad(`its hook "${name}" names the tool "${String(missing)}", which the agent does not have: correct the name, or add the tool.`)
+      throw bad(`its hook "${name}" names the tool "${String(missing)}", which the agent does not have. Correct the name, or add the tool.`)
     hooks.push({ ...hook, name })
   }
   return hooks

@@ -39,7 +39,7 @@ export function defineSlice<const N extends string, S extends StandardSchemaV1>(
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause)
     throw bad(
-      `its schema does not read its initial value back from JSON (${why}): pass a value that matches, or a schema for its JSON.`,
+      `its schema cannot read its initial value back from JSON (${why}). Pass a value that matches, or a schema for its JSON form.`,
       cause,
     )
   }

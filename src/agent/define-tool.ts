@@ -41,7 +41,7 @@ export interface DefineTool<T extends ContextTypes> {
 
 const OPTIONS = options({
   name: where<string>(isToolName, '1 to 64 characters of [A-Za-z0-9_-]'),
-  description: text('text that says what the tool does'),
+  description: text('a non-empty string that says what the tool does'),
   input: z.unknown().optional(),
   effect: where<Effect>(
     (effect) => ['read', 'idempotent', 'external'].includes(effect as string),
@@ -127,16 +127,14 @@ function conflictIn(tool: z.output<typeof OPTIONS>): string | undefined {
   const { effect, execute, approval, verify, onUnknown, idempotency } = tool
   const ofBody = BODY_OPTIONS.find((name) => tool[name] !== undefined)
   if (execute === 'client' && ofBody)
-    return `${ofBody} is for calls that a worker executes, and a client answers this one: leave out ${ofBody}.`
-  if (verify && effect !== 'external') return `verify is for 'external' tools, and this one is '${effect}': leave out verify.`
-  if (onUnknown !== undefined && effect !== 'external')
-    return `onUnknown is for 'external' tools, and this one is '${effect}': leave it out.`
+    return `${ofBody} is for calls that a worker executes, but a client answers calls of this tool. Omit ${ofBody}.`
+  if (verify && effect !== 'external') return `verify is for 'external' tools, but this one is '${effect}'. Omit verify.`
+  if (onUnknown !== undefined && effect !== 'external') return `onUnknown is for 'external' tools, but this one is '${effect}'. Omit it.`
   const ofVerify = (['settleAfter', 'verifyTimeout', 'verifyRetries'] as const).find((name) => tool[name] !== undefined)
-  if (ofVerify && effect !== 'external') return `${ofVerify} is for 'external' tools, and this one is '${effect}': leave it out.`
-  if (ofVerify && !verify) return `${ofVerify} is for tools with a verify: add verify, or leave out ${ofVerify}.`
+  if (ofVerify && effect !== 'external') return `${ofVerify} is for 'external' tools, but this one is '${effect}'. Omit it.`
+  if (ofVerify && !verify) return `${ofVerify} is for tools with a verify. Add verify, or omit ${ofVerify}.`
   const ofApproval = (['approvalTimeout', 'onExpiry'] as const).find((name) => tool[name] !== undefined)
-  if (ofApproval && approval === undefined) return `${ofApproval} is for tools with an approval: add approval, or leave out ${ofApproval}.`
-  if (idempotency !== undefined && effect === 'read')
-    return "idempotency is for tools with an effect, and a 'read' has no key: leave it out."
+  if (ofApproval && approval === undefined) return `${ofApproval} is for tools with an approval. Add approval, or omit ${ofApproval}.`
+  if (idempotency !== undefined && effect === 'read') return "idempotency is for tools with an effect, but a 'read' has no key. Omit it."
   return undefined
 }

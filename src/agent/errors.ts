@@ -1,4 +1,4 @@
-// Errors that declarations, tools and models throw: each with a stable code and what to do next.
+// Errors that declarations, tools and models throw. Each has a stable code, and says what to do next.
 import { LONGEST_ASKED_MS } from '../session/backoff.ts'
 import { type Duration, milliseconds } from '../session/duration.ts'
 import { PawlError } from '../session/errors.ts'
@@ -12,11 +12,11 @@ export class DeclarationError extends PawlError {
 export interface ToolErrorOptions {
   /** The error's code, recorded with the attempt; 1 to 200 bytes. Default `tool_error`. */
   code?: string
-  /** Whether pawl may retry the call. Default true; pawl never retries an `external` call by itself. */
+  /** Whether pawl may retry the call. Default true; pawl never retries an `external` call on its own. */
   retryable?: boolean
   /**
-   * How long the downstream asks to wait before the next attempt; pawl waits at most the tool's `retry.maxRetryAfter`. Default, and for a
-   * value that is not a duration (such as a missing header) or is longer than a day: the tool's `retry.baseDelay`, doubled each time.
+   * How long the downstream service asks to wait before the next attempt; pawl waits at most the tool's `retry.maxRetryAfter`. Default, and
+   * for a value that is not a duration (such as a missing header) or is longer than a day: the tool's `retry.baseDelay`, doubled each time.
    */
   retryAfter?: Duration | undefined
   /** `false`: the effect certainly did not happen. Default: it may have. */
@@ -90,13 +90,13 @@ export class ModelError extends PawlError {
 
 const fromHeader = new WeakSet<object>()
 
-/** Notes that the wait that the error asks for is from the provider's own header, not from the code of a Model. */
+/** Marks the error's requested wait as coming from the provider's own header, not from the code of a Model. */
 export function noteHeader(error: ModelError): ModelError {
   fromHeader.add(error)
   return error
 }
 
-/** Whether the wait that the error asks for is from the provider's own header. */
+/** Whether the error's requested wait comes from the provider's own header. */
 export function isFromHeader(error: object): boolean {
   return fromHeader.has(error)
 }
@@ -111,7 +111,7 @@ export function isModelError(error: unknown): error is ModelError {
   return isNamed(error, 'ModelError')
 }
 
-/** Code may throw any value, even one that throws when its properties are read. */
+/** Code may throw any value, even one whose properties throw when read. */
 function isNamed(error: unknown, name: string): boolean {
   try {
     return error instanceof Error && error.name === name && 'retryable' in error

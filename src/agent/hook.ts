@@ -28,7 +28,7 @@ export interface HookInputs {
   preToolUse: HookCall
   /** A call has a result: the value that its tool returned, or that a client or a person supplied. */
   postToolUse: HookCall & { result: Json }
-  /** A call failed, was denied or not allowed, or its outcome is unknown (`outcome_unknown`). */
+  /** A call failed, was denied or was not allowed, or its outcome is unknown (`outcome_unknown`). */
   postToolUseFailure: Omit<HookCall, 'args'> & { args: Json; error: { code: string; message: string } }
   /** The model has given its final answer. `output`: the run's output, if the agent declares an `output`. */
   agentStop: { result: { text: string; content: AssistantBlock[]; stopReason: StopReason; output?: Json } }
@@ -37,9 +37,9 @@ export interface HookInputs {
 /** The answers of hooks for runs, turns and the outcomes of calls. */
 export type FlowAnswer = StopAnswer | SystemMessageAnswer | AppendContextAnswer
 
-/** The answers that a hook may return, by event. A hook that changes nothing returns nothing. */
+/** The answers that a hook may return, by event. To change nothing, a hook returns nothing. */
 export interface HookAnswers {
-  /** Stops the run, adds a message to the next model call, or adds a text to the transcript. */
+  /** Stops the run, adds a message to the next model call, or adds text to the transcript. */
   agentStart: FlowAnswer
   /** As `agentStart`. */
   turnStart: FlowAnswer
@@ -51,7 +51,7 @@ export interface HookAnswers {
   postToolUse: FlowAnswer
   /** As `agentStart`. */
   postToolUseFailure: FlowAnswer
-  /** Adds a text to the transcript, and the run continues. */
+  /** Adds text to the transcript, and the run continues. */
   agentStop: AppendContextAnswer
 }
 
@@ -91,7 +91,7 @@ export interface HookOptions<E extends HookEvent = HookEvent, T extends ContextT
    * number from its second hook on (`preToolUse_2`).
    */
   name?: string
-  /** For hooks of calls: names of tools or regular expressions, one or a list. Default: every tool. */
+  /** For hooks of calls: a tool's name, a regular expression, or a list of these. Default: every tool. */
   tools?: E extends ToolHookEvent ? string | RegExp | readonly (string | RegExp)[] : never
   /** How long it may take, at most 10 minutes. Default `'30s'`. */
   timeout?: Duration
@@ -108,7 +108,7 @@ export interface HookOptions<E extends HookEvent = HookEvent, T extends ContextT
   ) => HookAnswers[E] | null | undefined | void | Promise<HookAnswers[E] | null | undefined | void>
 }
 
-/** A declared hook. Make it with `defineHook`. */
+/** A declared hook. Declare it with `defineHook`. */
 // oxlint-disable-next-line typescript/no-explicit-any -- a hook with any needs fits where any hook is accepted
 export interface Hook<N extends ToolNeeds = any> {
   /** When it runs. */
@@ -117,7 +117,7 @@ export interface Hook<N extends ToolNeeds = any> {
   readonly name?: string
   /** The tools for whose calls it runs; empty: all. */
   readonly tools: readonly (string | RegExp)[]
-  /** Milliseconds that it may take. */
+  /** How many milliseconds it may take. */
   readonly timeoutMs: number
   /** What happens if it fails. */
   readonly onError: 'ask' | 'skip'

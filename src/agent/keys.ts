@@ -13,8 +13,8 @@ const MAX_KEY = 1_000
 
 /**
  * The idempotency key of a call: by default SHA-256 over session, intent, tool and canonical raw arguments. If the tool has its own key
- * function, it is `<tool>:<key>`, because two tools may derive their keys from the same order. Undefined for a `read`. A run that repeats
- * the message of another run has that run's intent, so pawl replays the effects that the other run completed.
+ * function, it is `<tool>:<key>`, because two tools may derive their keys from the same order id. Undefined for a `read`. A run that
+ * repeats the message of another run has that run's intent, so pawl replays effects that the other run completed.
  * @throws RangeError if the tool's own function does not return a valid key. The call then has the problem `invalid_idempotency_key`.
  */
 export function idempotencyKeyOf(

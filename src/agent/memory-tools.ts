@@ -13,7 +13,7 @@ export const MEMORY_EXPECTED = `a list of { block, maxChars } with at most ${MEM
 
 const BLOCK = /^[A-Za-z0-9_-]{1,64}$/
 
-/** Whether the option is a list of blocks within the bounds. Their names may still repeat. */
+/** Whether the option is a list of blocks within the limits. Does not check for repeated names. */
 export function isMemoryOption(given: unknown): given is readonly MemoryLimit[] {
   if (!Array.isArray(given) || given.length > MEMORY_LIMITS.blocks || !given.every(isLimit)) return false
   return given.reduce((sum, { maxChars }) => sum + maxChars, 0) <= MEMORY_LIMITS.chars

@@ -21,8 +21,8 @@ export interface ModelRequest {
   /** The transcript, oldest message first. */
   messages: Message[]
   /**
-   * How many blocks at the end of the last message change from call to call: the agent's sections. Put a prompt-cache breakpoint before
-   * them. Absent: none.
+   * How many blocks at the end of the last message change from call to call, namely the agent's sections. Put a prompt-cache breakpoint
+   * before them. Absent: none.
    */
   volatileBlocks?: number
   /** The tools that the model may call. */
@@ -62,8 +62,7 @@ export interface ModelCallContext {
 }
 
 /**
- * A model. Throw a `ModelError` to say whether a failure may be retried and when;
- * anything else that is thrown counts as retryable.
+ * A model. Throw a `ModelError` to say whether and when pawl may retry a failure; any other error counts as retryable.
  */
 export interface Model {
   /** The model's name: recorded with each answer, and the key in the price table. */
@@ -84,10 +83,10 @@ export interface Model {
    * it. Default: unknown.
    */
   readonly contextWindow?: number
-  /** What its answers cost. Recorded with each answer. Default: pawl's price table, by the model's name. */
+  /** The price of its answers, recorded with each of them. Default: pawl's price table, by the model's name. */
   readonly price?: ModelPrice
   /**
-   * Maximum output tokens, thinking included, of a call whose request has no `maxTokens`. An agent with a budget sets them aside.
+   * Maximum output tokens, thinking included, of a call whose request has no `maxTokens`. An agent with a budget reserves them.
    * Default: the requests of such an agent ask for at most 8,192.
    */
   readonly maxTokens?: number

@@ -1,4 +1,4 @@
-// What a provider refuses in the tools of every request: better refused when the agent is declared than at its first model call.
+// What a provider refuses in the tools of every request. pawl refuses it when the agent is declared, not only at its first model call.
 import type { JsonObject } from '../session/json.ts'
 import { isObject } from '../session/json.ts'
 import type { ModelChoice } from './model-choice.ts'
@@ -12,7 +12,7 @@ export function refusedProperty(models: readonly ModelChoice[], { properties }: 
   return Object.keys(properties).find((name) => !PROPERTY_NAME.test(name))
 }
 
-/** Models that a function chooses are only known when they are called. */
+/** Models that a function chooses are known only when they are called. */
 function isAnthropics(model: ModelChoice): boolean {
   if (typeof model === 'string') return true
   return typeof model === 'object' && /anthropic/.test(String(model.provider))

@@ -1,4 +1,4 @@
-// When pawl recovers a failed run without a person: an agent's options, checked and completed.
+// When pawl recovers a failed run automatically: an agent's options, checked and completed.
 import type { z } from 'zod'
 import { duration, integer, options, where } from '../options/check.ts'
 import type { AutomaticStrategy, RecoveryPolicy } from '../session/agent-facts.ts'

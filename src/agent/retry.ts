@@ -11,8 +11,8 @@ export interface RetryOptions {
   /** The wait before the first retry, from 0 to 24 days. It doubles each time up to a minute, with jitter. Default `'500ms'`. */
   baseDelay?: Duration
   /**
-   * The longest wait that a `retry-after` header, or an error's `retryAfter`, may ask for; pawl shortens a longer one to it, and ignores
-   * one of more than a day. At most 24 days. Default `'10m'`.
+   * The longest wait that pawl accepts from a `retry-after` header or an error's `retryAfter`. It shortens a longer one, and ignores one of
+   * more than a day. At most 24 days. Default `'10m'`.
    */
   maxRetryAfter?: Duration
 }
@@ -40,7 +40,8 @@ export function retryPolicy({ maxRetries = 3, baseDelay = 500, maxRetryAfter = 6
 }
 
 /**
- * Milliseconds before retry number `retry` (from 1): what the error `asked` for, which may be any value, or a delay that doubles each time.
+ * Milliseconds before retry number `retry` (from 1): the wait that the error `asked` for, which may be any value, or a delay that doubles
+ * each time.
  */
 export function nextDelayMs({ baseDelayMs, maxRetryAfterMs }: RetryPolicy, retry: number, asked: unknown): number {
   const askedMs = askedWaitMs(asked)

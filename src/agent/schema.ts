@@ -1,4 +1,4 @@
-// Schemas of any library that implements Standard Schema: how one checks a value, and its JSON form with its digest.
+// Schemas of any library that implements Standard Schema: checks values with them, and derives their JSON form and its digest.
 import type { StandardJSONSchemaV1, StandardSchemaV1 } from '@standard-schema/spec'
 import { z } from 'zod'
 import { isObject, type JsonObject } from '../session/json.ts'
@@ -13,7 +13,7 @@ export function isSchema(value: unknown): value is StandardSchemaV1 {
   return typeof (value as Partial<StandardSchemaV1> | null | undefined)?.['~standard']?.validate === 'function'
 }
 
-/** The outcome of a check: the value as the schema reads it, or what is wrong with it. */
+/** The outcome of a check: the parsed value, or what is wrong with it. */
 export type SchemaResult<V> = { value: V } | { problem: string }
 
 /** Checks a value. Rejects with whatever the schema's own code throws. */
@@ -51,7 +51,7 @@ function checkedOf<V>(result: StandardSchemaV1.Result<V>): SchemaResult<V> {
 export function inputSchemaOf(schema: unknown, what: string): { inputSchema: JsonObject; schemaDigest: string } {
   const refuse = (problem: string, cause?: unknown): DeclarationError =>
     new DeclarationError('no_json_schema', `${what} ${problem}`, { cause })
-  if (!isSchema(schema)) throw refuse(`is not a schema: pass ${A_SCHEMA}.`)
+  if (!isSchema(schema)) throw refuse(`is not a schema. Pass ${A_SCHEMA}.`)
   const convert = converterOf(schema)
   if (!convert) throw refuse(withoutConverter(schema['~standard'].vendor))
   let inputSchema: JsonObject
@@ -60,15 +60,15 @@ export function inputSchemaOf(schema: unknown, what: string): { inputSchema: Jso
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause)
     throw refuse(
-      `has no JSON form (${why}): use types that JSON has, and convert strings to dates and the like in a transform or in your own code.`,
+      `has no JSON form (${why}). Use types that JSON has, and convert strings to dates and the like in a transform or in your own code.`,
       cause,
     )
   }
-  if (inputSchema.type !== 'object') throw refuse('is not an object: wrap it in one, such as z.object({ … }).')
+  if (inputSchema.type !== 'object') throw refuse('is not an object. Wrap it in one, such as z.object({ … }).')
   const union = ROOT_UNIONS.find((keyword) => keyword in inputSchema)
   if (union !== undefined) {
     throw refuse(
-      `has ${union} beside its properties, which the APIs of Anthropic and OpenAI refuse in every request: put the alternatives into a property, or check them in the tool.`,
+      `has ${union} beside its properties, which the APIs of Anthropic and OpenAI refuse in every request. Put the alternatives into a property, or check them in the tool.`,
     )
   }
   return { inputSchema, schemaDigest: digestOf(inputSchema) }
@@ -94,7 +94,7 @@ function withInlineRoot(schema: JsonObject, steps = 8): JsonObject {
 
 const DEFS = '#/$defs/'
 
-/** Neither the order of members nor that of the list of required ones changes what a schema means. */
+/** The order of an object's members, or of `required`, does not change what a schema means. */
 function digestOf(inputSchema: JsonObject): string {
   const ordered = JSON.parse(JSON.stringify(inputSchema), (name, value: unknown) =>
     name === 'required' && Array.isArray(value) ? value.toSorted() : value,

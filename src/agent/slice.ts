@@ -4,7 +4,7 @@ import type { EventOf, EventType } from '../session/events.ts'
 
 /**
  * Reducers by event type: each returns the value after an event of that type, either a new value or the one it received. The received value
- * and the event are frozen. pawl calls a reducer again whenever it folds the value again, so it must depend on nothing else.
+ * and the event are frozen. pawl calls a reducer each time it folds the value, so a reducer must depend only on these two.
  */
 export type Reducers<V> = { readonly [T in EventType]?: (value: V, event: EventOf<T>) => V }
 
@@ -24,7 +24,7 @@ export interface SliceOptions<S extends StandardSchemaV1 = StandardSchemaV1, N e
   on: Reducers<StandardSchemaV1.InferOutput<S>>
 }
 
-/** A declared slice: a typed value that pawl folds from a session's events. Make it with `defineSlice`. */
+/** A declared slice: a typed value that pawl folds from a session's events. Declare it with `defineSlice`. */
 // oxlint-disable-next-line typescript/no-explicit-any -- a `Slice` of any value fits where any slice is accepted
 export interface Slice<N extends string = string, V = any> {
   /** Its name. */

@@ -64,7 +64,7 @@ export interface AgentContext<C = Json, S = AnyServices, L = AnySlices> {
   readonly run: number
   /** Number of the turn within the run, from 1. */
   readonly turn: number
-  /** Whom the session serves, as its first caller stated. It has passed the agent's `context` schema, which does not change it. */
+  /** Whom the session serves, as its first caller stated. The agent's `context` schema has checked it, but does not transform it. */
   readonly context: C
   /** Metadata of the message that opened the run; `{}` if it had none. */
   readonly metadata: JsonObject
@@ -90,7 +90,7 @@ export interface ToolContext<C = Json, S = AnyServices, L = AnySlices> extends A
   readonly idempotencyKey: string
   /** Aborts on the tool's timeout and on an interrupt. */
   readonly signal: AbortSignal
-  /** Asks the Temporal server whether this attempt is still the current one: a network call, which takes milliseconds. */
+  /** Asks the Temporal server whether this attempt is still the current one. This is a network call, which takes milliseconds. */
   stillMine(): Promise<boolean>
   /** Reports how far the call has come, in at most 16 KB of JSON. The ledger and the events show it, and the next attempt receives it. */
   progress(value: Json): void
@@ -161,7 +161,7 @@ export interface NeedsOf<T extends ContextTypes> {
   slices: T extends { slices: infer L } ? L : unknown
 }
 
-/** The options of `defineTool`, each by itself; `FittingOptions` says which ones go together. */
+/** The options of `defineTool`, individually; `FittingOptions` says which ones go together. */
 export interface BasicToolOptions<
   S extends StandardSchemaV1 = StandardSchemaV1,
   R = unknown,
@@ -188,8 +188,8 @@ export interface BasicToolOptions<
     | 'client'
     | ((input: StandardSchemaV1.InferOutput<S>, ctx: ToolContext<ContextIn<T>, ServicesIn<T>, SlicesIn<T>>) => R | Promise<R>)
   /**
-   * Schema of what `execute` returns, or what a client answers. A `read` whose result does not match fails. For any other tool the effect
-   * has happened, so the model receives the result with a note on what is wrong. pawl records the value as is, without the schema's
+   * Schema of what `execute` returns, or what a client answers. A `read` whose result does not match fails. For any other tool, the effect
+   * has already happened, so the model receives the result with a note on what is wrong. pawl records the value as is, without the schema's
    * transforms. Default: any JSON.
    */
   output?: O
@@ -212,7 +212,7 @@ export interface BasicToolOptions<
   onExpiry?: 'deny' | 'error'
   /**
    * For `external`, except client tools: what happens if pawl cannot determine whether the call happened. `'ask'` (default): the session
-   * waits for `session.resolve`; `'tell_model'`: pawl tells the model, which decides what to do.
+   * waits for `session.resolve`. `'tell_model'`: pawl tells the model, which decides what to do.
    */
   onUnknown?: Unless<E, 'read' | 'idempotent', 'ask' | 'tell_model'>
   /**
@@ -224,8 +224,8 @@ export interface BasicToolOptions<
     (input: StandardSchemaV1.InferOutput<S>, ctx: ToolContext<ContextIn<T>, ServicesIn<T>, SlicesIn<T>>) => Verdict<R> | Promise<Verdict<R>>
   >
   /**
-   * How long after an outcome becomes unknown pawl accepts "it did not happen" from `verify`: a request that was sent may still be under
-   * way. pawl accepts "it happened" at once. At most 24 days. Default `'5s'`; 0 for a downstream that `verify` cannot overtake. Needs
+   * How long pawl waits, after an outcome becomes unknown, before it accepts "it did not happen" from `verify`: a request may still be in
+   * flight. It accepts "it happened" at once. At most 24 days. Default `'5s'`; 0 for a downstream that `verify` cannot overtake. Needs
    * `verify`.
    */
   settleAfter?: Unless<E, 'read' | 'idempotent', Duration>
@@ -248,8 +248,8 @@ export interface BasicToolOptions<
   /** How long `execute` may take; then `ctx.signal` aborts. At most 24 days. Default `'60s'`; no limit for a client tool. */
   timeout?: Duration
   /**
-   * Except for client tools: how pawl retries attempts that threw. Of an `external` tool, it retries only those of which `verify` or a
-   * person said that they did not happen.
+   * Except for client tools: how pawl retries attempts that threw. For an `external` tool, it retries only an attempt that did not happen,
+   * according to `verify` or a person.
    */
   retry?: RetryOptions
   /** For `idempotent` and `external`: the scope within which the key is unique. Default `run`. */
@@ -259,7 +259,7 @@ export interface BasicToolOptions<
 /** Options without those named `K`. */
 export type Without<K extends string> = { [Option in K]?: never }
 
-/** The options that a client tool cannot have: they say how pawl retries or verifies what a worker executes. */
+/** The options that a client tool cannot have, because they concern retries and verification of what a worker executes. */
 export type BodyOption = 'verify' | 'onUnknown' | 'settleAfter' | 'verifyTimeout' | 'verifyRetries' | 'retry'
 
 /** What tools, hooks and agents tell the compiler about their `ctx.services`. */
@@ -281,7 +281,7 @@ export type ServicesOf<D extends NeedsServices<any>> = (
   ? S
   : unknown
 
-/** Which options of a tool go together: `approvalTimeout` and `onExpiry` need `approval`, and a client tool has none of `BodyOption`. */
+/** Which options of a tool go together: `approvalTimeout` and `onExpiry` need `approval`, and a client tool has no `BodyOption`. */
 export type FittingOptions = (Without<'approvalTimeout' | 'onExpiry'> | { approval: NonNullable<unknown> }) &
   (Without<BodyOption> | { execute: object })
 
@@ -294,7 +294,7 @@ export type ToolOptions<
   T extends ContextTypes = ContextTypes,
 > = BasicToolOptions<S, R, E, O, T> & FittingOptions
 
-/** A declared tool: the options, checked and completed. Make it with `defineTool`. */
+/** A declared tool: the options, checked and completed. Declare it with `defineTool`. */
 // oxlint-disable-next-line typescript/no-explicit-any -- a `Tool` of any needs fits where any tool is accepted
 export interface Tool<N extends ToolNeeds = any, A = any> {
   /** Its name. */
@@ -309,7 +309,7 @@ export interface Tool<N extends ToolNeeds = any, A = any> {
   readonly inputSchema: JsonObject
   /** Digest of `inputSchema`. */
   readonly schemaDigest: string
-  /** Milliseconds that `execute` may take. */
+  /** How many milliseconds `execute` may take. */
   readonly timeoutMs: number
   /** How pawl retries attempts that threw. */
   readonly retry: RetryPolicy
@@ -317,13 +317,13 @@ export interface Tool<N extends ToolNeeds = any, A = any> {
   readonly idempotency: Idempotency<unknown>
   /** Schema of the result. */
   readonly output?: StandardSchemaV1
-  /** When a person must approve a call. Absent: never. */
+  /** When a call needs a person's approval. Absent: never. */
   readonly approval?: ToolApproval
   /** What happens to a call whose outcome stays unknown. */
   readonly onUnknown: 'ask' | 'tell_model'
   /** Milliseconds before `verify`'s "it did not happen" counts. */
   readonly settleAfterMs: number
-  /** Milliseconds that one call of `verify` may take. */
+  /** How many milliseconds one call of `verify` may take. */
   readonly verifyTimeoutMs: number
   /** How many times pawl retries a `verify` that threw. */
   readonly verifyRetries: number
@@ -345,11 +345,11 @@ export interface Tool<N extends ToolNeeds = any, A = any> {
 export interface ToolApproval {
   /** Whether this call needs it. */
   needed(input: unknown, ctx: ApprovalContext): ApprovalNeed | Promise<ApprovalNeed>
-  /** Milliseconds that a request waits. */
+  /** How many milliseconds a request waits. */
   readonly expiresMs: number
   /** What happens to a call whose request expires. */
   readonly onExpiry: 'deny' | 'error'
 }
 
-/** What a client may answer to a call of the tool `T`: the type of its `output` schema. */
+/** The type of a client's answer to a call of the tool `T`: that of its `output` schema. */
 export type AnswerOf<T extends Tool> = T extends Tool<infer _, infer A> ? A : Json

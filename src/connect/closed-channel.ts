@@ -1,10 +1,10 @@
-// Makes calls that outlive their connection to Temporal fail. The SDK alone would throw from a timer, which ends the process.
+// Rejects calls that outlive their connection to Temporal. Without this, the SDK throws from a timer and ends the process.
 import { type ConnectionOptions, defaultGrpcRetryOptions, makeGrpcRetryInterceptor } from '@temporalio/client'
 
 type Interceptor = NonNullable<ConnectionOptions['interceptors']>[number]
 type Call = ReturnType<Interceptor>
 
-/** gRPC's status code of a call that its caller has cancelled. */
+/** gRPC's status code for a call that its caller cancelled. */
 const CANCELLED = 1
 
 /** The interceptors of our connections: the SDK's own retries, whose later attempts may find the connection closed. */

@@ -1,11 +1,11 @@
-// A time limit for calls to Temporal: the SDK alone waits forever for a server that has accepted a call and does not answer.
+// A time limit for calls to Temporal. Without one, the SDK waits forever for a server that accepts a call and never answers.
 import type { Client, ConnectionOptions } from '@temporalio/client'
 import { isGrpcServiceError, ServiceError } from '@temporalio/client'
 import { ConnectError } from './errors.ts'
 
 type Interceptor = NonNullable<ConnectionOptions['interceptors']>[number]
 
-/** For all attempts of a call together. Longer than the server itself holds a long poll. */
+/** Covers all attempts of a call. Longer than the server holds a long poll. */
 const CALL_MS = 30_000
 
 const DEADLINE_EXCEEDED = 4
@@ -39,7 +39,7 @@ function unanswered(client: Client, cause: unknown): ConnectError {
   const { address } = (client.connection as { options?: { address?: string } }).options ?? {}
   return new ConnectError(
     'no_temporal',
-    `Temporal${address === undefined ? '' : ` at ${address}`} has stopped answering, so it is not known whether it received the request. Try again when it is back: a message with the same messageId is accepted only once.`,
+    `Temporal${address === undefined ? '' : ` at ${address}`} stopped answering, so the request may or may not have arrived. Try again once the server is back; a message with the same messageId is accepted only once.`,
     { cause },
   )
 }

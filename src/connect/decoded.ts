@@ -1,7 +1,7 @@
 // Decodes a payload that the server returns as it was stored, in a history or in the details of a heartbeat, and encodes one for a raw call.
 import type { LoadedDataConverter, Payload } from '@temporalio/common'
 
-/** The value, decoded with the client's codecs and converter; undefined if there is no payload. Rejects as they do. */
+/** The value, decoded with the client's codecs and converter; undefined if there is no payload. Rejects with their errors. */
 export async function decoded(
   { payloadConverter, payloadCodecs }: LoadedDataConverter,
   payload: Payload | null | undefined,

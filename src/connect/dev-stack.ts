@@ -1,4 +1,4 @@
-// The file that a running `pawl dev` writes to its data folder, by which clients and commands in the project folder find the stack.
+// The file that a running `pawl dev` writes to its data folder, so that clients and commands in the project folder find the stack.
 import { mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import type { TemporalAddress } from './temporal-address.ts'
@@ -67,7 +67,9 @@ export async function findRunning(dataDir: string): Promise<DevStack | null> {
   return note && isAlive(note.pid) ? note : null
 }
 
-/** The nearest running stack, from a folder upwards. A file of another user is ignored: messages would go to that user's server. */
+/**
+ * The nearest running stack in a folder or one above it. Ignores another user's file, which would direct messages to that user's server.
+ */
 async function findAbove(folder: string): Promise<DevStack | null> {
   for (let at = resolve(folder); ; at = dirname(at)) {
     const dataDir = join(at, DATA_FOLDER)

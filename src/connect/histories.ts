@@ -15,7 +15,7 @@ export interface ExecutionPlace {
   executionId: string
 }
 
-/** The events of an execution, newest first. Reads a page only once the one before is used up. */
+/** The events of an execution, newest first. Fetches a page only after the previous one has been consumed. */
 export async function* newestFirst(
   service: WorkflowService,
   { namespace, workflowId, executionId }: ExecutionPlace,

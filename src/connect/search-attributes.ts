@@ -1,4 +1,4 @@
-// The search attributes by which Temporal's own lists find sessions. Optional: a namespace that does not have them works as well.
+// The search attributes by which Temporal's own lists find sessions. They are optional: a namespace without them works, too.
 import { type Connection, isGrpcServiceError } from '@temporalio/client'
 import { defineSearchAttributeKey, type SearchAttributePair, SearchAttributeType } from '@temporalio/common'
 import type { temporal } from '@temporalio/proto'
@@ -20,9 +20,9 @@ export function isSearchAttribute(name: string): boolean {
 const MAX_TAGS_BYTES = 1_900
 /** Postgres and MySQL index this many characters. */
 const MAX_TAG_LENGTH = 255
-/** How long a namespace counts as one without the attributes after it has refused them. */
+/** How long pawl treats a namespace as lacking the attributes after it has refused them. */
 const FORGET_AFTER_MS = 60_000
-/** gRPC's status code of a request that the server refuses for what it contains. */
+/** gRPC's status code for an invalid request. */
 const INVALID_ARGUMENT = 3
 
 /** Adds the attributes that the namespace does not have. Returns their names. Needs the rights of an operator. */
@@ -60,8 +60,8 @@ export type StartIndexed = <T>(
 ) => Promise<T>
 
 /**
- * The server refuses a start with attributes that its namespace does not have: then it is started without them, and so is everything else
- * for a minute. To ask for the attributes first would need rights that a client may not have.
+ * The server refuses a start with attributes that its namespace lacks. pawl then retries it without them, and omits them from every other
+ * start for a minute. Asking for the attributes first would need rights that a client may not have.
  */
 export function startIndexed(now: () => number = Date.now): StartIndexed {
   let missingUntil = 0
@@ -78,7 +78,7 @@ export function startIndexed(now: () => number = Date.now): StartIndexed {
   }
 }
 
-/** Never with attributes. */
+/** Always starts without attributes. */
 export const startPlain: StartIndexed = (_, start) => start({})
 
 function isInvalid(error: unknown): boolean {

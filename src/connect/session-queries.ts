@@ -4,9 +4,9 @@ import { type Client, QueryNotRegisteredError } from '@temporalio/client'
 import { type EventsPage, type EventsQuery, QUERIES, type Unopened, workflowIdOf } from '../session/protocol/protocol.ts'
 import type { SessionState } from '../session/state.ts'
 
-/** What a worker answers when the newest events that it has for an execution are not those of a completed workflow task. */
+/** A worker's answer when its newest events for an execution do not belong to a completed workflow task. */
 export const NOT_COMMITTED = 'The newest workflow task of this execution is not completed. Repeat the query.'
-/** What the SDK's core answers if it has applied more events than the query was sent with. */
+/** The answer of the SDK's core if it has applied more events than the query was sent with. */
 const OUTDATED = 'Query expired'
 const RETRY_AFTER_MS = 100
 
@@ -17,8 +17,8 @@ export interface QueriedExecution {
 }
 
 /**
- * A page of the events after `after`. Undefined if the session is not open in that execution yet, or never was. Rejects like the SDK's
- * client, also if no worker answers in time: a worker may have to replay the whole history first.
+ * A page of the events after `after`. Undefined if the session is not open in that execution yet, or never was. Rejects as the SDK's client
+ * does, including when no worker answers in time: a worker may have to replay the whole history first.
  */
 export async function queryEvents(
   client: Client,
@@ -35,7 +35,7 @@ export function queryState(client: Client, sessionId: string, timeoutMs: number)
   return ask(client, { sessionId }, [QUERIES.state], timeoutMs)
 }
 
-/** Repeats a query that a worker refused because of a workflow task in progress: the task is completed or given up within seconds. */
+/** Repeats a query that a worker refused because a workflow task was in progress. Such a task completes or is abandoned within seconds. */
 async function ask<R>(
   client: Client,
   { sessionId, executionId }: QueriedExecution,
@@ -52,8 +52,8 @@ async function ask<R>(
   }
 }
 
-/** The SDK's client has one class for all queries that a worker answers with a failure. */
+/** The SDK's client throws one class for every query that a worker fails. */
 const isRefused = (error: unknown): boolean => error instanceof QueryNotRegisteredError && isRefusal(error.message)
 
-/** Whether a failure of a query says that it has to be repeated. */
+/** Whether a query's failure means that the query must be repeated. */
 export const isRefusal = (message: string): boolean => message.includes(NOT_COMMITTED) || message.includes(OUTDATED)

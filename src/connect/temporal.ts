@@ -1,5 +1,5 @@
-// Temporal's address, and a client for it: from the caller's options, otherwise from `TEMPORAL_*` and the profile file. Never assumed:
-// a server that listens on the usual port may belong to somebody else, and would get the messages.
+// Temporal's address, and a client for it: from the caller's options, otherwise from `TEMPORAL_*` and the profile file. pawl never assumes
+// an address: the server on the usual port may belong to another team, and would receive the messages.
 import { Client, Connection } from '@temporalio/client'
 import type { DataConverter } from '@temporalio/common'
 import { loadClientConnectConfig } from '@temporalio/envconfig'
@@ -54,7 +54,7 @@ function notConfigured(): ConnectError {
     'not_configured',
     `No Temporal server is configured${missing}, and pawl does not guess one. Set TEMPORAL_ADDRESS (a local server's is usually 127.0.0.1:7233), ` +
       'pass { temporal: { address } }, or put the address into a profile file of Temporal (TEMPORAL_CONFIG_FILE, TEMPORAL_PROFILE). ' +
-      `To start a local stack, run \`${SUGGESTIONS.develop()}\`: clients and commands in its folder or below find it by themselves.`,
+      `To start a local stack, run \`${SUGGESTIONS.develop()}\`: clients and commands in its folder or below find it automatically.`,
   )
 }
 
@@ -82,8 +82,8 @@ export async function connectClient(
 
 /**
  * The error for a failed connection. When it connects, the SDK reports only a timeout or a broken pipe; a single call fails with the
- * reason. A server that refuses a TLS 1.3 client says why after the handshake and then closes the connection. Its answer may be lost, hence
- * several calls.
+ * reason. A server that refuses a TLS 1.3 client gives its reason after the handshake and then closes the connection. That answer may be
+ * lost, so this makes several calls.
  */
 export async function whyNoTemporal(where: Omit<ResolvedTemporal, 'namespace'>, cause: unknown): Promise<ConnectError> {
   let reason = cause
@@ -118,8 +118,8 @@ export async function noTemporal(address: string, cause: unknown): Promise<Conne
 async function unansweredText(address: string): Promise<string> {
   const { temporal } = await findDevDeployment()
   return temporal?.address === address
-    ? `Temporal at ${address} does not answer, although the \`${SUGGESTIONS.develop()}\` of this folder, to which it belongs, is running. Try again. If it still does not answer, stop that command and start it again: it keeps its sessions.`
-    : `No Temporal server answers at ${address}: set TEMPORAL_ADDRESS to one that does, or start one with \`${SUGGESTIONS.develop()}\` or \`temporal server start-dev\`.`
+    ? `Temporal at ${address} does not answer, although this folder's \`${SUGGESTIONS.develop()}\`, to which it belongs, is running. Try again. If it still does not answer, stop that command and start it again; its sessions are kept.`
+    : `No Temporal server answers at ${address}. Set TEMPORAL_ADDRESS to one that does, or start one with \`${SUGGESTIONS.develop()}\` or \`temporal server start-dev\`.`
 }
 
 /** How the SDK's two connections (native and Node's) report a failed handshake: the server's alert, or its untrusted certificate. */

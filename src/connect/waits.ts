@@ -1,8 +1,8 @@
-// Reports waits that take longer than a person expects.
+// Reports waits that take longer than a user expects.
 
 /** A wait: its cause, such as `Postgres at db:5432/pawl`, and its duration so far. */
 export interface Wait {
-  /** What is waited for. */
+  /** What the caller is waiting for. */
   for: string
   /** Milliseconds so far. */
   ms: number

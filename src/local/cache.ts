@@ -11,8 +11,8 @@ export function cacheDir(env: NodeJS.ProcessEnv): string {
 }
 
 /**
- * Passes `make` a fresh folder below `parent`, and removes the folder afterwards. `make` renames its result to the final place. The folder
- * is on the same file system, so that others see all of the result or nothing, however many processes make it at once.
+ * Passes `make` a fresh folder below `parent`, and removes the folder afterwards. `make` renames its result to its final path. The folder
+ * is on the same file system, so other processes see the whole result or nothing, however many of them build it at once.
  */
 export async function inScratch<T>(parent: string, make: (scratch: string) => Promise<T>): Promise<T> {
   await mkdir(parent, { recursive: true })

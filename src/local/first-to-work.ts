@@ -1,14 +1,14 @@
-// Tries several ways to one result, each with a head start over the next ("happy eyeballs"). The first that works ends the others.
+// Races several ways to get a result, starting each one after a delay ("happy eyeballs"). The first to succeed stops the others.
 
-/** A way to a result. */
+/** One way to get the result. */
 export interface Way<T> {
-  /** Ends early if `stop` aborts. Settles after it has cleaned up. */
+  /** Stops early if `stop` aborts, and settles only after cleaning up. */
   run(stop: AbortSignal): Promise<T>
-  /** How long the next way waits for this one. Default: until this one fails. */
+  /** How long to wait for this way before starting the next one. Default: until this one fails. */
   headStartMs?: number
 }
 
-/** Resolves to the first result, once all other ways have ended. @throws AggregateError with the error of each way, in their order. */
+/** Resolves to the first result, once all other ways have ended. @throws AggregateError with each way's error, in order. */
 export async function firstToWork<T>(ways: readonly Way<T>[]): Promise<T> {
   const stop = new AbortController()
   const running: Promise<T>[] = []

@@ -1,12 +1,12 @@
-// Reports slow steps: nothing for two seconds, then the elapsed time.
+// Reports slow steps: prints nothing for two seconds, then the elapsed time.
 import { reportIfSlow } from '../connect/waits.ts'
 
 /** Prints a line; `line` has no line break. `isPassing`: the next line replaces it. */
 export type Say = (line: string, isPassing?: boolean) => void
 
 /**
- * Resolves as `work` does. After two seconds, prints `what` and the time elapsed, then every five seconds, and the total at the end.
- * A function is called for each line.
+ * Resolves as `work` does. After two seconds, and then every five, prints `what` and the elapsed time; at the end, prints the total. If
+ * `what` is a function, it is called for each line.
  */
 export async function printIfSlow<T>(say: Say, what: string | (() => string), work: Promise<T>): Promise<T> {
   const begun = Date.now()

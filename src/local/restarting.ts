@@ -12,7 +12,7 @@ const LAST_DELAY_MS = 15_000
 const STABLE_MS = 60_000
 const REASON_CHARACTERS = 300
 
-/** Leaves out the end of the server's log, which is in its file. */
+/** Omits the end of the server's log, which is in its file. */
 function shortReason(error: unknown): string {
   const [reason = ''] = reasonOf(error).split(' Its log: ', 1)
   return beginningOf(reason, REASON_CHARACTERS)

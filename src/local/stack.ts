@@ -36,7 +36,7 @@ export interface StackOptions {
   postgres?: readonly PostgresWay[]
   /** Whether an embedded Temporal starts its web UI. Default `on`. */
   ui?: 'on' | 'off'
-  /** What to do if an embedded server dies: `restart` restarts it with its data. Default `leave`. */
+  /** What to do if an embedded server dies: `restart` restarts it with its data, `leave` does nothing. Default `leave`. */
   onDeath?: 'restart' | 'leave'
   /** Called with a line for each step that takes over two seconds, and for servers that die and restart. Default: prints to stderr. */
   onProgress?: Say
@@ -74,9 +74,12 @@ export interface Stack {
   lost: Promise<never>
   /** Creates an empty database, by default with a random name, and returns its URL. @throws StackError `database_failed`. */
   createDatabase(name?: string): Promise<string>
-  /** Drops a database that `createDatabase` made, by its URL, and closes its connections. @throws StackError `database_failed`. */
+  /** Drops a database that `createDatabase` created, by its URL, and closes its connections. @throws StackError `database_failed`. */
   dropDatabase(url: string): Promise<void>
-  /** Stops the started servers and removes a temporary folder; resolves when that is done. Found servers are not touched. */
+  /**
+   * Stops the servers that the stack started and removes a temporary folder; resolves when that is done. Does not touch servers that it
+   * found.
+   */
   stop(): Promise<void>
 }
 
@@ -101,7 +104,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
   try {
     const both = (from: NodeJS.ProcessEnv) => Promise.all([haveTemporal(options, from, say, base), havePostgres(options, from, say, base)])
     const [temporal, postgres] = await both(env).catch(async (error: unknown) => {
-      // Another process may have been about to stop this folder's servers.
+      // Another process may be stopping this folder's servers.
       const later = dataDir !== undefined && env === given ? await withoutOwnAddresses(given, dataDir, say) : given
       if (later === given) throw error
       return both(later)
@@ -184,7 +187,7 @@ async function gone(prepared: Promise<Base> | undefined): Promise<void> {
 function keeperKilled(): StackError {
   return new StackError(
     'keeper_failed',
-    'The process that runs the local Temporal and Postgres was killed, and they ended with it. Start the stack again: their data is kept.',
+    'The process that runs the local Temporal and Postgres was killed, and they stopped with it. Start the stack again; their data is kept.',
   )
 }
 

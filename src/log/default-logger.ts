@@ -28,7 +28,7 @@ function toTerminal(level: Level, fields: object, message = ''): void {
   process.stderr.write(readable({ at: new Date(), level, fields, message }, process.stderr.hasColors()))
 }
 
-/** Loads pino with the first line, because the parent of executors may never write one. */
+/** Loads pino only for the first line, because the parent of executors may never write one. */
 function toPino(level: string): Write {
   let pino: LeveledLogger | undefined
   return (at, fields, message) => (pino ??= loadPino(level))[at](fields, message)

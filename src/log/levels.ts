@@ -17,7 +17,7 @@ const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']
 export function configuredLevel({ PAWL_LOG_LEVEL: level = 'info' }: NodeJS.ProcessEnv = process.env): string {
   const name = level.trim().toLowerCase() || 'info'
   if (LEVELS.includes(name)) return name
-  throw new InvalidOption(`PAWL_LOG_LEVEL is ${JSON.stringify(level)}: set it to one of ${LEVELS.join(', ')}.`)
+  throw new InvalidOption(`PAWL_LOG_LEVEL is ${JSON.stringify(level)}. Set it to one of ${LEVELS.join(', ')}.`)
 }
 
 /** Whether a line of the level is written if `minLevel` is the least severe level to write. */

@@ -33,13 +33,13 @@ export function openLogger({ to = defaultLogger(), redact = [] }: LoggerOptions)
   return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
 }
 
-/** A logger that adds these fields to each line. */
+/** A logger that adds the given fields to each line. */
 export function withFields(logger: Logger, bound: object): Logger {
   const at =
     (level: Level) =>
     (...given: unknown[]): void => {
       const { fields, message } = lineOf(given)
-      // First so that they are read first, and last so that no field of the same name overrides them.
+      // First, so that readers see them first; and again last, so that no field of the same name overrides them.
       logger[level]({ ...bound, ...fields, ...bound }, message)
     }
   return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }

@@ -16,7 +16,7 @@ type TextStyle = Parameters<typeof styleText>[0]
 const STYLES: Record<Level, TextStyle> = { debug: 'dim', info: 'green', warn: 'yellow', error: ['bold', 'red'] }
 const MAX_CHARACTERS = 300
 
-/** The line with its line break. The stack of a failed attempt, or of an error without a code, follows on separate lines. */
+/** The line with its line break. The stack trace of a failed attempt, or of an error without a code, follows on separate lines. */
 export function readable({ at, level, fields, message }: Line, isColoured: boolean): string {
   const paint = (style: TextStyle, text: string): string => (isColoured ? styleText(style, text, { validateStream: false }) : text)
   const { err, stack: ofAttempt, ...rest } = fields as { err?: unknown; stack?: unknown }

@@ -11,7 +11,7 @@ const SECRET_NAMES = new Set(['auth', 'cvc', 'cvv', 'jwt', 'otp', 'pass', 'pin',
 /** Names of counts, such as `maxTokens`. */
 const NO_SECRET = /tokens$/
 
-/** Dotted names. Wildcards and brackets are not needed, because a path applies at any depth. */
+/** Dotted names. They need no wildcards or brackets, because a path applies at any depth. */
 const PATH = /^[\w$-]+(?:\.[\w$-]+)*$/
 
 /**

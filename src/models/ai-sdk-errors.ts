@@ -1,9 +1,9 @@
-// Converts errors of the AI SDK and its providers to a ModelError that says whether and when to retry.
+// Converts errors from the AI SDK and its providers to a ModelError that says whether and when to retry.
 import { ModelError, noteHeader } from '../agent/errors.ts'
 import { defined } from '../session/defined.ts'
 import { type CallPhase, isSocketTimeout, retryAfterMsOf, streamOf, withCauses } from './call-errors.ts'
 
-/** A kind of failure. All providers share the code, and it matches Anthropic's for the same failure. */
+/** A kind of failure. The code is the same for all providers, and matches Anthropic's. */
 type Code =
   | 'api_error'
   | 'authentication_error'
@@ -29,7 +29,9 @@ const RETRYABLE = new Set<string>([
   ...['stream_cut', 'timeout', 'timeout_error'],
 ])
 
-/** This account may not use this model, or the model cannot do what the request asks: another model may answer the same request. */
+/**
+ * This account may not use this model, or the model lacks a capability that the request needs. Another model may answer the same request.
+ */
 const NOT_ADMITTED = new Set<string>([
   ...['authentication_error', 'billing_error', 'no_api_key', 'not_found_error', 'permission_error', 'unsupported'],
 ])
@@ -43,7 +45,7 @@ const WHAT_NEXT: Partial<Record<string, string>> = {
   context_overflow:
     'Declare `compaction` for the agent and continue the run, abandon it, or go back (`recover`, `rollback`); or shrink messages, images and tool results, or lower `maxTokens`.',
   invalid_request_error: 'Correct what the provider names: settings of aiSdk(), instructions, tools or messages.',
-  no_api_key: 'Set it in the worker’s environment, or pass it when you make the provider.',
+  no_api_key: 'Set it in the worker’s environment, or pass it when you create the provider.',
   not_found_error: 'Check the name of the model and the address of the provider.',
   permission_error: 'Check the permissions of the API key.',
   rate_limit_error: 'pawl retries it when the provider allows; if it persists, run fewer sessions at once or request a higher limit.',
@@ -75,7 +77,7 @@ const BY_NAME: Record<string, Code> = {
   AI_UnsupportedFunctionalityError: 'unsupported',
   AI_InvalidPromptError: 'invalid_request_error',
   AI_InvalidArgumentError: 'invalid_request_error',
-  // The answer did not have the form that the provider's API promises, such as one that was cut off in the middle of an event.
+  // The answer did not match the provider's API, for example because it was cut off in the middle of an event.
   AI_JSONParseError: 'stream_cut',
   AI_TypeValidationError: 'stream_cut',
   AI_InvalidResponseDataError: 'stream_cut',
@@ -83,7 +85,7 @@ const BY_NAME: Record<string, Code> = {
   AI_NoContentGeneratedError: 'stream_cut',
 }
 
-/** Failures recognised by the provider's words, before the status: an exhausted quota has the status and the type of a rate limit. */
+/** Failures recognised by the provider's message, before the status: an exhausted quota has the same status and type as a rate limit. */
 const BY_WORDS: readonly [RegExp, Code][] = [
   [
     /context_length_exceeded|maximum context length|(?:prompt|input) is too long|exceeds? (?:the )?(?:model's )?context (?:limit|window|length)|exceeds the maximum number of (?:input )?tokens/i,
@@ -104,7 +106,7 @@ const BY_TYPE: readonly [RegExp, Code][] = [
   [/invalid|failed_precondition|content_policy|image_parse/i, 'invalid_request_error'],
 ]
 
-/** The ModelError for what a call of `model` threw, or what its stream reported. */
+/** The ModelError for an error that a call of `model` threw or that its stream reported. */
 export function callErrorOf(error: unknown, model: string, phase: CallPhase): ModelError {
   if (error instanceof ModelError) return error
   const said = saidIn(error)
@@ -132,14 +134,14 @@ export function isProviderDataRefused(error: unknown): boolean {
   return (status === 400 || status === 404) && REFUSED_DATA.test(text)
 }
 
-/** What an error says, wherever its provider puts it. */
+/** An error's message, wherever its provider puts it. */
 interface Said {
   name: string
   message: string
   status?: number
   /** The provider's own codes and types. */
   types: string
-  /** All of the above, to search for words. */
+  /** All of the above, for searching. */
   text: string
   retryAfterMs?: number | undefined
 }

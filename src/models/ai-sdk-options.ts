@@ -11,7 +11,7 @@ import { modelPriceOption } from './model-price-option.ts'
 export interface AiSdkOptions {
   /** Maximum output tokens of a call, thinking included: an integer from 1. Default: the provider's own. */
   maxTokens?: number
-  /** Longest silence of the provider before the call fails as `timeout`. At most 24 days. Default `'10m'`. */
+  /** How long the provider may send nothing before the call fails with `timeout`. At most 24 days. Default `'10m'`. */
   timeout?: Duration
   /** Other settings of a call: `temperature`, `stopSequences`, `providerOptions`, … Default: the provider's own. */
   settings?: LanguageModelSettings
@@ -23,9 +23,9 @@ export interface AiSdkOptions {
    */
   provider?: string
   /**
-   * Identifies the account that the calls count against: models of the same provider and account wait together after the provider refuses a
-   * call (`retry-after`). Never use the API key itself, because pawl stores this value. 1 to 200 characters. Default: the model's
-   * `modelId`, because providers limit each model separately.
+   * Identifies the account that the calls count against: after the provider refuses a call (`retry-after`), all models of the same provider
+   * and account wait. Never use the API key itself, because pawl stores this value. 1 to 200 characters. Default: the model's `modelId`,
+   * because providers limit each model separately.
    */
   account?: string
   /**
@@ -80,11 +80,11 @@ export function checkAiSdk(model: LanguageModel, given: AiSdkOptions): { timeout
   }
   const version: unknown = model.specificationVersion
   if (version !== 'v3' && version !== 'v4') {
-    throw bad(`the model has specification ${JSON.stringify(version)}: use a provider package for AI SDK 6 (v3) or 7 (v4).`)
+    throw bad(`the model has specification ${JSON.stringify(version)}. Use a provider package for AI SDK 6 (v3) or 7 (v4).`)
   }
   const { timeout: timeoutMs = DEFAULT_TIMEOUT_MS, settings = {} } = checkOptions(OPTIONS, given, bad)
   if (version === 'v3' && settings.reasoning !== undefined) {
-    throw bad('settings.reasoning needs a model with specification v4: use settings.providerOptions, or a package for AI SDK 7.')
+    throw bad('settings.reasoning needs a model with specification v4. Use settings.providerOptions, or a package for AI SDK 7.')
   }
   return { timeoutMs }
 }

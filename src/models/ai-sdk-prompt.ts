@@ -81,7 +81,7 @@ export function hasProviderData(messages: readonly Message[]): boolean {
   )
 }
 
-/** Tool names by call id: the AI SDK's results name their tool, and the transcript's do not. */
+/** Tool names by call id, because results in the AI SDK name their tool, while those in the transcript do not. */
 function toolNames(messages: readonly SoundMessage[]): Map<string, string> {
   const calls = messages.flatMap(({ content }) => content.filter((block) => block.type === 'tool_use'))
   return new Map(calls.map(({ id, name }) => [id, name]))
@@ -136,7 +136,7 @@ function imagePart({ source }: ImageBlock, { version, urls }: Dialect): Part {
   return { type: 'file', mediaType: mediaTypeAt(url), data: version === 'v3' ? url : { type: 'url', url } }
 }
 
-/** Some packages refuse `image/*` for a URL. Providers that load the image detect its type themselves. */
+/** Some packages refuse `image/*` for a URL, so this guesses a type. Providers that load the image detect its real type. */
 function mediaTypeAt({ pathname }: URL): string {
   const [, ending = ''] = /\.(png|gif|webp)$/i.exec(pathname) ?? []
   return `image/${ending.toLowerCase() || 'jpeg'}`
@@ -149,7 +149,7 @@ function resultImage(image: ImageBlock, dialect: Dialect): Part {
   return isReadable(source.url, dialect.urls) ? { type: 'image-url', url: source.url } : notShown(source.url)
 }
 
-/** pawl does not load URLs that users or tools name: the worker may have access to hosts that they must not reach. */
+/** pawl does not load URLs from users or tools, because the worker may have access to hosts that they must not reach. */
 function notShown(url: string): Part {
   return { type: 'text', text: `[An image at ${url}, which is not shown: this model cannot load it.]` }
 }

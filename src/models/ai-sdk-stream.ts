@@ -1,4 +1,5 @@
-// Assembles the parts of a streamed answer of the AI SDK into one ModelResponse. Every part is checked: it may come from any provider.
+// Assembles the parts of an answer that the AI SDK streams into one ModelResponse. Checks every part, because it may come from any
+// provider.
 import type { ModelResponse } from '../agent/model.ts'
 import type { ModelDelta } from '../session/watching/deltas.ts'
 import type { AssistantBlock, StopReason, Usage } from '../session/content.ts'
@@ -9,7 +10,7 @@ import type { Json, JsonObject } from '../session/json.ts'
 /** An answer that is being received. */
 export interface PartAssembly {
   accept(part: unknown): void
-  /** How the answer ended, once it has. */
+  /** How the answer ended; undefined while it is in progress. */
   end(): AnswerEnd | undefined
   /** The answer; usable once it is complete. */
   response(): ModelResponse
@@ -71,7 +72,7 @@ export function assembleParts(onDelta: (delta: ModelDelta) => void): PartAssembl
     onDelta({ type: 'tool_input', index: drafts.indexOf(draft), partialJson: delta })
   }
 
-  /** The complete call. Its id may differ from that of its pieces; then it belongs to the first incomplete call of the same tool. */
+  /** The complete call. If its id differs from that of its pieces, it belongs to the first incomplete call of the same tool. */
   function completeCall({ toolCallId, toolName, input, providerMetadata }: Part): void {
     const name = textOr(toolName, '')
     const open = drafts.filter(isOpenCall)
@@ -108,7 +109,7 @@ export function assembleParts(onDelta: (delta: ModelDelta) => void): PartAssembl
         case 'reasoning-end':
           growProse('thinking', part)
           return
-        // Tools that run at the provider are left out, like their results: pawl never offers them.
+        // Omits tools that the provider runs, and their results, because pawl never offers them.
         case 'tool-input-start':
           if (part.providerExecuted !== true) noteMetadata(newCall(part.id, textOr(part.toolName, '')), part.providerMetadata)
           return
@@ -177,7 +178,7 @@ function inputOf({ input, pieces }: CallDraft, stopReason: StopReason): Json {
   }
 }
 
-/** Why the model stopped: in the AI SDK's words, and in the provider's own. */
+/** Why the model stopped: the AI SDK's reason, and the provider's own. */
 interface Finish {
   unified: string
   raw: string | undefined
@@ -188,7 +189,10 @@ function finishOf(given: unknown): Finish {
   return { unified: textOr(unified, 'other'), raw: typeof raw === 'string' ? raw : undefined }
 }
 
-/** Provider packages end every stream with a finish part, even one that was cut off. In that case it has no reason from the provider. */
+/**
+ * Provider packages end every stream with a finish part, even one that was cut off. A stream that was cut off has no reason from the
+ * provider.
+ */
 function endOf({ unified, raw }: Finish): AnswerEnd {
   if (unified === 'error') return { kind: 'failed', error: `The provider abandoned the answer${raw === undefined ? '' : ` (${raw})`}.` }
   if (unified === 'interrupted' || (unified === 'other' && raw === undefined)) return { kind: 'cut' }
@@ -211,7 +215,7 @@ function stopReasonOf(finish: Finish | undefined, drafts: readonly Draft[]): Sto
   return known ?? (drafts.some((draft) => draft.type === 'tool_use') ? 'tool_use' : 'end_turn')
 }
 
-/** Tokens by how they were billed. Invalid values are passed on: pawl notes them and records 0. */
+/** Tokens by how they were billed. Passes invalid values on; pawl logs them and records 0. */
 function usageOf(given: unknown): Usage {
   const { inputTokens, outputTokens } = (given ?? {}) as { inputTokens?: Part; outputTokens?: Part }
   const cacheRead = tokens(inputTokens?.cacheRead)

@@ -1,5 +1,5 @@
-// The part of an AI SDK language model that pawl uses. Described here and not imported: pawl works without the AI SDK, and with any
-// release of it that has one of these specifications.
+// The part of an AI SDK language model that pawl uses. Declared here rather than imported, so that pawl works without the AI SDK, and with
+// any release that has one of these specifications.
 
 /** A language model of the AI SDK, as its provider packages create it: `openai('gpt-5.5')`, `google('gemini-3.5-flash')`. */
 export interface LanguageModel {
@@ -29,9 +29,9 @@ export interface PartStream {
 
 /** Settings of a call that pawl passes on unchanged. */
 export interface LanguageModelSettings {
-  /** Randomness; its range is the provider's. */
+  /** Randomness; the provider defines its range. */
   temperature?: number
-  /** Share of the probability from which tokens are chosen, 0 to 1. */
+  /** Share of the probability mass from which tokens are sampled, 0 to 1. */
   topP?: number
   /** How many of the likeliest tokens are considered. */
   topK?: number
@@ -39,7 +39,7 @@ export interface LanguageModelSettings {
   presencePenalty?: number
   /** Penalty for tokens by how often they have already occurred. */
   frequencyPenalty?: number
-  /** Texts at which the model stops. */
+  /** Strings at which the model stops. */
   stopSequences?: string[]
   /** Makes answers repeatable, if the provider supports it. */
   seed?: number

@@ -42,7 +42,7 @@ export function aiSdk(model: LanguageModel, options: AiSdkOptions = {}): Model {
       try {
         return await send(request, ctx)
       } catch (error) {
-        // Otherwise every later call of the session would fail in the same way.
+        // Otherwise every later call of the session would fail the same way.
         const refused = error instanceof Error && isProviderDataRefused(error.cause)
         if (!refused || !hasProviderData(request.messages)) throw error
         return await send({ ...request, messages: withoutProviderData(request.messages) }, ctx)
@@ -79,7 +79,7 @@ function isAnthropics({ provider }: LanguageModel): boolean {
   return provider.startsWith('anthropic')
 }
 
-/** How many tokens the model may answer with, for budgets. */
+/** The most tokens that the model may answer with, for budgets. */
 function outputOf(model: LanguageModel, options: AiSdkOptions): Pick<Model, 'maxTokens' | 'thinkingTokens'> {
   const { maxTokens } = options
   return {
@@ -99,14 +99,14 @@ function thinkingTokensOf({ provider }: LanguageModel, { settings }: AiSdkOption
   return typeof budget === 'number' && budget > 0 ? budget : 0
 }
 
-/** The AI SDK's package for Anthropic adds the thinking budget to the output tokens that it is given. */
+/** The AI SDK's package for Anthropic adds the thinking budget to the requested output tokens. */
 function thinkingBeside(model: LanguageModel, options: AiSdkOptions): number {
   return isAnthropics(model) ? thinkingTokensOf(model, options) : 0
 }
 
 /**
- * OpenAI's Responses API stores answers for a while, and the AI SDK's packages for it then send references to them. pawl asks for
- * self-contained answers (`store: false`), because a session may be resumed long after OpenAI has deleted the stored ones.
+ * OpenAI's Responses API stores answers for a while, and the AI SDK's packages then send references to them. pawl asks for self-contained
+ * answers (`store: false`), because a session may resume long after OpenAI has deleted the stored ones.
  */
 function settingsOf({ provider }: LanguageModel, { settings = {} }: AiSdkOptions): LanguageModelSettings {
   const [, owner] = /^(openai|azure)\.responses$/.exec(provider) ?? []
@@ -130,7 +130,7 @@ async function streamedCall(
     phase = 'stream'
     const reader = stream.getReader()
     try {
-      // Reads to the end, past the finish: leaving a stream early costs its connection.
+      // Reads past the finish to the end, because leaving a stream early closes its connection.
       for (;;) {
         const { done, value } = await untilAborted(guard, reader.read())
         if (done) break
@@ -148,14 +148,14 @@ async function streamedCall(
   }
   const end = answer.end()
   if (end?.kind === 'complete') return answer.response()
-  // Checked before `failure`, because an aborted stream may end in any way.
+  // Checks this before `failure`, because an aborted stream may end in any way.
   ctx.signal.throwIfAborted()
   if (guard.isSilent()) throw answerTimedOut(model.modelId, timeoutMs, phase, RETRIED)
   if (end?.kind === 'failed') throw callErrorOf(end.error, model.modelId, phase)
   throw failure ? callErrorOf(failure.error, model.modelId, phase) : answerCut(model.modelId, RETRIED)
 }
 
-/** Providers may ignore the signal. */
+/** Rejects on its own, because providers may ignore the signal. */
 function untilAborted<T>({ signal }: SilenceGuard, work: Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
     const onAbort = () => reject(new Error('The call was aborted.'))

@@ -1,4 +1,4 @@
-// Converts errors of Anthropic's API to a ModelError that says whether and when to retry.
+// Converts errors from Anthropic's API to a ModelError that says whether and when to retry.
 import { ModelError, noteHeader } from '../agent/errors.ts'
 import { type CallPhase, isSocketTimeout, retryAfterMsOf, streamOf, withCauses } from './call-errors.ts'
 
@@ -24,12 +24,12 @@ const WHAT_NEXT: Record<string, string> = {
   rate_limit_error: 'pawl retries it when the API allows; if it persists, run fewer sessions at once or request a higher limit.',
 }
 
-/** Statuses and types that mean that this account may not use this model: another model may answer the same request. */
+/** Statuses and types that mean that this account may not use this model. Another model may answer the same request. */
 const NOT_ADMITTED = new Set<unknown>([
   ...[401, 402, 403, 404],
   ...['authentication_error', 'billing_error', 'permission_error', 'not_found_error'],
 ])
-/** A 400 with which the API reports an account without credit. */
+/** The 400 that the API returns for an account without credit. */
 const NO_CREDIT = /credit balance is too low/i
 
 /** How the API, Bedrock and Vertex say that a request does not fit into the model's context; 413 is a limit in bytes. */
@@ -45,7 +45,7 @@ interface SdkError {
 }
 
 /**
- * The ModelError for what a call of `model` threw.
+ * The ModelError for an error that a call of `model` threw.
  * Codes: `context_overflow`, otherwise Anthropic's error type if there is one, `http_<status>`, `timeout`, `connection_error`,
  * `stream_cut`, `model_call_failed`.
  */
@@ -120,7 +120,7 @@ function thrownOf(error: unknown): SdkError {
   }
 }
 
-/** The API's own message if there is one; for lost connections the causes, the innermost of which has host and errno. */
+/** The API's own message if there is one; for lost connections, the causes, because the innermost has the host and errno. */
 function detailOf(thrown: SdkError, error: unknown): string {
   const said = (error as { apiMessage?: unknown } | null | undefined)?.apiMessage
   if (typeof said === 'string' && said !== '') return thrown.status === undefined ? said : `${thrown.status} ${said}`

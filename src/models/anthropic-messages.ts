@@ -14,7 +14,7 @@ import type { ImageLimits } from './image-limits.ts'
 import { soundMessages } from './sound-messages.ts'
 import type { SoundAnswerBlock } from './sound-types.ts'
 
-/** A message in the API's long form, the only one sent, so that a cache breakpoint changes nothing else. */
+/** A message in the API's long form. pawl always sends this form, so that a cache breakpoint changes nothing else. */
 export interface WireMessage {
   role: 'user' | 'assistant'
   content: ContentBlockParam[]
@@ -25,7 +25,7 @@ export function wireMessages(messages: readonly Message[], images: ImageLimits):
   return soundMessages(messages, { images, keepsThinking }).map(({ role, content }) => ({ role, content: content.map(wireBlock) }))
 }
 
-/** The messages without thinking; messages with nothing else are left out. */
+/** The messages without thinking. Omits messages that contain nothing else. */
 export function withoutThinking(messages: readonly Message[]): Message[] {
   return messages.map((message) =>
     message.role === 'assistant' ? { ...message, content: message.content.filter((block) => !isThinking(block)) } : message,

@@ -35,7 +35,7 @@ export interface AnthropicOptions {
   effort?: NonNullable<OutputConfig['effort']>
   /** Whether pawl sets prompt-cache breakpoints on tools, system prompt and messages. Default `on`. */
   cache?: 'on' | 'off'
-  /** Longest silence of the API before the call fails as `timeout`. At most 24 days. Default `'10m'`. */
+  /** How long the API may send nothing before the call fails with `timeout`. At most 24 days. Default `'10m'`. */
   timeout?: Duration
   /** The API key. Default: `ANTHROPIC_API_KEY`. */
   apiKey?: string
@@ -90,7 +90,7 @@ const SAMPLING_PARAMS = ['temperature', 'top_p', 'top_k']
 /** Parameters that pawl sets from the session or from other options. */
 const OWN_PARAMS = ['model', 'messages', 'system', 'tools', 'stream', 'max_tokens', 'thinking']
 
-/** Kinds of thinking that the SDK does not know yet are left to the API. */
+/** Leaves kinds of thinking that the SDK does not know yet to the API. */
 function isThinking(value: unknown): boolean {
   const { type, budget_tokens: budget } = (value ?? {}) as { type?: unknown; budget_tokens?: unknown }
   return typeof type === 'string' && (type !== 'enabled' || Number.isSafeInteger(budget))
@@ -106,10 +106,10 @@ export function checkModel(model: string, given: AnthropicOptions): { timeoutMs:
   refuseSampling(given, bad)
   const { maxTokens, timeout: timeoutMs = DEFAULT_TIMEOUT_MS, thinking, params = {}, cache } = checkOptions(OPTIONS, given, bad)
   const own = OWN_PARAMS.find((name) => name in params)
-  if (own !== undefined) throw bad(`params must not contain ${own}, which pawl sets: leave it out.`)
+  if (own !== undefined) throw bad(`params must not contain ${own}, which pawl sets. Omit it.`)
   if ('cache_control' in params && cache !== 'off') {
     throw bad(
-      "params must not contain cache_control while pawl sets its own cache breakpoints, because a request may have four at most: leave it out, or set cache: 'off'.",
+      "params must not contain cache_control while pawl sets its own cache breakpoints, because a request may have four at most. Omit it, or set cache: 'off'.",
     )
   }
   if (thinking?.type === 'enabled' && maxTokens !== undefined && thinking.budget_tokens >= maxTokens) {
@@ -118,12 +118,12 @@ export function checkModel(model: string, given: AnthropicOptions): { timeoutMs:
   return { timeoutMs }
 }
 
-/** Requests of the caller's own client may have an earlier version. */
+/** The caller's own client may send an earlier version. */
 function refuseSampling({ params, client, ...others }: AnthropicOptions, bad: (problem: string) => DeclarationError): void {
   const inParams = client === undefined ? params : undefined
   const found = SAMPLING_PARAMS.find((name) => name in others || name in (inParams ?? {}))
   if (found === undefined) return
   throw bad(
-    `Anthropic's API refuses ${found} for every model from its version 2026-10-21 on, which pawl sends: leave it out. If you need it, pass a \`client\` whose defaultHeaders have 'anthropic-version': '2023-06-01', and ${found} in \`params\`.`,
+    `Anthropic's API refuses ${found} for every model from its version 2026-10-21 on, which pawl sends. Omit it. If you need it, pass a \`client\` whose defaultHeaders have 'anthropic-version': '2023-06-01', and ${found} in \`params\`.`,
   )
 }

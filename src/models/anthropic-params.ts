@@ -33,8 +33,8 @@ export function paramsOf(model: string, options: AnthropicOptions, request: Mode
 
 /**
  * The messages, and the thinking that they allow. With a thinking budget, an answer whose calls have just been answered must begin with
- * thinking. It does not if a fallback has made it, or if the API has refused its thinking: until the next answer without calls, the model
- * then answers without thinking.
+ * thinking. It does not if it came from a fallback, or if the API refused its thinking. The model then answers without thinking until the
+ * next answer without calls.
  */
 function conversationOf(model: string, { thinking, contextWindow }: AnthropicOptions, { messages }: ModelRequest) {
   const images = anthropicImages(contextWindow ?? contextWindowOf(model))

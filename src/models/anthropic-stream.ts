@@ -1,4 +1,4 @@
-// Assembles the events of a streamed answer of Anthropic's API into one ModelResponse.
+// Assembles the events of an answer that Anthropic's API streams into one ModelResponse.
 import type { RawContentBlockDelta, RawContentBlockStartEvent, RawMessageStreamEvent } from '@anthropic-ai/sdk/resources/messages'
 import type { ModelResponse } from '../agent/model.ts'
 import type { ModelDelta } from '../session/watching/deltas.ts'
@@ -87,8 +87,8 @@ export function assemble(onDelta: (delta: ModelDelta) => void): Assembly {
 }
 
 /**
- * The beginning of a block. Unknown blocks are left out: they come from server-side tools, which pawl never offers, and have no
- * meaning without each other.
+ * The beginning of a block. Omits unknown blocks: they come from server-side tools, which pawl never offers, and mean nothing without each
+ * other.
  */
 function draftOf(block: RawContentBlockStartEvent['content_block']): Draft | undefined {
   switch (block.type) {
@@ -151,7 +151,7 @@ function stopReasonOf(stop: string | null, drafts: ReadonlyMap<number, Draft>): 
   return [...drafts.values()].some((draft) => draft.type === 'tool_use') ? 'tool_use' : 'end_turn'
 }
 
-/** Counters are totals so far; null or absent means no change. */
+/** Counters are running totals; null or absent means no change. */
 function mergeUsage(before: Usage, given: Partial<Record<keyof Usage, number | null>> | null | undefined): Usage {
   const pick = (key: keyof Usage) => (typeof given?.[key] === 'number' ? given[key] : before[key])
   return {

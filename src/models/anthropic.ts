@@ -46,7 +46,7 @@ export function anthropic(model: string, options: AnthropicOptions = {}): Model 
       try {
         return await send(request, ctx)
       } catch (error) {
-        // Otherwise every later call of the session would fail in the same way.
+        // Otherwise every later call of the session would fail the same way.
         if (!isThinkingRefused(error) || !hasThinking(request.messages)) throw error
         return await send({ ...request, messages: withoutThinking(request.messages) }, ctx)
       }
@@ -55,7 +55,8 @@ export function anthropic(model: string, options: AnthropicOptions = {}): Model 
 }
 
 /**
- * pawl stores the account when it shuts a rate gate, so it is a digest: of the key, and of the address, because a proxy has its own limits.
+ * pawl stores the account when it closes a rate gate, so the account is a digest: of the key, and of the address, because a proxy has its
+ * own limits.
  */
 function accountOf({ client, apiKey, baseURL }: AnthropicOptions): string {
   const { apiKey: ofClient, baseURL: at } = (client ?? {}) as { apiKey?: unknown; baseURL?: unknown }
@@ -89,7 +90,7 @@ async function streamedCall(
   try {
     const events = await client.messages.create(params, { signal: guard.signal, maxRetries: 0, timeout: timeoutMs })
     phase = 'stream'
-    // Reads to the end, past message_stop: leaving a stream early costs its connection.
+    // Reads past message_stop to the end, because leaving a stream early closes its connection.
     for await (const event of events) {
       answer.accept(event)
       guard.rearm(answer.isComplete() ? CLOSING_MS : timeoutMs)
@@ -100,7 +101,7 @@ async function streamedCall(
     guard.stop()
   }
   if (answer.isComplete()) return answer.response()
-  // Checked before `failure`, because the SDK's stream ends without an error when it is aborted.
+  // Checks this before `failure`, because the SDK's stream ends without an error when it is aborted.
   ctx.signal.throwIfAborted()
   if (guard.isSilent()) throw answerTimedOut(params.model, timeoutMs, phase, RETRIED)
   throw failure === undefined ? answerCut(params.model, RETRIED) : modelErrorOf(failure, params.model, phase)

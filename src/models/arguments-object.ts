@@ -1,4 +1,4 @@
-// The arguments of a recorded call in a request: providers accept only objects there.
+// The arguments of a recorded call in a request, where providers accept only objects.
 import { isObject, type Json, type JsonObject } from '../session/json.ts'
 
 /** Returns an object unchanged, and wraps other arguments as Anthropic's documentation recommends. */

@@ -41,7 +41,7 @@ export function retryAfterMsOf(headers: Headers, now: number = Date.now()): numb
 const TOO_LONG_MS = 1e12
 const FAR_FUTURE_MS = 1e14
 
-/** Some proxies send a timestamp: seconds or milliseconds since 1970. */
+/** Some proxies send a timestamp in seconds or milliseconds since 1970. */
 function untilIn(ms: number, given: number, now: number): number {
   if (ms < TOO_LONG_MS) return Math.ceil(ms)
   return Math.max(0, Math.ceil(ms < FAR_FUTURE_MS ? ms : given) - now)
@@ -66,7 +66,7 @@ function causesOf(error: unknown): Error[] {
 
 const MAX_TEXT = 2_000
 
-/** The message with those of the error's causes. The innermost has host and errno. */
+/** The error's message and those of its causes. The innermost has the host and errno. */
 export function withCauses(message: string, error: unknown): string {
   const causes = causesOf(error).map((cause) => cause.message.replace(/\.$/, ''))
   const texts = [...new Set([message.replace(/\.$/, ''), ...causes])].filter((text) => text !== '')

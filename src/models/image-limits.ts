@@ -5,17 +5,17 @@ import type { MediaType } from '../session/image.ts'
 export interface ImageLimits {
   /** The types that the provider accepts. */
   mediaTypes: readonly MediaType[]
-  /** Characters of base64 of one image. */
+  /** Base64 characters of one image. */
   maxChars: number
-  /** Characters of base64 of all images: the limit of a request in bytes, less room for the rest of it. */
+  /** Base64 characters of all images together: a request's limit in bytes, minus room for the rest of the request. */
   maxTotalChars: number
   /** The longest side in pixels. */
   maxSide: number
-  /** Images of a request. */
+  /** Images in one request. */
   maxImages: number
   /** A request with more images than `above` may have only images whose sides are at most `maxSide`. */
   many?: { above: number; maxSide: number }
-  /** Whether images by `http:` are refused. */
+  /** Whether the provider refuses images by `http:`. */
   httpsOnly: boolean
 }
 

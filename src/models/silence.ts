@@ -1,9 +1,9 @@
-// A signal for a stream. It aborts with the caller's signal, and when no data has arrived for too long.
+// A signal for a stream. It aborts with the caller's signal, or when no data has arrived for too long.
 
 /** Guards one stream; `stop` it when the stream has ended. */
 export interface SilenceGuard {
   readonly signal: AbortSignal
-  /** Whether silence aborted the signal. */
+  /** Whether the signal aborted because no data arrived. */
   isSilent(): boolean
   /** Call it when data arrives: the next data must arrive within `ms` milliseconds from now. */
   rearm(ms: number): void

@@ -1,4 +1,4 @@
-// The images of a request: those that its provider refuses are replaced by notes that say why.
+// The images of a request. Replaces those that the provider refuses with notes that say why.
 import type { ImageBlock, TextBlock, ToolResultBlock, UserBlock } from '../session/content.ts'
 import { imageFacts, isBase64 } from '../session/image.ts'
 import { numberText } from '../session/number-text.ts'
@@ -20,7 +20,7 @@ interface Found {
 /** What is sent in place of an image of the transcript. */
 type Replacements = ReadonlyMap<ImageBlock, ImageBlock | TextBlock>
 
-/** The messages with notes in place of the images that the limits do not allow. */
+/** The messages, with notes in place of the images that exceed the limits. */
 export function soundImages(messages: readonly SoundMessage[], limits: ImageLimits): SoundMessage[] {
   const all = messages.flatMap((message) => (message.role === 'user' ? imagesIn(message.content) : []))
   if (all.length === 0) return [...messages]
@@ -80,13 +80,13 @@ function checkImage(given: ImageBlock, { mediaTypes, maxChars, maxSide, httpsOnl
 }
 
 /**
- * Images are left out in groups of this many, and bytes in portions: if each new image removed one old image, the beginning of the request
- * would change with every call, and no prompt cache would serve it.
+ * Omits images in groups of this many, and bytes in portions. If each new image removed one old image, the beginning of the request would
+ * change with every call, and no prompt cache could serve it.
  */
 const GROUP = 10
 const PORTION = 4 * 1024 * 1024
 
-/** The images, oldest first, without which the others are within the limits of a request. */
+/** The oldest images, without which the others fit the limits of a request. */
 function tooMany(found: readonly Found[], { maxImages, maxTotalChars, many }: ImageLimits): Map<Found, string> {
   const out = new Map<Found, string>()
   const inGroups = (excess: number): number => Math.ceil(excess / GROUP) * GROUP

@@ -1,5 +1,6 @@
-// The messages of a request as every provider accepts them, whatever a model, a tool, a user or pawl put into the transcript. A single block
-// that a provider refuses fails the request, and with it every later request of the session. Both adapters convert what this returns.
+// The messages of a request in a form that every provider accepts, whatever a model, a tool, a user or pawl put into the transcript. A
+// single block that a provider refuses fails the request, and with it every later request of the session. Both adapters convert what this
+// returns.
 import {
   type AssistantBlock,
   type ContentBlock,
@@ -21,7 +22,7 @@ import type { ImageLimits } from './image-limits.ts'
 import { soundImages } from './sound-images.ts'
 import type { SoundAnswerBlock, SoundMessage, UserMessage } from './sound-types.ts'
 
-/** How an adapter treats what only some providers know. */
+/** How an adapter handles features that only some providers support. */
 export interface SoundOptions {
   images: ImageLimits
   /** Whether thinking can be sent back. */
@@ -55,8 +56,8 @@ export function soundMessages(messages: readonly Message[], options: SoundOption
 }
 
 /**
- * Whether the messages end in the results of calls whose answer does not begin with thinking. Whatever the form of the messages is: a call
- * can only be answered by its results.
+ * Whether the messages end in the results of calls whose answer does not begin with thinking. Works for messages in any form, because only
+ * results can answer a call.
  */
 export function endsInUnthoughtCalls(messages: readonly { role: string; content: string | readonly { type: string }[] }[]): boolean {
   const at = messages.findLastIndex(({ role }) => role === 'assistant')
@@ -77,7 +78,7 @@ export function soundJson<T extends Json>(value: T): T {
   return Object.fromEntries(Object.entries(value).map(([name, member]) => [wellFormed(name), soundJson(member as Json)])) as T
 }
 
-/** A name that providers accept, made from one that a model wrote. */
+/** A name that providers accept, derived from one that a model wrote. */
 function soundName(name: string): string {
   return beginningOf(name.replace(ALLOWED, '_'), NAME_CHARS) || 'unknown'
 }
@@ -86,7 +87,7 @@ function text(value: string): TextBlock {
   return { type: 'text', text: value }
 }
 
-/** Adjacent messages of one role become one, and empty ones are left out. */
+/** Merges adjacent messages of the same role, and omits empty ones. */
 function append(all: SoundMessage[], role: 'user' | 'assistant', content: SoundMessage['content']): void {
   if (content.length === 0) return
   const last = all.at(-1)
@@ -133,7 +134,7 @@ function answerBlock(block: AssistantBlock, { keepsThinking }: SoundOptions): So
       return isBlank(sound) ? [] : [{ ...sound, text: wellFormed(sound.text) }]
     case 'thinking':
     case 'redacted_thinking':
-      // Its signature is for the exact text, so that thinking cannot be corrected.
+      // Its signature covers the exact text, so thinking cannot be corrected.
       return isSound(sound) && keepsThinking(sound) ? [sound] : []
     case 'tool_use':
       return [{ ...sound, name: soundName(sound.name), input: soundJson(argumentsObject(sound.input)) }]
@@ -156,7 +157,7 @@ function withoutLastThinking(blocks: SoundAnswerBlock[]): SoundAnswerBlock[] {
   return blocks.slice(0, blocks.findLastIndex((block) => !isThinking(block)) + 1)
 }
 
-/** Gives each call an id of its own and exactly one result, which comes first in the message after it. */
+/** Gives each call a unique id and exactly one result, at the beginning of the next message. */
 function withPairedCalls(messages: readonly SoundMessage[]): SoundMessage[] {
   const used = new Set<string>()
   const paired: SoundMessage[] = []
@@ -181,7 +182,7 @@ function withPairedCalls(messages: readonly SoundMessage[]): SoundMessage[] {
   return paired
 }
 
-/** A call of the answer before: the id in the transcript, and the one in the request. */
+/** A call in the previous answer: its id in the transcript, and its id in the request. */
 interface OpenCall {
   given: string
   id: string
@@ -203,7 +204,7 @@ function withResults(content: UserMessage['content'], calls: readonly OpenCall[]
   return [...calls.map(({ id }) => results.get(id) ?? none(id)), ...others]
 }
 
-/** A result without its call becomes what the user was told. */
+/** A result without its call becomes text of the user. */
 function withoutCall({ content }: ToolResultBlock): UserBlock[] {
   const parts = typeof content === 'string' ? [text(content)] : content
   return [text(systemNote('The result of an earlier call follows.')), ...parts]

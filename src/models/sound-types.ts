@@ -5,7 +5,7 @@ import type { JsonObject } from '../session/json.ts'
 /** A message of a request. The roles alternate, and the first and the last message are the user's. */
 export type SoundMessage = UserMessage | AnswerMessage
 
-/** The results of the calls of the answer before it come first: one for each call. */
+/** Begins with one result for each call of the previous answer. */
 export interface UserMessage {
   role: 'user'
   content: (UserBlock | ToolResultBlock)[]

@@ -17,7 +17,7 @@ function invalid(problem: string): InvalidOption {
   return new InvalidOption(problem)
 }
 
-/** What a schema of zod's own expects; the schemas below say it themselves. */
+/** What zod's built-in schemas expect. The schemas below state it themselves. */
 function expectation(issue: z.core.$ZodRawIssue): string | undefined {
   if (issue.code === 'invalid_type') return `of type ${issue.expected}`
   if (issue.code === 'invalid_value') return alternatives(issue.values)
@@ -36,7 +36,7 @@ function problemOf(issue: z.core.$ZodIssue, given: unknown, schema: z.ZodType): 
 /** An expectation and the remark after its first colon or semicolon; those in braces belong to an example. */
 const REMARK = /^((?:\{[^}]*\}|[:;](?! )|[^{:;])*)([:;] .*)$/s
 
-/** If no member of a union fits the value: the problem with a member of the value, in the branch that comes closest, or all branches. */
+/** If no branch of a union fits the value: the problem with one of the value's members in the closest branch, or all branches. */
 function innermost(issue: z.core.$ZodIssue): z.core.$ZodIssue {
   if (issue.code !== 'invalid_union') return issue
   const branches = issue.errors.flatMap(([first]) => (first ? [innermost(first)] : []))
@@ -83,7 +83,7 @@ function nameOf(path: readonly PropertyKey[]): string {
   )
 }
 
-/** How many letters differ (Levenshtein). */
+/** How many letters differ (Levenshtein distance). */
 function distance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, j) => j)
   for (const [i, letter] of Array.from(a).entries()) {
@@ -142,12 +142,12 @@ export function duration(
   const { limits = bounds.min === 0 ? 'from 0 to 24 days' : 'above 0 and at most 24 days', example = '30s' } = bounds
   return where<unknown>(
     (value) => milliseconds(value, bounds) !== undefined,
-    `a number of milliseconds or text such as '${example}', ${limits}`,
+    `a number of milliseconds or a string such as '${example}', ${limits}`,
   ).transform((value) => milliseconds(value, bounds) ?? 0) as never
 }
 
-/** Text that is not blank. */
-export function text(expected = 'text that is not empty'): z.ZodCustom<string, string> {
+/** A string that is not blank. */
+export function text(expected = 'a non-empty string'): z.ZodCustom<string, string> {
   return where((value) => typeof value === 'string' && value.trim() !== '', expected)
 }
 

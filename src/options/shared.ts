@@ -8,7 +8,7 @@ export const TEMPORAL_ADDRESS = options({
   namespace: text("a namespace's name").optional(),
   apiKey: where<string | (() => string)>(
     (value) => typeof value === 'string' || typeof value === 'function',
-    'text, or a function that returns it',
+    'a string, or a function that returns one',
   ).optional(),
   tls: where<unknown>(
     isTls,
@@ -43,7 +43,7 @@ export function postgres<T>(): z.ZodCustom<T, T> {
   return where((value) => typeof value === 'string' || isPool(value), 'a URL such as postgres://user@host/database, or a pg.Pool')
 }
 
-/** Whether the value is a `pg.Pool`, or works as one. */
+/** Whether the value is a `pg.Pool`, or has the same methods. */
 export function isPool(value: unknown): boolean {
   return typeof value === 'object' && value !== null && typeof (value as { connect?: unknown }).connect === 'function'
 }

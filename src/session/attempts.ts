@@ -1,16 +1,16 @@
-// Attempts of a call: how lost ones are recorded, how all are counted, and how many may be lost before the call is given up.
+// Attempts of a call: how lost ones are recorded, how all are counted, and how many may be lost before pawl gives up the call.
 import { defined } from './defined.ts'
 import type { Cost } from './spending/spend.ts'
 import type { FailedAttempt } from './call-facts.ts'
 import type { Json } from './json.ts'
 import { assumedCost, type Reservation } from './spending/reservation.ts'
 
-/** A call is given up after this many attempts died with their worker. */
+/** pawl gives up a call after this many attempts died with their worker. */
 export const MAX_DEATHS = 5
 
 /**
- * A call is given up after the server assigned this many of its attempts to processes that never reported. Ten polls of a frozen or dead
- * process stay in the server's queue for about a minute, and the server may assign an attempt to each.
+ * pawl gives up a call after the server assigned this many of its attempts to processes that never reported in. Ten polls of a frozen or
+ * dead process stay in the server's queue for about a minute, and the server may assign an attempt to each.
  */
 export const MAX_UNREPORTED = 50
 
@@ -30,7 +30,7 @@ export function lostAttempt(
   return { ...said, message: 'The worker stopped sending heartbeats.', ...(hasReported && { worker: report.worker, ...lostCost(report) }) }
 }
 
-/** The cost of an attempt that did not report back: what was seen of it, or else everything that was set aside for it. */
+/** The cost of an attempt that did not report back: the cost that was seen, or else the whole amount reserved for it. */
 export function lostCost({ reserved, spent = reserved && assumedCost(reserved) }: Pick<AttemptReport, 'reserved' | 'spent'>): {
   spent?: Cost
 } {
@@ -57,7 +57,7 @@ export interface AttemptTally {
 export interface Fallback {
   /** How many: the next model is this one of the agent's `fallback`, counted from 1. */
   at: number
-  /** The first of their failures that may resolve itself: the run reports it if the last model fails permanently. */
+  /** The first of their failures that may resolve itself. The run reports it if the last model fails permanently. */
   transient?: { code: string; reason: string }
 }
 
@@ -72,14 +72,14 @@ export function noAttempts({
   return { attempts, failures: 0, deaths: 0, ...defined({ unexpected }) }
 }
 
-/** The tally with these attempts. */
+/** The tally after these attempts. */
 export function tallied(tally: AttemptTally, failed: readonly FailedAttempt[]): AttemptTally {
   const sum = { ...tally }
   for (const attempt of failed) addAttempt(sum, attempt)
   return sum
 }
 
-/** Adds an attempt, in place. Returns whether it was not counted yet. */
+/** Adds an attempt, in place. Returns false if it was already counted. */
 export function addAttempt(tally: AttemptTally, attempt: FailedAttempt): boolean {
   if (attempt.attempt <= tally.attempts) return false
   tally.attempts = attempt.attempt
@@ -116,13 +116,13 @@ export interface AttemptReport {
   /** Failed attempts of this activity so far. */
   failed: FailedAttempt[]
   worker: string
-  /** The executor that received the attempt, in the form that people see; absent until there is one. */
+  /** The executor that received the attempt, as shown to people; absent until there is one. */
   executor?: string
   /** The last progress that the body reported. */
   progress?: Json
-  /** For a model call under a budget: what was set aside before its request was sent. */
+  /** For a model call under a budget: the amount reserved before its request was sent. */
   reserved?: Reservation | undefined
-  /** What the call cost, if that was seen before its executor died. */
+  /** The call's cost, if it was seen before its executor died. */
   spent?: Cost
 }
 
@@ -134,7 +134,7 @@ export interface DeathReport extends AttemptReport {
 
 /** Details of the failure of an attempt that threw. */
 export interface Thrown {
-  /** The error's class: user code names its own. Absent: the failure's type. */
+  /** The error's class, if user code named its own. Absent: the failure's type. */
   class?: string
   message: string
   stack?: string

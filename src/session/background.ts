@@ -1,4 +1,4 @@
-// What is known about a session when an event happens, besides the event itself: for the log, which has no session state.
+// What is known about a session when an event happens, besides the event itself. For the log, which has no session state.
 import type { Usage } from './content.ts'
 import { defined } from './defined.ts'
 import type { SessionState } from './state.ts'

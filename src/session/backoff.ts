@@ -1,4 +1,4 @@
-// How long to wait before another attempt. Always a bounded number: any other timer would make the workflow task fail forever.
+// How long to wait before another attempt. Always a bounded number, because any other timer would make the workflow task fail forever.
 import { LONGEST_MS } from './duration.ts'
 
 const LONGEST_BACKOFF_MS = 60_000
@@ -22,7 +22,7 @@ function waitMs(asked: unknown): number | undefined {
   return typeof asked === 'number' && Number.isFinite(asked) && asked >= 0 ? Math.ceil(asked) : undefined
 }
 
-/** A failure that asks for a longer wait is mistaken, such as one with a date in another unit. */
+/** A longer requested wait is a mistake, such as a date in another unit. */
 export const LONGEST_ASKED_MS = 86_400_000
 
 /** The milliseconds that a failure asks to wait; undefined if the value is not a valid wait, or is longer than a day. */

@@ -1,4 +1,4 @@
-// The beginning of a text. Every other way of cutting one may leave half a character, which UTF-8 cannot hold.
+// The beginning of a text. Any other way of cutting a text may leave half a character, which UTF-8 cannot represent.
 
 /** The text, or its first `max` UTF-16 units at most: without the first half of a surrogate pair at its end. */
 export function beginningOf(text: string, max: number): string {

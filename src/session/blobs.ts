@@ -14,7 +14,7 @@ export interface Blob {
   json: string
 }
 
-/** Makes a blob from a value. `begins`: its text as people and models read it. `sha256`: computes the hex digest of UTF-8 text. */
+/** Creates a blob from a value. `begins`: its text as people and models read it. `sha256`: computes the hex digest of UTF-8 text. */
 export function blobOfJson(value: Json, begins: string, sha256: (text: string) => string): Blob {
   const json = JSON.stringify(value)
   return {

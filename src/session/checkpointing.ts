@@ -1,20 +1,23 @@
-// When a checkpoint is due: decided from the events alone, by the policy of the newest turn's agent. A checkpoint marks a point between
-// turns: what asks for one within a turn waits in the state until the turn has closed.
+// When a checkpoint is due, decided from the events alone by the policy of the newest turn's agent. A checkpoint marks a point between
+// turns, so a request within a turn waits in the state until the turn has closed.
 import { defined } from './defined.ts'
 import type { CheckpointPolicy, CheckpointTrigger } from './agent-facts.ts'
 import type { SessionEvent } from './events.ts'
 import { jsonBytes } from './json.ts'
 import type { CheckpointDue, SessionState } from './state.ts'
 
-/** Bytes of JSON of the reasons that a state keeps, because it is bounded: any one of 1,000 characters fits. The events have all of them. */
+/**
+ * Bytes of JSON of the reasons that a state keeps, because it is bounded. Any single reason of 1,000 characters fits, and the events have
+ * all of them.
+ */
 const REASONS_BYTES = 6_100
 
-/** Whether calls of the newest answer have no result yet: a checkpoint here would mark the point before the answer. */
+/** Whether calls of the newest answer have no result yet. A checkpoint here would mark the point before the answer. */
 export function isTurnOpen({ current }: SessionState): boolean {
   return current?.phase === 'tools'
 }
 
-/** Notes in the state what the event, which the state has already folded, asks for. */
+/** Notes in the state which checkpoint the event, already folded, requests. */
 export function noteCheckpointDue(state: SessionState, event: SessionEvent): void {
   const due = requestIn(state, event)
   if (!due) return
@@ -24,7 +27,7 @@ export function noteCheckpointDue(state: SessionState, event: SessionEvent): voi
   state.checkpointDue = { reasons: kept, ...defined({ by: due.by ?? before?.by }) }
 }
 
-/** What the event asks for, whether or not its turn is open. */
+/** The checkpoint that the event requests, whether or not its turn is open. */
 function requestIn({ facts }: SessionState, event: SessionEvent): CheckpointDue | undefined {
   if (event.type === 'checkpoint_made') return undefined
   if (event.type === 'checkpoint_requested') return { reasons: [event.reason], ...defined({ by: event.by }) }
@@ -37,11 +40,11 @@ function requestIn({ facts }: SessionState, event: SessionEvent): CheckpointDue 
 }
 
 /**
- * The checkpoint to make after `event`, which `state` has already folded; undefined if none is to be made here. `isTime`: the interval of a
+ * The checkpoint to make after `event`, which `state` has already folded; undefined if none is due here. `isTime`: the interval of a
  * policy by time (`everyMs`) has passed.
  */
 export function checkpointAfter(state: SessionState, event: SessionEvent, isTime: boolean): CheckpointDue | undefined {
-  // A recovery has gone back once it has ended.
+  // A recovery has finished going back once it has ended.
   if (event.type === 'checkpoint_made' || event.type === 'recovery_started' || isTurnOpen(state)) return undefined
   const { reasons: requested = [], by } = state.checkpointDue ?? {}
   const ofTurn = endsTurn(state, event) ? reasonOfTurn(state, event, isTime) : undefined
@@ -52,7 +55,7 @@ export function checkpointAfter(state: SessionState, event: SessionEvent, isTime
 function reasonOfTurn({ facts, turns, checkpoint }: SessionState, event: SessionEvent, isTime: boolean): string | undefined {
   const policy: CheckpointPolicy = facts?.checkpoint ?? 'turn'
   if (policy === 'turn') return 'turn'
-  // A turn with calls has asked for one already.
+  // A turn with calls has already requested one.
   if (policy === 'tool_call') return endsCall(event) ? undefined : 'turn'
   if ('everyTurns' in policy) return turns - (checkpoint?.turns ?? 0) >= policy.everyTurns ? 'every_turns' : undefined
   return 'everyMs' in policy && isTime ? 'every_ms' : undefined

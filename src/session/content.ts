@@ -2,7 +2,7 @@
 import { isBase64, imageFacts, type MediaType } from './image.ts'
 import type { Json, JsonObject } from './json.ts'
 
-/** What a provider attaches to a block of an answer: sent back to that provider only. */
+/** What a provider attaches to a block of an answer; sent back only to that provider. */
 export interface FromProvider {
   /** The provider that can read the thinking and the metadata: a Model's `provider`, or its name. pawl sets it. */
   provider?: string
@@ -143,8 +143,8 @@ const MEDIA_TYPES: readonly unknown[] = ['image/jpeg', 'image/png', 'image/gif',
 const WEB_ADDRESS = /^https?:\/\/\S+$/
 
 /**
- * Whether a value has the form of an image source. Its bytes may still be something else: `imageProblem` says so, and a model sees a note
- * in place of such an image.
+ * Whether a value has the form of an image source. Its bytes may still be something else; `imageProblem` reports that, and a model sees a
+ * note in place of such an image.
  */
 export function isImageSource(source: unknown): source is ImageBlock['source'] {
   if (source === null || typeof source !== 'object') return false
@@ -153,7 +153,7 @@ export function isImageSource(source: unknown): source is ImageBlock['source'] {
   return type === 'base64' && MEDIA_TYPES.includes(media_type) && typeof data === 'string' && /^[A-Za-z0-9+/]+={0,2}$/.test(data)
 }
 
-/** Why no model can see the image, if that can be known from it alone. */
+/** Why no model can see the image, if the image alone shows that. */
 export function imageProblem(source: ImageBlock['source']): string | undefined {
   if (source.type === 'url') return URL.canParse(source.url) ? undefined : 'Its URL is not valid.'
   if (!isBase64(source.data)) return 'Its base64 text is not complete: encode the whole file, with padding.'

@@ -1,4 +1,4 @@
-// The time by which a run must have ended: the agent's limit, a message's deadline, or the session's own.
+// The time by which a run must have ended: the agent's limit, a message's deadline, or the session's deadline.
 import { LONGEST_MS } from './duration.ts'
 import { numberText } from './number-text.ts'
 import type { QueuedMessage, RunState, SessionState } from './state.ts'
@@ -19,10 +19,10 @@ export const TOO_LATE = {
   session: (limitMs: number): string => `The session is older than its limit of ${numberText(limitMs)} ms (sessionLimits.deadline).`,
 } as const
 
-/** How many of the waiting messages are watched at a time: each one costs a timer in each execution. */
+/** How many of the queued messages are watched at a time, because each one costs a timer in each execution. */
 const WATCHED = 20
 
-/** When the run's time began, moved later by the time it was paused. A restart that pawl makes by itself grants no extra time. */
+/** When the run's time began, moved later by the time it was paused. An automatic restart grants no extra time. */
 export function countsFrom({ since, startedAt, pausedMs = 0 }: RunState): number {
   return (since ?? startedAt) + pausedMs
 }
@@ -36,7 +36,7 @@ export function deadlinesOf({ createdAt, facts }: SessionState, run: RunState): 
     deadlines.push({ name: `deadline ${run.run} ${deadlineMs}`, at: countsFrom(run) + deadlineMs, reason: TOO_LATE.run(deadlineMs) })
   }
   if (deadline) deadlines.push(ofMessage(deadline.seq, deadline.at))
-  // A run gets the session's limits, like its own, from the worker that serves it: an outdated limit must not end the run.
+  // A run gets the session's limits, like its own, from the worker that serves it, because an outdated limit must not end the run.
   const sessionMs = limits && facts?.sessionLimits?.deadlineMs
   if (sessionMs !== undefined) {
     deadlines.push({ name: `deadline of the session ${sessionMs}`, at: createdAt + sessionMs, reason: TOO_LATE.session(sessionMs) })
@@ -44,7 +44,7 @@ export function deadlinesOf({ createdAt, facts }: SessionState, run: RunState): 
   return deadlines
 }
 
-/** The deadlines of messages that no turn has taken. */
+/** The deadlines of messages that no turn has accepted. */
 export function deadlinesInInbox({ inbox }: SessionState): Deadline[] {
   return inbox.flatMap((message) => deadlineOf(message) ?? []).slice(0, WATCHED)
 }

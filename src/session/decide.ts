@@ -44,7 +44,7 @@ export interface Due {
   recovery(error: SessionError): boolean
 }
 
-/** The due times that have passed at `now`, in milliseconds since 1970. Not for the workflow: its replay may see another time. */
+/** The due times that have passed at `now`, in milliseconds since 1970. Not for the workflow, whose replay may see another time. */
 export function dueAt(now: number): Due {
   return {
     call: (call) => expiryOf(call) <= now,
@@ -53,7 +53,7 @@ export function dueAt(now: number): Due {
   }
 }
 
-/** Whether a run is in progress. It still is while it waits, and while the session is in an error that it leaves by itself. */
+/** Whether a run is in progress. This includes a run that waits, and a session in an error that it leaves automatically. */
 export function isRunInProgress({ status, error, current }: SessionState): boolean {
   if (current === null) return false
   return status === 'running' || status === 'waiting' || (status === 'error' && error !== null && leavesByItself(error))
@@ -65,7 +65,7 @@ export function decide(state: SessionState, due: Due): SessionStep {
   const { current: run, error } = state
   if (state.status === 'error' && error && error.strategy !== 'automatic') {
     if (!leavesByItself(error)) return afterError(state)
-    // A message may succeed where the old turn failed, and its sender waits for an answer.
+    // The message may succeed where the old turn failed, and its sender is waiting for an answer.
     const isJoined = run !== null && mayJoin(run, error) && takesOf(state, run, due).length > 0
     return isJoined || due.recovery(error) ? { do: 'recover', strategy: error.strategy } : { do: 'wait' }
   }
@@ -90,14 +90,14 @@ export function decide(state: SessionState, due: Due): SessionStep {
   }
 }
 
-/** Whether the recovery ends with a turn that takes the waiting messages. Otherwise they would start one attempt after another. */
+/** Whether the recovery ends with a turn that accepts the queued messages. Otherwise they would start one attempt after another. */
 function mayJoin({ phase }: RunState, { strategy }: SessionError): boolean {
   return strategy !== 'continue_run' || phase === 'model' || phase === 'turn_due'
 }
 
 /** The limit that prevents another turn of the run, if one does. */
 function limitExceeded(state: SessionState, run: RunState, due: Due): { code: string; reason: string } | undefined {
-  // A run that failed before it took its message would pass the message to another run, and that run to the next.
+  // A run that failed before it accepted its message would pass the message to another run, and that run to the next.
   if (run.turn === 0) return undefined
   const { maxTurns } = run.limits ?? {}
   const turns = modelCallsOf(run)
@@ -112,14 +112,14 @@ function deadlineExceeded(state: SessionState, run: RunState, due: Due): { code:
   return passed && { code: 'deadline_exceeded', reason: passed.reason }
 }
 
-/** The waiting messages that the run's next turn takes: up to the first whose deadline has passed, which would end the run. */
+/** The queued messages that the run's next turn accepts: those up to the first whose deadline has passed, which would end the run. */
 function takesOf(state: SessionState, run: RunState, due: Due): string[] {
   const hasPassed = (message: QueuedMessage): boolean => {
     const deadline = deadlineOf(message)
     return deadline !== undefined && due.deadline(deadline)
   }
   const opener = run.turn === 0 ? state.inbox.find(({ messageId }) => messageId === run.messageId) : undefined
-  // The run ends at once: the other messages open the next one.
+  // The run ends at once, and the other messages open the next one.
   if (opener && (hasPassed(opener) || deadlineExceeded(state, run, due))) return [opener.messageId]
   const first = state.inbox.findIndex(hasPassed)
   return state.inbox.slice(0, first < 0 ? undefined : first).map(({ messageId }) => messageId)
@@ -130,7 +130,7 @@ export function expiryOf({ asked }: CallState): number {
   return asked?.expiresAt ?? Number.POSITIVE_INFINITY
 }
 
-/** A message takes the session out of an error that pawl does not leave by itself, unless a person must first say what a call did. */
+/** A message takes the session out of an error that pawl does not leave automatically, unless a person must first resolve a call. */
 function afterError(state: SessionState): SessionStep {
   return state.current?.calls.some(({ status }) => status === 'awaiting_resolution') ? { do: 'wait' } : nextRun(state)
 }
@@ -157,7 +157,7 @@ function continueCalls(state: SessionState, run: RunState, due: Due): SessionSte
   return { do: 'wait' }
 }
 
-/** What the call first needs from outside. The session requests nothing for a call that would not be executed. */
+/** What the call needs from a person or a client first. The session requests nothing for a call that would not be executed. */
 function needOf(state: SessionState, call: CallState): 'approval' | 'answer' | undefined {
   const { resolution, status, approved } = call
   if (status !== 'requested' && status !== 'issued') return undefined
@@ -170,7 +170,7 @@ function needOf(state: SessionState, call: CallState): 'approval' | 'answer' | u
 /**
  * Reads run in parallel up to the next call that is not a read. All other calls, including those of pawl's own tools, run one after another
  * in the model's order.
- * An effect that waits for a person blocks the effects after it, but no reads; a client tool blocks nothing.
+ * An effect that waits for a person blocks later effects, but not reads; a client tool blocks nothing.
  */
 function nextCalls(open: readonly CallState[]): CallState[] {
   const reads: CallState[] = []
@@ -215,7 +215,7 @@ export function admit(state: SessionState, call: CallState): CallAdmission {
   return { as: 'execute' }
 }
 
-/** Both the model's own arguments and those that a hook substituted count. */
+/** Compares both the model's own arguments and those that a hook substituted. */
 function haveSameIntent(one: Resolution, other: Resolution): boolean {
   const digests = [other.inputDigest, other.ownDigest ?? other.inputDigest]
   return digests.includes(one.inputDigest) || digests.includes(one.ownDigest ?? one.inputDigest)

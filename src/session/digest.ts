@@ -1,4 +1,4 @@
-// The rolling digest over a session's events: shows whether two processes have the same first n events.
+// The rolling digest over a session's events. It shows whether two processes have the same first n events.
 import { sha256 } from '@noble/hashes/sha2.js'
 import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js'
 import type { LogEntry } from './events.ts'
@@ -9,8 +9,8 @@ const WITH_DUE_TIME = new Set(['approval_requested', 'answer_requested', 'error_
 
 /**
  * The digest after the event `json`, given the digest before it. 128 bits, hex.
- * The digest leaves out times. A task that was rejected and repeated makes the same events at another time, and the SDK may give a task and
- * its replay different times: if a task without commands is followed by one with an update, it replays both as one.
+ * The digest omits times. A task that was rejected and repeated makes the same events at another time. The SDK may also give a task and its
+ * replay different times, because it replays a task without commands together with a following one that has an update.
  */
 export function nextDigest(prev: string, json: string): string {
   return bytesToHex(sha256(utf8ToBytes(prev + timeless(json))).subarray(0, 16))
@@ -39,7 +39,7 @@ export function continues(from: { seq: number; digest: string }, entries: readon
   return true
 }
 
-/** A 64-bit digest of a text, as hex: for sets that only check membership. */
+/** A 64-bit digest of a text, in hex, for sets that only check membership. */
 export function shortHash(text: string): string {
   return nextDigest('', text).slice(0, 16)
 }

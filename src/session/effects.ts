@@ -14,19 +14,19 @@ export interface NotedEffect extends EffectReport {
   args?: string
 }
 
-/** Bytes of arguments that are kept. */
+/** How many bytes of arguments are kept. */
 const ARGS_BYTES = 300
 
 /** Effects by call, in the order of their outcomes. */
 export interface Effects {
   /** The effect of each call's tool. */
   kinds: Map<string, string>
-  /** By call, the beginning of the arguments of effects. */
+  /** The beginning of each effect's arguments, by call. */
   args: Map<string, string>
   byCall: Map<string, NotedEffect>
 }
 
-/** The effects before any event. */
+/** No effects yet. */
 export function noEffects(): Effects {
   return { kinds: new Map(), args: new Map(), byCall: new Map() }
 }
@@ -75,7 +75,7 @@ function beginningOf(args: Json): string {
   try {
     return cutText(JSON.stringify(args), ARGS_BYTES)
   } catch {
-    // Nested deeper than the stack.
+    // Nested too deep for the stack.
     return '…'
   }
 }
@@ -85,7 +85,7 @@ export function effectsAbove({ byCall }: Effects, seq: number): NotedEffect[] {
   return [...byCall.values()].filter((effect) => effect.seq > seq)
 }
 
-/** Forgets the effects with an outcome above `seq`, which were undone outside of pawl. */
+/** Forgets the effects with an outcome above `seq`, because they were undone outside of pawl. */
 export function forgetEffects(effects: Effects, seq: number): void {
   for (const { callId } of effectsAbove(effects, seq)) effects.byCall.delete(callId)
 }

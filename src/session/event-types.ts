@@ -1,4 +1,4 @@
-// The names of all events, for checks of what callers pass.
+// The names of all events, for checking what callers pass.
 import type { EventType } from './events.ts'
 
 /** A record, so that the compiler reports a missing type. */

@@ -17,7 +17,7 @@ export type Target = { checkpoint: number } | { message: string } | { run: numbe
 export interface ErrorProgress {
   /** Effects that completed, the newest 5. */
   completed: RunEffect[]
-  /** How many more there are. */
+  /** How many more completed. */
   moreCompleted?: number
   /** Calls of the newest turn that failed: the first 10. */
   failed: Pick<RunEffect, 'callId' | 'tool'>[]
@@ -31,7 +31,7 @@ export interface ErrorProgress {
 export interface RefusedContent {
   /** The event that added the message. */
   seq: number
-  /** `text`: of a user or a model; `result`: a text of a tool's result; `call`: the arguments of a call. */
+  /** `text`: text of a user or a model; `result`: text in a tool's result; `call`: the arguments of a call. */
   kind: 'text' | 'image' | 'result' | 'call'
   /** Characters of the text, of an image's base64 or URL, or of the arguments' JSON. */
   size: number
@@ -58,8 +58,8 @@ export type EventBody =
       executionId: string
       coreVersion: number
       /**
-       * The session existed before, but its events can no longer be read: numbers continue from this run. `keysOf`: the session whose id
-       * its session-wide keys have, if it is a fork.
+       * The session existed before, but its events can no longer be read, so numbers continue from this run. `keysOf`: for a fork, the
+       * session whose id is part of its session-wide keys.
        */
       after?: { run: number; checkpoint: number; origin: Watermark; keysOf?: string }
       /** The execution that no worker could replay; none of its events are known. */
@@ -108,7 +108,7 @@ export type EventBody =
       /** The cost that pawl counts for the call because its provider reported no usage, or an invalid one. */
       spent?: Cost
       calls: Resolution[]
-      /** Metadata of the message that opened the run, in the run's first answer: the run's tools see it from here on. */
+      /** Metadata of the message that opened the run, in the run's first answer. The run's tools see it from here on. */
       metadata?: JsonObject
       /** Digest of the system prompt and the sections that were rendered for the call. The texts are not stored. */
       promptDigest?: string
@@ -126,7 +126,7 @@ export type EventBody =
       turn: number
       /** Attempt of the call that wrote the summary. */
       attempt: number
-      /** The last event of the summarised part; 0: nothing is summarised. */
+      /** The last event of the summarised part; 0 if nothing is summarised. */
       upToSeq: number
       /** Summary of everything up to `upToSeq`. */
       summary: string
@@ -136,9 +136,9 @@ export type EventBody =
       tokens: number
       /** Size of the model's context window, in tokens. */
       window: number
-      /** The provider had refused the request. */
+      /** Whether the provider had refused the request. */
       forced?: true
-      /** Results of earlier calls that the model still sees are shortened to this many bytes. */
+      /** Earlier calls' results that the model still sees are shortened to this many bytes. */
       resultBytes?: number
       model?: string
       usage?: Usage
@@ -179,10 +179,10 @@ export type EventBody =
       tool: string
       effect: Effect
       key?: string
-      /** The raw arguments: as the model gave them, unless a hook has changed them. */
+      /** The raw arguments, as the model sent them unless a hook has changed them. */
       input: Json
       inputDigest: string
-      /** Another build's resolution, which replaces the one in `model_completed`: the call is issued again. */
+      /** Another build's resolution, which replaces the one in `model_completed`, because the call is issued again. */
       resolution?: Resolution
     }
   | { type: 'tool_attempt_failed'; run: number; turn: number; callId: string; tool: string; error: FailedAttempt }
@@ -278,7 +278,7 @@ export type EventBody =
       tokens?: number
       usd?: number
       note?: string
-      /** The amounts are assumed: they are the most that can have been spent. */
+      /** The amounts are assumed to be the most that can have been spent. */
       assumed?: true
     }
   /** Four fifths of a limit are spent. `run`: the run, if the limit is a run's. */
@@ -314,7 +314,7 @@ export type EventBody =
       note?: string
       /** The reason for a denial, shown to the model. */
       reason?: string
-      /** No decision came in time. */
+      /** No decision arrived in time. */
       expired?: true
       /** Approved with these arguments instead of the model's, and their resolution. */
       input?: Json
@@ -349,7 +349,7 @@ export type EventBody =
       moreEffects?: number
       /** The effects were undone outside of pawl: their keys and unknown outcomes no longer count. */
       keys?: 'forgotten'
-      /** Short hashes of the ids of archived messages: messages with these ids can be sent again. */
+      /** Short hashes of the ids of archived messages. Messages with these ids can be sent again. */
       removed?: string[]
       /** Messages that are back in the inbox, to be answered again. The first one opened the run of this intent. */
       again?: { messages: { messageId: string; seq: number }[]; intent: number }
@@ -389,7 +389,7 @@ export type EventBody =
       progress?: ErrorProgress
       /** Digest of the unexpected failure that may resolve itself, but not if it is repeated. */
       unexpected?: string
-      /** For `budget_exhausted`: limits with which the next model call can be made. */
+      /** For `budget_exhausted`: limits that would allow the next model call. */
       raise?: BudgetRaise[]
     }
   /**
@@ -448,7 +448,7 @@ export interface Watermark {
   seq: number
   /** Rolling digest of all events up to it. */
   digest: string
-  /** The event's own `at`, which the digest leaves out: tells an accepted task's events from those of a rejected one. */
+  /** The event's own `at`, which the digest omits. It distinguishes an accepted task's events from those of a rejected one. */
   at?: number
 }
 

@@ -1,9 +1,9 @@
-// What an image's own bytes say about it: its type and its size in pixels. Providers refuse images that are not what they are declared to be.
+// What an image's bytes show: its type and its size in pixels. Providers refuse images that do not match their declared type.
 
 /** A type of image that models accept. */
 export type MediaType = 'image/jpeg' | 'image/png' | 'image/gif' | 'image/webp'
 
-/** What the bytes of an image say. Width and height are in pixels; absent: its header does not have them where it should. */
+/** What an image's bytes show. Width and height are in pixels; absent if the header lacks them. */
 export interface ImageFacts {
   mediaType: MediaType
   width?: number
@@ -17,7 +17,7 @@ export function isBase64(data: string): boolean {
   return data.length % 4 === 0 && BASE64.test(data)
 }
 
-/** What the image in this base64 is; undefined if it is not a JPEG, PNG, GIF or WebP image. Reads the header only. */
+/** The type and size of the image in this base64; undefined if it is not a JPEG, PNG, GIF or WebP image. Reads only the header. */
 export function imageFacts(data: string): ImageFacts | undefined {
   const read = readerOf(data)
   for (const { mediaType, begins, size } of FORMATS) {
@@ -30,7 +30,7 @@ type Size = Pick<ImageFacts, 'width' | 'height'>
 
 interface Format {
   mediaType: MediaType
-  /** Texts that its bytes have at these positions. */
+  /** The texts at these positions in its bytes. */
   begins: [number, string][]
   size(read: Reader): Size
 }
@@ -66,7 +66,7 @@ function webpSize(read: Reader): Size {
   }
 }
 
-/** An image has few segments before its size. */
+/** The size comes after few segments. */
 const MAX_SEGMENTS = 1_000
 
 /** The size is in the frame header, after segments of any length (such as a preview in Exif data). */
@@ -86,7 +86,7 @@ function isFrame(marker: number): boolean {
   return marker >= 0xc0 && marker <= 0xcf && marker !== 0xc4 && marker !== 0xc8 && marker !== 0xcc
 }
 
-/** Reads single bytes: an image may have megabytes, and its header is short. */
+/** Decodes single bytes, because an image may have megabytes, and its header is short. */
 interface Reader {
   /** 0 beyond the end. */
   byte(at: number): number

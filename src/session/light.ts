@@ -1,7 +1,7 @@
-// Events without their contents: what says where an event belongs stays, so that readers can look over a whole session in little memory.
+// Events without their contents. They keep what shows where they belong, so that readers can survey a whole session in little memory.
 import type { SessionEvent } from './events.ts'
 
-/** Texts of people, models and tools: of these, the first character stays, because an empty text may mean something else. */
+/** Texts of people, models and tools. Their first character stays, because an empty text may mean something else. */
 const TEXTS = new Set(['content', 'text', 'thinking', 'signature', 'data', 'summary', 'preview', 'message', 'note', 'outputProblem'])
 /** JSON of users' code. */
 const PAYLOADS = new Set(['value', 'input', 'metadata', 'context', 'data', 'args', 'output'])

@@ -1,4 +1,4 @@
-// Numbers in messages.
+// Formats numbers in messages.
 
 /** A number for people, with separators between thousands: `1,000,000`. */
 export function numberText(value: number): string {

@@ -1,4 +1,4 @@
-// Pausing: a paused session keeps its status and takes no step.
+// Pausing. A paused session keeps its status and takes no step.
 import { countsFrom } from './deadlines.ts'
 import { decide, type Due } from './decide.ts'
 import { defined } from './defined.ts'
@@ -20,12 +20,12 @@ export function unpause(state: SessionState, { at }: EventOf<'session_unpaused'>
   if (paused && current) current.pausedMs = (current.pausedMs ?? 0) + Math.max(0, at - Math.max(paused.at, current.since ?? 0))
 }
 
-/** A session that was about to close stays open if something arrives. While it is paused, no run starts that would reopen it. */
+/** A session that was about to close stays open if something arrives. While it is paused, no run starts that could reopen it. */
 export function stayOpen(session: { status: SessionStatus; error: object | null }): void {
   if (session.status === 'closed') session.status = session.error ? 'error' : 'idle'
 }
 
-/** Milliseconds for which the run has been in progress, without the time for which it was paused. */
+/** How many milliseconds the run has been in progress, not counting pauses. */
 export function ranMs({ paused }: SessionState, run: RunState, now: number): number {
   return Math.max(0, (paused?.at ?? now) - countsFrom(run))
 }

@@ -1,4 +1,4 @@
-// Whether a run rests: it has no step in progress, and none begins until a person steps in or the error that it failed with ends.
+// Whether a run rests: no step is in progress, and none begins until a person intervenes or the error that it failed with ends.
 import { decide, type Due } from './decide.ts'
 import type { SessionState } from './state.ts'
 

@@ -32,7 +32,7 @@ export interface CallState {
     | 'unknown'
   /** The terms of the request that the call waits for. Times are milliseconds since 1970. */
   asked?: { expiresAt?: number; onExpiry?: 'deny' | 'error'; digest?: string; reason?: string }
-  /** A person has approved it. */
+  /** Whether a person has approved it. */
   approved?: true
   /** Attempts before the call started waiting. */
   attempts?: number
@@ -52,9 +52,11 @@ export interface RunState {
   metadata: JsonObject
   /** When it began, in milliseconds since 1970. */
   startedAt: number
-  /** Milliseconds for which the session has been paused since then: they do not count towards the run's deadline. */
+  /** Milliseconds for which the session has been paused since then. They do not count towards the run's deadline. */
   pausedMs?: number
-  /** When the agent's deadline starts to count, if not at `startedAt`: a person recovered the run, or pawl restarted an earlier one. */
+  /**
+   * When the agent's deadline starts to count, if not at `startedAt`, because a person recovered the run or pawl restarted an earlier one.
+   */
   since?: number
   /** Number of the run's stretch: it grows by one each time the run continues after a rest (`rests`). Absent: the first stretch. */
   stretch?: number
@@ -68,7 +70,7 @@ export interface RunState {
   deadline?: { seq: number; at: number }
   /** Calls of the newest answer, kept until the next one because a recovery may make them again. */
   calls: CallState[]
-  /** Calls of the turn that did not fit into `calls`, because a snapshot is bounded: the events have them. */
+  /** Calls of the turn that did not fit into `calls`, because a snapshot is bounded. The events have them. */
   leftOut?: LeftOutCall[]
   /** Why the model last stopped. */
   stopReason?: StopReason
@@ -76,21 +78,23 @@ export interface RunState {
   badOutputs?: { count: number; problem: string; refused?: true }
   /** The call that submitted the run's output. */
   outputCall?: string
-  /** A hook added something to the output, so the run continues after the output's call. */
+  /** Whether a hook added something to the output, so that the run continues after the output's call. */
   continues?: true
   /** Tokens used by the run. */
   usage: Usage
-  /** What it has spent, with failed attempts, tools and hooks; absent: nothing. A restarted run begins with what the failed one spent. */
+  /**
+   * What it has spent, including failed attempts, tools and hooks; absent: nothing. A restarted run begins with what the failed one spent.
+   */
   spend?: Spend
   /** The limits that were raised for this run; absent: none. */
   raised?: Budget
   /** The limits for which a warning has been recorded. */
   warned?: Partial<Record<BudgetUnit, number>>
-  /** The messages that the run's turns have taken, in order: `restart_run` puts them back into the inbox. */
+  /** The messages that the run's turns have accepted, in order. `restart_run` puts them back into the inbox. */
   taken: QueuedMessage[]
   /** Bytes of the entries in `taken`. */
   takenBytes: number
-  /** The run took more messages than the state can hold, so it cannot be restarted. */
+  /** Whether the run accepted more messages than the state can hold, so that it cannot be restarted. */
   tookMore?: true
   /** Effects that completed, the newest 10. */
   effects: RunEffect[]
@@ -131,13 +135,13 @@ export interface QueuedMessage {
   deadlineAt?: number
   /** The run that first accepted it, if it is back in the inbox. */
   intent?: number
-  /** When that run's deadline started to count, if pawl restarted it by itself. */
+  /** When that run's deadline started to count, if pawl restarted it automatically. */
   since?: number
   /** What the failed run passes on to the run that restarts with this message. */
   budget?: RunBudget
 }
 
-/** Recoveries that pawl made by itself. */
+/** Automatic recoveries. */
 export interface AutomaticRecoveries {
   /** How many in a row, without lasting progress. */
   inARow: number
@@ -159,17 +163,17 @@ export interface SessionError {
   turn?: number
   /** When the error occurred, in milliseconds since 1970. */
   at: number
-  /** The best way to recover. `automatic`: pawl continues by itself once the cause is resolved. */
+  /** The best way to recover. `automatic`: pawl continues automatically once the cause is resolved. */
   strategy: RecoveryStrategy | 'automatic'
   /** All possible ways. */
   options?: RecoveryStrategy[]
   /** Attempts of the step that failed. */
   attempts?: number
-  /** When pawl recovers the session by itself, in milliseconds since 1970; absent: a person must recover it. */
+  /** When pawl recovers the session automatically, in milliseconds since 1970; absent if a person must recover it. */
   nextAttemptAt?: number
   /** What the run had done. */
   progress?: ErrorProgress
-  /** After `budget_exhausted`: the limits with which the next model call can be made. */
+  /** After `budget_exhausted`: limits that would allow the next model call. */
   raise?: BudgetRaise[]
 }
 
@@ -185,7 +189,7 @@ export interface UnknownCall {
   input?: Json
   /** How the worker resolved the call when the model requested it. */
   resolution: Resolution
-  /** Milliseconds for which the body may still run after its workflow was lost, because no process saw it end. */
+  /** How many milliseconds the body may still run after its workflow was lost, because no process saw it end. */
   aliveForMs?: number
 }
 
@@ -199,7 +203,10 @@ export interface Paused {
   reason?: string
   /** `budget_assumed`: pawl paused it because a cost that it had to assume leaves too little of a budget. */
   code?: 'budget_assumed'
-  /** The limits with which it could continue. `raise` ends the pause, too; to unpause it without that would pause it again. */
+  /**
+   * The limits with which it could continue. `raise` also ends the pause; unpausing the session without raising a limit would pause it
+   * again.
+   */
   raise?: BudgetRaise[]
 }
 
@@ -227,11 +234,11 @@ export interface CheckpointState {
   turns: number
 }
 
-/** A checkpoint that was requested while a turn was open: it is made when the turn has closed. */
+/** A checkpoint that was requested while a turn was open. It is made when the turn has closed. */
 export interface CheckpointDue {
   /** Why, in the order of the requests. */
   reasons: string[]
-  /** Who asked for one last. */
+  /** Who requested one last. */
   by?: string
 }
 
@@ -263,13 +270,16 @@ export interface SessionState {
   current: RunState | null
   /** Why the session is in `error`. */
   error: SessionError | null
-  /** Recoveries that pawl made by itself; absent: none since a run completed or a person stepped in. */
+  /** Automatic recoveries; absent if there were none since a run completed or a person intervened. */
   recovered?: AutomaticRecoveries
-  /** Digest of the unexpected failure that the last run or its last step ended with; absent once the model has answered or a person stepped in. */
+  /**
+   * Digest of the unexpected failure with which the last run or its last step ended; absent once the model has answered or a person has
+   * intervened.
+   */
   unexpected?: string
-  /** The session takes no step until it is unpaused; absent: it is not paused. */
+  /** Set while the session is paused; it takes no step until it is unpaused. */
   paused?: Paused
-  /** Received messages that no turn has taken yet, in order. */
+  /** Received messages that no turn has accepted yet, in order. */
   inbox: QueuedMessage[]
   /** Bytes of JSON of the entries in `inbox`, which are limited. */
   inboxBytes: number
@@ -283,19 +293,19 @@ export interface SessionState {
   turns: number
   /** Tokens used by the session. */
   usage: Usage
-  /** What it has spent, with failed attempts, tools and hooks; absent: nothing. A fork begins with what was spent up to its point. */
+  /** What it has spent, including failed attempts, tools and hooks; absent: nothing. A fork begins with what was spent up to its point. */
   spend?: Spend
   /** The session's limits that were raised; absent: none. */
   raised?: Budget
   /** The limits for which a warning has been recorded. */
   warned?: Partial<Record<BudgetUnit, number>>
-  /** The newest answer, and the tokens of its request and of the answer: the next request is measured from there. */
+  /** The newest answer, and the tokens of its request and of the answer, from which the next request is measured. */
   lastCall?: LastCall
   /** Id of the transcript's last message. */
   lastMessageId?: string
   /** The newest checkpoint. */
   checkpoint?: CheckpointState
-  /** The checkpoint that the end of the open turn makes; absent: none was requested within it. */
+  /** The checkpoint to make at the end of the open turn; absent if none was requested within it. */
   checkpointDue?: CheckpointDue
   /** The session's plan; absent: it never had one. */
   plan?: PlanState
@@ -305,7 +315,7 @@ export interface SessionState {
   hooksDue?: { run: number; turn: number }
   /** The agent as declared by the worker that made the newest model call; absent before the first one. */
   facts?: AgentFacts
-  /** Events before this point can no longer be read; absent: none are missing. */
+  /** Events before this point can no longer be read; absent if none are missing. */
   origin?: Watermark
   /** The session that it was forked from, and the last event that comes from it. */
   forkedFrom?: { sessionId: string; seq: number }

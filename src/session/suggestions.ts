@@ -1,4 +1,4 @@
-// The commands that pawl suggests to people, by what they are for. test/integration/suggestions.test.ts runs each in the situation that prints
+// The commands that pawl suggests to people, by purpose. test/integration/suggestions.test.ts runs each in the situation that prints
 // it, and test/unit/suggestions.test.ts fails if a text of pawl names another one.
 import type { RecoveryStrategy } from './agent-facts.ts'
 import type { SessionError } from './state.ts'
@@ -17,7 +17,7 @@ const raiseOf = (session: string, { scope, maxUsd, maxTotalTokens }: BudgetRaise
     ...(maxTotalTokens === undefined ? [] : [`--max-tokens ${maxTotalTokens}`]),
   ].join(' ')
 
-/** The commands, by what they are for. `<…>`: what the reader fills in. */
+/** The commands, by purpose. `<…>`: placeholders. */
 export const SUGGESTIONS = {
   // A deployment.
   develop: () => 'pawl dev <module>',
@@ -69,11 +69,11 @@ export interface WayOut {
   isSuggested: boolean
 }
 
-/** The commands that take a session out of its error, the best one first; none if it leaves the error by itself. */
+/** The commands that take a session out of its error, the best one first; none if it leaves the error automatically. */
 export function waysOut(session: string, error: Pick<SessionError, 'code' | 'strategy' | 'options' | 'raise'>): WayOut[] {
   const { code, strategy, options = [], raise = [] } = error
   if (strategy === 'automatic') return []
-  // Whatever is tried without a higher limit, or with the same context, fails again.
+  // Any attempt without a higher limit, or with the same context, fails again.
   if (raise.length > 0) return [...raise.map((one) => suggested(SUGGESTIONS.raise({ session, ...one }))), abandoned(session)]
   if (code === 'invalid_context') return [suggested(SUGGESTIONS.recover({ session, strategy: 'abandon' }))]
   return options

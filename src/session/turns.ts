@@ -1,4 +1,4 @@
-// The turns of a run: how many it has begun, how many of them count, and whether a failed model call is made again in a new one.
+// The turns of a run: how many it has begun, how many of them count, and whether a failed model call is repeated in a new turn.
 import type { RunState, SessionState } from './state.ts'
 
 /** How many turns the run has begun. */
@@ -11,7 +11,7 @@ export function modelCallsOf(run: RunState): number {
   return turnsOf(run) - (run.unanswered ?? 0)
 }
 
-/** Whether a run whose model call failed continues with another turn, which takes the messages that have arrived. */
+/** Whether a run whose model call failed continues with another turn, which accepts the messages that have arrived. */
 export function joinsModelCall({ inbox }: SessionState, { phase }: RunState): boolean {
   return phase === 'model' && inbox.length > 0
 }

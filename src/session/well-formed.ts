@@ -1,4 +1,4 @@
-// Texts that leave pawl as well-formed Unicode: JSON parsers of providers refuse half of a surrogate pair.
+// Makes texts that leave pawl well-formed Unicode, because providers' JSON parsers refuse half of a surrogate pair.
 
 /** The text with U+FFFD in place of each lone surrogate, like `String.prototype.toWellFormed`. */
 export function wellFormed(text: string): string {

@@ -35,7 +35,7 @@ function invalid(problem: string): DeclarationError {
 }
 
 /**
- * A `Model` from a function of the request. It must depend on the request alone, so that a repeated call gets the same answer.
+ * A `Model` from a function of the request. It must depend only on the request, so that a repeated call gets the same answer.
  * Without a `stopReason`, an answer with tool_use blocks stops with `tool_use`, any other with `end_turn`. Without `usage`, usage is zero.
  * Each block is streamed as one delta (see `pace`), unless the function calls `ctx.onDelta` itself. Errors of the function are rethrown: a `ModelError`
  * says whether the call may be retried.
@@ -50,7 +50,7 @@ export function scripted(
   const { name = 'scripted', contextWindow, pace: paceMs } = checkOptions(OPTIONS, given, invalid)
   return {
     name,
-    // Each script has its own account, because one script's rate limits must not affect another.
+    // Each script has its own account, so that one script's rate limits do not affect another.
     account: randomUUID(),
     ...defined({ contextWindow }),
     async generate(request, ctx) {
@@ -128,7 +128,7 @@ function responseOf(given: ScriptedAnswer, name: string): Partial<ModelResponse>
   if (Array.isArray(given?.content)) return given
   throw new ModelError(
     'invalid_script',
-    `The script of model "${name}" returned ${given === undefined ? 'nothing' : JSON.stringify(given)}: return text, content blocks or { content }.`,
+    `The script of model "${name}" returned ${given === undefined ? 'nothing' : JSON.stringify(given)}. Return text, content blocks or { content }.`,
     { retryable: false },
   )
 }

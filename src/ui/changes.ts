@@ -1,4 +1,4 @@
-// Which events change what a chat shows, or what its page may do next.
+// Which events change what a chat shows or what its page may do next.
 import type { SessionEvent } from '../session/events.ts'
 
 const CHANGING: ReadonlySet<SessionEvent['type']> = new Set([
@@ -24,7 +24,7 @@ const CHANGING: ReadonlySet<SessionEvent['type']> = new Set([
   'rolled_back',
 ])
 
-/** Whether a page that has shown everything before the event has to look at the conversation again. */
+/** Whether a page that has shown everything before the event must check the conversation again. */
 export function changesChat({ type }: SessionEvent): boolean {
   return CHANGING.has(type)
 }

@@ -2,10 +2,10 @@
 import { PawlError } from '../session/errors.ts'
 
 /**
- * The server refused a request of a chat, or ended its stream, because the run has failed or for another reason. `message` is a text for the
- * user of the page, in English; pages in other languages choose theirs by `code`. `code` is the server's, as listed in docs/errors.md, such
+ * The server refused a request of a chat, or ended its stream, because the run has failed or for another reason. `message` is English text
+ * for the user of the page; pages in other languages choose their own by `code`. `code` is the server's, as listed in docs/errors.md, such
  * as `not_newest`, `forbidden` or `history_changed`, or that of the run; `unexpected_response` for a response that is not from pawl, and
- * `server_unreachable` if there was none.
+ * `server_unreachable` if there was no response.
  */
 export class ChatError extends PawlError {
   override readonly name = 'ChatError'

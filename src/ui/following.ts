@@ -1,4 +1,4 @@
-// Follows a chat while its page does nothing: what people do elsewhere appears in the page without a reload.
+// Follows a chat while its page does nothing, so that changes made elsewhere appear in the page without a reload.
 import { ChatError } from './errors.ts'
 import type { OwnChat } from './own-streams.ts'
 import type { FollowedMessage, LoosePart } from './protocol.ts'
@@ -6,7 +6,7 @@ import { serverSent } from './server-sent.ts'
 
 /** A page that shows a chat: what `useChat` returns has these members. */
 export interface ChatPage {
-  /** Changes the messages that the page shows, whatever their type is. */
+  /** Changes the messages that the page shows, whatever their type. */
   setMessages(update: <M extends FollowedMessage>(shown: M[]) => M[]): void
   /** Resumes the answer in progress. */
   resumeStream(): Promise<void>
@@ -20,7 +20,7 @@ export interface Newest {
   seq: number
 }
 
-/** What following needs of the transport. */
+/** What following needs from the transport. */
 export interface ChatFollowing {
   page: ChatPage
   own: OwnChat
@@ -29,7 +29,7 @@ export interface ChatFollowing {
   isAnswering(seq: number, signal: AbortSignal): Promise<boolean>
   /** Opens the stream of changes after `seq`. */
   open(seq: number, signal: AbortSignal): Promise<Response>
-  /** Called with what the page shows after something was taken back from it. */
+  /** Called with the page's messages after something was retracted from them. */
   look(shown: readonly FollowedMessage[]): void
   signal: AbortSignal
 }
@@ -38,7 +38,7 @@ export interface ChatFollowing {
 const SILENCE_MS = 60_000
 const BASE_DELAY_MS = 1_000
 const MAX_DELAY_MS = 30_000
-/** Statuses after which trying again changes nothing. */
+/** Statuses after which retrying is pointless. */
 const FINAL: readonly number[] = [401, 403, 404, 410]
 
 /** Follows until `signal` aborts, or the server refuses for good. Never rejects. */
@@ -67,7 +67,7 @@ function lookAt({ page, look }: ChatFollowing): void {
   })
 }
 
-/** Waits for a change after `seq`. False: the page began to do something itself, or is hidden. */
+/** Waits for a change after `seq`. False: the page started something itself, or is hidden. */
 async function isChanged({ own, open, signal }: ChatFollowing, seq: number): Promise<boolean> {
   const busy = own.untilBusy()
   const hidden = whenHidden()
@@ -104,12 +104,12 @@ async function refresh({ page, own, load, isAnswering, signal }: ChatFollowing):
   const signals = AbortSignal.any([signal, busy.signal])
   try {
     const newest = await load(signals)
-    // What the page does itself is newer.
+    // The page's own activity is newer.
     if (signals.aborted) return
     const { refused, unsent } = own
     page.setMessages((shown) => merged(shown, newest, { refused, unsent }))
     Object.assign(own, { seq: newest.seq, isStale: false, refused: undefined })
-    // A chat that resumes without an answer in progress no longer shows its error: here, the user has not seen it yet, or has to act on it.
+    // A chat that resumes without an answer in progress clears its error. Here, the user has not seen the error yet, or has to act on it.
     own.isFresh = !(refused || unsent !== undefined) || (await isAnswering(newest.seq, signals))
     if (!own.isFresh) return
   } catch (error) {
@@ -121,14 +121,14 @@ async function refresh({ page, own, load, isAnswering, signal }: ChatFollowing):
   await page.resumeStream()
 }
 
-/** The newest messages after those that were shown before them. What the user has not sent yet is kept, but not what was refused. */
+/** The newest messages, after those that were shown before them. Keeps what the user has not sent yet, but not what was refused. */
 export function merged<M extends FollowedMessage>(
   shown: readonly M[],
   newest: Pick<Newest, 'messages' | 'cursor'>,
   { refused, unsent }: Pick<OwnChat, 'refused' | 'unsent'> = {},
 ): M[] {
   const { cursor } = newest
-  // The page's type of messages is one that pawl's messages have.
+  // pawl's messages have the page's message type.
   const messages = newest.messages as M[]
   const first = messages[0]
   const before =
@@ -177,7 +177,7 @@ interface PageDocument {
 const documentOf = (): PageDocument | undefined => (globalThis as { document?: PageDocument }).document
 const isHidden = (): boolean => documentOf()?.visibilityState === 'hidden'
 
-/** Aborts when the page is hidden: browsers open few connections to one server, and hidden pages would use them up. */
+/** Aborts when the page is hidden, because browsers open few connections to one server, and hidden pages would use them up. */
 function whenHidden(): { signal: AbortSignal; done(): void } {
   const stop = new AbortController()
   const look = (): void => {

@@ -18,16 +18,16 @@ export interface UiItem {
   takes?: readonly string[]
 }
 
-/** Turns what happens in a session into chunks. Each stretch between two user messages becomes one message. */
+/** Converts what happens in a session to chunks. Each stretch between two user messages becomes one message. */
 export interface Mapping {
   /**
-   * Maps the next event; a replay has the output that it shows. The last chunk that it yields contains the event's `seq`. `isArchived`: it
-   * was taken out, except for what users said; it yields nothing.
+   * Maps the next event; a replay has the output that it shows. The last chunk that it yields contains the event's `seq`. `isArchived`: the
+   * event is archived, except for users' messages, so it yields nothing.
    */
   event(event: SessionEvent, isArchived?: boolean): UiItem[]
-  /** Maps a further piece of the model's answer. */
+  /** Maps the next piece of the model's answer. */
   delta(at: { run: number; turn: number }, delta: ModelDelta): UiItem[]
-  /** Discards what the model has said since its last recorded answer. */
+  /** Discards the model's output since its last recorded answer. */
   reset(): UiItem[]
 }
 
@@ -44,7 +44,7 @@ interface Shown {
 
 /** A call of the stretch. */
 interface Call extends Omit<TurnCall, 'asked'> {
-  /** The arguments that were shown, or their digest if they are long: a stretch may have any number of calls. */
+  /** The arguments that were shown, or their digest if they are long, because a stretch may have any number of calls. */
   shownInput: string
   approvalId?: string
 }
@@ -75,18 +75,18 @@ interface AnswerStretch {
 const NEVER_RAN = 'This call was not run: the run ended first.'
 const OUTCOME_UNKNOWN = 'Whether this call took effect is unknown.'
 
-/** What a mapping depends on besides the session. */
+/** What a mapping depends on apart from the session. */
 export interface MappingOptions {
   show: UiShow
   /** Whether a browser has already answered the call. Such calls are shown so that a page does not answer them again. Default: none. */
   isSettled?(callId: string): boolean
 }
 
-/** Creates the mapping at the beginning of a session, or between two stretches. */
+/** Creates a mapping that starts at the beginning of a session, or between two stretches. */
 export function startMapping({ show, isSettled = () => false }: MappingOptions): Mapping {
   let stretch: AnswerStretch | undefined
   let shown: Shown[] = []
-  /** What users said to turns that were taken out: the run's next turn answers it. */
+  /** Users' messages to archived turns, which the run's next turn answers. */
   let unanswered: { run: number; takes: readonly string[] } = { run: 0, takes: [] }
 
   function event(event: SessionEvent, isArchived = false): UiItem[] {
@@ -180,7 +180,7 @@ export function startMapping({ show, isSettled = () => false }: MappingOptions):
         return [...endTurn(at), standingAt(at, event, 'interrupted')]
       case 'error_entered':
         return [standingAt(at, event, 'error', { code: event.code, reason: failureText(event.code) })]
-      // A session that has waited for a worker recovers without having started to.
+      // A session that was waiting for a worker recovers without a `recovery_started`.
       case 'recovery_started':
       case 'recovery_ended':
         return at.standing.status === 'error' ? [standingAt(at, event, 'running')] : []
@@ -189,7 +189,7 @@ export function startMapping({ show, isSettled = () => false }: MappingOptions):
     }
   }
 
-  /** The recorded answer replaces what was shown of it. If that is the beginning of the answer, only the rest is added. */
+  /** The recorded answer replaces the part that was shown. If that part is the answer's beginning, only the rest is added. */
   function answer(event: EventOf<'model_completed'>, at: AnswerStretch): UiChunk[] {
     const { run, turn } = event
     const recorded = visible(event.content, run, turn)
@@ -211,7 +211,7 @@ export function startMapping({ show, isSettled = () => false }: MappingOptions):
     return chunks
   }
 
-  /** A browser runs its client tools once their input is complete. A stream that is read again must not run them again. */
+  /** A browser runs its client tools once their input is complete. Reading a stream again must not run them again. */
   function inputOf(toolCallId: string, input: Json, { calls }: AnswerStretch): UiChunk[] {
     const call = calls.get(toolCallId)
     if (!call) return []
@@ -225,12 +225,12 @@ export function startMapping({ show, isSettled = () => false }: MappingOptions):
     ]
   }
 
-  /** Shows the executed arguments: a hook or a person may have changed those of the model. */
+  /** Shows the executed arguments, because a hook or a person may have changed the model's. */
   function changedInput(toolCallId: string, call: Call, input: Json, at: AnswerStretch): UiChunk[] {
     return call.shownInput === briefly(input) ? [] : inputOf(toolCallId, input, at)
   }
 
-  /** `call`: as it was before the event. */
+  /** `call`: the call as it was before the event. */
   function chunksOfCall(event: CallEvent, toolCallId: string, call: Call, at: AnswerStretch): UiChunk[] {
     switch (event.type) {
       case 'tool_issued':
@@ -308,7 +308,7 @@ export function startMapping({ show, isSettled = () => false }: MappingOptions):
   return { event, delta, reset }
 }
 
-/** Whether no answer continues after the event: the next one begins with a user's message. */
+/** Whether no answer continues after the event, so that the next one begins with a user's message. */
 function endsStretch(event: SessionEvent): boolean {
   return event.type === 'forked' || event.type === 'session_started' || (event.type === 'rolled_back' && !event.keepsRun)
 }
@@ -318,7 +318,7 @@ const items = (chunks: readonly UiChunk[]): UiItem[] => chunks.map((chunk) => ({
 const KINDS = { text: 'text', thinking: 'thinking', tool_input: 'tool_use' } as const
 const PARTS = { text: 'text', thinking: 'reasoning' } as const
 
-/** A block of an answer that is visible to people. */
+/** A block of an answer that users see. */
 interface Visible {
   kind: Shown['kind']
   /** The id of the part or of the call. */
@@ -371,7 +371,7 @@ function briefly(input: Json): string {
   return text.length > MAX_BRIEF ? shortHash(text) : text
 }
 
-/** What a tool returned, in the form for programs. */
+/** What a tool returned, as programs receive it. */
 function outputOf({ value, content, blob }: EventOf<'tool_completed' | 'tool_resolved'>): unknown {
   return value ?? content ?? blob ?? null
 }

@@ -11,7 +11,7 @@ import { type Surviving, surviving } from './surviving.ts'
 /** A message that is being built. */
 type Draft = Omit<UiMessage, 'parts'> & { parts: LoosePart[] }
 
-/** The conversation after these events: finished answers, and the recorded part of one in progress. Waiting messages come last. */
+/** The conversation after these events: finished answers, and the recorded part of one in progress. Queued messages come last. */
 export function uiMessagesOf(events: readonly SessionEvent[]): UiMessage[] {
   return messagesFrom(surviving(events).map((one) => ({ ...one, event: withOutput(events, one.event) })))
 }
@@ -26,7 +26,7 @@ function withOutput(events: readonly SessionEvent[], event: SessionEvent): Sessi
       )
 }
 
-/** The conversation of these events, or a part of it. Replays have the outputs that they show. */
+/** The conversation of these events, or a part of it. Replays include the outputs that they show. */
 export function messagesFrom(conversation: Iterable<Pick<Surviving, 'event' | 'isArchived'>>): UiMessage[] {
   const messages: Draft[] = []
   const waiting = new Map<string, EventOf<'message_received'>>()

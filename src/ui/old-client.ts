@@ -1,30 +1,30 @@
-// Pages whose AI SDK is older than version 7. They cannot take back what they have shown, which is noticed by what they still show: then
-// answers are shown when they are recorded, because the beginning of a failed attempt would stay beside the next one.
+// Pages whose AI SDK is older than version 7. They cannot retract what they have shown, so the beginning of a failed attempt would stay
+// beside the next one. pawl detects this by what a page still shows, and from then on shows answers only once they are recorded.
 import type { FollowedMessage, UiChunk } from './protocol.ts'
 
-/** The parts of a message that a stream has sent: texts, and what the model has thought. */
+/** The parts of a message that a stream has sent: text and reasoning. */
 interface SentParts {
   messageId: string
-  /** Those of earlier steps, and of the current one. */
+  /** Parts of earlier steps, and of the current one. */
   before: number
   current: number
-  /** Those that were taken back. */
+  /** Parts that were retracted. */
   reset: number
 }
 
-/** Watches what a chat's streams take back, and whether its page does so, too. */
+/** Tracks what a chat's streams retract, and whether its page does, too. */
 export interface ResetWatch {
-  /** The next stream adds to this message of the page. */
+  /** Says which of the page's messages the next stream adds to. */
   continues(message: FollowedMessage): void
-  /** A chunk is sent to the page. */
+  /** Notes a chunk that is sent to the page. */
   sent(chunk: UiChunk): void
-  /** Whether something was taken back that has not been looked for. */
+  /** Whether something was retracted and not yet looked for in the page. */
   readonly isUncertain: boolean
-  /** Whether the page still shows something that was taken back. */
+  /** Whether the page still shows something that was retracted. */
   isKept(shown: readonly FollowedMessage[]): boolean
 }
 
-/** Begins with a chat. */
+/** Starts tracking a chat. */
 export function watchResets(): ResetWatch {
   let sent: SentParts | undefined
   return {
@@ -51,7 +51,7 @@ export function watchResets(): ResetWatch {
   }
 }
 
-/** A message that is sent again from its beginning replaces what was sent of it. */
+/** A message that is sent again from its beginning replaces the part already sent. */
 function begun(messageId: string, sent: SentParts | undefined): SentParts {
   return { messageId, before: 0, current: 0, reset: sent?.messageId === messageId ? sent.before + sent.current : 0 }
 }
@@ -61,14 +61,14 @@ function countOf(parts: readonly object[]): number {
 }
 
 /**
- * After a TypeError, version 6 adds what a resumed stream sends to what the message had when the connection was lost. A resumed stream of
- * pawl begins at the message's beginning.
+ * After a TypeError, version 6 appends a resumed stream to what the message had when the connection was lost. pawl's resumed streams start
+ * at the message's beginning.
  */
 export function withoutContinuing(error: unknown): unknown {
   return error instanceof TypeError ? new Error(error.message, { cause: error }) : error
 }
 
-/** Whether a reset takes the chunk back. */
+/** Whether a reset retracts the chunk. */
 export function isPiece({ type }: UiChunk): boolean {
   return /^(text|reasoning)-(start|delta)$|^tool-input-(start|delta)$|^reset-step$/.test(type)
 }

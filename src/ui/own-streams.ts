@@ -1,25 +1,28 @@
-// What a transport knows of each of its chats: whether a request of its own is in progress, and how far the page is.
+// What a transport knows about each of its chats: whether one of its own requests is in progress, and how far the page has got.
 import { type ResetWatch, watchResets } from './old-client.ts'
 
-/** A chat of this transport. */
+/** One of the transport's chats. */
 export interface OwnChat {
-  /** `seq` of the newest event that the page shows; undefined: not known. */
+  /** `seq` of the newest event that the page shows; undefined if unknown. */
   seq?: number
-  /** The page may lack something before `seq`, such as messages that another page has sent. */
+  /** Whether the page may lack something before `seq`, such as messages that another page sent. */
   isStale: boolean
-  /** The page was just brought up to `seq`: what is resumed next begins there. */
+  /** Whether the page was just updated to `seq`, so that the next stream resumes there. */
   isFresh: boolean
-  /** Ids of the calls whose decisions were refused since the page was last brought up to date; undefined: no request but for new messages was. */
+  /**
+   * Ids of the calls whose decisions were refused since the page was last updated; undefined if only requests with new messages were
+   * refused.
+   */
   refused?: ReadonlySet<string> | undefined
-  /** The message whose decisions were sent last, as JSON, if its stream has ended. */
+  /** The message whose decisions were last sent, as JSON, if its stream has ended. */
   settled?: string | undefined
   /** Id of the newest user message, if it may not have arrived. */
   unsent?: string | undefined
-  /** What its streams have taken back. */
+  /** What its streams have retracted. */
   readonly resets: ResetWatch
   /** Whether a request or a stream of this page is in progress. */
   readonly isBusy: boolean
-  /** A request begins; returns the function that ends it, once. */
+  /** Marks the start of a request; returns the function that marks its end, once. */
   begin(): () => void
   /** Resolves when no request is in progress, or `signal` aborts. */
   idle(signal: AbortSignal): Promise<void>

@@ -9,7 +9,7 @@ import type { UiMessage } from './protocol.ts'
 import { type Surviving, surviving } from './surviving.ts'
 import { beginningOf } from '../session/beginning.ts'
 
-/** Which page. */
+/** Selects a page. */
 export interface UiPaging {
   /** The page before this one, by its cursor. Default: the newest messages. */
   before?: number | undefined
@@ -21,44 +21,44 @@ export interface UiPaging {
   maxValueBytes: number
 }
 
-/** An event that a page needs with its contents. */
+/** An event whose contents a page needs. */
 export interface UiToRead {
   seq: number
   isArchived: boolean
-  /** Whether it fits as it is. */
+  /** Whether it fits unshortened. */
   fits: boolean
-  /** `seq` of the event with the output that it shows, if that is another one. */
+  /** `seq` of the event whose output it shows, if not its own. */
   output: number | undefined
 }
 
-/** A page to be read. */
+/** The plan for reading a page. */
 export interface UiPagePlan {
   toRead: UiToRead[]
   /** The page ends with the beginning of an answer that belongs to the next page. */
   hasTail: boolean
-  /** The cursor of the page before this one; absent: this is the first one. */
+  /** The cursor of the page before this one; absent on the first page. */
   cursor?: number
-  /** Whether the outline reaches back far enough: otherwise, another exchange may belong to the page. */
+  /** Whether the outline reaches back far enough. Otherwise, another exchange may belong to the page. */
   isComplete: boolean
 }
 
-/** What belongs together: users' messages, and the answer to them. */
+/** An exchange: users' messages, and the answer to them. */
 interface Exchange {
   /** Where it begins and ends in the conversation. */
   from: number
   to: number
   /** The place where it begins. */
   at: number
-  /** What users said. */
+  /** The users' messages. */
   said: Surviving[]
-  /** Where the answer begins; absent: there is none. */
+  /** Where the answer begins; absent if there is none. */
   answer?: number
 }
 
 interface PagedConversation extends UiPaging {
   outline: UiOutline
   kept: readonly Surviving[]
-  /** The characters of an event, with its large value if that is loaded. */
+  /** The size of an event in characters, with its large value if that is loaded. */
   sizeOf(one: Surviving): number
 }
 
@@ -98,7 +98,7 @@ export function planPage(outline: UiOutline, paging: UiPaging): UiPagePlan {
 /** An event of a page, as the page shows it. */
 export type UiPagePart = Pick<Surviving, 'event' | 'isArchived'>
 
-/** The event, or what fits of it. */
+/** The event, or the part of it that fits. */
 export function partOf(event: SessionEvent, { isArchived, fits }: UiToRead): UiPagePart {
   return { event: fits ? event : (shortened(event) as SessionEvent), isArchived }
 }
@@ -118,7 +118,7 @@ function exchangesIn(kept: readonly Surviving[]): { exchanges: Exchange[]; waiti
     if (event.type === 'message_received') said.set(event.messageId, one)
     const start = mapping.event(event, isArchived).find(({ chunk }) => chunk.type === 'start')
     const isBeginning = event.type === 'turn_started' && (start !== undefined || event.takes.length > 0)
-    // What was said to a turn that was taken out is answered by a later one, which may have taken nothing itself.
+    // A later turn answers the messages to an archived turn, and may have accepted no messages itself.
     const answersNewest = start?.takes?.length !== 0 && event.type === 'turn_started' && event.takes.length === 0
     const newest = exchanges.at(-1)
     if (isBeginning && !answersNewest) {
@@ -150,7 +150,7 @@ function newestThatFit(
   return chosen
 }
 
-/** The newest ones fit. */
+/** Keeps the newest parts. */
 function fitted({ outline, sizeOf, characters }: PagedConversation, parts: readonly Surviving[]): UiToRead[] {
   let room = characters
   const toRead = parts.toReversed().map((one): UiToRead => {
@@ -165,7 +165,7 @@ function fitted({ outline, sizeOf, characters }: PagedConversation, parts: reado
 
 const sum = (numbers: readonly number[]): number => numbers.reduce((one, other) => one + other, 0)
 
-/** Texts of an event that does not fit are cut off here. */
+/** Cuts off the texts of an event that does not fit at this length. */
 const SHORT_TEXT = 200
 
 function shortened(value: unknown): unknown {

@@ -9,7 +9,7 @@ export interface UiRunState {
   seq: number
   /** The status of the answer. It is also `running` while a call waits for a person or a client. */
   status: 'running' | 'completed' | 'interrupted' | 'error'
-  /** Why the run cannot continue: `code` for programs, `reason` for the user of the page; null: the run is not in error. */
+  /** Why the run cannot continue: `code` for programs, `reason` for the user of the page; null if the run is not in error. */
   error: { code: string; reason: string } | null
 }
 
@@ -48,7 +48,7 @@ export type UiChunk =
   | { type: 'reset-step' }
   | { type: 'tool-approval-response'; approvalId: string; approved: boolean; reason?: string }
 
-/** What a client supports: `pieces`: all chunks; `steps`: no chunks that take something back, so it receives finished answers only. */
+/** What a client supports. `pieces`: all chunks. `steps`: no chunks that retract something, so it receives only finished answers. */
 export type UiShow = 'pieces' | 'steps'
 
 /** A part of a UI message. The AI SDK's types accept it as a part of their `UIMessage`. */
@@ -82,11 +82,11 @@ export type UiApproval = {
   id: string
   /** Why it is needed. */
   requestReason?: string
-  /** Why it was given or denied. */
+  /** Why it was granted or denied. */
   reason?: string
 }
 
-/** A part of which only the type is known: one that is being built, or of a page. */
+/** A part of which only the type is known, such as one under construction or one from a page. */
 export type LoosePart = { type: string } & Record<string, unknown>
 
 /** The members of a page's message that following a chat reads. */
@@ -101,7 +101,7 @@ export interface FollowedMessage {
 export interface UiMessage {
   /** For a user's message, its `messageId`; for an assistant's, the id of its first answer. */
   id: string
-  /** Who said it. */
+  /** Its author. */
   role: 'user' | 'assistant'
   /** For a user's message, its metadata; for an assistant's, `UiMetadata`. */
   metadata?: unknown
@@ -114,13 +114,13 @@ export function approvalIdOf(callId: string, digest: string): string {
   return `${callId}:${digest}`
 }
 
-/** The call and the digest in an approval id; undefined: the value is not an approval id. */
+/** The call and the digest in an approval id; undefined if the value is not an approval id. */
 export function approvalOf(approvalId: unknown): { callId: string; digest: string } | undefined {
   const match = typeof approvalId === 'string' ? /^(t_\d+_\d+_\d+(?:#\d+)?):(.+)$/.exec(approvalId) : null
   return match ? { callId: match[1] ?? '', digest: match[2] ?? '' } : undefined
 }
 
-/** The pawl metadata of a UI message; undefined: the message has none. */
+/** The pawl metadata of a UI message; undefined if it has none. */
 export function standingIn(metadata: unknown): Partial<UiRunState> | undefined {
   const pawl = isObject(metadata) ? metadata.pawl : undefined
   return isObject(pawl) ? pawl : undefined

@@ -1,4 +1,4 @@
-// Reads the outline of a conversation from its end backwards, as far as a page or a stream needs it. What a rollback has archived is skipped.
+// Reads the outline of a conversation backwards from its end, as far as a page or a stream needs it. Skips what a rollback archived.
 import type { EventOf, SessionEvent } from '../session/events.ts'
 import { lightOf } from '../session/light.ts'
 import { cutOf, NO_RUN } from '../session/past/cut.ts'
@@ -13,26 +13,26 @@ export interface ReadingBack {
   source: PastSource
   /** `seq` of the newest event. */
   top: number
-  /** The newest events, which the source may not have yet, oldest first. */
+  /** The newest events, oldest first, which the source may not have yet. */
   tail: readonly SessionEvent[]
   state: SessionState | undefined
-  /** Only what comes before this place is needed: the start of an answer. Default: everything up to now. */
+  /** Reads only what comes before this place, which is the start of an answer. Default: everything up to now. */
   before?: number | undefined
-  /** How many events are read at least, each time. */
+  /** The minimum number of events per read. */
   step?: number
 }
 
-/** An outline that grows backwards. */
+/** An outline that is extended backwards. */
 export interface GrowingOutline {
-  /** The outline as far as it is read; undefined: the beginning of an answer is not read yet. */
+  /** The outline read so far; undefined until the beginning of an answer has been read. */
   outline(): UiOutline | undefined
-  /** Reads about as much again. */
+  /** Reads about as many events as have been read so far. */
   extend(): Promise<void>
-  /** Adds an event of a message, wherever it is. */
+  /** Adds a message's event, wherever it is. */
   add(event: SessionEvent): void
 }
 
-/** How much is read at a time, at least: each time, what has been read is doubled. */
+/** The minimum number of events per read. Each read doubles what has been read. */
 const STEP = 100
 const CHARACTERS = 500_000
 
@@ -41,9 +41,9 @@ interface Entry {
   size: number
 }
 
-/** Starts at the end, with nothing read. */
+/** Starts at the end, before anything has been read. */
 export async function readBack({ source, top, tail, state, before, step = STEP }: ReadingBack): Promise<GrowingOutline> {
-  /** The events that are read without gaps, except for what a rollback has archived; newest first. */
+  /** The events read without gaps, apart from what a rollback archived; newest first. */
   const read: Entry[] = []
   /** Events from elsewhere that those need. */
   const others = new Map<number, Entry>()
@@ -51,26 +51,26 @@ export async function readBack({ source, top, tail, state, before, step = STEP }
   let waiting: ReadonlySet<number> = new Set()
   const named = new Set<number>()
   let characters = 0
-  /** What is read next. */
+  /** Where the next read starts. */
   let upTo = top
-  /** Above this event, everything is read: results of calls below have been replaced there. */
+  /** Above this event, everything must be read, because it replaces results of calls below. */
   let wholeAbove = Number.MAX_SAFE_INTEGER
   let isWhole = false
 
-  // A rollback that is not stored yet skips messages that no source has.
+  // A rollback that is not stored yet would skip messages that no source has.
   for (const event of tail) if (event.type === 'message_received') add(event)
   const inbox = new Set(state?.inbox.map(({ messageId }) => messageId))
   if (before !== undefined) await beginBefore(before)
   await take(tail.toReversed())
   if (read.length > 0) await addWhatIsMissing()
 
-  /** Skips what comes after this place, unless results of what comes before it are there. */
+  /** Skips what comes after this place, unless it contains results of calls before it. */
   async function beginBefore(place: number): Promise<void> {
     const points = await pointsFrom(place)
     for (const event of points) add(event)
-    /** Above this event, nothing is shown. */
+    /** Nothing above this event is shown. */
     let shown = place - 1
-    /** The answer that begins at the place, or the next one, comes after this event. */
+    /** The answer that begins at this place, or the next one, comes after this event. */
     let next = shown
     /** What comes after it has been undone. */
     let ceiling = Number.MAX_SAFE_INTEGER
@@ -251,7 +251,7 @@ function isTurningPoint({ type }: SessionEvent): boolean {
   return ['session_started', 'forked', 'rolled_back', 'recovery_started'].includes(type)
 }
 
-/** The messages that the event has a run take, or wait again. */
+/** The messages that the event assigns to a run, or returns to the queue. */
 function messagesOf(event: SessionEvent): readonly string[] {
   if (event.type === 'rolled_back') return event.again?.messages.map(({ messageId }) => messageId) ?? []
   return event.type === 'turn_started' ? event.takes : []
@@ -261,15 +261,15 @@ function isChoice(event: SessionEvent): boolean {
   return event.type === 'recovery_started' && event.strategy === 'selective'
 }
 
-/** Whether nothing between the event and the point that it goes back to is shown, except for messages. */
+/** Whether only messages are shown between the event and the point that it goes back to. */
 function skips(event: SessionEvent): event is EventOf<'rolled_back'> {
   return event.type === 'rolled_back' && !event.keepsRun
 }
 
-/** The oldest answer whose beginning, and everything that belongs to it, is among these events; `from`: where they begin without gaps. */
+/** The oldest answer that is complete in these events, from its beginning on. `from`: the place after which they have no gaps. */
 function startIn(events: readonly SessionEvent[], from: number): number | undefined {
   const shown = new Set(surviving(events).flatMap(({ event, isArchived }) => (isArchived ? [] : [event.seq])))
-  /** By run, the oldest turn of which something happened later. */
+  /** For each run, its oldest turn that something later changes. */
   const oldestTurns = new Map<number, number>()
   let start: number | undefined
   for (const event of events.toReversed()) {
@@ -283,7 +283,7 @@ function startIn(events: readonly SessionEvent[], from: number): number | undefi
   return start
 }
 
-/** The turn that the event changes, which may have begun before a message that a later turn of the run took. */
+/** The turn that the event changes. It may have begun before a message that a later turn of the run accepted. */
 function turnOf(event: SessionEvent): { run?: number | undefined; turn?: number | undefined } {
   const isOfTurn = ('callId' in event && event.callId !== undefined) || event.type === 'recovery_started'
   return isOfTurn && 'turn' in event && 'run' in event ? { run: event.run, turn: event.turn } : {}

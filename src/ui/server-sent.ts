@@ -1,13 +1,13 @@
 // Reads the server-sent events of a response.
 
-/** One event, or an id alone. */
+/** One event, or only an id. */
 export interface ServerSent {
   id?: string
   event?: string
   data?: string
 }
 
-/** Yields the events as they arrive; rejects if the connection breaks, or if nothing at all arrives for `silenceMs` (default: any time). */
+/** Yields the events as they arrive. Rejects if the connection breaks, or if nothing arrives for `silenceMs` (default: no limit). */
 export async function* serverSent(body: ReadableStream<Uint8Array>, silenceMs?: number): AsyncGenerator<ServerSent> {
   const reader = body.getReader()
   const decoder = new TextDecoder()

@@ -1,4 +1,4 @@
-// One stream of UI chunks: which part of a session it shows, from where, and when it ends because no more follows without user input.
+// One stream of UI chunks: which part of a session it shows, where it starts, and when it ends because nothing follows without user input.
 import type { ModelDelta } from '../session/watching/deltas.ts'
 import type { SessionEvent } from '../session/events.ts'
 import { fold } from '../session/fold/fold.ts'
@@ -20,17 +20,17 @@ export type UiCursor =
   /** After the event `after`. The stream shows only `answer` if that is set, otherwise all answers from there on. */
   | { after: number; answer?: string }
 
-/** What a stream sends. */
+/** A chunk that a stream sends. */
 export interface UiSent {
   chunk: UiChunk
-  /** The stream's position after this chunk; absent: the stream cannot be resumed here. */
+  /** The stream's position after this chunk; absent if the stream cannot be resumed here. */
   cursor?: UiCursor
 }
 
-/** Whether a stream ends. `soon`: it ends unless something is already on its way. */
+/** Whether a stream ends. `soon`: it ends unless something is already in flight. */
 export type UiEnd = 'open' | 'soon' | 'ended'
 
-/** An event of the past that a stream shows, which it needs with its contents. */
+/** A past event that a stream shows, and whose contents it needs. */
 export interface UiToShow {
   seq: number
   /** Its place. */
@@ -39,9 +39,9 @@ export interface UiToShow {
   next: number | undefined
   /** `seq` of the event with the output that it shows, if that is another one. */
   output: number | undefined
-  /** It was taken out, except for what users said. */
+  /** Whether it is archived, apart from users' messages. */
   isArchived: boolean
-  /** A stream shows it as it is. */
+  /** A stream never shortens it. */
   fits: true
 }
 
@@ -49,9 +49,9 @@ export interface UiToShow {
 export interface UiStreaming {
   /** `seq` of the last event that it received. */
   readonly seq: number
-  /** Shows the next event of the past. */
+  /** Shows the next past event. */
   past(event: SessionEvent, place: UiToShow): UiSent[]
-  /** Follows the next event after the past. */
+  /** Shows the next new event. */
   event(event: SessionEvent): UiSent[]
   delta(at: { run: number; turn: number }, delta: ModelDelta): UiSent[]
   reset(): UiSent[]
@@ -65,20 +65,20 @@ export interface UiStreaming {
 export interface UiStreamOptions {
   from: UiCursor
   show: UiShow
-  /** The session as it is known when the stream begins. */
+  /** The session as known when the stream begins. */
   past: UiOutline
-  /** The stream is read from the beginning of an answer, so parts that were archived earlier were never shown. */
+  /** Whether the stream is read from the beginning of an answer, so that parts archived earlier were never shown. */
   isFresh?: true
-  /** Ids of calls that were decided just now: the events may not show it yet. Default: none. */
+  /** Ids of calls that were just decided, which the events may not show yet. Default: none. */
   decided?: ReadonlySet<string>
 }
 
-/** When a page has loaded its messages: at or after a moment (milliseconds since 1970), or with the events up to a `seq`. */
+/** When a page loaded its messages: at or after a moment (milliseconds since 1970), or with the events up to a `seq`. */
 export type UiLoaded = { after: number } | { seq: number }
 
 /**
  * Where a page that has just loaded its messages resumes: at the first answer that may have continued since then. That is one in progress,
- * or one that was extended since `loaded` (default: none was). Undefined: there is no such answer, and none will follow before a user says
+ * or one that was extended since `loaded` (default: none). Undefined if there is no such answer, and none will follow before a user sends
  * something.
  */
 export function resumePoint({ state, events }: UiOutline, loaded: UiLoaded = { seq: Number.POSITIVE_INFINITY }): UiCursor | undefined {
@@ -92,20 +92,20 @@ export function resumePoint({ state, events }: UiOutline, loaded: UiLoaded = { s
   return atRest ? undefined : { after: state.seq }
 }
 
-/** Whether the outline reaches back to where a stream from this position begins; `takenAt`: where a turn took the stream's message. */
+/** Whether the outline reaches back to where a stream from this position begins. `takenAt`: where a turn accepted the stream's message. */
 export function reachesBack({ start }: UiOutline, from: UiCursor, takenAt: number | null): boolean {
   if (start === 0) return true
   return 'after' in from ? start <= from.after : takenAt === null || takenAt <= from.since || start <= takenAt
 }
 
-/** Whether the outline has all answers to which something was added since a page has loaded its messages; see `resumePoint`. */
+/** Whether the outline has all answers that were extended since a page loaded its messages; see `resumePoint`. */
 export function reachesLoaded({ start, events, earlier }: UiOutline, loaded: UiLoaded): boolean {
   if (start === 0) return true
   const isBefore = ({ seq, at }: { seq: number; at: number }): boolean => ('seq' in loaded ? seq <= loaded.seq : at < loaded.after)
   return isBefore(events.find(({ seq }) => seq === start) ?? { seq: start, at: 0 }) && earlier.every(isBefore)
 }
 
-/** An answer: the event that it begins with, when and with which event something was last added to it, and whether more may be added. */
+/** An answer: its first event, when and by which event it was last extended, and whether it may be extended further. */
 interface Answer {
   seq: number
   at: number
@@ -129,7 +129,7 @@ function answersIn(past: readonly SessionEvent[]): Answer[] {
   return answers
 }
 
-/** Starts a stream that knows `past`; `toShow`: the events of the past that it has to be given first, in order. */
+/** Starts a stream that knows `past`. `toShow`: the past events that its caller must pass first, in order. */
 export function startStreaming({ from, show, past, isFresh, decided = new Set() }: UiStreamOptions): {
   toShow: UiToShow[]
   stream: UiStreaming
@@ -139,15 +139,15 @@ export function startStreaming({ from, show, past, isFresh, decided = new Set() 
   let cursor = from
   let { state } = past
   let seq = 0
-  /** The turn with which the newest answer begins: chunks cannot change the answers before it. */
+  /** The turn with which the newest answer begins. Chunks cannot change the answers before it. */
   let newestStart = { run: 0, turn: 0 }
   /** The answer that the mapping has reached. */
   let current: { id: string; run: number } | undefined
   let isReceived = false
   let problem: { code: string; reason: string } | undefined
-  /** The answer that the stream shows has ended. */
+  /** Whether the answer that the stream shows has ended. */
   let isOver = false
-  /** The client does not have a message yet that chunks could be added to. */
+  /** Whether the client still lacks a message to which chunks can be added. */
   let isBefore = isFresh === true
 
   function follow(event: SessionEvent): void {
@@ -158,7 +158,7 @@ export function startStreaming({ from, show, past, isFresh, decided = new Set() 
     } else if (event.seq > cursor.after && (isRetraction(event) || changesEarlierAnswer(event, newestStart))) problem = HISTORY_CHANGED
   }
 
-  /** `next`: the place of what is shown next; a stream cannot be resumed between two events of one place. */
+  /** `next`: the place of the next event to show. A stream cannot be resumed between two events of one place. */
   function shownOf({ event, at, isArchived }: Surviving, next?: number): UiSent[] {
     const items = mapping.event(event, isArchived)
     if (event.type === 'turn_started' && items.some(({ chunk }) => chunk.type === 'start')) newestStart = event
@@ -233,8 +233,8 @@ export function startStreaming({ from, show, past, isFresh, decided = new Set() 
 }
 
 /**
- * The events that a stream from this position shows. An answer is read from its beginning, also if the stream continues in its middle: what
- * is said of a call depends on how it was requested.
+ * The events that a stream from this position shows. An answer is read from its beginning even if the stream resumes in its middle, because
+ * the chunks of a call depend on how it was requested.
  */
 function shownFrom(from: UiCursor, events: readonly SessionEvent[]): UiToShow[] {
   const shown = surviving(events).filter(({ event, isArchived }) => !isArchived || event.type === 'turn_started')
@@ -276,7 +276,7 @@ function isAtRest({ status, inbox, error, current }: SessionState, decided: Read
   }
 }
 
-/** What chunks say about a call. */
+/** The part of a call's state that chunks show. */
 const OF_CALLS: ReadonlySet<SessionEvent['type']> = new Set([
   'tool_issued',
   'approval_requested',
@@ -287,7 +287,7 @@ const OF_CALLS: ReadonlySet<SessionEvent['type']> = new Set([
   'tool_resolved',
 ])
 
-/** Whether the event gives another result to a call in an earlier answer than the one that begins with `newest`. */
+/** Whether the event changes the result of a call in an answer before the one that begins with `newest`. */
 function changesEarlierAnswer(event: SessionEvent, newest: { run: number; turn: number }): boolean {
   const isSelective = event.type === 'recovery_started' && event.strategy === 'selective'
   if (!isSelective && !OF_CALLS.has(event.type)) return false

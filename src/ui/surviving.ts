@@ -8,11 +8,11 @@ export interface Surviving {
   event: SessionEvent
   /** The event's place: its `seq`, or that of the outcome that it replaces. */
   at: number
-  /** The answers and calls of this part are archived; only what users said in it remains. */
+  /** Whether the answers and calls of this part are archived, so that only the users' messages in it remain. */
   isArchived: boolean
 }
 
-/** The events that remain after the newest one, in the order of the conversation. */
+/** The events that remain after the newest one has been applied, in the order of the conversation. */
 export function surviving(events: readonly SessionEvent[]): Surviving[] {
   const past = nothingVisible()
   for (const event of events) addToVisible(past, event)
@@ -25,8 +25,8 @@ export function surviving(events: readonly SessionEvent[]): Surviving[] {
 }
 
 /**
- * Another outcome of a call returns to the place of the first one, if an answer has begun or the session has gone back since: the call was
- * made again or skipped, or its outcome became known.
+ * Moves a later outcome of a call to the place of the first one, if an answer has begun or the session has gone back since. Such an outcome
+ * means that the call was repeated or skipped, or that its outcome became known.
  */
 function placesIn({ entries, outcomes }: VisiblePast): (event: SessionEvent) => number {
   const bounds = entries.flatMap(({ event }) => (endsAnswer(event) ? [event.seq] : []))

@@ -1,4 +1,4 @@
-// The options of the chat transport, and their checks: by hand, because zod is too large for a page.
+// The options of the chat transport, and their checks. They do not use zod, which is too large for a page.
 import { InvalidOption } from '../options/errors.ts'
 import type { UiShow } from './protocol.ts'
 
@@ -8,9 +8,9 @@ export interface PawlChatTransportOptions {
   api?: string
   /** The agent for starting new sessions and reopening closed ones. Default: none; sessions must then be open. */
   agent?: string
-  /** The context of sessions that are started. Members that the server sets cannot be overridden. Default: none. */
+  /** The context of new sessions. It cannot override members that the server sets. Default: none. */
   context?: unknown
-  /** The tags of sessions that are started. Default: none. */
+  /** The tags of new sessions. Default: none. */
   tags?: readonly string[]
   /** The headers of each request, or a function that is called before each request to get them. Default: none. */
   headers?: Record<string, string> | (() => Record<string, string> | Promise<Record<string, string>>)
@@ -18,7 +18,7 @@ export interface PawlChatTransportOptions {
   credentials?: 'omit' | 'same-origin' | 'include'
   /** The function that sends requests. Default: the global `fetch`. */
   fetch?: typeof globalThis.fetch
-  /** `pieces`: answers as the model writes them, for `ai` 7 and later. `steps`: finished answers only, for `ai` 6. Default: `pieces`. */
+  /** `pieces`: answers as the model writes them, for `ai` 7 and later. `steps`: only finished answers, for `ai` 6. Default: `pieces`. */
   show?: UiShow
   /**
    * What a chat's `stop()` does. `interrupt`: stops the run, with its model call and tools. `leave`: only this page stops following it.

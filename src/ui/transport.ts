@@ -46,7 +46,7 @@ export interface ChatRequest extends ReconnectRequest {
 const MAX_FAILURES = 10
 const BASE_DELAY_MS = 250
 const MAX_DELAY_MS = 5_000
-/** Codes with which the server ends a stream that can continue on another server, or later. */
+/** Codes with which the server ends a stream that can resume later or on another server. */
 const PASSING = ['draining', 'too_many_watches', 'store_unavailable', 'session_unavailable', 'no_temporal']
 
 /**
@@ -58,7 +58,7 @@ export class PawlChatTransport {
   readonly resumeStreamIsReplay = true
   readonly #options: PawlChatTransportOptions
   readonly #own = ownChats()
-  /** The page's AI SDK cannot take text back. */
+  /** Whether the page's AI SDK cannot retract text. */
   #isOld = false
 
   /** @throws InvalidOption `invalid_option`. */
@@ -74,7 +74,8 @@ export class PawlChatTransport {
     const { agent, context, tags } = this.#options
     const sent = messages.find(({ id, role }) => id === messageId && role === 'assistant') ?? messages.at(-1)
     const decided = sent?.role === 'assistant' ? JSON.stringify(sent) : undefined
-    // With `sendAutomaticallyWhen`, `useChat` would send this without end while the run waits for someone else. After an AbortError, it rests.
+    // With `sendAutomaticallyWhen`, `useChat` would send this endlessly while the run waits for another person. It stops after an
+    // AbortError.
     if (decided !== undefined && decided === this.#own(chatId).settled)
       throw new DOMException('Nothing has changed since this was sent.', 'AbortError')
     if (sent?.role === 'assistant') {
@@ -82,7 +83,7 @@ export class PawlChatTransport {
       Object.assign(this.#own(chatId), { refused: undefined, settled: undefined })
     }
     const asked = { agent, context, tags, ...body, id: chatId, messages: sent ? [sent] : [], trigger, messageId }
-    // A stop takes effect from here on, because the message may already be on its way.
+    // A stop takes effect from here on, because the message may already be in flight.
     const disarm = this.#interruptOnAbort(request)
     const ended = this.#own(chatId).begin()
     const onEnd = (): void => {
@@ -110,12 +111,13 @@ export class PawlChatTransport {
     own.isFresh = false
     const first = await this.#ask(`${this.#resumption(request)}${loaded}`, request)
     if (first.status === 204) return null
-    // Not earlier: a page mounted twice, as in React's strict mode, aborts its first request without the user wanting to stop the run.
+    // Not earlier, because a page that is mounted twice, as in React's strict mode, aborts its first request although the user did not stop
+    // the run.
     const disarm = this.#interruptOnAbort(request)
     const ended = own.begin()
     let answers = 0
     const onEnd = (): void => {
-      // What users have said between two answers is not part of a stream.
+      // A stream does not contain the users' messages between two answers.
       if (answers > 1) own.isStale = true
       disarm()
       ended()
@@ -127,8 +129,8 @@ export class PawlChatTransport {
   }
 
   /**
-   * Keeps a page up to date while it does nothing itself: what people say and decide elsewhere, and what follows from it, appears without a
-   * reload. `page` is what `useChat` returns. Returns a function that stops following; a hidden page does not follow until it is visible
+   * Keeps a page up to date while it does nothing itself: messages and decisions made elsewhere, and what follows from them, appear without
+   * a reload. `page` is what `useChat` returns. Returns a function that stops following; a hidden page does not follow until it is visible
    * again. While it follows, the page holds one connection to the server.
    */
   follow(chatId: string, page: ChatPage, options: Omit<ReconnectRequest, 'chatId'> = {}): () => void {
@@ -190,22 +192,22 @@ export class PawlChatTransport {
     await response.body?.cancel()
   }
 
-  /** Looks whether the page shows what was taken back. */
+  /** Checks whether the page still shows what was retracted. */
   #look(chatId: string, shown: readonly FollowedMessage[]): void {
     const own = this.#own(chatId)
     if (!own.resets.isKept(shown)) return
     own.isStale = true
     if (this.#isOld) return
     this.#isOld = true
-    // The only place where the page's developer looks.
+    // The console is the only place where the page's developer looks.
     globalThis.console.warn(OLD_CLIENT)
   }
 
-  /** Notes what the page shows although the server does not have it. */
+  /** Notes what the page shows but the server does not have. */
   #notSent({ chatId, trigger, messageId }: ChatRequest, sent: SentMessage | undefined, { status }: ChatError): void {
     const own = this.#own(chatId)
     const isNew = sent?.role === 'user' && trigger === 'submit-message' && (messageId === undefined || messageId === own.unsent)
-    // The user may want to send a new message once more, or another text: it remains.
+    // A new message remains, because the user may want to send it again or edit it.
     if (isNew) own.unsent = mayPass(status) ? sent.id : undefined
     // Decisions, edits and answers to regenerate: a page that follows shows what is recorded.
     else if (status !== 0) Object.assign(own, { isStale: true, refused: new Set(sent?.parts.flatMap(callIdIn)) })
@@ -215,7 +217,7 @@ export class PawlChatTransport {
     return this.#isOld ? 'steps' : (this.#options.show ?? 'pieces')
   }
 
-  /** What a request that failed rejects with. */
+  /** The error with which a failed request rejects. */
   #failure(error: unknown): unknown {
     return this.#show === 'steps' ? withoutContinuing(error) : error
   }
@@ -228,7 +230,7 @@ export class PawlChatTransport {
   #interruptOnAbort({ abortSignal, chatId, headers }: ReconnectRequest): () => void {
     if (this.#options.onStop === 'leave') return () => undefined
     const stop = (): void => {
-      // The page has no place to report an error of the interrupt. The messages show whether the run stopped.
+      // The page has nowhere to report a failed interrupt. The messages show whether the run stopped.
       void this.stop(chatId, { headers }).catch(() => undefined)
     }
     abortSignal?.addEventListener('abort', stop, { once: true })
@@ -288,7 +290,7 @@ export class PawlChatTransport {
     })
   }
 
-  /** The chunks of a stream, across connections. */
+  /** The chunks of a stream, across reconnections. */
   async *#chunks(first: Response, request: ReconnectRequest, onEnd: () => void): AsyncGenerator<UiChunk, undefined> {
     const { abortSignal } = request
     let response: Response | undefined = first
@@ -308,7 +310,7 @@ export class PawlChatTransport {
         if (outcome.isDone) return
         abortSignal?.throwIfAborted()
         if (cursor === undefined || ++failures > MAX_FAILURES) {
-          // The page may have an answer in progress without anything new to tell it.
+          // The page may have an answer in progress although there is nothing new to send.
           this.#own(request.chatId).isStale = true
           throw this.#failure(new TypeError('network error: the chat stream was cut off'))
         }
@@ -324,7 +326,7 @@ export class PawlChatTransport {
     }
   }
 
-  /** Requests the rest of a stream that was cut off; undefined: it is not available yet. */
+  /** Requests the rest of a stream that was cut off; undefined if it is not available yet. */
   async #again(request: ReconnectRequest, cursor: string): Promise<Response | undefined> {
     try {
       return await this.#ask(this.#resumption(request), request, { headers: { 'last-event-id': cursor } })
@@ -335,7 +337,7 @@ export class PawlChatTransport {
   }
 }
 
-/** Whether the same request may succeed later. 0: there was no response. */
+/** Whether the same request may succeed later. Status 0: there was no response. */
 function mayPass(status: number): boolean {
   return status === 0 || status === 429 || status >= 500
 }
@@ -346,9 +348,9 @@ function callIdIn(part: { type: string; toolCallId?: unknown }): string[] {
 
 /** How a connection ended. */
 interface Outcome {
-  /** Where the stream can be resumed. */
+  /** Where the stream can resume. */
   cursor: string | undefined
-  /** Part of an answer was shown that will be sent again. */
+  /** Whether part of an answer was shown that will be sent again. */
   isPartial: boolean
   isDone: boolean
 }

@@ -1,7 +1,7 @@
-// What a page may show to its user when something was refused or has failed. Details are for developers, and codes are for programs.
+// What a page may show its user when something was refused or failed. Details are for developers; codes are for programs.
 
 const SOON = 'This is not available right now. Try again in a moment.'
-const TOO_MANY = 'There are too many requests. Wait a moment, and try again.'
+const TOO_MANY = 'Too many requests. Wait a moment, and try again.'
 const GONE = 'This conversation is no longer available.'
 const DECIDED = 'This was already decided.'
 const CHANGED = 'This has changed since you opened it. Reload the conversation, and try again.'
@@ -12,7 +12,7 @@ const INCOMPLETE = 'The answer could not be completed.'
 const BY_CODE: Readonly<Record<string, string>> = {
   unauthorized: 'You are signed out. Sign in, and try again.',
   forbidden: 'You are not allowed to do this.',
-  session_not_found: 'There is no such conversation.',
+  session_not_found: 'This conversation does not exist.',
   session_erased: GONE,
   erased: GONE,
   pruned: GONE,
@@ -34,8 +34,8 @@ const BY_CODE: Readonly<Record<string, string>> = {
   already_completed: DECIDED,
   call_has_ended: DECIDED,
   call_not_found: DECIDED,
-  approval_expired: 'The time to decide about this is over.',
-  invalid_answer: 'This answer is not possible.',
+  approval_expired: 'The time for this decision has expired.',
+  invalid_answer: 'This answer is not allowed.',
   budget_exhausted: LIMIT,
   unpriced_model: LIMIT,
   max_turns: INCOMPLETE,
@@ -49,7 +49,7 @@ export function refusalText(code: string, status: number): string {
   if (known !== undefined) return known
   if (status === 429) return TOO_MANY
   if (status === 503 || status === 504) return SOON
-  return status >= 500 ? 'Something went wrong. Try again later.' : 'This could not be done.'
+  return status >= 500 ? 'Something went wrong. Try again later.' : 'Something went wrong with this request.'
 }
 
 /** The text for a run that has failed with this code. Models and tools have codes of their own. */

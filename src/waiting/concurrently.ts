@@ -1,7 +1,7 @@
 // Processes several items concurrently.
 
 /**
- * Processes the items as they arrive, at most `limit` at a time. After a failure it starts no further item, and rejects once those in
+ * Processes the items as they arrive, at most `limit` at a time. After a failure it starts no more items, and rejects once those in
  * progress have ended.
  */
 export async function concurrently<T>(
@@ -16,7 +16,7 @@ export async function concurrently<T>(
   })
 }
 
-/** Runs `lane` so many times concurrently. Rejects with the first one's error, once all have ended. */
+/** Runs several copies of `lane` concurrently. Once all have ended, rejects with the first error, if any. */
 export async function inLanes(count: number, lane: () => Promise<void>): Promise<void> {
   const lanes = await Promise.allSettled(Array.from({ length: count }, lane))
   const failed = lanes.find(({ status }) => status === 'rejected')

@@ -17,23 +17,23 @@ import { Undecodable } from '../session/protocol/undecodable.ts'
 import { cutText, TEXT_BYTES } from '../session/protocol/texts.ts'
 import { EndedBefore } from './inherited.ts'
 
-/** How much longer than its timeout an attempt may last: a process with a blocked event loop is killed only after a minute. */
+/** How much longer than its timeout an attempt may last, because a process with a blocked event loop is killed only after a minute. */
 const FREEZE_ALLOWANCE_MS = 120_000
 /**
  * How long after its last heartbeat an attempt counts as lost. A supervisor reports the death of an executor at once, so this matters only
- * for unreported deaths, such as a lost machine. Long enough to survive a server outage of a few seconds, and to need few heartbeats.
+ * for unreported deaths, such as a lost machine. It is long enough to survive a server outage of a few seconds and to need few heartbeats.
  */
 const HEARTBEAT_TIMEOUT_MS = 10_000
 /** Longer than any model call; missing heartbeats reveal a dead worker much earlier. */
 const MODEL_CALL_MS = 3_600_000
 
 const COMMON: ActivityOptions = { cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED }
-/** The wrappers decide on retries themselves; this policy applies to attempts that cannot answer. */
+/** The wrappers decide on retries themselves. This policy applies to attempts that cannot answer. */
 const RETRIED = { initialInterval: 100, backoffCoefficient: 2, maximumInterval: 30_000 }
 
 /**
- * What Temporal's view shows of a step beside the activity's type. pawl counts attempts itself: most are activities of their own. It passes
- * the converter and the codecs.
+ * What Temporal's UI shows for a step beside the activity's type. pawl counts the attempts itself, because most of them are separate
+ * activities. The text passes through the converter and the codecs.
  */
 export function summaryOf(step: string, { attempts }: { attempts: number }): string {
   return attempts > 0 ? `${step}, attempt ${attempts + 1}` : step
@@ -86,14 +86,14 @@ export function verifications(resolution: Resolution, how: 'first' | 'again'): P
   })
 }
 
-/** For activities that the sender of an update waits for: they must answer quickly or fail. */
+/** For activities that the sender of an update waits for, which must answer quickly or fail. */
 const ANSWERED_SOON: ActivityOptions = {
   startToCloseTimeout: 60_000,
   heartbeatTimeout: HEARTBEAT_TIMEOUT_MS,
   retry: { initialInterval: 250, backoffCoefficient: 2, maximumAttempts: 5 },
 }
 
-/** The session can wait until the store is back. Heartbeats every second reveal the death of a worker early. */
+/** The session can wait until the store is available again. Heartbeats every second reveal a worker's death early. */
 const UNTIL_STORED: ActivityOptions = {
   startToCloseTimeout: 60_000,
   heartbeatTimeout: 5_000,
@@ -102,7 +102,7 @@ const UNTIL_STORED: ActivityOptions = {
 
 export const { resolveTool, checkAnswer } = proxyActivities<Pick<PawlActivities, 'resolveTool' | 'checkAnswer'>>(ANSWERED_SOON)
 
-/** How long hooks that are due at the end of a run may delay the next run. */
+/** How long the hooks at the end of a run may delay the next run. */
 const END_HOOKS_MS = 120_000
 
 export const { endHooks } = proxyActivities<Pick<PawlActivities, 'endHooks'>>({
@@ -203,7 +203,7 @@ export function answerIn<T>(result: T): T {
   return result
 }
 
-/** Waits, and returns whether an interrupt ended the wait. */
+/** Waits; returns whether an interrupt ended the wait. */
 export async function interruptedWhile(wait: Promise<void>): Promise<boolean> {
   try {
     await wait

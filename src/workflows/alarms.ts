@@ -1,5 +1,5 @@
-// Due times in the workflow. A due time has passed when its timer has fired, which history records. The clock must not decide,
-// because a replay may see a different time than the original task did.
+// Due times in the workflow. A due time has passed when its timer has fired, which history records. The clock must not decide, because a
+// replay may see a different time than the original task.
 import { CancellationScope, sleep } from '@temporalio/workflow'
 import { checkpointAt } from '../session/checkpointing.ts'
 import { deadlinesInInbox, deadlinesOf } from '../session/deadlines.ts'
@@ -16,9 +16,11 @@ const LONGEST_MS = 10 * 365 * 24 * 3_600_000
 /** The alarms of one execution. */
 export interface Alarms {
   readonly due: Due
-  /** Sets the alarms that the state needs now and removes the others. Call it before each decision and when a step learns of a deadline. */
+  /**
+   * Sets the alarms that the state needs now, and removes the others. Call this before each decision, and when a step learns of a deadline.
+   */
   follow(): void
-  /** Whether enough time has passed that the body of an unknown call without a confirmed death can no longer be running. */
+  /** Whether so much time has passed that the body of an unknown call without a confirmed death can no longer be running. */
   isDead(callId: string): boolean
   /** Whether any alarm is set and has not fired. */
   areSet(): boolean
@@ -42,7 +44,7 @@ export function startAlarms(journal: Journal, stopping: Stopping): Alarms {
   const hasGoneOff = (name: string): boolean => alarms.get(name)?.hasGoneOff ?? false
 
   function follow(): void {
-    // Not in the scope of a step that learns of a deadline: alarms outlive it.
+    // Outside the scope of a step that learns of a deadline, because alarms outlive it.
     home ??= CancellationScope.current()
     const wanted = momentsOf(journal.state)
     for (const [name, { scope }] of alarms) {
@@ -70,7 +72,7 @@ export function startAlarms(journal: Journal, stopping: Stopping): Alarms {
       )
   }
 
-  /** The moments that the state waits for. They are identified by name, because their times may differ on a replay. */
+  /** The moments that the state waits for, identified by name, because their times may differ on a replay. */
   function momentsOf(state: SessionState): Map<string, AlarmTime> {
     const moments = new Map<string, AlarmTime>()
     // Each execution waits from its start: the time since the loss would depend on clocks.

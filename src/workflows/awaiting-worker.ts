@@ -6,7 +6,7 @@ import { defined } from '../session/defined.ts'
 import { CancellationScope, condition, sleep } from '@temporalio/workflow'
 import { backoffMs } from '../session/backoff.ts'
 
-/** Errors that the session leaves with the next answer. */
+/** Errors that the session leaves when the next answer arrives. */
 const LEFT_WHEN_SERVED = ['agent_not_served', 'archive_unavailable'] as const
 
 /** How long a session waits before it reports that no worker serves it. */
@@ -14,7 +14,7 @@ export const NOT_SERVED_AFTER_MS = 120_000
 
 /** Enters and leaves `error: agent_not_served` and `error: archive_unavailable`. */
 export interface ServingWatch {
-  /** No worker served the activity: waits a little, and enters the error after the grace period. */
+  /** Handles an activity that no worker served: waits briefly, and enters the error after the grace period. */
   notServed(what: string): Promise<void>
   /** Whether the grace period is over; it begins with the first query. */
   isGraceOver(): boolean
@@ -24,11 +24,11 @@ export interface ServingWatch {
   enterError(what: string): void
   /** Enters the error because data that only the side store has is needed and the store is unavailable. */
   archiveUnavailable(reason: string): void
-  /** A worker has answered: leaves the error. */
+  /** Leaves the error, because a worker has answered. */
   served(): void
 }
 
-/** The serving of one session. */
+/** The waits of one session. */
 export function startServing(journal: Journal, flushing: Flushing, graceMs: number): ServingWatch {
   const grace = startGrace(graceMs)
   const retryWaits = startRetryWaits()

@@ -15,7 +15,7 @@ import { defined } from '../session/defined.ts'
 const DUE: HistorySize = { events: 1_000, bytes: 4_000_000 }
 /** How long a turn may be delayed by the flush before continue-as-new; after that, the session proceeds and retries later. */
 const PATIENCE_MS = 2_000
-/** The next try comes when the history has grown by this share of the size at which it is due. */
+/** pawl tries again when the history has grown by this share of the size at which it is due. */
 const BETWEEN_TRIES = 0.5
 /** At this many times the size, the session waits for the store without a time limit. The server's limits are 51,200 events and 50 MB. */
 const HARD_LIMIT_FACTOR = { events: 40, bytes: 10 }
@@ -48,7 +48,7 @@ interface Snapshot {
 export function startContinuing({ start, journal, flushing, stopping, closing }: Continued): Continuing {
   const { events: dueEvents = DUE.events, bytes: dueBytes = DUE.bytes } = start.settings?.history ?? {}
   let triedAt = 0
-  /** How far the store was when a try failed. Until the store advances, it counts as unavailable, and no turn waits for it. */
+  /** How far the store had got when a try failed. Until it advances, it counts as unavailable, and no turn waits for it. */
   let storedThen: number | undefined
 
   return {
@@ -76,7 +76,7 @@ export function startContinuing({ start, journal, flushing, stopping, closing }:
     return historyLength >= HARD_LIMIT_FACTOR.events * dueEvents || historySize >= HARD_LIMIT_FACTOR.bytes * dueBytes
   }
 
-  /** Continues as new once the store has the present events. If it does not, returns whether the store has them. */
+  /** Continues as new once the store has the current events. If it cannot continue, returns whether the store has them. */
   async function continueIfStored(patienceMs?: number): Promise<boolean> {
     const snapshot = { state: copyOf(snapshotOf(journal.state)), at: journal.watermark() }
     const held = flushing.hold()
@@ -95,7 +95,7 @@ export function startContinuing({ start, journal, flushing, stopping, closing }:
     held.release()
   }
 
-  /** The session waits for the store. Returns the function that ends the wait. */
+  /** Marks the session as waiting for the store. Returns the function that ends the wait. */
   function enterError(): () => void {
     // It already waits for something else.
     if (journal.state.status === 'error') return () => undefined
@@ -106,7 +106,7 @@ export function startContinuing({ start, journal, flushing, stopping, closing }:
     return () => journal.append({ type: 'recovery_ended', ...about })
   }
 
-  /** There is no await between this check and the call: later events are carried along, or this execution proceeds. */
+  /** There is no await between this check and the call, so later events are carried over or this execution proceeds. */
   function continueIfClean({ state, at }: Snapshot): Promise<never> | undefined {
     if (!allHandlersFinished() || stopping.isRequested()) return undefined
     const tail = journal.since(at.seq)

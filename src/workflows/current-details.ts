@@ -1,4 +1,4 @@
-// The workflow's current details in Temporal's view: made when they are read, so that they cost a session nothing else.
+// The workflow's current details in Temporal's UI. They are computed only when they are read, so they cost a session nothing.
 import { setCurrentDetails, type WorkflowInterceptorsFactory } from '@temporalio/workflow'
 
 const QUERY = '__temporal_workflow_metadata'
@@ -11,7 +11,7 @@ export function describeBy(details: () => string): void {
   describe = details
 }
 
-/** Interceptors of queries are not called for queries of Temporal's own, but those of activations are. */
+/** Query interceptors are not called for Temporal's own queries, but activation interceptors are. */
 export const interceptors: WorkflowInterceptorsFactory = () => ({
   internals: [
     {

@@ -3,20 +3,23 @@ import { CancellationScope, sleep } from '@temporalio/workflow'
 import { flush } from './activities.ts'
 import { eventsOf, type Journal } from './journal.ts'
 
-/** The wait after a flush whose watermark could not be read, before one with a newer watermark. */
+/** How long to wait, after a flush whose watermark could not be read, before one with a newer watermark. */
 const STALE_PAUSE_MS = 2_000
 
 /** The flushing of one execution. */
 export interface Flushing {
-  /** Ensures that the present events of the journal are flushed. */
+  /** Ensures that the journal's current events are flushed. */
   nudge(): void
-  /** Resolves when everything in the journal is confirmed stored, however long the store is unavailable. */
+  /** Resolves when everything in the journal is confirmed as stored, however long the store is unavailable. */
   drained(): Promise<void>
   /** Whether no flush is pending and everything is stored. */
   isDrained(): boolean
-  /** The `seq` up to which everything is confirmed stored. */
+  /** The `seq` up to which everything is confirmed as stored. */
   storedSeq(): number
-  /** Stores the present events of the journal, with no further flush until released: under a steady stream, one would always be pending. */
+  /**
+   * Stores the journal's current events, and starts no other flush until released. Otherwise, under a steady stream of events, a flush
+   * would always be pending.
+   */
   hold(): FlushHold
 }
 
@@ -37,13 +40,13 @@ export function startFlushing(journal: Journal, flushedSeq: number, onForeign: (
   async function flushWanted(): Promise<void> {
     while (flushed < wanted) {
       const { seq, stale, foreign } = await flush(eventsOf(journal))
-      // Nothing of this journal will be stored: a flush stays in flight until the workflow has ended.
+      // Nothing in this journal will be stored. A flush stays in flight until the workflow ends.
       if (foreign) return onForeign()
       if (!stale) journal.isUnconfirmed = false
       flushed = Math.max(flushed, seq)
       if (stale) await sleep(STALE_PAUSE_MS)
     }
-    // In the same step as the check: a nudge that came between the two would find a flush in flight that no longer sees it.
+    // In the same step as the check. A nudge between the two would find a flush in flight that no longer sees it.
     inFlight = undefined
   }
 

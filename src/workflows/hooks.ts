@@ -1,4 +1,4 @@
-// Records the answers of hooks as events, and runs the activity for hooks of a turn that no model call follows.
+// Records the answers of hooks as events, and runs the activity for the hooks of a turn that no model call follows.
 import { sleep } from '@temporalio/workflow'
 import type { EndHooksResult } from '../calls/activities.ts'
 import { defined } from '../session/defined.ts'
@@ -10,18 +10,18 @@ import { eventsOf, type Journal } from './journal.ts'
 import type { Session } from './open-session.ts'
 import { recordReports } from './recorded.ts'
 
-/** Records hooks that ran, each with what it reported. `given`: the arguments that a person provided for a call. */
+/** Records the hooks that ran, each with what it reported. `given`: the arguments that a person provided for a call. */
 export function recordHooks(journal: Journal, run: number, ran: readonly HookOutcome[] = [], given?: Json): void {
   for (const { emitted, spent, ...one } of ran) {
     const call = saidBy(one, 'modify') && journal.state.current?.calls.find(({ callId }) => callId === one.callId)
     journal.append({ type: 'hook_answered', run, ...one, ...(call && defined({ args: given ?? call.input })) })
-    // Recorded after the answer, so that going back to one of these events does not make the hook run and report again.
+    // Records these after the answer, so that going back to one of these events does not make the hook run and report again.
     const { turn, on, hook, attempt, callId, tool } = one
     recordReports(journal, { run, turn, ...defined({ callId, tool }), on, hook }, { attempt, ...defined({ emitted, spent }) })
   }
 }
 
-/** Runs the hooks that were due when a run ended. Gives them up after a while, so that they cannot delay the session for long. */
+/** Runs the hooks that were due when a run ended. Abandons them after a while, so that they cannot delay the session for long. */
 export async function runEndHooks({ journal, flushing }: Session, after: { run: number; turn: number }): Promise<void> {
   const ended = { type: 'hooks_ended', ...after } as const
   for (let asks = 1; ; asks++) {
@@ -43,7 +43,7 @@ export async function runEndHooks({ journal, flushing }: Session, after: { run: 
   }
 }
 
-/** Two minutes in total, as for a run whose agent no worker serves. */
+/** Two minutes in total, as for a run that waits for a worker that serves its agent. */
 const MAX_ASKS = 12
 const ASK_AGAIN_MS = 10_000
 

@@ -1,2 +1,2 @@
-// What the workflow bundle exports: each export is a workflow type.
+// The exports of the workflow bundle. Each is a workflow type.
 export { pawlSession } from './session.ts'

@@ -1,18 +1,18 @@
-// What a session does not repeat after its execution could not be replayed: its successor uses the answers of that execution's activities in
-// place of new ones.
+// What a session does not repeat after its execution could not be replayed. The next execution uses the answers of that execution's
+// activities instead of new ones.
 import type { CallModelResult, ExecuteToolResult, Inherited, Succession } from '../calls/activities.ts'
 import type { CallState, SessionState } from '../session/state.ts'
 import { recordEnded } from './calls/ended-calls.ts'
 import type { Journal } from './journal.ts'
 import { recorded, recordReports } from './recorded.ts'
 
-/** The answers that are left. Each is used once, in the order in which they were given. */
+/** The unused answers. Each is used once, in the order in which they arrived. */
 export interface Inheritance {
   /** The next answer to the model call of that turn. */
   model(run: number, turn: number): Promise<CallModelResult> | undefined
-  /** The next answer to the tool call. Rejects with `EndedBefore` if it may have been made, and its outcome is not known. */
+  /** The next answer to the tool call. Rejects with `EndedBefore` if the call may have been made and its outcome is unknown. */
   call(callId: string): Promise<ExecuteToolResult> | undefined
-  /** Records the outcomes of calls that a stop keeps from being made. */
+  /** Records the outcomes of calls that a stop prevents. */
   settle(journal: Journal, calls: readonly CallState[]): void
 }
 
@@ -21,7 +21,7 @@ export class EndedBefore extends Error {
   override readonly name = 'EndedBefore'
 }
 
-/** What an execution of a session inherits. `state`: the session as it is stored; undefined: nothing is. */
+/** What an execution of a session inherits. `state`: the session as stored; undefined if nothing is stored. */
 export function startInheriting({ answers = [], unreplayable }: Succession, state: SessionState | undefined): Inheritance {
   const left = [...answers.filter(isUsable(answers, state)), ...(unreplayable ? lostCalls(answers, state) : [])]
 
@@ -73,7 +73,7 @@ function hasCalls(answer: Inherited): boolean {
   return answer.of === 'model' && answer.result.kind === 'completed' && answer.result.calls.length > 0
 }
 
-/** Calls that were under way by another activity than that of their body, such as `verify`. */
+/** Calls in progress in an activity other than that of their body, such as `verify`. */
 function lostCalls(answers: readonly Inherited[], state: SessionState | undefined): Inherited[] {
   const known = new Set(answers.flatMap((one) => (one.of === 'call' ? [one.callId] : [])))
   const { run = 0, turn = 0, calls = [] } = state?.current ?? {}

@@ -16,11 +16,11 @@ import { defined } from '../session/defined.ts'
 export interface PawlSinks extends Sinks {
   pawl: {
     /**
-     * The events, for the event log. Called during replay too, so that a replay rebuilds the log.
-     * `background`: set for events that this execution makes; absent for those that an earlier one made.
+     * Passes events to the event log. Also called during replay, so that a replay rebuilds the log. `background`: set for events that this
+     * execution makes; absent for those of an earlier one.
      */
     append(epoch: string, entries: LogEntry[], background?: Background): void
-    /** Running activities were asked to stop. Only a hint: the server decides. */
+    /** Says that running activities were asked to stop. This is only a hint; the server decides. */
     stop(): void
   }
 }
@@ -33,17 +33,17 @@ export interface Journal {
   readonly state: SessionState
   /** The core version of this execution. */
   readonly coreVersion: number
-  /** Whether the session began without asking the store, which has not confirmed yet that it is new. */
+  /** Whether the session began without asking the store, which has not yet confirmed that it is new. */
   isUnconfirmed: boolean
   append(body: EventBody): void
   /** Ends the journal: further appends fail with `workflow_reset`. */
   end(): void
   readonly hasEnded: boolean
-  /** Makes a checkpoint in addition to those of the agent's policy. No turn may be open. */
+  /** Makes a checkpoint in addition to those of the agent's policy. Must not be called during a turn. */
   checkpoint(due: CheckpointDue): void
-  /** The policy's interval since checkpoint `version` has passed: the end of the next turn makes a checkpoint. */
+  /** Notes that the policy's interval since checkpoint `version` has passed, so that the end of the next turn makes a checkpoint. */
   checkpointTime(version: number): void
-  /** The last event. As the input of an activity it is durable, because the same workflow task schedules the activity. */
+  /** The last event. As an activity's input, it is durable, because the same workflow task schedules the activity. */
   watermark(): Watermark
   /** The events above `seq`. */
   since(seq: number): SessionEvent[]
@@ -52,7 +52,7 @@ export interface Journal {
 
 const { pawl: worker } = proxySinks<PawlSinks>()
 
-/** Makes the worker ask the server soon whether the session's attempts must stop: the next heartbeat may be seconds away. */
+/** Makes the worker ask the server soon whether the session's attempts must stop, because the next heartbeat may be seconds away. */
 export function hintStop(): void {
   worker.stop()
 }

@@ -31,7 +31,7 @@ export interface Session {
   closing: { wanted: Closing | undefined }
   /** How many rollbacks and forks in progress keep new runs from starting. */
   holds: number
-  /** The store has another past for the session's id: this one must end. */
+  /** The store has another past for the session's id, so this session must end. */
   isForeign: boolean
 }
 
@@ -44,15 +44,15 @@ export function hasRunInProgress({ journal: { state } }: Session): boolean {
   return isRunInProgress(state)
 }
 
-/** Why a run cannot continue. */
+/** The reason why a run cannot continue. */
 export interface Failure {
   code: string
   reason: string
-  /** The cause may resolve itself: its retries were used up. */
+  /** The cause may resolve itself, although its retries are exhausted. */
   transient?: boolean | undefined
   /** Digest of the failure, if the error did not say whether another attempt may help. */
   unexpected?: string | undefined
-  /** Limits with which the next model call can be made. */
+  /** Limits that would allow the next model call. */
   raise?: BudgetRaise[] | undefined
 }
 
@@ -93,7 +93,7 @@ export async function held<T>(session: Session, work: () => Promise<T>): Promise
   }
 }
 
-/** `by` and `reason` of a request, which may contain anything. */
+/** `by` and `reason` of a request. They may contain anything. */
 export function stopDetails(signal: StopSignal | undefined): StopSignal {
   return { ...textOf(signal, 'reason'), ...textOf(signal, 'by') }
 }

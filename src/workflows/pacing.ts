@@ -1,8 +1,8 @@
-// Limits how much one workflow task schedules: its completion is one message of at most 4 MB, which a codec may expand.
+// Limits how much one workflow task schedules, because its completion is one message of at most 4 MB, and a codec may expand it.
 import { CancellationScope, sleep, workflowInfo } from '@temporalio/workflow'
 import { jsonBytes } from '../session/json.ts'
 
-/** Maximum bytes of JSON that one task schedules. A larger input has a task of its own. */
+/** Maximum bytes of JSON that one task schedules. A larger input gets its own task. */
 const TASK_BYTES = 2_000_000
 
 /** The pacing of one execution. */
@@ -18,7 +18,7 @@ export function startPacing(): Pacing {
   let waiting = 0
   let last: Promise<void> = Promise.resolve()
 
-  /** The length of the history distinguishes tasks, on a replay too. */
+  /** The length of the history distinguishes tasks, even on a replay. */
   function fits(more: number): boolean {
     const { historyLength } = workflowInfo()
     if (historyLength !== task) {

@@ -4,7 +4,7 @@ import { defaultPayloadConverter, type Payload, type PayloadConverter } from '@t
 import { isTooDeep, MAX_DEPTH } from '../session/json.ts'
 import { Undecodable } from '../session/protocol/undecodable.ts'
 
-/** Levels that pawl's own payloads add around a value of `MAX_DEPTH`. */
+/** Levels that pawl's own payloads add around a value with a depth of `MAX_DEPTH`. */
 const LEVELS_AROUND = 100
 const MAX_ENCODING = 100
 
@@ -23,7 +23,7 @@ export function totalConverter(inner: PayloadConverter): PayloadConverter {
   }
 }
 
-/** Does not use the thrown error's text: it may differ between Node releases, and a replay must produce the same event. */
+/** Does not use the thrown error's text, which may differ between Node releases: a replay must produce the same event. */
 function whatItWas({ metadata, data }: Payload): string {
   const encoding = new TextDecoder().decode(metadata?.encoding ?? new Uint8Array()).slice(0, MAX_ENCODING)
   return `no value can be read from ${data?.length ?? 0} bytes with the encoding ${JSON.stringify(encoding)}`

@@ -1,4 +1,4 @@
-// Modules that each worker thread loads once, before any workflow, and shares among them: none may keep a session's state.
+// Modules that each worker thread loads once, before any workflow. Workflows share them, so none may keep a session's state.
 import '../session/attempts.ts'
 import '../session/backoff.ts'
 import '../session/checkpointing.ts'
@@ -12,7 +12,7 @@ import '../session/protocol/start.ts'
 import '../session/protocol/undecodable.ts'
 
 /**
- * The SDK records a stack trace of every promise in a workflow, for a query that pawl does not use. With the usual ten frames, that is a
- * quarter of the time of a replay, which delays every recovery. One frame still shows where an error was thrown.
+ * For a query that pawl does not use, the SDK records a stack trace of every promise in a workflow. With the usual ten frames, that takes a
+ * quarter of a replay's time, which delays every recovery. One frame still shows where an error was thrown.
  */
 Error.stackTraceLimit = 1

@@ -1,11 +1,11 @@
-// Detects that an operator has reset the workflow: its history then ends before events that the reset execution made and stored.
+// Detects that an operator has reset the workflow, whose history then ends before events that the reset execution made and stored.
 import { CancellationScope, condition, patched, workflowInfo, type WorkflowInterceptorsFactory } from '@temporalio/workflow'
 
 /** The resets of one workflow. */
 export interface Resets {
   /** The execution that made the newest events of this history, whichever execution replays it. */
   maker(): string
-  /** From now on, this execution makes the events: one of its activities has confirmed that. */
+  /** Notes that this execution now makes the events, because one of its activities has confirmed it. */
   madeBy(executionId: string): void
   /**
    * Runs `work`, and cancels it if the workflow was reset, or once `isForeign`. Calls `abandon` first; if the workflow was reset, before any
@@ -42,7 +42,7 @@ export function watchResets(): Resets {
       maker = executionId
       isCutOff = false
       onCutOff = ignore
-      // That execution may have been reset itself at this point: this task's signals and results are not its own.
+      // That execution may itself have been reset at this point, so this task's signals and results are not its own.
       look()
     },
     async unlessReset(work, abandon, isForeign) {

@@ -1,4 +1,5 @@
-// The loop of an open session: calls `decide`, carries out the decision and records the outcome, until it closes or continues as new.
+// The loop of an open session: calls `decide`, carries out the decision and records the outcome, until the session closes or continues as
+// new.
 import { allHandlersFinished, condition, sleep } from '@temporalio/workflow'
 import { deadlinesInInbox } from '../session/deadlines.ts'
 import { decide, type SessionStep } from '../session/decide.ts'
@@ -29,10 +30,10 @@ export async function serve(open: Session, start: Start): Promise<void> {
     await condition(wakes)
     return true
   }
-  /** Work that a pause holds up is done before the session closes. */
+  /** Work that a pause delays is done before the session closes. */
   const mayClose = (): boolean => closing.wanted !== undefined && (closing.wanted.when === 'now' || !isHeldUp(journal.state, alarms.due))
   if (journal.base.seq > 0 && deadlinesInInbox(journal.state).length > 0) {
-    // Messages may have passed their deadlines while no execution was running: those alarms fire before this timer.
+    // Messages may have passed their deadlines while no execution was running. Their alarms fire before this timer.
     alarms.follow()
     await sleep(1)
   }
@@ -66,7 +67,7 @@ async function close(open: Session): Promise<boolean> {
   if (closing.wanted?.when !== 'now' && (nextStep(open) !== 'wait' || isKeptOpen(open))) return false
   const by = closing.wanted?.by
   journal.append({ type: 'session_closed', reason: closing.wanted ? 'requested' : 'idle', ...defined({ by }) })
-  // From here on, a client must request the close again: what keeps the session open meanwhile may end.
+  // From here on, a client must request the close again, because whatever keeps the session open may end meanwhile.
   closing.wanted = undefined
   const closed = journal.watermark().seq
   await flushing.drained()
@@ -74,12 +75,12 @@ async function close(open: Session): Promise<boolean> {
   return journal.watermark().seq === closed
 }
 
-/** Whether a pause keeps the session open: it has work to do afterwards, or only its idle time is over. */
+/** Whether a pause keeps the session open: the session has work to do afterwards, or only its idle time has expired. */
 function isKeptOpen({ journal: { state }, alarms, closing }: Session): boolean {
   return closing.wanted ? isHeldUp(state, alarms.due) : state.paused !== undefined
 }
 
-/** Returns a function that reports whether the session was paused or unpaused meanwhile. */
+/** Returns a function that reports whether the session has been paused or unpaused since. */
 function watchPause({ journal }: Session): () => boolean {
   const isPaused = (): boolean => journal.state.paused !== undefined
   const wasPaused = isPaused()
@@ -112,7 +113,7 @@ async function carryOut(session: Session, decision: Exclude<SessionStep, { do: '
     }
     case 'start_turn': {
       const { run, turn, takes } = decision
-      // A run that is about to be stopped accepts only its opening message: messages that no model sees open the next run.
+      // A run that is about to be stopped accepts only its opening message. Messages that no model sees open the next run.
       const opener = journal.state.current?.messageId
       const seen = session.stopping.isRequested() ? takes.filter((messageId) => messageId === opener) : takes
       journal.append({ type: 'turn_started', run, turn, takes: seen })
@@ -153,7 +154,7 @@ async function carryOut(session: Session, decision: Exclude<SessionStep, { do: '
   }
 }
 
-/** A stop finds no step to end. Calls of an execution that could not be replayed may have been under way. */
+/** A stop finds no step to end. Calls of an execution that could not be replayed may have been in progress. */
 function stopBetweenSteps(session: Session): Promise<void> {
   const { journal, inherited } = session
   inherited.settle(

@@ -13,9 +13,9 @@ export interface Stopping {
   isRequested(): boolean
   /** Stops the current step, or the next one before it begins. */
   request(stop: Stop): void
-  /** Carries out one step. Returns why it was stopped, or undefined if it was not. */
+  /** Runs one step. Returns why it was stopped, or undefined if it was not. */
   step(body: () => Promise<void>): Promise<Stop | undefined>
-  /** The run has ended: its pending stop must not stop the next run. */
+  /** Discards a pending stop, because the run has ended and its stop must not affect the next run. */
   ended(): void
 }
 

@@ -177,7 +177,7 @@ describe.concurrent('a message’s deadline', () => {
     const { session, id } = player.play(here.pawl, {})
     await expect(session.send('go', { deadline: '5 minutes' as never })).rejects.toMatchObject({
       code: 'invalid_option',
-      message: expect.stringContaining("`deadline` must be a number of milliseconds or text such as '5m'"),
+      message: expect.stringContaining("`deadline` must be a number of milliseconds or a string such as '5m'"),
     })
     await (await session.send('hello', { deadline: '10m' })).result(TIMEOUT)
     await here.temporal.workflow.getHandle(`pawl:${id}`).signal('message', { messageId: 'm', content: 'go', deadlineMs: '5m' })

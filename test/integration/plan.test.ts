@@ -368,7 +368,7 @@ it('an agent cannot have a tool with the name of a plan tool', () => {
   expect(() => defineAgent({ name: 'mine', instructions: '', model: scripted(() => ''), tools: [tool] })).toThrow(
     expect.objectContaining({
       code: 'reserved_tool',
-      message: 'Agent "mine" has a tool named "plan_setup", a name of pawl\'s own: rename it.',
+      message: 'Agent "mine" has a tool named "plan_setup", a name that pawl reserves. Rename it.',
     }),
   )
   expect(() => defineAgent({ name: 'mine', instructions: '', model: scripted(() => ''), plan: { guidance: 7 as never } })).toThrow(

@@ -153,7 +153,7 @@ describe('a disturbed run', () => {
     const asked = outcome({ unknown: ['transfer'], effects: [], transcript: ['a', 'nobody knows'] })
     expect(compare(outcome(), asked)).toEqual({
       verdict: 'unknown',
-      differences: [{ where: 'conversation', text: 'it is not known whether transfer happened: a `verify` could find out' }],
+      differences: [{ where: 'conversation', text: 'whether transfer happened is unknown; a `verify` could find out' }],
     })
     const repeated = outcome({ unknown: ['transfer'], effects: [...outcome().effects, ...outcome().effects] })
     expect(compare(outcome(), repeated).verdict).toBe('differs')
@@ -219,10 +219,10 @@ describe('the table', () => {
       '- run 1 turn 1: tool refund (t_1_1_0), during (the body has ended, unrecorded)',
       '    effects: refund once more than without kills (repeated)',
       '',
-      'refund repeated an effect: send ctx.idempotencyKey, which is the same on each',
-      "attempt, to a service that honours it; or declare the tool 'external' with a",
+      'refund repeated an effect. Send ctx.idempotencyKey, which is the same on each',
+      "attempt, to a service that honours it, or declare the tool 'external' with a",
       '`verify`.',
-      'refund has no `verify`: add one, or a person has to find out what happened.',
+      'refund has no `verify`. Add one, or a person has to find out what happened.',
       '',
       '5 boundaries and 1 random rounds, 3 the same as without kills, 1 DIFFER, 1 with',
       'an unknown outcome, 1 not reached, 1 wrong even without kills, seed 42',

@@ -55,7 +55,7 @@ export async function startKeeper(args: KeeperArguments): Promise<Keeper> {
     const folder = args.lock.slice(0, args.lock.lastIndexOf('/'))
     throw new StackError(
       'data_dir_in_use',
-      `${folder} is in use by another local stack (process ${heldBy}): stop that one, or choose another data directory.`,
+      `${folder} is in use by another local stack (process ${heldBy}). Stop that stack, or choose another data directory.`,
     )
   }
   const cleanedUp = channel.closed.then(async () => {

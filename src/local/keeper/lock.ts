@@ -22,10 +22,12 @@ interface LockContent {
 
 /** How long to wait for a keeper that is ending: longer than it waits for its servers. */
 const PATIENCE_MS = 15_000
-/** A keeper whose owner was killed a moment ago may not have noticed yet. */
+/** A keeper may not have noticed yet that its owner was just killed. */
 const NOTICE_MS = 1_000
 
-/** Takes the lock, and waits for a keeper that is ending. Returns the processes that a dead owner left, or the live owner's pid. */
+/**
+ * Acquires the lock, and waits for a keeper that is ending. Returns the processes that a dead owner left behind, or the live owner's pid.
+ */
 export async function takeLock(path: string): Promise<{ left: LockedProcess[] } | { heldBy: number }> {
   const mine = `${path}.${process.pid}`
   const begun = Date.now()

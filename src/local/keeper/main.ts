@@ -10,7 +10,7 @@ import { lineReader, type KeeperArguments, type KeeperReply, type KeeperRequest,
 
 /** How long a server may take to stop before it is killed. */
 const STOP_GRACE_MS = 10_000
-/** A longer log is truncated when its server starts. */
+/** A log that is longer than this is truncated when its server starts. */
 const LOG_LIMIT = 16 * 1024 * 1024
 
 interface Kept {

@@ -3,7 +3,7 @@ import pg from 'pg'
 
 const CONNECT_MS = 10_000
 
-/** Connects, does `work`, and disconnects. */
+/** Connects, calls `work`, and disconnects. */
 export async function withClient<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: CONNECT_MS, application_name: 'pawl local stack' })
   // If the server stops while the connection is idle, the next query is rejected. Without a listener, the error would end the process.

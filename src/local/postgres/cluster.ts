@@ -56,7 +56,7 @@ export async function ensureCluster(cluster: Cluster): Promise<void> {
   }
 }
 
-/** Creates the cluster in a scratch folder and renames that at the end, so that a cluster exists as a whole or not at all. */
+/** Creates the cluster in a scratch folder and renames it at the end, so that a cluster is either complete or absent. */
 async function initialise({ keeper, binaries, user, path, id, password, logFile }: Cluster): Promise<void> {
   const scratch = `${path}.making`
   await rm(scratch, { recursive: true, force: true })

@@ -12,13 +12,13 @@ export async function createDatabase(stackUrl: string, name = `pawl_${randomByte
 }
 
 /**
- * Drops a database that `createDatabase` made, and closes its connections. A missing database is not an error.
+ * Drops a database that `createDatabase` created, and closes its connections. A missing database is not an error.
  * @throws StackError `database_failed`.
  */
 export async function dropDatabase(stackUrl: string, url: string): Promise<void> {
   const name = databaseName(url)
   if (name === databaseName(stackUrl)) {
-    throw new StackError('database_failed', `${shown(url)} is the stack's own database: drop only what createDatabase made.`)
+    throw new StackError('database_failed', `${shown(url)} is the stack's own database. Drop only databases that createDatabase created.`)
   }
   await withClient(stackUrl, (client) => client.query(`drop database if exists ${client.escapeIdentifier(name)} with (force)`)).catch(
     failed('drop', name),

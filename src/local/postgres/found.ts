@@ -9,7 +9,7 @@ export async function foundPostgres(url: string): Promise<PostgresServer> {
   await withClient(url, (client) => client.query('select 1')).catch((cause: unknown) => {
     throw new StackError(
       'postgres_unreachable',
-      `Postgres does not answer at DATABASE_URL (${shown(url)}): ${reasonOf(cause)}. Start it, correct the URL, or unset it to have one started.`,
+      `Postgres does not answer at DATABASE_URL (${shown(url)}): ${reasonOf(cause)}. Start it, correct the URL, or unset it to start an embedded server.`,
       { cause },
     )
   })

@@ -69,7 +69,7 @@ async function executable(path: string): Promise<string> {
 /** Puts a program into a scratch folder and returns its path there. Ends early if `stop` aborts. */
 type Get = (scratch: string, source: CliSource, stop: AbortSignal) => Promise<string>
 
-/** Puts the program of `get` at `target`, whole or not at all, if it runs here. */
+/** Installs the program that `get` returns at `target`, completely or not at all, if it runs on this machine. */
 async function intoCache(target: string, get: Get, source: CliSource, stop: AbortSignal): Promise<string> {
   await inScratch(dirname(target), async (scratch) => {
     await source.keeper.discard(scratch)

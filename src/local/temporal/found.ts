@@ -26,14 +26,14 @@ export async function foundTemporal(address: string, env: NodeJS.ProcessEnv): Pr
   ).catch((cause: unknown) => {
     throw new StackError(
       'temporal_unreachable',
-      `Temporal does not answer at TEMPORAL_ADDRESS=${address}: ${reasonOf(cause)}. Start it, correct the address, or unset it to have one started.`,
+      `Temporal does not answer at TEMPORAL_ADDRESS=${address}: ${reasonOf(cause)}. Start it, correct the address, or unset it to start an embedded server.`,
       { cause },
     )
   })
   if (served === 'no_namespace') {
     throw new StackError(
       'temporal_namespace_missing',
-      `Temporal at ${address} has no namespace "${namespace}": set TEMPORAL_NAMESPACE, or create it with "temporal operator namespace create --retention 720h ${namespace}".`,
+      `Temporal at ${address} has no namespace "${namespace}". Set TEMPORAL_NAMESPACE, or create it with "temporal operator namespace create --retention 720h ${namespace}".`,
     )
   }
   return { server: foundServer('Temporal'), address, namespace, env: { TEMPORAL_ADDRESS: address, TEMPORAL_NAMESPACE: namespace } }

@@ -123,7 +123,7 @@ async function untilServed(running: KeptProcess, port: number, namespace: string
         const answer = await probeNamespace(connection, namespace)
         if (answer === 'served') {
           await ensureRetention(connection, namespace)
-          // Sessions do without them.
+          // Sessions work without them.
           await registerSearchAttributes(connection, namespace).catch(() => undefined)
         }
         return answer

@@ -5,13 +5,13 @@ import { reasonOf } from '../errors.ts'
 import type { Say } from '../progress.ts'
 import type { StackServer } from '../server.ts'
 
-/** What SQLite says of an interrupted statement; an interrupt that passes concerns one call only. */
+/** SQLite's error for an interrupted statement. A passing interrupt affects only one call. */
 const INTERRUPTED = 'interrupted (9)'
 const LOOK_EVERY_MS = 5_000
-/** How often in a row a probe must fail in this way. */
+/** How many probes in a row must fail this way. */
 const PROBES = 3
 
-/** Looks at the server until the returned function is called. `probe`: rejects with the server's error. */
+/** Probes the server until the returned function is called. `probe`: rejects with the server's error. */
 export function restartIfWedged(server: StackServer, probe: () => Promise<unknown>, say: Say, lookEveryMs = LOOK_EVERY_MS): () => void {
   const over = new AbortController()
 

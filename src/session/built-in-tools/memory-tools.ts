@@ -1,4 +1,4 @@
-// The memory tools: what a model's call changes in the memory, and what the model is told. The workflow answers these calls by itself.
+// The memory tools: what a model's call changes in the memory, and what the model is told. The workflow itself answers these calls.
 import { utf8ToBytes } from '@noble/hashes/utils.js'
 import type { Json, JsonObject } from '../json.ts'
 import { bytesOfMemory, contentOf, type Memory, type MemoryChange, type MemoryLimit, type MemoryState, remembered } from './memory.ts'
@@ -36,7 +36,7 @@ export interface MemoryBounds {
   room: number
 }
 
-/** The shortest end of a block that counts as the beginning of a text: a shorter one may be there by chance. */
+/** The shortest end of a block that counts as the beginning of a text. A shorter one may match by chance. */
 const MIN_OVERLAP = 20
 
 /** The answer to a call of a memory tool. */
@@ -90,7 +90,7 @@ function replace(block: string, { content, old }: JsonObject, before: string): S
   return text === part ? ALREADY : { change: { do: 'replace', block, old: part, content: text }, said: { status: 'success' } }
 }
 
-/** The length of the longest end of `before` with which `text` begins, by the algorithm of Knuth, Morris and Pratt. */
+/** The length of the longest suffix of `before` that is a prefix of `text`, by the Knuth-Morris-Pratt algorithm. */
 function overlapOf(before: string, text: string): number {
   const borders = bordersOf(text)
   let length = 0
@@ -101,7 +101,7 @@ function overlapOf(before: string, text: string): number {
   return length
 }
 
-/** For each beginning of the text: the length of its longest end, other than itself, with which the text begins. */
+/** For each prefix of the text: the length of its longest proper suffix that is also a prefix of the text. */
 function bordersOf(text: string): Uint32Array {
   const borders = new Uint32Array(text.length)
   for (let at = 1, length = 0; at < text.length; at++) {

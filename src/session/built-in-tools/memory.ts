@@ -38,7 +38,7 @@ export type MemoryChange =
   /** `old`: the part that is replaced, which occurs once; absent: the whole block. */
   | { do: 'replace'; block: string; old?: string; content: string }
 
-/** The memory of a session, and what going back needs to know about it. */
+/** The memory of a session, and what a rollback or a recovery needs to know about it. */
 export interface MemoryState {
   /** The newest version; null: the session has gone back to before its first change. */
   current: Memory | null

@@ -1,4 +1,4 @@
-// The output of a run: what the model must submit to finish, how often the model gets an answer without it back, and what ends the run.
+// The output of a run: what the model must submit to finish, how often pawl returns an answer without it, and what ends the run.
 import type { EventOf } from '../events.ts'
 import type { RunState, SessionState } from '../state.ts'
 
@@ -14,13 +14,13 @@ export const OUTPUT_BYTES = 250_000
 /** What the model is told about an output that matches the schema. */
 export const OUTPUT_ACCEPTED = 'The output was accepted.'
 
-/** Counts an answer that should have been the run's output and is not. */
+/** Counts an answer that should have been the run's output but is not. */
 export function countBadOutput(run: RunState, { calls, outputProblem, stopReason }: EventOf<'model_completed'>): void {
   const call = calls.find(({ builtIn, invalid }) => builtIn === 'output' && invalid && invalid.code !== 'denied')
   const problem = outputProblem ?? call?.invalid?.message
   if (problem === undefined) return
   const { count } = run.badOutputs ?? { count: 0 }
-  // A refused answer is not returned: the model would not see it.
+  // A refused answer is not returned, because the model would not see it.
   run.badOutputs = { count: count + 1, problem, ...(stopReason === 'refusal' && { refused: true }) }
 }
 

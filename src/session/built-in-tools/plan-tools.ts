@@ -1,4 +1,4 @@
-// The plan tools: what a model's call changes in the plan, and what the model is told. The workflow answers these calls by itself.
+// The plan tools: what a model's call changes in the plan, and what the model is told. The workflow itself answers these calls.
 import { type Json, type JsonObject, jsonBytes, isObject } from '../json.ts'
 import { numberText } from '../number-text.ts'
 import { defined } from '../defined.ts'
@@ -151,7 +151,7 @@ function textIn(name: Kind | 'after', value: Json | undefined, kind: Kind = name
   throw invalid(`\`${path}${name}\` has ${numberText(bytes)} bytes of JSON, and the limit is ${numberText(PLAN_LIMITS[kind])}: shorten it.`)
 }
 
-/** Models send null and empty strings for what they leave out. */
+/** Models send null and empty strings for members that they mean to omit. */
 function optional(kind: Kind, value: Json | undefined, path = ''): string | undefined {
   return value === undefined || value === null || value === '' ? undefined : textIn(kind, value, kind, path)
 }

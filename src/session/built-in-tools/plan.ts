@@ -40,7 +40,7 @@ export type PlanChange =
   | { do: 'add_step'; step: NewPlanStep; after?: string }
   | { do: 'update_step'; id: string; status: PlanStepStatus; evidence?: string }
 
-/** The plan of a session, and what going back needs to know about it. */
+/** The plan of a session, and what a rollback or a recovery needs to know about it. */
 export interface PlanState {
   /** The newest version; null: the session has gone back to before its first plan. */
   current: Plan | null

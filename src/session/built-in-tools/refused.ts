@@ -1,7 +1,7 @@
-// What pawl's own tools have in common: arguments are checked by hand, because the workflow has no zod, and a call may be refused.
+// Shared code of pawl's own tools, which check arguments by hand, because the workflow has no zod, and may refuse a call.
 import { isObject, type Json, type JsonObject } from '../json.ts'
 
-/** A call that changes nothing: the model is told why. */
+/** A call that changes nothing. The model is told why. */
 export class Refused extends Error {
   readonly code: string
 
@@ -11,7 +11,7 @@ export class Refused extends Error {
   }
 }
 
-/** What the model is told about a call that is refused. */
+/** What the model is told about a refused call. */
 export interface CallProblem {
   problem: { code: string; message: string }
 }

@@ -1,4 +1,4 @@
-// The fold of tool calls: their states, what they wait for, and the effects that they leave.
+// The fold of tool calls: their states, what they wait for, and their lasting effects.
 import { shortHash } from '../digest.ts'
 import { answerIdOf, resultsIdOf } from '../ids.ts'
 import type { EventOf, SessionEvent } from '../events.ts'
@@ -10,14 +10,14 @@ import { cutText } from '../protocol/texts.ts'
 import type { CallState, RunState, SessionState, UnknownCall } from '../state.ts'
 import { defined } from '../defined.ts'
 
-// Every execution's history has two snapshots, so everything that grows with the session is bounded.
+// Every execution's history contains two snapshots, so everything that grows with the session is bounded.
 const KEYS_KEPT = 100
 const EFFECTS_KEPT = 10
 const EFFECT_BYTES = { tool: 42, id: 62 }
 const UNKNOWN_KEPT = 50
 const UNKNOWN_INPUT_BYTES = 4_000
 
-/** Applies an event to the call of the current turn that it is about, if there is one. `change`: what else it changes. */
+/** Applies an event to the call of the current turn that it concerns, if there is one. `change`: what else it changes. */
 export function updateCall(
   state: SessionState,
   event: SessionEvent,
@@ -37,22 +37,22 @@ function endCall(state: SessionState, run: RunState, call: CallState): void {
   endTurn(state, run)
 }
 
-/** The turn is over once all its calls have their results. */
+/** Ends the turn once all its calls have their results. */
 function endTurn(state: SessionState, run: RunState): void {
   if (!run.calls.every(hasEnded)) return
   run.phase = 'turn_due'
-  // Messages that a later turn took come after the results of a reopened turn.
+  // Messages that a later turn accepted come after the results of a reopened turn.
   if (state.lastMessageId === answerIdOf(run)) state.lastMessageId = resultsIdOf(run)
   if (run.lastEffect?.turn === run.turn) run.lastEffect.seq = state.seq
 }
 
-/** The run is over: calls without a result get one that says so. */
+/** Ends the run: calls without a result get one that says so. */
 export function closeTurn(state: SessionState): void {
   const { current } = state
   if (current?.phase === 'tools' && state.lastMessageId === answerIdOf(current)) state.lastMessageId = resultsIdOf(current)
 }
 
-/** Takes the run back to the turn of its newest answer, where some calls get another result. */
+/** Takes the run back to the turn of its newest answer, where some calls get new results. */
 export function reopenTurn(state: SessionState, run: RunState, event: EventOf<'recovery_started'>): void {
   const { turn = run.turn } = event
   if (run.turn > turn) run.lastTurn = run.turn
@@ -75,7 +75,7 @@ function withdraw(call: CallState): void {
   for (const member of ['asked', 'approved', 'attempts', 'progress'] as const) delete call[member]
 }
 
-/** A run waits if none of its calls can continue without a person or a client. */
+/** Makes the run wait if none of its calls can continue without a person or a client. */
 export function settleStatus(state: SessionState): void {
   if (state.status !== 'running' && state.status !== 'waiting') return
   const calls = state.current?.phase === 'tools' ? state.current.calls : []
@@ -104,7 +104,7 @@ export function decideApproval(state: SessionState, event: EventOf<'approval_dec
   settleStatus(state)
 }
 
-/** The call has its result. */
+/** Ends the call with its result. */
 export function completeCall(state: SessionState, event: EventOf<'tool_completed'>): void {
   updateCall(state, event, (call, run) => {
     if (event.replayOf !== undefined || call.resolution.effect === 'read') return
@@ -151,13 +151,13 @@ function dropOldest(entries: Record<string, unknown>, kept: number): void {
   for (const name of names.slice(0, Math.max(0, names.length - kept))) delete entries[name]
 }
 
-/** It is unknown whether the call happened. */
+/** Notes that it is unknown whether the call happened. */
 export function markUnknown(state: SessionState, event: EventOf<'tool_unknown'>): void {
   const { run: number, turn, attempt, aliveForMs } = event
   updateCall(state, event, (call) => {
     if (event.again !== undefined) return
     const { input = null, resolution } = call
-    // For arguments too large to keep, `verify` was called when the call was made; later, only their digest is known.
+    // For arguments too large to keep, `verify` was called when the call was made. Later, only their digest is known.
     const kept = jsonBytes(input) <= UNKNOWN_INPUT_BYTES ? { input } : {}
     state.unknown[event.callId] = {
       run: number,
@@ -174,13 +174,13 @@ export function markUnknown(state: SessionState, event: EventOf<'tool_unknown'>)
   else settleStatus(state)
 }
 
-/** The part that `verify` needs: the terms of the approval no longer matter. */
+/** The part that `verify` needs. The terms of the approval no longer matter. */
 function withoutTerms(resolution: Resolution): Resolution {
   const { approval: _, client: __, invalid: ___, ...needed } = resolution
   return needed
 }
 
-/** Drops arguments first, the oldest before newer ones: without them, pawl cannot call `verify` but still knows the intent. */
+/** Drops arguments first, starting with the oldest. Without them, pawl cannot call `verify` but still knows the intent. */
 function keepUnknownWithinBounds(unknown: Record<string, UnknownCall>): void {
   dropOldest(unknown, UNKNOWN_KEPT)
   for (const call of Object.values(unknown)) {
@@ -192,7 +192,7 @@ function keepUnknownWithinBounds(unknown: Record<string, UnknownCall>): void {
   }
 }
 
-/** The outcome of an unknown call became known or was decided. */
+/** Applies the outcome of an unknown call, once it became known or was decided. */
 export function resolveCall(state: SessionState, event: EventOf<'tool_resolved'>): void {
   const known = state.unknown[event.callId]
   if (!known) return

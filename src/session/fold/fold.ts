@@ -62,13 +62,13 @@ export function initialState(event: EventOf<'session_started'>): SessionState {
   }
 }
 
-/** A state for folding events from the middle of a session, where those before them do not matter. */
+/** A state for folding events from the middle of a session, where earlier events do not matter. */
 export function emptyState(): SessionState {
   const noSession = { sessionId: '', agent: '', context: null, tags: [], executionId: '', coreVersion: 1 }
   return initialState({ v: 1, seq: 0, at: 0, type: 'session_started', ...noSession })
 }
 
-/** Numbers only grow, even after a past that can no longer be read. */
+/** Numbers only increase, even after a past that can no longer be read. */
 function numbersAfter(
   { seq, at }: EventOf<'session_started'>,
   { run, checkpoint, origin, keysOf }: NonNullable<EventOf<'session_started'>['after']>,
@@ -242,13 +242,13 @@ function openRun({ inbox, facts }: SessionState, event: EventOf<'run_started'>):
     intent: event.intent ?? event.run,
     metadata: {},
     startedAt: event.at,
-    // A restart that pawl makes by itself inherits the limits, as a continuation does.
+    // An automatic restart inherits the limits, as a continuation does.
     ...(since !== undefined && { since, ...defined({ limits: facts?.limits }) }),
     turn: 0,
     phase: 'turn_due',
     calls: [],
     usage: NO_USAGE,
-    // No restart undoes what was spent, either.
+    // Restarts do not undo spending, either.
     ...budget,
     taken: [],
     takenBytes: 0,
@@ -300,27 +300,27 @@ function completeModelCall(state: SessionState, event: EventOf<'model_completed'
   else run.phase = event.stopReason === 'pause_turn' || event.outputProblem !== undefined ? 'turn_due' : 'answered'
 }
 
-/** Tokens that the session and its run have used. */
+/** Counts the tokens that the session and its run have used. */
 function countUsage(state: SessionState, run: RunState, usage: Usage): void {
   run.usage = addUsage(run.usage, usage)
   state.usage = addUsage(state.usage, usage)
 }
 
-/** A call whose usage is unknown says nothing about the next one. */
+/** A call with unknown usage says nothing about the next one. */
 function noteLastCall(state: SessionState, { seq, model, usage, spent, promptDigest }: EventOf<'model_completed'>): void {
   delete state.lastCall
   const tokens = tokensIn(usage)
   if (!spent && tokens > 0) state.lastCall = { seq, model, tokens, ...defined({ promptDigest }) }
 }
 
-/** A run has the limits of the worker that made its newest model call. */
+/** A run's limits are those of the worker that made its newest model call. */
 function limit({ facts }: SessionState, run: RunState): void {
   if (facts) run.limits = facts.limits
 }
 
 /**
- * The messages that a run took, for its restart. Its opener keeps the intent and what the run spent; if pawl restarts the run by itself,
- * the opener also keeps the time that the run used.
+ * The messages that a run accepted, for its restart. The opening message keeps the intent and what the run spent; if pawl restarts the run
+ * automatically, it also keeps the time that the run used.
  */
 function forRestart({ error }: SessionState, run: RunState, { automatic }: EventOf<'recovery_started'>): QueuedMessage[] {
   const budget = budgetOfRun(run)
@@ -332,7 +332,7 @@ function forRestart({ error }: SessionState, run: RunState, { automatic }: Event
   })
 }
 
-/** Whether the run failed at a deadline: recovered under the same one, it would fail again at once. */
+/** Whether the run failed at a deadline. Under the same deadline, a recovered run would fail again at once. */
 function isDeadlineExceeded(error: SessionError | null): boolean {
   return error?.code === 'deadline_exceeded'
 }
@@ -386,14 +386,14 @@ function startRecovery(state: SessionState, event: EventOf<'recovery_started'>):
       reopenTurn(state, run, event)
       return
     default:
-      // Its model is asked again, with the messages that have arrived.
+      // Asks its model again, with the messages that have arrived.
       if (!joinsModelCall(state, run)) return
       run.phase = 'turn_due'
       run.unanswered = (run.unanswered ?? 0) + 1
   }
 }
 
-/** A person lets the run continue: its time starts again. Its first answer brings the limits of the build that continues it. */
+/** A person lets the run continue, so its time starts again. Its first answer brings the limits of the build that continues it. */
 function renewLimits({ error }: SessionState, run: RunState, { at }: EventOf<'recovery_started'>): void {
   delete run.limits
   run.since = at
@@ -401,16 +401,16 @@ function renewLimits({ error }: SessionState, run: RunState, { at }: EventOf<'re
   if (isDeadlineExceeded(error)) delete run.deadline
 }
 
-/** The failed run is over, and the transcript ends with this message. */
+/** Ends the failed run; the transcript ends with this message. */
 function endAt(state: SessionState, lastMessageId: string | undefined): void {
   state.current = null
   if (lastMessageId === undefined) delete state.lastMessageId
   else state.lastMessageId = lastMessageId
 }
 
-/** The run's next turn follows the one of its newest effect. */
+/** Makes the run's next turn follow the turn of its newest effect. */
 function rewindToLastEffect(state: SessionState, run: RunState): void {
-  // The newest turn leaves, unless the effect is in it.
+  // Archives the newest turn, unless it contains the effect.
   if (run.lastEffect?.turn !== run.turn) delete state.checkpointDue
   run.phase = 'turn_due'
   run.calls = []
@@ -418,7 +418,7 @@ function rewindToLastEffect(state: SessionState, run: RunState): void {
   if (run.lastEffect) state.lastMessageId = resultsIdOf({ run: run.run, turn: run.lastEffect.turn })
 }
 
-/** Goes back to an earlier point. What only grows stays: numbers, accepted ids, completed and unknown effects, usage. */
+/** Goes back to an earlier point. Keeps what only grows: numbers, accepted ids, completed and unknown effects, usage. */
 function rollBack(state: SessionState, event: EventOf<'rolled_back'>): void {
   if (event.lastMessageId === undefined) delete state.lastMessageId
   else state.lastMessageId = event.lastMessageId
@@ -447,14 +447,14 @@ function rollBack(state: SessionState, event: EventOf<'rolled_back'>): void {
   if (event.keys === 'forgotten') forgetEffects(state, event.effects)
 }
 
-/** Forgets effects: their keys and unknown outcomes no longer count. */
+/** Forgets effects, whose keys and unknown outcomes no longer count. */
 function forgetEffects(state: SessionState, effects: readonly EffectReport[]): void {
   const forgotten = new Set(effects.map(({ callId }) => callId))
   for (const [hash, callId] of Object.entries(state.keys)) if (forgotten.has(callId)) delete state.keys[hash]
   for (const callId of forgotten) delete state.unknown[callId]
 }
 
-/** The other session's events become this session's past; its usage and its accepted messages do not carry over. */
+/** Makes the other session's events this session's past. Its usage and accepted messages do not carry over. */
 function becomeFork(state: SessionState, event: EventOf<'forked'>): void {
   const { sessionId, executionId, from, keys, tags } = event
   const keysOf = state.keysOf ?? from.sessionId

@@ -1,4 +1,4 @@
-// The fold of hooks: what their answers change in the state, and whether some are due although no model call follows.
+// The fold of hooks: what their answers change in the state, and whether any are due although no model call follows.
 import type { EventOf } from '../events.ts'
 import { updateCall } from './calls.ts'
 import { saidBy } from '../hooks/hooks.ts'
@@ -16,15 +16,15 @@ export function heedHook(state: SessionState, event: EventOf<'hook_answered'>): 
   }
   const run = state.current
   if (event.on !== 'agentStop' || !run || saidBy(event, 'appendContext') === undefined) return
-  // At its limit, the run could only fail: the answer is final.
+  // At its limit, the run could only fail, so the answer is final.
   if (modelCallsOf(run) >= (run.limits?.maxTurns ?? 0)) return
   if (run.phase === 'answered') run.phase = 'turn_due'
   else if (run.phase === 'tools' && isOutputCall(run)) run.continues = true
 }
 
 /**
- * The run ends, or fails for now: hooks of a turn that no model call followed are due. Hooks of a final answer ran with it, unless the
- * answer is a call, whose outcome is known only now.
+ * Called when the run ends, or fails for now: the hooks of a turn that no model call followed are due. The hooks of a final answer ran with
+ * it, unless the answer is a call, whose outcome is known only now.
  */
 export function noteHooksDue(state: SessionState): void {
   const { current, facts } = state

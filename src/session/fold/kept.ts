@@ -1,4 +1,4 @@
-// The fold of the plan and the memory: their changes, and what going back restores.
+// The fold of the plan and the memory: their changes, and what a rollback or a recovery restores.
 import type { EventOf } from '../events.ts'
 import { MEMORY, PLAN } from '../built-in-tools/kept.ts'
 import { MEMORY_BYTES } from '../built-in-tools/memory.ts'
@@ -6,14 +6,14 @@ import { PLAN_BYTES } from '../built-in-tools/plan.ts'
 import { keepTakenWithinBounds, roomBeside } from './queue.ts'
 import type { SessionState } from '../state.ts'
 
-/** The plan has a new version. */
+/** Sets the plan's new version. */
 export function changePlan(state: SessionState, { version, change, turn }: EventOf<'plan_changed'>): void {
   state.plan = PLAN.afterChange(state.plan, version, change)
   if (state.current) state.current.planTurn = turn
   keepTakenWithinBounds(state)
 }
 
-/** The memory has a new version. */
+/** Sets the memory's new version. */
 export function changeMemory(state: SessionState, { version, change, turn }: EventOf<'memory_changed'>): void {
   state.memory = MEMORY.afterChange(state.memory, version, change)
   if (state.current) state.current.memoryTurn = turn

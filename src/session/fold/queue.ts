@@ -1,4 +1,4 @@
-// The messages that wait in a session. No more are accepted than fit into a snapshot of the session.
+// The messages queued in a session. It accepts no more than fit into a snapshot of the session.
 import { MAX_CONTEXT_BYTES, MAX_TAGS_BYTES } from '../protocol/incoming.ts'
 import { jsonBytes } from '../json.ts'
 import { SNAPSHOT_BYTES } from './snapshot.ts'
@@ -39,7 +39,7 @@ export function take(state: SessionState, messageIds: readonly string[]): void {
   keepTakenWithinBounds(state)
 }
 
-/** A run that has taken more messages than the state can hold cannot be restarted: waiting messages have priority. */
+/** A run that has accepted more messages than the state can hold cannot be restarted, because queued messages have priority. */
 export function keepTakenWithinBounds(state: SessionState): void {
   const run = state.current
   if (!run || run.taken.length === 0) return
@@ -49,17 +49,17 @@ export function keepTakenWithinBounds(state: SessionState): void {
   run.tookMore = true
 }
 
-/** Whether the bytes fit into the share that context, tags, plan and memory leave. These are measured only if they may matter. */
+/** Whether the bytes fit into the share that context, tags, plan and memory leave. Measures these only if they may matter. */
 function fits(bytes: number, { context, tags, plan, memory }: SessionState): boolean {
   const share = SNAPSHOT_BYTES.messages - (plan?.largest ?? 0) - (memory?.largest ?? 0)
   if (bytes <= share - MAX_CONTEXT_BYTES - MAX_TAGS_BYTES) return true
   return bytes <= share - jsonBytes(context) - jsonBytes(tags)
 }
 
-/** Bytes that are always left for waiting messages, however large plan and memory are. */
+/** Bytes always reserved for queued messages, however large plan and memory are. */
 const MIN_INBOX_BYTES = 8_000
 
-/** The bytes of the share that context, tags and waiting messages leave for plan and memory. */
+/** The bytes of the share that context, tags and queued messages leave for plan and memory. */
 export function roomBeside({ context, tags, inboxBytes }: SessionState): number {
   return SNAPSHOT_BYTES.messages - jsonBytes(context) - jsonBytes(tags) - Math.max(inboxBytes, MIN_INBOX_BYTES)
 }
@@ -73,7 +73,7 @@ const ENTRY_BYTES = 32
 /** `"deadlineAt":…,` with 13 digits. */
 const DEADLINE_BYTES = 27
 
-/** What is measured of a message: its id, and whether it has a deadline. */
+/** The parts of a message that count towards its size: its id, and whether it has a deadline. */
 interface Waiting {
   messageId: string
   deadlineAt?: number

@@ -1,5 +1,5 @@
-// A session's state for continue-as-new, loading and queries, bounded in size. Everything that clients, models and tools can make grow has
-// a share of the bytes. Arguments of open calls that exceed their share are left out and read from the events again.
+// A session's state for continue-as-new, loading and queries, bounded in size. Everything that clients, models and tools can enlarge has a
+// share of the bytes. Arguments of open calls that exceed their share are omitted and read from the events again.
 import { jsonBytes } from '../json.ts'
 import type { SessionSummary } from '../protocol/protocol.ts'
 import type { CallState, LeftOutCall, RunState, SessionState } from '../state.ts'
@@ -7,7 +7,7 @@ import { cutText } from '../protocol/texts.ts'
 
 /**
  * Maximum bytes of JSON of a snapshot, and the shares of its large parts. `messages`: the session's context and tags, which never change,
- * its plan and memory, and message ids in the remaining space. Parts without a share are bounded when they enter, and fit into the rest.
+ * its plan and memory, and message ids in the remaining space. Parts without a share are bounded on entry, and fit into the rest.
  */
 export const SNAPSHOT_BYTES = { total: 262_000, messages: 140_000, calls: 50_000, unknown: 16_000 } as const
 
@@ -41,7 +41,7 @@ export function putCallsBack({ current }: SessionState, calls: readonly CallStat
   delete current.leftOut
 }
 
-/** Keeps as many calls whole as fit, the first ones first; there is always room for references to the others. */
+/** Keeps as many complete calls as fit, in order; there is always room for references to the others. */
 function withoutLargeCalls(run: RunState): RunState {
   let left = SNAPSHOT_BYTES.calls - jsonBytes(run.calls.map(referenceTo))
   const calls: CallState[] = []

@@ -6,7 +6,7 @@ import type { Json } from '../json.ts'
 import { apply, emptyState } from './fold.ts'
 import type { CallState } from '../state.ts'
 
-/** The calls that the first event, a `model_completed`, requests, as they are after the last event. */
+/** The calls that the first event, a `model_completed`, requests, in their state after the last event. */
 export function callsOfTurn([answer, ...events]: readonly SessionEvent[]): CallState[] {
   if (answer?.type !== 'model_completed') return []
   const { run, turn, seq, at } = answer

@@ -5,7 +5,7 @@ import { type Json, jsonBytes } from '../json.ts'
 export interface CustomEvent {
   /** 1 to 200 characters. */
   name: string
-  /** Absent: none was passed. */
+  /** Absent if none was passed. */
   data?: Json
 }
 
@@ -13,7 +13,7 @@ export interface CustomEvent {
 export const CUSTOM_EVENT_LIMITS = { events: 100, dataBytes: 16_000, allBytes: 128_000 } as const
 
 const MAX_NAME = 200
-/** Characters that Postgres cannot store: names must be stored there to be queried. */
+/** Characters that Postgres cannot store. Names must be stored there to be queried. */
 const NO_NAME = /\0|\p{Surrogate}/u
 
 /** Whether a custom event or a milestone can have the name. */

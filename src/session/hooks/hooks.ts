@@ -1,4 +1,4 @@
-// Hooks: their events, and what is recorded about one that ran.
+// Hooks: their events, and what pawl records about one that ran.
 import type { CustomEvent } from './custom-events.ts'
 import type { JsonObject } from '../json.ts'
 import type { SpendNote } from '../spending/spend-notes.ts'
@@ -12,7 +12,7 @@ export interface StopAnswer {
   stop: string
 }
 
-/** A message for the next model call only; it comes last in the request. */
+/** A message for the next model call only, at the end of the request. */
 export interface SystemMessageAnswer {
   /** The message. */
   systemMessage: string
@@ -24,13 +24,13 @@ export interface AppendContextAnswer {
   appendContext: string
 }
 
-/** The call is not executed; the model is told why. */
+/** Refuses the call; the model is told why. */
 export interface DenyAnswer {
   /** The reason, for the model. */
   deny: string
 }
 
-/** The call is executed with these arguments instead. */
+/** Executes the call with these arguments instead. */
 export interface ModifyAnswer {
   /** The arguments. */
   modify: JsonObject
@@ -57,7 +57,7 @@ export interface HookRun {
   answer?: HookAnswer
   /** It threw, took too long or answered something else, and was skipped. */
   error?: { class: string; code?: string; message: string; stack?: string }
-  /** Another hook's answer at the same place ranks higher and is used. */
+  /** Another hook's answer at the same place ranks higher, and applies instead. */
   overruled?: true
 }
 
@@ -97,7 +97,7 @@ export function ranked<R extends HookRun>(runs: readonly R[]): (R & Pick<HookRun
   return runs.map((run) => (run.answer && run !== used ? { ...run, overruled: true as const } : run))
 }
 
-/** What a hook's answer says, if it is of this kind and was not overruled. */
+/** The content of a hook's answer, if it is of this kind and was not overruled. */
 export function saidBy(run: HookRun, kind: 'stop' | 'deny' | 'systemMessage' | 'appendContext'): string | undefined
 export function saidBy(run: HookRun, kind: 'modify'): JsonObject | undefined
 export function saidBy({ answer, overruled }: HookRun, kind: AnswerKind): string | JsonObject | undefined {

@@ -39,7 +39,7 @@ export interface HookPast {
   outcomes: FirstOutcomes
 }
 
-/** The past before any event. */
+/** An empty past. */
 export function noPast(): HookPast {
   return { noted: [], calls: new Map(), results: new Map(), newest: NO_RUN, outcomes: noOutcomes() }
 }
@@ -57,7 +57,7 @@ export function placesBefore(past: HookPast, turn: number): HookPlace[][] {
   return [...placesAfter(past), isFirst ? [{ on: 'agentStart', turn }] : [], [{ on: 'turnStart', turn }]]
 }
 
-/** The places after the newest turn: its calls' outcomes, and its end. Empty for a turn whose hooks ran, or were given up, with its run. */
+/** The places after the newest turn: its calls' outcomes, and its end. Empty for a turn whose hooks ran or were abandoned with its run. */
 export function placesAfter({ noted }: HookPast): HookPlace[][] {
   const since = startOfDue(noted)
   const outcomes = noted.slice(since + 1).flatMap((one) => (one.is === 'outcome' ? [one.outcome] : []))
@@ -73,7 +73,7 @@ function startOfDue(noted: readonly Noted[]): number {
   return noted.findLastIndex(({ is }) => is === 'answer' || is === 'end')
 }
 
-/** Whether the hook has answered at that place: an answer counts once. */
+/** Whether the hook has answered at that place. An answer counts once. */
 export function hasRun({ noted }: HookPast, place: HookPlace, hook: string): boolean {
   const name = nameOf(place)
   return noted.some((one) => one.is === 'ran' && one.hook === hook && one.on === place.on && one.place === name)
@@ -133,7 +133,7 @@ function startRun(past: HookPast, { run, seq }: EventOf<'run_started'>): void {
   for (const request of outcomes.first.keys()) if (!kept.has(request)) outcomes.first.delete(request)
 }
 
-/** What leaves the session is not due, and what hooks said about it was not said. */
+/** Removes what the session archives: it is no longer due, and hooks' answers about it no longer count. */
 function goBack(past: HookPast, event: SessionEvent): void {
   const cut = cutOf(event, past.newest)
   if (!cut) return
@@ -141,7 +141,7 @@ function goBack(past: HookPast, event: SessionEvent): void {
   cutOutcomes(past.outcomes, cut)
 }
 
-/** From here on, an outcome that becomes known is late. */
+/** From here on, any outcome that becomes known is late. */
 function abandonCalls({ calls }: HookPast): void {
   for (const call of calls.values()) if (!hasEnded(call)) call.status = 'unknown'
 }

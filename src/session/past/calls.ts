@@ -18,7 +18,7 @@ export interface TurnCall {
   isClient: boolean
   /** The model's own arguments. */
   asked: Json
-  /** Its effect may have happened without an event: an attempt was cut off or failed. */
+  /** Its effect may have happened without an event, because an attempt was cut off or failed. */
   mayHaveBegun?: true
   /** A hook has changed its arguments. */
   isChanged?: true
@@ -84,7 +84,7 @@ function statusResolved<S extends CallStatus | undefined>({ happened, decision }
   return now === 'awaiting_resolution' && !happened ? 'issued' : now
 }
 
-/** What a call ended with. */
+/** The outcome of a call. */
 export interface KnownOutcome {
   status: Exclude<ToolCallStatus, 'issued' | 'running' | 'awaiting_approval' | 'awaiting_answer'>
   /** Absent: it has no result of its own. */
@@ -95,7 +95,7 @@ export interface KnownOutcome {
   replayOf?: string
 }
 
-/** The outcome that the event gives to a call; undefined if it gives none. `now`: the call's status before the event. */
+/** The call's outcome according to the event; undefined if the event does not have one. `now`: the call's status before the event. */
 export function outcomeIn(event: SessionEvent, now: CallStatus | undefined): KnownOutcome | undefined {
   switch (event.type) {
     case 'tool_completed':
@@ -104,7 +104,7 @@ export function outcomeIn(event: SessionEvent, now: CallStatus | undefined): Kno
       return { status: statusOfFailure(event.code), error: { code: event.code, message: event.message } }
     case 'tool_unknown': {
       const { message, ask, again } = event
-      // It was not executed: the unknown outcome is that of the call that it repeats.
+      // It was not executed. The unknown outcome is that of the call that it repeats.
       if (again !== undefined) return { status: 'skipped', error: { code: 'outcome_unknown', message, again } }
       return { status: 'unknown', error: { code: 'outcome_unknown', message, ...(ask && { asked: true }) } }
     }
@@ -117,7 +117,7 @@ export function outcomeIn(event: SessionEvent, now: CallStatus | undefined): Kno
   }
 }
 
-/** Whether the event says what became of a call that had ended without a known outcome. `now`: its status before the event. */
+/** Whether the event reveals the outcome of a call that had ended without a known one. `now`: its status before the event. */
 export function isLate(event: EventOf<'tool_resolved'>, now: CallStatus | undefined): boolean {
   return event.decision !== 'skip' && (now === undefined || hasEnded({ status: now }))
 }
@@ -130,7 +130,7 @@ function statusOfFailure(code: string): 'denied' | 'skipped' | 'failed' {
   return code === 'skipped' ? 'skipped' : 'failed'
 }
 
-/** The ids under which calls of the turn are made again, by the ids that they had, if the event chooses among them. */
+/** The new ids of the turn's calls that are made again, by their old ids, if the event chooses among the calls. */
 export function madeAgain(event: SessionEvent): ReadonlyMap<string, string> {
   if (event.type !== 'recovery_started' || event.strategy !== 'selective') return NONE
   return new Map((event.redo ?? []).flatMap(({ callId, as }) => (as === callId ? [] : [[callId, as]])))
@@ -138,7 +138,9 @@ export function madeAgain(event: SessionEvent): ReadonlyMap<string, string> {
 
 const NONE: ReadonlyMap<string, string> = new Map()
 
-/** Whether a choice among the turn's calls takes this one back to the model's request: it is made again, or skipped after it failed. */
+/**
+ * Whether a choice among the turn's calls takes this one back to the model's request, because it is made again, or skipped after it failed.
+ */
 export function isWithdrawn(event: SessionEvent, callId: string, { status }: { status: CallStatus }): boolean {
   if (event.type !== 'recovery_started' || event.strategy !== 'selective') return false
   return madeAgain(event).has(callId) || (status === 'failed' && (event.skip ?? []).includes(callId))
@@ -152,7 +154,7 @@ export function abandonsCalls(event: SessionEvent): boolean {
   return cut !== undefined && !cut.outcomes
 }
 
-/** Those of the newest answer's calls that the event abandons, as they were before it. */
+/** The newest answer's calls that the event abandons, as they were before it. */
 export function abandonedCalls(event: SessionEvent, calls: ReadonlyMap<string, TurnCall>): [callId: string, call: TurnCall][] {
   // The session begins anew without them.
   if (event.type === 'session_started' || event.type === 'forked') return []
@@ -160,7 +162,7 @@ export function abandonedCalls(event: SessionEvent, calls: ReadonlyMap<string, T
   return [...calls].filter(([callId, call]) => call.status !== 'requested' && !hasEnded(call) && isAbandoned(callId))
 }
 
-/** What is said of an abandoned call: an effect may have happened if its body may have been entered. */
+/** The outcome of an abandoned call: an effect may have happened if its body may have been entered. */
 export function abandonedAs({
   status,
   effect,
@@ -193,7 +195,7 @@ function requestCalls(calls: TurnCalls, { run, turn, content, calls: requested }
   }
 }
 
-/** Calls that are made again take the places of the original ones. */
+/** Calls that are made again replace the original ones. */
 function choose(calls: TurnCalls, event: EventOf<'recovery_started'>): void {
   const again = madeAgain(event)
   const before = [...calls]
@@ -206,7 +208,7 @@ function choose(calls: TurnCalls, event: EventOf<'recovery_started'>): void {
 
 /** Applies an event about the call, in place. */
 export function addToCall(call: Omit<TurnCall, 'asked'>, event: SessionEvent): void {
-  // An external call's attempt is settled before anything else happens to the call.
+  // An external call's attempt is resolved before anything else happens to the call.
   if (event.type === 'tool_attempt_failed' && call.effect === 'idempotent') call.mayHaveBegun = true
   if (event.type === 'hook_answered' && saidBy(event, 'modify')) call.isChanged = true
   call.status = statusAfter(event, call.status)

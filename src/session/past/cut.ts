@@ -2,30 +2,30 @@
 import type { EventOf, SessionEvent } from '../events.ts'
 import { requestIdOf } from '../ids.ts'
 
-/** A part of the past that an event takes out of the session. */
+/** A part of the past that an event removes from the session. */
 export interface Cut {
   /** `seq` of the event. */
   at: number
-  /** What came up to this event stays. */
+  /** Everything up to this event stays. */
   after: number
-  /** Only what this run said and did leaves; absent: everything after `after`. */
+  /** Only this run's answers and calls leave; absent: everything after `after`. */
   run?: number
   /** Only these outcomes of the turn whose answer is `after` leave. */
   outcomes?: LeavingOutcomes
   /**
-   * The users' messages that turns have taken after `after`. `stay`: in the transcript, without the answers; `wait`: for another run;
-   * `leave`: they are archived, too.
+   * The users' messages that turns have accepted after `after`. `stay`: they stay in the transcript, without the answers; `wait`: they wait
+   * for another run; `leave`: they are archived, too.
    */
   taken: 'stay' | 'wait' | 'leave'
-  /** The messages that no turn has taken leave if they arrived by this event; 0: they all stay. */
+  /** Messages that no turn has accepted leave if they arrived by this event; 0 if they all stay. */
   waiting: number
   /** The `seq` of messages that wait again although the others leave. */
   again: readonly number[]
 }
 
-/** Outcomes that another outcome of the same call replaces. */
+/** Outcomes that a later outcome of the same call replaces. */
 interface LeavingOutcomes {
-  /** Calls of which another generation is made. */
+  /** Calls that are made again, as another generation. */
   madeAgain: ReadonlySet<string>
   /** Calls that are skipped, by request: their failures leave. */
   skipped: ReadonlySet<string>
@@ -40,7 +40,7 @@ export interface NewestRun {
 /** The newest run of a session without one. */
 export const NO_RUN: NewestRun = { run: 0, seq: 0 }
 
-/** What the event takes out; undefined if it takes nothing out. `newest`: the newest run before it. */
+/** What the event removes; undefined if it removes nothing. `newest`: the newest run before it. */
 export function cutOf(event: SessionEvent, newest: NewestRun): Cut | undefined {
   switch (event.type) {
     case 'session_started':
@@ -83,7 +83,7 @@ function leavingOutcomes({ redo = [], skip = [] }: EventOf<'recovery_started'>):
 }
 
 /**
- * Whether the cut takes the event out. Users' messages are not its subject: see `visible.ts`. `firstOutcome`: for
+ * Whether the cut removes the event. Does not cover users' messages; see `visible.ts`. `firstOutcome`: for
  * a call's own event, the `seq` of the first outcome of the call; undefined if it has none, or none that counts.
  */
 export function takesOut(cut: Cut, event: SessionEvent, firstOutcome: number | undefined): boolean {
@@ -94,7 +94,7 @@ export function takesOut(cut: Cut, event: SessionEvent, firstOutcome: number | u
   return cut.run === undefined || ('run' in event && event.run === cut.run)
 }
 
-/** Hooks have said something about the request and something about the outcome, and are not asked about the request again. */
+/** Hooks have answered about the request and about the outcome, and are not asked about the request again. */
 function isLeavingOutcome({ madeAgain, skipped }: LeavingOutcomes, event: SessionEvent): boolean {
   const callId = 'callId' in event ? event.callId : undefined
   if (callId === undefined || ('on' in event && event.on === 'preToolUse')) return false

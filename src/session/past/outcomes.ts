@@ -7,7 +7,7 @@ import type { Cut } from './cut.ts'
 /** The first outcomes of the calls that count, by request. */
 export interface FirstOutcomes {
   first: Map<string, FirstOutcome>
-  /** Calls that a person must resolve: they get their result with the resolution, or when they are abandoned. */
+  /** Calls that a person must resolve. They get their result with the resolution, or when they are abandoned. */
   asked: Map<string, Pick<FirstOutcome, 'run'>>
 }
 
@@ -21,7 +21,7 @@ export function noOutcomes(): FirstOutcomes {
   return { first: new Map(), asked: new Map() }
 }
 
-/** Notes the outcomes that the event gives, in place. */
+/** Notes the event's outcomes, in place. */
 export function noteOutcome({ first, asked }: FirstOutcomes, event: SessionEvent): void {
   const { seq } = event
   if (abandonsCalls(event)) {
@@ -37,7 +37,7 @@ export function noteOutcome({ first, asked }: FirstOutcomes, event: SessionEvent
   first.set(request, { run, seq })
 }
 
-/** Forgets the calls that the cut takes out, in place. */
+/** Forgets the calls that the cut removes, in place. */
 export function cutOutcomes({ first, asked }: FirstOutcomes, cut: Cut): void {
   if (cut.outcomes) return
   for (const [request, { run, seq }] of first) {
@@ -46,13 +46,13 @@ export function cutOutcomes({ first, asked }: FirstOutcomes, cut: Cut): void {
   for (const [request, { run }] of asked) if (cut.run === undefined || cut.run === run) asked.delete(request)
 }
 
-/** The `seq` of the first outcome of the call whose own event this is; undefined if it has none, or is no call's. */
+/** The `seq` of the first outcome of the call whose own event this is; undefined if the call has none, or the event is not a call's own. */
 export function firstOutcomeOf({ first }: FirstOutcomes, event: SessionEvent): number | undefined {
   const request = requestOf(event)
   return request === undefined ? undefined : first.get(request)?.seq
 }
 
-/** The request of the call whose own event this is; undefined if it is no call's. What hooks say about a call is not its own. */
+/** The request of the call whose own event this is; undefined if it is not a call's own. Hooks' answers about a call are not its own. */
 export function requestOf(event: SessionEvent): string | undefined {
   if (!('callId' in event) || event.callId === undefined) return undefined
   return 'hook' in event && event.hook !== undefined ? undefined : requestIdOf(event.callId)

@@ -1,10 +1,10 @@
-// How a reader gets at parts of a session's past without reading all of it.
+// How a reader obtains parts of a session's past without reading all of it.
 import type { SessionEvent } from '../events.ts'
 
-/** A message that a turn has taken, or that waits for one. */
+/** A message that a turn has accepted, or that waits for one. */
 export interface SaidMessage {
   event: SessionEvent
-  /** `seq` of the `turn_started` that took it; null: none has. */
+  /** `seq` of the `turn_started` that accepted it; null if none has. */
   takenAt: number | null
 }
 
@@ -21,9 +21,9 @@ export interface PastSource {
   turningPoints(after: number, before: number): Promise<SessionEvent[]>
   /** The beginning of the newest run up to `seq`. */
   runUpTo(seq: number): Promise<SessionEvent | undefined>
-  /** Those of these messages that are not archived. */
+  /** Those of the given messages that are not archived. */
   messages(ids: readonly string[]): Promise<SaidMessage[]>
-  /** The messages that no turn has taken. */
+  /** The messages that no turn has accepted. */
   waiting(): Promise<SessionEvent[]>
   /** The newest event before `seq` with an output of the call. */
   output(callId: string, before: number): Promise<SessionEvent | undefined>

@@ -1,9 +1,9 @@
-// Which events of a session still count: not those that going back has taken out.
+// Which events of a session still count, without those that a rollback or a recovery removed.
 import type { EventOf, SessionEvent } from '../events.ts'
 import { type Cut, cutOf, type NewestRun, NO_RUN, takesOut } from './cut.ts'
 import { cutOutcomes, type FirstOutcomes, firstOutcomeOf, noOutcomes, noteOutcome } from './outcomes.ts'
 
-/** The events of a session, or those that a reader needs. It grows event by event. */
+/** The events of a session, or those that a reader needs. It grows one event at a time. */
 export interface VisiblePast {
   /** Whether the reader needs the event. */
   keeps(event: SessionEvent): boolean
@@ -11,22 +11,22 @@ export interface VisiblePast {
   entries: PastEntry[]
   newest: NewestRun
   outcomes: FirstOutcomes
-  /** The kept messages that no turn has taken, by id. */
+  /** The kept messages that no turn has accepted, by id. */
   waiting: Map<string, PastEntry>
 }
 
 /** An event of the past. */
 export interface PastEntry {
   event: SessionEvent
-  /** What took it out; absent: it counts. */
+  /** What removed it; absent if it counts. */
   out?: Cut
-  /** For a user's message, the turn that took it: the `seq` of its `turn_started`. */
+  /** For a user's message, the turn that accepted it: the `seq` of its `turn_started`. */
   takenAt?: number
-  /** For a user's message that no turn has taken, what archived it. The message was said at that time, so it counts. */
+  /** For a user's message that no turn has accepted, what archived it. The message was sent at that time, so it counts. */
   archivedBy?: Cut
 }
 
-/** The past before any event. */
+/** An empty past. */
 export function nothingVisible(keeps: (event: SessionEvent) => boolean = () => true): VisiblePast {
   return { keeps, entries: [], newest: NO_RUN, outcomes: noOutcomes(), waiting: new Map() }
 }
@@ -37,7 +37,7 @@ export function addToVisible(past: VisiblePast, event: SessionEvent): void {
   keep(past, { event })
 }
 
-/** Takes out what the event takes out, in place, before it is kept. Returns whether earlier events no longer count, or count again. */
+/** Removes what the event removes, in place, before the event is kept. Returns whether earlier events no longer count, or count again. */
 export function goBackTo(past: VisiblePast, event: SessionEvent): boolean {
   const cut = cutOf(event, past.newest)
   const isMoved = cut !== undefined && applyCut(past, cut)
@@ -64,7 +64,7 @@ function take({ waiting }: VisiblePast, { takes, seq }: EventOf<'turn_started'>)
   }
 }
 
-/** Takes out what the cut takes out, in place. Returns whether events no longer count, or count again. */
+/** Removes what the cut removes, in place. Returns whether events no longer count, or count again. */
 export function applyCut(past: VisiblePast, cut: Cut): boolean {
   let isMoved = false
   cutOutcomes(past.outcomes, cut)
@@ -81,12 +81,12 @@ export function applyCut(past: VisiblePast, cut: Cut): boolean {
   return isMoved
 }
 
-/** What an earlier going back took out counts again behind it, except for outcomes: the newest one of a call stays. */
+/** After a later cut, what an earlier cut removed counts again, except for outcomes: the newest one of a call stays. */
 function returns({ event, out }: PastEntry, { run, outcomes, after }: Cut): boolean {
   return out !== undefined && !out.outcomes && run === undefined && !outcomes && event.seq <= after && out.at > after
 }
 
-/** What left without the users' messages may leave with them later. */
+/** What was removed without the users' messages may be removed with them later. */
 function isReplaceable(out: Cut | undefined): boolean {
   return out === undefined || out.taken === 'stay'
 }

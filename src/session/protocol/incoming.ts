@@ -132,7 +132,7 @@ function hasBadImage(block: UserBlock): boolean {
   return block.type === 'image' && imageProblem(block.source) !== undefined
 }
 
-/** Limits of a session's context and tags, in bytes of JSON: every continue-as-new carries them. */
+/** Limits of a session's context and tags, in bytes of JSON, because every continue-as-new carries them. */
 export const MAX_CONTEXT_BYTES = 100_000
 export const MAX_TAGS_BYTES = 16_000
 

@@ -3,7 +3,7 @@ import { nextDigest } from '../digest.ts'
 import type { LogEntry } from '../events.ts'
 import type { EventsPage } from './protocol.ts'
 
-/** The page's entries: the digest is over the events' JSON text, which parsing and printing preserve. */
+/** The page's entries. The digest is over the events' JSON text, which parsing and printing preserve. */
 export function entriesOf(page: EventsPage): LogEntry[] {
   let prev = page.from.digest
   return page.events.map((event) => {

@@ -13,7 +13,7 @@ import type { Paused, SessionError, SessionState } from '../state.ts'
 export const WORKFLOW_TYPE = 'pawlSession'
 /** The default task queue. */
 export const DEFAULT_TASK_QUEUE = 'pawl'
-/** The task queue of pawl's own activities, beside the worker's. */
+/** The task queue of pawl's own activities, besides the worker's. */
 export function ownTaskQueue(taskQueue: string): string {
   return `${taskQueue}:pawl`
 }
@@ -80,13 +80,13 @@ export interface MessageSignal {
   by?: string
   agent?: string
   context?: Json
-  /** The content is too large for a signal and is in the side store; `content` is then its beginning. */
+  /** Set if the content is too large for a signal: it is in the side store, and `content` is its beginning. */
   blob?: BlobRef
-  /** Interrupts a run in progress; the message opens the next run. */
+  /** Whether to interrupt a run in progress; the message then opens the next run. */
   interrupt?: boolean
-  /** Milliseconds from when the session accepts the message: the run that takes it must have ended by then. */
+  /** Milliseconds, from when the session accepts the message, within which the run that accepts it must end. */
   deadlineMs?: number
-  /** The sender's span, by W3C Trace Context: the run that takes the message is linked to it. Anything else is ignored. */
+  /** The sender's span, by W3C Trace Context. The run that accepts the message is linked to it. Anything else is ignored. */
   traceparent?: string
 }
 
@@ -96,7 +96,7 @@ export interface StopSignal {
   by?: string
 }
 
-/** The argument of the signal `late_result`: an attempt that had been given up has completed. Only workers send it. */
+/** The argument of the signal `late_result`: an abandoned attempt has completed. Only workers send it. */
 export interface LateResultSignal {
   callId: string
   attempt: number
@@ -144,7 +144,7 @@ export interface CheckpointRequest {
 export interface CheckpointMade {
   /** Its number. */
   version: number
-  /** Whether it has been made. False: calls of a turn are in progress, and the checkpoint is made when that turn has closed. */
+  /** Whether it has been made. False if calls of a turn are in progress; the checkpoint is then made when that turn has closed. */
   made: boolean
 }
 
@@ -242,21 +242,21 @@ export interface PauseRequest {
 export interface PauseAnswer {
   /** When the session was paused, by whom, and why. */
   paused: Paused
-  /** It was already paused, and nothing changed. */
+  /** Whether it was already paused, so that nothing changed. */
   already: boolean
 }
 
 /** The answer of the update `unpause`. */
 export interface UnpauseAnswer {
-  /** It was not paused, and nothing changed. */
+  /** Whether it was not paused, so that nothing changed. */
   already: boolean
 }
 
 /** The argument of the update `raise`: at least one limit. A session that ran out of its budget continues. */
 export interface RaiseRequest {
-  /** US dollars: the whole limit, not what is added. */
+  /** US dollars: the new limit, not the increase. */
   maxUsd?: number
-  /** Tokens: the whole limit, not what is added. */
+  /** Tokens: the new limit, not the increase. */
   maxTotalTokens?: number
   /** Default `run`: the limit of the run in progress, or of the one that failed. */
   scope?: BudgetScope
@@ -266,7 +266,7 @@ export interface RaiseRequest {
 
 /** The answer of the update `raise`. */
 export interface RaiseAnswer {
-  /** The limits were already as high, and nothing changed. */
+  /** Whether the limits were already as high, so that nothing changed. */
   already: boolean
 }
 
@@ -294,18 +294,18 @@ export interface EventsPage {
   previous?: string
 }
 
-/** The argument of the workflow's start; all but `sessionId` is optional for foreign clients. */
+/** The argument of the workflow's start. For foreign clients, everything but `sessionId` is optional. */
 export interface SessionStart {
   sessionId: string
   agent?: string
   context?: Json
   tags?: string[]
-  /** The session has never existed: no lookup in the store is needed. */
+  /** The session has never existed, so no lookup in the store is needed. */
   isNew?: true
   settings?: SessionSettings
-  /** The session must exist: it is to be resumed, not started. */
+  /** The session must already exist, to be resumed rather than started. */
   mustExist?: true
-  /** The execution that this one replaces, because no worker could replay it. `times`: how many in a row, with this one. */
+  /** The execution that this one replaces, because no worker could replay it. `times`: how many in a row, including this one. */
   unreplayable?: Unreplayable & { times: number }
   /** The session is a fork of another one. */
   fork?: ForkStart
@@ -328,7 +328,7 @@ export interface ForkStart {
 export interface SessionSettings {
   idleTimeoutMs?: number
   notServedAfterMs?: number
-  /** The size of a history at which the session continues as new, if smaller than usual. Not a client option: tests use it. */
+  /** The size of a history at which the session continues as new, if smaller than usual. For tests; not a client option. */
   history?: Partial<HistorySize>
 }
 
@@ -348,11 +348,11 @@ export interface Continuation {
   /** Later events, which arrived during the last flush; absent: none. */
   tail?: SessionEvent[]
   previous: string
-  /** The session was asked to close. */
+  /** Whether the session was asked to close. */
   closing?: Closing
 }
 
-/** How to close a session: once nothing is left to do, or now, in which case pending work waits until the session is resumed. */
+/** How to close a session: once nothing is left to do, or now, with pending work waiting until the session is resumed. */
 export interface Closing {
   when: 'idle' | 'now'
   by?: string
@@ -363,7 +363,7 @@ export interface UpdateRefusal {
   message: string
 }
 
-/** The message of a refused update. A worker of an earlier build refuses without details. */
+/** The message of a refused update. A worker with an earlier build refuses without details. */
 export function refusalIn({ message, details }: { message: string; details?: unknown[] | null | undefined }): string {
   const [first] = (details ?? []) as (Partial<UpdateRefusal> | null)[]
   return typeof first?.message === 'string' ? first.message : message

@@ -1,5 +1,5 @@
 // Limits of short texts such as `by`, `reason`, `note` and codes. They are part of events, and some are part of every snapshot, so each is
-// bounded when it enters.
+// bounded on entry.
 import { jsonBytes } from '../json.ts'
 import { numberText } from '../number-text.ts'
 

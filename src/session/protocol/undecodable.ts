@@ -1,6 +1,9 @@
 // The payload converter's result for a value that it cannot decode.
 
-/** A value that cannot be decoded. A class, because no payload decodes to an instance of it: a member of an object could be forged. */
+/**
+ * A value that cannot be decoded. It is a class, because no payload decodes to an instance of it, whereas a member of an object could be
+ * forged.
+ */
 export class Undecodable {
   readonly reason: string
 

@@ -1,4 +1,4 @@
-// What a session keeps besides its transcript, at a point in its past: the plan and the memory.
+// What a session keeps besides its transcript: the plan and the memory, at a point in its past.
 import type { SessionEvent } from '../events.ts'
 import { MEMORY, PLAN } from '../built-in-tools/kept.ts'
 import type { Memory } from '../built-in-tools/memory.ts'
@@ -10,8 +10,8 @@ import type { Restored } from './restored.ts'
 export type PlanAndMemory = Required<Restored>
 
 /**
- * The plan and the memory after going back to the event `seq`; `events` begin with the session. Of each call that stays, the newest outcome
- * stays, and with it what the call changed.
+ * The plan and the memory after going back to the event `seq`; `events` begin with the session. Each call that stays keeps its newest
+ * outcome, and with it the change that the call made.
  */
 export function keptAt(events: readonly SessionEvent[], seq: number): PlanAndMemory {
   const later = laterChanges(events, seq)
@@ -23,7 +23,7 @@ function laterChanges(events: readonly SessionEvent[], seq: number): SessionEven
   const past = nothingVisible(({ type }) => type === 'plan_changed' || type === 'memory_changed')
   for (const event of events) addToVisible(past, event)
   applyCut(past, { at: Number.POSITIVE_INFINITY, after: seq, taken: 'leave', waiting: 0, again: [] })
-  // A change stays, even if its call is made again.
+  // A change stays even if its call is made again.
   return past.entries.flatMap(({ event, out }) => (event.seq > seq && (!out || out.outcomes) ? [event] : []))
 }
 

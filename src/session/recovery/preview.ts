@@ -11,7 +11,7 @@ import type { RunState, SessionError, SessionState } from '../state.ts'
 export interface EndedCall {
   callId: string
   turn: number
-  /** Whether it completed an effect: pawl answers another request for it from its key. */
+  /** Whether it completed an effect. pawl answers another request for it from its key. */
   isEffect: boolean
 }
 
@@ -31,11 +31,11 @@ export interface RecoveryPreview {
   strategy: RecoveryStrategy
   /** Whether pawl suggests it. */
   suggested: boolean
-  /** Why it is not possible now; absent: it is possible. */
+  /** Why it is not possible now; absent if it is. */
   refused?: { code: string; reason: string }
   /** Calls whose results the model still sees. */
   keeps: string[]
-  /** Completed effects whose results leave the transcript. The model is told about them; another request is answered from the key. */
+  /** Completed effects whose results leave the transcript. The model is told about them, and pawl answers another request from the key. */
   replays: string[]
   /** Other calls whose results leave the transcript. */
   leaves: string[]
@@ -105,7 +105,7 @@ function nextStepOf(state: SessionState, current: RunState, strategy: RecoverySt
     case 'selective':
       return undefined
     case 'abandon':
-      // Messages that no turn has taken.
+      // Messages that no turn has accepted.
       return state.inbox.length > 0 ? { step: 'new_run', run: state.run + 1 } : undefined
     case 'restart_run':
       return { step: 'new_run', run: state.run + 1 }
@@ -118,7 +118,7 @@ function nextStepOf(state: SessionState, current: RunState, strategy: RecoverySt
   }
 }
 
-/** The calls without earlier generations of those that were made again: the transcript has the newest result of each. */
+/** The calls, without earlier generations of those that were made again. The transcript has the newest result of each. */
 function withoutReplaced({ calls, leftOut = [] }: RunState, ended: readonly EndedCall[]): EndedCall[] {
   const newest = new Map<string, number>()
   for (const { callId } of [...ended, ...calls, ...leftOut]) {

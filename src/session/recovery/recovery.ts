@@ -11,7 +11,7 @@ import type { BudgetRaise } from '../spending/spend.ts'
 
 /** What kind of failure a code means. */
 type ErrorClass =
-  /** The cause is outside of pawl and passes by itself: another attempt may succeed. */
+  /** The cause is outside of pawl and temporary, so another attempt may succeed. */
   | 'transient'
   /** A limit of the agent was reached. */
   | 'limit'
@@ -24,7 +24,7 @@ const TRANSIENT: ReadonlySet<string> = new Set(['worker_died', 'stale_watermark'
 const LIMITS: ReadonlySet<string> = new Set(['max_turns', 'deadline_exceeded', 'invalid_output', 'budget_exhausted'])
 const OVERFLOWS: ReadonlySet<string> = new Set(['context_overflow', 'model_context_window_exceeded', 'request_too_large'])
 
-/** The class of an error. `transient`: the failure was retryable, and its retries are used up. */
+/** The class of an error. `transient`: the failure was retryable, and its retries are exhausted. */
 function errorClassOf({ code, transient }: { code: string; transient?: boolean | undefined }): ErrorClass {
   if (LIMITS.has(code)) return 'limit'
   if (OVERFLOWS.has(code)) return 'overflow'
@@ -46,16 +46,16 @@ export function chooseRecovery(
   if (!run) return { strategy: 'abandon', options: ['abandon', 'manual'] }
   const allowed = (strategy: RecoveryStrategy): boolean => problemWith(state, run, strategy) === undefined
   const options = [...RECOVERIES.filter(allowed), 'manual' as const]
-  // The right strategy depends on what these calls turn out to have done.
+  // The right strategy depends on the outcomes of these calls.
   if (unknownCallsOf(state, run).length > 0) return { strategy: 'manual', options }
-  // Whatever is tried without a higher limit reaches the same one, and `raise` continues the run by itself.
+  // Without a higher limit, every strategy reaches the same limit again, and `raise` continues the run automatically.
   const wanted = error.raise ? [] : preferred(run, errorClassOf(error))
   return { strategy: wanted.find(allowed) ?? 'manual', options }
 }
 
 /**
- * The strategy to suggest now: the one that was recorded with the error, because only the failure says whether it was transient. If there
- * was none, a person may have resolved calls in the meantime.
+ * The strategy to suggest now: the one that was recorded with the error, because only the failure shows whether it was transient. If none
+ * was recorded, a person may have resolved calls since.
  */
 export function suggestedStrategy(
   state: SessionState,
@@ -110,7 +110,7 @@ export function leavesByItself({ strategy, nextAttemptAt }: Pick<SessionError, '
 const HOUR_MS = 3_600_000
 
 /**
- * When pawl recovers the run by itself, in milliseconds since 1970; undefined if a person must recover it. `now` affects only the time.
+ * When pawl recovers the run automatically, in milliseconds since 1970; undefined if a person must recover it. `now` affects only the time.
  */
 export function nextAttemptAt(
   state: SessionState,
@@ -192,7 +192,7 @@ export function progressOf(state: SessionState, run: RunState): ErrorProgress {
   }
 }
 
-/** A state is bounded, and the progress is part of it. */
+/** The progress is part of the state, which is bounded. */
 const SHOWN = { completed: 5, calls: 10, toolBytes: 42 }
 
 function namesOf(calls: readonly CallState[]): ErrorProgress['failed'] {

@@ -1,4 +1,4 @@
-// Calls of a failed turn that are made again or skipped: the events that say so, and how a call changes when it is made again.
+// Calls of a failed turn that are made again or skipped: the events that record this, and how a call changes when it is made again.
 import { defined } from '../defined.ts'
 import { callIdOf } from '../ids.ts'
 import type { EventBody } from '../events.ts'
@@ -45,7 +45,7 @@ function issued(place: Place, { callId, input = null, resolution }: CallState): 
   return { type: 'tool_issued', ...about, ...(isAgain && { resolution }) }
 }
 
-/** The model is told that the call was skipped. A call that the model was told has an unknown outcome stays as it is. */
+/** Tells the model that the call was skipped. If the model already knows that the call's outcome is unknown, that does not change. */
 function skipped(place: Place, call: CallState, { by, reason }: Decided): EventBody[] {
   const { callId, status, resolution, asked, attempts: attempt = 0 } = call
   if (status === 'unknown') return []
@@ -68,7 +68,7 @@ const WHY_SKIPPED: Partial<Record<CallState['status'], string>> = {
   awaiting_resolution: 'It is not known whether this call took effect. A person decided not to repeat it.',
 }
 
-/** The id under which a redone call continues: a call without a result is not made again. */
+/** The id under which a redone call continues. A call without a result is not made again. */
 function idWhenRedone(run: number, turn: number, call: CallState): string {
   if (!hasEnded(call) && call.status !== 'awaiting_resolution') return call.callId
   const { index, generation } = whenRedone(call)
@@ -76,8 +76,8 @@ function idWhenRedone(run: number, turn: number, call: CallState): string {
 }
 
 /**
- * The resolution of the call's next generation. The effect of a completed call happens again under a key of its own. Any other call keeps
- * its key: if an earlier attempt took effect after all, a downstream that knows the key does not repeat it.
+ * The resolution of the call's next generation. The effect of a completed call happens again under a new key. Any other call keeps its key:
+ * if an earlier attempt took effect after all, a downstream service that knows the key does not repeat it.
  */
 function whenRedone(call: Pick<CallState, 'status' | 'resolution'>): Resolution {
   const { replayOf: _, ...same } = call.resolution
@@ -90,7 +90,7 @@ function whenRedone(call: Pick<CallState, 'status' | 'resolution'>): Resolution 
 /** Another resolution of the same call. It keeps the generation, and also the key if it resolves to the same effect. */
 export function inPlaceOf(before: Resolution, newResolution: Resolution): Resolution {
   const { index, generation, key, firstKey, ownDigest } = before
-  // What hooks said about a call applies to all its generations and builds.
+  // Hooks' answers about a call apply to all its generations and builds.
   const own = { ...defined({ ownDigest }), ...(before.invalid?.code === 'denied' && { invalid: before.invalid }) }
   if (generation === undefined) return { ...newResolution, ...own, index }
   if (firstKey === undefined || newResolution.key !== firstKey || key === undefined) return { ...newResolution, ...own, index, generation }

@@ -1,8 +1,8 @@
-// What going back restores besides the transcript. The event that goes back carries it, so that the fold need not read earlier events.
+// What a rollback or a recovery restores besides the transcript. Its event carries this, so that the fold need not read earlier events.
 import type { Memory } from '../built-in-tools/memory.ts'
 import type { Plan } from '../built-in-tools/plan.ts'
 
-/** What going back restores. An absent member means that the current plan or memory stays as it is. */
+/** What a rollback or a recovery restores. An absent member means that the current plan or memory does not change. */
 export interface Restored {
   /** The plan at that point; null: there was none. */
   plan?: Plan | null

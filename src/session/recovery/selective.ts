@@ -10,7 +10,7 @@ export interface CallChoice {
   keep: string[]
   skip: string[]
   redo: string[]
-  /** Completed effects may happen again. */
+  /** Whether completed effects may happen again. */
   force: boolean
 }
 

@@ -14,7 +14,9 @@ import { defined } from '../defined.ts'
 
 /** A target that was found. */
 export interface TargetPlace {
-  /** The last event that belongs to the target. The transcript has no open calls there: an answer with unfinished calls is left out. */
+  /**
+   * The last event that belongs to the target. The transcript has no open calls there, because an answer with unfinished calls is omitted.
+   */
   seq: number
   digest: string
   /** Id of the transcript's last message at that point. */
@@ -47,7 +49,7 @@ interface Entry {
 
 /**
  * Finds a target among all events of a session; without a target, the newest place. `archived`: also finds targets in a past that a
- * rollback has left (a fork may begin there).
+ * rollback has archived, because a fork may begin there.
  * @throws TargetRefused.
  */
 export function locate(entries: Iterable<Entry>, target: Target | undefined, options: { archived?: boolean } = {}): TargetPlace {
@@ -60,11 +62,11 @@ export function locate(entries: Iterable<Entry>, target: Target | undefined, opt
 interface Search {
   /** The session's next event. */
   add(entry: Entry): void
-  /** The place, once all events were added. @throws TargetRefused. */
+  /** The place, once all events have been added. @throws TargetRefused. */
   found(options?: { archived?: boolean }): TargetPlace
 }
 
-/** The same for events that are added one by one. */
+/** The same, for events that the caller adds one by one. */
 export function searchFor(target: Target | undefined): Search {
   const transcript = emptyTranscript()
   let boundaries: TargetPlace[] = []
@@ -104,7 +106,7 @@ export function searchFor(target: Target | undefined): Search {
   return { add, found: placeFound }
 }
 
-/** The effects above `seq` that completed or may have, newest last. */
+/** The effects above `seq` that completed or may have completed, newest last. */
 export function effectsAfter(events: Iterable<SessionEvent>, seq: number): { effects: EffectReport[]; more: number } {
   const log = noEffects()
   for (const event of events) noteEffect(log, event)
@@ -135,7 +137,7 @@ function seqOf(event: SessionEvent, target: Target): number | undefined {
   if ('checkpoint' in target) return event.type === 'checkpoint_made' && event.version === target.checkpoint ? event.seq : undefined
   if ('run' in target) return event.type === 'run_started' && event.run === target.run ? event.seq - 1 : undefined
   if (event.type === 'message_received' && event.messageId === target.message) return event.seq - 1
-  // For the model, events between the message's arrival and the turn that took it are older than the message.
+  // For the model, events between the message's arrival and the turn that accepted it are older than the message.
   if (event.type === 'turn_started' && event.takes.includes(target.message)) return event.seq - 1
   return undefined
 }

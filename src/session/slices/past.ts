@@ -1,9 +1,9 @@
-// Which events of a session count in its slices: those that still count, and replays in place of calls that no longer do.
+// Which events count in a session's slices: those that still count in the session, and replays in place of calls that no longer do.
 import { defined } from '../defined.ts'
 import type { EventOf, EventType, SessionEvent } from '../events.ts'
 import { goBackTo, keep, nothingVisible, type PastEntry, type VisiblePast } from '../past/visible.ts'
 
-/** The events of a session that slices read. It grows event by event. */
+/** The events of a session that slices read. It grows one event at a time. */
 export interface SlicePast extends VisiblePast {
   /** Their types. */
   reads: ReadonlySet<EventType>
@@ -11,16 +11,16 @@ export interface SlicePast extends VisiblePast {
 }
 
 interface CountedEntry extends PastEntry {
-  /** The call in whose place it counts: its own event is the replay of that call. */
+  /** The call in whose place it counts, because the event is a replay of that call. */
   inPlaceOf?: string
 }
 
 type Outcome = EventOf<'milestone_reached' | 'emitted' | 'tool_completed' | 'tool_resolved'>
 type Replay = EventOf<'tool_completed'>
 
-/** The past before any event. */
+/** An empty past. */
 export function emptyPast(types: ReadonlySet<EventType>): SlicePast {
-  // Completions are always kept, because they determine what a replay brings back.
+  // Always keeps completions, because they determine what a replay restores.
   const reads: ReadonlySet<EventType> = new Set([...types, 'tool_completed', 'tool_resolved'])
   return { ...nothingVisible(({ type }) => reads.has(type)), reads }
 }
@@ -38,7 +38,9 @@ export function countedIn({ entries }: SlicePast): SessionEvent[] {
   return entries.flatMap(({ event, out }) => (out === undefined ? [event] : []))
 }
 
-/** The replay of a call counts as that call if no completion of it does: the call was taken out, or its outcome was unknown. */
+/**
+ * The replay of a call counts as that call if none of the call's completions does, because the call was removed or its outcome was unknown.
+ */
 function asCounted({ entries }: SlicePast, replay: Replay): CountedEntry[] {
   const of = replay.replayOf
   if (of === undefined) return [{ event: replay }]
@@ -59,7 +61,7 @@ function asCounted({ entries }: SlicePast, replay: Replay): CountedEntry[] {
   return events.map((event) => ({ event: Object.freeze(event), inPlaceOf: of }))
 }
 
-/** Of the reports, only the call's own count: hooks run for the replay, too, and make their own reports. */
+/** Only the call's own reports count, because hooks run for the replay, too, and make their own. */
 function isOutcome(event: SessionEvent): event is Outcome {
   return isCompletion(event) || (event.type === 'emitted' && event.hook === undefined) || event.type === 'milestone_reached'
 }

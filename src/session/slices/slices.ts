@@ -3,7 +3,7 @@ import type { EventType, SessionEvent } from '../events.ts'
 import { copyOf } from '../json.ts'
 import { addToPast, countedIn, emptyPast, type SlicePast } from './past.ts'
 
-/** What the fold needs of a slice. */
+/** What the fold needs to know about a slice. */
 export interface SliceRules {
   readonly name: string
   readonly version: number
@@ -12,7 +12,7 @@ export interface SliceRules {
   readonly on: { readonly [T in EventType]?: (value: never, event: never) => unknown }
 }
 
-/** The slices of a session. They grow event by event. */
+/** The slices of a session. They change with each event. */
 export interface SlicesFold {
   readonly rules: readonly SliceRules[]
   past: SlicePast
@@ -44,15 +44,15 @@ export interface SliceSnapshot {
   json: string
 }
 
-/** The slices before any event. */
+/** The slices of a session without events. */
 export function emptySlices(rules: readonly SliceRules[]): SlicesFold {
   const reads = new Set(rules.flatMap(({ on }) => Object.keys(on) as EventType[]))
   return { rules, past: emptyPast(reads), values: initialValues(rules) }
 }
 
-/** Adds one event, in place, with its large values restored. Each event that makes a reducer throw is reported once. */
+/** Adds one event, in place, with its large values restored. Reports each event that makes a reducer throw once. */
 export function addToSlices(fold: SlicesFold, event: SessionEvent, skipped: (what: SkippedEvent) => void): void {
-  // Reducers get a copy: what they keep of it becomes a part of their value, and is frozen.
+  // Reducers get a copy, because what they keep of it becomes part of their value and is frozen.
   const own = fold.past.reads.has(event.type) ? deepFrozen(copyOf(event)) : event
   const added = addToPast(fold.past, own)
   if (!added) fold.values = initialValues(fold.rules)

@@ -1,4 +1,4 @@
-// Budgets: what was spent according to the events, and what that leaves of the limits of a run and of its session.
+// Budgets: what was spent according to the events, and what remains of the limits of a run and its session.
 import { defined } from '../defined.ts'
 import type { EventBody, EventOf, SessionEvent } from '../events.ts'
 import { exactUsd, modelPrice } from './model-price.ts'
@@ -13,7 +13,7 @@ export interface BudgetLine {
   unit: BudgetUnit
   /** The limit: as declared, or as raised if that is more. */
   limit: number
-  /** What was spent of it. */
+  /** How much of it was spent. */
   spent: number
   /** How much of that is assumed. */
   assumed: number
@@ -22,10 +22,10 @@ export interface BudgetLine {
 }
 
 const UNITS = ['tokens', 'usd'] as const
-/** The share of a limit from which pawl warns. */
+/** The share of a limit at which pawl warns. */
 const WARNED_AT = 0.8
 
-/** What was spent according to the event; undefined if nothing was. */
+/** What the event says was spent; undefined if nothing was. */
 export function spentBy(event: SessionEvent): Cost | undefined {
   switch (event.type) {
     case 'model_completed':
@@ -41,7 +41,7 @@ export function spentBy(event: SessionEvent): Cost | undefined {
   }
 }
 
-/** History may contain any value, and a sum that became NaN would stay NaN. */
+/** History may contain any value, and a sum that became NaN would remain NaN. */
 function soundCost({ tokens, usd, assumed }: Cost): Cost | undefined {
   const cost = { tokens: soundAmount(tokens), usd: soundAmount(usd) }
   return cost.tokens > 0 || cost.usd > 0 ? { ...cost, ...(assumed && { assumed: true }) } : undefined
@@ -118,7 +118,7 @@ export function lineAfter(line: BudgetLine, costs: readonly Cost[]): BudgetLine 
   }, line)
 }
 
-/** The warnings that are due: one for each limit that is four fifths spent. */
+/** The warnings that are due: one for each limit of which four fifths are spent. */
 export function warningsDue(state: SessionState): (EventBody & { type: 'budget_warning' })[] {
   return budgetLines(state).flatMap(({ scope, unit, limit, spent }) => {
     const warned = (scope === 'run' ? state.current : state)?.warned?.[unit]

@@ -14,7 +14,7 @@ export interface ModelPrice {
   cacheWrite?: number
 }
 
-/** More than any model costs: a higher price was meant in another unit. */
+/** More than any model costs; a higher price must be in another unit. */
 const MAX_USD = 1_000_000
 
 /** The value as a price, without other members; undefined if it is not a valid price. */

@@ -1,4 +1,4 @@
-// What an event cost: a model call, for a turn or for a summary of the conversation.
+// The cost of an event: a model call, for a turn or for a summary of the conversation.
 import type { Usage } from '../content.ts'
 import { defined } from '../defined.ts'
 import type { SessionEvent } from '../events.ts'

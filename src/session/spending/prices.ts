@@ -301,7 +301,7 @@ export function listPrice(model: string, at: number): Price | undefined {
   const day = new Date(at).toISOString().slice(0, 10)
   const name = model.replace(/-(?:\d{8}|\d{4}-\d{2}-\d{2}|latest)$/, '')
   const entries = PRICES.filter((price) => price.model === name)
-  // A call before the first entry's day comes from a wrong clock: the price is the same.
+  // A call before the first entry's day comes from a wrong clock, so the same price applies.
   return entries.findLast(({ since }) => since <= day) ?? entries[0]
 }
 

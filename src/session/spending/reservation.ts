@@ -1,8 +1,8 @@
-// Reservations: the most that a model call can cost, set aside before its request is sent, and what it cost if it never ends.
+// Reservations: the most that a model call can cost, reserved before its request is sent, and what to charge if it never ends.
 import type { Cost } from './spend.ts'
 import { exactUsd, type ModelPrice } from './model-price.ts'
 
-/** What is set aside for one model call. */
+/** The amount reserved for one model call. */
 export interface Reservation {
   /** The most input tokens that it can have. */
   inputTokens: number
@@ -48,7 +48,7 @@ export function reservationFor({ inputTokens, inputRate, outputRate }: CallSize,
   return { inputTokens, outputTokens, inputUsd: usdAt(inputRate, inputTokens), outputUsd: usdAt(outputRate, outputTokens) }
 }
 
-/** Sets aside what the budget affords; undefined if that is less than the call needs. */
+/** Reserves what the budget affords; undefined if that is less than the call needs. */
 export function reserve(call: CallSize, left: Left): Reservation | undefined {
   const { inputTokens, maxOutput, outputRate } = call
   const minTokens = Math.min(call.minOutput, maxOutput)
@@ -74,7 +74,9 @@ export function maxCost({ inputTokens, outputTokens, inputUsd, outputUsd }: Rese
   return { tokens: inputTokens + outputTokens, usd: exactUsd(inputUsd + outputUsd) }
 }
 
-/** The most that a call cost if it broke off after `streamed` output tokens: its input, the output seen, and the output in transit. */
+/**
+ * The most that a call can have cost if it broke off after `streamed` output tokens: its input, the output seen, and the output in transit.
+ */
 export function brokenCost(reservation: Reservation, streamed: number): Cost {
   const { inputTokens, outputTokens, inputUsd, outputUsd } = reservation
   const seen = Math.min(outputTokens, streamed + UNSEEN_TOKENS)

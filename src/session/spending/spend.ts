@@ -8,11 +8,11 @@ export interface Cost {
   tokens: number
   /** US dollars, for calls at a known price only. */
   usd: number
-  /** The cost cannot be known: this is the most that it can be. */
+  /** Set if the cost cannot be known; the amounts are then the most that it can be. */
   assumed?: true
 }
 
-/** What a run or a session has spent so far. It only grows: going back does not undo it. */
+/** What a run or a session has spent so far. It only grows, because a rollback does not undo it. */
 export interface Spend {
   /** Input and output tokens of model calls, cached or not, and those that tools and hooks reported. */
   tokens: number
@@ -33,7 +33,7 @@ export interface Budget {
 /** Whose budget it is. */
 export type BudgetScope = 'run' | 'session'
 
-/** Higher limits that let a session continue that has run out of its budget. */
+/** Higher limits that let a session continue after it exhausted its budget. */
 export interface BudgetRaise {
   /** The budget whose limit is to be raised. */
   scope: BudgetScope
@@ -46,7 +46,7 @@ export interface BudgetRaise {
 /** How a budget is counted. */
 export type BudgetUnit = 'tokens' | 'usd'
 
-/** What a run passes on to the run that restarts it. */
+/** What a run passes on to its restart. */
 export interface RunBudget {
   /** What it had spent. */
   spend?: Spend
@@ -59,7 +59,7 @@ export interface RunBudget {
 /** The names of the limits, as agents declare them. */
 export const LIMIT_NAMES = { tokens: 'maxTotalTokens', usd: 'maxUsd' } as const satisfies Record<BudgetUnit, keyof Budget>
 
-/** More dollars than any run is worth: a higher limit was meant in another unit. */
+/** More dollars than any run is worth; a higher limit must be in another unit. */
 const MAX_USD = 1_000_000
 
 /** Whether a value can be a limit in US dollars. */
@@ -72,7 +72,7 @@ export function hasBudget({ maxTotalTokens, maxUsd }: Budget = {}): boolean {
   return maxTotalTokens !== undefined || maxUsd !== undefined
 }
 
-/** What was spent so far, with a cost added. */
+/** The amount spent so far, plus a cost. */
 export function addSpend(to: Spend | undefined, cost: Cost): Spend {
   const { tokens, usd, assumed } = to ?? { tokens: 0, usd: 0 }
   const more = cost.assumed ? { tokens: cost.tokens, usd: cost.usd } : undefined

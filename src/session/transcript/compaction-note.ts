@@ -1,11 +1,11 @@
-// What the model is told in place of messages that were summarised: the effects among them, listed from the events, and the summary.
+// What the model is told in place of summarised messages: their effects, listed from the events, and the summary.
 import type { NotedEffect } from '../effects.ts'
 import type { ResultContent } from '../call-facts.ts'
 import { bytesOfText, BYTES_PER_TOKEN } from './measure.ts'
 import { cutText } from '../protocol/texts.ts'
 import type { Compaction } from './transcript.ts'
 
-/** The list of effects has at most this share of the window, and at most this many bytes. */
+/** The list of effects takes up at most this share of the window, and at most this many bytes. */
 const LIST = { share: 0.05, maxBytes: 16_000 } as const
 const ARGS_BYTES = 160
 const RESULT_BYTES = 120
@@ -29,7 +29,7 @@ export function compactionNote(
 /** The effects: the newest ones in full, the others counted. A list that grew with the session would fill the window again. */
 function effectLines(effects: readonly NotedEffect[], results: ReadonlyMap<string, ResultContent>, maxBytes: number): string[] {
   const listed: Record<NotedEffect['status'], string[]> = { completed: [], unknown: [] }
-  // Effects with an unknown outcome come first: they are rare, and must not be repeated.
+  // Effects with an unknown outcome come first, because they are rare and must not be repeated.
   const first = effects.toSorted((a, b) => Number(b.status === 'unknown') - Number(a.status === 'unknown') || b.seq - a.seq)
   let left = maxBytes
   let count = 0

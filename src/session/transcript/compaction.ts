@@ -8,18 +8,18 @@ import { isFromUser, type Transcript } from './transcript.ts'
 export interface CompactionPolicy {
   /** Share of the window from which the conversation is compacted. */
   readonly at: number
-  /** How many of the newest turns stay as they are. */
+  /** How many of the newest turns stay unchanged. */
   readonly keepTurns: number
 }
 
-/** A share of the window below which a cut is not worth a summary. */
+/** The share of the window below which a cut is not worth a summary. */
 const WORTH = 0.1
 /** The share of the window by which a request must have grown before pawl retries a failed compaction. */
 const RETRY_AFTER = 0.05
 /** How much of the window a summary may fill, in tokens. */
 const SUMMARY = { share: 0.05, min: 200, max: 8_000 } as const
 const SUMMARY_BYTES_PER_TOKEN = 4
-/** Limits for results that the model still sees, in bytes: the first with which the request fits is used. */
+/** Limits for results that the model still sees, in bytes. The first with which the request fits applies. */
 const RESULT_LIMITS = [64_000, 32_000, 16_000, 8_000, 4_000, 2_000, 1_000] as const
 const MIN_RESULT_BYTES = 500
 
@@ -28,14 +28,14 @@ export function summaryTokens(window: number): number {
   return Math.min(SUMMARY.max, Math.max(SUMMARY.min, Math.round(window * SUMMARY.share)))
 }
 
-/** Bytes that a summary may have: the rest is cut off. */
+/** Bytes that a summary may have. The rest is cut off. */
 export function summaryBytes(window: number): number {
   return summaryTokens(window) * SUMMARY_BYTES_PER_TOKEN
 }
 
 /**
- * Tokens of the next request: those measured at the newest answer, and an estimate of what came since. `besides`: bytes of everything that
- * is not a message.
+ * Tokens of the next request: those measured at the newest answer, plus an estimate of what was added since. `besides`: bytes of everything
+ * that is not a message.
  */
 export function requestTokens(transcript: Transcript, besides: () => number): number {
   const { measured } = transcript
@@ -68,7 +68,7 @@ export function mayForce({ forcedIn }: Transcript, { run, turn }: { run: number;
   return forcedIn?.run !== run || forcedIn.turn !== turn
 }
 
-/** What a compaction does: it replaces the messages before `to`, and shortens the results after them to `resultBytes`. */
+/** A compaction: it replaces the messages before `to`, and shortens the results after them to `resultBytes`. */
 export interface CompactionCut {
   to: number
   resultBytes?: number
@@ -83,7 +83,7 @@ export interface Fitting {
   window: number
 }
 
-/** The cut of a compaction; undefined: nothing can be cut. `fit`: what the request must fit into, if a provider has refused it. */
+/** The cut of a compaction; undefined if nothing can be cut. `fit`: what the request must fit into, if a provider refused it. */
 export function chooseCut(transcript: Transcript, keepTurns: number, fit?: Fitting): CompactionCut | undefined {
   const from = sentFrom(transcript)
   const usual = cutFor(transcript, keepTurns)
@@ -124,8 +124,8 @@ function cutFor(transcript: Transcript, turns: number): number {
 }
 
 /**
- * Whether a turn begins with this message: with what a user said, or with an answer to results or to an answer that was not the last one.
- * One event may have added results and what the user said after them; an event cannot be cut.
+ * Whether a turn begins with this message: with a user's message, or with an answer to results or to an answer that was not the last one.
+ * One event may have added both results and the user's message after them; an event cannot be cut.
  */
 function isTurnStart({ messages, seqs }: Transcript, index: number): boolean {
   const [message, before] = [messages[index], messages[index - 1]]
@@ -156,7 +156,7 @@ export function pieceEnd(transcript: Transcript, to: number, maxBytes: number): 
   return end
 }
 
-/** Bytes of what a request has besides its messages. */
+/** Bytes of a request besides its messages. */
 export function bytesBesides(system: string, tools: unknown, texts: readonly string[]): number {
   return [system, JSON.stringify(tools), ...texts].reduce((sum, text) => sum + bytesOfText(text), 0)
 }

@@ -1,7 +1,7 @@
 // How large a request is: the bytes of its text, and an estimate in tokens if no model has counted them.
 import type { ContentBlock, ImageBlock, Message, TextBlock } from '../content.ts'
 
-/** Few texts have fewer bytes per token, so an estimate tends to be too high. */
+/** Few texts have fewer bytes per token, so estimates tend to be too high. */
 export const BYTES_PER_TOKEN = 3
 /** The most that providers count for one image, whatever its bytes. */
 const IMAGE_BYTES = 1_600 * BYTES_PER_TOKEN
@@ -42,7 +42,7 @@ function bytesOfPart(part: TextBlock | ImageBlock): number {
   return part.type === 'text' ? bytesOfText(part.text) : IMAGE_BYTES
 }
 
-/** The text without its middle, in at most `maxBytes` bytes: its beginning and its end matter most. */
+/** The text without its middle, in at most `maxBytes` bytes, because its beginning and end matter most. */
 export function cutMiddle(text: string, maxBytes: number): string {
   // Every character has at most three bytes for each of its code units.
   if (text.length * 3 <= maxBytes) return text

@@ -1,4 +1,5 @@
-// The messages of a request, made from the transcript: summaries for compacted parts, notes in their places, no refused answers.
+// The messages of a request, built from the transcript: with summaries for compacted parts and notes in their places, without refused
+// answers.
 import type { ContentBlock, Message, ToolResultBlock } from '../content.ts'
 import { compactionNote } from './compaction-note.ts'
 import { bytesOfMessages, cutMiddle } from './measure.ts'

@@ -1,9 +1,9 @@
-// The notes that tell a model what became of effects: of those that its transcript no longer shows, and of calls whose outcome was unknown.
+// The notes that tell a model about effects that its transcript no longer shows, and about the outcomes of calls that were unknown.
 import type { NotedEffect } from '../effects.ts'
 import type { ResultContent } from '../call-facts.ts'
 import { cutText } from '../protocol/texts.ts'
 
-/** How many effects a note names one by one: the newest ones. */
+/** How many effects, the newest ones, a note names individually. */
 const NAMED = 20
 const RESULT_BYTES = 500
 
@@ -34,7 +34,10 @@ export function noteOn(
   ].join('\n')
 }
 
-/** The text of a note on a call whose outcome became known after the model was told that it is unknown. `result`: absent if it did not happen. */
+/**
+ * The text of a note on a call whose outcome became known after the model was told that it was unknown. `result`: absent if it did not
+ * happen.
+ */
 export function noteOnOutcome(call: Named, result: ResultContent | undefined): string {
   const outcome =
     result === undefined

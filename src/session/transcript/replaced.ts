@@ -1,4 +1,4 @@
-// Content that a provider has refused: the model sees a note in its place. The content itself stays in the session.
+// Content that a provider has refused. The model sees a note in its place; the content itself stays in the session.
 import { type ContentBlock, type ImageBlock, isThinking, type Message, type TextBlock, type ToolResultBlock } from '../content.ts'
 import { shortHash } from '../digest.ts'
 import type { RefusedContent } from '../events.ts'
@@ -26,7 +26,7 @@ function noteOnRefused({ kind, reason }: Pick<Replaced, 'kind' | 'reason'>): str
   return systemNote(`${NAMES[kind]} is left out here, because the provider of the model refuses it: ${beginningOf(reason, REASON_CHARS)}`)
 }
 
-/** The parts of a message that a provider may refuse, in their order. Thinking is not among them: adapters leave it out by themselves. */
+/** The parts of a message that a provider may refuse, in order. Thinking is not among them, because adapters omit it themselves. */
 export function contentIn(message: Message, seq: number): RefusedContent[] {
   const found: RefusedContent[] = []
   mapContent(message, (kind, value) => {
@@ -36,12 +36,12 @@ export function contentIn(message: Message, seq: number): RefusedContent[] {
   return found
 }
 
-/** The message with notes in place of what was refused. `seq`: that of the event that added the message. */
+/** The message with notes in place of refused parts. `seq`: that of the event that added the message. */
 export function withNotes(message: Message, seq: number, replaced: readonly Replaced[]): Message {
   const here = replaced.filter((one) => one.seq === seq)
   if (here.length === 0) return message
   return mapContent(message, (kind, value) => {
-    // A digest of megabytes takes time.
+    // Compares sizes first, because a digest of megabytes takes time.
     const size = sizeOf(value)
     const candidates = here.filter((one) => one.kind === kind && one.size === size)
     if (candidates.length === 0) return undefined
@@ -58,7 +58,7 @@ export function isSameContent(a: RefusedContent, b: RefusedContent): boolean {
 
 type Visit = (kind: Kind, value: string | Json | ImageBlock['source']) => string | undefined
 
-/** The message with what `visit` returns in place of each part; undefined leaves the part as it is. */
+/** The message with each part replaced by what `visit` returns; undefined leaves the part unchanged. */
 function mapContent(message: Message, visit: Visit): Message {
   if (typeof message.content === 'string') return { role: 'user', content: visit('text', message.content) ?? message.content }
   const content = (message.content as ContentBlock[]).map((block) => mapBlock(block, visit))

@@ -1,6 +1,6 @@
-// How a text of pawl's among a user's blocks says that the user did not write it.
+// Marks text from pawl among a user's blocks, so that the model knows that the user did not write it.
 
-/** What is said, as a note of the system. */
+/** The text, as a note from the system. */
 export function systemNote(what: string): string {
   return `[From the system, not from the user: ${what}]`
 }

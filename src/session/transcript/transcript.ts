@@ -24,13 +24,13 @@ export interface Transcript {
   messages: Message[]
   /** For each message, the `seq` of the event that added it. */
   seqs: number[]
-  /** Received messages that no turn has taken. */
+  /** Received messages that no turn has accepted. */
   waiting: Map<string, WaitingMessage>
-  /** What has become of the newest answer's calls. */
+  /** The status and outcome of the newest answer's calls. */
   calls: TurnCalls
   /** The results so far of the newest assistant message's calls; null once they are in `messages`. */
   open: TurnResults | null
-  /** The results of the newest answer's calls once they are in `messages`: a recovery may take them out again. */
+  /** The results of the newest answer's calls once they are in `messages`. A recovery may remove them again. */
   closed: TurnResults | null
   /** For each idempotency key, the call that completed it. */
   keys: Map<string, string>
@@ -38,16 +38,16 @@ export interface Transcript {
   pendingKeys: Map<string, { key: string; first?: string | undefined }>
   /** Results of completed effects, for replays of their key. */
   completed: Map<string, ResultContent>
-  /** The newest run: where it begins in `messages`, the messages that it took, and the metadata for its code. */
+  /** The newest run: where it begins in `messages`, the messages that it accepted, and the metadata for its code. */
   newestRun: NewestRunSoFar
   effects: Effects
-  /** Answers that a provider refused to complete: the model does not see them. */
+  /** Answers that a provider refused to complete. The model does not see them. */
   refused: WeakSet<Message>
   /** Notes for the model where the transcript was cut. They are not messages; `messagesFor` puts them in their places. */
   notes: Note[]
   /** Messages from hooks for the next model call only. */
   systemMessages: string[]
-  /** Content that providers have refused: the model sees notes in its place. */
+  /** Content that providers have refused. The model sees notes in its place. */
   replaced: Replaced[]
   /** Compactions that still apply, newest last. */
   compactions: Compaction[]
@@ -62,7 +62,7 @@ export interface Transcript {
 /** The summary that the model sees in place of the messages up to an event. */
 export type Compaction = Pick<EventOf<'compacted'>, 'seq' | 'run' | 'turn' | 'upToSeq' | 'summary' | 'window' | 'resultBytes' | 'forced'>
 
-/** What a provider counted. */
+/** A provider's token count. */
 export interface Measured {
   /** Tokens of a request and of the answer to it. */
   tokens: number
@@ -78,11 +78,11 @@ export interface TurnResults {
   results: Map<string, ToolResult>
   /** Calls whose results another generation replaces. */
   replaced: string[]
-  /** The `seq` that the results had when they were in `messages` for the first time. */
+  /** The `seq` of the results when they were first in `messages`. */
   resultsSeq?: number
 }
 
-/** A text for the model that neither the user nor the model said: about effects no longer shown, or added by a hook. */
+/** A text for the model that comes neither from the user nor from the model: about effects no longer shown, or from a hook. */
 export interface Note {
   /** How many messages come before it. */
   after: number
@@ -107,14 +107,14 @@ interface NewestRunSoFar {
   metadata: JsonObject
 }
 
-/** What a user said, and the `seq` of its `message_received`. */
+/** A user's content, and the `seq` of its `message_received`. */
 export interface WaitingMessage {
   content: string | UserBlock[]
   metadata?: JsonObject
   seq: number
 }
 
-/** A transcript before any event. */
+/** An empty transcript. */
 export function emptyTranscript(): Transcript {
   return {
     messages: [],
@@ -157,7 +157,7 @@ export function closeCalls(transcript: Transcript, seq: number): void {
   if (!open) return
   transcript.open = null
   transcript.closed = open
-  // The results of a reopened turn return to their old place, before messages that a later turn took.
+  // The results of a reopened turn return to their old place, before messages that a later turn accepted.
   const at = resultsIndex(transcript, open) ?? transcript.messages.length
   open.resultsSeq ??= seq
   transcript.seqs.splice(at, 0, open.resultsSeq)
@@ -192,7 +192,7 @@ export function newestOf({ calls }: Pick<Transcript, 'calls'>, request: string):
   return request
 }
 
-/** The replaced generations of calls that were made again may have taken effect, too: tells the model so. */
+/** Tells the model that the replaced generations of calls that were made again may have taken effect, too. */
 function noteReplaced(transcript: Transcript, { seq: answerSeq, replaced, resultsSeq: seq = 0 }: TurnResults, after: number): void {
   const effects = replaced.flatMap((callId) => transcript.effects.byCall.get(callId) ?? [])
   if (effects.length === 0) return

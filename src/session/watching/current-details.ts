@@ -1,4 +1,4 @@
-// What a session does, for Temporal's own view of its workflow: names and numbers, but nothing that a user, a model or a tool said.
+// What a session is doing, for Temporal's own view of its workflow: names and numbers, but no text from a user, a model or a tool.
 import type { SessionState } from '../state.ts'
 import { workOf } from './progress.ts'
 import { waitPhrase } from './wait-text.ts'

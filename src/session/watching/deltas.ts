@@ -1,4 +1,4 @@
-// Deltas: pieces of an answer while its model is still producing it. They are never part of the session; the recorded answer replaces them.
+// Deltas: pieces of an answer that its model is still producing. They are never part of the session; the recorded answer replaces them.
 import type { EventType, SessionEvent } from '../events.ts'
 import { isObject } from '../json.ts'
 
@@ -10,8 +10,8 @@ export type ModelDelta =
   | { type: 'tool_input'; index: number; partialJson: string; name?: string }
 
 /**
- * One attempt of one model call that streams. The later of two streams of a session has the larger `seq`, then `attempt`, then
- * `begunAt`: a call that moved to another executor begins again under the same attempt.
+ * One attempt of one model call that streams. The later of two streams of a session has the larger `seq`, then `attempt`, then `begunAt`,
+ * because a call that moved to another executor begins again under the same attempt.
  */
 export interface DeltaStream {
   /** `seq` of the last event that the call has seen. */
@@ -55,14 +55,14 @@ export function soundDelta(given: unknown): ModelDelta | undefined {
   return partialJson === '' ? undefined : { type, index, partialJson }
 }
 
-/** Whether a value that is not a sound delta is merely empty. */
+/** Whether an invalid delta is merely empty. */
 export function isEmptyDelta(given: unknown): boolean {
   if (!isObject(given)) return false
   const { text, thinking, partialJson } = given as Record<string, unknown>
   return text === '' || thinking === '' || partialJson === ''
 }
 
-/** What a piece adds to the position. */
+/** How much a piece adds to the position. */
 export function sizeOf(piece: ModelDelta): number {
   return textOfDelta(piece).length + (namesTool(piece) ? 1 : 0)
 }
@@ -103,7 +103,7 @@ function withText(piece: ModelDelta, text: string, { keepName = true } = {}): Mo
   return { type: 'tool_input', index, partialJson: text, ...(keepName && piece.name !== undefined && { name: piece.name }) }
 }
 
-/** Events that end a model call in progress: its answer, or an event that made the call void. */
+/** Events that end a model call in progress: its answer, or an event that invalidates the call. */
 export const CALL_ENDS = [
   'model_attempt_failed',
   'model_completed',

@@ -1,16 +1,16 @@
-// How far the work of a session has progressed: read from its plan and its calls, so that a resumed session reports the same.
+// How far a session's work has progressed, read from its plan and its calls, so that a resumed session reports the same.
 import { hasEnded } from '../past/calls.ts'
 import type { PlanStep } from '../built-in-tools/plan.ts'
 import type { CallState, SessionState } from '../state.ts'
 
-/** Work that is planned or begun and is not finished. */
+/** Work that is planned or begun but not finished. */
 export type IncompleteWork =
   /** A step of the plan that is not done. */
   | { kind: 'step'; id: string; title: string; status: Exclude<PlanStep['status'], 'done'> }
   /** A call that has no result, or that may or may not have taken effect. */
   | { kind: 'call'; callId: string; tool: string; status: CallState['status'] }
 
-/** How far the work of a session has progressed. */
+/** How far a session's work has progressed. */
 export interface Progress {
   /** The steps of the plan that are done; 0 without a plan. */
   done: number

@@ -22,7 +22,7 @@ const WHAT: Record<NonNullable<SessionWait['to']>, string> = {
   raise: 'to raise its budget',
 }
 
-/** Such as `a person to approve or deny refund_order (t_1_1_0)`. A reason that names who is waited for replaces the name. */
+/** Such as `a person to approve or deny refund_order (t_1_1_0)`. A reason that names whom the session waits for replaces the name. */
 export function waitPhrase({ for: who, to, callId, tool, reason }: Omit<SessionWait, 'since' | 'until' | 'raise'>): string {
   const about = [to && WHAT[to], callId && `${tool} (${callId})`].filter(Boolean).join(' ')
   return [...(reason?.startsWith(WHO[who]) ? [] : [WHO[who]]), about].filter(Boolean).join(' ')

@@ -1,4 +1,4 @@
-// What a session waits for, and for whom: from its state and, if the server was asked, from the steps that are pending there.
+// What a session waits for, and for whom, according to its state and, if the server was queried, to the steps that are pending there.
 import { isWaiting } from '../past/calls.ts'
 import type { Json } from '../json.ts'
 import { leavesByItself } from '../recovery/recovery.ts'
@@ -20,7 +20,7 @@ export interface SessionWait {
   callId?: string
   /** The call's tool. */
   tool?: string
-  /** Digest of the arguments that are to be approved. */
+  /** Digest of the arguments to approve. */
   digest?: string
   /** For people: the call's arguments, once they are stored. */
   input?: Json
@@ -42,7 +42,7 @@ export interface PendingStep {
   attempt: number
   since?: number
   worker?: string
-  /** Set if no worker has it: what it waits for, why its last attempt had no result, and when the server offers it to workers again. */
+  /** Set if no worker has it: what it waits for, why its last attempt had no result, and when the server next offers it to workers. */
   heldUp?: Pick<SessionWait, 'reason' | 'until'> & { for: 'worker' | 'next_attempt' }
 }
 
@@ -53,7 +53,7 @@ export interface WaitContext {
   retryAt?: number
 }
 
-/** What the session waits for; what needs a person comes first. Empty: nothing, or it is between two steps. */
+/** What the session waits for, starting with what needs a person. Empty if it waits for nothing or is between two steps. */
 export function waitsOf(state: SessionState, seen?: WaitContext): SessionWait[] {
   const { paused } = state
   const waits = waitsOfStatus(state, seen)
@@ -80,7 +80,7 @@ function waitsOfStatus(state: SessionState, seen: WaitContext | undefined): Sess
 /** The code of a session that would lose something if it continued without an earlier execution. */
 export const UNREADABLE = 'execution_unreadable'
 
-/** A worker that can replay the earlier execution ends the wait, or a person who decides to continue without what is lost. */
+/** The wait ends when a worker can replay the earlier execution, or a person decides to continue without what is lost. */
 export function waitsForReader({ reason }: SessionError): SessionWait[] {
   return [
     { for: 'person', to: 'recover', reason: 'to continue without what cannot be read: strategy abandon' },
@@ -119,7 +119,7 @@ function waitOfCall({ callId, status, resolution: { tool }, asked = {} }: CallSt
   return { ...TO[status as keyof typeof TO], callId, tool, ...defined({ digest, reason, until }) }
 }
 
-/** What the run itself is doing, or waits for. */
+/** What the run itself is doing or waiting for. */
 function waitsForSteps(run: RunState, seen: WaitContext | undefined): SessionWait[] {
   if (run.phase === 'model') return [waitForModel(run, seen)]
   if (run.phase !== 'tools') return []

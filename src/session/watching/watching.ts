@@ -1,4 +1,4 @@
-// What a watcher of a session sees: its events, each once and in order, and between them the model's answer until it is recorded.
+// What a watcher of a session sees: its events, each once and in order, and between them the model's answer before it is recorded.
 import {
   addDelta,
   compareStreams,
@@ -34,7 +34,7 @@ export interface Watching {
   readonly seq: number
   /** The session's status as last reported to the watcher. */
   readonly status: SessionStatus | undefined
-  /** Parts up to here are not needed. */
+  /** The watcher does not need parts up to here. */
   readonly cursor: DeltaCursor
   /** Accepts the next events. */
   events(events: readonly SessionEvent[]): WatchItem[]
@@ -103,7 +103,7 @@ export function startWatching(after: number, endedAt: number): Watching {
   }
 }
 
-/** The pieces after those that were shown, without gaps: parts that were written again may overlap. */
+/** The pieces after those already shown, without gaps. Parts that were written again may overlap. */
 function piecesOf(parts: readonly DeltaPart[], shown: Shown): ModelDelta[] {
   const pieces: ModelDelta[] = []
   for (const part of parts) {

@@ -11,9 +11,8 @@ export interface Boundary {
   id: string
   /** What is in progress there. */
   what: 'model' | 'tool' | 'verify' | 'flush' | 'checkpoint'
-  /**
-   * `before`: the body has not been entered. `during`: it has been entered, and its outcome is not recorded. `after`: its outcome is
-   * durable, and the workflow is about to continue.
+  /** `before`: the body has not been entered. `during`: it has been entered, but its outcome is not recorded. `after`: its outcome is durable, and the workflow is about to continue.
+   *
    */
   stage: 'before' | 'during' | 'after'
   /** A readable name: `run 1 turn 2: tool refund_order (t_1_2_0), during (response 1 from outside)`. */
@@ -31,9 +30,9 @@ export interface Mark {
   tool?: string
   /** The tool has a `verify`. */
   verifies?: true
-  /** The idempotency key that the call was given. */
+  /** The call's idempotency key. */
   key?: string
-  /** A problem of the call that is independent of kills. */
+  /** A problem with the call that occurs even without kills. */
   problem?: string
 }
 
@@ -87,8 +86,7 @@ export function killsOf(id: string): string[] {
 }
 
 /**
- * The boundaries within the `verify` that follows a kill at `lead`: those in the marks of such a run, or without marks, all that
- * may occur.
+ * The boundaries within the `verify` that follows a kill at `lead`: those in the marks of such a run or, without marks, all that may occur.
  */
 export function verifyBoundaries(lead: Boundary, marks?: readonly Mark[]): Boundary[] {
   const [place = ''] = lead.id.replace(/^tool:/, 'verify:').split('/')
@@ -104,11 +102,11 @@ export function leadsToVerify(marks: readonly Mark[]): Boundary[] {
   return boundariesOf(marks).filter(({ id }) => verified.has(id) && /^tool:[^/]+\/(before|end)$/.test(id))
 }
 
-/** The boundaries whose name or id matches, or that the function chooses. Without a filter, all. */
+/** The boundaries whose name or id matches, or that the function selects. Without a filter, all. */
 export function chosen(boundaries: readonly Boundary[], only: RegExp | ((boundary: Boundary) => boolean) | undefined): Boundary[] {
   if (only === undefined) return [...boundaries]
   if (typeof only === 'function') return boundaries.filter(only)
-  // A global or sticky expression would remember where it stopped.
+  // A global or sticky expression remembers where it stopped.
   const pattern = new RegExp(only.source, only.flags.replaceAll(/[gy]/g, ''))
   return boundaries.filter(({ id, name }) => pattern.test(name) || pattern.test(id))
 }

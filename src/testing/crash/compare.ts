@@ -39,7 +39,7 @@ export function compare(baseline: ConversationOutcome, other: ConversationOutcom
   const problems = texts.map((text) => ({ where: 'problem' as const, text }))
   if (other.unknown.length > 0 && problems.length === 0) {
     const repeated = surplus(other.effects, baseline.effects)
-    const text = `it is not known whether ${[...new Set(other.unknown)].join(', ')} happened: a \`verify\` could find out`
+    const text = `whether ${[...new Set(other.unknown)].join(', ')} happened is unknown; a \`verify\` could find out`
     if (repeated.length === 0) return { verdict: 'unknown', differences: [{ where: 'conversation', text }] }
   }
   const differences = [
@@ -68,7 +68,7 @@ export function firstDifference(expected: Json | undefined, actual: Json | undef
 /** Replaces every occurrence of `names`, even within texts: values that differ between sessions must not count as differences. */
 export function withoutNames<T extends Json>(value: T, names: ReadonlyMap<string, string>): T {
   let text = JSON.stringify(value)
-  // The longest first, because a key may contain a session's id.
+  // Longest first, because a key may contain a session's id.
   for (const [name, stand] of [...names].toSorted(([a], [b]) => b.length - a.length)) {
     text = text.replaceAll(JSON.stringify(name).slice(1, -1), JSON.stringify(stand).slice(1, -1))
   }

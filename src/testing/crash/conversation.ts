@@ -15,7 +15,7 @@ import { defined } from '../../session/defined.ts'
 
 /** How long the side store may take to catch up once the conversation has ended. */
 const STORE_MS = 30_000
-/** How long to wait for the world to stop changing after the conversation: a request of a dead process may still be on its way. */
+/** How long to wait for the world to settle after the conversation: a dead process's request may still be in flight. */
 const WORLD_RESTS_MS = 5_000
 const WORLD_LOOK_MS = 50
 const WAITING_LOOK_MS = 1_000
@@ -38,7 +38,7 @@ export interface Conversation {
   stuck?: string
 }
 
-/** Carries out the script. Never rejects: a failed step or a timeout is part of the result. */
+/** Runs the script. Never rejects: a failed step or a timeout is part of the result. */
 export async function converse(options: TestConversationOptions): Promise<Conversation> {
   const { pawl, agent, context, tags, timeoutMs } = options
   const session = pawl.session(options.sessionId, { agent, ...defined({ context }), ...(tags && { tags }) })
@@ -134,7 +134,7 @@ async function endOf(run: RunHandle, signal: AbortSignal): Promise<End> {
   return { end: { status, code: settled.code }, failure: `ended as ${status} (${settled.code}: ${settled.reason})` }
 }
 
-/** Resolves if the session waits for a person, because its run then does not end by itself. */
+/** Resolves if the session waits for a person, because its run then cannot end on its own. */
 async function waits(session: SessionHandle, signal: AbortSignal): Promise<End> {
   for (;;) {
     await sleep(WAITING_LOOK_MS, undefined, { signal }).catch(() => new Promise<never>(() => undefined))
@@ -146,7 +146,7 @@ async function waits(session: SessionHandle, signal: AbortSignal): Promise<End> 
   }
 }
 
-/** Repeats `act` only while the server is unavailable: a request that it has refused would be refused again. */
+/** Repeats `act` only while the server is unavailable, because it would refuse a refused request again. */
 async function again<T>(act: () => Promise<T>, signal: AbortSignal): Promise<T> {
   for (;;) {
     try {
@@ -182,7 +182,7 @@ async function eventsOf(session: SessionHandle): Promise<SessionEvent[]> {
   return events
 }
 
-/** How the side store differs from the transcript after it had time to catch up. */
+/** How the side store differs from the transcript once it has had time to catch up. */
 async function missingInStore(session: SessionHandle, transcript: Json[]): Promise<string | undefined> {
   let difference: string | undefined
   const look = async (): Promise<boolean> => {

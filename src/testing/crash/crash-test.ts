@@ -58,7 +58,7 @@ async function started(world: HeldWorld): Promise<Record<string, string>> {
   }
 }
 
-/** Ends all, even if one of them fails to end. */
+/** Closes every resource, even if closing one fails. */
 async function endAll(ends: readonly (() => unknown)[]): Promise<void> {
   const [end, ...more] = ends
   if (!end) return
@@ -126,7 +126,7 @@ async function carryOut(settings: CrashTestSettings, setup: Setup): Promise<Cras
   }
 }
 
-/** A flush or fault that did not happen does not count against the agent; a call of the script that was not made does. */
+/** A flush or fault that did not happen does not count against the agent. A call from the script that was not made does. */
 function passes(result: BoundaryResult | RoundResult): boolean {
   if (result.verdict === 'not_reached') return !('boundary' in result) || result.boundary.what === 'flush'
   return result.verdict !== 'differs'
@@ -134,7 +134,7 @@ function passes(result: BoundaryResult | RoundResult): boolean {
 
 type RunConversation = (faults?: { killAt?: readonly string[]; troubles?: readonly Trouble[] }) => Promise<Carried>
 
-/** Carries out one conversation after another, each in its own session and a reset world. Each begins with all processes running. */
+/** Runs one conversation after another, each in its own session and with the world reset. Each begins with all processes running. */
 function conversations(settings: CrashTestSettings, { world, stack, workers, pawl, agent }: Setup): RunConversation {
   const { script, context, tags, timeoutMs } = settings
   const name = randomUUID().slice(0, 8)
@@ -161,7 +161,7 @@ function conversations(settings: CrashTestSettings, { world, stack, workers, paw
     const session = pawl.session(sessionId, { agent: agent.name })
     const marks = await workers.marks.marks(conversation)
     const outcome = await outcomeOf(carried, { session, world, marks })
-    // The session gets no more messages, and if a process died, it would be one more execution to hand over.
+    // The session receives no more messages. Left open, it would be one more execution to hand over when a process dies.
     await session.close().catch(() => undefined)
     return { outcome, marks, ms, killed: killAt.length > 0 && workers.marks.killed(conversation) === killAt.length, troubles: made }
   }
@@ -231,14 +231,14 @@ async function atBoundary(
   }
 }
 
-/** Draws the faults of one round after another. The kinds take turns at being the first fault of a round. */
+/** Draws the faults of one round after another. Each round's first fault is of the next kind in turn. */
 function drawing(random: Random, kinds: readonly TroubleKind[], { marks, ms }: Carried): () => Trouble[] {
   const order = [...kinds].toSorted(() => random.fraction() - 0.5)
   let drawn = 0
   return () => drawTroubles(random, kinds, order[drawn++ % order.length] ?? 'kill', { marks: marks.length, ms })
 }
 
-/** A round that ended before any fault occurred shows nothing, and is repeated. */
+/** A round that ended before any fault occurred proves nothing, so it is repeated. */
 async function inTrouble(run: RunConversation, baseline: ConversationOutcome, round: number, draw: () => Trouble[]): Promise<RoundResult> {
   for (let tries = 1; ; tries++) {
     const { outcome, ms, troubles } = await run({ troubles: draw() })
@@ -254,8 +254,8 @@ function agentOf(agents: readonly ServedAgent[], wanted: string | undefined): Se
   const [only, ...more] = agents
   const found = wanted === undefined && more.length === 0 ? only : agents.find(({ name }) => name === wanted)
   if (found) return found
-  if (wanted === undefined) throw new InvalidOption(`The module serves ${names}: name one of them in \`agent\`.`)
-  throw new InvalidOption(`\`agent\` is ${JSON.stringify(wanted)}, and the module serves ${names}: name one of them.`)
+  if (wanted === undefined) throw new InvalidOption(`The module serves ${names}. Name one of them in \`agent\`.`)
+  throw new InvalidOption(`\`agent\` is ${JSON.stringify(wanted)}, but the module serves ${names}. Name one of them.`)
 }
 
 function firstOf([difference]: readonly Difference[]): string {

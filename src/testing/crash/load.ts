@@ -13,12 +13,12 @@ import type { CrashTestOptions } from './types.ts'
  */
 export async function loadCrashTest(path: string): Promise<CrashTestOptions> {
   const file = resolve(path)
-  if (!existsSync(file)) throw new WorkerError('module_not_found', `The module ${file} does not exist: pass the path of your crash test.`)
+  if (!existsSync(file)) throw new WorkerError('module_not_found', `The module ${file} does not exist. Pass the path of your crash test.`)
   const given = await importModule(file)
   if (typeof given === 'object' && given !== null && 'script' in given && 'world' in given) return given as CrashTestOptions
   throw new CrashTestError(
     'no_crash_test',
-    `${file} exports no crash test: export default { module, script, world } (\`CrashTestOptions\` of pawl/testing), or a function that returns it.`,
+    `${file} exports no crash test. Export default { module, script, world } (\`CrashTestOptions\` of pawl/testing), or a function that returns it.`,
   )
 }
 

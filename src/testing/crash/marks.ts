@@ -1,4 +1,4 @@
-// The folder through which a crash test and its worker processes communicate: planned kills and reached places.
+// The folder through which a crash test and its worker processes communicate planned kills and reached places.
 // It uses files instead of messages, because they persist even if the process that wrote them is killed at that very place.
 import { appendFileSync, closeSync, existsSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
@@ -47,7 +47,7 @@ export function markReader(folder: string): MarkReader {
       // The file does not exist until the first place is reached. A missing folder is an error.
       const text = await readFile(join(folder, marksFile(conversation)), 'utf8').catch((error: NodeJS.ErrnoException) => {
         if (error.code === 'ENOENT' && existsSync(folder)) return ''
-        throw new CrashTestError('workers_failed', `The crash test's folder ${folder} cannot be read: was it removed? (${error.message})`, {
+        throw new CrashTestError('workers_failed', `The crash test's folder ${folder} cannot be read. Was it removed? (${error.message})`, {
           cause: error,
         })
       })
@@ -58,7 +58,7 @@ export function markReader(folder: string): MarkReader {
   }
 }
 
-/** A worker process's side. Synchronous: nothing else may happen between reaching a place and dying there. */
+/** A worker process's side. It is synchronous, so that nothing happens between reaching a place and dying there. */
 export interface MarkWriter {
   writeAgents(agents: readonly ServedAgent[]): void
   /** The session of the current conversation. */

@@ -33,11 +33,8 @@ const OPTIONS = options({
   ),
   agent: text("the agent's name").optional(),
   context: z.unknown().optional(),
-  tags: where<string[]>(Array.isArray, 'a list of texts').optional(),
-  script: where<CrashTestOptions['script']>(
-    (value) => Array.isArray(value) && value.length > 0,
-    'a list of at least one message of the user',
-  ),
+  tags: where<string[]>(Array.isArray, 'a list of strings').optional(),
+  script: where<CrashTestOptions['script']>((value) => Array.isArray(value) && value.length > 0, 'a list of at least one user message'),
   world: z.looseObject({ reset: method, snapshot: method, effects: method }, { error: 'a CrashWorld' }),
   only: where<NonNullable<CrashTestOptions['only']>>(
     (value) => value instanceof RegExp || typeof value === 'function',
@@ -66,7 +63,7 @@ export function checkCrashTest(given: CrashTestOptions): CrashTestSettings {
   if (!existsSync(module)) {
     throw new WorkerError(
       'module_not_found',
-      `The module ${module} does not exist: pass the path of the worker module that serves the agent.`,
+      `The module ${module} does not exist. Pass the path of the worker module that serves the agent.`,
     )
   }
   const { seed = Math.floor(Math.random() * 1_000_000), rounds = DEFAULT_ROUNDS, kinds = TROUBLES } = random

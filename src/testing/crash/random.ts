@@ -4,7 +4,7 @@
 export interface Random {
   /** In [0, 1). */
   fraction(): number
-  /** From `low` to `high`, both included. */
+  /** From `low` to `high`, inclusive. */
   integer(low: number, high: number): number
   /** One of `items`, which must not be empty. */
   pick<T>(items: readonly T[]): T

@@ -7,7 +7,7 @@ import type { FromSupervisor, SupervisingInput } from './worker/supervising.ts'
 
 /** A supervisor that is kept running. */
 export interface KeptSupervisor {
-  /** Its pid; undefined if one has died and the next has not started yet. */
+  /** Its pid; undefined after one has died, until the next one starts. */
   pid(): number | undefined
   /** Its processes: executors and their orchestrator. */
   workers(): number[]
@@ -90,7 +90,7 @@ export function keepSupervisor(supervising: SupervisingInput): KeptSupervisor {
     },
     abandon() {
       stopping = true
-      // The workers first: the supervisor's death would make them finish their work.
+      // Workers first: if the supervisor died first, they would finish their work.
       for (const pid of [...workersNow(), life?.process.pid]) if (pid !== undefined) kill(pid)
     },
   }

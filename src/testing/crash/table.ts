@@ -71,18 +71,18 @@ function advice(boundaries: readonly BoundaryResult[]): string[] {
   return [
     ...(repeated.length > 0
       ? [
-          `${repeated.join(', ')} repeated an effect: send ctx.idempotencyKey, which is the same on each attempt, to a service that honours it; ` +
+          `${repeated.join(', ')} repeated an effect. Send ctx.idempotencyKey, which is the same on each attempt, to a service that honours it, ` +
             "or declare the tool 'external' with a `verify`.",
         ]
       : []),
-    ...(missing.length > 0 ? [`${missing.join(', ')} lost an effect: record that something is done after doing it, never before.`] : []),
+    ...(missing.length > 0 ? [`${missing.join(', ')} lost an effect. Record that something is done after doing it, never before.`] : []),
     ...(asking.length > 0
       ? [
           `verify of ${[...new Set(asking)].join(', ')} is called again when its process dies, and must then return the same answer: ` +
             'it must only read.',
         ]
       : []),
-    ...(unknown.length > 0 ? [`${unknown.join(', ')} has no \`verify\`: add one, or a person has to find out what happened.`] : []),
+    ...(unknown.length > 0 ? [`${unknown.join(', ')} has no \`verify\`. Add one, or a person has to find out what happened.`] : []),
   ]
 }
 

@@ -1,4 +1,4 @@
-// The faults of a random round: draws them from the seed, and carries them out.
+// The faults of a random round: draws them from the seed, and injects them.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Stack } from '../../local/index.ts'
 import type { MarkReader } from './marks.ts'
@@ -14,7 +14,7 @@ export interface Trouble {
   delayMs: number
   /** How long a process is frozen, or a server is down. */
   lastsMs: number
-  /** Chooses the process; in [0, 1). */
+  /** Selects the process; in [0, 1). */
   choice: number
 }
 
@@ -53,11 +53,11 @@ export function drawTroubles(random: Random, kinds: readonly TroubleKind[], firs
 
 /** Faults in progress. */
 export interface Troubles {
-  /** Starts no new faults. Resolves with the faults that occurred, once everything that was stopped runs again. */
+  /** Starts no new faults. Resolves with the faults that occurred, once everything it stopped is running again. */
   end(): Promise<string[]>
 }
 
-/** Carries out the faults as the conversation proceeds. */
+/** Injects the faults as the conversation proceeds. */
 export function makeTroubles(
   troubles: readonly Trouble[],
   on: { marks: MarkReader; conversation: number; group: CrashWorkers['group']; stack: Stack },
@@ -65,7 +65,7 @@ export function makeTroubles(
   const over = new AbortController()
   const done: string[] = []
   const lasting: Promise<void>[] = []
-  /** Only one fault at a time stops and starts a server. */
+  /** Only one fault at a time may stop and start a server. */
   const servers = new Map<TroubleKind, Promise<void>>()
 
   const kill = (kind: 'kill' | 'supervisor' | 'both', choice: number): string | undefined => {

@@ -9,8 +9,8 @@ import type { Boundary } from './boundaries.ts'
 import type { Difference, CrashVerdict } from './compare.ts'
 
 /**
- * The outside world that the agent acts on: a payment provider, a shop, a database. It must live outside the worker processes, which are
- * killed: in its own process, or in the test's process behind HTTP.
+ * The outside world that the agent acts on: a payment provider, a shop, a database. It must live outside the worker processes, because
+ * these are killed: in its own process, or in the test's process behind HTTP.
  */
 export interface CrashWorld {
   /** Called once, before any worker starts. Returns environment variables for the worker processes, such as the world's URL. */
@@ -68,7 +68,7 @@ export interface CrashTestOptions {
   script: readonly CrashStep[]
   /** The outside world that the agent acts on. */
   world: CrashWorld
-  /** Which boundaries to kill at: an expression over their names and ids, or a function. Default: all. */
+  /** Which boundaries to kill at: a regular expression that their names or ids match, or a function. Default: all. */
   only?: RegExp | ((boundary: Boundary) => boolean)
   /**
    * Rounds with random faults after the boundaries: `rounds` (default 7, one for each kind) conversations with kills and pauses of

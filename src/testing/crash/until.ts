@@ -1,4 +1,4 @@
-// Waits for a condition, with a limit.
+// Waits for a condition, with a time limit.
 import { setTimeout as sleep } from 'node:timers/promises'
 
 const EVERY_MS = 20
@@ -14,7 +14,7 @@ export async function until(look: () => boolean | Promise<boolean>, ms: number):
     } catch (error) {
       last = error
     }
-    if (Date.now() > giveUpAt) throw new Error(`It did not happen within ${ms} ms.`, { cause: last })
+    if (Date.now() > giveUpAt) throw new Error(`Timed out after ${ms} ms waiting for a condition.`, { cause: last })
     await sleep(EVERY_MS)
   }
 }

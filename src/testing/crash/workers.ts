@@ -62,12 +62,12 @@ async function allServe(supervisor: KeptSupervisor, processes: number): Promise<
   const failure = supervisor.failure()
   if (failure !== undefined) throw new CrashTestError('workers_failed', `The worker processes did not start: ${failure}`)
   if (cause === undefined) return
-  throw new CrashTestError('workers_failed', `After ${BOOT_MS / 1_000} s the worker processes are not ready: see their output.`, {
+  throw new CrashTestError('workers_failed', `The worker processes are not ready after ${BOOT_MS / 1_000} s. See their output.`, {
     cause,
   })
 }
 
-/** The module that the processes load. Like the user's own, it has a name that shows whether it needs a TypeScript loader. */
+/** The module that the processes load. As with the user's own, its name shows whether it needs a TypeScript loader. */
 async function writeWrapper(folder: string, module: string): Promise<string> {
   const served = new URL(`./worker/served${extname(import.meta.url)}`, import.meta.url).href
   const path = join(folder, /\.[mc]?tsx?$/.test(module) ? 'worker.mts' : 'worker.mjs')

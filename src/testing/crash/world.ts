@@ -3,7 +3,7 @@ import type { Json } from '../../session/json.ts'
 import { CrashTestError } from './errors.ts'
 import type { CrashWorld } from './types.ts'
 
-/** A world that either answers or throws an error that says what is wrong with it. */
+/** A world that either answers or throws an error that describes its fault. */
 export interface HeldWorld {
   start(): Promise<Record<string, string>>
   reset(): Promise<void>
@@ -28,7 +28,7 @@ export function heldTo(world: CrashWorld): HeldWorld {
     async effects() {
       const effects: unknown = await ask('effects', () => world.effects())
       if (!Array.isArray(effects))
-        throw failed('effects', `returned ${typeof effects}: return an array with one entry for each time something was done`)
+        throw failed('effects', `returned ${typeof effects}: return an array with one entry for each time that an effect occurred`)
       return comparable('effects', effects as Json[])
     },
     stop: () => ask('stop', () => world.stop?.()),

@@ -20,10 +20,10 @@ import { numberText } from '../../session/number-text.ts'
 import { beginningOf } from '../../session/beginning.ts'
 import { SUGGESTIONS } from '../../session/suggestions.ts'
 
-/** Maximum bytes of an answer or of changed arguments: both go into the session's history. */
+/** Maximum bytes of an answer or of changed arguments, because both go into the session's history. */
 const MAX_INPUT_BYTES = 1_000_000
 
-/** Requests the approval or answer that each of the calls needs: all at once, so that a person sees all of them. */
+/** Requests the approval or answer that each of the calls needs, all at once, so that a person sees them together. */
 export function askFor({ journal, flushing }: Session, asked: readonly { call: CallState; for: 'approval' | 'answer' }[]): void {
   const run = journal.state.current
   if (!run) return
@@ -106,7 +106,7 @@ export async function approve(session: Session, request: ApproveRequest): Promis
   return { digest: changed?.resolution.inputDigest ?? digest }
 }
 
-/** Records what hooks answered about a person's arguments. If one refuses or changes them, the call still waits for a decision. */
+/** Records the hooks' answers about a person's arguments. If a hook refuses or changes them, the call still waits for a decision. */
 function heedHooks({ journal, flushing }: Session, { run, call }: Waiting, { resolution, hooks, input }: Resolved, given: Json): void {
   recordHooks(journal, run.run, hooks, given)
   if (hooks.length > 0) flushing.nudge()
@@ -260,7 +260,7 @@ export function resolutionIn(resolved: ResolveToolResult, { resolution: before }
   return inPlaceOf(before, resolved.resolution)
 }
 
-/** An activity that the sender of an update waits for: its failure is the sender's, not the session's. */
+/** An activity that the sender of an update waits for. If it fails, the request fails, not the session. */
 async function asking<T>(activity: () => Promise<T>): Promise<T> {
   try {
     return answerIn(await activity())

@@ -22,9 +22,9 @@ export interface Attempts {
   givenUp(): string | undefined
   /** Adds failed attempts that an activity reported. */
   failed(attempts: readonly FailedAttempt[] | undefined): void
-  /** The next attempt asks another model, with its own retries. */
+  /** Switches to another model, which has its own retries. */
   fallBack(to: Fallback): void
-  /** Adds a lost attempt; returns its number. Its record says whether another attempt follows, as far as `rule` and the tally tell. */
+  /** Adds a lost attempt; returns its number. Its record says whether another attempt follows, as far as `rule` and the tally show. */
   lost(lost: Lost & { how: 'died' | 'failed' }, rule: RetryRule): number
 }
 
@@ -40,8 +40,8 @@ export interface RetryRule {
 const isPatched = (): boolean => patched('lost-for-good')
 
 /**
- * Starts counting from `used`: that of a call which an automatic recovery makes again has the digest of its failure, if that was
- * unexpected. `record` is called once for each failed attempt. `saysLast`: whether a lost attempt may be recorded as the last one.
+ * Starts counting from `used`. For a call that an automatic recovery repeats, `used` has the digest of its failure, if that was unexpected.
+ * Calls `record` once for each failed attempt. `saysLast`: whether a lost attempt may be recorded as the last one.
  */
 export function countAttempts(record: (attempt: FailedAttempt) => void, used = noAttempts(), saysLast = isPatched): Attempts {
   function add(attempt: FailedAttempt): void {

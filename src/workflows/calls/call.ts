@@ -1,4 +1,4 @@
-// A tool call, as the parts of the workflow pass it to each other.
+// A tool call, as the parts of the workflow pass it around.
 import type { ToolCallInput } from '../../calls/activities.ts'
 import type { Resolution } from '../../session/call-facts.ts'
 import type { Json } from '../../session/json.ts'

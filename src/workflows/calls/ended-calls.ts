@@ -1,4 +1,4 @@
-// Calls that were in progress when their workflow ended, and of which no result is known.
+// Calls that were in progress when their workflow ended, and whose results are unknown.
 import type { CallState, RunState } from '../../session/state.ts'
 import type { Journal } from '../journal.ts'
 import { mayLiveForMs } from './may-live.ts'

@@ -1,5 +1,5 @@
-// Results of `external` calls that arrived after their attempts had been given up. A server outage must not turn an outcome that the body
-// knows into a question for `verify` or a person.
+// Results of `external` calls that arrive after their attempts were abandoned. After a server outage, neither `verify` nor a person should
+// have to answer a question to which the body knows the answer.
 import { condition } from '@temporalio/workflow'
 import { areCustomEvents } from '../../session/hooks/custom-events.ts'
 import { isTooDeep } from '../../session/json.ts'

@@ -17,7 +17,7 @@ import { eventsOf, type Journal } from '../journal.ts'
 import { resolveEarlier, settleUnknown, UNKNOWN_TO_MODEL } from './unknown-call.ts'
 import { defined } from '../../session/defined.ts'
 
-/** How often another build is tried before its resolution of the call is used. */
+/** How many times other builds are tried before the call uses another build's resolution. */
 const ASKS_BEFORE_NEW_RESOLUTION = 4
 
 /** Runs one requested call to its end. */
@@ -40,14 +40,14 @@ export async function runToolCall(turn: Turn, requested: CallState): Promise<voi
     issue(journal, call, call.resolution)
     // Another build requires an approval or a client's answer first.
     if ((newResolution.approval && !requested.approved) || newResolution.client) return
-    // The call used to be safe to repeat with its key. Now it is not, and it may have taken effect in a failed attempt.
+    // The call was safe to repeat with its key, but no longer is, and it may have taken effect in a failed attempt.
     if (effect === 'idempotent' && newResolution.effect === 'external' && attempts.used.attempts > 0) {
       if ((await settleUnknown(turn, call, attempts.used.attempts)) === 'settled') return
     }
   }
 }
 
-/** Records that the call is about to be dispatched, or answered without being run. */
+/** Records that the call is about to be dispatched or answered without running. */
 export function issue(journal: Journal, call: WorkflowCall, newResolution?: Resolution): void {
   const { tool, effect, inputDigest, index, key } = call.resolution
   const { input } = call
@@ -64,7 +64,7 @@ export function issue(journal: Journal, call: WorkflowCall, newResolution?: Reso
   })
 }
 
-/** Whether the call is to be executed; otherwise its answer is recorded. */
+/** Whether to execute the call. If not, records its answer. */
 async function admitted(turn: Turn, requested: CallState, call: WorkflowCall): Promise<boolean> {
   const { journal } = turn
   const where = whereOf(call)
@@ -91,7 +91,10 @@ async function admitted(turn: Turn, requested: CallState, call: WorkflowCall): P
   }
 }
 
-/** No worker served the call: waits a little. Once the session is in error for it, waits by Temporal's retries, which leave no history. */
+/**
+ * Waits briefly for a worker that serves the call. Once the session is in error for it, waits by Temporal's retries, which leave no
+ * history.
+ */
 async function untilServed(turn: Turn, call: WorkflowCall): Promise<void> {
   await turn.serving.notServed(`the tool "${call.tool}"`)
   if (turn.journal.state.status !== 'error') return
@@ -99,7 +102,7 @@ async function untilServed(turn: Turn, call: WorkflowCall): Promise<void> {
     const input = { ...inputOf(turn, call), ...eventsOf(turn.journal), executionId: workflowInfo().runId, untilServed: true as const }
     await turn.pacing.schedule(input, toolCalls(call.resolution, 'until_served', `${call.tool}, until a worker serves it`).executeTool)
   } catch (error) {
-    // No other outcome matters: the activity only waited.
+    // No other outcome matters, because the activity only waited.
     if (whyLost(error).how === 'cancelled') throw error
   }
 }
@@ -113,7 +116,7 @@ async function execute(turn: Turn, call: WorkflowCall, attempts: Attempts, progr
   const fail = (code: string, message: string): undefined => {
     journal.append({ type: 'tool_failed', ...where, attempt: attempts.used.attempts, code, message })
   }
-  /** Ends a call that has no attempt in progress. An earlier attempt of an idempotent call may have taken effect before it failed. */
+  /** Ends a call without an attempt in progress. An earlier attempt of an idempotent call may have taken effect before it failed. */
   const failInterrupted = (): undefined =>
     fail('interrupted', attempts.used.attempts > 0 && resolution.effect === 'idempotent' ? INTERRUPTED_BEGUN : INTERRUPTED)
 
@@ -178,7 +181,7 @@ async function execute(turn: Turn, call: WorkflowCall, attempts: Attempts, progr
       case 'unknown': {
         const settled = await settleUnknown(turn, call, result.attempt)
         if (settled === 'settled') return
-        // The effect certainly did not happen: the attempt that threw counts like any failed attempt.
+        // The effect certainly did not happen, so the attempt that threw counts like any failed attempt.
         if (attempts.used.failures > resolution.retry.maxRetries) return fail('tool_failed', result.message)
         if (await interruptedWhile(sleep(timerMs(backoffMs(resolution.retry.baseDelayMs, attempts.used.failures)))))
           return failInterrupted()

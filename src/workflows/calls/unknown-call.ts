@@ -41,7 +41,7 @@ export async function settleUnknown(turn: Turn, call: WorkflowCall, attempt: num
   })
 }
 
-/** The call has the same intent as an earlier one with an unknown outcome: calls `verify` for that one again. */
+/** For a call with the same intent as an earlier one whose outcome is unknown: calls `verify` for the earlier one again. */
 export async function resolveEarlier(turn: Turn, callId: string): Promise<'happened' | 'did_not_happen' | undefined> {
   const { journal, alarms } = turn
   const earlier = journal.state.unknown[callId]
@@ -66,8 +66,8 @@ export async function resolveEarlier(turn: Turn, callId: string): Promise<'happe
 const CANNOT_ASK = { kind: 'cannot_tell', message: 'The arguments of the call are no longer available.' } as const
 
 /**
- * The answer of `verify`. "It did not happen" counts only if `verify` repeats it after `settleAfter`: a request of a body that died or
- * threw may still be in flight.
+ * The answer of `verify`. "It did not happen" counts only if `verify` repeats it after `settleAfter`, because a request from a body that
+ * died or threw may still be in flight.
  */
 async function settled(turn: Turn, call: WorkflowCall, attempt: number): Promise<VerifyAnswer> {
   const verdict = await verify(turn, call, attempt)
@@ -103,12 +103,12 @@ async function verify(turn: Turn, call: WorkflowCall, attempt: number): Promise<
         return verdict
       }
       how = 'again'
-      // Nothing is executed without an answer, so a `verify` that cannot be called counts as one that cannot tell.
+      // pawl executes nothing without an answer, so a `verify` that cannot be called counts as one that cannot tell.
       if (turn.serving.isGraceOver()) return { kind: 'cannot_tell', message: 'No worker serves the tool.' }
       await turn.serving.notServed(`the tool "${call.tool}"`)
     } catch (error) {
       const lost = whyLost(error)
-      // `verify` is a read, so a death does no harm, but the number of deaths must be limited.
+      // `verify` is a read, so a death does no harm, but deaths must be limited.
       if (lost.how !== 'failed' && ++deaths < MAX_DEATHS) continue
       return { kind: 'cannot_tell', message: lost.how === 'cancelled' ? 'cancelled' : lost.message }
     }

@@ -1,4 +1,4 @@
-// A step of a run that asks a model: scheduled again until it has an answer, fails permanently, or is stopped.
+// A step of a run that asks a model. It is rescheduled until it has an answer, fails permanently or is stopped.
 import { condition, sleep } from '@temporalio/workflow'
 import type { AskModelInput, NoAnswer } from '../../calls/activities.ts'
 import { MAX_DEATHS } from '../../session/attempts.ts'
@@ -23,7 +23,7 @@ export type Unanswered =
 
 type Result = { failed?: FailedAttempt[]; facts?: AgentFacts; spent?: Cost } & { kind: string }
 
-/** The events of these results carry their cost. */
+/** Results whose events carry their cost. */
 const WITH_COST: readonly string[] = ['completed', 'compacted']
 
 /** One kind of step. */
@@ -32,9 +32,9 @@ export interface Retried<R extends Result, E> {
   what: string
   attempts: Attempts
   schedule(activities: ReturnType<typeof modelCalls>, input: AskModelInput): Promise<R>
-  /** Records what all results have in common. */
+  /** Records the parts that all results share. */
   note?(result: R): void
-  /** What follows an answer; undefined: the step is scheduled again. */
+  /** Handles an answer; undefined means that the step is scheduled again. */
   answered(result: Exclude<R, NoAnswer>): E | undefined | Promise<E | undefined>
 }
 
@@ -52,7 +52,7 @@ export async function askUntilAnswered<R extends Result, E>(
   let how: 'first' | 'again' | 'until_served' = 'first'
   let stale = 0
   for (;;) {
-    // An attempt may have reported facts of the agent, which include the run's limits.
+    // An attempt may have reported the agent's configuration, which includes the run's limits.
     alarms.follow()
     const input = inputOf(session, run, attempts, how === 'until_served')
     let result: R
@@ -124,7 +124,7 @@ export async function askUntilAnswered<R extends Result, E>(
       default: {
         serving.served()
         const next = answered(result as Exclude<R, NoAnswer>)
-        // Awaited only if it takes time: another promise would change the order of a task's commands.
+        // Awaits only what takes time, because another promise would change the order of a task's commands.
         const end = next instanceof Promise ? await next : next
         if (end !== undefined) return end
         how = 'first'

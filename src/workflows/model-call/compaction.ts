@@ -1,4 +1,4 @@
-// The compaction of a conversation that is too long for the model: piece by piece, each recorded once it is summarised.
+// Compacts a conversation that is too long for the model, piece by piece. Each piece is recorded once it is summarised.
 import type { CompactResult, TooLarge } from '../../calls/activities.ts'
 import { defined } from '../../session/defined.ts'
 import type { RunState } from '../../session/state.ts'
@@ -11,8 +11,8 @@ import type { Failure, Session } from '../open-session.ts'
 const OF_THE_RUN: readonly string[] = ['deadline_exceeded', 'stale_watermark', 'budget_exhausted', 'unpriced_model']
 
 /**
- * Compacts the conversation before the model call of `run`'s turn. Returns undefined if the model may be asked: even after a failed
- * compaction, unless the provider has refused the request.
+ * Compacts the conversation before the model call of `run`'s turn. Returns undefined if the model may be asked, even after a failed
+ * compaction, unless the provider refused the request.
  */
 export async function compactConversation(session: Session, run: RunState, given: TooLarge): Promise<Unanswered | undefined> {
   const { tokens, bytes, besides, window, forced } = given
@@ -44,7 +44,7 @@ function summarisePiece(session: Session, run: RunState, tooLarge: TooLarge): Pr
   })
 }
 
-/** The conversation stays as it was. */
+/** Leaves the conversation unchanged. */
 function giveUp(
   { journal }: Session,
   { run, turn }: RunState,

@@ -23,7 +23,7 @@ import { defined } from '../../session/defined.ts'
 
 const NOTHING = { seq: 0, digest: '' }
 
-/** An opened session, and what it has from its earlier executions. */
+/** An opened session, and what it inherits from earlier executions. */
 export interface Opened {
   journal: Journal
   previous?: string
@@ -40,7 +40,7 @@ export async function openSession(start: Start, early: readonly unknown[], openi
   const coreVersion = coreVersionOf(carried, patched)
   if (carried) return openCarried(carried, coreVersion, opening)
   if (fork) return openFork(start, fork, coreVersion, opening)
-  // Only an execution that had taken the session for a new one continues without its state.
+  // Only an execution that assumed the session to be new continues without its state.
   const { continuedFromExecutionRunId: mistaken } = workflowInfo()
   const loaded: LoadSessionResult = start.isNew
     ? { found: false }
@@ -115,8 +115,8 @@ function reportLostCalls(journal: Journal): void {
 }
 
 /**
- * Reopens the session after its workflow was reset: it resumes from the store, as if its workflow had ended. First the events of this
- * history are stored, then the remaining ones of the reset execution, so that nothing is repeated and nothing is lost.
+ * Reopens the session after its workflow was reset: it resumes from the store, as if its workflow had ended. It stores the events of this
+ * history first, then the remaining ones of the reset execution, so that nothing is repeated or lost.
  */
 export async function reopenSession(
   start: Start,
@@ -158,7 +158,7 @@ function beginSession({ unreplayable, ...named }: NamedSession & Succession, cor
   const wrongTags = tagsProblem(named.tags)
   const sound = { agent: named.agent, ...(!wrongContext && { context: named.context }), ...(!wrongTags && { tags: named.tags }) }
   journal.append({ ...started(sound, coreVersion, workflowInfo().originalExecutionRunId), ...defined({ unreplayable }) })
-  // Invalid members are ignored, and each is recorded as a rejection.
+  // Ignores invalid members, and records each as a rejection.
   if (wrongContext) journal.append({ type: 'message_rejected', code: 'invalid_context', reason: wrongContext })
   if (wrongTags) journal.append({ type: 'message_rejected', code: 'invalid_tags', reason: wrongTags })
   return { journal }
@@ -187,7 +187,7 @@ function started(
   }
 }
 
-/** A session whose events can no longer be read: only its numbers continue. */
+/** A session whose events can no longer be read. Only its numbering continues. */
 function startOver(start: Start, lost: Extract<LoadSessionResult, { lost: true }>, coreVersion: number, { executionId }: Maker): Journal {
   const { seq, digest, run, checkpoint, keysOf, unreplayable } = lost
   const { agent = lost.agent, context, tags } = start
@@ -201,7 +201,7 @@ function startOver(start: Start, lost: Extract<LoadSessionResult, { lost: true }
   return journal
 }
 
-/** Resumes the session where it was, including its run: the run was not stopped, only its workflow ended. */
+/** Resumes the session where it was, including its run, because only the workflow ended, not the run. */
 function resumeFrom(
   { state, digest, unreplayable }: Succession & { state: SessionState; digest: string },
   coreVersion: number,
@@ -219,7 +219,7 @@ function resumeFrom(
   }
   const failed = error !== null && error.strategy !== 'automatic'
   if (failed) return journal
-  // What its calls did is known from the execution that made them.
+  // The execution that made the calls shows their outcomes.
   if (unreplayable) return journal
   if (current.phase === 'tools' && current.calls.some((call) => call.status === 'issued')) abandonTurn(journal, current)
   return journal
@@ -236,7 +236,7 @@ function abandonTurn(journal: Journal, run: RunState): void {
   const inFlight = calls.filter((one) => one.status === 'issued').map((call) => ({ ...call }))
   const isExternal = ({ resolution }: CallState): boolean => resolution.effect === 'external'
   for (const call of inFlight.filter(isExternal)) recordEnded(journal, run, call)
-  // Going back to before the answer would also remove messages that a later turn accepted, or the turn's changes to plan and memory.
+  // Going back to before the answer would also remove messages that a later turn accepted, or this turn's changes to plan and memory.
   if (lastTurn !== undefined || run.planTurn === turn || run.memoryTurn === turn) {
     for (const call of inFlight) if (!isExternal(call)) recordEnded(journal, run, call)
     return

@@ -1,4 +1,4 @@
-// Loads what a session needs before it opens, without a time limit. Meanwhile the session's state reports what it waits for. No failure
+// Loads what a session needs before it opens, without a time limit. Meanwhile, the session's state reports what it waits for. No failure
 // here ends the workflow, because that would lose all incoming messages.
 import { CancellationScope, condition } from '@temporalio/workflow'
 import type { Loading, NotYet } from '../../calls/activities.ts'
@@ -18,7 +18,7 @@ export interface ExecutionOpening {
   state(): Unopened
   /** Why the session is not open yet, once opening is known to take long. */
   readonly trouble: SessionError | undefined
-  /** Loads something with an activity and repeats that until it succeeds. */
+  /** Loads something with an activity, which it repeats until it succeeds. */
   load<R extends object>(activity: (how: Loading) => Promise<R | NotYet>): Promise<R>
   /** The update `recover` during opening: retries now, or continues without events that cannot be read. */
   recover(request: RecoverRequest): Unopened
@@ -88,7 +88,7 @@ export function startOpening(): ExecutionOpening {
   }
 }
 
-/** A codec may have turned the activity's result into something else. */
+/** A codec may have converted the activity's result to something else. */
 function isSound(answer: unknown): answer is object {
   return answer !== null && typeof answer === 'object' && !(answer instanceof Undecodable)
 }

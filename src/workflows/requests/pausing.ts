@@ -2,7 +2,7 @@
 import type { PauseAnswer, PauseRequest, UnpauseAnswer } from '../../session/protocol/protocol.ts'
 import { type Session, stopDetails } from '../open-session.ts'
 
-/** Pauses the session; a paused one stays as it is. */
+/** Pauses the session. Does nothing if it is already paused. */
 export function pause({ journal, alarms, flushing }: Session, request: PauseRequest): PauseAnswer {
   const before = journal.state.paused
   if (before) return { paused: { ...before }, already: true }

@@ -8,13 +8,13 @@ import { problemWith } from '../../session/recovery/recovery.ts'
 import { refuse, type Session, stopDetails } from '../open-session.ts'
 import { recover } from './recovery.ts'
 
-/** Why a model call is not made, and the limits with which it could be. */
+/** Why a model call is not made, and the limits that would allow it. */
 interface BudgetHoldUp {
   reason: string
   raise: BudgetRaise[] | undefined
 }
 
-/** Pauses the session: whether its budget is exhausted depends on an unknown cost. */
+/** Pauses the session, because whether its budget is exhausted depends on an unknown cost. */
 export function pauseForBudget({ journal, alarms, flushing }: Session, { reason, raise: limits }: BudgetHoldUp): void {
   if (journal.state.paused) return
   journal.append({
@@ -67,7 +67,7 @@ function checkedRaise({ maxUsd, maxTotalTokens, scope = 'run' }: RaiseRequest): 
   )
 }
 
-/** The wanted limits that are higher than the present ones. Refuses lower limits, and limits that the agent does not declare. */
+/** The requested limits that are higher than the current ones. Refuses lower limits, and limits that the agent does not declare. */
 function higherIn(wanted: Budget, scope: BudgetScope, lines: readonly BudgetLine[]): Budget {
   const raised: Budget = {}
   for (const unit of ['usd', 'tokens'] satisfies BudgetUnit[]) {

@@ -1,9 +1,9 @@
-// Activities that read a session's events for the sender of an update: their failure is the sender's, not the session's.
+// Activities that read a session's events for the sender of an update. If one fails, the request fails, not the session.
 import type { Unreadable } from '../../calls/activities.ts'
 import { answerIn, whyLost } from '../activities.ts'
 import { refuse } from '../open-session.ts'
 
-/** How often an activity is tried: its watermark may come from a rejected task, but the next one does not. */
+/** How often an activity is tried. Its watermark may come from a rejected task, but the next one does not. */
 const ASKS = 3
 
 /** The answer of such an activity once it has read the events. */

@@ -36,7 +36,7 @@ function isRepeatable({ run, lastMessageId, unknown }: SessionState): boolean {
   return lastMessageId?.startsWith(`m_${run}_`) === true && Object.values(unknown).every((call) => call.run !== run)
 }
 
-/** What is possible for a session that is not in error. */
+/** What a person can do with a session that is not in error. */
 const INSTEAD: Record<SessionStatus, string> = {
   running: 'To stop its run, interrupt it.',
   waiting: `Decide the calls that it waits for (\`${SUGGESTIONS.listPending()}\`), or interrupt its run.`,
@@ -72,7 +72,7 @@ function checkStrategy(state: SessionState, request: RecoverRequest): void {
   const strategy = strategyOf(state, request)
   if (strategy === 'manual') {
     const raises = (error.raise ?? []).map((one) => `\`${SUGGESTIONS.raise({ session: state.sessionId, ...one })}\``)
-    // Whatever else continues the run reaches the same limit again.
+    // Any other way to continue the run reaches the same limit again.
     const instead =
       raises.length > 0
         ? `raise the budget (${raises.join(' and ')}), and the run continues, or abandon it`
@@ -115,12 +115,12 @@ function optionsOf(state: SessionState): string {
   return options.filter((option) => option !== 'manual').join(', ')
 }
 
-/** Whether the request chooses calls of the failed turn. */
+/** Whether the request selects calls of the failed turn. */
 export function choosesCalls(state: SessionState, request: RecoverRequest): boolean {
   return strategyOf(state, request) === 'selective'
 }
 
-/** Carries out the recovery that the agent's policy allows. */
+/** Runs the recovery that the agent's policy allows. */
 export function recoverByPolicy(journal: Journal, strategy: RecoveryStrategy, restored?: Restored): void {
   const { error, recovered, facts } = journal.state
   const { maxAttempts } = facts?.recovery ?? DEFAULT_RECOVERY
@@ -128,7 +128,7 @@ export function recoverByPolicy(journal: Journal, strategy: RecoveryStrategy, re
   carryOut(journal, strategy, { automatic: true, reason, ...defined({ restored }) })
 }
 
-/** Carries out a checked recovery. */
+/** Runs a recovery that has been checked. */
 export function recover(journal: Journal, request: RecoverRequest, restored?: Restored): void {
   const strategy = strategyOf(journal.state, request) as RecoveryStrategy
   carryOut(journal, strategy, { ...textOf(request, 'by'), ...textOf(request, 'reason'), ...defined({ restored }) })

@@ -1,4 +1,5 @@
-// What a recovery restores beside the transcript: plan and memory at the point that it goes back to, if the run has changed them.
+// What a recovery restores besides the transcript: plan and memory as they were at the point that it goes back to, if the run has changed
+// them.
 import { CancellationScope, condition } from '@temporalio/workflow'
 import type { FindKeptInput } from '../../calls/activities.ts'
 import type { RecoveryStrategy } from '../../session/agent-facts.ts'
@@ -13,7 +14,7 @@ import { checkRecovery, recover, recoverByPolicy, strategyOf, turnsRemovedAfter 
 
 type Point = Pick<FindKeptInput, 'beforeRun' | 'upToSeq'>
 
-/** The point whose plan and memory the recovery restores; undefined if it leaves them alone. */
+/** The point whose plan and memory the recovery restores; undefined if it does not change them. */
 function pointOf(journal: Journal, strategy: string): Point | undefined {
   const { current } = journal.state
   if (!current || (current.planTurn === undefined && current.memoryTurn === undefined)) return undefined
@@ -54,7 +55,7 @@ export async function recoverAutomatically(session: Session, strategy: RecoveryS
   return 'recovered'
 }
 
-/** What it restores. Undefined if that cannot be found at all: the recovery then restores nothing, so that the session can continue. */
+/** What it restores. Undefined if that cannot be found; the recovery then restores nothing, so that the session can continue. */
 async function keptUnless(overtaken: () => boolean, input: FindKeptInput): Promise<PlanAndMemory | undefined | 'overtaken'> {
   const search = new CancellationScope()
   const answer = search.run(() => findKeptUntilStored(input)).then(answerIn, (error: unknown) => void whyLost(error))

@@ -46,7 +46,7 @@ export async function rollBack(session: Session, request: RollbackRequest): Prom
   const target = targetIn(request.target) ?? refuse('invalid_target', TARGET_REQUIRED)
   const { keys = 'kept' } = request
   if (keys !== 'kept' && keys !== 'forgotten') refuse('invalid_keys', "`keys` must be 'kept' or 'forgotten'.")
-  // Messages that are sent during the rollback are kept.
+  // Keeps messages that are sent during the rollback.
   const upToSeq = journal.watermark().seq
   return held(session, async () => {
     await placeOf(session, { target })
@@ -57,11 +57,11 @@ export async function rollBack(session: Session, request: RollbackRequest): Prom
   })
 }
 
-/** Has the newest run's messages answered again, under the same intent. Effects that this run completed are replayed. */
+/** Answers the newest run's messages again, under the same intent. Replays effects that this run completed. */
 export async function regenerate(session: Session, request: RegenerateRequest): Promise<Regenerated> {
   const { journal } = session
   return held(session, async () => {
-    // Before the run is stopped: a refusal changes nothing.
+    // Checked before the run is stopped, because a refusal must change nothing.
     repeatable(journal.state, await placeOf(session, { newestRun: true }))
     await interruptRun(session, { reason: 'regenerated', ...stopDetails(request) })
     const place = await placeOf(session, { newestRun: true })
@@ -71,7 +71,9 @@ export async function regenerate(session: Session, request: RegenerateRequest): 
   })
 }
 
-/** The message that opened the newest run. Refuses a run that left the session, and one with effects that may have happened. */
+/**
+ * The message that opened the newest run. Refuses a run that is no longer part of the session, and one with effects that may have happened.
+ */
 function repeatable({ current, unknown }: SessionState, { again, effects }: Place): QueuedMessage {
   const [opener] = again?.messages ?? []
   if (!opener)
@@ -91,7 +93,9 @@ function repeatable({ current, unknown }: SessionState, { again, effects }: Plac
 
 type Place = Awaited<ReturnType<typeof placeOf>>
 
-/** How long a rollback waits for the store before it answers, so that a resent message finds no trace of its first run there. */
+/**
+ * How long a rollback waits for the store before it answers, so that a message that is sent again finds no trace of its first run there.
+ */
 const STORED_WITHIN_MS = 2_000
 
 /** Rolls back; returns the `seq` of the event. */
@@ -127,7 +131,7 @@ export async function forkPoint(session: Session, request: ForkRequest): Promise
     if (target !== undefined) await placeOf(session, { target, archived: true })
     if (interrupt !== false) await interruptRun(session, { reason: 'forked', ...stopDetails(request) })
     const { seq: toSeq, digest, effects, more } = await placeOf(session, { ...(target && { target }), archived: true })
-    // The fork copies stored events.
+    // The fork copies only stored events.
     session.flushing.nudge()
     return { toSeq, digest, effects, moreEffects: more }
   })

@@ -1,4 +1,4 @@
-// The recovery `selective`: some calls of the failed turn are kept, others are skipped or repeated.
+// The recovery `selective`: keeps some calls of the failed turn, and skips or repeats others.
 import { hasEnded } from '../../session/past/calls.ts'
 import type { RecoverRequest } from '../../session/protocol/protocol.ts'
 import { eventsOfChoice } from '../../session/recovery/redo.ts'
@@ -12,7 +12,7 @@ import { held, type Session, textOf } from '../open-session.ts'
 import { readFor } from './reading.ts'
 import { checkRecovery } from './recovery.ts'
 
-/** Carries out the recovery, once its calls have been read and checked. */
+/** Runs the recovery, once its calls have been read and checked. */
 export async function recoverCalls(session: Session, request: RecoverRequest): Promise<void> {
   await held(session, async () => {
     const { journal } = session
@@ -23,7 +23,7 @@ export async function recoverCalls(session: Session, request: RecoverRequest): P
   })
 }
 
-/** The calls to repeat, with their arguments. Calls that the state lacks are put back into it. */
+/** The calls to repeat, with their arguments. Restores calls that the state lacks. */
 async function callsFor(session: Session, request: RecoverRequest): Promise<Map<string, CallState>> {
   const { state } = session.journal
   const run = state.current
@@ -67,7 +67,7 @@ function carryOut(journal: Journal, request: RecoverRequest, found: ReadonlyMap<
   const run = journal.state.current
   const choice = choiceIn(request)
   if (!run || !choice) return
-  // Its outcome may have been resolved since it was read.
+  // Its outcome may have been resolved since the call was read.
   const calls = run.calls.map((call) => ({ ...call, ...found.get(call.callId), status: call.status }))
   const events = eventsOfChoice(run, calls, choice, { ...textOf(request, 'by'), ...textOf(request, 'reason') })
   for (const event of events) journal.append(event)

@@ -34,7 +34,7 @@ describe('the compaction option', () => {
     [{ at: 1 }, 'Agent "a": `compaction.at` must be a number above 0 and below 1, not 1.'],
     [{ at: '80%' }, 'Agent "a": `compaction.at` must be a number above 0 and below 1, not "80%".'],
     [{ keepTurns: 0 }, 'Agent "a": `compaction.keepTurns` must be an integer from 1, not 0.'],
-    [{ summarise: 'short' }, 'Agent "a": `compaction.summarise` must be a function that returns text, not "short".'],
+    [{ summarise: 'short' }, 'Agent "a": `compaction.summarise` must be a function that returns a string, not "short".'],
     [{ model: '' }, expect.stringContaining('`compaction.model` must be a Claude model')],
     [{ keep: 4 }, expect.stringContaining('There is no option compaction.keep')],
     [false, 'Agent "a": `compaction` must be true, or { at, keepTurns, model, summarise }, not false.'],
@@ -47,7 +47,7 @@ describe('the compaction option', () => {
 describe('the window of a model', () => {
   it('must be known for compaction, for every model that is known when the agent is declared', () => {
     const needs = (option: string) =>
-      `Agent "a": compaction needs the context window of ${option} (scripted), which pawl does not know: declare it with its contextWindow.`
+      `Agent "a": compaction needs the context window of ${option} (scripted), which pawl does not know. Declare it with its contextWindow.`
     expect(refusal(() => agent({ model: unknown, compaction: true }))).toBe(needs('model'))
     expect(refusal(() => agent({ fallback: [windowed, unknown], compaction: true }))).toBe(needs('fallback[1]'))
     expect(refusal(() => agent({ compaction: { model: unknown } }))).toBe(needs('compaction.model'))

@@ -75,10 +75,10 @@ describe('a tool', () => {
 
   it('is refused with the option that does not go with the others', () => {
     expect(refusalOf(toolWith({ approvalTimeout: '8h' })).message).toBe(
-      'Tool "look": approvalTimeout is for tools with an approval: add approval, or leave out approvalTimeout.',
+      'Tool "look": approvalTimeout is for tools with an approval. Add approval, or omit approvalTimeout.',
     )
     expect(refusalOf(toolWith({ execute: 'client', retry: {} })).message).toBe(
-      'Tool "look": retry is for calls that a worker executes, and a client answers this one: leave out retry.',
+      'Tool "look": retry is for calls that a worker executes, but a client answers calls of this tool. Omit retry.',
     )
   })
 
@@ -218,7 +218,7 @@ describe('an agent', () => {
     const { code, message } = refusalOf(agentWith(change))
     expect(code).toBe('no_price')
     expect(message).toMatch(
-      /imits.maxUsd needs the price of every model, and that of "my-own" is not known. Declare it in US dollars per million tokens \(the option `price: \{ input, output, cacheRead, cacheWrite \}`/,
+      /imits.maxUsd needs the price of every model, but the price of "my-own" is unknown. Declare it in US dollars per million tokens \(the option `price: \{ input, output, cacheRead, cacheWrite \}`/,
     )
   })
 
@@ -337,16 +337,18 @@ describe('a slice', () => {
   ])('is refused with an initial value that %s', (_, change) => {
     const { code, message } = refusalOf(sliceWith(change))
     expect(code).toBe('invalid_slice')
-    expect(message).toMatch(/does not read its initial value back from JSON .*: pass a value that matches, or a schema for its JSON\.$/s)
+    expect(message).toMatch(
+      /cannot read its initial value back from JSON .*\. Pass a value that matches, or a schema for its JSON form\.$/s,
+    )
   })
 
   it('is refused by an agent that has another one of the same name, or if defineSlice did not make it', () => {
     const order = defineSlice(SLICE)
     expect(refusalOf(agentWith({ slices: [order, defineSlice({ ...SLICE, version: 2 })] }))).toEqual({
       code: 'duplicate_slice',
-      message: 'Agent "support" has two slices named "order": rename one.',
+      message: 'Agent "support" has two slices named "order". Rename one.',
     })
-    expect(refusalOf(agentWith({ slices: [SLICE] })).message).toBe('Agent "support": slices[0] is not a slice: make it with defineSlice.')
+    expect(refusalOf(agentWith({ slices: [SLICE] })).message).toBe('Agent "support": slices[0] is not a slice. Create it with defineSlice.')
   })
 
   it('types what instructions and tools see of it', () => {

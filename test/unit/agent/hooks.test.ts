@@ -50,13 +50,13 @@ describe('a hook is refused when it is declared', () => {
     const named = hook({ on: 'turnStart', name: 'one', run })
     expect(refused(() => agent(named, hook({ on: 'turnEnd', name: 'one', run })))).toEqual([
       'duplicate_hook',
-      'Agent "a" has two hooks named "one": rename one.',
+      'Agent "a" has two hooks named "one". Rename one.',
     ])
     expect(refused(() => agent(hook({ on: 'preToolUse', tools: 'lok', run })))).toEqual([
       'invalid_agent',
-      'Agent "a": its hook "preToolUse" names the tool "lok", which the agent does not have: correct the name, or add the tool.',
+      'Agent "a": its hook "preToolUse" names the tool "lok", which the agent does not have. Correct the name, or add the tool.',
     ])
-    expect(refused(() => agent({ on: 'turnStart', run }))[1]).toContain('hooks[0] is not a hook: make it with defineHook.')
+    expect(refused(() => agent({ on: 'turnStart', run }))[1]).toContain('hooks[0] is not a hook. Create it with defineHook.')
   })
 })
 

@@ -144,8 +144,8 @@ describe('an input without a JSON form is refused when the tool is declared', ()
     ['of valibot itself', v.object({ id: v.string() }), 'wrap it in toStandardJsonSchema() from @valibot/to-json-schema.'],
     ['of a library that has none', foreign, 'use a library that implements Standard JSON Schema, such as zod 4.'],
     ['that cannot be converted', failing, 'has no JSON form (no such target)'],
-    ['that valibot cannot convert', toStandardJsonSchema(v.object({ at: v.date() })), 'use types that JSON has'],
-    ['that is not an object', type('string'), 'is not an object: wrap it in one'],
+    ['that valibot cannot convert', toStandardJsonSchema(v.object({ at: v.date() })), 'Use types that JSON has'],
+    ['that is not an object', type('string'), 'is not an object. Wrap it in one'],
   ])('%s', (_, input, said) => {
     const { code, message } = refusalOf(() => toolOf(input))
     expect(code).toBe('no_json_schema')

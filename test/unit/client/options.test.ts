@@ -24,7 +24,7 @@ describe('a session', () => {
     [
       'a timeout of zero',
       { idleTimeout: 0 },
-      "`idleTimeout` must be a number of milliseconds or text such as '24h', above 0 and at most 24 days, not 0.",
+      "`idleTimeout` must be a number of milliseconds or a string such as '24h', above 0 and at most 24 days, not 0.",
     ],
     ['a timeout without a unit', { idleTimeout: '30' }, 'at most 24 days, not "30".'],
     ['a timeout that is too long', { notServedAfter: '25d' }, 'at most 24 days, not "25d".'],
@@ -41,7 +41,7 @@ it.each<[string, () => unknown, string]>([
   [
     'a message',
     () => checkSend({ deadline: 0 }),
-    "`deadline` must be a number of milliseconds or text such as '5m', above 0 and at most 24 days, not 0.",
+    "`deadline` must be a number of milliseconds or a string such as '5m', above 0 and at most 24 days, not 0.",
   ],
   ['a wait', () => checkWait({ timout: 5 }), 'There is no option timout: did you mean timeout?'],
   ['a wait', () => checkWait({ timeout: -1 }), '`timeout` must be a number of milliseconds'],

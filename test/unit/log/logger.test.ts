@@ -119,6 +119,6 @@ describe('a logger', () => {
 describe('PAWL_LOG_LEVEL', () => {
   it('that is not a level is refused', () => {
     vi.stubEnv('PAWL_LOG_LEVEL', 'verbose')
-    expect(() => openLogger({})).toThrow('PAWL_LOG_LEVEL is "verbose": set it to one of trace, debug, info, warn, error, fatal, silent.')
+    expect(() => openLogger({})).toThrow('PAWL_LOG_LEVEL is "verbose". Set it to one of trace, debug, info, warn, error, fatal, silent.')
   })
 })

@@ -37,10 +37,10 @@ describe('the error for a value', () => {
     [{ processes: Number.NaN }, '`processes` must be an integer from 1 to 64, not NaN.'],
     [
       { wait: '5 seconds' },
-      '`wait` must be a number of milliseconds or text such as \'30s\', above 0 and at most 24 days, not "5 seconds".',
+      '`wait` must be a number of milliseconds or a string such as \'30s\', above 0 and at most 24 days, not "5 seconds".',
     ],
     [{ mode: 'always' }, "`mode` must be 'auto', 'check' or 'off', not \"always\"."],
-    [{ by: 5 }, '`by` must be text that is not empty, not 5.'],
+    [{ by: 5 }, '`by` must be a non-empty string, not 5.'],
     [{ id: 5 }, '`id` must be of type string, not 5.'],
   ])('says what is allowed: %o', (given, message) => {
     expect(messageWith(given)).toBe(message)

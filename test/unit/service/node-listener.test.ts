@@ -12,7 +12,7 @@ const handler = async (): Promise<Response> => new Response()
 const listenerWith = (options: unknown) => () => nodeListener(handler, options as object)
 
 it.each<[string, () => unknown, string]>([
-  ['a duration below 0', listenerWith({ stalledAfter: -1 }), "`stalledAfter` must be a number of milliseconds or text such as '90s'"],
+  ['a duration below 0', listenerWith({ stalledAfter: -1 }), "`stalledAfter` must be a number of milliseconds or a string such as '90s'"],
   ['a unit in a name', listenerWith({ stalledAfterMs: 5 }), 'There is no option stalledAfterMs: did you mean stalledAfter?'],
   ['an unknown name', listenerWith({ foo: 2 }), 'There is no option foo: the options are stalledAfter, onRequest.'],
   ['a hook that is not a function', listenerWith({ onRequest: 'log' }), '`onRequest` must be a function, not "log".'],

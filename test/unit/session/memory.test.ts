@@ -347,7 +347,7 @@ describe('the memory option of an agent', () => {
 
   it('is refused if two blocks have the same name', () => {
     expect(() => declared([...LIMITS, { block: 'notes', maxChars: 5 }])).toThrow(
-      expect.objectContaining({ code: 'duplicate_block', message: 'Agent "a" has two blocks of memory named "notes": rename one.' }),
+      expect.objectContaining({ code: 'duplicate_block', message: 'Agent "a" has two blocks of memory named "notes". Rename one.' }),
     )
   })
 

@@ -32,7 +32,7 @@ describe('a supervisor', () => {
     [
       'a limit for a stuck loop that outlasts its sessions',
       { stuckLoop: 110_001 },
-      "`stuckLoop` must be a number of milliseconds or text such as '30s', above 0 and at most '110s', not 110,001: a stuck",
+      "`stuckLoop` must be a number of milliseconds or a string such as '30s', above 0 and at most '110s', not 110,001: a stuck",
     ],
     ['an invalid limit for a stuck loop', { stuckLoop: Number.NaN }, "at most '110s', not NaN: "],
     ['a number as text', { stuckLoop: '60000' }, 'not "60000": a stuck executor'],

@@ -8,7 +8,7 @@ export function exitWith({ test, folder }: { test: number; folder: string }): vo
   const supervisor = process.ppid
   const look = (): void => {
     if (isAlive(test) && existsSync(folder)) return
-    // Only while the supervisor is the parent: later, its pid may belong to another process.
+    // Only while the supervisor is the parent. Later, its pid may belong to another process.
     if (!isAlive(test) && process.ppid === supervisor && process.connected) kill(supervisor)
     rmSync(folder, { recursive: true, force: true })
     kill(process.pid)

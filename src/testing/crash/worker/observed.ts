@@ -1,4 +1,4 @@
-// Wraps a worker module's agents to watch their bodies from within: the model's answer, and each tool's execution.
+// Wraps a worker module's agents to observe, from within, the model's answers and each tool's execution.
 import type { Agent } from '../../../agent/agent.ts'
 import type { Model } from '../../../agent/model.ts'
 import type { AgentContext, Tool, ToolContext } from '../../../agent/tool.ts'
@@ -6,7 +6,7 @@ import { defined } from '../../../session/defined.ts'
 import type { MarkWriter } from '../marks.ts'
 import type { ResponseReports } from './answers.ts'
 
-/** The agent, watched. Its declarations stay the same: the workflow and the resolution of calls see no difference. */
+/** The agent, observed. Its declarations stay the same, so the workflow and the resolution of calls see no difference. */
 export function observedAgent(agent: Agent, marks: MarkWriter, answers: ResponseReports): Agent {
   const tools = new Map([...agent.tools].map(([name, tool]) => [name, observedTool(tool, marks, answers)]))
   return { ...agent, tools, model: (ctx) => observedModel(agent.model, ctx, marks) }
@@ -31,14 +31,14 @@ async function observedModel(declared: Agent['model'], ctx: AgentContext, marks:
 
 function observedTool(tool: Tool, marks: MarkWriter, answers: ResponseReports): Tool {
   const { execute, verify } = tool
-  // A client executes this tool: it has no body here.
+  // A client executes this tool, so it has no body here.
   if (!execute) return tool
   const about = (ctx: ToolContext) => ({
     tool: tool.name,
     ...(ctx.idempotencyKey !== '' && { key: ctx.idempotencyKey }),
     ...(verify && { verifies: true as const }),
   })
-  /** Enters the body, and marks each response that it receives and its end. */
+  /** Enters the body, and marks each response that the body receives, and its end. */
   const within = async <T>(place: string, ctx: ToolContext, problem: string | undefined, body: () => T): Promise<Awaited<T>> => {
     const reach = (step: string, more: { problem?: string } = {}): void =>
       marks.reach(ctx.sessionId, { id: `${place}/${step}`, ...about(ctx), ...more })
@@ -62,5 +62,5 @@ function keyProblem(tool: Tool, input: unknown, { sessionId, intent, callId, ide
   if (typeof tool.idempotency !== 'function') return undefined
   const again = tool.idempotency(input, { sessionId, run: intent, callId: callId.replace(/^t_\d+_/, `t_${intent}_`) })
   if (again === idempotencyKey) return undefined
-  return `the idempotency key of tool ${tool.name} differs each time it is computed: derive it from the input and ctx only`
+  return `the idempotency key of tool ${tool.name} differs each time it is computed. Derive it only from the input and ctx`
 }

@@ -28,7 +28,7 @@ interface RecordedEvent {
   version?: number
 }
 
-/** The mark of an event, if it is a boundary. It names the tool, because a call that pawl answers by itself has no other mark. */
+/** The mark of an event, if it is a boundary. It names the tool, because a call that pawl itself answers has no other mark. */
 export function markOf(event: RecordedEvent): Mark | undefined {
   const id = recordOf(event)
   return id === undefined ? undefined : { id, ...defined({ tool: event.tool }) }

@@ -9,7 +9,7 @@ import { exitWith } from './exit-with-test.ts'
 import { observedAgent } from './observed.ts'
 import { watchPostgres } from './postgres.ts'
 
-/** The definition of the user's module, watched. `folder` is where marks go; `test` is the pid of the process that runs the test. */
+/** The user's module definition, observed. `folder` is where marks go; `test` is the pid of the process that runs the test. */
 export async function served({ module, folder, test }: { module: string; folder: string; test: number }): Promise<WorkerDefinition> {
   exitWith({ test, folder })
   const marks = markWriter(folder)

@@ -11,7 +11,7 @@ export type FromSupervisor =
   /** It cannot supervise, or its first process cannot serve. */
   | { type: 'failed'; message: string }
 
-/** Its input. `folder` is the test's folder; the supervising process removes it if the test no longer can. */
+/** Its input. `folder` is the test's folder, which the supervising process removes if the test no longer can. */
 export interface SupervisingInput {
   options: Omit<SuperviseOptions, 'logger' | 'onEvent'>
   folder: string
@@ -27,7 +27,7 @@ function failureOf(error: unknown): FromSupervisor {
   return { type: 'failed', message: error instanceof PawlError ? error.message : String((error as Error)?.stack ?? error) }
 }
 
-/** The test has exited: its workers must exit, too, and a frozen one would not do so by itself. */
+/** The test has exited: its workers must exit, too, and a frozen one would not do so on its own. */
 function abandon(supervisor: Supervisor | undefined, folder: string): void {
   supervisor?.kill()
   rmSync(folder, { recursive: true, force: true })
