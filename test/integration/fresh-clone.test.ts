@@ -20,7 +20,7 @@ it('every script of the repository installs what it needs first', async () => {
   // npm runs `prepack` by itself, and has no script before it.
   const names = Object.keys(scripts).filter((name) => !name.startsWith('pre'))
   expect(names).toEqual(expect.arrayContaining(['test', 'demo', 'build', 'check']))
-  expect(names.filter((name) => scripts[`pre${name}`] !== 'node scripts/install.js')).toEqual([])
+  expect(names.filter((name) => !/^node scripts\/install\.js( \. test\/ai-sdk-7)?$/.test(scripts[`pre${name}`] ?? ''))).toEqual([])
 })
 
 describe('a clone', () => {

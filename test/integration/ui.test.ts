@@ -1,14 +1,14 @@
 // AI SDK UI against the web handler: the chats of the published `@ai-sdk/react`, a worker, and what is recorded.
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Chat } from '@ai-sdk/react'
+import { Chat } from '../ai-sdk-7/react.ts'
 import {
   type ChatTransport,
   DefaultChatTransport,
   lastAssistantMessageIsCompleteWithApprovalResponses,
   lastAssistantMessageIsCompleteWithToolCalls,
   type UIMessage,
-} from 'ai'
+} from '../ai-sdk-7/ai.ts'
 import { defineAgent, defineTool, type ModelCallContext, ModelError, type ModelRequest } from 'pawl'
 import { type Access, createHandler, type Handler } from 'pawl/service'
 import { scripted, type ScriptedAnswer } from 'pawl/testing'

@@ -1,8 +1,8 @@
 // What goes to a provider satisfies its documented rules, whatever is in the transcript.
-import { createGoogleGenerativeAI as googleV4 } from '@ai-sdk/google'
-import { createGoogleGenerativeAI as googleV3 } from '@ai-sdk/google-v3'
-import { createOpenAI as openaiV4 } from '@ai-sdk/openai'
-import { createOpenAI as openaiV3 } from '@ai-sdk/openai-v3'
+import { createGoogleGenerativeAI as googleV4 } from '../ai-sdk-7/google.ts'
+import { createGoogleGenerativeAI as googleV3 } from '@ai-sdk/google'
+import { createOpenAI as openaiV4 } from '../ai-sdk-7/openai.ts'
+import { createOpenAI as openaiV3 } from '@ai-sdk/openai'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { ModelRequest } from '../../src/agent/model.ts'

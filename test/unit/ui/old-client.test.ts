@@ -1,6 +1,6 @@
 // Pages of an AI SDK that cannot take text back: they are noticed by what they still show, and get finished answers from then on.
-import { Chat } from '@ai-sdk/react-v3'
-import type { ChatTransport, UIMessage } from 'ai-v6'
+import { Chat } from '@ai-sdk/react'
+import type { ChatTransport, UIMessage } from 'ai'
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { watchResets } from '../../../src/ui/old-client.ts'
 import type { UiChunk } from '../../../src/ui/protocol.ts'

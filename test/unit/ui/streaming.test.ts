@@ -1,5 +1,5 @@
 // Pages of AI SDK UI over random sessions: whenever they are loaded, and however often their streams are cut, they show what is recorded.
-import { readUIMessageStream, type UIMessage, type UIMessageChunk } from 'ai'
+import { readUIMessageStream, type UIMessage, type UIMessageChunk } from '../../ai-sdk-7/ai.ts'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { ModelDelta } from '../../../src/session/watching/deltas.ts'
