@@ -6,7 +6,8 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build, type Metafile } from 'esbuild'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
-import { seed, size, variants } from '../support/sizes.ts'
+import { findNode } from '../support/node-versions.ts'
+import { size } from '../support/sizes.ts'
 import { until } from '../support/until.ts'
 import { answerOf, type Consumer, makeConsumer, run } from './consumers.ts'
 
@@ -24,7 +25,8 @@ type Names = typeof NAMES
 
 const { databaseUrl, namespace, temporalAddress } = inject('stack')
 const env = { TEMPORAL_ADDRESS: temporalAddress, TEMPORAL_NAMESPACE: namespace, DATABASE_URL: databaseUrl }
-const NODES = { 'this Node': undefined, 'Node 24': '24' }
+/** The Node that runs this, and releases of the other versions that pawl supports. */
+const NODES = [process.versions.node, '22.23.3', '24.21.0']
 
 let consumer: Consumer
 beforeAll(async () => {
@@ -32,48 +34,57 @@ beforeAll(async () => {
 })
 afterAll(() => consumer?.remove())
 
-/** The executable of another Node version, from npm; undefined if npm has none for this machine. */
-async function nodeOf(version: string | undefined): Promise<string | undefined> {
-  if (version === undefined) return process.execPath
-  try {
-    const path = join(await consumer.installBeside(`node@${version}`), 'node_modules/node/bin/node')
-    await access(path)
-    return path
-  } catch (error) {
-    console.warn(`Skipped: npm brings no Node ${version} here (${error instanceof Error ? error.message.split('\n')[0] : error}).`)
-    return undefined
-  }
-}
+it('the packed package needs no AI SDK', async () => {
+  await expect(access(join(consumer.folder, 'node_modules/@ai-sdk'))).rejects.toMatchObject({ code: 'ENOENT' })
+})
 
-describe.each(variants(Object.entries(NODES), 1))(`the packed package under %s (seed ${seed}, again with PAWL_SEED)`, (name, version) => {
+describe.each(NODES)('Node %s', (version) => {
+  const isThis = version === process.versions.node
+  /** Most of this depends little on the version of Node: outside the soak, the others only run a worker. */
+  const isWhole = size(isThis, true)
   let node: string | undefined
+  let project: Consumer
+
   beforeAll(async () => {
-    node = await nodeOf(version)
+    node = isThis ? process.execPath : await findNode(version)
+    project = node && isWhole && !isThis ? await makeConsumer(node) : consumer
+  })
+  afterAll(async () => {
+    if (project !== consumer) await project.remove()
   })
 
-  it('is imported by an ESM project', async ({ skip }) => {
+  it.runIf(isWhole)(
+    `Node ${version} is one that the packed package and its dependencies support, as npm reads their manifests`,
+    ({ skip }) => {
+      if (!node) return skip()
+      expect(project.npmSaid).not.toContain('EBADENGINE')
+    },
+  )
+
+  it.runIf(isWhole)(`an ESM project under Node ${version} imports the packed package`, async ({ skip }) => {
     if (!node) return skip()
-    expectNames(answerOf<Names>(await consumer.node(['import.mjs'], { node })))
+    expectNames(answerOf<Names>(await project.node(['import.mjs'], { node })))
   })
 
-  it('is required by a CommonJS project', async ({ skip }) => {
+  it.runIf(isWhole)(`a CommonJS project under Node ${version} requires the packed package`, async ({ skip }) => {
     if (!node) return skip()
-    expectNames(answerOf<Names>(await consumer.node(['require.cjs'], { node })))
+    expectNames(answerOf<Names>(await project.node(['require.cjs'], { node })))
   })
 
-  it('does not need the AI SDK for that', async () => {
-    await expect(access(join(consumer.folder, 'node_modules/@ai-sdk'))).rejects.toMatchObject({ code: 'ENOENT' })
-  })
-
-  it('serves an agent and answers its backend', async ({ skip }) => {
+  it.runIf(isWhole)(`a worker in its user's process serves an agent under Node ${version}`, async ({ skip }) => {
     if (!node) return skip()
-    const taskQueue = `package-${name.replace(' ', '-')}-${process.pid}`
-    const answer = answerOf<{ node: string; text: string }>(
-      await consumer.node(['ask.mjs'], { node, env: { ...env, TASK_QUEUE: taskQueue } }),
-    )
-    expect(answer.text).toMatch(/^They make .*5/)
-    expect(answer.node).toMatch(version ? new RegExp(`^v${version}\\.`) : process.version)
+    expect(await answerUnder(node, 'in-process')).toEqual({ node: version, text: expect.stringMatching(/^They make .*5/) })
   })
+
+  it(`supervised processes serve an agent under Node ${version}`, async ({ skip }) => {
+    if (!node) return skip()
+    expect(await answerUnder(node, 'supervised')).toEqual({ node: version, text: expect.stringMatching(/^They make .*5/) })
+  })
+
+  async function answerUnder(executable: string, worker: 'in-process' | 'supervised'): Promise<unknown> {
+    const settings = { ...env, TASK_QUEUE: `package-${worker}-${version}-${process.pid}`, WORKER: worker }
+    return answerOf(await project.node(['ask.mjs'], { node: executable, env: settings }))
+  }
 })
 
 describe('the packed package', () => {
@@ -293,7 +304,7 @@ describe("beside another version of Temporal's SDK, which refuses the prebuilt w
     expect((await manifestOf('@temporalio/worker/package.json')).version).toBe(OTHER_SDK)
     expect((await manifestOf('pawl/dist/workflow-bundle.json')).sdk).not.toBe(OTHER_SDK)
     const { text } = answerOf<{ text: string }>(
-      await consumer.node(['ask.mjs'], { env: { ...env, TASK_QUEUE: `package-other-sdk-${process.pid}` } }),
+      await consumer.node(['ask.mjs'], { env: { ...env, TASK_QUEUE: `package-other-sdk-${process.pid}`, WORKER: 'in-process' } }),
     )
     expect(text).toMatch(/^They make .*5/)
   })
