@@ -88,7 +88,7 @@ describe.each(NODES)('Node %s', (version) => {
 })
 
 describe('the packed package', () => {
-  it('has the types that types.ts and backend.ts expect in a strict project, with each moduleResolution and skipLibCheck', async () => {
+  it('the packed package has the expected types in a strict project, with each moduleResolution and skipLibCheck', async () => {
     const resolutions = [
       { module: 'nodenext', moduleResolution: 'nodenext' },
       { module: 'esnext', moduleResolution: 'bundler' },
@@ -97,14 +97,14 @@ describe('the packed package', () => {
     expect(await complaintsAbout(['types.ts', 'backend.ts'], ...settings)).toEqual([])
   })
 
-  it('fails the type check if a case compiles that must not', async () => {
+  it('the packed package fails the type check if a case compiles that must not', async () => {
     const cases = await readFile(join(consumer.folder, 'types.ts'), 'utf8')
     await writeFile(join(consumer.folder, 'mistaken.ts'), cases.replaceAll('paymets', 'payments').replace("'suport'", "'support'"))
     const complaints = await complaintsAbout(['mistaken.ts'], { module: 'nodenext', skipLibCheck: true })
     expect(complaints.filter((line) => line.includes("Unused '@ts-expect-error'"))).toHaveLength(7)
   })
 
-  it('lets a project type ctx.services once for all tools', async () => {
+  it('the packed package lets a project type ctx.services once for all tools', async () => {
     await writeFile(
       join(consumer.folder, 'augmented.ts'),
       `import { defineTool } from 'pawl'
@@ -121,7 +121,7 @@ defineTool({ ...common, execute: ({ id }, ctx) => ctx.services.paymets.refund(id
     expect(await complaintsAbout(['augmented.ts'], { module: 'nodenext', skipLibCheck: true })).toEqual([])
   })
 
-  it('lets a project check all declarations of all entries as getting-started says it, including those of other packages', async () => {
+  it('a project can check all declarations of all entries as getting-started says it, those of other packages included', async () => {
     // The newest @types/node is there: other packages depend on it.
     expect(Number((await manifestOf('@types/node/package.json')).version?.split('.')[0])).toBeGreaterThanOrEqual(26)
     const compilerOptions = { strict: true, module: 'nodenext', allowImportingTsExtensions: true, noEmit: true, types: ['node'] }
@@ -138,7 +138,7 @@ defineTool({ ...common, execute: ({ id }, ctx) => ctx.services.paymets.refund(id
     expect(stdout).toBe('')
   })
 
-  it('brings its guides, and llms.txt, which leads to each of them', async () => {
+  it('the packed package brings its guides, and llms.txt, which leads to each of them', async () => {
     const root = join(consumer.folder, 'node_modules/pawl')
     const index = await readFile(join(root, 'llms.txt'), 'utf8')
     expect(index).toMatch(/^# pawl\n\n> /)
@@ -158,18 +158,18 @@ defineTool({ ...common, execute: ({ id }, ctx) => ctx.services.paymets.refund(id
     expect(dead).toEqual([])
   })
 
-  it('runs the pawl command', async () => {
+  it('the packed package runs the pawl command', async () => {
     const { version } = JSON.parse(await readFile(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string }
     const { code, stdout } = await consumer.node([join(consumer.folder, 'node_modules/.bin/pawl'), '--version'])
     expect({ code, stdout: stdout.trim() }).toEqual({ code: 0, stdout: version })
   })
 
-  it('has a workflow bundle that the SDK beside it accepts', async () => {
+  it('the packed package has a workflow bundle that the SDK beside it accepts', async () => {
     const [bundle, sdk] = await Promise.all([manifestOf('pawl/dist/workflow-bundle.json'), manifestOf('@temporalio/worker/package.json')])
     expect(bundle.sdk).toBe(sdk.version)
   })
 
-  it('reveals nothing about the machine that built it', async () => {
+  it('the packed package reveals nothing about the machine that built it', async () => {
     const bundle = await readFile(join(consumer.folder, 'node_modules/pawl/dist/workflow-bundle.js'), 'utf8')
     const maps = [...bundle.matchAll(/sourceMappingURL=data:application\/json;charset=utf-8;base64,(.*)$/gm)]
     const sources = maps.flatMap(([, map]) => (JSON.parse(Buffer.from(map ?? '', 'base64').toString()) as { sources: string[] }).sources)
@@ -200,7 +200,7 @@ describe.each([
     metafile = built.metafile
   })
 
-  it('contains neither the worker, nor workflow code, nor a native file', () => {
+  it('an entry bundled for a serverless backend contains neither the worker, nor workflow code, nor a native file', () => {
     const inputs = Object.keys(metafile.inputs)
     expect(inputs.some((input) => input.includes(`node_modules/pawl/dist/${entry}/`))).toBe(true)
     const foreign =
@@ -208,13 +208,13 @@ describe.each([
     expect(inputs.filter((input) => foreign.test(input))).toEqual([])
   })
 
-  it('runs on its own', async () => {
+  it('an entry bundled for a serverless backend runs on its own', async () => {
     expect(answerOf(await consumer.node(['bundled.cjs']))).toBe('function')
   })
 })
 
 describe('a server that compresses its responses', () => {
-  it('sends the events of a stream as they happen', async () => {
+  it('a server that compresses its responses sends the events of a stream as they happen', async () => {
     const beside = await consumer.installBeside('express@5', 'compression@1')
     const taskQueue = `package-compressed-${process.pid}`
     const outcome = await consumer.node(['stream.mjs'], { env: { ...env, TASK_QUEUE: taskQueue, PACKAGES: join(beside, 'package.json') } })
@@ -223,7 +223,7 @@ describe('a server that compresses its responses', () => {
 })
 
 describe('what a frontend framework may bundle', () => {
-  it('names no folder or file that a bundler would take for a module', async () => {
+  it('the entries for a frontend framework name no folder or file that a bundler would take for a module', async () => {
     const program = ['client', 'service', 'ui'].map((entry) => `export * as ${entry} from 'pawl/${entry}'`).join('\n')
     await writeFile(join(consumer.folder, 'entries.mjs'), program)
     const { metafile } = await build({
@@ -236,31 +236,34 @@ describe('what a frontend framework may bundle', () => {
     expect(sources.flatMap((source) => source.match(/new URL\([^()]*,\s*import\.meta\.url/g) ?? [])).toEqual([])
   })
 
-  it.runIf(size(false, true))('is built by Next.js with Turbopack and with webpack, and answers there', async () => {
-    const app = await nextApp()
-    for (const bundler of ['--turbopack', '--webpack']) {
-      await rm(join(app, '.next'), { recursive: true, force: true })
-      const next = ['node_modules/next/dist/bin/next']
-      // Without a deployment, as where images are built.
-      const built = await run(process.execPath, [...next, 'build', bundler], { cwd: app, env: { NEXT_TELEMETRY_DISABLED: '1' } })
-      expect(built, bundler).toMatchObject({ code: 0 })
-      const port = await freePort()
-      const server = spawn(process.execPath, [...next, 'start', '-p', String(port)], { cwd: app, env: { ...process.env, ...env } })
-      try {
-        const at = `http://127.0.0.1:${port}/api/pawl`
-        expect(await until('it answers', () => answered(`${at}/health`), 60_000)).toMatchObject({ status: 'ok' })
-        expect(await answered(`${at}/ready`)).toMatchObject({ temporal: true })
-        const posted = await fetch(`${at}/v1/sessions`, {
-          method: 'POST',
-          headers: { 'content-type': 'application/json' },
-          body: JSON.stringify({ agent: 'support', content: 'Hello.' }),
-        })
-        expect(posted.status).toBe(201)
-      } finally {
-        server.kill('SIGKILL')
+  it.runIf(size(false, true))(
+    'what a frontend framework may bundle is built by Next.js with Turbopack and with webpack, and answers there',
+    async () => {
+      const app = await nextApp()
+      for (const bundler of ['--turbopack', '--webpack']) {
+        await rm(join(app, '.next'), { recursive: true, force: true })
+        const next = ['node_modules/next/dist/bin/next']
+        // Without a deployment, as where images are built.
+        const built = await run(process.execPath, [...next, 'build', bundler], { cwd: app, env: { NEXT_TELEMETRY_DISABLED: '1' } })
+        expect(built, bundler).toMatchObject({ code: 0 })
+        const port = await freePort()
+        const server = spawn(process.execPath, [...next, 'start', '-p', String(port)], { cwd: app, env: { ...process.env, ...env } })
+        try {
+          const at = `http://127.0.0.1:${port}/api/pawl`
+          expect(await until('it answers', () => answered(`${at}/health`), 60_000)).toMatchObject({ status: 'ok' })
+          expect(await answered(`${at}/ready`)).toMatchObject({ temporal: true })
+          const posted = await fetch(`${at}/v1/sessions`, {
+            method: 'POST',
+            headers: { 'content-type': 'application/json' },
+            body: JSON.stringify({ agent: 'support', content: 'Hello.' }),
+          })
+          expect(posted.status).toBe(201)
+        } finally {
+          server.kill('SIGKILL')
+        }
       }
-    }
-  })
+    },
+  )
 })
 
 /** A new Next.js application with the mount of docs/web.md. */
@@ -299,7 +302,7 @@ describe("beside another version of Temporal's SDK, which refuses the prebuilt w
   const OTHER_SDK = '1.23.0'
 
   // Last, because the project has that version from here on.
-  it('serves an agent: a worker bundles once at its start', async () => {
+  it('a worker beside another version of Temporal’s SDK bundles once at its start, and serves an agent', async () => {
     await consumer.replaceSdk(OTHER_SDK)
     expect((await manifestOf('@temporalio/worker/package.json')).version).toBe(OTHER_SDK)
     expect((await manifestOf('pawl/dist/workflow-bundle.json')).sdk).not.toBe(OTHER_SDK)
