@@ -40,7 +40,7 @@ export async function makeConsumer(node = process.execPath): Promise<Consumer> {
   const folder = await mkdtemp(join(tmpdir(), 'pawl-consumer-'))
   const remove = () => rm(folder, { recursive: true, force: true })
   const npm = async (args: string[], cwd = folder): Promise<Outcome> => {
-    const ran = await run('npm', args, { cwd, env: { PATH: dirname(node) + delimiter + process.env.PATH } })
+    const ran = await run('npm', args, { cwd, env: { PATH: pathWith(node) } })
     if (ran.code !== 0) throw new Error(`npm ${args.join(' ')} failed:\n${ran.stdout}${ran.stderr}`)
     return ran
   }
@@ -77,6 +77,24 @@ export async function makeConsumer(node = process.execPath): Promise<Consumer> {
     await remove()
     throw error
   }
+}
+
+/** What npm prints when `node` runs `npm ci` in this repository, without installing anything. @throws if npm refuses. */
+export async function wouldInstall(node: string): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'pawl-clone-'))
+  try {
+    for (const file of ['package.json', 'package-lock.json', '.npmrc']) await cp(join(ROOT, file), join(folder, file))
+    const ran = await run('npm', ['ci', '--dry-run'], { cwd: folder, env: { PATH: pathWith(node) } })
+    if (ran.code !== 0) throw new Error(`npm ci failed:\n${ran.stdout}${ran.stderr}`)
+    return ran.stdout + ran.stderr
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+/** The search path with which npm runs under `node`. */
+function pathWith(node: string): string {
+  return dirname(node) + delimiter + process.env.PATH
 }
 
 /** Removes Temporal's packages from a lock file. */

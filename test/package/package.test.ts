@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { findNode } from '../support/node-versions.ts'
 import { size } from '../support/sizes.ts'
 import { until } from '../support/until.ts'
-import { answerOf, type Consumer, makeConsumer, run } from './consumers.ts'
+import { answerOf, type Consumer, makeConsumer, run, wouldInstall } from './consumers.ts'
 
 const TSC = fileURLToPath(new URL('../../node_modules/.bin/tsc', import.meta.url))
 const NODE_TYPES = dirname(fileURLToPath(import.meta.resolve('@types/node/package.json')))
@@ -60,6 +60,13 @@ describe.each(NODES)('Node %s', (version) => {
       expect(project.npmSaid).not.toContain('EBADENGINE')
     },
   )
+
+  it.runIf(isWhole)(`npm ci in a clone under Node ${version} prints no warning`, async ({ skip }) => {
+    if (!node) return skip()
+    const said = await wouldInstall(node)
+    expect(said).toMatch(/^added \d+ packages/m)
+    expect(said).not.toMatch(/^npm warn/im)
+  })
 
   it.runIf(isWhole)(`an ESM project under Node ${version} imports the packed package`, async ({ skip }) => {
     if (!node) return skip()
