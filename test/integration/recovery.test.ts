@@ -380,7 +380,7 @@ describe('a refused recovery of a session that is not in error', () => {
     await session.regenerate()
   })
 
-  it('does not suggest it after the newest run has left the session', async () => {
+  it('a refused recovery suggests no regeneration after the newest run has left the session', async () => {
     const { session } = player.play(here.pawl, {})
     await (await session.send('one')).result({ timeout: 20_000 })
     await session.rollback({ run: 1 })
@@ -388,7 +388,7 @@ describe('a refused recovery of a session that is not in error', () => {
     await expect(session.regenerate()).rejects.toMatchObject({ code: 'run_not_found' })
   })
 
-  it('does not suggest it while an outcome of the newest run is unknown', async () => {
+  it('a refused recovery suggests no regeneration while an outcome of the newest run is unknown', async () => {
     const { session } = player.play(here.pawl, {
       model: ({ messages }) => (messages.length === 1 ? [use('wire', 'x')] : 'sorry'),
       wire() {

@@ -537,14 +537,14 @@ describe('a session that is started with a priority', () => {
   const priority = { priorityKey: 1, fairnessKey: 'acme', fairnessWeight: 2.5 }
   const opening = { agent: 'desk', content: 'hello', priority }
 
-  it('has it in Temporal', async () => {
+  it('a session that is started with a priority has it in Temporal', async () => {
     const { status, body } = await root.post<Sent>('/v1/sessions', opening)
     expect(status).toBe(201)
     const description = await here.temporal.workflow.getHandle(workflowIdOf(body.sessionId)).describe()
     expect(description.priority).toEqual(priority)
   })
 
-  it('is refused to callers who may only send, and with an impossible priority', async () => {
+  it('a priority is refused to callers who may only send, and if it is impossible', async () => {
     ACCESSES.customer = { identity: 'customer', scopes: ['read', 'send'], tenant: 'acme' }
     expect(await webClient(handler, 'customer').post('/v1/sessions', opening)).toMatchObject({ status: 403 })
     const impossible = { ...opening, priority: { fairnessWeight: 0 } }
