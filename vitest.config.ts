@@ -58,7 +58,7 @@ function project(name: string, folder: Folder, isSoak: boolean): TestProjectInli
       // As long as `until` waits. The default is a second, which a busy machine may need for anything.
       expect: { poll: { timeout: 20_000 } },
       setupFiles: ['./test/setup/cpu.ts', './test/setup/seed.ts', './test/setup/environment.ts'],
-      ...(needs === 'stack' ? { globalSetup: './test/setup/stack.ts' } : {}),
+      globalSetup: ['./test/setup/packages.ts', ...(needs === 'stack' ? ['./test/setup/stack.ts'] : [])],
       // The built package runs as it would at a user's: by Node itself.
       server: { deps: { external: [/\/dist\//] } },
     },

@@ -13,7 +13,7 @@ process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
 /** `build` comes first: tests and examples use types of the built package, and `package-shape` checks the built package. */
 const CHECKS = {
   build: ['node scripts/build.js'],
-  types: ['tsc -p tsconfig.json', 'tsc -p examples/ui'],
+  types: ['tsc -p tsconfig.json', 'tsc -p test/ai-sdk-7/tsconfig.page.json'],
   lint: ['oxlint -c oxlint.config.js'],
   format: ['biome format'],
   docs: ['node scripts/docs.js --check', 'node scripts/llms.js --check'],

@@ -60,7 +60,7 @@ function killAt(session: string, tokens: number, kill: (piece: Piece) => void): 
 }
 
 describe('while a model answers', () => {
-  it('if its executor dies, the part of the answer that was seen counts, and so does what may have been under way', async () => {
+  it('an executor that dies while a model answers is charged for what was streamed and for what may have been under way', async () => {
     const session = start('once')
     killAt(session.id, 300, ({ pid }) => process.kill(pid, 'SIGKILL'))
     await (await session.send('look')).result()
@@ -106,13 +106,13 @@ describe('while a model answers', () => {
       await run.result()
     })
 
-    it('nothing more is spent: the answer is counted once', async () => {
+    it('an orchestrator that dies while a model answers costs nothing more: the answer is counted once', async () => {
       expect(ofType(await eventsOf(answered), 'model_attempt_failed')).toEqual([])
       expect((await answered.state()).spend?.usd).toBeCloseTo(provider.bill(answered.id).usd, 9)
       expect(provider.bill(answered.id).calls).toBe(1)
     })
 
-    it('and then its executor, the part of the answer that was seen before still counts', async () => {
+    it('the streamed part of an answer counts even if its executor dies after the orchestrator', async () => {
       const [failed] = ofType(await eventsOf(bereft), 'model_attempt_failed')
       expect(failed?.error.spent?.usd).toBeGreaterThanOrEqual(200 * TOKEN)
       expect((await bereft.state()).spend?.usd).toBeGreaterThanOrEqual(provider.bill(bereft.id).usd)
@@ -140,14 +140,14 @@ describe('while a model answers', () => {
       await run.result()
     })
 
-    it('the call is assumed to have cost all that was set aside', async () => {
+    it('a model call whose executor and orchestrator die together is assumed to have cost all that was set aside', async () => {
       const [failed] = ofType(await eventsOf(roomy), 'model_attempt_failed')
       expect(failed?.error.spent).toMatchObject({ assumed: true, usd: expect.any(Number) })
       expect(failed?.error.spent?.usd).toBeGreaterThanOrEqual(RESERVED)
       expect((await roomy.state()).spend?.assumed?.usd).toBe(failed?.error.spent?.usd)
     })
 
-    it('and this leaves too little, the session pauses until the limit is raised', async () => {
+    it('a session pauses until its limit is raised if the assumed cost of a lost model call leaves too little', async () => {
       const state = await until('it is paused', async () => {
         const now = await tight.state()
         return now.paused && now

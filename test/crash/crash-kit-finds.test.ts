@@ -83,13 +83,13 @@ describe(`the crash kit (seed ${seed}, again with PAWL_SEED)`, () => {
   })
   afterAll(() => kit?.close())
 
-  it.each(drawn)('finds %s', async (_, { agent, message = 'transfer:alice', only = DURING, isFound }) => {
+  it.each(drawn)('the crash kit finds %s', async (_, { agent, message = 'transfer:alice', only = DURING, isFound }) => {
     const result = await kit.test(agent, message, { only })
     expect(result.ok).toBe(false)
     isFound(result)
   })
 
-  it('reaches the boundaries within verify even if no others are chosen', async () => {
+  it('the crash kit reaches the boundaries within verify even if no others are chosen', async () => {
     const result = await kit.test('good', 'transfer:alice', { only: /verify transfer .*killed at end.*during/ })
     expect(result.boundaries.map(({ boundary, verdict }) => [boundary.id, verdict])).toEqual([
       ['tool:t_1_1_0/end+verify:t_1_1_0/answer:1', 'ok'],
@@ -97,7 +97,7 @@ describe(`the crash kit (seed ${seed}, again with PAWL_SEED)`, () => {
     ])
   })
 
-  it('finds what only the death of the supervisor with all its processes reveals', async () => {
+  it('the crash kit finds what only the death of the supervisor with all its processes reveals', async () => {
     const result = await kit.test('per-machine', 'charge:alice', {
       only: /tool charge .*(response 1 from|the body has ended)/,
       random: { kinds: ['both'], rounds: size(1, 4), seed: SEED_IN_THE_MIDDLE },
@@ -117,28 +117,28 @@ describe(`the crash kit (seed ${seed}, again with PAWL_SEED)`, () => {
       result = await kit.test('unverified', 'transfr:alice transfer:alice', { only: DURING })
     })
 
-    it('reports that the outcome of the external call is unknown, and that nothing was done twice', () => {
+    it('the crash kit reports that the outcome of the external call is unknown, and that nothing was done twice', () => {
       expect(result.ok, result.table).toBe(true)
       expect(new Set(result.boundaries.map(({ verdict }) => verdict))).toEqual(new Set(['unknown']))
       expect(result.table).toContain('transfer has no `verify`')
     })
 
-    it('reports which calls of the script were not executed', () => {
+    it('the crash kit reports which calls of the script were not executed', () => {
       expect(result.baseline.notes).toEqual([expect.stringContaining('a call of transfr was not executed: There is no tool "transfr".')])
       expect(result.table).toContain('without kills (may be intended): a call of transfr was not')
     })
 
-    it('leaves the environment as it was', () => expect({ ...process.env }).toEqual(before))
+    it('the crash kit leaves the environment as it was', () => expect({ ...process.env }).toEqual(before))
   })
 
-  it('rejects a conversation that differs each time', async () => {
+  it('the crash kit rejects a conversation that differs each time', async () => {
     let time = 0
     const clock = { ...bank(), snapshot: () => ++time }
     await expect(kit.test('good', 'balance:alice', { world: clock })).rejects.toMatchObject({ code: 'not_repeatable' })
   })
 
   it.each(variants(['none of several', 'an unknown one'], 1))(
-    'rejects a conversation that has no agent to talk to: it names %s',
+    'the crash kit rejects a conversation that has no agent to talk to: it names %s',
     async (named) => {
       const agent = named === 'an unknown one' ? { agent: 'nobody' } : {}
       const test = crashTest({ module: kit.module, ...agent, script: ['hello'], world: bank(), stack: kit.stack, processes: 1 })
@@ -146,14 +146,17 @@ describe(`the crash kit (seed ${seed}, again with PAWL_SEED)`, () => {
     },
   )
 
-  it.each(variants(ENDLESS_OR_FAILED, 1))('rejects a conversation that fails without kills: %s', async (_, message, options, reason) => {
-    await expect(kit.test('good', message, options)).rejects.toMatchObject({
-      code: 'baseline_failed',
-      message: expect.stringContaining(reason),
-    })
-  })
+  it.each(variants(ENDLESS_OR_FAILED, 1))(
+    'the crash kit rejects a conversation that fails without kills: %s',
+    async (_, message, options, reason) => {
+      await expect(kit.test('good', message, options)).rejects.toMatchObject({
+        code: 'baseline_failed',
+        message: expect.stringContaining(reason),
+      })
+    },
+  )
 
-  it('reports what is wrong with a world', async () => {
+  it('the crash kit reports what is wrong with a world', async () => {
     const shut = { ...bank(), effects: () => expect.fail('the bank is shut') }
     await expect(kit.test('good', 'balance:alice', { world: shut })).rejects.toMatchObject({
       code: 'world_failed',

@@ -32,7 +32,7 @@ describe('a crash test', () => {
   })
   afterAll(() => kit?.close())
 
-  it(`passes a correct agent killed at its boundaries and in random troubles (seed ${seed}, again with PAWL_SEED)`, async () => {
+  it(`a correct agent passes the crash test at its boundaries and in random troubles (seed ${seed}, again with PAWL_SEED)`, async () => {
     const calls = size(['transfer:bob'], ['charge:alice', 'transfer:bob'])
     // It starts servers of its own, which may be stopped and restarted.
     const result = await crashTest({
@@ -59,7 +59,7 @@ describe('a crash test', () => {
     expect(effects.map(({ what, account }) => `${what}:${account}`)).toEqual(calls)
   }, 900_000)
 
-  it('leaves no process running when it is killed itself while its supervisor is frozen', async () => {
+  it('a crash test leaves no process running when it is killed itself while its supervisor is frozen', async () => {
     const folder = dirname(kit.module)
     const [file, pidsFile] = [join(folder, 'killed.crash.mjs'), join(folder, 'pids')]
     await writeFile(pidsFile, '')
@@ -76,7 +76,7 @@ describe('a crash test', () => {
     await until('all of them are gone', () => !pids().some(isAlive), 60_000)
   })
 
-  it('runs from the command line, with the table on standard output and an exit code', async () => {
+  it('a crash test runs from the command line, with the table on standard output and an exit code', async () => {
     const file = join(dirname(kit.module), 'payers.crash.ts')
     const module = `new URL(${JSON.stringify(pathToFileURL(kit.module).href)})`
     const text = [

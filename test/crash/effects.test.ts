@@ -64,7 +64,7 @@ describe('a supervisor', () => {
     return group
   }
 
-  it('that is killed with all its processes between the effects and the replies has all repeated but the external call', async () => {
+  it('a supervisor killed between effects and replies has every call repeated except the external one', async () => {
     const group = await startGroup()
     const calls = await holdAll(rig, 'left')
     for (const pid of pidsOf(group)) process.kill(pid, 'SIGKILL')
@@ -97,7 +97,7 @@ describe.each(
   })
   afterAll(() => rig.close())
 
-  it('that is asked to stop lets a call of each effect finish and be recorded, and exits cleanly', async () => {
+  it('asked to stop, a worker lets a call of each effect finish and be recorded, and exits cleanly', async () => {
     const first = await rig.serve(script)
     const calls = await holdAll(rig, 'entered')
     process.kill(first.pid, 'SIGTERM')
@@ -124,7 +124,7 @@ describe('a process without a supervisor', () => {
   })
   afterAll(() => rig.close())
 
-  it('that is paused past its heartbeat timeout and resumed learns that a read and an idempotent call are no longer its own', async () => {
+  it('a process that was paused past its heartbeat timeout learns that its read and its idempotent call were reassigned', async () => {
     const calls = [await hold(rig, 'look', 'entered'), await hold(rig, 'put', 'entered')]
     process.kill(first.pid, 'SIGSTOP')
     let second: ServingProcess | undefined
@@ -157,7 +157,7 @@ describe('a process without a supervisor', () => {
     }
   })
 
-  it('that is killed leaves its progress to the next attempt, which continues from there', async () => {
+  it('an unsupervised process that is killed leaves its progress to the next attempt, which continues from there', async () => {
     const { mark, answer, session, plan } = await hold(rig, 'climb', 'entered')
     process.kill(mark.pid, 'SIGKILL')
     const second = await rig.serve('run-worker')
@@ -181,7 +181,7 @@ describe(`a supervised process (seed ${seed}, again with PAWL_SEED)`, () => {
   afterAll(() => rig.close())
 
   it.each(variants(['look', 'put'], 1))(
-    'that is paused for too long while it holds a call (%s) is killed, and the call is made again',
+    'a supervised process that is paused too long during a call (%s) is killed, and the call is made again',
     async (what) => {
       await workers.serving()
       const one = await hold(rig, what, 'entered')
@@ -195,7 +195,7 @@ describe(`a supervised process (seed ${seed}, again with PAWL_SEED)`, () => {
   )
 
   it.each(variants(['overlook', 'overput'], 1))(
-    'that holds a call (%s) past its timeout keeps running: the attempt fails, and the call is made again with the same key',
+    'a supervised process outlives a call (%s) that exceeds its timeout; the call is made again with the same key',
     async (what) => {
       await workers.serving()
       const run = await rig.start(call(what, 60_000))
@@ -207,7 +207,7 @@ describe(`a supervised process (seed ${seed}, again with PAWL_SEED)`, () => {
     },
   )
 
-  it('that is killed leaves its progress to the next attempt, which leaves its own to the one after it', async () => {
+  it('a supervised process that is killed leaves its progress to the next attempt, which leaves its own to a third', async () => {
     await workers.serving()
     const one = await hold(rig, 'climb', 'entered')
     const second = rig.ledger.holdNext({ session: one.session, stage: 'entered', attempt: 2 })

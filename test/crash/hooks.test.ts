@@ -71,7 +71,7 @@ const count = (lines: readonly string[], line: string): number => lines.filter((
 
 describe('a hook whose process ends while it runs', () => {
   it.each(variants(['agentStart', 'turnStart', 'turnEnd', 'preToolUse', 'postToolUse', 'postToolUseFailure', 'agentStop'], 2))(
-    `on %s costs one attempt and nothing else (seed ${seed}, again with PAWL_SEED)`,
+    `a process that ends during a hook on %s costs one attempt and nothing else (seed ${seed}, again with PAWL_SEED)`,
     async (dies) => {
       const { session, ran } = await open(dies)
       expect((await (await session.send('go')).result({ timeout: '120s' })).text).toBe('done')
@@ -94,7 +94,7 @@ describe('a hook whose process ends while it runs', () => {
     },
   )
 
-  it('runs again even if the interruption of its run started it', async () => {
+  it('a hook whose process ends runs again even if the interruption of its run started it', async () => {
     const { session } = await open('postToolUse')
     const run = await session.send('wait')
     await until(async () => (await run.settled()).status === 'waiting')
@@ -111,7 +111,7 @@ describe('a hook whose process ends while it runs', () => {
     expect(ofType(await eventsOf(session), 'hooks_ended')).toMatchObject([{ run: 1, turn: 1 }])
   })
 
-  it('is abandoned after five deaths if its run has ended, and does not hold up the next run', async () => {
+  it('a hook is abandoned after five deaths if its run has ended, and does not hold up the next run', async () => {
     const { session, ran } = await open('postToolUse, always')
     const run = await session.send('wait')
     await until(async () => (await run.settled()).status === 'waiting')

@@ -38,7 +38,7 @@ describe('a tool call that kills its process each time', () => {
     for (const run of [...others, guilty]) await run.result()
   })
 
-  it('ends with an error result after a few deaths, and the session continues', async () => {
+  it('a tool that kills its process each time ends with an error result, and the session continues', async () => {
     const { text } = await guilty.result()
     expect(text).toMatch(/^Done: .*given up.*; look b$/)
     const entered = rig.ledger.marks({ session: guilty.sessionId, stage: 'entered', what: 'crash' })
@@ -47,7 +47,7 @@ describe('a tool call that kills its process each time', () => {
     expect(errors.map(({ attempt, class: of }) => [attempt, of])).toEqual([1, 2, 3, 4, 5].map((attempt) => [attempt, 'WorkerDied']))
   })
 
-  it('takes no other calls with it from its third death on', async () => {
+  it('a tool call that kills its process each time takes no other calls with it from its third death on', async () => {
     for (const { sessionId } of others) expect(await rig.errors(sessionId, 0)).toEqual([])
   })
 })
@@ -195,7 +195,7 @@ describe('when a process is killed', () => {
 })
 
 describe('when a process is killed after the model’s answer has reached the orchestrator, the model is not asked again', () => {
-  it('if another one can resolve the calls; the death counts as a failed attempt', async () => {
+  it('another executor resolves the calls of an answer whose executor died, and one failed attempt is recorded', async () => {
     await workers.serving(2)
     const sessionId = await killedWhileResolving(rig)
     expect(requests(rig, sessionId)).toEqual(ONCE_A_TURN)
@@ -208,7 +208,7 @@ describe('when a process is killed after the model’s answer has reached the or
     ])
   })
 
-  it('if its calls kill each process that resolves them; after five deaths, the run fails', async () => {
+  it('a run fails after an answer’s calls have killed five processes that resolved them; the model is not asked again', async () => {
     const run = await rig.start([[{ tool: 'topple', input: { name: 'a' } }]])
     const session = rig.pawl.session(run.sessionId)
     const error = await untilPaced('the run fails', async () => (await session.state()).error, 120_000)
@@ -222,7 +222,7 @@ describe('when a process is killed after the model’s answer has reached the or
 })
 
 describe('a model call that kills its process each time', () => {
-  it('puts the session into error', async () => {
+  it('a model call that kills its process each time puts the session into error', async () => {
     const run = await rig.start(['crash'])
     const { status, error } = await untilPaced(
       'the run fails',

@@ -82,7 +82,7 @@ describe('an orchestrator', () => {
       for (const mark of held) mark.release()
     })
 
-    it('does not disturb the bodies: each finishes once and is answered for once', async () => {
+    it('a killed orchestrator does not disturb bodies: each finishes once and is answered for once', async () => {
       for (const { what, run } of using) {
         expect((await run.result()).text).toBe(finalAnswer(call(what)))
         const { sessionId: session } = run
@@ -94,19 +94,19 @@ describe('an orchestrator', () => {
       expect(deaths()).toEqual([])
     })
 
-    it('does not disturb a model call that is under way', async () => {
+    it('a killed orchestrator does not disturb a model call that is under way', async () => {
       expect((await asking.result()).text).toBe(finalAnswer(call('look')))
       expect(rig.ledger.marks({ session: asking.sessionId, stage: 'model' }).map(({ attempt }) => attempt)).toEqual([1, 1])
       expect(await rig.errors(asking.sessionId, 0)).toEqual([])
     })
 
-    it('goes unnoticed by running attempts: the next one continues their heartbeats', async () => {
+    it('running attempts do not notice a killed orchestrator: the next one continues their heartbeats', async () => {
       expect((await dawdling.result()).text).toBe(finalAnswer(dawdle))
       expect(rig.ledger.marks({ session: dawdling.sessionId, stage: 'entered' })).toHaveLength(1)
       expect(await rig.errors(dawdling.sessionId, 0)).toEqual([])
     })
 
-    it('does not prevent an interrupt: the stop reaches a body that an earlier orchestrator had started', async () => {
+    it('a killed orchestrator does not prevent an interrupt: the stop reaches a body that it had started', async () => {
       expect(await interrupted.settled()).toMatchObject({ status: 'interrupted' })
     })
   })
@@ -129,21 +129,21 @@ describe('an orchestrator', () => {
       looking.release()
     })
 
-    it('loses no answer', async () => {
+    it('an orchestrator that is killed while no other one serves loses no answer', async () => {
       expect((await charging.result()).text).toBe(finalAnswer(call('charge')))
       expect(rig.ledger.marks({ session: charging.sessionId, stage: 'applied' })).toHaveLength(1)
       expect(rig.ledger.marks({ session: charging.sessionId, stage: 'verify' })).toEqual([])
       expect(await rig.errors(charging.sessionId, 0)).toEqual([])
     })
 
-    it('loses no interrupt: the next one stops the body that is running', async () => {
+    it('an orchestrator that is killed while no other one serves loses no interrupt: the next one stops the body', async () => {
       expect(await interrupted.settled()).toMatchObject({ status: 'interrupted' })
       expect(rig.ledger.marks({ session: interrupted.sessionId, stage: 'entered' })).toHaveLength(1)
       expect(await rig.errors(interrupted.sessionId, 0)).toEqual([])
     })
   })
 
-  it('that is killed together with an executor does not delay verify: the death is known before a heartbeat is missed', async () => {
+  it('verify is not delayed if orchestrator and executor die together: the death is known before a missed heartbeat', async () => {
     await workers.serving()
     const mark = rig.ledger.holdNext({ stage: 'entered', what: 'charge' })
     const run = await rig.start(call('charge'))
@@ -156,7 +156,7 @@ describe('an orchestrator', () => {
     expect(rig.ledger.marks({ session: run.sessionId, stage: 'applied' })).toHaveLength(1)
   })
 
-  it('that is killed half a second after each takeover, for longer than any heartbeat timeout, costs no attempt', async () => {
+  it('an orchestrator that is killed half a second after each takeover, again and again, costs no attempt', async () => {
     const plans = [call('dawdle', 20_000), call('dawdle', 20_000)]
     const runs = []
     for (const plan of plans) {
@@ -176,7 +176,7 @@ describe('an orchestrator', () => {
     }
   })
 
-  it('that is killed before an executor does not hide the later death: the call resumes as its effect allows', async () => {
+  it('an executor’s death after its orchestrator’s is still noticed: the call resumes as its effect allows', async () => {
     await workers.serving()
     const mark = rig.ledger.holdNext({ stage: 'entered', what: 'put' })
     const run = await rig.start(call('put'))
@@ -191,7 +191,7 @@ describe('an orchestrator', () => {
     expect(await rig.errors(run.sessionId, 1)).toMatchObject([{ context: 'tool:put', attempt: 1, class: 'WorkerDied' }])
   })
 
-  it('that is paused accepts what its executors finished meanwhile once it is resumed, and nothing is done twice', async () => {
+  it('a resumed orchestrator accepts what its executors finished while it was paused, and nothing is done twice', async () => {
     await workers.serving()
     const mark = rig.ledger.holdNext({ stage: 'entered', what: 'charge' })
     const run = await rig.start(call('charge'))

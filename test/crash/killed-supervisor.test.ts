@@ -83,7 +83,7 @@ describe('when a supervisor is killed', () => {
       at = Date.now()
     })
 
-    it('what they held resumes elsewhere within seconds', async () => {
+    it('the calls of a killed supervisor and its processes resume elsewhere within seconds', async () => {
       for (const [what, stage, run] of [
         ['model', 'model', asking],
         ['look', 'entered', looking],
@@ -98,7 +98,7 @@ describe('when a supervisor is killed', () => {
       await until(() => !pids.some(isAlive))
     })
 
-    it('an external call is verified once its time is over', async () => {
+    it('the external call of a killed supervisor is verified once its time is over', async () => {
       const { sessionId: session } = charging
       expect((await charging.result()).text).toBe(finalAnswer(call('charge')))
       const entered = rig.ledger.marks({ session, stage: 'entered' })
@@ -112,7 +112,7 @@ describe('when a supervisor is killed', () => {
     })
   })
 
-  it('its processes end with it; what they held resumes elsewhere after missed heartbeats, as nothing confirms their deaths', async () => {
+  it('processes end with their killed supervisor; what they held resumes elsewhere after missed heartbeats', async () => {
     await have(2)
     const held = rig.ledger.holdNext({ stage: 'entered', what: 'put' })
     const run = await rig.start(call('put'))
@@ -125,7 +125,7 @@ describe('when a supervisor is killed', () => {
     expect(await rig.errors(run.sessionId, 1)).toMatchObject([{ context: 'tool:put', attempt: 1, class: 'HeartbeatTimeout' }])
   })
 
-  it('while its processes are still starting, none of them is left', async () => {
+  it('a supervisor that is killed while its processes start leaves none of them behind', async () => {
     const supervisor = await rig.serve('supervise', { until: 'started' })
     const pids = supervisor.lines.flatMap((line) => /^started (\d+)$/.exec(line)?.[1] ?? []).map(Number)
     expect(pids.length).toBeGreaterThan(0)
@@ -133,7 +133,7 @@ describe('when a supervisor is killed', () => {
     await until(() => !pids.some(isAlive))
   })
 
-  it('by SIGTERM, all processes first finish and record what they hold', async () => {
+  it('a supervisor that gets SIGTERM lets all processes finish and record what they hold', async () => {
     await have(2)
     const held = rig.ledger.holdNext({ stage: 'entered', what: 'put' })
     const run = await rig.start(call('put'))

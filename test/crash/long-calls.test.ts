@@ -49,7 +49,7 @@ describe.each(variants(KINDS, 1))(`in a worker that is %s, a long call (seed ${s
     expect(await rig.errors(run.sessionId, 1)).toMatchObject([{ call_id: 't_1_1_0', attempt: 1, class: 'Error' }])
   }
 
-  it('is executed once and its answer is used, even if it blocks the event loop beside healthy neighbours', async () => {
+  it('a long call is executed once and its answer is used, even if it blocks the event loop beside healthy neighbours', async () => {
     // Neighbours: one that lasts for most of the block, and one whose timeout is far shorter than the block.
     const dawdling = rig.ledger.reached({ stage: 'entered', what: 'dawdle' })
     const neighbour = runWithoutTrouble(long('dawdle', BLOCKED_MS - 5_000))
@@ -65,7 +65,7 @@ describe.each(variants(KINDS, 1))(`in a worker that is %s, a long call (seed ${s
     expect(workers?.events.filter(({ event }) => event === 'worker_died') ?? []).toEqual([])
   })
 
-  it('is executed once and its answer is used at once, whether it calls a tool or the model, and is retried if it throws', async () => {
+  it('a long call to a tool or the model is executed once, its answer is used at once, and it is retried if it throws', async () => {
     const slowModel = rig.ledger.holdNext({ stage: 'model' })
     const asking = runWithoutTrouble([[call('look', 'a')]])
     const model = await slowModel

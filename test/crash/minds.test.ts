@@ -138,12 +138,12 @@ describe.each(CASES)(title, ({ steps, only, random, timeout }) => {
     mind = result.baseline.world as unknown as Mind
   }, 1_800_000)
 
-  it('is the same as without kills', () => {
+  it('a session with kills has the transcript of one without', () => {
     expect(result.ok, result.table).toBe(true)
     expect(result.boundaries.filter(({ verdict }) => verdict === 'ok').length).toBeGreaterThan(5)
   })
 
-  it('has each step of its plan and its checkpoint once', () => {
+  it('a session with kills has each step of its plan and its checkpoint once', () => {
     expect(mind.plan).toEqual({
       version: steps + 1,
       objective: 'All steps',
@@ -155,7 +155,7 @@ describe.each(CASES)(title, ({ steps, only, random, timeout }) => {
     expect(mind.stored).toBe(`${steps} step_done`)
   })
 
-  it('has each text in its memory once', () => {
+  it('a session with kills has each text in its memory once', () => {
     const later = all.slice(2)
     expect(mind.memory).toEqual([
       ['step 0 of the plan is behind me, and step 1, too', ...later.map((step) => `step ${step} of the plan is behind me`)].join('\n'),
@@ -164,12 +164,12 @@ describe.each(CASES)(title, ({ steps, only, random, timeout }) => {
     expect(mind.told).toEqual(['version 1', 'success', 'version 2', 'resumed_partial', ...later.flatMap(told)])
   })
 
-  it('pays for each step once, and adds it to its slice once', () => {
+  it('a session with kills pays for each step once, and adds it to its slice once', () => {
     expect(result.baseline.effects).toMatchObject(paid.map((step) => ({ step, cents: step === 0 ? 100 : 50 })))
     expect(mind.money).toEqual({ cents: 100 + (paid.length - 1) * 50, receipts: 200_000 + (paid.length - 1) * 10 })
   })
 
-  it('has each answer of its hooks once', () => {
+  it('a session with kills has each answer of its hooks once', () => {
     const hooksOf = (name: string) => mind.hooks.filter((one) => one.startsWith(`${name} `))
     expect(hooksOf('cap')).toHaveLength(free.length + 1)
     expect(hooksOf('bookkeeper')).toHaveLength(paid.length)

@@ -42,7 +42,7 @@ const twice = (turns: number): string[] =>
 const DIED = { context: 'model', call_id: null, attempt: 1, class: 'WorkerDied', code: null }
 
 describe('a process that is killed while it checks an output', () => {
-  it('leaves the answer to another one, which accepts it', async () => {
+  it('a process that is killed while it checks an output leaves the answer to another one, which accepts it', async () => {
     const { settled, session, lines } = await give('good')
     expect(settled).toMatchObject({ status: 'completed', output: { turn: 1, kind: 'good', made: 'by the schema' } })
     expect(lines).toEqual(twice(1))
@@ -53,14 +53,14 @@ describe('a process that is killed while it checks an output', () => {
     expect(ofType(events, 'run_completed')).toMatchObject([{ outputCall: 't_1_1_0' }])
   })
 
-  it('leaves an answer that does not match to another one, which returns it to the model once', async () => {
+  it('an answer that does not match survives a death: another process returns it to the model once', async () => {
     const { settled, session, lines } = await give('bad', 'good')
     expect(settled).toMatchObject({ status: 'completed', output: { turn: 2 } })
     expect(lines).toEqual(twice(2))
     expect(ofType(await eventsOf(session), 'tool_failed')).toMatchObject([{ turn: 1, code: 'invalid_output' }])
   })
 
-  it('does not count as a wrong answer: the fourth answer that does not match ends the run', async () => {
+  it('a process killed while it checks an output does not count as a wrong answer: the fourth mismatch ends the run', async () => {
     const { settled, session, lines } = await give('bad', 'bad', 'bad', 'bad', 'good')
     expect(settled).toMatchObject({ status: 'failed', code: 'invalid_output' })
     expect(lines).toEqual(twice(4))

@@ -25,7 +25,7 @@ describe('a supervised process', () => {
 
   const deaths = (): unknown[] => workers.events.filter(({ event }) => event === 'worker_died')
 
-  it('whose event loop is blocked for too long is killed before anything is verified', async () => {
+  it('a supervised process whose event loop is blocked for too long is killed before anything is verified', async () => {
     const before = deaths().length
     const run = await rig.start(plan('block', 60_000))
     const { text } = await run.result()
@@ -37,7 +37,7 @@ describe('a supervised process', () => {
     expect(deaths().slice(before)).toEqual([expect.objectContaining({ pid: marks[0]?.pid, signal: 'SIGKILL' })])
   })
 
-  it('that holds an external body past its timeout and grace is killed before verify is asked; its other calls move at once', async () => {
+  it('an executor with an external body past timeout and grace is killed before verify; its other calls move at once', async () => {
     await workers.serving()
     const { neighbour, overrun } = await sameProcess()
     const { sessionId: session } = overrun
@@ -63,7 +63,7 @@ describe('a supervised process', () => {
     expect(await rig.errors(neighbour.sessionId, 0)).toEqual([])
   })
 
-  it('that holds an overdue body lets an external neighbour finish before it is killed', async () => {
+  it('a supervised process that holds an overdue body lets an external neighbour finish before it is killed', async () => {
     await workers.serving()
     const [one, other] = [await rig.start(plan('dawdle', 9_000)), await rig.start(plan('dawdle', 9_000))]
     for (const { sessionId } of [one, other]) await rig.ledger.reached({ session: sessionId, stage: 'entered' })
@@ -78,7 +78,7 @@ describe('a supervised process', () => {
     expect(deaths().slice(before)).toHaveLength(1)
   })
 
-  it('is not killed when a repeatable body ignores its timeout: only the attempt fails', async () => {
+  it('a supervised process is not killed when a repeatable body ignores its timeout: only the attempt fails', async () => {
     await workers.serving()
     const before = deaths().length
     const runs = await Promise.all(['overlook', 'overput'].map((tool) => rig.start(plan(tool, 20_000))))
@@ -90,7 +90,7 @@ describe('a supervised process', () => {
     expect(deaths().slice(before)).toEqual([])
   })
 
-  it('that is paused for too long is killed while paused, and nothing is done twice', async () => {
+  it('a supervised process that is paused for too long is killed while paused, and nothing is done twice', async () => {
     await workers.serving()
     const entered = rig.ledger.holdNext({ stage: 'entered', what: 'charge' })
     const run = await rig.start(plan('charge'))
@@ -104,7 +104,7 @@ describe('a supervised process', () => {
     expect(await rig.errors(session, 1)).toMatchObject([{ attempt: 1, class: 'WorkerDied', code: 'stuck_loop' }])
   })
 
-  it('is not mistaken for stuck when the orchestrator was paused for longer: the orchestrator itself was frozen', async () => {
+  it('an executor is not taken for stuck when it was the orchestrator that was frozen', async () => {
     await workers.serving()
     const before = deaths().length
     const held = []

@@ -153,7 +153,7 @@ describe.each(variants(ENDS, 1))(`when a tool ends its executor (%s; seed ${seed
 })
 
 describe('a detached process that a tool started', () => {
-  it('outlives its executor, whose death is still confirmed', async () => {
+  it('a detached process that a tool started outlives its executor, whose death is still confirmed', async () => {
     await workers.serving()
     const held = rig.ledger.holdNext({ stage: 'entered', what: 'beget' })
     const run = await rig.start(call('beget'))
@@ -175,7 +175,7 @@ describe('a detached process that a tool started', () => {
 })
 
 describe('a call whose result is larger than 64 MB', () => {
-  it('is recorded as completed, with a note that shows how the result begins', async () => {
+  it('a call whose result is larger than 64 MB is recorded as completed, with a note that shows how the result begins', async () => {
     await workers.serving()
     const run = await rig.start(call('gush'))
     expect((await run.result()).text).toMatch(

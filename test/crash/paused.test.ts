@@ -45,7 +45,7 @@ async function held(tool: string, at: MarkFilter = { stage: 'entered', what: too
 const signal = (pids: readonly number[], name: 'SIGSTOP' | 'SIGCONT'): void => pids.forEach((pid) => process.kill(pid, name))
 
 describe('an executor that is paused for less than stuckLoop', () => {
-  it('finishes everything it held once it is resumed, and no attempt fails', async () => {
+  it('an executor paused for less than stuckLoop finishes what it held once it is resumed, and no attempt fails', async () => {
     const started = told('started')
     const runs = [await held('look', { stage: 'model' })]
     for (const tool of ['look', 'put', 'charge', 'post']) runs.push(await held(tool))
@@ -63,7 +63,7 @@ describe('an executor that is paused for less than stuckLoop', () => {
 })
 
 describe('a worker whose processes are all paused for longer than the heartbeat timeout', () => {
-  it('reports its external effects once it is resumed, and neither verify nor a person is asked', async () => {
+  it('a paused worker reports its external effects once it is resumed, and neither verify nor a person is asked', async () => {
     const external = [await held('dawdle'), await held('entrust')]
     const put = await held('put')
     const started = told('started')

@@ -41,7 +41,7 @@ const BROKEN: [string, Version, string, RegExp][] = [
 ]
 
 describe('a reload', () => {
-  it('lets calls of every effect end on the executors that hold them, once, and runs new calls on the new code', async () => {
+  it('a reload lets calls end, once, on the executors that hold them, and runs new calls on the new code', async () => {
     const old = its.supervisor.pids()
     const tools = ['look', 'put', 'charge']
     const [thinker, ...users] = [randomUUID(), ...tools.map(() => randomUUID())]
@@ -66,7 +66,7 @@ describe('a reload', () => {
     await served()
   })
 
-  it('lets calls end on the executors that hold them even if the orchestrator dies meanwhile', async () => {
+  it('a reload lets calls end on the executors that hold them even if the orchestrator dies meanwhile', async () => {
     const old = its.supervisor.pids()
     const hold = its.ledger.holdNext({ stage: 'entered', what: 'charge' })
     const run = await its.say('use charge')
@@ -86,7 +86,7 @@ describe('a reload', () => {
     await served()
   })
 
-  it('succeeds while an executor is being replaced after a death, and when one dies while it loads', async () => {
+  it('a reload succeeds while an executor is being replaced after a death, and when one dies while it loads', async () => {
     const old = its.supervisor.pids()
     const [first, second] = old
     process.kill(first ?? 0, 'SIGKILL')
@@ -107,7 +107,7 @@ describe('a reload', () => {
     expect(started().filter((pid) => diedOf(pid).length > 1)).toEqual([])
   })
 
-  it('that begins before another one is done supersedes it', async () => {
+  it('a reload that begins before another one is done supersedes it', async () => {
     await its.write('never', { top: 'await new Promise(() => setInterval(() => {}, 1000))' })
     const refusal = its.supervisor.reload().catch((error: unknown) => error)
     await its.write(`v${++version}`)
@@ -128,7 +128,7 @@ describe('a reload', () => {
     await its.write(`v${version}`)
   })
 
-  it('that failed has no lasting effect: an executor that dies afterwards is replaced as soon as the module loads', async () => {
+  it('a failed reload has no lasting effect: executors that die are replaced as soon as the module loads', async () => {
     const errorsBefore = its.errors.length
     await its.write('broken', { top: "throw new Error('still no luck')" })
     await expect(its.supervisor.reload()).rejects.toMatchObject({ code: 'module_failed' })
@@ -144,12 +144,12 @@ describe('a reload', () => {
 })
 
 describe('a module that cannot be loaded', () => {
-  it('at the start makes ready() reject; pawl keeps trying, and serves once it can', () => {
+  it('a module that cannot be loaded at the start makes ready() reject; pawl keeps trying, and serves once it can', () => {
     expect(refused.why).toMatchObject({ code: 'services_failed', message: expect.stringContaining('no database') })
     expect(refused.text).toBe('v2: hello')
   })
 
-  it('is abandoned after its timeout if it hangs, and the previous code keeps serving', async () => {
+  it('a module that cannot be loaded is abandoned after its timeout if it hangs, and the previous code keeps serving', async () => {
     await its.write('hangs', { services: 'await new Promise(() => setInterval(() => {}, 1000))' })
     const refusal = its.supervisor.reload().catch((error: unknown) => error)
     expect(await textOf('hello')).toBe(`v${version}: hello`)
@@ -159,7 +159,7 @@ describe('a module that cannot be loaded', () => {
     await served()
   })
 
-  it('after it was served leaves the orchestrator up: nothing begins, no attempt is counted, and each failure logs one error', async () => {
+  it('a served module that no longer loads leaves the orchestrator up: nothing begins, and each failure logs one error', async () => {
     const orchestrator = its.supervisor.orchestratorPid()
     const [event, error] = [its.events.length, its.errors.length]
     const errors = () => its.errors.slice(error)
@@ -188,7 +188,7 @@ describe('a module that cannot be loaded', () => {
 })
 
 describe('workers that are shutting down', () => {
-  it('reject a reload', async () => {
+  it('workers that are shutting down reject a reload', async () => {
     const ended = its.supervisor.shutdown()
     await expect(its.supervisor.reload()).rejects.toMatchObject({ code: 'worker_stopping' })
     await ended

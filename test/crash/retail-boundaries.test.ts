@@ -28,7 +28,7 @@ describe.skipIf(!hasWorkload)('a task of the retail workload', () => {
   })
   afterAll(() => compiled?.remove())
 
-  it(`ends as expected wherever its worker is killed, with every write executed once (seed ${seed}, again with PAWL_SEED)`, async () => {
+  it(`a retail task executes every write once wherever its worker is killed (seed ${seed}, again with PAWL_SEED)`, async () => {
     const task = sample()
     const should = readExpected().get(task.id) ?? expect.fail(`nothing expected of ${task.id}`)
     const result = await crashTest({

@@ -68,7 +68,7 @@ describe.skipIf(!hasWorkload)(
       await compiled?.remove()
     }, 60_000)
 
-    it('ends every task as with ordinary content, and no provider is sent what its documentation forbids', async () => {
+    it('the retail workload with content that providers refuse ends every task as with ordinary content', async () => {
       const tasks = chosenTasks('9', '120')
       const expected = readExpected()
       const client = connectRetail(retail.url)

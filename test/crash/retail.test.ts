@@ -77,7 +77,7 @@ describe.skipIf(!hasWorkload).each(variants(MODELS, 1))(
       await compiled?.remove()
     }, 60_000)
 
-    it('ends every task as it would without kills, with every write executed once', async () => {
+    it('the retail workload ends every task as it would without kills, with every write executed once', async () => {
       const tasks = chosenTasks(usual, 'all')
       const expected = readExpected()
       const outcomes = await carryOutTasks(tasks, CONCURRENT_SESSIONS, (task) =>

@@ -72,25 +72,28 @@ const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
 describe('a worker that is asked to stop', () => {
   const cases = Object.keys(SENT_TO).flatMap((to) => variants(SIGNALS, 1).map((signal) => ({ to, signal })))
-  it.each(cases)('finishes every call after $signal to $to, and no attempt fails', async ({ to, signal }) => {
-    const parent = await serve()
-    const calls = await everyKind()
-    for (const pid of SENT_TO[to]!(parent)) process.kill(pid, signal)
-    // Long enough for a process that heeds the signal to be gone.
-    await new Promise((resolve) => setTimeout(resolve, 500))
-    expect(processesOf(parent).filter((pid) => !isAlive(pid))).toEqual([])
-    for (const { mark } of calls) mark.release()
-    expect(await parent.ended).toEqual([0, null])
-    const next = await serve()
-    for (const one of calls) {
-      await onceOnly(rig, one)
-      expect(await rig.errors(one.run.sessionId, 0)).toEqual([])
-    }
-    process.kill(next.pid, 'SIGTERM')
-    await next.ended
-  })
+  it.each(cases)(
+    'a worker that is asked to stop finishes every call after $signal to $to, and no attempt fails',
+    async ({ to, signal }) => {
+      const parent = await serve()
+      const calls = await everyKind()
+      for (const pid of SENT_TO[to]!(parent)) process.kill(pid, signal)
+      // Long enough for a process that heeds the signal to be gone.
+      await new Promise((resolve) => setTimeout(resolve, 500))
+      expect(processesOf(parent).filter((pid) => !isAlive(pid))).toEqual([])
+      for (const { mark } of calls) mark.release()
+      expect(await parent.ended).toEqual([0, null])
+      const next = await serve()
+      for (const one of calls) {
+        await onceOnly(rig, one)
+        expect(await rig.errors(one.run.sessionId, 0)).toEqual([])
+      }
+      process.kill(next.pid, 'SIGTERM')
+      await next.ended
+    },
+  )
 
-  it('is not asked by a signal to its executor or its orchestrator alone', async () => {
+  it('a worker that is asked to stop is not asked by a signal to its executor or its orchestrator alone', async () => {
     const parent = await serve()
     const calls = await everyKind()
     for (const pid of processesOf(parent)) for (const signal of SIGNALS) process.kill(pid, signal)

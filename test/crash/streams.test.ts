@@ -76,7 +76,7 @@ async function readAlong(
 }
 
 describe('watchers of sessions', () => {
-  it(`whose processes are killed ${KILLS} times in mid-answer read what is recorded (seed ${seed}, again with PAWL_SEED)`, async () => {
+  it(`watchers read what is recorded through ${KILLS} kills in mid-answer (seed ${seed}, again with PAWL_SEED)`, async () => {
     let pieces = 0
     let going = true
     const readers: Promise<{ resets: number; seqs: number[] }>[] = []

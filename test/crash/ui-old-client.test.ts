@@ -15,7 +15,7 @@ const random = seededRandom(seed)
 let here: ChatPages
 
 beforeAll(async () => {
-  here = await startChatPages({ alias: { ai: 'ai-v6', '@ai-sdk/react': '@ai-sdk/react-v3' } })
+  here = await startChatPages({ alias: {} })
 })
 afterAll(async () => here?.close())
 

@@ -23,7 +23,7 @@ beforeAll(async () => {
 afterAll(async () => here?.close())
 
 describe('the chat page', () => {
-  it(`shows each recorded message once through ${KILLS} kills and reloads in mid-answer (seed ${seed}, again with PAWL_SEED)`, async () => {
+  it(`the chat page shows each recorded message once through ${KILLS} kills and reloads (seed ${seed}, again with PAWL_SEED)`, async () => {
     const chats = Array.from({ length: CHATS }, (_, n) => {
       const order: SpeechOrder = { name: `u${n}`, turns: TURNS, words: 40, everyMs: 15 }
       return { session: `ui-${randomUUID()}`, order }
@@ -69,7 +69,7 @@ describe('the chat page', () => {
     }
   })
 
-  it('shows at rest what is said in another page', async () => {
+  it('the chat page shows at rest what is said in another page', async () => {
     const session = `ui-${randomUUID()}`
     const order: SpeechOrder = { name: 'both', turns: 1, words: 5, everyMs: 5 }
     const [idle, active] = await Promise.all([here.load(session), here.load(session)])
@@ -80,7 +80,7 @@ describe('the chat page', () => {
     await until('it is at rest again', async () => (await idle.getAttribute('main', 'data-status')) === 'ready')
   })
 
-  it('stops a run with its button, but not when the page is reloaded', async () => {
+  it('the chat page stops a run with its button, but not when the page is reloaded', async () => {
     const session = `ui-${randomUUID()}`
     const order: SpeechOrder = { name: 'stop', turns: 1, words: 2_000, everyMs: 20 }
     const page = await here.load(session)
@@ -96,7 +96,7 @@ describe('the chat page', () => {
 })
 
 describe('a chat', () => {
-  it('gets one reset for each attempt that died in mid-answer, and none for an orchestrator that did', async () => {
+  it('a chat gets one reset for each attempt that died in mid-answer, and none for an orchestrator that did', async () => {
     const chatId = `ui-${randomUUID()}`
     const order: SpeechOrder = { name: 'reset', turns: 3, words: 200, everyMs: 15 }
     const transport = new PawlChatTransport({ api: `${here.origin}/api/pawl`, agent: 'speaking' })

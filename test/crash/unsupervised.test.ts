@@ -24,7 +24,7 @@ describe('a worker without a supervisor', () => {
 
   afterAll(() => rig.close())
 
-  it('that is killed during a read leaves it to another one, which repeats it within seconds', async () => {
+  it('an unsupervised worker that is killed during a read leaves it to another one, which repeats it within seconds', async () => {
     const plan = call('look')
     const held = rig.ledger.holdNext({ stage: 'entered', what: 'look' })
     const run = await rig.start(plan)
@@ -39,7 +39,7 @@ describe('a worker without a supervisor', () => {
     expect(await rig.errors(run.sessionId, 1)).toMatchObject([{ context: 'tool:look', attempt: 1, class: 'HeartbeatTimeout' }])
   })
 
-  it('that is paused past its heartbeat timeout and resumed does not cause a second execution of an external call', async () => {
+  it('an unsupervised worker that was paused past its heartbeat timeout does not cause a second external call', async () => {
     const plan = call('charge')
     const held = rig.ledger.holdNext({ stage: 'entered', what: 'charge' })
     const run = await rig.start(plan)
@@ -59,7 +59,7 @@ describe('a worker without a supervisor', () => {
     expect(await rig.errors(session, 1)).toMatchObject([{ context: 'tool:charge', attempt: 1, class: 'HeartbeatTimeout' }])
   })
 
-  it('finishes and records what it holds when it is asked to stop, and exits cleanly', async () => {
+  it('a worker without a supervisor finishes and records what it holds when it is asked to stop, and exits cleanly', async () => {
     const plan = call('put')
     const held = rig.ledger.holdNext({ stage: 'entered', what: 'put' })
     const run = await rig.start(plan)

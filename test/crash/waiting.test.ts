@@ -18,7 +18,7 @@ describe('a session that waits for a person', () => {
     await workers.serving()
   }
 
-  it('keeps waiting when every process is killed, and does everything once', async () => {
+  it('a session that waits for a person keeps waiting when every process is killed, and does everything once', async () => {
     await workers.serving()
     const run = await rig.start([
       [
@@ -42,7 +42,7 @@ describe('a session that waits for a person', () => {
     expect(entered.filter(({ what }) => what === 'permit')).toHaveLength(1)
   })
 
-  it('asks what became of an approved call that died with its process, and carries out the answer despite further deaths', async () => {
+  it('a session asks about an approved call that died, and carries out the answer despite further deaths', async () => {
     await workers.serving()
     const run = await rig.start([
       [

@@ -84,25 +84,25 @@ describe.concurrent.each([
   ['heeds its signal', heeding],
   ['heeds nothing', never],
 ] as const)('an interrupted tool that %s', (_, body) => {
-  it('and is a read has no result', async () => {
+  it('an interrupted read is abandoned without a result', async () => {
     const { events, told } = await interrupted({ tool: 'read', body })
     expect(ofType(events, 'tool_failed')).toMatchObject([{ code: 'interrupted', message: expect.stringContaining('did not take effect') }])
     expect(told).toMatchObject([{ isError: true }])
   })
 
-  it('and is idempotent may have taken effect, and the model is told so', async () => {
+  it('an interrupted idempotent tool may have taken effect, and the model is told so', async () => {
     const { events, told } = await interrupted({ tool: 'idempotent', body })
     expect(ofType(events, 'tool_failed')).toMatchObject([{ code: 'interrupted' }])
     expect(told).toMatchObject([{ isError: true, content: expect.stringContaining('may have taken effect') }])
   })
 
-  it('and is external counts as completed if verify says so', async () => {
+  it('an interrupted external tool counts as completed if verify says so', async () => {
     const { events, told } = await interrupted({ tool: 'external', body, verify: { happened: true, result: 'found' } })
     expect(ofType(events, 'tool_completed')).toMatchObject([{ value: 'found' }])
     expect(told).toMatchObject([{ isError: false, content: 'found' }])
   })
 
-  it('and is external has an unknown outcome if verify cannot tell', async () => {
+  it('an interrupted external tool has an unknown outcome if verify cannot tell', async () => {
     const { events, told } = await interrupted({ tool: 'external', body })
     expect(ofType(events, 'tool_unknown')).toHaveLength(1)
     expect(told).toMatchObject([{ isError: true, content: expect.stringContaining('unknown') }])

@@ -65,7 +65,7 @@ const open = (agent: string) => here.pawl.session(`ai-sdk-${randomUUID()}`, { ag
 const bodies = (server: WireServer) => server.received.map(({ body }) => JSON.stringify(body))
 
 describe('a session with a model of the AI SDK', () => {
-  it('records its blocks with the provider’s metadata, sends them back, and prices its calls from the price table', async () => {
+  it('a session with an AI SDK model records provider metadata, sends it back, and prices calls from the price table', async () => {
     gpt.answer(says(openai, calling('A7', 'c2lnbmVk')), says(openai, ANSWER), says(openai, ANSWER))
     const session = open('gpt')
     expect(await (await session.send('where is A7?')).result()).toMatchObject({ text: 'It is on its way.', model: openai.answers })
@@ -92,7 +92,7 @@ describe('a session with a model of the AI SDK', () => {
     expect(Number(rows.token_usage[0]?.usd)).toBe(0.0031)
   })
 
-  it('is charged at the price that the Model declares, in every total', async () => {
+  it('a session with a model of the AI SDK is charged at the price that the Model declares, in every total', async () => {
     gpt.answer(says(openai, calling('A7', 'c2ln')), says(openai, ANSWER))
     const session = open('priced')
     await (await session.send('where is A7?')).result()
@@ -105,7 +105,7 @@ describe('a session with a model of the AI SDK', () => {
     expect(Number(rows.sessions[0]?.usd)).toBe(0.0038)
   })
 
-  it('retries a call whose stream was cut off, and keeps nothing of the first answer', async () => {
+  it('a session with an AI SDK model retries a call whose stream was cut off, and keeps nothing of the first answer', async () => {
     const dead = calling('DEAD', 'ZGVhZA==')
     gpt.answer(streamed(openai.chunks(dead).slice(0, -2), 'destroy'), says(openai, calling('A7', 'c2ln')), says(openai, ANSWER))
     const session = open('gpt')
@@ -118,7 +118,7 @@ describe('a session with a model of the AI SDK', () => {
     ])
   })
 
-  it('sends none of a provider’s metadata to the fallback, and all of it in the next call to the first provider', async () => {
+  it('a session sends provider metadata only to the provider that it came from, even after a fallback has answered', async () => {
     gpt.answer(says(openai, calling('A7', 'c2lnbmVk')), refused(openai, 401, 'invalid_api_key', 'No such key.'), says(openai, ANSWER))
     gemini.answer(says(google, calling('B8', 'Z29vZ2xl')))
     const session = open('gpt')
@@ -137,7 +137,7 @@ describe('a session with a model of the AI SDK', () => {
     ])
   })
 
-  it('answers arguments that are not JSON with an error, and the model corrects itself', async () => {
+  it('a session answers an AI SDK model’s malformed arguments with an error, and the model corrects itself', async () => {
     const spec = calling('A7', 'c2ln')
     const wrong = { ...spec, calls: [{ id: 'call_1', name: 'find_order', json: ['{"id": "A7", }'] }] }
     gpt.answer(says(openai, wrong), says(openai, spec), says(openai, ANSWER))
@@ -147,7 +147,7 @@ describe('a session with a model of the AI SDK', () => {
     expect(bodies(gpt)[1]).toContain('INVALID_JSON')
   })
 
-  it('shuts the gate of its account when the provider asks for fewer calls', async () => {
+  it('a session with a model of the AI SDK shuts the gate of its account when the provider asks for fewer calls', async () => {
     gpt.answer(refused(openai, 429, 'rate_limit_exceeded', 'Slow down.', { 'retry-after-ms': '300' }), says(openai, ANSWER))
     const session = open('limited')
     expect((await (await session.send('where is A7?')).result()).text).toBe('It is on its way.')

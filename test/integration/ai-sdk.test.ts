@@ -60,7 +60,7 @@ describe.each(WIRES)('$name', (wire: Wire) => {
   const model = (options: AiSdkOptions = {}) => aiSdk(wire.model(server.url), options)
   const answers = (spec: WireAnswerSpec) => streamed(wire.chunks(spec))
 
-  it('streams text, and reports its usage and the model that answered', async () => {
+  it('an AI SDK model streams text, and reports its usage and the model that answered', async () => {
     server.answer(answers({ text: ['Hi ', 'there.'], stop: 'stop', usage: { input: 110, cached: 100, output: 7 } }))
     const ctx = callContext()
     const response = await model().generate(asking('hello'), ctx)
@@ -79,7 +79,7 @@ describe.each(WIRES)('$name', (wire: Wire) => {
     expect(body).toContain('Finds an order.')
   })
 
-  it('returns parallel calls with their arguments, in the order in which the model made them', async () => {
+  it('an AI SDK model returns parallel calls with their arguments, in the order in which the model made them', async () => {
     const calls = ['A7', 'B8', 'C9'].map((id) => ({ id: `call_${id}`, name: 'find_order', json: ['{"id":', `"${id}"}`] }))
     server.answer(answers({ text: ['Looking.'], calls, stop: 'stop' }))
     const ctx = callContext()
@@ -90,7 +90,7 @@ describe.each(WIRES)('$name', (wire: Wire) => {
     expect(streamedArguments).toBe('{"id":"A7"}{"id":"B8"}{"id":"C9"}')
   })
 
-  it('carries a call, its result and the thinking before it into the next request, under pawl’s own id', async () => {
+  it('an AI SDK model carries a call, its result and the thinking before it into the next request, under pawl’s own id', async () => {
     const thinking = wire.hasThinking ? { thinking: { text: 'An order it is.', signature: 'c2lnbmVk' } } : {}
     const claude = model()
     server.answer(answers({ ...thinking, calls: [{ id: 'call_1', name: 'find_order', json: ['{"id":"A7"}'] }], stop: 'stop' }))
@@ -113,7 +113,7 @@ describe.each(WIRES)('$name', (wire: Wire) => {
     if (wire.hasThinking) expect(sent).toContain('c2lnbmVk')
   })
 
-  it('sends none of the thinking, ids or metadata to another provider', async () => {
+  it('an AI SDK model sends none of the thinking, ids or metadata to another provider', async () => {
     const thinking = { text: 'An order it is.', signature: 'c2lnbmVk' }
     const call = { id: 'call_1', name: 'find_order', json: ['{"id":"A7"}'] }
     const first = model()
@@ -138,7 +138,7 @@ describe.each(WIRES)('$name', (wire: Wire) => {
     expect(JSON.stringify(server.received.slice(1))).not.toMatch(/c2lnbmVk|An order it is|msg_1|fc_call_1/)
   })
 
-  it('sends images from users and from results, and the results of failed calls', async () => {
+  it('an AI SDK model sends images from users and from results, and the results of failed calls', async () => {
     const image = { type: 'image' as const, source: { type: 'base64' as const, media_type: 'image/png' as const, data: 'iVBORw0KGgo=' } }
     const use = (id: string) => ({ type: 'tool_use' as const, id, name: 'find_order', input: {} })
     const messages: Message[] = [
@@ -160,7 +160,7 @@ describe.each(WIRES)('$name', (wire: Wire) => {
     for (const text of ['a picture', 'no such order', 'failed']) expect(sent).toContain(text)
   })
 
-  it('sends the URL of an image only to a provider that loads it', async () => {
+  it('an AI SDK model sends the URL of an image only to a provider that loads it', async () => {
     const source = { type: 'url' as const, url: 'https://example.com/cat.png' }
     const messages: Message[] = [
       { role: 'user', content: [{ type: 'image', source }] },
@@ -184,12 +184,12 @@ describe.each(WIRES)('$name', (wire: Wire) => {
     ['length', 'max_tokens'],
     ['filter', 'refusal'],
     ['stop', 'end_turn'],
-  ] as const)('reads the finish reason %s as %s', async (stop, stopReason) => {
+  ] as const)('an AI SDK model reads the finish reason %s as %s', async (stop, stopReason) => {
     server.answer(answers({ text: ['So.'], stop }))
     expect((await model().generate(asking('why'), callContext())).stopReason).toBe(stopReason)
   })
 
-  it('returns nothing of an answer that is cut off between any two chunks, and the call can be retried', async () => {
+  it('an AI SDK model returns nothing of an answer that is cut off between any two chunks, and the call can be retried', async () => {
     const spec: WireAnswerSpec = {
       ...(wire.hasThinking && { thinking: { text: 'Hm.', signature: 'c2ln' } }),
       text: ['Look', 'ing.'],
@@ -219,7 +219,7 @@ describe.each(WIRES)('$name', (wire: Wire) => {
     expect(server.received).toHaveLength(1 + 2 * chunks.length)
   })
 
-  it('reports a provider’s error in the middle of the answer as retryable', async () => {
+  it('an AI SDK model reports a provider’s error in the middle of the answer as retryable', async () => {
     const [first = '', second = ''] = wire.chunks({ text: ['part', 'ly'], stop: 'stop' })
     server.answer(streamed([first, second, wire.trouble('We are sorry.')]))
     const error = await failureOf(model().generate(asking('hi'), callContext()))
@@ -227,13 +227,13 @@ describe.each(WIRES)('$name', (wire: Wire) => {
     expect(error.message).toContain('We are sorry.')
   })
 
-  it('reports a malformed stream as retryable', async () => {
+  it('an AI SDK model reports a malformed stream as retryable', async () => {
     const [first = ''] = wire.chunks({ text: ['part'], stop: 'stop' })
     server.answer(streamed([first, 'data: {"candid\n\n']))
     expect(await failureOf(model().generate(asking('hi'), callContext()))).toMatchObject({ code: 'stream_cut', retryable: true })
   })
 
-  it('times out after too long a silence, before the answer and in the middle of it', async () => {
+  it('an AI SDK model times out after too long a silence, before the answer and in the middle of it', async () => {
     const impatient = model({ timeout: 150 })
     server.answer(() => undefined)
     expect(await failureOf(impatient.generate(asking('hi'), callContext()))).toMatchObject({ code: 'timeout', retryable: true })
@@ -241,7 +241,7 @@ describe.each(WIRES)('$name', (wire: Wire) => {
     expect(await failureOf(impatient.generate(asking('hi'), callContext()))).toMatchObject({ code: 'timeout', retryable: true })
   })
 
-  it('ends the call on an abort, and throws its reason unchanged', async () => {
+  it('an AI SDK model ends the call on an abort, and throws its reason unchanged', async () => {
     const reason = new Error('interrupted by a person')
     const controller = new AbortController()
     const chunks = wire.chunks({ text: ['part', 'ly'], stop: 'stop' })
@@ -252,7 +252,7 @@ describe.each(WIRES)('$name', (wire: Wire) => {
     expect(server.received).toHaveLength(1)
   })
 
-  it('makes one request on a 429, and reports it as retryable after the time in retry-after', async () => {
+  it('an AI SDK model makes one request on a 429, and reports it as retryable after the time in retry-after', async () => {
     server.answer(refused(wire, 429, 'rate_limit_exceeded', 'Slow down.', { 'retry-after': '3' }))
     const error = await failureOf(model().generate(asking('hello'), callContext()))
     expect(error).toMatchObject({ code: 'rate_limit_error', status: 429, retryable: true, retryAfterMs: 3000 })
@@ -272,20 +272,20 @@ describe.each(WIRES)('$name', (wire: Wire) => {
     [500, 'api_error', true, true],
     [502, 'http_502', true, true],
     [503, 'overloaded_error', true, true],
-  ])('reports %i as %s; retryable: %s; a fallback may answer: %s', async (status, code, retryable, fallback) => {
+  ])('an AI SDK model reports %i as %s; retryable: %s; a fallback may answer: %s', async (status, code, retryable, fallback) => {
     server.answer(refused(wire, status, 'some_code', 'No.'))
     const error = await failureOf(model().generate(asking('hello'), callContext()))
     expect(error).toMatchObject({ code, status, retryable, fallback })
     expect(server.received).toHaveLength(1)
   })
 
-  it('tells a conversation that is too long from other bad requests', async () => {
+  it('an AI SDK model tells a conversation that is too long from other bad requests', async () => {
     server.answer(refused(wire, 400, 'context_length_exceeded', 'Your input exceeds the context window of this model.'))
     const error = await failureOf(model().generate(asking('hello'), callContext()))
     expect(error).toMatchObject({ code: 'context_overflow', retryable: false, fallback: false })
   })
 
-  it('tells an exhausted quota from a rate limit', async () => {
+  it('an AI SDK model tells an exhausted quota from a rate limit', async () => {
     server.answer(refused(wire, 429, 'insufficient_quota', 'You exceeded your current quota (insufficient_quota).'))
     expect(await failureOf(model().generate(asking('hello'), callContext()))).toMatchObject({
       code: 'billing_error',
@@ -294,7 +294,7 @@ describe.each(WIRES)('$name', (wire: Wire) => {
     })
   })
 
-  it('reports an unreachable server as retryable', async () => {
+  it('an AI SDK model reports an unreachable server as retryable', async () => {
     const gone = await wireServer()
     await gone.close()
     const error = await failureOf(aiSdk(wire.model(gone.url)).generate(asking('hello'), callContext()))
@@ -302,13 +302,13 @@ describe.each(WIRES)('$name', (wire: Wire) => {
     expect(error.message).toContain('ECONNREFUSED')
   })
 
-  it('counts missing usage as zero', async () => {
+  it('an AI SDK model counts missing usage as zero', async () => {
     server.answer(answers({ text: ['ok'], stop: 'stop' }))
     const { usage } = await model().generate(asking('hi'), callContext())
     expect(usage).toEqual({ input_tokens: 0, output_tokens: 0, cache_creation_input_tokens: 0, cache_read_input_tokens: 0 })
   })
 
-  it.runIf(wire.argumentsAreText)('passes on arguments that are not JSON as plain text', async () => {
+  it.runIf(wire.argumentsAreText)('an AI SDK model passes on arguments that are not JSON as plain text', async () => {
     const calls = [
       { id: 'call_1', name: 'find_order', json: ['{"id": "A', '7", }'] },
       { id: 'call_2', name: 'find_order', json: ['{"id":"B8"}'] },
@@ -320,7 +320,7 @@ describe.each(WIRES)('$name', (wire: Wire) => {
     expect(content.map((block) => block.type === 'tool_use' && block.input)).toEqual(['{"id": "A7", }', { id: 'B8' }, {}])
   })
 
-  it('sends arguments that are not JSON back in a form that the provider accepts', async () => {
+  it('an AI SDK model sends arguments that are not JSON back in a form that the provider accepts', async () => {
     server.answer(answers({ text: ['ok'], stop: 'stop' }))
     const messages: Message[] = [
       { role: 'user', content: 'order' },
@@ -331,14 +331,14 @@ describe.each(WIRES)('$name', (wire: Wire) => {
     expect(JSON.stringify(server.received[0]?.body)).toContain('INVALID_JSON')
   })
 
-  it('never mistakes a call that was cut off for one without arguments', async () => {
+  it('an AI SDK model never mistakes a call that was cut off for one without arguments', async () => {
     server.answer(answers({ calls: [{ id: 'call_1', name: 'find_order', json: [] }], stop: 'length' }))
     const { content, stopReason } = await model().generate(asking('hi'), callContext())
     expect(stopReason).toBe('max_tokens')
     if (wire.argumentsAreText) expect(content.map((block) => block.type === 'tool_use' && block.input)).toEqual([''])
   })
 
-  it('passes on settings, and sends the same body for the same request', async () => {
+  it('an AI SDK model passes on settings, and sends the same body for the same request', async () => {
     const set = model({ maxTokens: 500, settings: { temperature: 0.3, stopSequences: ['END'], headers: { 'x-team': 'support' } } })
     for (let time = 0; time < 2; time++) {
       server.answer(answers({ text: ['ok'], stop: 'stop' }))
@@ -357,7 +357,7 @@ describe.each(WIRES)('$name', (wire: Wire) => {
 const wiresOf = (provider: string) => WIRES.filter(({ name }) => name.startsWith(provider))
 
 describe.each(wiresOf("OpenAI's Responses"))('$name', (wire) => {
-  it('stores nothing at OpenAI for later requests to refer to, unless it is told to', async () => {
+  it('an AI SDK model stores nothing at OpenAI for later requests to refer to, unless it is told to', async () => {
     for (const providerOptions of [{}, { openai: { store: true } }, { openai: { reasoningEffort: 'low' } }]) {
       server.answer(streamed(wire.chunks({ text: ['ok'], stop: 'stop' })))
       await aiSdk(wire.model(server.url), { settings: { providerOptions } }).generate(asking('hi'), callContext())
@@ -369,7 +369,7 @@ describe.each(wiresOf("OpenAI's Responses"))('$name', (wire) => {
 })
 
 describe.each(wiresOf('Google'))('$name', (wire) => {
-  it('reads the time to wait from the details of the error', async () => {
+  it('an AI SDK model reads the time to wait from the details of the error', async () => {
     server.answer((res) => {
       const details = [{ '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay: '36.5s' }]
       res.writeHead(429, { 'content-type': 'application/json' })
@@ -379,7 +379,7 @@ describe.each(wiresOf('Google'))('$name', (wire) => {
     expect(error).toMatchObject({ code: 'rate_limit_error', retryAfterMs: 36_500 })
   })
 
-  it('recognises a wrong key, which Google reports as a bad request', async () => {
+  it('an AI SDK model recognises a wrong key, which Google reports as a bad request', async () => {
     server.answer(refused(wire, 400, 'INVALID_ARGUMENT', 'API key not valid. Please pass a valid API key.'))
     const error = await failureOf(aiSdk(wire.model(server.url)).generate(asking('hi'), callContext()))
     expect(error).toMatchObject({ code: 'authentication_error', retryable: false, fallback: true })
@@ -390,7 +390,7 @@ describe.each([
   ...wiresOf("OpenAI's Responses").map((wire) => ({ ...wire, says: 'The encrypted content for item rs_1 could not be verified.' })),
   ...wiresOf('Google').map((wire) => ({ ...wire, says: 'Thought signature is not valid.' })),
 ])('$name', (wire) => {
-  it('repeats the call once without old thinking and metadata if the provider rejects them', async () => {
+  it('an AI SDK model repeats the call once without old thinking and metadata if the provider rejects them', async () => {
     const model = aiSdk(wire.model(server.url))
     const call = { id: 'call_1', name: 'find_order', json: ['{"id":"A7"}'] }
     server.answer(streamed(wire.chunks({ thinking: { text: 'Hm.', signature: 'c2ln' }, calls: [call], stop: 'stop' })))

@@ -51,7 +51,7 @@ describe('against an independent fake of the API', () => {
   afterAll(() => fake.stop())
   afterEach(() => fake.reset())
 
-  it('streams text and reports its usage', async () => {
+  it('the Anthropic adapter streams text and reports its usage', async () => {
     fake.onMessage('hello', { content: 'Hi there, how are you?', usage: { input_tokens: 11, output_tokens: 7 } }, { chunkSize: 5 })
     const ctx = callContext()
     const response = await model().generate(asking('hello'), ctx)
@@ -65,7 +65,7 @@ describe('against an independent fake of the API', () => {
     expect(ctx.deltas.map((delta) => delta.type === 'text' && delta.text).join('')).toBe('Hi there, how are you?')
   })
 
-  it('returns a tool call with its arguments', async () => {
+  it('the Anthropic adapter returns a tool call with its arguments', async () => {
     fake.onMessage('order', { content: 'Looking.', toolCalls: [{ name: 'find_order', arguments: '{"id":"A7"}', id: 'toolu_1' }] })
     const ctx = callContext()
     const response = await model().generate(asking('order'), ctx)
@@ -77,7 +77,7 @@ describe('against an independent fake of the API', () => {
     expect(ctx.deltas.flatMap((delta) => (delta.type === 'tool_input' ? [delta.partialJson] : [])).join('')).toBe('{"id":"A7"}')
   })
 
-  it('returns parallel calls in the order in which the model made them', async () => {
+  it('the Anthropic adapter returns parallel calls in the order in which the model made them', async () => {
     const toolCalls = ['A', 'B', 'C'].map((id) => ({ name: 'find_order', arguments: { id }, id: `toolu_${id}` }))
     fake.onMessage('orders', { toolCalls }, { chunkSize: 1 })
     const { content } = await model().generate(asking('orders'), callContext())
@@ -88,7 +88,7 @@ describe('against an independent fake of the API', () => {
     ])
   })
 
-  it('keeps thinking with its signature, and sends it back as the API’s rules for a tool loop require', async () => {
+  it('the Anthropic adapter keeps thinking with its signature, and sends it back as a tool loop requires', async () => {
     const thinking = { type: 'enabled', budget_tokens: 2000 } as const
     fake.onToolResult('toolu_1', { content: 'Found.' })
     fake.onMessage(
@@ -125,12 +125,12 @@ describe('against an independent fake of the API', () => {
     ['refusal', 'refusal'],
     ['model_context_window_exceeded', 'model_context_window_exceeded'],
     ['something_new', 'end_turn'],
-  ])('reads the stop reason %s as %s', async (finishReason, stopReason) => {
+  ])('the Anthropic adapter reads the stop reason %s as %s', async (finishReason, stopReason) => {
     fake.onMessage('why', { content: 'So.', finishReason })
     expect((await model().generate(asking('why'), callContext())).stopReason).toBe(stopReason)
   })
 
-  it('makes one request on a 429, and reports it as retryable after the time in retry-after', async () => {
+  it('the Anthropic adapter makes one request on a 429, and reports it as retryable after the time in retry-after', async () => {
     fake.onMessage('hello', { error: { type: 'rate_limit_error', message: 'Slow down.' }, status: 429, retryAfter: 3 })
     const error = await failureOf(
       model({ client: new Anthropic({ apiKey: 'test', baseURL: fake.url, maxRetries: 5 }) }).generate(asking('hello'), callContext()),
@@ -148,13 +148,13 @@ describe('against an independent fake of the API', () => {
     [400, 'invalid_request_error', false],
     [401, 'authentication_error', false],
     [404, 'not_found_error', false],
-  ])('reports %i as %s; retryable: %s', async (status, type, retryable) => {
+  ])('the Anthropic adapter reports %i as %s; retryable: %s', async (status, type, retryable) => {
     fake.onMessage('hello', { error: { type, message: 'No.' }, status })
     expect(await failureOf(model().generate(asking('hello'), callContext()))).toMatchObject({ code: type, status, retryable })
     expect(fake.getRequests()).toHaveLength(1)
   })
 
-  it('reports a stream that is cut in the middle of the answer as retryable', async () => {
+  it('the Anthropic adapter reports a stream that is cut in the middle of the answer as retryable', async () => {
     fake.onMessage('hello', { content: 'A long answer that never ends' }, { chunkSize: 2, truncateAfterChunks: 5, latency: 10 })
     const ctx = callContext()
     expect(await failureOf(model().generate(asking('hello'), ctx))).toMatchObject({
@@ -165,17 +165,17 @@ describe('against an independent fake of the API', () => {
     expect(ctx.deltas.length).toBeGreaterThan(0)
   })
 
-  it('reports an answer that is not a stream at all as retryable', async () => {
+  it('the Anthropic adapter reports an answer that is not a stream at all as retryable', async () => {
     fake.onMessage('hello', { content: 'Hi.' }, { chaos: { malformedRate: 1 } })
     expect(await failureOf(model().generate(asking('hello'), callContext()))).toMatchObject({ code: 'stream_cut', retryable: true })
   })
 
-  it('reports a connection that is dropped before any answer as retryable', async () => {
+  it('the Anthropic adapter reports a connection that is dropped before any answer as retryable', async () => {
     fake.onMessage('hello', { content: 'Hi.' }, { chaos: { disconnectRate: 1 } })
     expect(await failureOf(model().generate(asking('hello'), callContext()))).toMatchObject({ code: 'connection_error', retryable: true })
   })
 
-  it('ends the stream on an abort, and throws its reason unchanged', async () => {
+  it('the Anthropic adapter ends the stream on an abort, and throws its reason unchanged', async () => {
     fake.onMessage('hello', { content: 'A slow answer' }, { chunkSize: 1, latency: 50 })
     const reason = new Error('interrupted by a person')
     const controller = new AbortController()
@@ -184,7 +184,7 @@ describe('against an independent fake of the API', () => {
     expect(ctx.deltas).toHaveLength(1)
   })
 
-  it('throws the reason of an abort unchanged, before the answer begins and before the call', async () => {
+  it('the Anthropic adapter throws the reason of an abort unchanged, before the answer begins and before the call', async () => {
     fake.onMessage('hello', { content: 'Hi.' }, { chaos: { latencyMs: 5000 } })
     const reason = new Error('worker is shutting down')
     const controller = new AbortController()
@@ -249,7 +249,7 @@ describe('on the wire', () => {
   })
   afterAll(() => server.close())
 
-  it('sends cache breakpoints on tools, system prompt and the last two user messages, and streams', async () => {
+  it('the Anthropic adapter sends cache breakpoints on tools, system prompt and the last two user messages, and streams', async () => {
     server.answer(sse([start(), ...textBlock(0, 'ok'), ...end('end_turn')]))
     const messages: Message[] = [
       { role: 'user', content: 'one' },
@@ -285,7 +285,7 @@ describe('on the wire', () => {
     })
   })
 
-  it('counts tokens, and ignores null and absent counters', async () => {
+  it('the Anthropic adapter counts tokens, and ignores null and absent counters', async () => {
     const usage = { input_tokens: 20, output_tokens: 1, cache_creation_input_tokens: null, cache_read_input_tokens: 400 }
     server.answer(
       sse([
@@ -299,20 +299,20 @@ describe('on the wire', () => {
     expect(response.model).toBe('claude-x-1')
   })
 
-  it('passes on arguments that are not JSON as plain text', async () => {
+  it('the Anthropic adapter passes on arguments that are not JSON as plain text', async () => {
     server.answer(sse([start(), ...toolBlock(0, '{"id": "A', '7", }'), ...toolBlock(1, '{"id":"B"}'), ...toolBlock(2), ...end('tool_use')]))
     const response = await model().generate(asking('hi'), callContext())
     expect(response.stopReason).toBe('tool_use')
     expect(response.content.map((block) => block.type === 'tool_use' && block.input)).toEqual(['{"id": "A7", }', { id: 'B' }, {}])
   })
 
-  it('never mistakes a call that max_tokens cut off for one without arguments', async () => {
+  it('the Anthropic adapter never mistakes a call that max_tokens cut off for one without arguments', async () => {
     server.answer(sse([start(), ...toolBlock(0, '{"id":"B"}'), ...toolBlock(1), ...end('max_tokens')]))
     const response = await model().generate(asking('hi'), callContext())
     expect(response.content.map((block) => block.type === 'tool_use' && block.input)).toEqual([{ id: 'B' }, ''])
   })
 
-  it('leaves out blocks of tools that run at Anthropic, and empty text', async () => {
+  it('the Anthropic adapter leaves out blocks of tools that run at Anthropic, and empty text', async () => {
     const foreign = {
       type: 'content_block_start',
       index: 1,
@@ -322,12 +322,12 @@ describe('on the wire', () => {
     expect((await model().generate(asking('hi'), callContext())).content).toEqual([{ type: 'text', text: 'ok' }])
   })
 
-  it('accepts an empty answer', async () => {
+  it('the Anthropic adapter accepts an empty answer', async () => {
     server.answer(sse([start(), ...end('end_turn')]))
     expect(await model().generate(asking('hi'), callContext())).toMatchObject({ content: [], stopReason: 'end_turn' })
   })
 
-  it('reads an unknown stop reason with calls as tool_use', async () => {
+  it('the Anthropic adapter reads an unknown stop reason with calls as tool_use', async () => {
     server.answer(sse([start(), ...toolBlock(0, '{}'), ...end('quite_new')]))
     expect((await model().generate(asking('hi'), callContext())).stopReason).toBe('tool_use')
   })
@@ -337,32 +337,32 @@ describe('on the wire', () => {
     ['api_error', true],
     ['rate_limit_error', true],
     ['invalid_request_error', false],
-  ])('reports an error event %s in the middle of the answer; retryable: %s', async (type, retryable) => {
+  ])('the Anthropic adapter reports an error event %s in the middle of the answer; retryable: %s', async (type, retryable) => {
     server.answer(sse([start(), ...textBlock(0, 'part'), { type: 'error', error: { type, message: 'Sorry.' } }]))
     const error = await failureOf(model().generate(asking('hi'), callContext()))
     expect(error).toMatchObject({ code: type, retryable, status: undefined })
     expect(error.message).toContain('Sorry.')
   })
 
-  it('fails a call whose arguments were cut off with the stream, and reports it as retryable', async () => {
+  it('the Anthropic adapter fails a call whose arguments were cut off with the stream, and reports it as retryable', async () => {
     server.answer(sse([start(), ...toolBlock(0, '{"id":').slice(0, 2)]), sse([start(), ...toolBlock(0, '{"id":').slice(0, 2)], 'destroy'))
     expect(await failureOf(model().generate(asking('hi'), callContext()))).toMatchObject({ code: 'stream_cut', retryable: true })
     expect(await failureOf(model().generate(asking('hi'), callContext()))).toMatchObject({ code: 'stream_cut', retryable: true })
   })
 
-  it('loses nothing if the connection drops after the end of the answer', async () => {
+  it('the Anthropic adapter loses nothing if the connection drops after the end of the answer', async () => {
     server.answer(sse([start(), ...textBlock(0, 'ok'), ...end('end_turn')], 'destroy'))
     expect((await model().generate(asking('hi'), callContext())).content).toEqual([{ type: 'text', text: 'ok' }])
   })
 
-  it('times out after too long a silence, before the answer and in the middle of it', async () => {
+  it('the Anthropic adapter times out after too long a silence, before the answer and in the middle of it', async () => {
     server.answer(() => undefined, sse([start(), ...textBlock(0, 'part')], 'open'))
     const impatient = model({ timeout: 150 })
     expect(await failureOf(impatient.generate(asking('hi'), callContext()))).toMatchObject({ code: 'timeout', retryable: true })
     expect(await failureOf(impatient.generate(asking('hi'), callContext()))).toMatchObject({ code: 'timeout', retryable: true })
   })
 
-  it('repeats the call once without thinking if the API rejects the old thinking', async () => {
+  it('the Anthropic adapter repeats the call once without thinking if the API rejects the old thinking', async () => {
     server.answer(
       refusal(
         400,
@@ -386,7 +386,7 @@ describe('on the wire', () => {
     expect(server.received.map(({ body }) => JSON.stringify(body.messages).includes('"thinking"'))).toEqual([true, false])
   })
 
-  it('says what to set if there is no key, and finds the key once it is set', async () => {
+  it('the Anthropic adapter says what to set if there is no key, and finds the key once it is set', async () => {
     for (const name of ['ANTHROPIC_API_KEY', 'ANTHROPIC_AUTH_TOKEN']) vi.stubEnv(name, '')
     const claude = modelOf(MODEL)
     const error = await failureOf(claude.generate(asking('hi'), callContext()))
@@ -410,7 +410,7 @@ describe('options that cannot work', () => {
     [MODEL, { params: { cache_control: { type: 'ephemeral' } } }],
     [MODEL, { price: { input: -1, output: 1 } }],
     [MODEL, { maxTokens: 2000, thinking: { type: 'enabled', budget_tokens: 2000 } }],
-  ])('are refused when they are declared: %j %j', (name, options) => {
+  ])('options that cannot work are refused when they are declared: %j %j', (name, options) => {
     expect(() => anthropic(name, options)).toThrow(expect.objectContaining({ code: 'invalid_model' }))
   })
 })

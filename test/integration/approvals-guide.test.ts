@@ -55,7 +55,7 @@ async function start(tool: string): Promise<{ session: SessionHandle; run: RunHa
 }
 
 describe('the guide to approvals', () => {
-  it('shows its snippets exactly as they run here', async () => {
+  it('the guide to approvals shows its snippets exactly as they run here', async () => {
     const source = await readFile(fromRoot('test/guides/approvals.ts'), 'utf8')
     const guide = await readFile(fromRoot('docs/approvals.md'), 'utf8')
     const regions = [...source.matchAll(/^( *)\/\/ #region (\w+)\n([\s\S]*?)^ *\/\/ #endregion/gm)]
@@ -70,7 +70,7 @@ describe('the guide to approvals', () => {
     }
   })
 
-  it('approves, denies and edits', async () => {
+  it('the guide to approvals shows how a call is approved, denied and edited', async () => {
     const first = await start('refund_order')
     expect(await look(first.run)).toMatchObject({ pending: [{ reason: `more than 100.00 for ${first.session.id}` }] })
     await until('the inbox has it', async () => {
@@ -92,7 +92,7 @@ describe('the guide to approvals', () => {
     ])
   })
 
-  it('answers and resolves', async () => {
+  it('the guide to approvals shows how a call is answered and resolved', async () => {
     const asked = await start('ask_for_address')
     await answer(asked.session, 't_1_1_0')
     expect((await asked.run.result(TIMEOUT)).text).toContain('Springfield')
@@ -101,7 +101,7 @@ describe('the guide to approvals', () => {
     expect((await lost.run.result(TIMEOUT)).text).toContain('B-17')
   })
 
-  it('decides by the kind of a call', async () => {
+  it('the guide to approvals shows how the kind of a call decides', async () => {
     for (const tool of ['refund_order', 'ask_for_address', 'book_courier']) {
       const { session, run } = await start(tool)
       await decideAll(session, run)
@@ -109,7 +109,7 @@ describe('the guide to approvals', () => {
     }
   })
 
-  it('decides over HTTP', async () => {
+  it('the guide to approvals shows how to decide over HTTP', async () => {
     const guide = await readFile(fromRoot('docs/approvals.md'), 'utf8')
     const requests = [...guide.matchAll(/^curl "\$AT\/\w+\/(\w+)" "\$\{AS\[@\]\}" -d '(.*)'/gm)].map(([, what = '', body = '']) => ({
       what,

@@ -30,7 +30,7 @@ async function addedBy(session: SessionHandle, work: () => Promise<unknown>): Pr
 }
 
 describe('a call that needs approval', () => {
-  it('waits until exactly its arguments are approved, and is executed once', async () => {
+  it('a call that needs approval waits until exactly its arguments are approved, and is executed once', async () => {
     const { session, entered } = asker.play(here.pawl, { model: once(['pay', 'rent', 500]) })
     const run = await session.send('go')
     const pending = await pendingOf(run)
@@ -61,7 +61,7 @@ describe('a call that needs approval', () => {
     ])
   })
 
-  it('is one whose tool says so, and carries the tool’s reason', async () => {
+  it('a call that needs approval is one whose tool says so, and carries the tool’s reason', async () => {
     const { session, entered } = asker.play(here.pawl, {
       model: once(['pay', 'tip', 5], ['pay', 'house', 900]),
       approval: ({ n = 0 }, { callId, agent }) => n > 100 && `${agent} wants ${n} (${callId})`,
@@ -74,7 +74,7 @@ describe('a call that needs approval', () => {
     await run.result(TIMEOUT)
   })
 
-  it('is also one whose tool cannot say whether it needs approval', async () => {
+  it('a call that needs approval is also one whose tool cannot say whether it needs approval', async () => {
     const { session, entered } = asker.play(here.pawl, {
       model: once(['pay', 'rent']),
       approval: () => Promise.reject(new Error('the rules are lost')),
@@ -86,7 +86,7 @@ describe('a call that needs approval', () => {
     expect(await run.settled(TIMEOUT)).toMatchObject({ status: 'interrupted' })
   })
 
-  it('is not executed if it is denied, and the model learns why', async () => {
+  it('a call that needs approval is not executed if it is denied, and the model learns why', async () => {
     const { session, requests, entered } = asker.play(here.pawl, { model: once(['pay', 'rent']) })
     const run = await session.send('go')
     await session.deny('t_1_1_0', { digest: await digestOf(run, 't_1_1_0'), by: 'bob', reason: 'no money left' })
@@ -102,7 +102,7 @@ describe('a call that needs approval', () => {
     expect(row).toMatchObject({ approval: { decision: 'denied', decidedBy: 'bob' }, error: { code: 'denied' } })
   })
 
-  it('requests no approval if its arguments are invalid, or if it was done before', async () => {
+  it('a call that needs approval requests no approval if its arguments are invalid, or if it was done before', async () => {
     const { session, entered } = asker.play(here.pawl, {
       model: inOrder([use('pay', 'rent')], [use('pay', 'rent'), { type: 'tool_use', id: 'x', name: 'pay', input: { wat: 1 } }]),
     })
@@ -118,7 +118,7 @@ describe('a call that needs approval', () => {
 })
 
 describe('the other calls of the turn', () => {
-  it('request their approvals all at once, run meanwhile if they need none, and keep the order of effects', async () => {
+  it('calls of a turn request their approvals at once, run meanwhile if they need none, and keep the order of effects', async () => {
     const { session, entered } = asker.play(here.pawl, {
       model: once(['put', 'first'], ['pay', 'a'], ['look', 'around'], ['put', 'after a'], ['peek', 'inside'], ['pay', 'b']),
     })
@@ -140,7 +140,7 @@ describe('the other calls of the turn', () => {
     expect(entered()).toHaveLength(6)
   })
 
-  it('keep their results when one is denied', async () => {
+  it('the other calls of the turn keep their results when one is denied', async () => {
     const { session, requests } = asker.play(here.pawl, { model: once(['look', 'x'], ['pay', 'a'], ['put', 'y']) })
     const run = await session.send('go')
     await session.deny('t_1_1_1', { digest: await digestOf(run, 't_1_1_1') })
@@ -154,7 +154,7 @@ describe('the other calls of the turn', () => {
 })
 
 describe('a decision', () => {
-  it('is refused with another digest, for another call, a second time or with nonsense, and the refusal leaves no trace', async () => {
+  it('a decision is refused with another digest, for another call, twice or with nonsense, and leaves no trace', async () => {
     const { session, entered } = asker.play(here.pawl, { model: once(['pay', 'a'], ['look', 'x']) })
     const run = await session.send('go')
     const digest = await digestOf(run, 't_1_1_0')
@@ -191,7 +191,7 @@ describe('a decision', () => {
     expect(entered()).toEqual(['look x', 'pay a'])
   })
 
-  it('made by several people at once counts once', async () => {
+  it('a decision made by several people at once counts once', async () => {
     const { session, entered } = asker.play(here.pawl, { model: once(['pay', 'a']) })
     const run = await session.send('go')
     const digest = await digestOf(run, 't_1_1_0')
@@ -207,7 +207,7 @@ describe('a decision', () => {
     expect(entered().length).toBeLessThanOrEqual(1)
   })
 
-  it('may change the arguments: the new ones are recorded with their own digest and key, and count as done, not the old', async () => {
+  it('a decision may change the arguments: the new ones have their own digest and key, and count as done', async () => {
     const { session, entries, entered, requests } = asker.play(here.pawl, {
       model: inOrder([use('pay', 'a', 900)], [use('pay', 'a', 900)], [use('pay', 'a', 90)]),
     })
@@ -236,7 +236,7 @@ describe('a decision', () => {
     expect(row).toMatchObject({ status: 'completed', input: { n: 90 }, key: entries[0]!.key, approval: { edited: true, decidedBy: 'ann' } })
   })
 
-  it('is refused if its new arguments are invalid, or were done before', async () => {
+  it('a decision is refused if its new arguments are invalid, or were done before', async () => {
     const { session, entered } = asker.play(here.pawl, { model: inOrder([use('pay', 'a')], [use('pay', 'b')]) })
     const run = await session.send('go')
     const digest = await digestOf(run, 't_1_1_0')
@@ -257,7 +257,7 @@ describe('a decision', () => {
 })
 
 describe('a request that is not decided in time', () => {
-  it('is denied, and the model is told', async () => {
+  it('a request that is not decided in time is denied, and the model is told', async () => {
     const { session, requests, entered } = asker.play(here.pawl, { model: once(['hurry', 'a'], ['look', 'x']) })
     const run = await session.send('go')
     expect(await run.result(TIMEOUT)).toMatchObject({ run: 1 })
@@ -274,7 +274,7 @@ describe('a request that is not decided in time', () => {
     expect(await codeOf(session.approve('t_1_1_0', { digest: requested!.digest }))).toBe('call_not_found')
   })
 
-  it('fails the run if the tool says so; the other calls of the run stay as they are until it is continued', async () => {
+  it('an approval request that expires fails the run if the tool says so; the other calls stay as they are', async () => {
     const { session, entered } = asker.play(here.pawl, { model: once(['strict', 'a'], ['pay', 'b']) })
     const run = await session.send('go')
     await expect(run.result(TIMEOUT)).rejects.toBeInstanceOf(RunFailed)
@@ -294,7 +294,7 @@ describe('a request that is not decided in time', () => {
     expect(await (await session.send('again')).result(TIMEOUT)).toMatchObject({ run: 2 })
   })
 
-  it('cannot be decided after it expires, even while the turn is busy with something else', async () => {
+  it('an expired approval request cannot be decided, even while the turn is busy with something else', async () => {
     const { session, entered } = asker.play(here.pawl, {
       model: once(['put', 'slow'], ['hurry', 'a']),
       body: async (tool) => {
@@ -312,7 +312,7 @@ describe('a request that is not decided in time', () => {
     expect(ofType(await eventsOf(session), 'tool_completed')).toMatchObject([{ callId: 't_1_1_0', value: 'approval_expired' }])
   })
 
-  it('cannot be decided after it expires, even if the workflow was terminated: the session resumes, and the model is told', async () => {
+  it('an expired request stays undecidable after its workflow was terminated; the session resumes and tells the model', async () => {
     const { session, entered, requests } = asker.play(here.pawl, { model: once(['linger', 'a']) })
     const run = await session.send('go')
     const [{ digest, expiresAt } = {}] = await pendingOf(run)

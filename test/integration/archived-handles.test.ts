@@ -55,7 +55,7 @@ async function closed(session: SessionHandle): Promise<void> {
 }
 
 describe('the handle of a message', () => {
-  it('says how the run ended, after a rollback has archived it', async () => {
+  it('the handle of a message says how the run ended, after a rollback has archived it', async () => {
     const { session, one } = await answered()
     await session.rollback({ message: 'm1', by: 'ann' })
     expect(await settled(session, one)).toMatchObject({ status: 'completed', run: 2, text: 'heard one' })
@@ -64,7 +64,7 @@ describe('the handle of a message', () => {
     expect(await session.run('m0').result(TIMEOUT)).toMatchObject({ text: 'heard zero' })
   })
 
-  it('says that the run failed, after it was abandoned and rolled back', async () => {
+  it('the handle of a message says that the run failed, after it was abandoned and rolled back', async () => {
     const { session } = player.play(here.pawl, { model: (request) => (saidIn(request).at(-1) === 'fail' ? refuse() : 'fine') })
     await (await session.send('zero')).result(TIMEOUT)
     const run = await session.send('fail', { messageId: 'f' })
@@ -75,7 +75,7 @@ describe('the handle of a message', () => {
     expect(await settled(session, run)).toMatchObject({ status: 'failed', code: 'no_such_thing' })
   })
 
-  it('is rejected as pruned, after the session was pruned, whether or not the message was archived before', async () => {
+  it('the handle of a message is rejected as pruned once the session was pruned, archived or not', async () => {
     const { session, one } = await answered()
     await session.rollback({ message: 'm1', by: 'ann' })
     await closed(session)
@@ -95,7 +95,7 @@ describe('the handle of a message', () => {
     expect(await (await session.send('three', { messageId: 'm0' })).result(TIMEOUT)).toMatchObject({ text: 'heard three' })
   })
 
-  it('is rejected as erased, after the session was erased', async () => {
+  it('the handle of a message is rejected as erased, after the session was erased', async () => {
     const { session, one } = await answered()
     await closed(session)
     await here.pawl.erase(session.id, { by: 'dpo' })
@@ -105,7 +105,7 @@ describe('the handle of a message', () => {
 
   // A handle looks again every 30 s: too long for every run of the tests.
   it.runIf(size(false, true))(
-    'is rejected as erased, if it has waited since before the session was erased',
+    'the handle of a message is rejected as erased, if it has waited since before the session was erased',
     async () => {
       const { session } = await answered()
       await closed(session)

@@ -45,7 +45,7 @@ function overloadedUntil(isBack: (calls: number) => boolean): Scene {
 }
 
 describe('a run whose provider is overloaded for longer than the retries last', () => {
-  it('is continued automatically until the provider is back, and every attempt is recorded with its outcome', async () => {
+  it('a run continues automatically when an overloaded provider is back, and each attempt is recorded with its outcome', async () => {
     const { session, id } = player.play(
       here.pawl,
       overloadedUntil((calls) => calls > 3),
@@ -67,7 +67,7 @@ describe('a run whose provider is overloaded for longer than the retries last', 
     ])
   })
 
-  it('counts as stuck in the overview during an attempt, too, until the model answers', async () => {
+  it('a run of an overloaded provider counts as stuck in the overview until the model answers', async () => {
     const [attempt, step] = [gate(), gate()]
     let calls = 0
     const { session, id } = player.play(here.pawl, {
@@ -92,7 +92,7 @@ describe('a run whose provider is overloaded for longer than the retries last', 
     await run.result({ timeout: 20_000 })
   })
 
-  it('has its limits and its policy even though none of its model calls has succeeded', async () => {
+  it('a run of an overloaded provider keeps its limits and policy even though no model call has succeeded', async () => {
     const { session, id } = patient.play(
       here.pawl,
       overloadedUntil(() => false),
@@ -115,7 +115,7 @@ describe('a run whose provider is overloaded for longer than the retries last', 
     expect(found).toEqual([{ error_code: 'overloaded_error', error_strategy: 'continue_run', next_attempt_at: next }])
   })
 
-  it('is tried again at once with a message that arrives meanwhile, long before the next attempt is due', async () => {
+  it('a new message retries a run of an overloaded provider at once, long before the next attempt is due', async () => {
     const { session, id } = patient.play(
       here.pawl,
       overloadedUntil((calls) => calls > 2),
@@ -135,7 +135,7 @@ describe('a run whose provider is overloaded for longer than the retries last', 
     await rowsMatchEvents(here.stack, id)
   })
 
-  it('can be interrupted while it waits for the next attempt', async () => {
+  it('a run of an overloaded provider can be interrupted while it waits for the next attempt', async () => {
     const { session, id } = patient.play(
       here.pawl,
       overloadedUntil(() => false),
@@ -148,7 +148,7 @@ describe('a run whose provider is overloaded for longer than the retries last', 
     await rowsMatchEvents(here.stack, id)
   })
 
-  it('continues under another worker when its next attempt is due, even if its own was stopped', async () => {
+  it('a run’s next recovery attempt happens under another worker if its own was stopped', async () => {
     const alone = await deploy()
     try {
       let isBack = false
@@ -171,7 +171,7 @@ describe('a run whose provider is overloaded for longer than the retries last', 
 })
 
 describe('a run that needs a person', () => {
-  it('is followed by a new run for the next message, which is in the audit with its outcome', async () => {
+  it('a run that needs a person is followed by a new run for the next message, which is in the audit with its outcome', async () => {
     let isFixed = false
     const { session, id } = player.play(here.pawl, {
       model: () => {
@@ -190,7 +190,7 @@ describe('a run that needs a person', () => {
     ])
   })
 
-  it('has a row for each recovery that was refused, which says who asked for it', async () => {
+  it('a run that needs a person has a row for each recovery that was refused, which says who asked for it', async () => {
     const { session, id } = player.play(here.pawl, {
       model: inOrder([use('look', 'around')], () => {
         throw new ModelError('broken', 'it is broken', { retryable: false })
@@ -231,7 +231,7 @@ describe('a run whose model call fails in a way that the error does not explain'
     reason: expect.stringMatching(/^The same unexpected error twice in a row: .*reading 'usage'/),
   }
 
-  it('waits for a person after the same error twice, not for an outage to end', async () => {
+  it('a run waits for a person after the same unexplained error twice, not for an outage to end', async () => {
     const { session } = insistent.play(here.pawl, { model: broken })
     const failure = await (await session.send('go')).settled({ timeout: 20_000 })
     expect(failure).toMatchObject({ status: 'failed', ...isFault })
@@ -241,7 +241,7 @@ describe('a run whose model call fails in a way that the error does not explain'
     expect(error?.nextAttemptAt).toBeUndefined()
   })
 
-  it('answers the next message, even while it waits for an attempt after the first such error', async () => {
+  it('a run with an unexplained error answers the next message while it waits for an attempt', async () => {
     let calls = 0
     const { session } = patient.play(here.pawl, { model: (request) => (++calls > 1 ? `heard ${saidIn(request).join(', ')}` : broken()) })
     const first = await session.send('one')
@@ -250,13 +250,13 @@ describe('a run whose model call fails in a way that the error does not explain'
     for (const run of [first, second]) expect(await run.result({ timeout: 20_000 })).toMatchObject({ text: 'heard one, two' })
   })
 
-  it('counts the error of the attempt before an automatic recovery', async () => {
+  it('the limit on unexplained errors includes the error of the attempt before an automatic recovery', async () => {
     const { session } = player.play(here.pawl, { model: broken })
     expect(await (await session.send('go')).settled({ timeout: 20_000 })).toMatchObject({ status: 'failed', ...isFault })
     expect(ofType(await eventsOf(session), 'recovery_started')).toHaveLength(1)
   })
 
-  it('is continued like any outage if a lost connection caused the error', async () => {
+  it('a run with an unexplained error is continued like any outage if a lost connection caused it', async () => {
     let calls = 0
     const refused = (): never => {
       throw new TypeError('fetch failed', { cause: Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' }) })

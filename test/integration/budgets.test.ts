@@ -69,7 +69,7 @@ const completed = (run: RunHandle) => until('the run has completed', () => run.r
 const exhausted = { status: 'failed', code: 'budget_exhausted', strategy: 'manual' }
 
 describe.concurrent('a budget in US dollars', () => {
-  it('lowers max_tokens to what is left, refuses a call with too little for an answer, and lets the run continue once raised', async () => {
+  it('a budget in US dollars lowers max_tokens, refuses a call with too little left, and continues once raised', async () => {
     const { session, requests } = dollars.play(here.pawl, {
       model: inOrder(lookUsing(3_500), lookUsing(3_500), lookUsing(2_400), using(10, 'done')),
     })
@@ -101,13 +101,13 @@ describe.concurrent('a budget in US dollars', () => {
     expect(ofType(events, 'recovery_started')).toMatchObject([{ strategy: 'continue_run', by: 'ann' }])
   })
 
-  it('causes one warning, when four fifths are spent', async () => {
+  it('a budget in US dollars causes one warning, when four fifths are spent', async () => {
     const { session } = dollars.play(here.pawl, { model: inOrder(lookUsing(4_000), lookUsing(4_000), lookUsing(500), using(10, 'done')) })
     expect(await (await session.send('go')).result(TIMEOUT)).toMatchObject({ text: 'done' })
     expect(ofType(await eventsOf(session), 'budget_warning')).toMatchObject([{ scope: 'run', unit: 'usd', run: 1, limit: 1, spent: 0.8 }])
   })
 
-  it('starts again for the next run; a call that the provider refuses costs nothing', async () => {
+  it('a budget in US dollars starts again for the next run; a call that the provider refuses costs nothing', async () => {
     const { session } = dollars.play(here.pawl, {
       model(request) {
         if (saidIn(request).at(-1) === 'more') return using(100, 'cheap')
@@ -120,7 +120,7 @@ describe.concurrent('a budget in US dollars', () => {
     expect((await session.state()).spend).toEqual({ tokens: 100, usd: 0.01 })
   })
 
-  it('counts an attempt that broke off in the middle of its answer, with what it had streamed', async () => {
+  it('a budget in US dollars counts an attempt that broke off in the middle of its answer, with what it had streamed', async () => {
     let calls = 0
     const { session } = dollars.play(here.pawl, {
       model(_request, { onDelta }) {
@@ -136,7 +136,7 @@ describe.concurrent('a budget in US dollars', () => {
     expect((await session.state()).spend?.usd).toBe(0.11)
   })
 
-  it('carries over to a restart, so restarts cannot exceed it', async () => {
+  it('a budget in US dollars carries over to a restart, so restarts cannot exceed it', async () => {
     let calls = 0
     const { session, requests } = dollars.play(here.pawl, {
       model() {
@@ -153,7 +153,7 @@ describe.concurrent('a budget in US dollars', () => {
     expect((await session.state()).spend?.usd).toBe(0.81)
   })
 
-  it('counts a call that is interrupted', async () => {
+  it('a budget in US dollars counts a call that is interrupted', async () => {
     const door = gate()
     const { session } = dollars.play(here.pawl, {
       async model(_request, { onDelta, signal }) {
@@ -170,7 +170,7 @@ describe.concurrent('a budget in US dollars', () => {
     expect((await session.state()).spend?.usd).toBe(0.1)
   })
 
-  it('counts what was measured if a provider reports no usage, or nonsense', async () => {
+  it('a budget in US dollars counts what was measured if a provider reports no usage, or nonsense', async () => {
     const { session } = dollars.play(here.pawl, {
       model: (_request, { onDelta }) => {
         onDelta({ type: 'text', index: 0, text: 'x'.repeat(744) })
@@ -184,7 +184,7 @@ describe.concurrent('a budget in US dollars', () => {
     expect((await session.state()).spend?.usd).toBe(0.1)
   })
 
-  it('is not restored by a rollback', async () => {
+  it('a budget in US dollars is not restored by a rollback', async () => {
     const { session } = dollars.play(here.pawl, { model: (request) => using(1_000, `answer ${saidIn(request).length}`) })
     await (await session.send('one')).result(TIMEOUT)
     await (await session.send('two')).result(TIMEOUT)
@@ -195,7 +195,7 @@ describe.concurrent('a budget in US dollars', () => {
     expect((await copy.state()).usage.output_tokens).toBe(0)
   })
 
-  it('is in the session’s row and in its checkpoints', async () => {
+  it('a budget in US dollars is in the session’s row and in its checkpoints', async () => {
     const { session, id } = dollars.play(here.pawl, { model: () => using(1_000, 'done') })
     await (await session.send('one')).result(TIMEOUT)
     await until('it is stored', async () => {
@@ -209,7 +209,7 @@ describe.concurrent('a budget in US dollars', () => {
 })
 
 describe.concurrent('a budget in tokens', () => {
-  it('counts input, too: from the last answer’s usage and the bytes of what is new', async () => {
+  it('a budget in tokens counts input, too: from the last answer’s usage and the bytes of what is new', async () => {
     const { session, requests } = tokens.play(here.pawl, {
       model: inOrder(
         { content: [use('look', 'around')], usage: { ...usageOf(1_000), input_tokens: 3_000 } },
@@ -227,7 +227,7 @@ describe.concurrent('a budget in tokens', () => {
 })
 
 describe.concurrent('a budget of a session', () => {
-  it('covers all its runs; a raised limit lets the run continue', async () => {
+  it('a budget of a session covers all its runs; a raised limit lets the run continue', async () => {
     const { session } = sessions.play(here.pawl, { model: () => using(4_000, 'done') })
     await (await session.send('one')).result(TIMEOUT)
     await (await session.send('two')).result(TIMEOUT)
@@ -240,7 +240,7 @@ describe.concurrent('a budget of a session', () => {
     expect(await session.budgets()).toEqual([{ scope: 'session', unit: 'usd', limit: 5, spent: 1.6, assumed: 0, reserved: 0, left: 3.4 }])
   })
 
-  it('shows what is reserved while the model answers', async () => {
+  it('a budget of a session shows what is reserved while the model answers', async () => {
     const door = gate()
     const { session } = sessions.play(here.pawl, {
       async model(request, { signal }) {
@@ -259,7 +259,7 @@ describe.concurrent('a budget of a session', () => {
 })
 
 describe.concurrent('fallback models', () => {
-  it('are counted at their own price', async () => {
+  it('fallback models are counted at their own price', async () => {
     const { session } = fallback.play(here.pawl, {
       model() {
         throw new ModelError('overloaded_error', 'busy', { retryable: false, fallback: true, status: 529 })
@@ -269,7 +269,7 @@ describe.concurrent('fallback models', () => {
     expect((await session.state()).spend).toEqual({ tokens: 1_000, usd: 0.01 })
   })
 
-  it('that a function chooses are refused before they are called if they have no price', async () => {
+  it('fallback models that a function chooses are refused before they are called if they have no price', async () => {
     const { session } = chooser.play(here.pawl, {
       model() {
         throw new ModelError('overloaded_error', 'busy', { retryable: false, fallback: true, status: 529 })
@@ -281,7 +281,7 @@ describe.concurrent('fallback models', () => {
 })
 
 describe.concurrent('what tools and hooks spend', () => {
-  it('counts, is recorded with their notes, and affects the budget of the very next call', async () => {
+  it('what tools and hooks spend counts, is recorded with their notes, and affects the budget of the very next call', async () => {
     const { session, requests } = reporting.play(here.pawl, {
       model: inOrder(lookUsing(1_000), using(1_000, 'done')),
       look(_input, ctx) {
@@ -307,7 +307,7 @@ describe.concurrent('what tools and hooks spend', () => {
 })
 
 describe.concurrent('raise', () => {
-  it('works before the limit is reached, and says when nothing has changed', async () => {
+  it('raise works before the limit is reached, and says when nothing has changed', async () => {
     const door = gate()
     const { session, requests } = dollars.play(here.pawl, {
       model: inOrder(lookUsing(8_000), using(3_000, 'done')),
@@ -324,7 +324,7 @@ describe.concurrent('raise', () => {
     await expect(session.raise({ maxUsd: 3 })).rejects.toMatchObject({ code: 'no_current_run' })
   })
 
-  it.each([{}, { maxUsd: 0 }, { maxUsd: Number.NaN }, { maxUsd: -1 }, { maxTotalTokens: 1.5 }])('refuses %o', async (limits) => {
+  it.each([{}, { maxUsd: 0 }, { maxUsd: Number.NaN }, { maxUsd: -1 }, { maxTotalTokens: 1.5 }])('raise refuses %o', async (limits) => {
     const { session } = dollars.play(here.pawl, { model: () => using(10, 'done') })
     await (await session.send('go')).result(TIMEOUT)
     const refused = await session.raise(limits).catch((error: unknown) => error)

@@ -135,7 +135,7 @@ describe('a dry run', () => {
     was = await outage()
   })
 
-  it('lists the sessions that the filters find, with code and suggested strategy, and changes nothing', async () => {
+  it('a dry run lists the sessions that the filters find, with code and suggested strategy, and changes nothing', async () => {
     const { tag, billed, unknown } = was
     const before = await schema.everything(idsOf(...was.all))
     const args = ['--code', 'overloaded_error,broken', '--agent', 'billing', '--tag', tag, '--since', '1h']
@@ -149,7 +149,7 @@ describe('a dry run', () => {
     expect(await schema.everything(idsOf(...was.all))).toEqual(before)
   })
 
-  it('finds sessions by code, agent, tags and the time at which they went into error', async () => {
+  it('a dry run finds sessions by code, agent, tags and the time at which they went into error', async () => {
     const { tag, broken, unknown } = was
     const { at } = (await here.pawl.sessions.get(broken.id)).error!
     expect(await found({ all: true })).toEqual(expect.arrayContaining(idsOf(...was.all)))

@@ -81,7 +81,7 @@ function screenOf(output: string): string[] {
 const spoken = (rows: readonly string[]): string => rows.slice(rows.findIndex((row) => row.includes(' › once'))).join(' ')
 
 describe('a chat at a terminal', () => {
-  it('shows an answer while it is streamed, row by row, and exactly once in the end', async () => {
+  it('a chat at a terminal shows an answer while it is streamed, row by row, and exactly once in the end', async () => {
     const gates = [gate(), gate()]
     ends.push(...gates.map(({ open }) => open))
     const words = 'once upon a time there was an agent that never lost a word, whatever became of the processes that spoke for it.'
@@ -108,7 +108,7 @@ describe('a chat at a terminal', () => {
     expect(Math.max(...rows.filter((row) => words.includes(row.replace(/^.* › /, ''))).map((row) => row.length))).toBeLessThan(COLUMNS)
   })
 
-  it('says so when an attempt breaks off after rows of it were shown, and shows the next attempt', async () => {
+  it('a chat at a terminal says so when an attempt breaks off after rows of it were shown, and shows the next attempt', async () => {
     const heard = gate()
     ends.push(heard.open)
     const long = 'once more and again and again and again and again and again and again and again, so it went'

@@ -69,7 +69,7 @@ describe('pawl dev', () => {
   beforeAll(() => startDev(['agents.mjs']), START_MS)
   afterAll(() => stop(dev), START_MS)
 
-  it('says which processes it started, then where everything is, and nothing else', () => {
+  it('pawl dev says which processes it started, then where everything is, and nothing else', () => {
     const events = eventsIn(dev.stdout())
     const of = (kind: string) => events.filter(({ event }) => event === kind)
     const [orchestrator] = of('orchestrator_started')
@@ -92,7 +92,7 @@ describe('pawl dev', () => {
     expect(events.findIndex(({ event }) => event === 'ready')).toBeGreaterThanOrEqual(4)
   })
 
-  it('answers every line that is piped into a chat, the last one before the chat ends', async () => {
+  it('pawl dev answers every line that is piped into a chat, the last one before the chat ends', async () => {
     const chat = await start(['chat', 'echo'], { input: 'hello\n\nlook up gnu for 1 ms\nbye\n' }).ended
     expect(chat).toMatchObject({ code: 0, stderr: '' })
     expect(chat.stdout).toMatch(/^session \S+ with echo/)
@@ -100,7 +100,7 @@ describe('pawl dev', () => {
     expectInOrder(chat.stdout, shown)
   }, 60_000)
 
-  it('replaces a worker that is killed in the middle of a call, and the answer still arrives', async () => {
+  it('pawl dev replaces a worker that is killed in the middle of a call, and the answer still arrives', async () => {
     const before = eventsIn(dev.stdout()).filter(({ event }) => event === 'worker_started')
     const chat = start(['chat', 'echo'], { input: 'look up yak for 1500 ms\n' })
     await chat.says(/→ look_up/)
@@ -111,7 +111,7 @@ describe('pawl dev', () => {
     await dev.event('worker_started', before.length + 2)
   }, 60_000)
 
-  it('is found by a backend in a subfolder that names neither Temporal nor Postgres', async () => {
+  it('pawl dev is found by a backend in a subfolder that names neither Temporal nor Postgres', async () => {
     const below = join(folder, 'backend', 'src')
     await mkdir(below, { recursive: true })
     const { TEMPORAL_ADDRESS: _t, DATABASE_URL: _d, TEMPORAL_NAMESPACE: _n, ...env } = process.env
@@ -126,7 +126,7 @@ describe('pawl dev', () => {
     expect(await runPawl(['show', 'from-below'], { cwd: below })).toMatchObject({ code: 0, stdout: expect.stringContaining('idle') })
   }, 60_000)
 
-  it('treats Ctrl-C in a chat as an interrupt of the current run', async () => {
+  it('pawl dev treats Ctrl-C in a chat as an interrupt of the current run', async () => {
     const chat = start(['chat', 'echo'])
     chat.type('look up emu for 60000 ms\n')
     await chat.says(/→ look_up/)
@@ -138,7 +138,7 @@ describe('pawl dev', () => {
     expect(await chat.ended).toMatchObject({ code: 0 })
   }, 60_000)
 
-  it('says in a chat that no worker serves the agent, so a misspelt name does not wait for a deployment', async () => {
+  it('pawl dev says in a chat that no worker serves the agent, so a misspelt name does not wait for a deployment', async () => {
     const chat = start(['chat', 'ecko'])
     chat.type('hello\n')
     await chat.says(/agent_not_served.*"ecko"/)
@@ -146,7 +146,7 @@ describe('pawl dev', () => {
     await chat.ended
   }, 60_000)
 
-  it('shows the state of a session, and refuses to resume one that does not exist or belongs to another agent', async () => {
+  it('pawl dev shows the state of a session, and refuses to resume one that does not exist or belongs to another agent', async () => {
     const chat = await start(['chat', 'echo', '--session', 'walk-in'], { input: 'hello\n/state\n/resume nowhere\n' }).ended
     expect(chat.stdout).toMatch(/status +idle/)
     expect(chat.stdout).toContain('session_not_found')
@@ -161,7 +161,7 @@ describe('pawl dev', () => {
     })
   }, 60_000)
 
-  it('switches to another session in the middle of a chat, shows what was said there, and continues it', async () => {
+  it('pawl dev switches to another session in the middle of a chat, shows what was said there, and continues it', async () => {
     await say('first', 'said in the first')
     const chat = start(['chat', 'echo', '--session', 'second'])
     chat.type('said in the second\n')
@@ -177,14 +177,14 @@ describe('pawl dev', () => {
     expect(rows.map((row) => (JSON.parse(row) as { role: string }).role)).toEqual(['user', 'assistant', 'user', 'assistant'])
   }, 60_000)
 
-  it('continues another agent’s session from a chat, and speaks to that agent', async () => {
+  it('pawl dev continues another agent’s session from a chat, and speaks to that agent', async () => {
     await say('theirs', 'said to the other', 'other')
     const chat = await start(['chat', 'echo', '--session', 'mine'], { input: 'hello\n/resume theirs\nand again\n' }).ended
     expectInOrder(chat.stdout, ['echo › message 1: hello', 'session theirs with other, idle', 'other › message 2: and again'])
     expect(chat.code).toBe(0)
   }, 60_000)
 
-  it('approves, denies and answers calls in a chat', async () => {
+  it('pawl dev approves, denies and answers calls in a chat', async () => {
     const input = [
       'refund A1',
       '/approve',
@@ -219,7 +219,7 @@ describe('pawl dev', () => {
     expect((await runPawl(['sessions', '--tag', 'vip,eu'], { cwd: folder })).stdout).toContain('deciding')
   }, 90_000)
 
-  it('shows what waits when a chat resumes a session, and sends with context and tags', async () => {
+  it('pawl dev shows what waits when a chat resumes a session, and sends with context and tags', async () => {
     const sent = await runPawl(['send', 'from-send', 'refund E5', '--agent', 'echo', '--context', '{"shop":"x"}', '--tag', 'a,b'], {
       cwd: folder,
     })
@@ -236,7 +236,7 @@ describe('pawl dev', () => {
     ])
   }, 60_000)
 
-  it('runs beside a worker of another task queue, which drains when it is asked to stop', async () => {
+  it('pawl dev runs beside a worker of another task queue, which drains when it is asked to stop', async () => {
     const { temporalAddress, databaseUrl } = await dev.event('ready')
     const env = { TEMPORAL_ADDRESS: String(temporalAddress), DATABASE_URL: String(databaseUrl) }
     const worker = start(['worker', 'agents.mjs', '--json', '--task-queue', 'other', '--processes', '1'], { env })
@@ -259,7 +259,7 @@ describe('pawl dev', () => {
   }, 60_000)
 
   it(
-    'runs beside a worker that exits with one error if its module cannot be loaded: its service manager may restart it',
+    'a worker beside pawl dev exits with one error if its module cannot be loaded: its service manager may restart it',
     async () => {
       const { temporalAddress, databaseUrl } = await dev.event('ready')
       const env = { TEMPORAL_ADDRESS: String(temporalAddress), DATABASE_URL: String(databaseUrl) }
@@ -269,7 +269,7 @@ describe('pawl dev', () => {
     START_MS,
   )
 
-  it('leaves no process behind when it is stopped, and a session survives its restart: --resume shows the conversation so far', async () => {
+  it('pawl dev leaves no process behind when it is stopped, and --resume shows the conversation after a restart', async () => {
     const { temporalAddress, databaseUrl } = await dev.event('ready')
     await say('kept', 'hello')
     await say('kept', 'look up ape for 1 ms')
@@ -295,7 +295,7 @@ describe('pawl dev', () => {
     expectInOrder(second.stdout, soFar)
   }, 120_000)
 
-  it('leaves no process behind even when it is killed with SIGKILL, and a session survives that, too', async () => {
+  it('pawl dev leaves no process behind even when it is killed with SIGKILL, and a session survives that, too', async () => {
     await say('survives', 'hello')
     const family = familyOf(dev.pid)
     dev.kill('SIGKILL')
@@ -335,13 +335,13 @@ describe('a module that cannot be served', () => {
     START_MS,
   )
 
-  it('is reported with a suggestion if the file exists with another extension', async () => {
+  it('a module that cannot be served is reported with a suggestion if the file exists with another extension', async () => {
     expect((await start(['dev', 'agents.js']).ended).stderr).toContain('did you mean agents.ts?')
   }, 20_000)
 })
 
 describe('the command line', () => {
-  it('loads neither the SDK nor a Postgres client before a command needs them', async () => {
+  it('the command line loads neither the SDK nor a Postgres client before a command needs them', async () => {
     const program = new URL('../../dist/cli/program.js', import.meta.url).href
     const script = `import(${JSON.stringify(program)}).then(({ createProgram }) => { createProgram(); console.log(JSON.stringify(Object.keys(require.cache))) })`
     const { stdout } = await exec(process.execPath, ['-e', script])
@@ -349,7 +349,7 @@ describe('the command line', () => {
     expect([...new Set(packages)]).toEqual(['commander'])
   }, 20_000)
 
-  it('prints its version and its help, and refuses what it does not know', async () => {
+  it('the command line prints its version and its help, and refuses what it does not know', async () => {
     expect((await start(['--version']).ended).stdout).toMatch(/^\d+\.\d+\.\d+\n$/)
     expect((await runPawl(['dev', '--help'], { cwd: folder })).stdout).toContain('--task-queue')
     expect(await runPawl(['dev', 'agents.ts', '--processes', 'many'], { cwd: folder })).toMatchObject({

@@ -20,7 +20,7 @@ afterAll(() => here?.stop())
 const TIMEOUT = { timeout: 30_000 }
 
 describe('a call to a client tool', () => {
-  it('waits for its answer, which the model then receives', async () => {
+  it('a call to a client tool waits for its answer, which the model then receives', async () => {
     const { session, requests, entered } = asker.play(here.pawl, { model: once(['form', 'terms']) })
     const run = await session.send('go')
     const [call] = await pendingOf(run)
@@ -39,7 +39,7 @@ describe('a call to a client tool', () => {
     expect(row).toMatchObject({ result: { agreed: true }, waitingUntil: null })
   })
 
-  it('refuses an answer of the wrong shape, and nothing changes', async () => {
+  it('a call to a client tool refuses an answer of the wrong shape, and nothing changes', async () => {
     const { session } = asker.play(here.pawl, { model: once(['form', 'terms']) })
     const run = await session.send('go')
     await pendingOf(run)
@@ -55,7 +55,7 @@ describe('a call to a client tool', () => {
     await run.result(TIMEOUT)
   })
 
-  it('is answered only once', async () => {
+  it('a call to a client tool is answered only once', async () => {
     const { session, requests } = asker.play(here.pawl, { model: once(['form', 'terms'], ['ask', 'x']) })
     const run = await session.send('go')
     await pendingOf(run)
@@ -72,7 +72,7 @@ describe('a call to a client tool', () => {
     expect(ofType(await eventsOf(session), 'answer_received')).toHaveLength(2)
   })
 
-  it('that is not answered in time returns an error to the model', async () => {
+  it('a call to a client tool that is not answered in time returns an error to the model', async () => {
     const { session, requests } = asker.play(here.pawl, { model: once(['quick', 'x'], ['look', 'y']) })
     const run = await session.send('go')
     await run.result(TIMEOUT)
@@ -84,7 +84,7 @@ describe('a call to a client tool', () => {
     expect(await codeOf(session.answer('t_1_1_0', 'late'))).toBe('call_not_found')
   })
 
-  it('does not hold up other calls, and several can be answered in any order', async () => {
+  it('a call to a client tool does not hold up other calls, and several can be answered in any order', async () => {
     const { session, requests, entered } = asker.play(here.pawl, {
       model: once(['form', 'a'], ['put', 'b'], ['ask', 'c'], ['look', 'd'], ['form', 'e']),
     })
@@ -105,7 +105,7 @@ describe('a call to a client tool', () => {
     ])
   })
 
-  it('may need approval first; its tool decides how the model sees the answer, and the effect id', async () => {
+  it('a client tool’s call may need approval first; its tool sets the effect id and how the model sees the answer', async () => {
     const { session, requests } = asker.play(here.pawl, { model: once(['sign', 'contract']) })
     const run = await session.send('go')
     expect(await pendingOf(run)).toMatchObject([{ kind: 'approval' }])
@@ -118,7 +118,7 @@ describe('a call to a client tool', () => {
     expect(ofType(await eventsOf(session), 'tool_completed')).toMatchObject([{ value: 'Ann', effectId: 'Ann' }])
   })
 
-  it('is not asked again if it has the key of a call that was answered', async () => {
+  it('a call to a client tool is not asked again if it has the key of a call that was answered', async () => {
     const { session, requests } = asker.play(here.pawl, { model: inOrder([use('form', 'a')], [use('form', 'a')]) })
     const run = await session.send('go')
     await pendingOf(run)

@@ -28,13 +28,13 @@ describe.each([
   ['ahead', HOUR_MS],
   ['behind', -HOUR_MS],
 ])('a worker whose clock is an hour %s', (_, aheadMs) => {
-  it('gives a run all the time that its deadline allows', async () => {
+  it('a worker whose clock is an hour off gives a run all the time that its deadline allows', async () => {
     setClock(aheadMs)
     const { session } = hurried.play(here.pawl, { model: inOrder([use('look', 'at it')], 'in time') })
     expect(await (await session.send('go')).result({ timeout: 20_000 })).toMatchObject({ text: 'in time' })
   })
 
-  it('ends a model call when the time is up', async () => {
+  it('a worker whose clock is an hour off ends a model call when the time is up', async () => {
     setClock(aheadMs)
     const { session } = hurried.play(here.pawl, { model: () => new Promise<never>(() => undefined) })
     const since = performance.now()
@@ -43,7 +43,7 @@ describe.each([
     expect(performance.now() - since).toBeLessThan(10_000)
   })
 
-  it('counts the time that earlier attempts took', async () => {
+  it('the time of earlier attempts counts under a worker whose clock is off by an hour', async () => {
     setClock(aheadMs)
     const { session } = hurried.play(here.pawl, {
       model() {

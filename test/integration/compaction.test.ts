@@ -147,7 +147,7 @@ const refusing =
   }
 
 describe('a conversation that fills its window', () => {
-  it('continues with a summary of the oldest turns; each part is summarised once, and all messages are kept', async () => {
+  it('a conversation that fills its window continues with a summary; each part is summarised once, all messages kept', async () => {
     const played = small.play(deployment.pawl, {
       model: looks(9),
       look,
@@ -174,7 +174,7 @@ describe('a conversation that fills its window', () => {
     expect(JSON.stringify(all[2]?.content)).toContain(RESULT)
   })
 
-  it('counts its summaries towards the budget, stops at one that exceeds it, and continues once the budget is raised', async () => {
+  it('summaries count towards the budget: a conversation stops at one that exceeds it, and continues once it is raised', async () => {
     const { session, summaries } = thrifty.play(deployment.pawl, {
       model: ({ turn }) => (turn <= 4 ? { content: [use('look', `at ${turn}`, turn)], ...costing(2_300) } : 'done'),
       look,
@@ -195,7 +195,7 @@ describe('a conversation that fills its window', () => {
     expect(spend?.usd).toBeCloseTo((answers + 1_500) / 10_000)
   })
 
-  it('pays for its summaries: their tokens are in the run, the session and `token_usage`, with their purpose', async () => {
+  it('a conversation pays for its summaries: their tokens are in the run, the session and `token_usage`', async () => {
     const usage = { input_tokens: 100, output_tokens: 10, cache_creation_input_tokens: 0, cache_read_input_tokens: 0 }
     const summary: Scene['summary'] = () => ({ content: [{ type: 'text', text: 'so far' }], usage, model: 'claude-haiku-4-5' })
     const played = small.play(deployment.pawl, { model: looks(5), look, summary })
@@ -215,7 +215,7 @@ describe('a conversation that fills its window', () => {
     expect(session).toEqual({ input: 100 * count, model: 'scripted' })
   })
 
-  it('keeps its effects: a refund that the model asks for again is a replay', async () => {
+  it('a conversation that fills its window keeps its effects: a refund that the model asks for again is a replay', async () => {
     const again = use('put', 'refund 7')
     const played = small.play(deployment.pawl, { model: looks(8, { 1: [again], 8: [again] }), look, put: () => 'refunded 7' })
     await ask(played)
@@ -226,7 +226,7 @@ describe('a conversation that fills its window', () => {
     expect(resultsIn(request)[0]?.content).toBe('[idempotent replay of t_1_1_0]\nrefunded 7')
   })
 
-  it('does not run its hooks twice, and still sends what they said', async () => {
+  it('a conversation that fills its window does not run its hooks twice, and still sends what they said', async () => {
     const played = hooked.play(deployment.pawl, { model: looks(5), look })
     await ask(played)
     const events = await eventsOf(played.session)
@@ -235,7 +235,7 @@ describe('a conversation that fills its window', () => {
     for (const request of played.requests) expect(JSON.stringify(request.messages.at(-1))).toContain(`turn ${request.turn}`)
   })
 
-  it('is summarised in pieces that fit the summariser’s window, each recorded once', async () => {
+  it('a conversation is summarised in pieces that fit the summariser’s window, each recorded once', async () => {
     const played = brief.play(deployment.pawl, { model: looks(8), look })
     expect((await ask(played)).text).toBe('done')
     const events = await eventsOf(played.session)
@@ -258,7 +258,7 @@ describe('a conversation that fills its window', () => {
     expect(played.summaries).toEqual([])
   })
 
-  it('keeps the thinking of the turns that stay, with its signature, and does not send it to other providers’ models', async () => {
+  it('compaction keeps the thinking of the turns that stay, and sends it to no other provider’s models', async () => {
     const thinking = (turn: number) => ({ type: 'thinking' as const, thinking: `of ${turn}`, signature: `signed ${turn}` })
     const model = (request: ModelRequest): ScriptedAnswer =>
       request.turn > 6 ? 'done' : [thinking(request.turn), use('look', `at ${request.turn}`, request.turn)]
@@ -271,7 +271,7 @@ describe('a conversation that fills its window', () => {
     expect(JSON.stringify(played.summaries)).not.toContain('signed')
   })
 
-  it('can be interrupted while it is summarised, and is summarised when it continues', async () => {
+  it('a conversation can be interrupted during its summary, and is summarised when it continues', async () => {
     const door = gate()
     const played = small.play(deployment.pawl, {
       model: (request) => (request.run === 1 ? looks(6)(request) : 'hello again'),
@@ -290,7 +290,7 @@ describe('a conversation that fills its window', () => {
     expect((await compacted(played.session)).map(({ run: of, summary }) => [of, summary])).toEqual([[2, 'at last']])
   })
 
-  it('lists its compactions, and has a line for them in `pawl show`', async () => {
+  it('a conversation that fills its window lists its compactions, and has a line for them in `pawl show`', async () => {
     const played = small.play(deployment.pawl, { model: looks(5), look })
     await ask(played)
     await stored(played.session)
@@ -305,7 +305,7 @@ describe('a conversation that fills its window', () => {
     expect(stdout).toMatch(/^ {2}compacted +\d×, last in run 1 turn \d: \d more messages became a summary \(\d+ of 2000 tokens\), 20/m)
   })
 
-  it('can be summarised by a user’s function, which receives whole turns and reports what it cost', async () => {
+  it('a user’s function can summarise: it receives whole turns and reports what it cost', async () => {
     const played = own.play(deployment.pawl, { model: looks(7), look })
     await ask(played)
     const [first, second] = await compacted(played.session)
@@ -319,7 +319,7 @@ describe('a conversation that fills its window', () => {
     expect(played.summaries).toEqual([])
   })
 
-  it('is complete again after a rollback to a point before its summary, and in a fork from there', async () => {
+  it('a conversation is complete again after a rollback to before its summary, and in a fork from there', async () => {
     let maxBytes = 4_000
     const model = (request: ModelRequest): ScriptedAnswer => refusing(maxBytes, request.run === 1 ? looks(6) : () => 'that')(request)
     const played = roomy.play(deployment.pawl, { model, look })
@@ -340,7 +340,7 @@ describe('a conversation that fills its window', () => {
 })
 
 describe('a summariser that fails', () => {
-  it('leaves the conversation as it was, is recorded, and is not called in every turn', async () => {
+  it('a summariser that fails leaves the conversation as it was, is recorded, and is not called in every turn', async () => {
     let asked = 0
     const summary: Scene['summary'] = () => {
       asked += 1
@@ -366,7 +366,7 @@ describe('a summariser that fails', () => {
     ])
   })
 
-  it('may also be one that returns nothing', async () => {
+  it('a summariser that fails may also be one that returns nothing', async () => {
     const played = own.play(deployment.pawl, { model: looks(5), look })
     await ask(played, 'go', { metadata: { returns: 'nothing' } })
     const [failure] = ofType(await eventsOf(played.session), 'compaction_failed')
@@ -375,7 +375,7 @@ describe('a summariser that fails', () => {
 })
 
 describe("a provider's refusal of a request as too large", () => {
-  it('compacts the conversation, in pieces that fit, and the run continues', async () => {
+  it('a request refused as too large compacts the conversation, in pieces that fit, and the run continues', async () => {
     const big = 'y'.repeat(300_000)
     const played = roomy.play(deployment.pawl, { model: refusing(1_000_000, looks(5)), look: ({ n }) => `${n} ${big}` })
     expect((await ask(played)).text).toBe('done')
@@ -389,7 +389,7 @@ describe("a provider's refusal of a request as too large", () => {
     expect(outline(played.requests.at(-1) as ModelRequest).filter((text) => text.startsWith('result'))).toEqual(['result 4', 'result 5'])
   })
 
-  it('shortens results if the newest turn alone is too large', async () => {
+  it("a provider's refusal of a request as too large shortens results if the newest turn alone is too large", async () => {
     const put = (): string => 'z'.repeat(200_000)
     const calls = Array.from({ length: 16 }, (_, n) => use('put', `order ${n}`))
     const played = roomy.play(deployment.pawl, { model: refusing(2_500_000, looks(0, { 1: calls })), put })
@@ -403,7 +403,7 @@ describe("a provider's refusal of a request as too large", () => {
     expect(played.summaries).toEqual([])
   })
 
-  it('is the only reason to compact if the model’s window is unknown, and the worker warns about that once', async () => {
+  it('a refusal as too large is the only reason to compact if the window is unknown; the worker warns about that once', async () => {
     const played = unsized.play(deployment.pawl, { model: refusing(9_000, looks(12)), look: ({ n }) => `${n} ${'x'.repeat(2_000)}` })
     expect((await ask(played)).text).toBe('done')
     const events = await compacted(played.session)
@@ -412,21 +412,21 @@ describe("a provider's refusal of a request as too large", () => {
     expect(warned.filter((message) => message.startsWith('the window of a model is unknown'))).toHaveLength(1)
   })
 
-  it('fails the run with context_overflow if compaction does not help', async () => {
+  it("a provider's refusal of a request as too large fails the run with context_overflow if compaction does not help", async () => {
     const played = roomy.play(deployment.pawl, { model: refusing(100, looks(3)), look })
     await expect(ask(played)).rejects.toMatchObject({ code: 'context_overflow' })
     expect(ofType(await eventsOf(played.session), 'compacted')).toMatchObject([{ forced: true, turn: 2, resultBytes: 500 }])
     expect(played.requests.map(({ turn }) => turn)).toEqual([1, 2, 2])
   })
 
-  it('fails the run at once if nothing can be left out', async () => {
+  it("a provider's refusal of a request as too large fails the run at once if nothing can be left out", async () => {
     const played = roomy.play(deployment.pawl, { model: refusing(1, looks(3)) })
     await expect(ask(played)).rejects.toMatchObject({ code: 'context_overflow' })
     expect(ofType(await eventsOf(played.session), 'compaction_failed')).toMatchObject([{ forced: true, code: 'nothing_to_compact' }])
     expect(played.requests).toHaveLength(1)
   })
 
-  it('fails the run if the summariser fails, and a person can continue it once the summariser works', async () => {
+  it('a run fails if its summariser fails after a refusal as too large, and can be continued once it works', async () => {
     let works = false
     const played = roomy.play(deployment.pawl, {
       model: refusing(5_000, looks(9)),

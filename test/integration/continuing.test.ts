@@ -100,7 +100,7 @@ describe(`a session of ${TURNS} turns`, () => {
   })
   afterAll(() => here?.stop())
 
-  it('continues as new close to the limit', () => {
+  it('a long session continues as new close to the limit', () => {
     expect(executions.length).toBeGreaterThanOrEqual(2)
     for (const events of executions.slice(0, -1)) {
       expect(events.length).toBeGreaterThan(0.9 * DUE)
@@ -109,20 +109,20 @@ describe(`a session of ${TURNS} turns`, () => {
     }
   })
 
-  it('sends the model a complete transcript, in order, at every turn', () => {
+  it('a long session sends the model a complete transcript, in order, at every turn', () => {
     expect(wrong).toEqual([])
     expect(played.requests.length).toBe(TURNS + 1)
   })
 
-  it('shows the model every message that was sent during the run, once and in order', () => {
+  it('a long session shows the model every message that was sent during the run, once and in order', () => {
     expect(saidIn(played.requests.at(-1)!)).toEqual(['start', ...sent])
   })
 
-  it('executes each effect once, even one that is asked for again much later', () => {
+  it('a long session executes each effect once, even one that is asked for again much later', () => {
     expect(played.count('put')).toBe(TURNS - 1)
   })
 
-  it('has its events without a gap, with and without the side store', async () => {
+  it('a long session has its events without a gap, with and without the side store', async () => {
     await until('the session is closed', async () => (await played.session.state()).status === 'closed')
     const events = await eventsOf(played.session)
     expect(events.map(({ seq }) => seq)).toEqual(events.map((_, index) => index + 1))
@@ -134,12 +134,12 @@ describe(`a session of ${TURNS} turns`, () => {
     expect(tail).toEqual(events.slice(-3))
   })
 
-  it('closes at its end, as was requested long before', async () => {
+  it('a long session closes at its end, as was requested long before', async () => {
     await until('the session is closed', async () => (await played.session.state()).status === 'closed')
     expect(ofType(await eventsOf(played.session), 'session_closed')).toHaveLength(1)
   })
 
-  it('still knows its earlier message ids, even after it is resumed', async () => {
+  it('a long session still knows its earlier message ids, even after it is resumed', async () => {
     const answers = played.requests.length
     await (await played.session.send('start', { messageId: 'start' })).result({ timeout: 20_000 })
     await (await played.session.send('m10', { messageId: 'm10' })).result({ timeout: 20_000 })
@@ -147,7 +147,7 @@ describe(`a session of ${TURNS} turns`, () => {
     expect((await played.session.state()).run).toBe(1)
   })
 
-  it('has no transcript in any activity’s input: inputs are as small at the end as at the beginning', () => {
+  it('a long session has no transcript in any activity’s input: inputs stay as small as at the beginning', () => {
     const inputs = executions.flatMap((events) =>
       events.flatMap(({ activityTaskScheduledEventAttributes: scheduled }) =>
         scheduled ? [{ type: scheduled.activityType?.name, text: Buffer.from(scheduled.input?.payloads?.[0]?.data ?? []).toString() }] : [],
@@ -159,7 +159,7 @@ describe(`a session of ${TURNS} turns`, () => {
     expect(inputs.filter(({ text }) => text.includes(SECRET))).toEqual([])
   })
 
-  it('has each result in its history once, and not in what continue-as-new carries over', () => {
+  it('a long session has each result in its history once, and not in what continue-as-new carries over', () => {
     const holding = executions.flat().filter((event) => textIn(event).includes(SECRET))
     expect(holding).toHaveLength(TURNS - 1)
     const carried = executions
@@ -168,7 +168,7 @@ describe(`a session of ${TURNS} turns`, () => {
     expect(Math.max(...carried)).toBeLessThan(256 * 1024)
   })
 
-  it('adds as many bytes of history per turn at the end as at the beginning', () => {
+  it('a long session adds as many bytes of history per turn at the end as at the beginning', () => {
     const [first = [], last = []] = [executions[0], executions.at(-1)]
     const bytesPerTurn = (events: Execution): number => {
       const turns = events.filter(
@@ -182,7 +182,7 @@ describe(`a session of ${TURNS} turns`, () => {
 })
 
 describe('an idle session', () => {
-  it('continues as new, too, under any number of signals that are not messages', async () => {
+  it('an idle session continues as new, too, under any number of signals that are not messages', async () => {
     const here = await deploy({ history: { events: DUE } })
     try {
       const player = stage()
@@ -200,7 +200,7 @@ describe('an idle session', () => {
     }
   })
 
-  it('can be forked by another worker before it has made an event since', async () => {
+  it('an idle session can be forked by another worker before it has made an event since', async () => {
     const here = await deploy({ history: { events: 100 } })
     try {
       const player = stage()

@@ -42,7 +42,7 @@ function timerFired(id: string): Promise<boolean> {
 }
 
 describe.concurrent('a message’s deadline', () => {
-  it('ends the run whose model hangs; a person can continue that run, without the deadline', async () => {
+  it('a message’s deadline ends the run whose model hangs; a person can continue that run, without the deadline', async () => {
     let hangs = true
     const { session } = player.play(here.pawl, { model: () => (hangs ? never() : 'better late') })
     const run = await session.send('go', { deadline: '1.5s' })
@@ -54,7 +54,7 @@ describe.concurrent('a message’s deadline', () => {
     expect(await until('the run has completed', () => run.result({ timeout: 2_000 }))).toMatchObject({ run: 1, text: 'better late' })
   })
 
-  it('passes even during a long earlier run: that run completes, and the message’s own run fails without a model call', async () => {
+  it('a message’s deadline passes during a long earlier run: that one completes, its own fails without a model call', async () => {
     const door = gate()
     const { session, id, requests } = player.play(here.pawl, {
       model: inOrder([use('look', 'closely')], 'seen'),
@@ -76,7 +76,7 @@ describe.concurrent('a message’s deadline', () => {
     expect((await session.state()).inbox).toEqual([])
   })
 
-  it('ends a run in progress that takes the message', async () => {
+  it('a message’s deadline ends a run in progress that takes the message', async () => {
     const door = gate()
     const { session } = player.play(here.pawl, {
       model: (request) => (saidIn(request).length === 1 ? [use('look', 'closely')] : never()),
@@ -91,14 +91,14 @@ describe.concurrent('a message’s deadline', () => {
     expect(await second.settled(TIMEOUT)).toMatchObject({ ...OF_MESSAGE, run: 1 })
   })
 
-  it('ends a run that waits for an approval', async () => {
+  it('a message’s deadline ends a run that waits for an approval', async () => {
     const { session } = asker.play(here.pawl, { model: inOrder([use('pay', 'a')]) })
     const run = await session.send('go', { deadline: '6s' })
     expect(await run.settled(TIMEOUT)).toMatchObject({ status: 'waiting' })
     await expect(run.result(TIMEOUT)).rejects.toMatchObject({ code: 'deadline_exceeded', run: 1 })
   })
 
-  it('ends a run that waits for its automatic recovery', async () => {
+  it('a message’s deadline ends a run that waits for its automatic recovery', async () => {
     const { session } = player.play(here.pawl, {
       model() {
         throw new ModelError('overloaded_error', 'the provider is overloaded', { retryable: true })
@@ -110,7 +110,7 @@ describe.concurrent('a message’s deadline', () => {
     expect((await session.state()).error).not.toHaveProperty('nextAttemptAt')
   })
 
-  it('passes even while the session is paused: the run ends when it is unpaused, without another model call', async () => {
+  it('a message’s deadline passes while the session is paused: unpausing ends the run without a model call', async () => {
     const door = gate()
     const { session, requests } = player.play(here.pawl, {
       model: inOrder([use('look', 'closely')], 'seen'),
@@ -127,7 +127,7 @@ describe.concurrent('a message’s deadline', () => {
     expect(requests).toHaveLength(1)
   })
 
-  it('still applies to a run that a person restarts after another failure', async () => {
+  it('a message’s deadline still applies to a run that a person restarts after another failure', async () => {
     let fails = true
     const { session } = player.play(here.pawl, {
       model() {
@@ -145,7 +145,7 @@ describe.concurrent('a message’s deadline', () => {
     })
   })
 
-  it('covers a fallback model, but no longer applies when a person then regenerates the answer or restarts the run', async () => {
+  it('a message’s deadline covers a fallback model, but not a regeneration or restart by a person', async () => {
     let hangs = true
     const { session, id, requests } = doubled.play(here.pawl, {
       model() {
@@ -173,7 +173,7 @@ describe.concurrent('a message’s deadline', () => {
     expect(failures).toEqual(['deadline_exceeded', 'deadline_exceeded'])
   })
 
-  it('is refused by the client and by the session if it is not a duration', async () => {
+  it('a message’s deadline is refused by the client and by the session if it is not a duration', async () => {
     const { session, id } = player.play(here.pawl, {})
     await expect(session.send('go', { deadline: '5 minutes' as never })).rejects.toMatchObject({
       code: 'invalid_option',
@@ -203,7 +203,7 @@ it('a message’s deadline passes even while no worker runs: the run ends under 
   }
 })
 
-it('an agent’s own deadline passes between the attempts of a run’s first call, even if no worker serves the agent any longer', async () => {
+it('an agent’s deadline passes between attempts of a run’s first call, even if no worker serves the agent', async () => {
   const alone = await deploy()
   try {
     const first = await alone.startWorker({ agents: [hasty.agent] })
@@ -224,7 +224,7 @@ it('an agent’s own deadline passes between the attempts of a run’s first cal
   }
 })
 
-it('a session’s own deadline ends the run in progress and every later one, even after the session is terminated and resumed', async () => {
+it('a session’s deadline ends the run in progress and every later one, even after a termination', async () => {
   const { session, id, requests } = aging.play(here.pawl, { model: never })
   const reason = 'The session is older than its limit of 3,000 ms (sessionLimits.deadline).'
   expect(await (await session.send('go')).settled(TIMEOUT)).toMatchObject({ run: 1, code: 'deadline_exceeded', reason })

@@ -98,7 +98,7 @@ afterAll(async () => {
 }, START_MS)
 
 describe('pawl dev', () => {
-  it('serves what is saved, even to a session in the middle of a call: that call ends with the code it began with', async () => {
+  it('pawl dev serves what is saved, even to a session in mid-call, which ends with the code it began with', async () => {
     expect(await answer('anybody')).toBe('Hello to: anybody')
     const orchestrators = () => eventsIn(dev.stdout()).filter(({ event }) => event === 'orchestrator_started').length
     const chat = start(['chat', 'greeter', '--task-queue', 'watched'])
@@ -117,7 +117,7 @@ describe('pawl dev', () => {
     expect(orchestrators()).toBe(1)
   }, 120_000)
 
-  it('watches newly imported files, and no longer those that are not imported', async () => {
+  it('pawl dev watches newly imported files, and no longer those that are not imported', async () => {
     await save('lib/name.ts', "export const name = 'Ann'\n")
     await after('reloaded', () => save('greeting.ts', greets('Hi', "import { name } from './lib/name.ts'\nexport { name }")))
     expect(await after('reloaded', () => save('lib/name.ts', "export const name = 'Bob'\n"))).toMatchObject({ files: ['lib/name.ts'] })
@@ -132,7 +132,7 @@ describe('pawl dev', () => {
     ['imports what is missing', greets('Hello', "import './not/there.ts'"), /not\/there\.ts/],
   ]
   it.each(variants(MISTAKES, 1))(
-    `keeps serving the previous code if the new code %s, says why, and recovers at the next save (seed ${seed}, again with PAWL_SEED)`,
+    `pawl dev keeps the previous code if the new code %s, and says why (seed ${seed}, again with PAWL_SEED)`,
     async (_, broken, why) => {
       const before = await answer('you')
       const failed = await after('reload_failed', () => save('greeting.ts', broken))
@@ -149,7 +149,7 @@ describe('pawl dev', () => {
     120_000,
   )
 
-  it('tries again when a missing file appears, and when a file is saved unchanged', async () => {
+  it('pawl dev tries again when a missing file appears, and when a file is saved unchanged', async () => {
     await after('reload_failed', () => save('greeting.ts', greets('Found', "import './later/found.ts'")))
     await after('reloaded', () => save('later/found.ts', 'export {}\n'))
     expect(await answer('you')).toBe('Found to: you')
@@ -158,7 +158,7 @@ describe('pawl dev', () => {
     await after('reloaded', () => save('later/found.ts', 'export {}\n'))
   }, 120_000)
 
-  it('notices what editors save by renaming, again and again', async () => {
+  it('pawl dev notices what editors save by renaming, again and again', async () => {
     for (const greeting of ['Ahoy', 'Ahoy there']) {
       await after('reloaded', async () => {
         await save('greeting.ts~', greets(greeting))
@@ -168,7 +168,7 @@ describe('pawl dev', () => {
     }
   }, 120_000)
 
-  it('reloads once for several saves in quick succession', async () => {
+  it('pawl dev reloads once for several saves in quick succession', async () => {
     const reloads = () => eventsIn(dev.stdout()).filter(({ event }) => event === 'reloaded' || event === 'reload_failed').length
     const before = reloads()
     await after('reloaded', async () => {
@@ -181,7 +181,7 @@ describe('pawl dev', () => {
     expect(reloads()).toBe(before + 2)
   }, 120_000)
 
-  it('does not watch with --no-watch, and pawl worker never does', async () => {
+  it('pawl dev does not watch with --no-watch, and pawl worker never does', async () => {
     const old = await answer('you')
     const calm = start(['dev', 'agents.ts', '--json', '--no-watch', '--processes', '1', '--task-queue', 'calm', '--data', 'calm'])
     const worker = start(['worker', 'agents.ts', '--json', '--processes', '1', '--task-queue', 'worker'])

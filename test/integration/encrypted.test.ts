@@ -157,7 +157,7 @@ async function rawHistories(): Promise<Raw> {
 }
 
 describe('with a payload codec, the raw histories', () => {
-  it('have nothing of the user’s in the clear, whatever is requested, refused or thrown', async () => {
+  it('raw histories with a payload codec have nothing of the user’s in the clear', async () => {
     // Not all at once: a run of twelve steps would share the machine with dozens of sessions that open and close.
     await Promise.all([everyCommand(), everyFailure()])
     await everyRefusal()
@@ -170,7 +170,7 @@ describe('with a payload codec, the raw histories', () => {
     expectEncoded(text)
   })
 
-  it('do not say who erased a session that was still open', async () => {
+  it('raw histories with a payload codec do not say who erased a session that was still open', async () => {
     const { session, id } = await answered()
     const handle = here.temporal.workflow.getHandle(workflowIdOf(id))
     const { runId } = await handle.describe()

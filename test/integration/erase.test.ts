@@ -82,7 +82,7 @@ async function waitUntilDeleted(id: string, executionId: string): Promise<void> 
 }
 
 describe('a closed session', () => {
-  it('is removed from every table and from Temporal; a row without content and the audit remain', async () => {
+  it('a closed session is removed from every table and from Temporal; a row without content and the audit remain', async () => {
     const { id, session } = await closed()
     // The session gets a second chain of executions, too.
     await (await session.send('once more')).result({ timeout: 30_000 })
@@ -123,14 +123,14 @@ describe('a closed session', () => {
     for (const executionId of executions) await waitUntilDeleted(id, executionId)
   })
 
-  it('may be erased twice: the audit records each time', async () => {
+  it('a closed session may be erased twice: the audit records each time', async () => {
     const { id } = await closed()
     await here.pawl.erase(id, { by: 'a' })
     expect(await here.pawl.erase(id, { by: 'b' })).toMatchObject({ terminated: false, rows: { events: 0, messages: 0 } })
     expect(await schema.query('select by from {schema}.audit where session_id = $1 order by id', [id])).toEqual([{ by: 'a' }, { by: 'b' }])
   })
 
-  it('that was pruned loses its archive, too', async () => {
+  it('a closed session that was pruned loses its archive, too', async () => {
     const { id } = await closed()
     await schema.age([id], 100)
     await here.pawl.prune({ olderThan: '90d' })
@@ -140,7 +140,7 @@ describe('a closed session', () => {
     expect(await schema.holding(SECRET)).toEqual([])
   })
 
-  it('starts over at the next message: its numbers continue, and its content does not come back', async () => {
+  it('a closed session starts over at the next message: its numbers continue, and its content does not come back', async () => {
     const { id } = await closed()
     await here.pawl.erase(id, { by: 'ops' })
     const [tombstone] = await schema.query('select run, flushed_seq from {schema}.sessions where session_id = $1', [id])
@@ -161,7 +161,7 @@ describe('a closed session', () => {
 })
 
 describe('an open session', () => {
-  it('is not erased without force, and nothing changes', async () => {
+  it('an open session is not erased without force, and nothing changes', async () => {
     const { id, session } = await talked()
     const before = await schema.everything([id])
     await expect(here.pawl.erase(id, { by: 'ops' })).rejects.toMatchObject({ code: 'session_open' })
@@ -171,7 +171,7 @@ describe('an open session', () => {
     await here.pawl.erase(id, { by: 'ops', force: true })
   })
 
-  it('is terminated with force, even in the middle of a run; what the worker still holds does not come back', async () => {
+  it('force terminates and erases an open session in the middle of a run; late results do not bring it back', async () => {
     const middle = gate()
     const played = play({
       async put({ what }, ctx) {
@@ -200,7 +200,7 @@ describe('an open session', () => {
 })
 
 describe('a late flush', () => {
-  it('is refused, whether it repeats what was stored, continues it, or comes from another chain; nothing is set aside', async () => {
+  it('a late flush to an erased session is refused, whichever events it has, and nothing is set aside', async () => {
     const { id } = await closed()
     const entries = await store.entries(id)
     const head = await store.head(id)
@@ -220,7 +220,7 @@ describe('a late flush', () => {
     expect(await schema.holding(SECRET)).toEqual([])
   })
 
-  it('is refused although the session was started again, and nothing is set aside', async () => {
+  it('a late flush is refused although the session was started again, and nothing is set aside', async () => {
     const { id } = await closed()
     const entries = await store.entries(id)
     const head = await store.head(id)
@@ -234,7 +234,7 @@ describe('a late flush', () => {
     expect((await schema.counts(id)).stray_events).toBeUndefined()
   })
 
-  it('does not bring back a session of which the store had nothing yet', async () => {
+  it('a late flush does not bring back a session of which the store had nothing yet', async () => {
     const { id } = await closed()
     const entries = await store.entries(id)
     const head = await store.head(id)
@@ -253,7 +253,7 @@ describe('a large result that arrives after the erasure', () => {
   it.each([
     ['while nothing has happened since', false],
     ['although the session was started again', true],
-  ])('is not stored, %s', async (_, startsAgain) => {
+  ])('a large result that arrives after the erasure is not stored, %s', async (_, startsAgain) => {
     const body = gate()
     const { id, session } = play({
       model: (request) => (saidIn(request).at(-1) === 'again' || answersIn(request) > 0 ? 'done' : [use('put', SECRET)]),
@@ -276,7 +276,7 @@ describe('a large result that arrives after the erasure', () => {
 })
 
 describe('forks', () => {
-  it('keep their copy and are named in the report, as is the session that an erased fork came from', async () => {
+  it('forks keep their copy and are named in the report, as is the session that an erased fork came from', async () => {
     const { id, session } = await closed()
     const fork = await session.fork()
     await until('the fork is stored', async () => (await schema.counts(fork.id)).events === (await fork.state()).seq)
@@ -319,7 +319,7 @@ describe('pawl erase', () => {
       },
     })
 
-  it('erases, refuses, and reports to people and programs', async () => {
+  it('pawl erase erases, refuses, and reports to people and programs', async () => {
     const { id } = await talked()
     expect(await run(id)).toMatchObject({ code: 1, stderr: expect.stringContaining('--by') })
     expect(await run(id, '--by', 'ops')).toMatchObject({ code: 1, stderr: expect.stringMatching(/^session_open: /) })

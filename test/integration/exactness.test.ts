@@ -250,7 +250,7 @@ const stripped = ({ messageId, content, metadata, run, turn }: Awaited<ReturnTyp
 })
 
 describe(`any text and JSON (seed ${seed}, again with PAWL_SEED)`, () => {
-  it('comes out as it went in, for models, tools, events, rows and readers', async () => {
+  it('any text and JSON comes out as it went in, for models, tools, events, rows and readers', async () => {
     console.log(`exactness: seed ${seed}`)
     const property = fc.asyncProperty(script, async (given) => {
       const session = await play(given)
@@ -291,7 +291,7 @@ describe('5 MB of text', () => {
     ['a tool result', { result: MB5 }],
     ['both', { message: MB5, result: [MB5] }],
   ]
-  it.each(variants(PLACES, 1))(`as %s comes out as it went in (seed ${seed}, again with PAWL_SEED)`, async (_, more) => {
+  it.each(variants(PLACES, 1))(`5 MB of text as %s comes out as it went in (seed ${seed}, again with PAWL_SEED)`, async (_, more) => {
     const given = { ...plain, ...more }
     const session = await play(given)
     checkProcess(given, played(session.id).saw)
@@ -307,7 +307,7 @@ describe('5 MB of text', () => {
     ['context', { context: [MB5] }, 'invalid_context'],
     ['a tag', { tags: [MB5] }, 'invalid_tags'],
     ['a message id', { messageId: MB5 }, 'invalid_message_id'],
-  ])('as %s is refused before anything is recorded', async (_, more, code) => {
+  ])('5 MB of text as %s is refused before anything is recorded', async (_, more, code) => {
     const given = { ...plain, ...more }
     await expect(play(given)).rejects.toMatchObject({ name: 'InvalidMessage', code })
     const [id = ''] = [...scripts].find(([, one]) => one === given) ?? []
@@ -317,7 +317,7 @@ describe('5 MB of text', () => {
   it.each<[string, Partial<Script>]>([
     ['arguments of a call', { input: MB5 }],
     ['an answer', { answer: MB5 }],
-  ])('as %s fails the run with a reason, and the session still answers the next message', async (_, more) => {
+  ])('5 MB of text as %s fails the run with a reason, and the session still answers the next message', async (_, more) => {
     const given = { ...plain, ...more }
     const session = here.pawl.session(`mirror-${randomUUID()}`, { agent: 'mirror' })
     scripts.set(session.id, given)
@@ -327,7 +327,7 @@ describe('5 MB of text', () => {
     expect(await (await session.send('again')).result({ timeout: 60_000 })).toMatchObject({ text: 'done' })
   })
 
-  it('as an error message or an effect id is cut, and as progress is refused when the tool reports it', async () => {
+  it('5 MB of text as an error message or an effect id is cut, and as progress is refused when the tool reports it', async () => {
     const events = await eventsOf(await play({ ...plain, failure: MB5, effectId: MB5 }))
     expect(ofType(events, 'tool_failed')[0]?.message).toBe(MB5.slice(0, 4_000))
     expect(ofType(events, 'tool_completed')[0]?.effectId).toBe(MB5.slice(0, 1_000))
@@ -345,7 +345,7 @@ describe('JSON nested deeper than 500 levels', () => {
   it.each<[string, { context?: Json; metadata?: JsonObject }, string]>([
     ['context', { context: tooDeep }, 'invalid_context'],
     ['metadata', { metadata: { a: tooDeep } }, 'undecodable'],
-  ])('as %s is refused before anything is recorded', async (_, { context, metadata }, code) => {
+  ])('JSON nested deeper than 500 levels as %s is refused before anything is recorded', async (_, { context, metadata }, code) => {
     const session = here.pawl.session(`mirror-${randomUUID()}`, { agent: 'mirror', ...defined({ context }) })
     await expect(session.send('hello', { ...(metadata && { metadata }) })).rejects.toMatchObject({ name: 'InvalidMessage', code })
     await expect(session.state()).rejects.toMatchObject({ name: 'SessionNotFound' })

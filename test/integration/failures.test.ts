@@ -79,7 +79,7 @@ function beforeReads(pool: pg.Pool, between: () => Promise<void>): void {
 }
 
 describe('failures', () => {
-  it('are reported per agent: runs, runs that failed or were only held up, and failed attempts', async () => {
+  it('failures are reported per agent: runs, runs that failed or were only held up, and failed attempts', async () => {
     await put('fine', 'one', [...begun(1), ...done(1), ...begun(2), ...done(2)])
     await put('fails', 'one', [
       ...begun(1),
@@ -156,7 +156,7 @@ describe('failures', () => {
     expect(errors[1]?.endedAt).toEqual(new Date((errors[1]?.at.getTime() ?? 0) + 2 * MINUTE))
   })
 
-  it('are the same however the events are split into flushes', async () => {
+  it('failures are the same however the events are split into flushes', async () => {
     const log = logOf([
       started({ sessionId: 'split', agent: 'splitter' }),
       ...begun(1),
@@ -230,7 +230,7 @@ describe('failures', () => {
     expect((await queries.errors({ session: 'tools', context: 'model' })).items).toMatchObject([{ phase: 'stream', turn: 1 }])
   })
 
-  it('add up to the rows of errors that they summarise', async () => {
+  it('failures add up to the rows of errors that they summarise', async () => {
     const { items } = await queries.errors({ since: NOON, limit: 1_000 })
     const report = await queries.failures({ since: NOON })
     const sum = (what: (cause: FailureCause) => boolean): number =>
@@ -244,7 +244,7 @@ describe('failures', () => {
     expect(report.agents.length).toBeGreaterThan(3)
   })
 
-  it('of a model do not include the deaths of the worker that asked it, which count against a tool in the examination of the store', async () => {
+  it('failures of a model do not include deaths of the worker that asked it, which count against a tool', async () => {
     const died = { ...failedAttempt(1), class: 'WorkerDied', code: 'crash', message: 'Worker host:1 died.' }
     const frozen = { ...died, attempt: 2, class: 'HeartbeatTimeout' }
     const ofModel = (error: FailedAttempt): EventBody => ({
@@ -276,7 +276,7 @@ describe('failures', () => {
     }
   })
 
-  it('that repeat are reported per session and code', async () => {
+  it('failures that repeat are reported per session and code', async () => {
     const again = [failed(1, 'broken'), ...recovered(1, 'continue_run'), failed(1, 'broken'), ...begun(2), failed(2, 'broken')]
     await put('again', 'stubborn', [...begun(1), ...again])
     await put('once', 'stubborn', [...begun(1), failed(1, 'broken'), ...recovered(1, 'continue_run'), failed(1, 'other')])
@@ -293,7 +293,7 @@ describe('failures', () => {
     ])
   })
 
-  it('are reported with the outcomes of their recoveries', async () => {
+  it('failures are reported with the outcomes of their recoveries', async () => {
     await put('r1', 'patient', [...begun(1), failed(1, 'x'), ...recovered(1, 'continue_run'), ...done(1)])
     await put('r2', 'patient', [...begun(1), failed(1, 'x'), ...recovered(1, 'continue_run'), failed(1, 'x'), ...recovered(1, 'abandon')])
     await put('r3', 'patient', [...begun(1), failed(1, 'x'), ...recovered(1, 'restart_run'), ...begun(2).slice(1)])
@@ -324,7 +324,7 @@ describe('failures', () => {
     ])
   })
 
-  it('are reported with the time that sessions spent in error, and with how many are still in error', async () => {
+  it('failures are reported with the time that sessions spent in error, and with how many are still in error', async () => {
     await put('t1', 'slow', [...begun(1), failed(1, 'x'), ...recovered(1, 'continue_run')])
     // A message takes the session out of the error two minutes later.
     await put('t2', 'slow', [...begun(1), failed(1, 'x'), received('u2'), ...begun(2).slice(1)])
@@ -345,12 +345,12 @@ describe('failures', () => {
     expect(timeInError[0]?.totalMs).toBe((timeInError[0]?.longestMs ?? 0) + 4 * MINUTE)
   })
 
-  it('cover the last day by default, and a misspelt option is refused', async () => {
+  it('failures cover the last day by default, and a misspelt option is refused', async () => {
     expect((await queries.failures()).since.getTime()).toBeGreaterThan(Date.now() - 86_400_000 - MINUTE)
     expect(await codeOf(queries.failures({ agnet: 'x' } as never))).toBe('invalid_option')
   })
 
-  it('come from one snapshot, however many sessions fail while they are counted', async () => {
+  it('failures come from one snapshot, however many sessions fail while they are counted', async () => {
     let sessions = 0
     const fail = (): Promise<void> => put(`more_${++sessions}`, 'more', [...begun(1), failed(1, 'broken')])
     await fail()

@@ -121,7 +121,7 @@ async function play(script: Script, agent = 'guarded') {
 }
 
 describe('a model that fails', () => {
-  it('is followed by its fallback once its retries are used up; the answer and the failed attempts name their models', async () => {
+  it('a fallback answers once a model’s retries are used up; the answer and the failed attempts name their models', async () => {
     const { session, settled, failed, answered } = await play({ first: ['overloaded', 'overloaded'] })
     expect(settled).toMatchObject({ status: 'completed', text: 'second answers', model: 'second' })
     expect(failed).toEqual([
@@ -141,12 +141,12 @@ describe('a model that fails', () => {
     ])
   })
 
-  it('is not followed by its fallback while it has retries left', async () => {
+  it('a model that fails is not followed by its fallback while it has retries left', async () => {
     const { answered } = await play({ first: ['overloaded'] })
     expect(answered).toEqual([[2, 'first']])
   })
 
-  it('is followed by each fallback in a list, in order, and each has its own retries', async () => {
+  it('a model that fails is followed by each fallback in a list, in order, and each has its own retries', async () => {
     const { settled, failed, answered } = await play({
       first: ['overloaded', 'overloaded'],
       second: ['overloaded', 'overloaded'],
@@ -163,21 +163,24 @@ describe('a model that fails', () => {
     expect(answered).toEqual([[6, 'third']])
   })
 
-  it('is followed by its fallback at once if its provider rejects the credentials', async () => {
+  it('a model that fails is followed by its fallback at once if its provider rejects the credentials', async () => {
     const { failed, answered } = await play({ first: ['denied'] })
     expect(failed).toEqual([[1, 'first', 'authentication_error']])
     expect(answered).toEqual([[2, 'second']])
   })
 
-  it.each(['invalid', 'overflow'] as const)('is not followed by its fallback if the request itself is wrong (%s)', async (step) => {
-    const { session, settled, failed } = await play({ first: [step] })
-    const { code } = FAILURES[step]
-    expect(settled).toMatchObject({ status: 'failed', code, strategy: step === 'overflow' ? 'abandon' : 'restart_run' })
-    expect(failed).toEqual([[1, 'first', code]])
-    expect(callsOf(session)).toHaveLength(1)
-  })
+  it.each(['invalid', 'overflow'] as const)(
+    'a model that fails is not followed by its fallback if the request itself is wrong (%s)',
+    async (step) => {
+      const { session, settled, failed } = await play({ first: [step] })
+      const { code } = FAILURES[step]
+      expect(settled).toMatchObject({ status: 'failed', code, strategy: step === 'overflow' ? 'abandon' : 'restart_run' })
+      expect(failed).toEqual([[1, 'first', code]])
+      expect(callsOf(session)).toHaveLength(1)
+    },
+  )
 
-  it('may also be a function that chooses the model and throws', async () => {
+  it('a model that fails may also be a function that chooses the model and throws', async () => {
     const { failed, answered } = await play({}, 'undecided')
     expect(failed).toEqual([
       [1, undefined, undefined],
@@ -186,7 +189,7 @@ describe('a model that fails', () => {
     expect(answered).toEqual([[3, 'second']])
   })
 
-  it('is called first again at the next model call', async () => {
+  it('a model that fails is called first again at the next model call', async () => {
     const { session, answered } = await play({ first: ['overloaded', 'overloaded'], second: [[use('look', 'it')]] })
     expect(answered).toEqual([
       [3, 'second'],
@@ -204,7 +207,7 @@ describe('if every model fails', () => {
     expect(failed.map(([attempt]) => attempt)).toEqual([1, 2, 3, 4, 5, 6])
   })
 
-  it('and the last one permanently, the run reports the transient failure', async () => {
+  it('a run reports the transient failure if every model fails, the last one permanently', async () => {
     const { session, settled } = await play({ first: ['overloaded', 'overloaded'], second: ['denied'], third: ['overflow'] })
     expect(settled).toMatchObject({
       status: 'failed',
@@ -266,7 +269,7 @@ describe('content that the provider refuses', () => {
   const newest = (session: SessionHandle) => JSON.stringify(callsOf(session).at(-1)?.request.messages)
   const image = { type: 'image' as const, source: { type: 'url' as const, url: 'https://example.com/a.png?expires=900' } }
 
-  it('from a tool is replaced by a note from then on: recorded, counted as failed attempts, and never sent again', async () => {
+  it('a tool’s content that the provider refuses is replaced by a note, and is never sent again', async () => {
     const session = pickySession()
     expect(await say(session, 'look odd')).toMatchObject({ status: 'completed', text: 'Fine.' })
     const asked = callsOf(session).length
@@ -282,7 +285,7 @@ describe('content that the provider refuses', () => {
     ])
   })
 
-  it('from a user is replaced, and stays replaced in a fork and after a rollback', async () => {
+  it('content that the provider refuses from a user is replaced, and stays replaced in a fork and after a rollback', async () => {
     const session = pickySession()
     await say(session, 'Hello.')
     expect(await say(session, 'REFUSED')).toMatchObject({ status: 'completed' })
@@ -298,7 +301,7 @@ describe('content that the provider refuses', () => {
     expect((await eventsOf(session)).filter(({ type }) => type === 'content_replaced')).toHaveLength(1)
   })
 
-  it('finds content that was accepted before if it is an image, such as one whose URL has expired', async () => {
+  it('a refused image is found even if it was accepted before, such as one whose URL has expired', async () => {
     const session = pickySession()
     await say(session, [image, { type: 'text', text: 'What is it?' }])
     expired.add(session.id)
@@ -307,7 +310,7 @@ describe('content that the provider refuses', () => {
     expect(newest(session)).toContain('An image is left out here')
   })
 
-  it('does not end a session that is in error: a recovery and the next message get past it', async () => {
+  it('a session in error because of refused content gets past it with a recovery or the next message', async () => {
     for (const how of ['restart_run', 'message'] as const) {
       const session = pickySession()
       await say(session, 'Hello.')
@@ -321,7 +324,7 @@ describe('content that the provider refuses', () => {
     }
   })
 
-  it('cannot be found if no content is at fault: the run fails as the provider says', async () => {
+  it('content that the provider refuses cannot be found if no content is at fault: the run fails as the provider says', async () => {
     const session = pickySession()
     expect(await say(session, 'REFUSED from the start')).toMatchObject({ status: 'failed', code: 'invalid_request_error' })
     expect(callsOf(session)).toHaveLength(1)

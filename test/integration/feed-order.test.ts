@@ -171,7 +171,7 @@ describe('the feed waits for', () => {
 })
 
 describe('a feed that is held up for seconds', () => {
-  it('is reported with the process that holds it up and why: in the log, by the doctor, and as a metric', async () => {
+  it('a feed held up for seconds is reported with the process that holds it up: in the log, by the doctor, as a metric', async () => {
     const [writer, blocker, hand] = [await openFlush(), await connect(), await connect()]
     await idOf(writer)
     await flush('a')
@@ -202,7 +202,7 @@ describe('a feed that is held up for seconds', () => {
 })
 
 describe('a reader of the feed', () => {
-  it('sees in each of its steps what was committed before it', async () => {
+  it('a reader of the feed sees in each of its steps what was committed before it', async () => {
     const database = databaseAt(url)
     const counted = async (on: Queryable): Promise<string | null | undefined> =>
       (await on.query(`select count(*) as n from ${schema}.commits`))[0]?.n
@@ -218,7 +218,7 @@ describe('a reader of the feed', () => {
     }
   })
 
-  it('misses no event while flushes overlap, and does not wait for a transaction that never ends', async () => {
+  it('a reader of the feed misses no event while flushes overlap, and does not wait for a transaction that never ends', async () => {
     const draws = fc.sample(fc.nat(5), { numRuns: 20_000, seed })
     const draw = (): number => draws.pop() ?? 0
     const stranger = await connect(otherUrl)
@@ -299,7 +299,7 @@ describe('a reader of the feed', () => {
     }
   })
 
-  it('misses no flush although thousands a second begin and end between its steps', async () => {
+  it('a reader of the feed misses no flush although thousands a second begin and end between its steps', async () => {
     const each = size(3_000, 60_000)
     const ids = ['x', 'y', 'z']
     const commits = `${schema}.commits`
@@ -339,7 +339,7 @@ describe('a reader of the feed', () => {
     expect(await Promise.all(reading)).toEqual(readers.map(() => String(ids.length * each)))
   })
 
-  it('begins as a new consumer with the flushes that are open, and not with older ones that a transaction elsewhere keeps from ending', async () => {
+  it('a new consumer of the feed begins with the flushes that are open now, not with older stuck ones', async () => {
     const stranger = await connect(otherUrl)
     await stranger.query('begin')
     await idOf(stranger)
@@ -354,7 +354,7 @@ describe('a reader of the feed', () => {
 })
 
 describe('a tenant with few events', () => {
-  it('reads little of the tens of thousands of flushes of others: from the beginning, from a cursor, and at the end', async () => {
+  it('a tenant with few events reads little of the tens of thousands of flushes of others', async () => {
     const admin = await connect()
     const count = size(50_000, 200_000)
     await admin.query('set synchronous_commit = off')

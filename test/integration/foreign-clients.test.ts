@@ -54,7 +54,7 @@ async function query<T>(id: string, name: string, input?: object): Promise<T> {
 const messageOf = (message: object): string[] => ['--name', 'message', '--input', JSON.stringify(message)]
 
 describe('the temporal command line', () => {
-  it('starts a session with signal-with-start, and reads its state and events', async () => {
+  it('the temporal command line starts a session with signal-with-start, and reads its state and events', async () => {
     const { id, session } = player.play(here.pawl, { model: inOrder('hello, command line') })
     await temporal(
       'workflow',
@@ -83,7 +83,7 @@ describe('the temporal command line', () => {
     )
   })
 
-  it('starts a session without arguments: its first message names the agent', async () => {
+  it('the temporal command line starts a session without arguments: its first message names the agent', async () => {
     const { id, session } = player.play(here.pawl, { model: inOrder('hello anyway') })
     await temporal('workflow', 'start', '-w', `pawl:${id}`, '--type', 'pawlSession', '--task-queue', here.taskQueue)
     expect(await query(id, 'state')).toMatchObject({ status: 'loading' })
@@ -98,7 +98,7 @@ describe('the temporal command line', () => {
     expect(await session.state()).toMatchObject({ agent: 'player', context: { tenant: 't' } })
   })
 
-  it('sends into an open session, once per message id', async () => {
+  it('the temporal command line sends into an open session, once per message id', async () => {
     const { id, session, requests } = player.play(here.pawl, {})
     await (await session.send('one')).result({ timeout: 20_000 })
     const signal = ['workflow', 'signal', '-w', `pawl:${id}`, ...messageOf({ messageId: 'm2', content: 'two' })]
@@ -109,7 +109,7 @@ describe('the temporal command line', () => {
     expect(saidIn(requests.at(-1)!)).toEqual(['one', 'two', 'three'])
   })
 
-  it('may send a message without an id: pawl assigns one', async () => {
+  it('the temporal command line may send a message without an id: pawl assigns one', async () => {
     const { id, session, requests } = player.play(here.pawl, {})
     await (await session.send('one')).result({ timeout: 20_000 })
     await temporal('workflow', 'signal', '-w', `pawl:${id}`, ...messageOf({ content: 'two' }))
@@ -119,7 +119,7 @@ describe('the temporal command line', () => {
     expect(second?.messageId).toMatch(/^[0-9a-f-]{36}$/)
   })
 
-  it('can cancel the workflow: the session closes, and resumes with the next message', async () => {
+  it('the temporal command line can cancel the workflow: the session closes, and resumes with the next message', async () => {
     const { id, session, requests } = player.play(here.pawl, {})
     await (await session.send('one')).result({ timeout: 20_000 })
     await temporal('workflow', 'cancel', '-w', `pawl:${id}`)
@@ -172,7 +172,7 @@ describe('a signal that cannot be a message', () => {
   }
 
   for (const [what, payloads] of UNDECODABLE) {
-    it(`because it is ${what} ends as message_rejected, and the session continues`, async () => {
+    it(`a signal that cannot be a message because it is ${what} ends as message_rejected, and the session continues`, async () => {
       const before = await signal('message', payloads)
       const [rejected] = await until('the rejection is stored', async () => {
         const found = ofType(await eventsOf(played.session, before), 'message_rejected')
@@ -183,7 +183,7 @@ describe('a signal that cannot be a message', () => {
     })
   }
 
-  it('because its name is unknown ends as message_rejected', async () => {
+  it('a signal that cannot be a message because its name is unknown ends as message_rejected', async () => {
     const before = await signal('massage', [payload('json/plain', '{"content":"hello"}')])
     await until(
       'the rejection is there',
@@ -191,7 +191,7 @@ describe('a signal that cannot be a message', () => {
     )
   })
 
-  it('because it is empty, too large or has a bad id ends as message_rejected with the reason', async () => {
+  it('a signal that is empty, too large or has a bad id ends as message_rejected with the reason', async () => {
     const handle = here.temporal.workflow.getHandle(`pawl:${played.id}`)
     const before = (await played.session.state()).seq
     await handle.signal('message', { messageId: 'e1', content: ' ' })
@@ -211,7 +211,7 @@ describe('a signal that cannot be a message', () => {
     expect(await played.session.run('e2').settled({ timeout: 20_000 })).toMatchObject({ status: 'rejected', code: 'message_too_large' })
   })
 
-  it('because it imitates pawl’s own markers ends as message_rejected', async () => {
+  it('a signal that cannot be a message because it imitates pawl’s own markers ends as message_rejected', async () => {
     const handle = here.temporal.workflow.getHandle(`pawl:${played.id}`)
     const before = (await played.session.state()).seq
     await handle.signal('message', { __pawl_undecodable__: { toString: 1 } })
@@ -224,7 +224,7 @@ describe('a signal that cannot be a message', () => {
     await (await played.session.send('after a forged mark')).result({ timeout: 20_000 })
   })
 
-  it('does not disturb interrupt, which accepts anything', async () => {
+  it('a signal that cannot be a message does not disturb interrupt, which accepts anything', async () => {
     await signal('interrupt', [payload('json/plain', '{"reason": ')])
     await signal('interrupt', [payload('json/plain', '17')])
     await signal('interrupt', [])
@@ -233,7 +233,7 @@ describe('a signal that cannot be a message', () => {
 })
 
 describe('invalid arguments', () => {
-  it('of a start that cannot be decoded leave a session that its first message completes', async () => {
+  it('invalid arguments of a start that cannot be decoded leave a session that its first message completes', async () => {
     const { id, session } = player.play(here.pawl, { model: inOrder('hello') })
     const { namespace } = here.stack
     await here.temporal.workflowService.startWorkflowExecution({
@@ -248,7 +248,7 @@ describe('invalid arguments', () => {
     expect(await session.state()).toMatchObject({ sessionId: id, agent: 'player' })
   })
 
-  it('of a start that have the wrong types are left out', async () => {
+  it('invalid arguments of a start that have the wrong types are left out', async () => {
     const { id, session } = player.play(here.pawl, { model: inOrder('hello') })
     const start = {
       sessionId: 'somebody-else',
@@ -268,7 +268,7 @@ describe('invalid arguments', () => {
     expect(await session.state()).toMatchObject({ sessionId: id, tags: ['a'] })
   })
 
-  it('of a start that claim to be carried over by continue-as-new are left out', async () => {
+  it('invalid arguments of a start that claim to be carried over by continue-as-new are left out', async () => {
     const other = player.play(here.pawl, { model: inOrder('hello') })
     await (await other.session.send('hello')).result({ timeout: 20_000 })
     const state = await other.session.state()
@@ -287,7 +287,7 @@ describe('invalid arguments', () => {
     }
   })
 
-  it('of a start that claim this, and that a schedule repeats, are left out of later executions, too', async () => {
+  it('invalid arguments of a start that claim this, and that a schedule repeats, are left out of later executions, too', async () => {
     const { id, session, requests } = player.play(here.pawl, {})
     const carried = { coreVersion: 2, state: { v: 1, sessionId: id, seq: 40, run: 7 }, digest: 'd', previous: 'p' }
     await here.temporal.workflow.start('pawlSession', {
@@ -304,7 +304,7 @@ describe('invalid arguments', () => {
     await here.temporal.workflow.getHandle(`pawl:${id}`).terminate()
   })
 
-  it('of a start that are too large are left out and reported, and the session continues', async () => {
+  it('invalid arguments of a start that are too large are left out and reported, and the session continues', async () => {
     const { id, session } = player.play(here.pawl, { model: inOrder('still here') })
     await here.temporal.workflow.signalWithStart('pawlSession', {
       workflowId: `pawl:${id}`,
@@ -319,7 +319,7 @@ describe('invalid arguments', () => {
     expect(ofType(events, 'session_started')).toMatchObject([{ context: null, tags: [] }])
   })
 
-  it('of a start that are nested thousands of levels deep leave a session that says so, and that its first message completes', async () => {
+  it('a start with arguments nested thousands of levels deep leaves a session that its first message completes', async () => {
     const { id, session } = player.play(here.pawl, { model: inOrder('still here') })
     const context = JSON.parse(`${'['.repeat(3_000)}${']'.repeat(3_000)}`) as Json
     await here.temporal.workflow.signalWithStart('pawlSession', {
@@ -333,7 +333,7 @@ describe('invalid arguments', () => {
     expect(ofType(await eventsOf(session), 'message_rejected').map(({ code }) => code)).toEqual(['undecodable'])
   })
 
-  it('of the recover update are refused', async () => {
+  it('invalid arguments of the recover update are refused', async () => {
     const { id, session } = player.play(here.pawl, {
       model() {
         throw new ModelError('broken', 'no', { retryable: false })
@@ -356,7 +356,7 @@ describe('invalid arguments', () => {
     await session.recover({ strategy: 'abandon' })
   })
 
-  it('of a query are ignored', async () => {
+  it('invalid arguments of a query are ignored', async () => {
     const { id, session } = player.play(here.pawl, {})
     await (await session.send('hello')).result({ timeout: 20_000 })
     const handle = here.temporal.workflow.getHandle(`pawl:${id}`)

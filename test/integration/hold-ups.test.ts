@@ -32,7 +32,7 @@ describe('a session with the caller’s own id, whose worker cannot reach Postgr
   })
   afterAll(() => here?.stop())
 
-  it('says so when its state, messages or events are requested, and says how to do without Postgres', async () => {
+  it('a session whose worker cannot reach Postgres says so, and says how to do without Postgres', async () => {
     const { session } = player.play(here.pawl, {})
     const run = await session.send('hello', { isNew: false })
     await untilPostgresTried(session)
@@ -43,7 +43,7 @@ describe('a session with the caller’s own id, whose worker cannot reach Postgr
     await expect(run.result({ timeout: 100 })).rejects.toThrow(/session\.state\(\) says what the session waits for/)
   })
 
-  it('does not let a person’s request wait forever, and reports meanwhile what it waits for', async () => {
+  it('a person’s request does not wait forever for an unreachable Postgres, and reports what it waits for', async () => {
     const pawl = await here.connect({ onWait: (wait) => waits.push(wait.for) })
     const { session } = player.play(pawl, {})
     await session.send('hello', { isNew: false })
@@ -58,14 +58,14 @@ describe('a session with the caller’s own id, whose worker cannot reach Postgr
     expect(waits.join()).not.toContain('secret')
   }, 60_000)
 
-  it('needs no Postgres if the message declares it new', async () => {
+  it('a session whose worker cannot reach Postgres begins if the message declares it new', async () => {
     const { session } = player.play(here.pawl, { model: () => 'at once' })
     expect(await (await session.send('hello', { isNew: true })).result({ timeout: 20_000 })).toMatchObject({ text: 'at once' })
   })
 })
 
 describe('a session that no worker has picked up', () => {
-  it('says which task queue it waits on, and a timeout says that the message has no event yet', async () => {
+  it('a session that no worker has picked up says which task queue it waits on', async () => {
     const here = await deploy()
     try {
       const session = here.pawl.session(randomUUID(), { agent: 'nobody' })
@@ -86,7 +86,7 @@ describe('a session that no worker has picked up', () => {
 })
 
 describe('a Postgres that hangs for a client', () => {
-  it('does not keep a result from its caller or the client from closing', async () => {
+  it('a Postgres that hangs for a client does not keep a result from its caller or the client from closing', async () => {
     const here = await deploy()
     const proxy = await startSlowProxy(here.stack.databaseUrl)
     try {
@@ -106,7 +106,7 @@ describe('a Postgres that hangs for a client', () => {
     }
   })
 
-  it('does not delay a timeout', async () => {
+  it('a Postgres that hangs for a client does not delay a timeout', async () => {
     const here = await deploy()
     const proxy = await startSlowProxy(here.stack.databaseUrl)
     try {
@@ -124,7 +124,7 @@ describe('a Postgres that hangs for a client', () => {
 })
 
 describe('an unknown session', () => {
-  it('is not found, whatever the request', async () => {
+  it('an unknown session is not found, whatever the request', async () => {
     const here = await deploy()
     try {
       const player = stage()
@@ -145,7 +145,7 @@ describe('an unknown session', () => {
 })
 
 describe('a Temporal that stops answering', () => {
-  it('makes a send fail within a bound, and the message can be sent again', async () => {
+  it('a Temporal that stops answering makes a send fail within a bound, and the message can be sent again', async () => {
     const { temporalAddress, namespace } = inject('stack')
     const proxy = await startSlowProxy(`http://${temporalAddress}`)
     const pawl = await Pawl.connect({ temporal: { address: new URL(proxy.url).host, namespace }, postgres: false })

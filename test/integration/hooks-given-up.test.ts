@@ -69,7 +69,7 @@ async function waiting(on: Deployment): Promise<SessionHandle> {
 const endOf = (session: SessionHandle) => until('they have ended', async () => ofType(await eventsOf(session), 'hooks_ended')[0], 40_000)
 
 describe.concurrent('hooks at the end of a run', () => {
-  it('that take too long are told to stop and given up: the next run does not run them again', async () => {
+  it('hooks at the end of a run that take too long are told to stop and given up: the next run does not run them again', async () => {
     await serveHurried(agent)
     const session = await waiting(here)
     const stopped = gate()
@@ -90,7 +90,7 @@ describe.concurrent('hooks at the end of a run', () => {
     expect((await session.state()).hooksDue).toBeUndefined()
   })
 
-  it('of an agent that is not served are requested again and again, then given up', async () => {
+  it('hooks at the end of a run of an agent that is not served are requested again and again, then given up', async () => {
     const there = await deploy()
     try {
       const worker = await there.startWorker({ agents: [agent] })
@@ -110,7 +110,7 @@ describe.concurrent('hooks at the end of a run', () => {
     }
   })
 
-  it('run if the agent is served again within that time', async () => {
+  it('hooks at the end of a run run if the agent is served again within that time', async () => {
     const there = await deploy()
     try {
       const worker = await there.startWorker({ agents: [agent] })

@@ -112,7 +112,7 @@ function lastTexts({ messages }: ModelRequest): string[] {
 }
 
 describe.concurrent('hooks', () => {
-  it('run at their places, with their subject as input, and are recorded whether they answer or not', async () => {
+  it('hooks run at their places, with their subject as input, and are recorded whether they answer or not', async () => {
     const played = await play(
       {},
       { model: inOrder([use('look', 'a'), use('put', 'b', 1)], 'done'), put: () => Promise.reject(new Error('broken')) },
@@ -143,7 +143,7 @@ describe.concurrent('hooks', () => {
     expect(recorded.every(({ answer, error }) => answer === undefined && error === undefined)).toBe(true)
   })
 
-  it('add context that stays, and system messages that appear only at the end of the next call', async () => {
+  it('hooks add context that stays, and system messages that appear only at the end of the next call', async () => {
     const played = await play(
       {
         start: () => ({ appendContext: 'the customer is Ann' }),
@@ -172,7 +172,7 @@ describe.concurrent('hooks', () => {
     expect(JSON.stringify(played.requests[2]?.messages).split('be brief')).toHaveLength(2)
   })
 
-  it('stop the run before the model is called, and overrule the answers of others', async () => {
+  it('hooks stop the run before the model is called, and overrule the answers of others', async () => {
     const played = open({ turn: () => ({ systemMessage: 'go on' }), turn2: () => ({ stop: 'out of hours' }) }, {})
     const run = await played.session.send('go')
     await expect(run.result({ timeout: 60_000 })).rejects.toMatchObject({ name: 'RunInterrupted', reason: 'out of hours' })
@@ -186,7 +186,7 @@ describe.concurrent('hooks', () => {
     ])
   })
 
-  it('deny calls: the model is told why, and nothing is executed', async () => {
+  it('hooks deny calls: the model is told why, and nothing is executed', async () => {
     const played = await play(
       { pre: ({ args }: { args: object }) => ({ modify: { ...args, n: 1 } }), pre2: () => ({ deny: 'not on Sundays' }) },
       { model: inOrder([use('pay', 'a', 5)], 'done') },
@@ -201,7 +201,7 @@ describe.concurrent('hooks', () => {
     await until('it is in the ledger', async () => (await here.pawl.toolCalls({ session: played.id })).items[0]?.status === 'denied')
   })
 
-  it('change arguments: the changed ones are executed, keyed and stored, next to the model’s own', async () => {
+  it('hooks change arguments: the changed ones are executed, keyed and stored, next to the model’s own', async () => {
     const played = await play(
       { pre: ({ args }: { args: object }) => ({ modify: { ...args, n: 1 } }), pre2: () => ({ modify: { what: 'other' } }) },
       { model: inOrder([use('put', 'a', 5)], [use('put', 'a', 1)], 'done') },
@@ -219,7 +219,7 @@ describe.concurrent('hooks', () => {
     expect(stored).toMatchObject({ input: { what: 'a', n: 1 }, modelInput: { what: 'a', n: 5 } })
   })
 
-  it('that fail are recorded and skipped; for a call with an effect, a person is asked', async () => {
+  it('hooks that fail are recorded and skipped; for a call with an effect, a person is asked', async () => {
     const played = open(
       {
         turn: () => Promise.reject(Object.assign(new Error('no network'), { code: 'ENET' })),
@@ -251,7 +251,7 @@ describe.concurrent('hooks', () => {
     ])
   })
 
-  it('also check arguments that a person provides: what they deny or change needs a new approval', async () => {
+  it('hooks also check arguments that a person provides: what they deny or change needs a new approval', async () => {
     const ask = Promise.reject(new Error('ask a person'))
     ask.catch(() => undefined)
     const played = open(
@@ -293,7 +293,7 @@ describe.concurrent('hooks', () => {
     ])
   })
 
-  it('continue a run after its final answer, up to its turn limit', async () => {
+  it('hooks continue a run after its final answer, up to its turn limit', async () => {
     const played = await play({ stop: () => ({ appendContext: 'check it again' }) }, { model: ({ turn }) => `answer ${turn}` })
     expect(played.text).toBe('answer 4')
     expect(played.requests.map(({ messages }) => messages.length)).toEqual([1, 3, 5, 7])
@@ -301,7 +301,7 @@ describe.concurrent('hooks', () => {
     expect(names(played).filter((name) => name === 'end')).toHaveLength(4)
   })
 
-  it('run once for a model call that is retried', async () => {
+  it('hooks run once for a model call that is retried', async () => {
     let calls = 0
     const played = await play(
       { turn: () => ({ appendContext: 'once' }) },
@@ -318,7 +318,7 @@ describe.concurrent('hooks', () => {
     expect(played.requests.map(({ messages }) => messages.length)).toEqual([2, 2])
   })
 
-  it('that are due when a run is interrupted still run, before the next run', async () => {
+  it('hooks that are due when a run is interrupted still run, before the next run', async () => {
     const door = gate()
     const played = open(
       {
@@ -348,7 +348,7 @@ describe.concurrent('hooks', () => {
     ])
   })
 
-  it('report custom events once, each after its hook’s answer: in the events, in the feed, and in SQL', async () => {
+  it('hooks report custom events once, each after its hook’s answer: in the events, in the feed, and in SQL', async () => {
     const report = (_input: unknown, ctx: Ctx): void => ctx.emit(`from ${ctx.hook}`, { attempt: ctx.attempt })
     const played = await play(
       {
@@ -398,7 +398,7 @@ describe.concurrent('hooks', () => {
     )
   })
 
-  it('that report too much fail with the error of `ctx.emit`, which a person sees for a call with an effect', async () => {
+  it('hooks that report too much fail with the error of `ctx.emit`, which a person sees for a call with an effect', async () => {
     const played = open({ pre: (_input, ctx) => ctx.emit('all of it', 'x'.repeat(16_000)) }, { model: inOrder([use('pay', 'a')], 'done') })
     const run = await played.session.send('go')
     const reason =
@@ -411,7 +411,7 @@ describe.concurrent('hooks', () => {
     await played.session.interrupt()
   })
 
-  it('also report events when they check a person’s arguments', async () => {
+  it('hooks also report events when they check a person’s arguments', async () => {
     const played = open(
       {
         pre: ({ args }: { args: { n?: number } }, ctx) => {
@@ -436,7 +436,7 @@ describe.concurrent('hooks', () => {
     ])
   })
 
-  it('see the slices as they are before their step', async () => {
+  it('hooks see the slices as they are before their step', async () => {
     const saw: [string, number, unknown][] = []
     const look = (_input: unknown, ctx: Ctx): void => void saw.push([ctx.hook, ctx.turn, ctx.slices.journal])
     const report = (input: unknown, ctx: Ctx): void => {
@@ -463,7 +463,7 @@ describe.concurrent('hooks', () => {
     ])
   })
 
-  it('that change a call in different ways do not hide that the model has already requested it, with an unknown outcome', async () => {
+  it('hooks that change a call differently do not hide that the model has already made it, with an unknown outcome', async () => {
     let asked = 0
     const played = await play(
       { pre: ({ args }: { args: object }) => ({ modify: { ...args, n: ++asked } }) },

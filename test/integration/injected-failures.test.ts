@@ -148,7 +148,7 @@ describe('every run ends by itself, and every effect happens once,', () => {
 
 describe.skipIf(!hasWorkload)('the retail workload', () => {
   it(
-    'ends as it does without failures, and executes every write once, while the provider is overloaded and the backend is down',
+    'the retail workload executes every write once while the provider is overloaded and the backend is down',
     async () => {
       const shop = await startRetail({})
       const own = await deploy()

@@ -20,7 +20,7 @@ beforeAll(async () => {
 afterAll(() => here?.stop())
 
 describe.concurrent('an interrupt', () => {
-  it('stops every running call, starts none of the calls after them, and gives each a result for the model', async () => {
+  it('an interrupt stops every running call, starts none after them, and gives each a result for the model', async () => {
     const stopped: string[] = []
     let running = 0
     const { session, requests, count } = player.play(here.pawl, {
@@ -49,7 +49,7 @@ describe.concurrent('an interrupt', () => {
     )
   })
 
-  it('leaves a finished call as it is, next to one that is stopped', async () => {
+  it('an interrupt leaves a finished call as it is, next to one that is stopped', async () => {
     const { session, requests } = player.play(here.pawl, {
       model: (request) => (saidIn(request).length > 1 ? 'go on' : inOrder([use('look', 'soon'), use('look', 'late')])(request)),
       look: ({ what }, { signal }) =>
@@ -66,7 +66,7 @@ describe.concurrent('an interrupt', () => {
     ])
   })
 
-  it('at the moment when the run ends either interrupts it or comes too late, and does not affect the next run', async () => {
+  it('an interrupt just as the run ends interrupts it or comes too late, and does not affect the next run', async () => {
     const door = gate()
     const { session } = player.play(here.pawl, {
       model: async (request) => {
@@ -82,7 +82,7 @@ describe.concurrent('an interrupt', () => {
     expect(await (await session.send('two')).result(TIMEOUT)).toMatchObject({ run: 2, text: 'done' })
   })
 
-  it('stops a model call on a worker other than the one that has the workflow', async () => {
+  it('an interrupt stops a model call on a worker other than the one that has the workflow', async () => {
     const taskQueue = `${here.taskQueue}-two`
     const door = gate()
     const { session } = player.play(here.pawl, { model: (_request, ctx) => door.pass(ctx.signal).then(() => 'late') }, { taskQueue })

@@ -51,7 +51,7 @@ async function closed(): Promise<Played> {
 }
 
 describe('a message that is sent with isNew to a session that exists', () => {
-  it('is answered by that session, and its effect happens once, in the session’s own past', async () => {
+  it('an existing session answers a message sent with isNew, and its effect happens once, in its own past', async () => {
     const { session, id, count } = await closed()
     const run = await session.send('two', { isNew: true })
     expect(await run.result(TIMEOUT)).toMatchObject({ text: 'one, two', run: 2 })
@@ -67,7 +67,7 @@ describe('a message that is sent with isNew to a session that exists', () => {
     expect(logged).toContainEqual({ level: 'error', message: 'a session has two pasts: these events were set aside in stray_events' })
   })
 
-  it('is answered once if several clients send at once, and none of their messages is lost', async () => {
+  it('a message sent with isNew by several clients at once is answered once, and none of their messages is lost', async () => {
     const { session, count } = await closed()
     const runs = await Promise.all(['two', 'three', 'four'].map((text) => session.send(text, { isNew: true })))
     for (const run of runs) expect((await run.result(TIMEOUT)).text).toMatch(/^one, /)
@@ -76,7 +76,7 @@ describe('a message that is sent with isNew to a session that exists', () => {
     expect(count('pay')).toBeLessThanOrEqual(4)
   })
 
-  it('is answered by that session if the workflow is started from elsewhere', async () => {
+  it('an existing session answers a message sent with isNew even if its workflow is started from elsewhere', async () => {
     const { session, id } = await closed()
     await here.temporal.workflow.signalWithStart('pawlSession', {
       workflowId: `pawl:${id}`,
@@ -88,7 +88,7 @@ describe('a message that is sent with isNew to a session that exists', () => {
     expect(await session.run('elsewhere').result(TIMEOUT)).toMatchObject({ text: 'one, two' })
   })
 
-  it('begins a session, if there is none', async () => {
+  it('a message that is sent with isNew to a session that exists begins a session, if there is none', async () => {
     const { session, count } = play()
     expect(await (await session.send('one', { isNew: true })).result(TIMEOUT)).toMatchObject({ text: 'one', run: 1 })
     expect(count('pay')).toBe(1)

@@ -86,7 +86,7 @@ const LATER = [
 ]
 
 describe.concurrent('a completed key', () => {
-  it('of one tool does not answer another tool, even if their functions return the same key', async () => {
+  it('a completed key of one tool does not answer another tool, even if their functions return the same key', async () => {
     const session = newSession()
     const both = (): Promise<string[]> => calling(session, ['per_order', A], ['other_per_order', A])
     expect(await both()).toEqual(['per_order a (1)', 'other_per_order a (2)'])
@@ -98,18 +98,18 @@ describe.concurrent('a completed key', () => {
     expect(own).toEqual(['per_order:order-a', 'other_per_order:order-a'])
   })
 
-  it('answers the same call in another run if its scope is the session, or if the tool computes it', async () => {
+  it('a completed key answers the same call in another run if its scope is the session, or if the tool computes it', async () => {
     const session = newSession()
     expect(await everyScope(session)).toEqual(FIRST)
     expect(await everyScope(session)).toEqual(LATER)
   })
 
-  it('answers within a turn, too, unless its scope is the call', async () => {
+  it('a completed key answers within a turn, too, unless its scope is the call', async () => {
     const calls = await calling(newSession(), ['per_run', A], ['per_run', A], ['per_call', A], ['per_call', A])
     expect(calls).toEqual(['per_run a (1)', '[idempotent replay of t_1_1_0]\nper_run a (1)', 'per_call a (2)', 'per_call a (3)'])
   })
 
-  it('depends on what the arguments mean, not on how they are written', async () => {
+  it('a completed key depends on what the arguments mean, not on how they are written', async () => {
     const session = newSession()
     await calling(session, ['per_session', { order: 'a', note: 'n' }])
     expect(await calling(session, ['per_session', { note: 'n', order: 'a' }])).toEqual([
@@ -118,14 +118,14 @@ describe.concurrent('a completed key', () => {
     expect(await calling(session, ['per_session', { order: 'a', note: 'm' }])).toEqual(['per_session a (2)'])
   })
 
-  it('that the tool computes itself also answers other arguments', async () => {
+  it('a completed key that the tool computes itself also answers other arguments', async () => {
     const session = newSession()
     await calling(session, ['per_order', { order: 'a', note: 'please' }])
     expect(await calling(session, ['per_order', { order: 'a', note: 'now!' }])).toEqual(['[idempotent replay of t_1_1_0]\nper_order a (1)'])
     expect(entered.filter((one) => one.session === session.id).map(({ key }) => key)).toEqual(['per_order:order-a'])
   })
 
-  it('answers after the session was closed and resumed', async () => {
+  it('a completed key answers after the session was closed and resumed', async () => {
     const session = newSession()
     expect(await everyScope(session)).toEqual(FIRST)
     await session.close()
@@ -133,7 +133,7 @@ describe.concurrent('a completed key', () => {
     expect(await everyScope(session)).toEqual(LATER)
   })
 
-  it('answers after the session continued as new', async () => {
+  it('a completed key answers after the session continued as new', async () => {
     const session = newSession()
     expect(await everyScope(session)).toEqual(FIRST)
     const handle = here.temporal.workflow.getHandle(`pawl:${session.id}`)
@@ -144,14 +144,14 @@ describe.concurrent('a completed key', () => {
     expect(await everyScope(session)).toEqual(LATER)
   })
 
-  it('answers after 120 other keys, which the state of the session no longer holds', async () => {
+  it('a completed key answers after 120 other keys, which the state of the session no longer holds', async () => {
     const session = newSession()
     expect(await everyScope(session)).toEqual(FIRST)
     await calling(session, ...Array.from({ length: 120 }, (_, n): [string, JsonObject] => ['per_order', { order: `o${n}` }]))
     expect((await everyScope(session)).filter((told) => told.startsWith('[idempotent'))).toEqual([LATER[1], LATER[3]])
   })
 
-  it('answers after the session was rolled back to before it: the effect stays', async () => {
+  it('a completed key answers after the session was rolled back to before it: the effect stays', async () => {
     const session = newSession()
     await calling(session, ['per_call', A])
     await calling(session, ['per_session', A])
@@ -159,7 +159,7 @@ describe.concurrent('a completed key', () => {
     expect(await calling(session, ['per_session', A])).toEqual(['[idempotent replay of t_2_1_0]\nper_session a (2)'])
   })
 
-  it('answers in a fork that carries the keys along, and in a fork of that fork', async () => {
+  it('a completed key answers in a fork that carries the keys along, and in a fork of that fork', async () => {
     const session = newSession()
     expect(await everyScope(session)).toEqual(FIRST)
     const fork = await session.fork({ id: `k-${randomUUID()}` })
@@ -170,7 +170,7 @@ describe.concurrent('a completed key', () => {
     expect(await everyScope(session)).toEqual(LATER)
   })
 
-  it('does not answer in a fork that has forgotten the keys, unless it is the fork’s own', async () => {
+  it('a completed key does not answer in a fork that has forgotten the keys, unless it is the fork’s own', async () => {
     const session = newSession()
     expect(await everyScope(session)).toEqual(FIRST)
     const fork = await session.fork({ id: `k-${randomUUID()}`, keys: 'forgotten' })

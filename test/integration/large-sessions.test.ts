@@ -80,7 +80,7 @@ async function payloadsOf(id: string): Promise<number[]> {
 }
 
 describe.concurrent('messages with much metadata that wait for a run', () => {
-  it('do not make the session’s answers large, and the run processes them all', async () => {
+  it('waiting messages with much metadata do not make the session’s answers large, and the run processes them all', async () => {
     const { session, id, run, held, requests } = await heldWithMany()
     const resumed = await session.resume()
     expect(resumed).toEqual({ sessionId: id, agent: 'player', status: 'running', seq: expect.any(Number), run: 1, turns: 1, error: null })
@@ -91,7 +91,7 @@ describe.concurrent('messages with much metadata that wait for a run', () => {
     expect(Math.max(...(await payloadsOf(id)))).toBeLessThan(50_000)
   })
 
-  it('are all there after the workflow was terminated, and so are those sent afterwards', async () => {
+  it('waiting messages with much metadata survive a termination, and so do those sent afterwards', async () => {
     const { session, id, requests } = await heldWithMany()
     await workflowOf(id).terminate('by an operator')
     const after = await Promise.all(['after 1', 'after 2'].map((content) => session.send(content, { messageId: content })))
@@ -104,7 +104,7 @@ describe.concurrent('messages with much metadata that wait for a run', () => {
     await until('the model has seen all of them', () => saidIn(requests.at(-1)!).length === MANY + 3, 60_000)
   })
 
-  it('pass the metadata of the first one to the run that it starts', async () => {
+  it('messages with much metadata that wait for a run pass the metadata of the first one to the run that it starts', async () => {
     const { session, id, run, held } = await heldWithMany()
     await session.interrupt()
     held.open()
@@ -150,7 +150,7 @@ it('a session that cannot hold more messages refuses the next one, and accepts i
 describe.concurrent('texts of two megabytes', () => {
   const HUGE = 'b'.repeat(2_000_000)
 
-  it('are refused before they are sent', async () => {
+  it('texts of two megabytes are refused before they are sent', async () => {
     const { session } = player.play(here.pawl, { model: () => 'hello' })
     await (await session.send('hello')).result(TIMEOUT)
     const codes = await Promise.all(
@@ -172,7 +172,7 @@ describe.concurrent('texts of two megabytes', () => {
     expect(await (await session.send('and now')).result(TIMEOUT)).toMatchObject({ text: 'hello' })
   })
 
-  it('that another client signals are truncated, and the session continues as new with them', async () => {
+  it('texts of two megabytes that another client signals are truncated, and the session continues as new with them', async () => {
     const turns = DUE / 5 + 5
     const { session, id } = player.play(here.pawl, {
       model: (request) => (answersIn(request) < turns ? [use('look', `${answersIn(request)}`)] : 'done'),
@@ -186,7 +186,7 @@ describe.concurrent('texts of two megabytes', () => {
     expect(closed.by).toMatch(/^b+…$/)
   })
 
-  it('in any request of another client are refused or truncated', async () => {
+  it('texts of two megabytes in any request of another client are refused or truncated', async () => {
     const { session, id } = asker.play(here.pawl, { model: inOrder([use('pay', 'it')], 'one', 'two', 'three') })
     const run = await session.send('go')
     const digest = await digestOf(run, 't_1_1_0')
@@ -212,7 +212,7 @@ describe.concurrent('texts of two megabytes', () => {
     expect(jsonBytes(ofType(events, 'approval_decided')[0]?.reason)).toBeLessThanOrEqual(4_000)
   })
 
-  it('in a start are not carried along, and the message is answered', async () => {
+  it('texts of two megabytes in a start are not carried along, and the message is answered', async () => {
     const { session, id } = player.play(here.pawl, { model: () => 'hello' })
     await here.temporal.workflow.signalWithStart('pawlSession', {
       workflowId: `pawl:${id}`,
@@ -241,7 +241,9 @@ describe('calls that wait with large arguments', () => {
   /** Three of them alone exceed the limit of what is carried. */
   const LARGE = 'a'.repeat(250_000)
 
-  it('are carried through continue-as-new and a termination, and run with all of their arguments', { timeout: 180_000 }, async () => {
+  it('waiting calls with large arguments are carried through continue-as-new and a termination, and run with all of them', {
+    timeout: 180_000,
+  }, async () => {
     const { session, id, entries } = asker.play(here.pawl, {
       model: once(['pay', `1 ${LARGE}`], ['pay', `2 ${LARGE}`], ['pay', `3 ${LARGE}`], ['pay', 'small']),
       body: () => 'paid',
@@ -291,7 +293,7 @@ describe('calls that wait with large arguments', () => {
     return JSON.parse(Buffer.from(payload?.data ?? []).toString()) as SessionStart
   }
 
-  it('may all be approved at once with replacement arguments, as large as these may be', async () => {
+  it('waiting calls with large arguments may all be approved at once with replacements of the largest size', async () => {
     const count = 6
     const { session, entries } = asker.play(here.pawl, {
       model: once(...texts(count, 'p').map((what): ['peek', string] => ['peek', what])),

@@ -92,12 +92,12 @@ describe('a tool result of more than 4 MB', () => {
     await say(session, `fetch ${HUGE}`)
   })
 
-  it('is given to the model whole', () => {
+  it('a tool result of more than 4 MB is given to the model whole', () => {
     expect(Buffer.byteLength(whole(HUGE))).toBeGreaterThan(HUGE_BYTES)
     expect(resultsIn(lastRequest(session))[0]?.content === whole(HUGE)).toBe(true)
   })
 
-  it('is in history as a reference with its size and beginning, and takes up almost no space there', async () => {
+  it('history has a tool result of more than 4 MB as a small reference with its size and beginning', async () => {
     const [completed] = ofType(await eventsOf(session), 'tool_completed')
     expect(completed).not.toHaveProperty('value')
     const json = JSON.stringify({ value: { text: text(HUGE), size: HUGE } })
@@ -109,7 +109,7 @@ describe('a tool result of more than 4 MB', () => {
     expect(await historyBytes(session)).toBeLessThan(100_000)
   })
 
-  it('comes back whole from rows and by its sha256', async () => {
+  it('a tool result of more than 4 MB comes back whole from rows and by its sha256', async () => {
     await stored(session)
     const rows = await session.messages()
     const block = rows.find(({ kind }) => kind === 'tool_results')?.content[0]
@@ -125,7 +125,7 @@ describe('a tool result of more than 4 MB', () => {
     expect(isDeepStrictEqual(then, rows.slice(0, then.length))).toBe(true)
   })
 
-  it('is given to the model whole by another worker, and after continue-as-new, byte for byte as before', async () => {
+  it('another worker gives the model a tool result of more than 4 MB whole, even after continue-as-new', async () => {
     const before = JSON.stringify(lastRequest(session).messages)
     await anotherWorker()
     await say(session, 'and?')
@@ -141,7 +141,7 @@ describe('a tool result of more than 4 MB', () => {
     expect(JSON.stringify(lastRequest(session).messages).startsWith(before.slice(0, -1))).toBe(true)
   })
 
-  it('is given to the model whole by another process', async () => {
+  it('a tool result of more than 4 MB is given to the model whole by another process', async () => {
     const { messages } = lastRequest(session)
     await worker.stop()
     const { temporalAddress: address, namespace, databaseUrl: postgres } = stack
@@ -166,7 +166,7 @@ describe('a tool result of more than 4 MB', () => {
     }
   })
 
-  it('belongs to a fork too, which keeps its own copy', async () => {
+  it('a tool result of more than 4 MB belongs to a fork too, which keeps its own copy', async () => {
     const fork = await session.fork()
     await say(fork, 'hello')
     expect(resultsIn(lastRequest(fork))[0]?.content === whole(HUGE)).toBe(true)
@@ -310,7 +310,7 @@ it('a value that was changed in the store is not trusted', async () => {
 })
 
 describe('a user message', () => {
-  it('of more than 4 MB goes in and comes out the same', async () => {
+  it('a user message of more than 4 MB goes in and comes out the same', async () => {
     const session = newSession()
     await say(session, text(HUGE))
     expect(saidIn(lastRequest(session))[0] === text(HUGE)).toBe(true)
@@ -325,7 +325,7 @@ describe('a user message', () => {
     expect(saidIn(lastRequest(session))[0] === text(HUGE)).toBe(true)
   })
 
-  it('of blocks, including images, goes in and comes out the same, too', async () => {
+  it('a user message of blocks, including images, goes in and comes out the same, too', async () => {
     const session = newSession()
     const blocks = [
       {
@@ -344,7 +344,7 @@ describe('a user message', () => {
     expect((await session.messages())[0]?.content).toEqual(blocks)
   })
 
-  it('that a signal can carry goes to the store while the store answers, and otherwise with the signal', async () => {
+  it('a user message that a signal can carry goes to the store while the store answers, and otherwise with the signal', async () => {
     const session = newSession()
     await say(session, text(200_000))
     await stack.postgres.stop()
@@ -358,7 +358,7 @@ describe('a user message', () => {
     ['of more than a signal can carry, without a store', 1_000_000, false, true, 'InvalidMessage', 'message_too_large'],
     ['of more than a signal can carry, while Postgres is down', 1_000_000, true, false, 'StoreError', 'store_unavailable'],
     ['of more than 20 MB', 20_000_000, true, true, 'InvalidMessage', 'message_too_large'],
-  ])('%s is refused, and nothing is recorded', async (_, size, withStore, up, name, code) => {
+  ])('a user message %s is refused, and nothing is recorded', async (_, size, withStore, up, name, code) => {
     const id = randomUUID()
     if (!up) await stack.postgres.stop()
     const pawl = await here.connect(withStore ? {} : { postgres: false })
@@ -366,7 +366,7 @@ describe('a user message', () => {
     await expect(here.temporal.workflow.getHandle(`pawl:${id}`).describe()).rejects.toMatchObject({ name: 'WorkflowNotFoundError' })
   })
 
-  it('that refers to a value that does not exist or is not a message is described by what it says about itself', async () => {
+  it('a message that refers to a missing or unusable value is described by what it says about itself', async () => {
     const session = newSession()
     await say(session, `fetch ${LARGE}`)
     await stored(session)

@@ -32,7 +32,7 @@ afterAll(async () => {
 const forever = [use('look', 'once more')]
 
 describe('maxTurns', () => {
-  it('fails a run that would make another turn; the next message starts a new run that sees the earlier turns', async () => {
+  it('maxTurns fails a run that would make another turn; the next message starts a new run that sees the earlier turns', async () => {
     const { session, requests } = player.play(here.pawl, { model: (request) => (saidIn(request).length > 1 ? 'enough' : forever) })
     const run = await session.send('go')
     const failed = await run.result({ timeout: 20_000 }).catch((error: unknown) => error)
@@ -45,12 +45,12 @@ describe('maxTurns', () => {
     expect((await session.state()).status).toBe('idle')
   })
 
-  it('lets a run that answers in its last turn complete', async () => {
+  it('maxTurns lets a run that answers in its last turn complete', async () => {
     const { session } = player.play(here.pawl, { model: inOrder(forever, forever, 'just in time') })
     expect(await (await session.send('go')).result({ timeout: 20_000 })).toMatchObject({ text: 'just in time' })
   })
 
-  it('leaves a message that no turn has taken to the next run', async () => {
+  it('maxTurns leaves a message that no turn has taken to the next run', async () => {
     const door = gate()
     const { session } = player.play(here.pawl, {
       model: (request) => (saidIn(request).length > 1 ? 'enough' : forever),
@@ -66,14 +66,14 @@ describe('maxTurns', () => {
 })
 
 describe.concurrent('a deadline', () => {
-  it('ends a run whose model hangs and does not heed its signal', async () => {
+  it('a deadline ends a run whose model hangs and does not heed its signal', async () => {
     const { session } = short.play(here.pawl, { model: () => new Promise(() => undefined) })
     const startedAt = Date.now()
     await expect((await session.send('go')).result({ timeout: 20_000 })).rejects.toMatchObject({ code: 'deadline_exceeded' })
     expect(Date.now() - startedAt).toBeLessThan(8_000)
   })
 
-  it('ends a run whose tool hangs, and aborts the tool’s signal', async () => {
+  it('a deadline ends a run whose tool hangs, and aborts the tool’s signal', async () => {
     const told = gate()
     const { session } = short.play(here.pawl, {
       model: inOrder(forever),
@@ -83,17 +83,17 @@ describe.concurrent('a deadline', () => {
     await told.pass()
   })
 
-  it('ends a run whose tool neither ends nor heeds its signal', async () => {
+  it('a deadline ends a run whose tool neither ends nor heeds its signal', async () => {
     const { session } = short.play(here.pawl, { model: inOrder(forever), look: () => new Promise(() => undefined) })
     await expect((await session.send('go')).result({ timeout: 30_000 })).rejects.toMatchObject({ code: 'deadline_exceeded', run: 1 })
   })
 
-  it('ends a run that makes one turn after another', async () => {
+  it('a deadline ends a run that makes one turn after another', async () => {
     const { session } = short.play(here.pawl, { model: () => forever })
     await expect((await session.send('go')).result({ timeout: 20_000 })).rejects.toMatchObject({ code: 'deadline_exceeded' })
   })
 
-  it('ends a run that waits for its next attempt', async () => {
+  it('a deadline ends a run that waits for its next attempt', async () => {
     const { session } = short.play(here.pawl, {
       model() {
         throw new ModelError('overloaded', 'come back later', { retryable: true, retryAfter: 600_000 })
@@ -102,7 +102,7 @@ describe.concurrent('a deadline', () => {
     await expect((await session.send('go')).result({ timeout: 20_000 })).rejects.toMatchObject({ code: 'deadline_exceeded' })
   })
 
-  it('applies to each run separately', async () => {
+  it('a deadline applies to each run separately', async () => {
     const { session, requests } = short.play(here.pawl, {
       model: (request) => (saidIn(request).length === 1 ? new Promise<never>(() => undefined) : 'quick'),
     })
@@ -113,7 +113,7 @@ describe.concurrent('a deadline', () => {
 })
 
 describe.concurrent('a model that fails', () => {
-  it('with an error that is not retryable ends the run at once, with its code', async () => {
+  it('a model that fails with an error that is not retryable ends the run at once, with its code', async () => {
     const { session, id } = player.play(here.pawl, {
       model() {
         throw new ModelError('invalid_request_error', 'no such model', { retryable: false, status: 400 })
@@ -133,7 +133,7 @@ describe.concurrent('a model that fails', () => {
     ])
   })
 
-  it('for a while is retried; each failed attempt is a row in errors with its number', async () => {
+  it('a model that fails for a while is retried; each failed attempt is a row in errors with its number', async () => {
     const { session, id, requests } = player.play(here.pawl, {
       model(_request, ctx) {
         // Two lines: what one line throws twice is a fault of the code.
@@ -154,7 +154,7 @@ describe.concurrent('a model that fails', () => {
     ])
   })
 
-  it('until its retries are used up ends the run; every attempt is recorded', async () => {
+  it('a model that fails until its retries are used up ends the run; every attempt is recorded', async () => {
     const { session } = player.play(here.pawl, {
       model() {
         throw Object.assign(new Error('the network is down'), { code: 'ECONNREFUSED' })
@@ -172,7 +172,7 @@ describe.concurrent('a model that fails', () => {
     ])
   })
 
-  it('and says when to come back is not called again any sooner', async () => {
+  it('a model that fails and says when to come back is not called again any sooner', async () => {
     const at: number[] = []
     const { session } = player.play(here.pawl, {
       model() {
@@ -195,7 +195,7 @@ describe.concurrent('a model that fails', () => {
     ['negative', -1e18],
     ['a text', 'soon'],
     ['longer than a lifetime', 1e18],
-  ])('and asks for a wait that is %s is called again after one that is not', async (_, retryAfter) => {
+  ])('a model that fails and asks for a wait that is %s is called again after one that is not', async (_, retryAfter) => {
     const handmade = Object.assign(new Error('slow down'), {
       name: 'ModelError',
       code: 'rate_limit_error',
@@ -215,7 +215,7 @@ describe.concurrent('a model that fails', () => {
     for (const wait of waits) expect(wait).toBeLessThanOrEqual(500)
   })
 
-  it('leaves a session that continues with the next message', async () => {
+  it('a model that fails leaves a session that continues with the next message', async () => {
     const { session, requests } = player.play(here.pawl, {
       model(request) {
         if (saidIn(request).length === 1) throw new ModelError('bad', 'no', { retryable: false })

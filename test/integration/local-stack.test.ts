@@ -4,7 +4,6 @@ import { access, chmod, cp, mkdir, mkdtemp, readFile, readdir, rm, symlink, writ
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { Client, Connection } from '@temporalio/client'
 import { startStack, type Stack, type StackOptions } from 'pawl/testing'
@@ -12,6 +11,7 @@ import pg from 'pg'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { lockOwner } from '../../src/local/keeper/lock.ts'
 import { isRunning } from '../../src/local/keeper/processes.ts'
+import { until } from '../support/until.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const MINUTE = 60_000
@@ -108,14 +108,6 @@ async function startInAnotherProcess(options: StackOptions = {}): Promise<Parent
   return { child, dataDir: options.dataDir ?? join(temporary, fresh ?? ''), ...said }
 }
 
-async function until(what: string, condition: () => Promise<boolean>, timeoutMs = 20_000): Promise<void> {
-  const deadline = Date.now() + timeoutMs
-  while (!(await condition())) {
-    if (Date.now() > deadline) throw new Error(`not within ${timeoutMs} ms: ${what}`)
-    await sleep(50)
-  }
-}
-
 const exists = (path: string) =>
   access(path).then(
     () => true,
@@ -123,7 +115,7 @@ const exists = (path: string) =>
   )
 
 describe('the local stack', () => {
-  it('starts a Temporal and a Postgres that answer, keeps closed executions for 30 days, and leaves nothing behind', {
+  it('the local stack starts Temporal and Postgres, keeps closed executions for 30 days, and leaves nothing behind', {
     timeout: 10 * MINUTE,
   }, async () => {
     const temporary = await folder()
@@ -147,7 +139,7 @@ describe('the local stack', () => {
     expect(await stacksIn(temporary)).toEqual([])
   })
 
-  it('starts separate servers for two stacks at once', { timeout: MINUTE }, async () => {
+  it('the local stack starts separate servers for two stacks at once', { timeout: MINUTE }, async () => {
     const [one, two] = await Promise.all([start(), start()])
     expect(one.temporalAddress).not.toBe(two.temporalAddress)
     await query(one.databaseUrl, 'create table mine (id int)')
@@ -155,7 +147,7 @@ describe('the local stack', () => {
     await expect(query(two.databaseUrl.replace(/:[^:@/]+@/, ':wrong@'), 'select 1')).rejects.toThrow('password authentication failed')
   })
 
-  it('creates and drops databases', { timeout: MINUTE }, async () => {
+  it('the local stack creates and drops databases', { timeout: MINUTE }, async () => {
     const stack = running
     const url = await stack.createDatabase('of "a" test')
     const open = new pg.Client({ connectionString: url })
@@ -168,14 +160,14 @@ describe('the local stack', () => {
     await expect(stack.createDatabase(new URL(twice).pathname.slice(1))).rejects.toMatchObject({ code: 'database_failed' })
   })
 
-  it('waits for an earlier stack that is still stopping', { timeout: MINUTE }, async () => {
+  it('the local stack waits for an earlier stack that is still stopping', { timeout: MINUTE }, async () => {
     const stopping = running.stop()
     running = await startOwn({ dataDir })
     await stopping
     expect(await query(running.databaseUrl, 'select 1 as n')).toEqual([{ n: 1 }])
   })
 
-  it('keeps its data, addresses and retention from one start to the next', { timeout: MINUTE }, async () => {
+  it('the local stack keeps its data, addresses and retention from one start to the next', { timeout: MINUTE }, async () => {
     const first = running
     await query(first.databaseUrl, 'create table kept as select 42 as answer')
     await temporal(first, (client) => client.workflow.start('anything', { workflowId: 'kept', taskQueue: 'nobody' }))
@@ -189,11 +181,11 @@ describe('the local stack', () => {
     expect(Number(config?.workflowExecutionRetentionTtl?.seconds)).toBe(30 * 24 * 60 * 60)
   })
 
-  it('refuses a data directory that another stack is using', { timeout: MINUTE }, async () => {
+  it('the local stack refuses a data directory that another stack is using', { timeout: MINUTE }, async () => {
     await expect(start({ dataDir })).rejects.toMatchObject({ code: 'data_dir_in_use', message: expect.stringContaining(dataDir) })
   })
 
-  it('stops each server, cleanly or by a crash, and starts it again with its data', { timeout: 2 * MINUTE }, async () => {
+  it('the local stack stops each server, cleanly or by a crash, and starts it again with its data', { timeout: 2 * MINUTE }, async () => {
     const stack = running
     await query(stack.databaseUrl, 'create table crashed as select 1 as n')
     await temporal(stack, (client) => client.workflow.start('anything', { workflowId: 'crashed', taskQueue: 'nobody' }))
@@ -210,7 +202,7 @@ describe('the local stack', () => {
     }
   })
 
-  it('restarts servers that die, with their data, if it is asked to, and says so', { timeout: 2 * MINUTE }, async () => {
+  it('the local stack restarts servers that die, with their data, if it is asked to, and says so', { timeout: 2 * MINUTE }, async () => {
     const said: string[] = []
     const stack = await start({ onDeath: 'restart', onProgress: (line) => said.push(line) })
     await query(stack.databaseUrl, 'create table kept as select 1 as n')
@@ -230,7 +222,7 @@ describe('the local stack', () => {
     expect(said.filter((line) => line.includes(' exited ('))).toHaveLength(4)
   })
 
-  it('that loses the process that runs its servers says so, and leaves nothing behind', { timeout: MINUTE }, async () => {
+  it('the local stack that loses the process that runs its servers says so, and leaves nothing behind', { timeout: MINUTE }, async () => {
     const lostDir = join(await folder(), 'data')
     const stack = await start({ dataDir: lostDir, onDeath: 'restart' })
     const pids = [stack.temporal.pid ?? 0, stack.postgres.pid ?? 0]
@@ -241,7 +233,7 @@ describe('the local stack', () => {
     for (const pid of pids) expect(await isRunning(pid, lostDir)).toBe(false)
   })
 
-  it('starts its own servers again if the environment names them, as it printed them', { timeout: MINUTE }, async () => {
+  it('the local stack starts its own servers again if the environment names them, as it printed them', { timeout: MINUTE }, async () => {
     const first = running
     const exported = { ...process.env, ...first.env }
     // While they run, another stack may use them.
@@ -261,7 +253,7 @@ describe('the local stack', () => {
     expect(running.env).toEqual(first.env)
   })
 
-  it('leaves neither servers nor folder behind when its process is killed', { timeout: MINUTE }, async () => {
+  it('the local stack leaves neither servers nor folder behind when its process is killed', { timeout: MINUTE }, async () => {
     const parent = await startInAnotherProcess()
     expect(await exists(parent.dataDir)).toBe(true)
     parent.child.kill('SIGKILL')
@@ -269,7 +261,7 @@ describe('the local stack', () => {
     await until('the folder is removed', async () => !(await exists(parent.dataDir)))
   })
 
-  it('starts again on a data directory whose owner, keeper and servers were killed', { timeout: MINUTE }, async () => {
+  it('the local stack starts again on a data directory whose owner, keeper and servers were killed', { timeout: MINUTE }, async () => {
     const orphanedDir = join(await folder(), 'data')
     const parent = await startInAnotherProcess({ dataDir: orphanedDir })
     await query(parent.databaseUrl, 'create table kept as select 42 as answer')
@@ -285,7 +277,7 @@ describe('the local stack', () => {
 })
 
 describe('the search for servers', () => {
-  it('lists the four ways to get a Temporal if it finds none', { timeout: MINUTE }, async () => {
+  it('the search for servers lists the four ways to get a Temporal if it finds none', { timeout: MINUTE }, async () => {
     const empty = await folder()
     // With a Postgres that runs: an embedded one would still be unpacked into the folder when the test ends.
     const env = { PATH: empty, PAWL_CACHE_DIR: join(empty, 'cache'), HOME: empty, DATABASE_URL: running.databaseUrl }
@@ -300,7 +292,7 @@ describe('the search for servers', () => {
     expect(failure.message.match(/^ {2}\d\. /gm)).toHaveLength(4)
   })
 
-  it('says which address does not answer', { timeout: MINUTE }, async () => {
+  it('the search for servers says which address does not answer', { timeout: MINUTE }, async () => {
     const env = { TEMPORAL_ADDRESS: '127.0.0.1:1', DATABASE_URL: 'postgres://me:secret@127.0.0.1:1/mine' }
     await expect(startStack({ env })).rejects.toMatchObject({ name: 'StackError' })
     const noPostgres = await startStack({
@@ -312,7 +304,7 @@ describe('the search for servers', () => {
     expect(String(noPostgres)).not.toContain('secret')
   })
 
-  it('uses servers that are running, and leaves them alone', { timeout: MINUTE }, async () => {
+  it('the search for servers uses servers that are running, and leaves them alone', { timeout: MINUTE }, async () => {
     const found = await startStack({ env: { ...process.env, ...running.env } })
     expect(found.databaseUrl).toBe(running.databaseUrl)
     expect(found.temporal).toMatchObject({ origin: 'yours', pid: undefined })
@@ -323,7 +315,7 @@ describe('the search for servers', () => {
     await expect(startStack({ env: elsewhere })).rejects.toMatchObject({ code: 'temporal_namespace_missing' })
   })
 
-  it('says how to get the Postgres package if it was left out', { timeout: MINUTE }, async () => {
+  it('the search for servers says how to get the Postgres package if it was left out', { timeout: MINUTE }, async () => {
     const project = await folder()
     for (const part of ['local', 'connect', 'options', 'session', 'testing', 'agent'])
       await cp(join(ROOT, 'dist', part), join(project, 'dist', part), { recursive: true })

@@ -101,7 +101,7 @@ describe('the log of `pawl worker`', () => {
     await rm(folder, { recursive: true, force: true })
   })
 
-  it('has each fact of a session once, even if its orchestrator dies and another one replays it, and no secret', async () => {
+  it('the log of `pawl worker` has each fact of a session once, even if its orchestrator dies, and no secret', async () => {
     const session = client.session(`logged-${randomUUID()}`, { agent: 'payer' })
     const run = await session.send('pay')
     await until('the second attempt', () => linesOf(session.id).filter(({ msg }) => msg === 'paying').length === 2, LONG_MS)
@@ -147,7 +147,7 @@ describe('the log of `pawl worker`', () => {
     expect([apiKey, token, password, email].filter((one) => history.includes(one))).toEqual([password, email])
   })
 
-  it('has two lines for an outage of Temporal', async () => {
+  it('the log of `pawl worker` has two lines for an outage of Temporal', async () => {
     const before = lines().length
     await stack.temporal.stop('crash')
     const away = () => lines().slice(before)
@@ -179,7 +179,7 @@ describe('the log of `pawl worker`', () => {
 })
 
 describe('a user’s own logger', () => {
-  it('gets the lines of every process, and no secrets', async () => {
+  it('a user’s own logger gets the lines of every process, and no secrets', async () => {
     const { temporalAddress, namespace, databaseUrl: postgres } = inject('stack')
     const where = { temporal: { address: temporalAddress, namespace }, taskQueue: `logs-${randomUUID()}`, postgres }
     const lines: Record<string, unknown>[] = []

@@ -133,7 +133,7 @@ describe('in a chat', () => {
     expectSame(short, long)
   })
 
-  it('pages around a rollback that has archived nearly everything', async () => {
+  it('in a chat, pages around a rollback that has archived nearly everything', async () => {
     const short = await costOf(() => page('short'))
     const shown: number[] = []
     const long = await costOf(async () => {

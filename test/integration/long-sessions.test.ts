@@ -129,7 +129,7 @@ describe(`${TURNS} turns in one run, and ${BESIDE.sessions} sessions of ${BESIDE
     await session.send('said again', { messageId: 'start' })
   }
 
-  it('show the model at every turn, byte for byte, what it would see in one execution, and do each thing once', {
+  it('a long run shows the model at every turn what it would see in one execution, and does each thing once', {
     timeout: 1_500_000,
   }, async () => {
     const began = performance.now()
@@ -167,7 +167,7 @@ describe(`${READS} reads in each turn`, () => {
   })
   afterAll(() => here?.stop())
 
-  it('run side by side up to a limit, are answered in order, and the run continues as new between turns', async () => {
+  it('reads of a turn run side by side up to a limit, are answered in order, and the run continues as new', async () => {
     let inProgress = 0
     let highest = 0
     const { session, id, requests, count } = player.play(here.pawl, {

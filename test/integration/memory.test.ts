@@ -61,7 +61,7 @@ async function activitiesOf(sessionId: string): Promise<string[]> {
 }
 
 describe.concurrent('a memory', () => {
-  it('is kept by the workflow, which tells the model the outcome of each append', async () => {
+  it('a memory is kept by the workflow, which tells the model the outcome of each append', async () => {
     const { session, id, events, requests } = await played({
       model: inOrder([append(HALF), use('put', 'the order'), append(WHOLE), append(WHOLE)], [replace('coffee', 'tea')], 'done'),
     })
@@ -85,7 +85,7 @@ describe.concurrent('a memory', () => {
     expect((await activitiesOf(id)).filter((type) => type === 'executeTool')).toHaveLength(1)
   })
 
-  it('refuses with an error result that says what to do', async () => {
+  it('a memory refuses with an error result that says what to do', async () => {
     const refused = [append('n'.repeat(31), 'notes'), append('text', 'other'), replace('x', 'nothing like it'), append('  ')]
     const { session, events, requests } = await played({ model: inOrder(refused, 'done') })
     expect(ofType(events, 'tool_failed').map(({ code, attempt }) => [code, attempt])).toEqual([
@@ -100,14 +100,14 @@ describe.concurrent('a memory', () => {
     expect((await session.memory()).map(({ content }) => content)).toEqual(['', ''])
   })
 
-  it('is not offered to a model whose agent has none', async () => {
+  it('a memory is not offered to a model whose agent has none', async () => {
     const { requests, events, session } = await played({ model: inOrder([append(HALF)], 'done') }, forgetful)
     expect(requests[0]?.tools.map(({ name }) => name)).not.toContain('memory_append')
     expect(ofType(events, 'tool_failed')).toMatchObject([{ code: 'unknown_tool' }])
     expect([await session.memory(), await session.memoryVersions()]).toEqual([[], []])
   })
 
-  it('makes a checkpoint when a turn that changed it ends, if the policy says so', async () => {
+  it('a memory makes a checkpoint when a turn that changed it ends, if the policy says so', async () => {
     const { events } = await played({ model: inOrder([append(HALF), use('look', 'more')], [use('look', 'again')], 'done') })
     expect(ofType(events, 'checkpoint_made').map(({ turn, reasons }) => [turn, reasons])).toEqual([[1, ['event:memory_changed']]])
   })
@@ -116,7 +116,7 @@ describe.concurrent('a memory', () => {
 describe.concurrent('going back', () => {
   const twoRuns: Scene = { model: inOrder([append('one')], [append('two')], 'done', [append('three')], 'done') }
 
-  it('to a checkpoint restores its memory, and later versions are kept', async () => {
+  it('going back to a checkpoint restores its memory, and later versions are kept', async () => {
     const { session, events } = await played(twoRuns)
     const [first] = ofType(events, 'checkpoint_made')
     const then = await session.memory({ at: first?.version ?? 0 })
@@ -133,14 +133,14 @@ describe.concurrent('going back', () => {
     expect((await session.memoryVersions()).at(-1)).toMatchObject({ version: 3 })
   })
 
-  it('to before the first change leaves the memory empty', async () => {
+  it('going back to before the first change leaves the memory empty', async () => {
     const { session } = await played(twoRuns)
     await session.rollback({ run: 1 })
     expect(await textOf(session)).toBe('')
     expect((await session.state()).memory).toMatchObject({ current: null, version: 2 })
   })
 
-  it('to repeat the newest run writes its text once', async () => {
+  it('going back to repeat the newest run writes its text once', async () => {
     const { session } = await played(twoRuns)
     await run(session, 'another')
     const again = await session.regenerate()
@@ -148,7 +148,7 @@ describe.concurrent('going back', () => {
     expect(await textOf(session)).toBe('one\ntwo\nthree')
   })
 
-  it('by a fork restores the memory in the fork, and leaves the session’s own as it is', async () => {
+  it('going back by a fork restores the memory in the fork, and leaves the session’s own as it is', async () => {
     const { session, events } = await played(twoRuns)
     const [first] = ofType(events, 'checkpoint_made')
     await until('the checkpoints are stored', async () => (await session.checkpoints()).length === 2)
@@ -163,7 +163,7 @@ describe.concurrent('a run that fails', () => {
     throw new ModelError('broken', 'broken', { retryable: false })
   }
 
-  it('keeps its memory, and abandoning it restores the memory from before it', async () => {
+  it('a run that fails keeps its memory, and abandoning it restores the memory from before it', async () => {
     const { session } = keeper.play(here.pawl, {
       model: (request) => {
         const answers = [[append('one')], 'noted', [append('two')]] as const
@@ -183,7 +183,7 @@ describe.concurrent('a run that fails', () => {
     expect(started?.restored).not.toHaveProperty('plan')
   })
 
-  it('is restarted by its policy with the memory from before it, so its text is there once', async () => {
+  it('a run that fails is restarted by its policy with the memory from before it, so its text is there once', async () => {
     let calls = 0
     const { session, events } = await played(
       {
@@ -200,7 +200,7 @@ describe.concurrent('a run that fails', () => {
     expect(await textOf(session)).toBe('one')
   })
 
-  it('goes back to its last effect, with the memory of that turn', async () => {
+  it('a run that fails goes back to its last effect, with the memory of that turn', async () => {
     const { session } = keeper.play(here.pawl, {
       model: (request) => {
         const answers = [[append('one'), use('put', 'the order')], [append('two')]]

@@ -33,9 +33,9 @@ describe('the guide’s adapter for another provider', () => {
   afterAll(() => fake.stop())
   afterEach(() => fake.reset())
 
-  it('is printed as it is tested', () => expectPrinted('chat-completions'))
+  it('the guide’s adapter for another provider is printed as it is tested', () => expectPrinted('chat-completions'))
 
-  it('carries a tool call and its result', async () => {
+  it('the guide’s adapter for another provider carries a tool call and its result', async () => {
     fake.onToolResult('t_1_1_0', { content: 'It is on its way.' })
     fake.onMessage('order', { toolCalls: [{ name: 'find_order', arguments: '{"id":"A7"}', id: 'call_1' }] })
     const first = await model().generate(asking, ctx)
@@ -57,7 +57,7 @@ describe('the guide’s adapter for another provider', () => {
     expect(second).toMatchObject({ stopReason: 'end_turn', content: [{ type: 'text', text: 'It is on its way.' }] })
   })
 
-  it('says which failures are retryable', async () => {
+  it('the guide’s adapter for another provider says which failures are retryable', async () => {
     fake.onMessage('order', { error: { message: 'slow down' }, status: 429, retryAfter: 2 })
     await expect(model().generate(asking, ctx)).rejects.toMatchObject({ code: 'http_429', retryable: true, retryAfterMs: 2000 })
     fake.reset()
@@ -72,9 +72,9 @@ describe('the guide’s agent with AI SDK models', () => {
     vi.unstubAllGlobals()
   })
 
-  it('is printed as it is tested', () => expectPrinted('ai-sdk'))
+  it('the guide’s agent with AI SDK models is printed as it is tested', () => expectPrinted('ai-sdk'))
 
-  it('reads its keys from the environment, as the packages do', async () => {
+  it('the guide’s agent with AI SDK models reads its keys from the environment, as the packages do', async () => {
     const server = await wireServer()
     const wire = WIRES.find(({ name }) => name.includes('Responses'))
     vi.stubEnv('OPENAI_API_KEY', 'key-from-env')

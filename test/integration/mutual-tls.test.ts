@@ -65,7 +65,7 @@ const secretsIn = (text: string): string[] => {
 const shownOf = (pid: number): string => ['environ', 'cmdline'].map((file) => readFileSync(`/proc/${pid}/${file}`, 'utf8')).join('\n')
 
 describe('a Temporal that requires client certificates', () => {
-  it('is served by a supervised worker that has one, whose secrets no other process can see', async () => {
+  it('a supervised worker with a client certificate serves Temporal; no other process can see its secrets', async () => {
     const parent = await startParent({ processes: 2, temporal: { ...trusted(), apiKey }, taskQueue, postgres })
     const pawl = await Pawl.connect({ temporal: { ...trusted(), apiKey }, taskQueue, postgres, logger: SILENT })
     try {
@@ -80,7 +80,7 @@ describe('a Temporal that requires client certificates', () => {
     }
   })
 
-  it('is served by a worker in one process, whose heartbeats come from a thread with a connection of its own', async () => {
+  it('a worker in one process serves a Temporal with client certificates; a thread sends its heartbeats', async () => {
     const [{ agent, play }, ownQueue] = [stage(), `tls-${randomUUID()}`]
     const where = { temporal: { ...trusted(), apiKey: () => apiKey }, taskQueue: ownQueue, postgres, logger: SILENT }
     const worker = await createWorker({ ...where, agents: [agent] })
@@ -101,7 +101,7 @@ describe('a Temporal that requires client certificates', () => {
   it.each([
     ['without one', () => ({ serverRootCACertificate: pems.ca }), /\(certificate ?required\)/i],
     ['without its CA', () => ({ clientCertPair: trusted().tls.clientCertPair }), /\(.*(UnknownIssuer|self-signed certificate).*\)/],
-  ])('is not served %s: workers and clients say what failed', async (_, tls, reason) => {
+  ])('a Temporal that requires client certificates is not served %s: workers and clients say what failed', async (_, tls, reason) => {
     const where = { temporal: { address: proxy.address, namespace, tls: tls() }, taskQueue, postgres, logger: SILENT }
     const refused = { code: 'no_temporal', message: expect.stringMatching(reason) as string }
     await Promise.all([

@@ -73,7 +73,7 @@ const play = (pawl: Pawl, id = `s-${randomUUID()}`) => player.play(pawl, { model
 const recorded = async (): Promise<unknown[]> => (await schema.query('select name from {schema}.namespace')).map(({ name }) => name)
 
 describe('a Postgres schema that belongs to a namespace', () => {
-  it('refuses workers of another namespace before they poll, in one process and supervised', async () => {
+  it('a namespace’s schema refuses workers of another namespace before they poll, in one process and supervised', async () => {
     await startWorker(first)
     expect(await recorded()).toEqual([first])
     const refused = createWorker({ agents: [player.agent], ...where(second) })
@@ -88,14 +88,14 @@ describe('a Postgres schema that belongs to a namespace', () => {
     await startWorker(first)
   })
 
-  it('belongs to exactly one of two namespaces whose workers start at the same time', async () => {
+  it('a schema belongs to exactly one of two namespaces whose workers start at the same time', async () => {
     const both = await Promise.allSettled([startWorker(first), startWorker(second)])
     const refused = both.flatMap((one) => (one.status === 'rejected' ? [one.reason.code] : []))
     expect(refused).toEqual(['foreign_namespace'])
     expect(await recorded()).toHaveLength(1)
   })
 
-  it('is not read by clients of another namespace, which say why', async () => {
+  it('a Postgres schema that belongs to a namespace is not read by clients of another namespace, which say why', async () => {
     await startWorker(first)
     const { session, id } = play(await connect(first))
     await (await session.send('a secret')).result(TIMEOUT)
@@ -122,7 +122,7 @@ describe('a Postgres schema that belongs to a namespace', () => {
     })
   })
 
-  it('takes no events of a worker that started while Postgres was away, and the worker logs an error', async () => {
+  it('a namespace’s schema takes no events of a foreign worker that started while Postgres was away', async () => {
     await startWorker(first)
     const { host, hostname, port } = new URL(databaseUrl)
     const between = await startPartition(host)
@@ -143,7 +143,7 @@ describe('a Postgres schema that belongs to a namespace', () => {
     expect(await recorded()).toEqual([first])
   })
 
-  it('moves to another namespace on request, whose workers continue its sessions, and the old ones write no more', async () => {
+  it('a schema moves to another namespace on request: new workers continue its sessions, old ones write no more', async () => {
     const log = recorder()
     await startWorker(first, { logger: log })
     const { session, id } = play(await connect(first))

@@ -107,34 +107,34 @@ async function play(scene: Scene): Promise<Outcome> {
 }
 
 describe.concurrent('arguments', () => {
-  it('that are not JSON produce an error result, and no body is entered', async () => {
+  it('arguments that are not JSON produce an error result, and no body is entered', async () => {
     const { told, entered, events } = await play({ calls: [use('strict', '{"what": "it')] })
     expect(told).toMatchObject([{ isError: true, content: expect.stringContaining('The arguments are not a JSON object: {"what": "it') }])
     expect(ofType(events, 'tool_failed')).toMatchObject([{ code: 'invalid_arguments', attempt: 0 }])
     expect(entered).toEqual([])
   })
 
-  it('of the wrong shape produce an error result that says what does not match, and no body is entered', async () => {
+  it('arguments of the wrong shape produce an error result that says what does not match, and no body is entered', async () => {
     const { told, entered, events } = await play({ calls: [use('idempotent', { what: 7 })] })
     expect(told).toMatchObject([{ isError: true, content: expect.stringMatching(/expected string.*what/s) }])
     expect(ofType(events, 'tool_failed')).toMatchObject([{ code: 'invalid_arguments', attempt: 0 }])
     expect(entered).toEqual([])
   })
 
-  it('with more keys than a strict schema has produce an error result that names them', async () => {
+  it('arguments with more keys than a strict schema has produce an error result that names them', async () => {
     const { told, entered } = await play({ calls: [use('strict', { what: 'it', whim: 1 })] })
     expect(told).toMatchObject([{ isError: true, content: expect.stringContaining('whim') }])
     expect(entered).toEqual([])
   })
 
-  it('with more keys than a loose schema has reach the body without them, are recorded with them, and are another intent', async () => {
+  it('arguments with extra keys for a loose schema reach the body without them, are recorded, and are another intent', async () => {
     const { entered, events } = await play({ calls: [use('idempotent', { what: 'it', whim: 1 }), use('idempotent', { what: 'it' })] })
     expect(entered.map(({ input }) => input)).toEqual([{ what: 'it' }, { what: 'it' }])
     expect(new Set(entered.map(({ key }) => key)).size).toBe(2)
     expect(ofType(events, 'tool_issued').map(({ input }) => input)).toEqual([{ what: 'it', whim: 1 }, { what: 'it' }])
   })
 
-  it('of 5 MB end the run as invalid_response, because no history could hold them; the next message is answered', async () => {
+  it('arguments of 5 MB end the run as invalid_response; the next message is answered', async () => {
     const session = here.pawl.session(`wild-${randomUUID()}`, { agent: 'wild' })
     const scene = { calls: [use('read', { what: 'x'.repeat(5_000_000) })], told: [], entered: [] }
     scenes.set(session.id, scene)
@@ -145,7 +145,7 @@ describe.concurrent('arguments', () => {
     expect(scene.entered).toHaveLength(1)
   })
 
-  it.each(EFFECTS)('full of NUL bytes and lone surrogates reach the body of a tool with effect %s unchanged', async (effect) => {
+  it.each(EFFECTS)('arguments full of NUL bytes and lone surrogates reach the body of a tool with effect %s unchanged', async (effect) => {
     const what = 'a\u0000b\ud800c\udfff'
     const { entered, told, session } = await play({ calls: [use(effect, { what })], body: (input) => (input as { what: string }).what })
     expect(entered.map(({ input }) => input)).toEqual([{ what }])
@@ -156,7 +156,7 @@ describe.concurrent('arguments', () => {
 })
 
 describe.concurrent('two calls in one turn', () => {
-  it('that share an id are two calls, each with its own result', async () => {
+  it('two calls in one turn that share an id are two calls, each with its own result', async () => {
     const { told, events } = await play({
       calls: [use('idempotent', { what: 'a' }, 'x'), use('idempotent', { what: 'b' }, 'x')],
       body: (input) => input,
@@ -165,7 +165,7 @@ describe.concurrent('two calls in one turn', () => {
     expect(ofType(events, 'tool_completed').map(({ callId }) => callId)).toEqual(['t_1_1_0', 't_1_1_1'])
   })
 
-  it('that share an id and an intent are executed once', async () => {
+  it('two calls in one turn that share an id and an intent are executed once', async () => {
     const { told, entered } = await play({ calls: [use('external'), use('external')] })
     expect(told.map(({ content }) => content)).toEqual(['done', '[idempotent replay of t_1_1_0]\ndone'])
     expect(entered).toHaveLength(1)
@@ -199,27 +199,30 @@ const UNSERIALISABLE: Record<string, unknown> = {
 }
 
 describe.concurrent.each(variants(EFFECTS, 1))(`a result of a tool with effect %s (seed ${seed}, again with PAWL_SEED)`, (effect) => {
-  it('that is undefined becomes null', async () => {
+  it('a tool result that is undefined becomes null', async () => {
     const { told, events } = await play({ calls: [use(effect)], body: () => undefined })
     expect(ofType(events, 'tool_completed')).toMatchObject([{ value: null }])
     expect(told).toMatchObject([{ content: 'null', isError: false }])
   })
 
   // By name, because vitest inspects the values that it is given.
-  it.each(Object.keys(UNSERIALISABLE))('that has no JSON form (%s) completes the call, and the model is told why', async (what) => {
-    const { told, events, entered } = await play({ calls: [use(effect)], body: () => UNSERIALISABLE[what] })
-    expect(told).toMatchObject([{ isError: false, content: expect.stringMatching(/^The call completed.*no JSON form/) }])
-    expect(ofType(events, 'tool_completed')).toMatchObject([{ value: null }])
-    expect(entered).toHaveLength(1)
-  })
+  it.each(Object.keys(UNSERIALISABLE))(
+    'a tool result without a JSON form (%s) completes the call, and the model is told why',
+    async (what) => {
+      const { told, events, entered } = await play({ calls: [use(effect)], body: () => UNSERIALISABLE[what] })
+      expect(told).toMatchObject([{ isError: false, content: expect.stringMatching(/^The call completed.*no JSON form/) }])
+      expect(ofType(events, 'tool_completed')).toMatchObject([{ value: null }])
+      expect(entered).toHaveLength(1)
+    },
+  )
 
-  it('nested as deep as allowed reaches the model, and the body is entered once', async () => {
+  it('a tool result nested as deep as allowed reaches the model, and the body is entered once', async () => {
     const { told, entered } = await play({ calls: [use(effect)], body: () => nested(MAX_DEPTH + 1) })
     expect(told).toMatchObject([{ content: JSON.stringify(nested(MAX_DEPTH + 1)), isError: false }])
     expect(entered).toHaveLength(1)
   })
 
-  it('of more than 4 MB, which no message to Temporal can carry, is kept in the store, and reaches the model whole', async () => {
+  it('a tool result of more than 4 MB is kept in the store, and reaches the model whole', async () => {
     const large = 'y'.repeat(size(4_300_000, 10_000_000))
     const { told, events, entered } = await play({ calls: [use(effect)], body: () => large })
     expect(told[0]?.content === large).toBe(true)
@@ -256,22 +259,25 @@ const THROWN: Record<string, { thrown: unknown; class: string; message: string }
 }
 
 describe.concurrent('a tool that throws', () => {
-  it.each(Object.keys(THROWN))('%s fails each attempt as usual, and the model then gets an error result', async (what) => {
-    const { thrown, ...error } = THROWN[what] ?? expect.fail('nothing to throw')
-    const { told, events, entered } = await play({
-      calls: [use('read')],
-      body() {
-        throw thrown
-      },
-    })
-    expect(entered.map(({ attempt }) => attempt)).toEqual([1, 2])
-    expect(ofType(events, 'tool_attempt_failed')).toMatchObject([
-      { error: { attempt: 1, ...error, retryable: true } },
-      { error: { attempt: 2, ...error, retryable: false } },
-    ])
-    expect(ofType(events, 'tool_failed')).toMatchObject([{ code: 'tool_failed', message: error.message }])
-    expect(told).toMatchObject([{ isError: true }])
-  })
+  it.each(Object.keys(THROWN))(
+    'a tool that throws %s fails each attempt as usual, and the model then gets an error result',
+    async (what) => {
+      const { thrown, ...error } = THROWN[what] ?? expect.fail('nothing to throw')
+      const { told, events, entered } = await play({
+        calls: [use('read')],
+        body() {
+          throw thrown
+        },
+      })
+      expect(entered.map(({ attempt }) => attempt)).toEqual([1, 2])
+      expect(ofType(events, 'tool_attempt_failed')).toMatchObject([
+        { error: { attempt: 1, ...error, retryable: true } },
+        { error: { attempt: 2, ...error, retryable: false } },
+      ])
+      expect(ofType(events, 'tool_failed')).toMatchObject([{ code: 'tool_failed', message: error.message }])
+      expect(told).toMatchObject([{ isError: true }])
+    },
+  )
 
   it('a ToolError with a very long code has the code truncated', async () => {
     const { events } = await play({
@@ -283,22 +289,25 @@ describe.concurrent('a tool that throws', () => {
     expect(ofType(events, 'tool_failed')).toMatchObject([{ code: 'c'.repeat(200) }])
   })
 
-  it.each(['read', 'idempotent'] as const)('after its effect and is %s is entered again with the same key', async (effect) => {
-    const done: string[] = []
-    const { told, entered } = await play({
-      calls: [use(effect)],
-      body(_input, { idempotencyKey, attempt }) {
-        if (!done.includes(idempotencyKey)) done.push(idempotencyKey)
-        if (attempt === 1) throw new Error('the reply was lost')
-        return 'done'
-      },
-    })
-    expect(told).toMatchObject([{ content: 'done', isError: false }])
-    expect(entered).toHaveLength(2)
-    expect(done).toHaveLength(1)
-  })
+  it.each(['read', 'idempotent'] as const)(
+    'a tool that throws after its effect and is %s is entered again with the same key',
+    async (effect) => {
+      const done: string[] = []
+      const { told, entered } = await play({
+        calls: [use(effect)],
+        body(_input, { idempotencyKey, attempt }) {
+          if (!done.includes(idempotencyKey)) done.push(idempotencyKey)
+          if (attempt === 1) throw new Error('the reply was lost')
+          return 'done'
+        },
+      })
+      expect(told).toMatchObject([{ content: 'done', isError: false }])
+      expect(entered).toHaveLength(2)
+      expect(done).toHaveLength(1)
+    },
+  )
 
-  it('after its effect and is external is verified and not entered again', async () => {
+  it('a tool that throws after its effect and is external is verified and not entered again', async () => {
     const done: string[] = []
     const { told, entered, events } = await play({
       calls: [use('external')],
@@ -316,7 +325,7 @@ describe.concurrent('a tool that throws', () => {
 
 describe.concurrent('a tool that never returns', () => {
   it.each(['read', 'idempotent'] as const)(
-    'and is %s times out, is entered again with the same key, and then fails with an error result',
+    'a tool that never returns and is %s times out, is entered again with the same key, and then fails',
     async (effect) => {
       const { told, entered, events } = await play({ calls: [use(`short_${effect}`)], body: () => new Promise(() => undefined) })
       expect(entered.map(({ attempt }) => attempt)).toEqual([1, 2])
@@ -333,15 +342,18 @@ describe.concurrent('a tool that never returns', () => {
   it.each<[Verdict<unknown>['happened'], string]>([
     [true, 'completed'],
     ['unknown', 'unknown'],
-  ])('and is external is verified; if happened is %s, the call is %s and is not entered again', async (happened, status) => {
-    const { entered, session } = await play({
-      calls: [use('short_external')],
-      body: () => new Promise(() => undefined),
-      verify: () => (happened === true ? { happened, result: 'found' } : { happened: 'unknown' }),
-    })
-    expect(entered).toHaveLength(1)
-    expect(await stored(session)).toMatchObject([{ status }])
-  })
+  ])(
+    'an external tool that never returns is verified; if happened is %s, the call is %s and is not entered again',
+    async (happened, status) => {
+      const { entered, session } = await play({
+        calls: [use('short_external')],
+        body: () => new Promise(() => undefined),
+        verify: () => (happened === true ? { happened, result: 'found' } : { happened: 'unknown' }),
+      })
+      expect(entered).toHaveLength(1)
+      expect(await stored(session)).toMatchObject([{ status }])
+    },
+  )
 })
 
 /** The ledger's rows, once the session is stored. */

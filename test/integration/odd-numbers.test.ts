@@ -41,16 +41,19 @@ describe('a run whose model reports nonsense', () => {
   })
   afterAll(() => here?.stop())
 
-  it.each(Object.keys(ODD))('(%s) completes and has all of its rows, and the log says what was wrong', async (name) => {
-    const session = here.pawl.session(`odd-${randomUUID()}`, { agent: name })
-    for (const message of ['one', 'two']) {
-      expect(await (await session.send(message)).result({ timeout: 30_000 })).toMatchObject({ text: 'hi' })
-    }
-    const { rows } = await rowsMatchEvents(here.stack, session.id)
-    expect(rows.token_usage).toMatchObject([ODD[name]?.recorded, ODD[name]?.recorded])
-    expect(rows.events.filter(({ adjusted }) => adjusted !== null)).toEqual([])
-    if (name !== 'estimate') expect(warned.join('\n')).toMatch(/which is (impossible|not a valid name)/)
-  })
+  it.each(Object.keys(ODD))(
+    'a run whose model reports nonsense (%s) completes and has all of its rows, and the log says what was wrong',
+    async (name) => {
+      const session = here.pawl.session(`odd-${randomUUID()}`, { agent: name })
+      for (const message of ['one', 'two']) {
+        expect(await (await session.send(message)).result({ timeout: 30_000 })).toMatchObject({ text: 'hi' })
+      }
+      const { rows } = await rowsMatchEvents(here.stack, session.id)
+      expect(rows.token_usage).toMatchObject([ODD[name]?.recorded, ODD[name]?.recorded])
+      expect(rows.events.filter(({ adjusted }) => adjusted !== null)).toEqual([])
+      if (name !== 'estimate') expect(warned.join('\n')).toMatch(/which is (impossible|not a valid name)/)
+    },
+  )
 })
 
 /** Makes a worker behave like one that checks nothing, such as a worker of another release. */
@@ -80,7 +83,7 @@ describe('history that already holds nonsense', () => {
     await schema?.close()
   })
 
-  it('is stored, and restored by a rebuild, with a note of what was adjusted', async () => {
+  it('history that already holds nonsense is stored, and restored by a rebuild, with a note of what was adjusted', async () => {
     const [agent] = agents
     const unchecked = await here.startWorker({ agents: [agent!], interceptors: UNCHECKED })
     const session = here.pawl.session(`odd-${randomUUID()}`, { agent: 'estimate' })

@@ -57,7 +57,7 @@ async function cutOff(id: string): Promise<Played> {
 }
 
 describe('a run whose workflow was terminated', () => {
-  it('is listed as one that a person must resume, and fails the examination', async () => {
+  it('a run whose workflow was terminated is listed as one that a person must resume, and fails the examination', async () => {
     const { session } = await cutOff('cut-listed')
     const { code, stdout } = await until('it is listed', async () => {
       const ended = await run(['status'])
@@ -78,7 +78,7 @@ describe('a run whose workflow was terminated', () => {
     await until('it is no longer listed', async () => !(await run(['status'])).stdout.includes('cut-listed'))
   }, 60_000)
 
-  it('is continued by `pawl recover`, which exits with 0', async () => {
+  it('a run whose workflow was terminated is continued by `pawl recover`, which exits with 0', async () => {
     const { session } = await cutOff('cut-recovered')
     const refused = await run(['recover', 'cut-recovered', '--strategy', 'abandon'])
     expect([refused.code, refused.stderr]).toEqual([1, expect.stringMatching(/workflow_ended: .*`pawl resume cut-recovered /)])

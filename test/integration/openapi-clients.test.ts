@@ -111,7 +111,7 @@ function printed(output: string): { text: string | undefined; read: unknown } {
 }
 
 describe('a client of the document', () => {
-  it('is generated for TypeScript, finds mistakes when it is compiled, and talks to the handler', async () => {
+  it('a TypeScript client generated from the document finds mistakes at compile time, and talks to the handler', async () => {
     await run([installed('openapi-typescript'), `${origin}/openapi.json`, '-o', 'pawl.d.ts'])
     await cp(join(PROGRAMS, 'program.ts'), join(folder, 'program.ts'))
     await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
@@ -126,7 +126,9 @@ describe('a client of the document', () => {
     expect(printed(await run(['made/program.js']))).toEqual({ text: 'It arrives tomorrow.', read: READ })
   })
 
-  it('is generated for Python without a warning, with all operations, and talks to the handler', async ({ skip }) => {
+  it('a Python client is generated from the document without a warning, with all operations, and talks to the handler', async ({
+    skip,
+  }) => {
     const found = await findPackages('openapi-python-client')
     if (typeof found === 'string') return skip(`no openapi-python-client: ${found}`)
     // By default, it formats what it has generated, with a program that may not be installed.
@@ -148,7 +150,7 @@ describe('a client of the document', () => {
     expect(printed(output)).toEqual({ text: 'It arrives tomorrow.', read: READ })
   })
 
-  it('is shown in docs/web.md as it runs here', async () => {
+  it('a client of the document is shown in docs/web.md as it runs here', async () => {
     const guide = await readFile(join(ROOT, 'docs/web.md'), 'utf8')
     for (const [file, mark, language] of [
       ['program.ts', '//', 'ts'],

@@ -70,7 +70,9 @@ async function sendUnanswered({ id, session }: Pick<Played, 'id' | 'session'>, t
 const said = ({ requests }: Played): string[] => saidIn(requests.at(-1) ?? expect.fail('no model was asked'))
 
 describe('a session that has to open while the store is unavailable', () => {
-  it('says so, refuses requests, and later opens by itself with every message that was sent', { timeout: 240_000 }, async () => {
+  it('a session that cannot open without the store says so, refuses requests, and later opens with every message', {
+    timeout: 240_000,
+  }, async () => {
     const played = await answered()
     const { session, id } = played
     await stored(played)
@@ -90,7 +92,7 @@ describe('a session that has to open while the store is unavailable', () => {
     expect(said(played)).toEqual(['one', 'two', 'three'])
   })
 
-  it('keeps the messages sent to it, even if it is terminated before it ever opens', { timeout: 240_000 }, async () => {
+  it('a session that cannot open without the store keeps its messages even if it is terminated first', { timeout: 240_000 }, async () => {
     const played = await answered()
     const { session, id } = played
     await stored(played)
@@ -107,7 +109,7 @@ describe('a session that has to open while the store is unavailable', () => {
     expect(ofType(await eventsOf(session), 'message_received').filter(({ messageId }) => messageId === 'two')).toHaveLength(1)
   })
 
-  it('waits in an error, too, if loading it fails permanently, and opens when a person tells it to try again', {
+  it('a session whose loading fails permanently waits in an error, and opens when a person tells it to try again', {
     timeout: 240_000,
   }, async () => {
     const played = await answered()
@@ -124,7 +126,7 @@ describe('a session that has to open while the store is unavailable', () => {
     expect(said(played)).toEqual(['one', 'two'])
   })
 
-  it('says so if it is a fork, and begins when the store is back', { timeout: 240_000 }, async () => {
+  it('a fork that cannot open without the store says so, and begins when the store is back', { timeout: 240_000 }, async () => {
     const played = await answered()
     await stored(played)
     const { toSeq: seq, digest } = await workflowOf(played.id).executeUpdate<{ toSeq: number; digest: string }, [object]>('fork', {
@@ -175,7 +177,9 @@ describe('a session that was terminated before its events were stored', () => {
     return { ...played, elsewhere }
   }
 
-  it('waits for them, and loads them once they can be read', { timeout: 240_000 }, async () => {
+  it('a session that was terminated before its events were stored waits for them, and loads them once they can be read', {
+    timeout: 240_000,
+  }, async () => {
     const played = await unreadable()
     expect(await codeOf(played.elsewhere.recover({ strategy: 'restart_run' }))).toBe('recovers_by_itself')
     await sleep(3_000)
@@ -185,7 +189,9 @@ describe('a session that was terminated before its events were stored', () => {
     expect(said(played)).toEqual(['one', 'two'])
   })
 
-  it('opens without them when a person abandons them', { timeout: 240_000 }, async () => {
+  it('a session that was terminated before its events were stored opens without them when a person abandons them', {
+    timeout: 240_000,
+  }, async () => {
     const played = await unreadable()
     await played.elsewhere.recover({ strategy: 'abandon', by: 'me' })
     await played.elsewhere.run('two').result(TIMEOUT)

@@ -63,7 +63,7 @@ async function settled({ id, session }: Played): Promise<SessionHandle> {
 }
 
 describe('a session that has failed', () => {
-  it('is shown with what it waits for, its error, its options and the command for each', async () => {
+  it('a session that has failed is shown with what it waits for, its error, its options and the command for each', async () => {
     const session = await settled(player.play(here.pawl, failing(), { id: 'op-failed' }))
     expect(await session.status()).toMatchObject({
       status: 'error',
@@ -84,7 +84,7 @@ describe('a session that has failed', () => {
     expect(stdout).toMatch(/from +the session’s workflow/)
   })
 
-  it('is shown with what each strategy would keep and redo, and that is what the strategy does', async () => {
+  it('a failed session is shown with what each strategy would keep and redo, and that is what the strategy does', async () => {
     const scene = failing()
     const { session, requests } = player.play(here.pawl, scene, { id: 'op-previewed' })
     await (await session.send('go')).settled({ timeout: 30_000 })
@@ -128,7 +128,7 @@ describe('a session that has failed', () => {
     await expect(session.runReport(9)).rejects.toMatchObject({ code: 'run_not_found' })
   })
 
-  it('is reported by the store while Temporal is down, and by its workflow while Postgres is down', async () => {
+  it('a failed session is reported by the store while Temporal is down, and by its workflow while Postgres is down', async () => {
     const asked = (env: Record<string, string>) =>
       Promise.all(
         [
@@ -146,7 +146,7 @@ describe('a session that has failed', () => {
 })
 
 describe('a session that waits', () => {
-  it('says which tool it waits for, and on which worker', async () => {
+  it('a session that waits says which tool it waits for, and on which worker', async () => {
     const door = gate()
     const { session } = player.play(
       here.pawl,
@@ -161,7 +161,7 @@ describe('a session that waits', () => {
     door.open()
   })
 
-  it('says which agent no worker serves, and which queue no worker polls', async () => {
+  it('a session that waits says which agent no worker serves, and which queue no worker polls', async () => {
     const unserved = here.pawl.session('op-unserved', { agent: 'nobody-serves-me', notServedAfter: 100 })
     await unserved.send('hello')
     const report = await until('it is in error', async () => {
@@ -181,7 +181,7 @@ describe('a session that waits', () => {
     })
   }, 60_000)
 
-  it('says that its workflow ended during the run, and can be closed only after it is resumed', async () => {
+  it('a session that waits says that its workflow ended during the run, and can be closed only after it is resumed', async () => {
     const door = gate()
     const { session } = player.play(
       here.pawl,
@@ -205,7 +205,7 @@ describe('a session that waits', () => {
 })
 
 describe('the overview', () => {
-  it('lists sessions that need a person first, then stuck ones, then the rest, and counts them', async () => {
+  it('the overview lists sessions that need a person first, then stuck ones, then the rest, and counts them', async () => {
     const lost: Scene = {
       model: inOrder([use('wire', 'it')], 'done'),
       wire() {
@@ -237,7 +237,7 @@ describe('the overview', () => {
     await told.unpause()
   })
 
-  it('lists sessions that no worker has opened, and those that do not continue because no worker polls their queue', async () => {
+  it('the overview lists sessions that no worker has opened, and those whose queue no worker polls', async () => {
     const queue = `deserted-${randomUUID()}`
     const client = await here.connect({ taskQueue: queue })
     const worker = await here.startWorker({ agents: [player.agent], taskQueue: queue })
@@ -271,7 +271,7 @@ describe('the overview', () => {
     await until('they continue', async () => !(await run(['status', '--task-queue', queue])).stdout.includes('its next step'))
   }, 60_000)
 
-  it('says what it could not see while Temporal or Postgres does not answer', async () => {
+  it('the overview says what it could not see while Temporal or Postgres does not answer', async () => {
     const [noTemporal, noPostgres, neither] = await Promise.all([
       run(['status'], { TEMPORAL_ADDRESS: '127.0.0.1:1' }),
       run(['status'], { DATABASE_URL: AWAY }),
@@ -315,7 +315,7 @@ describe('pawl recover', () => {
     },
   }
 
-  it('refuses to repeat an effect, to leave one unresolved or to run without a session, and says what is possible', async () => {
+  it('pawl recover refuses to repeat an effect or leave one unresolved, and says what is possible', async () => {
     await settled(player.play(here.pawl, scene, { id: 'op-chosen' }))
     const shown = (await run(['status', 'op-chosen'])).stdout
     expect(shown).toMatch(
@@ -345,7 +345,7 @@ describe('pawl recover', () => {
     expect(times).toBe(1)
   }, 60_000)
 
-  it('keeps, skips and redoes the calls that it names, all in one turn, and records who forced it', async () => {
+  it('pawl recover keeps, skips and redoes the calls that it names, all in one turn, and records who forced it', async () => {
     isFixed = true
     const calls = ['--keep', 't_1_1_1', '--skip', 't_1_1_2', '--redo', 't_1_1_0', 't_1_1_3']
     const ended = await run(['recover', 'op-chosen', ...calls, '--force', '--by', 'ann', '--reason', 'it bounced', '--json', ...queue()])
@@ -375,7 +375,7 @@ describe('pawl recover', () => {
 })
 
 describe('commands for one session', () => {
-  it('record the operating system’s user unless --by is given', async () => {
+  it('commands for one session record the operating system’s user unless --by is given', async () => {
     const session = await settled(player.play(here.pawl, { model: () => 'done' }, { id: 'op-kept' }))
     const queue = ['--task-queue', here.taskQueue]
     expect((await run(['checkpoint', 'op-kept', '--reason', 'before the deploy', ...queue])).stdout).toMatch(
@@ -394,7 +394,7 @@ describe('commands for one session', () => {
     expect(Number(listed[0]?.cursor)).toBeGreaterThan(5)
   })
 
-  it('find a call by its idempotency key and by the id of its effect', async () => {
+  it('commands for one session find a call by its idempotency key and by the id of its effect', async () => {
     const key = (await here.pawl.toolCalls({ session: 'op-failed' })).items.find(({ tool }) => tool === 'put')?.key ?? ''
     const listed = JSON.parse((await run(['tools', '--key', key, '--json'])).stdout) as object
     expect(listed).toMatchObject({ sessionId: 'op-failed', callId: 't_1_1_0', key })
@@ -409,7 +409,7 @@ describe('the doctor', () => {
     return doctor({ temporal: { address, namespace }, postgres, schema, taskQueue: here.taskQueue, logger: SILENT, ...options })
   }
 
-  it('reports a deployment as healthy if its agents are served', async () => {
+  it('the doctor reports a deployment as healthy if its agents are served', async () => {
     const own = await deploy({ schema: `${schema}_own` })
     try {
       await own.startWorker({ agents: [player.agent] })
@@ -429,7 +429,7 @@ describe('the doctor', () => {
     }
   }, 60_000)
 
-  it('finds agents that no worker serves, and sessions that need a person', async () => {
+  it('the doctor finds agents that no worker serves, and sessions that need a person', async () => {
     const report = await examine()
     expect(levels(report)).toMatchObject({ workers: 'ok', agents: 'fail', sessions: 'warn', workflows: 'ok' })
     expect(report.checks.find(({ check }) => check === 'agents')?.measured).toContain('nobody-serves-me')
@@ -442,13 +442,13 @@ describe('the doctor', () => {
     expect(report.ok).toBe(false)
   })
 
-  it('finds a task queue that no worker polls, and the sessions that wait on it', async () => {
+  it('the doctor finds a task queue that no worker polls, and the sessions that wait on it', async () => {
     const report = await examine({ taskQueue: deserted })
     expect(levels(report)).toMatchObject({ temporal: 'ok', workers: 'fail', workflows: 'fail' })
     expect(report.checks.find(({ check }) => check === 'workflows')?.measured).toContain('op-elsewhere waits for a worker')
   })
 
-  it('finds what it can without Postgres, without Temporal, and with a schema that was never migrated', async () => {
+  it('the doctor finds what it can without Postgres, without Temporal, and with a schema that was never migrated', async () => {
     const withoutStore = await examine({ postgres: AWAY })
     expect(withoutStore.notExamined).toEqual(['schema', 'agents', 'models', 'tools', 'sessions', 'storage', 'feed'])
     expect(levels(withoutStore)).toEqual({

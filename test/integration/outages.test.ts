@@ -10,7 +10,7 @@ import { until } from '../support/until.ts'
 const UNREACHABLE = 'postgres://pawl:secret@127.0.0.1:1/x'
 
 describe('a worker', () => {
-  it('whose Postgres is down at startup serves anyway, and says so once', async () => {
+  it('a worker whose Postgres is down at startup serves anyway, and says so once', async () => {
     const here = await deploy({ stack: { ...inject('stack'), databaseUrl: UNREACHABLE } })
     const log = recorder()
     try {
@@ -29,17 +29,20 @@ describe('a worker', () => {
     }
   })
 
-  it.each(['foo', 'mysql://127.0.0.1/x'])('is refused at once with the Postgres address %s, supervised or not', async (postgres) => {
-    const code = 'invalid_postgres_url'
-    const here = await deploy()
-    try {
-      await expect(here.startWorker({ agents: [stage().agent], postgres })).rejects.toMatchObject({ name: 'StoreError', code })
-      await expect(here.connect({ postgres })).rejects.toMatchObject({ name: 'StoreError', code })
-      await expect(superviseWorkers({ module: 'agents.mjs', postgres })).rejects.toMatchObject({ name: 'StoreError', code })
-    } finally {
-      await here.stop()
-    }
-  })
+  it.each(['foo', 'mysql://127.0.0.1/x'])(
+    'a worker is refused at once with the Postgres address %s, supervised or not',
+    async (postgres) => {
+      const code = 'invalid_postgres_url'
+      const here = await deploy()
+      try {
+        await expect(here.startWorker({ agents: [stage().agent], postgres })).rejects.toMatchObject({ name: 'StoreError', code })
+        await expect(here.connect({ postgres })).rejects.toMatchObject({ name: 'StoreError', code })
+        await expect(superviseWorkers({ module: 'agents.mjs', postgres })).rejects.toMatchObject({ name: 'StoreError', code })
+      } finally {
+        await here.stop()
+      }
+    },
+  )
 })
 
 describe('a Postgres that goes down under a running worker', () => {
@@ -59,7 +62,7 @@ describe('a Postgres that goes down under a running worker', () => {
     await stack?.stop()
   })
 
-  it('is logged once when it is lost and once when it is back, even if nothing is being stored', async () => {
+  it('an outage of Postgres is logged once when it begins and once when it ends, even if nothing is being stored', async () => {
     for (let outage = 1; outage <= 2; outage++) {
       await stack.postgres.stop('crash')
       await until('its loss is logged', () => lines().length === outage * 2 - 1, 40_000)

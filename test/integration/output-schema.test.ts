@@ -91,24 +91,24 @@ async function play(tool: string, value: unknown): Promise<Outcome> {
 }
 
 describe.concurrent('a result that matches', () => {
-  it.each(['read', 'idempotent', 'external'])('is the result of a tool with effect %s', async (tool) => {
+  it.each(['read', 'idempotent', 'external'])('a result that matches is the result of a tool with effect %s', async (tool) => {
     const { told } = await play(tool, FITS)
     expect(told).toMatchObject({ isError: false, content: '{"id":"r1","cents":7}' })
   })
 
-  it('is checked as the tool returns it, before it becomes JSON', async () => {
+  it('a result that matches is checked as the tool returns it, before it becomes JSON', async () => {
     const { told } = await play('dated', { at: new Date(0) })
     expect(told).toMatchObject({ isError: false, content: '{"at":"1970-01-01T00:00:00.000Z"}' })
   })
 
-  it('is only checked: it is recorded as it is, not as the schema would transform it', async () => {
+  it('a result that matches is only checked: it is recorded as it is, not as the schema would transform it', async () => {
     const { told } = await play('changes', { id: 'r1', more: true })
     expect(told.content).toBe('{"id":"r1","more":true}')
   })
 })
 
 describe.concurrent('a result that does not match', () => {
-  it('becomes an error result if the tool is a read, which is not retried; the failed attempt is recorded', async () => {
+  it('a read’s result that does not match becomes an error result without a retry; the failed attempt is recorded', async () => {
     const { told, entered, events } = await play('read', ODD)
     expect(entered).toBe(1)
     expect(told).toMatchObject({ isError: true, content: expect.stringMatching(/does not match its output schema.*cents/s) })
@@ -120,7 +120,7 @@ describe.concurrent('a result that does not match', () => {
   })
 
   it.each(['idempotent', 'external'])(
-    'counts as happened if the tool is %s: it is recorded, and the model is told what does not match',
+    'a result that does not match counts as happened if the tool is %s: it is recorded, and the model is told',
     async (tool) => {
       const { told, entered, events, session } = await play(tool, ODD)
       expect(entered).toBe(1)
@@ -135,19 +135,19 @@ describe.concurrent('a result that does not match', () => {
     },
   )
 
-  it('is shown through toModel like any other', async () => {
+  it('a result that does not match is shown through toModel like any other', async () => {
     const { told } = await play('hides', ODD)
     expect(told.content).toMatch(/^The call completed, but.*\nThe result:\nreceipt R1$/s)
   })
 
-  it('is not shown at all if toModel fails on it: toModel may be there to hide what no model should see', async () => {
+  it('a result that does not match is hidden from the model if toModel fails on it', async () => {
     const { told, events } = await play('hides', { secret: 's3cret' })
     expect(told.content).toMatch(/^The call completed, but its result does not match/)
     expect(told.content).not.toContain('s3cret')
     expect(ofType(events, 'tool_completed')).toMatchObject([{ value: { secret: 's3cret' } }])
   })
 
-  it('and was found by verify counts as happened, too', async () => {
+  it('a result that does not match and was found by verify counts as happened, too', async () => {
     const { told, events } = await play('verified', ODD)
     expect(ofType(events, 'tool_resolved')).toMatchObject([{ by: 'verify', happened: true }])
     expect(ofType(events, 'tool_completed')).toMatchObject([{ value: ODD }])
@@ -157,7 +157,7 @@ describe.concurrent('a result that does not match', () => {
     })
   })
 
-  it('or that the schema never finishes checking does not hold up its call', async () => {
+  it('a result that does not match or that the schema never finishes checking does not hold up its call', async () => {
     const { told, entered } = await play('hangs', 'a text')
     expect(entered).toBe(1)
     expect(told).toMatchObject({ isError: false, content: expect.stringMatching(/could not be checked.*The result:\na text$/s) })

@@ -45,7 +45,7 @@ async function pendingOf({ workflowService, options: { namespace } }: Client, id
 }
 
 describe('a payload codec that encrypts', () => {
-  it('is used for everything that goes through Temporal, including retries and refilled logs', async () => {
+  it('an encrypting payload codec is used for everything that goes through Temporal, including retries and refilled logs', async () => {
     const own = await deploy()
     try {
       const first = await own.startWorker({ agents: [player.agent], dataConverter: encrypting })
@@ -74,7 +74,7 @@ describe('a payload codec that encrypts', () => {
     }
   })
 
-  it('encrypts what bodies and verify report and throw, in heartbeats and failures', async () => {
+  it('a payload codec that encrypts encrypts what bodies and verify report and throw, in heartbeats and failures', async () => {
     const own = await deploy()
     const held = gate()
     try {
@@ -112,7 +112,7 @@ describe('a payload codec that encrypts', () => {
 })
 
 describe('a custom payload converter and custom interceptors', () => {
-  it('are bundled with the workflow; a message that the converter cannot decode still ends as message_rejected', async () => {
+  it('a custom converter and interceptors are bundled; a message that cannot be decoded ends as message_rejected', async () => {
     const payloadConverterPath = fileURLToPath(new URL('../support/own/reversing-converter.js', import.meta.url))
     const interceptorModule = fileURLToPath(new URL('../support/own/workflow-interceptors.js', import.meta.url))
     const own = await deploy()
@@ -187,7 +187,7 @@ describe('a user’s own', () => {
     await Promise.all([pool.end(), connection.close(), native.close()])
   })
 
-  it('task queue can be set for a single session', async () => {
+  it('a user’s own task queue can be set for a single session', async () => {
     const own = await deploy()
     try {
       await own.startWorker({ agents: [player.agent] })
@@ -200,7 +200,7 @@ describe('a user’s own', () => {
 })
 
 describe('a client whose server has gone down', () => {
-  it('can be closed in the middle of a call: the call fails, and nothing else does', async () => {
+  it('a client whose server has gone down can be closed in the middle of a call: the call fails, and nothing else does', async () => {
     const { temporalAddress, namespace } = here.stack
     const between = await startSlowProxy(`http://${temporalAddress}`)
     const pawl = await Pawl.connect({ temporal: { address: new URL(between.url).host, namespace }, postgres: false, logger: SILENT })

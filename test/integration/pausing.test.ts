@@ -114,7 +114,7 @@ describe.concurrent('a session that is paused', () => {
     expect(await third.result(TIMEOUT)).toMatchObject({ run: 2, text: 'one, two, three' })
   })
 
-  it('says that it is already paused, or not paused, and records nothing', async () => {
+  it('a session that is paused says that it is already paused, or not paused, and records nothing', async () => {
     const { session } = player.play(here.pawl, {})
     await (await session.send('one')).result(TIMEOUT)
     expect(await session.unpause({ by: 'ann' })).toEqual({ already: true })
@@ -128,7 +128,7 @@ describe.concurrent('a session that is paused', () => {
     await expect(here.pawl.session('nowhere').pause()).rejects.toMatchObject({ code: 'session_not_found' })
   })
 
-  it('can be interrupted: the run ends, and the next one waits', async () => {
+  it('a session that is paused can be interrupted: the run ends, and the next one waits', async () => {
     const door = gate()
     const { session } = player.play(here.pawl, {
       model: async (request) => {
@@ -148,7 +148,7 @@ describe.concurrent('a session that is paused', () => {
     expect(await next.result(TIMEOUT)).toMatchObject({ run: 2, text: 'one, two' })
   })
 
-  it('can be recovered and rolled back, and still takes no step', async () => {
+  it('a session that is paused can be recovered and rolled back, and still takes no step', async () => {
     const { session, requests } = player.play(here.pawl, {
       model(request) {
         if (requests.length === 1) throw new ModelError('bad', 'no', { retryable: false })
@@ -168,7 +168,7 @@ describe.concurrent('a session that is paused', () => {
     expect(await (await session.send('two')).result(TIMEOUT)).toMatchObject({ text: 'two' })
   })
 
-  it('holds back an automatic recovery that is due until it is unpaused', async () => {
+  it('a session that is paused holds back an automatic recovery that is due until it is unpaused', async () => {
     let isBack = false
     const { id, session, requests } = patient.play(here.pawl, {
       model() {
@@ -209,7 +209,7 @@ describe.concurrent('a session that is paused', () => {
     expect(await run.settled(TIMEOUT)).toMatchObject({ status: 'failed', code: 'deadline_exceeded' })
   })
 
-  it('can be forked, and the fork is not paused', async () => {
+  it('a session that is paused can be forked, and the fork is not paused', async () => {
     const { session } = player.play(here.pawl, { model: () => 'done' })
     await (await session.send('one')).result(TIMEOUT)
     await session.pause()
@@ -221,7 +221,7 @@ describe.concurrent('a session that is paused', () => {
     expect(await session.state()).toMatchObject({ paused: {} })
   })
 
-  it('is listed as paused', async () => {
+  it('a session that is paused is listed as paused', async () => {
     const { id, session } = player.play(here.pawl, {}, { tags: ['listed'] })
     const other = player.play(here.pawl, {}, { tags: ['listed'] })
     for (const one of [session, other.session]) await (await one.send('one')).result(TIMEOUT)
@@ -235,7 +235,7 @@ describe.concurrent('a session that is paused', () => {
 })
 
 describe.concurrent('a pause', () => {
-  it('holds up a call that a person approves meanwhile', async () => {
+  it('a pause holds up a call that a person approves meanwhile', async () => {
     const session = here.pawl.session<typeof careful>(undefined, { agent: 'careful' })
     const run = await session.send('one')
     const waiting = await run.settled(TIMEOUT)
@@ -255,7 +255,7 @@ describe.concurrent('a pause', () => {
     expect(paid).toEqual(['the bill'])
   })
 
-  it('keeps an idle session open; its idle time begins when it is unpaused', async () => {
+  it('a pause keeps an idle session open; its idle time begins when it is unpaused', async () => {
     const { session } = player.play(here.pawl, {}, { idleTimeout: '300ms' })
     await (await session.send('one')).result(TIMEOUT)
     await session.pause()
@@ -265,7 +265,7 @@ describe.concurrent('a pause', () => {
     await until('it is closed', async () => (await session.state()).status === 'closed')
   })
 
-  it('makes a close wait for what it holds up, and for nothing else', async () => {
+  it('a pause makes a close wait for what it holds up, and for nothing else', async () => {
     const { session } = player.play(here.pawl, {})
     await (await session.send('one')).result(TIMEOUT)
     await session.pause()
@@ -288,7 +288,7 @@ describe.concurrent('a pause', () => {
     expect(await run.result(TIMEOUT)).toMatchObject({ run: 3 })
   })
 
-  it('that reopens a session about to close keeps it open until it is asked to close again', async () => {
+  it('a pause that reopens a session about to close keeps it open until it is asked to close again', async () => {
     const proxy = await startSlowProxy(here.stack.databaseUrl)
     const slow = await deploy({ stack: { ...here.stack, databaseUrl: proxy.url } })
     await slow.startWorker({ agents: [player.agent] })
@@ -306,7 +306,7 @@ describe.concurrent('a pause', () => {
     await proxy.close()
   })
 
-  it('does not count towards the deadline of a run', async () => {
+  it('a pause does not count towards the deadline of a run', async () => {
     const limited = stage({ name: 'limited', limits: { deadline: 4_000 } })
     const taskQueue = `${here.taskQueue}-limited`
     await here.startWorker({ agents: [limited.agent], taskQueue })
@@ -326,7 +326,7 @@ describe.concurrent('a pause', () => {
     expect(await run.settled(TIMEOUT)).toMatchObject({ status: 'completed', text: 'done' })
   })
 
-  it('survives continue-as-new, a restart of the worker, and a resume from the store', async () => {
+  it('a pause survives continue-as-new, a restart of the worker, and a resume from the store', async () => {
     const elsewhere = await deploy({ history: { events: 60 } })
     try {
       const actor = stage()

@@ -76,7 +76,7 @@ async function allStored(session: { id: string }): Promise<void> {
 }
 
 describe('the inbox', () => {
-  it('lists every waiting call, oldest first, with what a person needs to decide', async () => {
+  it('the inbox lists every waiting call, oldest first, with what a person needs to decide', async () => {
     const reason = `because ${WILD}`
     await waiting('inbox-a', { model: once(['pay', WILD, 5], ['form', 'b']), approval: () => reason }, { tags: ['vip', 'eu'] })
     await waiting('inbox-b', { model: once(['post', 'c'], ['look', 'x']), body: lost }, { tags: ['vip'] })
@@ -105,7 +105,7 @@ describe('the inbox', () => {
     expect(asked!.expiresAt!.getTime() - asked!.waitingSince.getTime()).toBe(24 * 3_600_000)
   })
 
-  it('has, in the overview, approvals that expire soon before those that have waited longer', async () => {
+  it('the inbox has, in the overview, approvals that expire soon before those that have waited longer', async () => {
     await waiting('soon-a', { model: once(['pay', 'a']) })
     const { session, run } = await waiting('soon-b', { model: once(['calm', 'b']) })
     const { items } = await here.pawl.overview({ idPrefix: 'soon-' })
@@ -118,7 +118,7 @@ describe('the inbox', () => {
     expect((await session.status()).waitsFor[0]).toMatchObject({ for: 'person', to: 'approve', input: { what: 'b' } })
   })
 
-  it('can be filtered by kind, agent, tags and session, and read page by page', async () => {
+  it('the inbox can be filtered by kind, agent, tags and session, and read page by page', async () => {
     await waiting('page-a', { model: once(['pay', 'a'], ['pay', 'b'], ['form', 'c']) }, { tags: ['page', 'x'] })
     await waiting('page-b', { model: once(['form', 'd'], ['pay', 'e']) }, { tags: ['page'], stage: others })
     const of = async (options: PendingListOptions) => (await pending(options)).map(({ sessionId, callId }) => `${sessionId} ${callId}`)
@@ -139,7 +139,7 @@ describe('the inbox', () => {
     await expect(here.pawl.pending.list({ status: 'x' } as never)).rejects.toMatchObject({ code: 'invalid_option' })
   })
 
-  it('drops calls that were decided, answered, resolved, expired, stopped, or only reported to the model', async () => {
+  it('the inbox drops calls that were decided, answered, resolved, expired, stopped, or only reported to the model', async () => {
     const { session, run } = await waiting('leave-a', {
       model: once(['pay', 'a'], ['pay', 'b'], ['form', 'c'], ['hurry', 'd'], ['post', 'e'], ['mail', 'f']),
       body: lost,
@@ -165,7 +165,7 @@ describe('the inbox', () => {
     await until('the inbox is empty', async () => (await pending({ session: 'leave-b' })).length === 0)
   })
 
-  it('drops what a stopped run had asked for, except for an effect that may have happened, and SQL says what became of each call', async () => {
+  it('the inbox drops a stopped run’s requests, except for effects that may have happened; SQL explains each call', async () => {
     const { session, run } = await waiting('leave-c', { model: once(['post', 'a'], ['pay', 'b'], ['pay', 'c'], ['form', 'd']), body: lost })
     const [, asked, approved] = await until('it is lost', async () => {
       const all = await pendingOf(run)
@@ -196,7 +196,7 @@ describe('the inbox', () => {
 })
 
 describe('a decision', () => {
-  it('is recorded in SQL: who decided, when, on which call, and why', async () => {
+  it('a decision is recorded in SQL: who decided, when, on which call, and why', async () => {
     const { session, run } = await waiting('said', {
       model: once(['pay', 'a', 9], ['pay', 'b'], ['hurry', 'c'], ['post', 'd']),
       approval: ({ what }) => `for ${what}`,
@@ -247,7 +247,7 @@ describe('a decision', () => {
 })
 
 describe('the command line', () => {
-  it('lists what is pending, and prints no terminal control sequences', async () => {
+  it('the command line lists what is pending, and prints no terminal control sequences', async () => {
     await waiting('cli-list', { model: once(['pay', WILD], ['form', 'b']) }, { tags: ['cli'] })
     const table = await cli('pending', '--tag', 'cli')
     expect(table.code).toBe(0)
@@ -265,7 +265,7 @@ describe('the command line', () => {
     expect([wrong.code, wrong.stdout, wrong.stderr]).toEqual([1, '', expect.stringMatching(/^invalid_option: `kind` must be/)])
   })
 
-  it('approves, denies, answers and resolves', async () => {
+  it('the command line approves, denies, answers and resolves', async () => {
     const { session, run } = await waiting('cli-say', {
       model: once(['pay', 'a', 9], ['pay', 'b'], ['form', 'c'], ['post', 'd']),
       body: lost,

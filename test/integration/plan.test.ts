@@ -60,7 +60,7 @@ async function activitiesOf(sessionId: string): Promise<string[]> {
 }
 
 describe.concurrent('a plan', () => {
-  it('is kept by the workflow, changes in the order of the calls, and gets a version for each change', async () => {
+  it('a plan is kept by the workflow, changes in the order of the calls, and gets a version for each change', async () => {
     const { session, id, events, requests, text } = await played({
       model: inOrder(
         [setUp, use('look', 'flights'), update('book', 'in_progress'), use('put', 'the booking'), update('book', 'done', 'Code X7')],
@@ -103,7 +103,7 @@ describe.concurrent('a plan', () => {
     expect((await activitiesOf(id)).filter((type) => type === 'executeTool')).toHaveLength(2)
   })
 
-  it('refuses invalid changes with an error result that says what to do', async () => {
+  it('a plan refuses invalid changes with an error result that says what to do', async () => {
     const refused = [
       update('book', 'done'),
       call('plan_setup', { objective: 'o', steps: [STEPS[0], STEPS[0]] }),
@@ -129,7 +129,7 @@ describe.concurrent('a plan', () => {
     expect(await session.plan()).toMatchObject({ version: 2 })
   })
 
-  it('is not offered to a model whose agent has none', async () => {
+  it('a plan is not offered to a model whose agent has none', async () => {
     const { requests, events, session } = await played({ model: inOrder([setUp], 'done') }, unplanned)
     expect(requests[0]?.tools.map(({ name }) => name)).not.toContain('plan_setup')
     expect(requests[0]?.system).toBe('Play.')
@@ -137,7 +137,7 @@ describe.concurrent('a plan', () => {
     expect([await session.plan(), await session.plans()]).toEqual([null, []])
   })
 
-  it('is changed only after the effect before the change has completed', async () => {
+  it('a plan is changed only after the effect before the change has completed', async () => {
     const opened = gate()
     const { session } = planner.play(here.pawl, {
       model: inOrder([setUp, use('put', 'the booking'), update('book', 'done')], 'done'),
@@ -153,7 +153,7 @@ describe.concurrent('a plan', () => {
 })
 
 describe.concurrent('a step that becomes done', () => {
-  it('makes a checkpoint when its turn ends, in the same workflow task, and no other change does', async () => {
+  it('a step that becomes done makes a checkpoint when its turn ends, in the same workflow task', async () => {
     const { events, session } = await played({
       model: inOrder(
         [setUp],
@@ -178,7 +178,7 @@ describe.concurrent('a step that becomes done', () => {
     expect((await session.checkpoints()).map(({ reasons }) => reasons)).toEqual([['step_done'], ['step_done']])
   })
 
-  it('is one of the changes after which a policy makes checkpoints', async () => {
+  it('a step that becomes done is one of the changes after which a policy makes checkpoints', async () => {
     const { events } = await played({ model: inOrder([setUp], [update('book', 'blocked')], [update('book', 'done')], 'done') }, watcher)
     expect(ofType(events, 'checkpoint_made').map(({ turn, reasons }) => [turn, reasons])).toEqual([
       [1, ['event:plan_changed']],
@@ -200,7 +200,7 @@ describe.concurrent('going back', () => {
     ),
   }
 
-  it('to a checkpoint restores its plan, and later versions are kept', async () => {
+  it('going back to a checkpoint restores its plan, and later versions are kept', async () => {
     const { session, events } = await played(twoSteps)
     const [booked] = ofType(events, 'checkpoint_made')
     const at = booked?.version ?? 0
@@ -226,14 +226,14 @@ describe.concurrent('going back', () => {
     })
   })
 
-  it('to before the plan leaves no plan', async () => {
+  it('going back to before the plan leaves no plan', async () => {
     const { session } = await played(twoSteps)
     await session.rollback({ run: 1 })
     expect(await session.plan()).toBeNull()
     expect((await session.state()).plan).toMatchObject({ current: null, version: 3 })
   })
 
-  it('to repeat the newest run restores the plan from before it', async () => {
+  it('going back to repeat the newest run restores the plan from before it', async () => {
     const { session } = await played(twoSteps)
     await run(session, 'another')
     expect(await statuses(session)).toEqual(['book done', 'pay done', 'go pending'])
@@ -246,7 +246,7 @@ describe.concurrent('going back', () => {
     ])
   })
 
-  it('by forking starts the fork with the plan of that checkpoint, and does not affect the source session', async () => {
+  it('going back by forking starts the fork with the plan of that checkpoint, and does not affect the source session', async () => {
     const { session, events } = await played(twoSteps)
     const [booked] = ofType(events, 'checkpoint_made')
     await until('the checkpoint is stored', async () => (await session.checkpoints()).length === 2)
@@ -264,7 +264,7 @@ describe.concurrent('a run that fails', () => {
     throw new ModelError('broken', 'broken', { retryable: false })
   }
 
-  it('keeps its plan, and abandoning the run restores the plan from before it', async () => {
+  it('a run that fails keeps its plan, and abandoning the run restores the plan from before it', async () => {
     const { session } = planner.play(here.pawl, {
       model: (request) => {
         const answers = [[setUp], 'planned', [update('book', 'done')]] as const
@@ -283,7 +283,7 @@ describe.concurrent('a run that fails', () => {
     expect(started).toMatchObject({ strategy: 'abandon', by: 'ann', restored: { plan: { version: 1 } } })
   })
 
-  it('is restarted by its policy with the plan from before it, and sets up its plan again', async () => {
+  it('a run that fails is restarted by its policy with the plan from before it, and sets up its plan again', async () => {
     let calls = 0
     const { session, events } = await played(
       {
@@ -304,7 +304,7 @@ describe.concurrent('a run that fails', () => {
     expect(await session.plan()).toMatchObject({ version: 2 })
   })
 
-  it('goes back to its last effect, with the plan of that turn', async () => {
+  it('a run that fails goes back to its last effect, with the plan of that turn', async () => {
     const { session } = planner.play(here.pawl, {
       model: (request) => {
         const answers = [[setUp, use('put', 'the booking'), update('book', 'done')], [update('pay', 'in_progress')]]
@@ -322,7 +322,7 @@ describe.concurrent('a run that fails', () => {
 })
 
 describe.concurrent('a session whose workflow has ended', () => {
-  it('has its plan when it resumes, even if it ended during a turn that had changed the plan', async () => {
+  it('a session has its plan when it resumes, even if its workflow ended during a turn that had changed the plan', async () => {
     const held = gate()
     const { session, id, requests } = planner.play(here.pawl, {
       model: inOrder([setUp, update('book', 'in_progress'), use('look', 'flights')], 'done'),
@@ -344,7 +344,7 @@ describe.concurrent('a session whose workflow has ended', () => {
 })
 
 describe('pawl plan', () => {
-  it('shows the plan, and all its versions', async () => {
+  it('pawl plan shows the plan, and all its versions', async () => {
     const { session, id } = await played({ model: inOrder([setUp], [update('book', 'done', 'Code X7')], 'done') })
     await until('it is stored', async () => (await session.checkpoints()).length === 1)
     const { temporalAddress, namespace, databaseUrl } = inject('stack')

@@ -138,7 +138,7 @@ async function checked(options: PreflightOptions = {}) {
 const interceptors = (name: string) => ({ workflowModules: [own(name)] })
 
 describe('a preflight', () => {
-  it('replays open sessions of every kind, and changes nothing anywhere', async () => {
+  it('a preflight replays open sessions of every kind, and changes nothing anywhere', async () => {
     const before = await everything()
     const { told, ...report } = await checked({ module: join(folder, 'same.mjs') })
     expect(report).toMatchObject({ sessions: 4, replays: 4, breaks: 0, unread: 0, closed: 0, problems: [], warnings: [], stopped: false })
@@ -148,7 +148,7 @@ describe('a preflight', () => {
     expect(await everything()).toEqual(before)
   })
 
-  it('names the first event that this build would make differently, which Temporal does not notice, without its content', async () => {
+  it('a preflight names the first event that this build would make differently, without its content', async () => {
     const { told, breaks } = await checked({ interceptors: interceptors('changed-content.js') })
     expect(breaks).toBeGreaterThanOrEqual(3)
     const idle = told.find(({ sessionId }) => sessionId === ids.idle)
@@ -156,7 +156,7 @@ describe('a preflight', () => {
     expect(idle?.problem?.message).toMatch(/Event 2 \(message_received\) differs in: content\.$/)
   })
 
-  it('names the history event at which this build would do something else', async () => {
+  it('a preflight names the history event at which this build would do something else', async () => {
     const { problems } = await checked({ interceptors: interceptors('added-timer.js') })
     expect(problems.map(({ sessionId }) => sessionId).sort()).toEqual(all)
     for (const { problem } of problems) {
@@ -164,7 +164,7 @@ describe('a preflight', () => {
     }
   })
 
-  it('compares the sessions and their open calls with the agents of a module', async () => {
+  it('a preflight compares the sessions and their open calls with the agents of a module', async () => {
     expect((await checked({ module: join(folder, 'changed.mjs') })).warnings).toEqual([
       {
         code: 'arguments_do_not_match',
@@ -180,23 +180,23 @@ describe('a preflight', () => {
     expect(warnings[0]?.examples).toHaveLength(3)
   })
 
-  it('rejects with the reason why its module cannot be loaded', async () => {
+  it('a preflight rejects with the reason why its module cannot be loaded', async () => {
     await expect(checked({ module: join(folder, 'broken.mjs') })).rejects.toMatchObject({ name: 'WorkerError', code: 'module_failed' })
     await expect(checked({ module: join(folder, 'nobody.mjs') })).rejects.toMatchObject({ name: 'DeclarationError', code: 'no_agents' })
   })
 
-  it('checks a sample, and stops when it is told to', async () => {
+  it('a preflight checks a sample, and stops when it is told to', async () => {
     expect(await checked({ sample: 2, concurrency: 4 })).toMatchObject({ sessions: 2, replays: 2, stopped: false })
     expect(await checked({ signal: AbortSignal.abort() })).toMatchObject({ sessions: 0, stopped: true })
     expect(await checked({ taskQueue: 'nobody-uses-this' })).toMatchObject({ sessions: 0, stopped: false })
   })
 
-  it('reports a store that cannot be read, and still replays', async () => {
+  it('a preflight reports a store that cannot be read, and still replays', async () => {
     const { store: found, replays } = await checked({ postgres: 'postgres://nobody@127.0.0.1:1/none' })
     expect([replays, found?.error?.code]).toEqual([4, 'store_unavailable'])
   })
 
-  it('needs the data converter of the workers, and says so', async () => {
+  it('a preflight needs the data converter of the workers, and says so', async () => {
     const encrypted = await deploy()
     try {
       await encrypted.startWorker({ agents: [clerk], dataConverter: encrypting })
@@ -230,7 +230,7 @@ describe('a preflight', () => {
 })
 
 describe('a session that has changed since it was listed', () => {
-  it('is read in its newest execution if it continued as new, and skipped if it has closed or has no history left', async () => {
+  it('a preflight reads a session’s newest execution, and skips one that has closed or has no history left', async () => {
     const session = `moving-${randomUUID()}`
     const workflowId = `pawl:${session}`
     const { temporal } = here
@@ -266,7 +266,7 @@ describe('pawl preflight', () => {
   }
   const run = (...args: string[]) => runPawl(argsOf(args), place())
 
-  it('says how many sessions replay, and exits with 0', async () => {
+  it('pawl preflight says how many sessions replay, and exits with 0', async () => {
     expect(await run('same.mjs')).toMatchObject({
       code: 0,
       stderr: expect.stringMatching(/^(\d+ sessions? checked so far\n)*$/),
@@ -274,7 +274,7 @@ describe('pawl preflight', () => {
     })
   })
 
-  it('prints a line for each session that would break, and exits with 1', async () => {
+  it('pawl preflight prints a line for each session that would break, and exits with 1', async () => {
     const path = 'interceptors.ts'
     await writeFile(join(folder, path), `export const interceptors: object = { workflowModules: ['${own('added-timer.js')}'] }\n`)
     // In a process of its own, because from then on a process loads TypeScript.
@@ -285,7 +285,7 @@ describe('pawl preflight', () => {
     expect(stdout).toContain('not compared')
   })
 
-  it('prints warnings, which fail only with --strict', async () => {
+  it('pawl preflight prints warnings, which fail only with --strict', async () => {
     const lenient = await run('changed.mjs')
     expect(lenient).toMatchObject({
       code: 0,
@@ -299,7 +299,7 @@ describe('pawl preflight', () => {
     expect(events[1]).toMatchObject({ sessions: 4, replays: 4, store: { missing: [] } })
   })
 
-  it('refuses a missing module and an invalid option', async () => {
+  it('pawl preflight refuses a missing module and an invalid option', async () => {
     expect(await run('nothing.mjs')).toMatchObject({ code: 1, stderr: expect.stringMatching(/^module_not_found: /) })
     expect(await run('--sample', 'some')).toMatchObject({ code: 1, stderr: expect.stringMatching(/^invalid_option: `sample` must be/) })
   })

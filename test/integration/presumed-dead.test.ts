@@ -108,7 +108,7 @@ it('an external body that started late is not verified before its own time is up
   expect(ofType(await eventsOf(session), 'tool_resolved')).toMatchObject([{ by: 'verify', happened: true }])
 })
 
-it('a session whose workflow ended during an external body calls verify once the body’s time is up, counted from the resume', async () => {
+it('a session resumed after its workflow ended in an external body calls verify once the body’s time is up', async () => {
   const entered = gate()
   const at = { verified: 0 }
   const pay = defineTool({

@@ -91,7 +91,7 @@ async function row(session: SessionHandle): Promise<{ status?: string; attempt?:
 }
 
 describe.concurrent('a tool’s progress', () => {
-  it('becomes an event when its attempt ends, and stays in the ledger', async () => {
+  it('a tool’s progress becomes an event when its attempt ends, and stays in the ledger', async () => {
     const { session, said } = await play('read', (ctx) => {
       ctx.progress({ page: 1 })
       ctx.progress({ page: 2 })
@@ -102,7 +102,7 @@ describe.concurrent('a tool’s progress', () => {
     expect(await row(session)).toMatchObject({ progress: { page: 2 } })
   })
 
-  it('shows its newest value in the ledger while the call runs, even if Postgres cannot hold it as it is', async () => {
+  it('a tool’s progress has its newest value in the ledger while the call runs, even one that Postgres cannot hold', async () => {
     const more = gate()
     const end = gate()
     const session = open('idempotent', async (ctx) => {
@@ -125,7 +125,7 @@ describe.concurrent('a tool’s progress', () => {
     expect(ofType(await eventsOf(session), 'tool_progress')).toMatchObject([{ attempt: 1, value: { page: 500 } }])
   })
 
-  it('is shown once the store can be written, even if it could not be when the call began', async () => {
+  it('a tool’s progress is shown once the store can be written, even if it could not be when the call began', async () => {
     const schema = `progress_${randomUUID().replaceAll('-', '').slice(0, 16)}`
     const own = await deploy({ schema })
     const end = gate()
@@ -163,7 +163,7 @@ describe.concurrent('a tool’s progress', () => {
     }
   })
 
-  it('reaches the attempts after one that threw, until one reports something newer', async () => {
+  it('a tool’s progress reaches the attempts after one that threw, until one reports something newer', async () => {
     const found: unknown[] = []
     const { said } = await play('idempotent', (ctx) => {
       found.push(ctx.lastProgress)
@@ -179,7 +179,7 @@ describe.concurrent('a tool’s progress', () => {
     ])
   })
 
-  it('reaches the attempt after one that timed out', async () => {
+  it('a tool’s progress reaches the attempt after one that timed out', async () => {
     const found: unknown[] = []
     const { text } = await play('hasty', (ctx) => {
       found.push(ctx.lastProgress)
@@ -190,7 +190,7 @@ describe.concurrent('a tool’s progress', () => {
     expect(found).toEqual([undefined, 1])
   })
 
-  it('reaches the attempt after one that verify says did nothing', async () => {
+  it('a tool’s progress reaches the attempt after one that verify says did nothing', async () => {
     const found: unknown[] = []
     const body: Body = (ctx) => {
       found.push(ctx.lastProgress)
@@ -202,7 +202,7 @@ describe.concurrent('a tool’s progress', () => {
     expect(found).toEqual([undefined, 'asked the bank'])
   })
 
-  it('reaches the attempt that a person orders', async () => {
+  it('a tool’s progress reaches the attempt that a person orders', async () => {
     const found: unknown[] = []
     const session = open('external', (ctx) => {
       found.push(ctx.lastProgress)
@@ -217,7 +217,7 @@ describe.concurrent('a tool’s progress', () => {
     expect(found).toEqual([undefined, { sent: 3 }])
   })
 
-  it('may be null, and reaches the next attempt as null', async () => {
+  it('a tool’s progress may be null, and reaches the next attempt as null', async () => {
     const found: unknown[] = []
     await play('read', (ctx) => {
       found.push(ctx.lastProgress)
@@ -234,7 +234,7 @@ describe.concurrent('a tool’s progress', () => {
     'that is a BigInt': { value: 1n, says: /^TypeError: ctx\.progress accepts JSON only: .*BigInt/s },
     'of more than 16 KB': { value: 'x'.repeat(16_001), says: /^TypeError: ctx\.progress accepts at most 16,000 bytes of JSON/ },
   }
-  it.each(Object.keys(refused))('%s is refused inside the tool, with an error that says why', async (what) => {
+  it.each(Object.keys(refused))('a tool’s progress %s is refused inside the tool, with an error that says why', async (what) => {
     const { value, says } = refused[what] ?? expect.fail('nothing to say')
     const { text, said } = await play('read', (ctx) => {
       ctx.progress('before')
@@ -251,7 +251,7 @@ describe.concurrent('a tool’s progress', () => {
 })
 
 describe.concurrent('a milestone', () => {
-  it('becomes one event per attempt, and is in the ledger', async () => {
+  it('a milestone becomes one event per attempt, and is in the ledger', async () => {
     const { session, events } = await play('read', (ctx) => {
       ctx.milestone('half')
       ctx.milestone('half')
@@ -264,7 +264,7 @@ describe.concurrent('a milestone', () => {
     expect((await row(session)).milestones).toEqual(expect.arrayContaining(['half', 'most']))
   })
 
-  it('that the agent’s checkpoint policy names makes a checkpoint, and no other does', async () => {
+  it('a milestone that the agent’s checkpoint policy names makes a checkpoint, and no other does', async () => {
     const { session, events } = await play('marked', (ctx) => {
       ctx.milestone(ctx.callId === 't_1_1_0' ? 'half' : 'most')
       return ctx.callId
@@ -280,7 +280,7 @@ describe.concurrent('a milestone', () => {
     expect(rows).toHaveLength(1)
   })
 
-  it.each(['', 'x'.repeat(201), 'a\u0000', '\ud800'])('named %j is refused inside the tool', async (name) => {
+  it.each(['', 'x'.repeat(201), 'a\u0000', '\ud800'])('a milestone named %j is refused inside the tool', async (name) => {
     const { text, events } = await play('read', (ctx) => {
       try {
         ctx.milestone(name)
@@ -299,7 +299,7 @@ describe.concurrent('a custom event', () => {
     (await sql.query('select call_id, attempt, name, data, raw from pawl.custom_events where session_id = $1 order by seq', [session.id]))
       .rows
 
-  it('is recorded with the outcome of its attempt, whether that is a result or an error', async () => {
+  it('a custom event is recorded with the outcome of its attempt, whether that is a result or an error', async () => {
     const { session, events } = await play('idempotent', (ctx) => {
       ctx.emit('tried', { attempt: ctx.attempt })
       if (ctx.attempt === 1) throw new Error('not yet')
@@ -323,7 +323,7 @@ describe.concurrent('a custom event', () => {
     ])
   })
 
-  it('is in the feed exactly as it was reported, even if Postgres cannot hold it in jsonb', async () => {
+  it('a custom event is in the feed exactly as it was reported, even if Postgres cannot hold it in jsonb', async () => {
     const data = { note: 'a\0b \ud800' }
     const { session } = await play('external', (ctx) => {
       ctx.emit('odd', data)
@@ -338,7 +338,7 @@ describe.concurrent('a custom event', () => {
     expect(told).toMatchObject([{ type: 'emitted', name: 'odd', data }])
   })
 
-  it('that the agent’s checkpoint policy names makes a checkpoint', async () => {
+  it('a custom event that the agent’s checkpoint policy names makes a checkpoint', async () => {
     const { events } = await play('marked', (ctx) => {
       ctx.emit('packed')
       ctx.emit('shipped')
@@ -349,7 +349,7 @@ describe.concurrent('a custom event', () => {
     expect(events.find(({ seq }) => seq === (made?.seq ?? 0) - 1)).toMatchObject({ type: 'tool_completed' })
   })
 
-  it('that is too large fails the call without another attempt, and says what to do', async () => {
+  it('a custom event that is too large fails the call without another attempt, and says what to do', async () => {
     const { text, events } = await play('idempotent', (ctx) => ctx.emit('rows', 'x'.repeat(16_001)))
     expect(text).toBe(
       'The data of the custom event "rows" has 16,003 bytes of JSON, and the limit is 16,000: report what to look up, not the data.',

@@ -122,7 +122,7 @@ it('the prompt is rendered to the same bytes for a session that was resumed and 
 })
 
 describe('the system prompt', () => {
-  it('stays the same byte for byte from turn to turn, while what it does not show changes', async () => {
+  it('the system prompt stays the same byte for byte from turn to turn, while what it does not show changes', async () => {
     const { session, requests } = steady.play(here.pawl, { model: inOrder([noted], [use('put', 'it')], 'done') })
     await (await session.send('go')).result({ timeout: 30_000 })
     expect(new Set(requests.map(({ system }) => system))).toEqual(new Set(['Play.']))
@@ -131,7 +131,7 @@ describe('the system prompt', () => {
     expect(requests.map((request) => lastTextOf(request).includes('Window seat.'))).toEqual([false, true, true])
   })
 
-  it('and the sections have a digest in model_completed, which changes when they do', async () => {
+  it('the system prompt and the sections have a digest in model_completed, which changes when they do', async () => {
     const { session } = steady.play(here.pawl, { model: inOrder([use('put', 'it')], [noted], 'done') })
     await (await session.send('go')).result({ timeout: 30_000 })
     const [first, second, third] = ofType(await eventsOf(session), 'model_completed').map(({ promptDigest }) => promptDigest)

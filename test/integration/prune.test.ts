@@ -56,7 +56,7 @@ async function close({ id, session }: Pick<Played, 'id' | 'session'>): Promise<v
 }
 
 describe('a session that closed long ago', () => {
-  it('moves its messages to the archive and keeps a row with its numbers', async () => {
+  it('a session that closed long ago moves its messages to the archive and keeps a row with its numbers', async () => {
     const { id } = await closed('one', 'two')
     const messages = await schema.query(
       'select seq, message_id, run, turn, role, kind, content, metadata, position, ordinal, at, call_ids from {schema}.messages where session_id = $1 order by seq',
@@ -93,11 +93,11 @@ describe('a session that closed long ago', () => {
     expect(audit).toEqual([{ by: 'ops', details: expect.objectContaining({ sessions: [id] }) }])
   })
 
-  it('is left alone by a second pruning', async () => {
+  it('a session that closed long ago is left alone by a second pruning', async () => {
     expect(await here.pawl.prune({ olderThan: '90d' })).toMatchObject({ sessions: 0, rows: {} })
   })
 
-  it('continues with its numbers when it receives a message, and can be pruned again', async () => {
+  it('a session that closed long ago continues with its numbers when it receives a message, and can be pruned again', async () => {
     const played = await closed('one', 'two')
     await schema.age([played.id], 100)
     await here.pawl.prune({ olderThan: '90d' })
@@ -122,7 +122,7 @@ describe('a session that closed long ago', () => {
     expect(said.map(({ text }) => text)).toEqual(['one', 'two', 'three'])
   })
 
-  it('can no longer be forked, and the attempt changes nothing', async () => {
+  it('a session that closed long ago can no longer be forked, and the attempt changes nothing', async () => {
     const { id, session } = await closed('one')
     await schema.age([id], 100)
     await here.pawl.prune({ olderThan: '90d' })
@@ -135,7 +135,7 @@ describe('a session that closed long ago', () => {
 })
 
 describe('pruning keeps', () => {
-  it('open sessions, however old, and recently closed ones, to the last row', async () => {
+  it('pruning keeps open sessions, however old, and recently closed ones, to the last row', async () => {
     const open = await talked('still open')
     const young = await closed('just closed')
     const old = await closed('to go')
@@ -150,7 +150,7 @@ describe('pruning keeps', () => {
     expect(await (await open.session.send('again')).result({ timeout: 30_000 })).toMatchObject({ run: 2 })
   })
 
-  it('everything in a dry run', async () => {
+  it('pruning keeps everything in a dry run', async () => {
     const { id } = await closed('one', 'two')
     await schema.age([id], 100)
     const before = await schema.everything()
@@ -173,7 +173,7 @@ describe('pruning keeps', () => {
 })
 
 describe('batches', () => {
-  it('stop when they are told to, and the next pruning does the rest', async () => {
+  it('batches stop when they are told to, and the next pruning does the rest', async () => {
     const ids = await Promise.all(Array.from({ length: 5 }, async (_, n) => (await closed(`message ${n}`)).id))
     await schema.age(ids, 100)
     const stop = new AbortController()
@@ -186,7 +186,7 @@ describe('batches', () => {
     expect(await here.pawl.prune({ olderThan: '90d', batch: 2 })).toMatchObject({ sessions: 3, stopped: false })
   })
 
-  it('skip a session whose row is locked, and the next pruning prunes it', async () => {
+  it('batches skip a session whose row is locked, and the next pruning prunes it', async () => {
     const [held, free] = await Promise.all([closed('held'), closed('free')])
     await schema.age([held.id, free.id], 100)
     const holder = await schema.connection()
@@ -203,7 +203,7 @@ describe('batches', () => {
     expect(await here.pawl.prune({ olderThan: '90d' })).toMatchObject({ sessions: 1 })
   })
 
-  it('hold up no other work: other sessions are stored while a batch is in the middle of its transaction', async () => {
+  it('batches hold up no other work: other sessions are stored while a batch is in the middle of its transaction', async () => {
     const [old, busy] = await Promise.all([closed('old'), talked('busy')])
     await schema.age([old.id], 100)
     const holder = await schema.connection()
@@ -231,7 +231,7 @@ describe('batches', () => {
 })
 
 describe('the archive', () => {
-  it('is kept for its own retention time, with the large values that its messages refer to, and is then deleted', async () => {
+  it('the archive has its own retention time, also for large values of its messages, and is then deleted', async () => {
     const { id } = await closed(BIG, 'small')
     const blobs = async (): Promise<number> =>
       Number((await schema.query('select count(*) as n from {schema}.blobs where session_id = $1', [id]))[0]?.n)
@@ -251,7 +251,7 @@ describe('the archive', () => {
     expect(await schema.counts(id)).toEqual({ sessions: 1, completed_keys: 2 })
   })
 
-  it('drops old messages of a session that is still open, but no value that its events need', async () => {
+  it('the archive drops old messages of a session that is still open, but no value that its events need', async () => {
     const played = await talked(BIG, 'two')
     const { id, session } = played
     await session.rollback({ run: 1 })
@@ -274,7 +274,7 @@ describe('pruning with', () => {
     [{ olderThan: '90d', batch: 0 }, /`batch` must be .*, not 0/],
     [{ olderThan: '90d', batch: Number.NaN }, /`batch` must be .*, not NaN/],
     [{ olderThan: '90d', by: '' }, /`by` must be a non-empty string/],
-  ])('%j is refused, and changes nothing', async (options, message) => {
+  ])('pruning with %j is refused, and changes nothing', async (options, message) => {
     const { id } = await closed('one')
     await schema.age([id], 100)
     const before = await schema.everything([id])
@@ -300,7 +300,7 @@ describe('pawl prune', () => {
   })
   const run = (...args: string[]) => runPawl(['prune', ...args, '--schema', schema.name], { cwd: process.cwd(), env: env() })
 
-  it('counts, prunes, and reports as text and as JSON', async () => {
+  it('pawl prune counts, prunes, and reports as text and as JSON', async () => {
     const { id } = await closed('one')
     await schema.age([id], 100)
     const counted = await run('--older-than', '90d', '--dry-run')
@@ -318,7 +318,7 @@ describe('pawl prune', () => {
     expect(await store.events(id)).toEqual([])
   })
 
-  it('refuses missing and invalid options with exit code 1', async () => {
+  it('pawl prune refuses missing and invalid options with exit code 1', async () => {
     expect(await run()).toMatchObject({ code: 1, stderr: expect.stringContaining('--older-than') })
     expect(await run('--older-than', 'soon')).toMatchObject({ code: 1, stderr: expect.stringMatching(/^invalid_option: /) })
     expect(await run('--older-than', '90d', '--batch', 'many')).toMatchObject({
@@ -382,7 +382,7 @@ describe('an effect whose events were pruned', () => {
     expect(await here.pawl.prune({ olderThan: '90d' })).toMatchObject({ sessions: 1 })
   }
 
-  it('does not happen again, even after another prune: the model is told that it has happened', async () => {
+  it('a pruned effect does not happen again, even after another prune: the model is told that it has happened', async () => {
     const id = `clerk-${randomUUID()}`
     await settles('clerk', id, 'A1')
     await pruned('clerk', id)
@@ -403,7 +403,7 @@ describe('an effect whose events were pruned', () => {
     expect(await schema.query('select 1 from {schema}.completed_keys where session_id = $1', [id])).toEqual([])
   })
 
-  it('does not happen again in a fork that shares the keys of its original, after the fork was pruned', async () => {
+  it('a pruned effect does not happen again in a pruned fork that shares the keys of its original', async () => {
     const id = `clerk-${randomUUID()}`
     await settles('clerk', id, 'B0')
     const fork = await own.pawl.session(id, { agent: 'clerk' }).fork()
@@ -415,7 +415,7 @@ describe('an effect whose events were pruned', () => {
     expect(effects).toEqual(['B0', 'B1'])
   })
 
-  it('is not repeated either if its outcome was never known', async () => {
+  it('an effect whose events were pruned is not repeated either if its outcome was never known', async () => {
     const id = `unsure-${randomUUID()}`
     await settles('clerk', id, 'lost')
     await pruned('clerk', id)

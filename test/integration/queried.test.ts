@@ -98,20 +98,23 @@ async function expectSound(session: SessionHandle): Promise<void> {
 }
 
 describe('a query that is answered while a workflow task is in progress elsewhere', () => {
-  it.each(Object.keys(ARRIVALS))('leaves a session that every worker can replay, if %s arrives then', async (arrival) => {
-    const { session, asked, run } = await askedWhileAway()
-    await loseTask(session)
-    const second = await serve()
-    // The queries are answered, or refused, as soon as the worker polls: before the server gives the lost task up.
-    await Promise.race(asked)
-    const other = await ARRIVALS[arrival]!(session)
-    for (const each of [run, other])
-      if (each) expect(await each.result({ timeout: PATIENCE_MS })).toMatchObject({ text: expect.stringContaining('heard') })
-    await second.stop()
-    await expectSound(session)
-  })
+  it.each(Object.keys(ARRIVALS))(
+    'a query during a workflow task leaves a session that every worker can replay, if %s arrives then',
+    async (arrival) => {
+      const { session, asked, run } = await askedWhileAway()
+      await loseTask(session)
+      const second = await serve()
+      // The queries are answered, or refused, as soon as the worker polls: before the server gives the lost task up.
+      await Promise.race(asked)
+      const other = await ARRIVALS[arrival]!(session)
+      for (const each of [run, other])
+        if (each) expect(await each.result({ timeout: PATIENCE_MS })).toMatchObject({ text: expect.stringContaining('heard') })
+      await second.stop()
+      await expectSound(session)
+    },
+  )
 
-  it('leaves a session that every worker can replay, if no worker has begun the task', async () => {
+  it('a query during a workflow task leaves a session that every worker can replay, if no worker began the task', async () => {
     const { session, asked, run } = await askedWhileAway()
     const second = await serve()
     await Promise.race(asked)
@@ -120,7 +123,7 @@ describe('a query that is answered while a workflow task is in progress elsewher
     await expectSound(session)
   })
 
-  it('shows the state once the task is given up, without a failure for the client', async () => {
+  it('a query during a workflow task shows the state once the task is given up, without a failure for the client', async () => {
     const open = gate()
     const { session } = player.play(here.pawl, {
       model: ({ messages }) => (messages.length > 1 ? 'done' : [use('look', 'it')]),

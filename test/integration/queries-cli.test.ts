@@ -77,7 +77,7 @@ async function json(args: string[]): Promise<Record<string, unknown>[]> {
 }
 
 describe('the query commands', () => {
-  it('show tables to people, in which no message can control the terminal', async () => {
+  it('the query commands show tables to people, in which no message can control the terminal', async () => {
     for (const args of [['sessions'], ['show', 'talked'], ['messages', 'talked'], ['checkpoints', 'talked'], ['usage'], ['events']]) {
       const { code, stdout, stderr } = await run(args)
       expect({ args, code, stderr }).toEqual({ args, code: 0, stderr: '' })
@@ -91,7 +91,7 @@ describe('the query commands', () => {
     expect(wide.stdout).toMatch(/m_1_1 +1\.1 +\S+Z +assistant +Noted: one\S*two\S* three/)
   })
 
-  it('print tables that fit 100 columns, without colours where no terminal is, and say that a list is empty', async () => {
+  it('the query commands print tables of 100 columns, without colours in a pipe, and say that a list is empty', async () => {
     for (const args of [
       ['sessions'],
       ['messages', 'talked'],
@@ -112,7 +112,7 @@ describe('the query commands', () => {
     expect((await run(['sessions', '--agent', 'no-such-agent', '--json'])).stdout).toBe('')
   })
 
-  it('list the workers, and the agents that answer', async () => {
+  it('the query commands list the workers, and the agents that answer', async () => {
     const queue = ['--task-queue', here.taskQueue]
     expect((await run(['agents', ...queue])).stdout).toMatch(
       /^worker +build\npawl:\S+ +pawl@\S+\n\nagent +served +active +waiting for a worker +last answer\n/,
@@ -125,14 +125,14 @@ describe('the query commands', () => {
     )
   })
 
-  it('show the status again until they are asked to stop', async () => {
+  it('the query commands show the status again until they are asked to stop', async () => {
     const watching = start(['status', '--watch'])
     await watching.says(/need a person[^]*need a person/)
     watching.kill('SIGINT')
     expect(await watching.ended).toMatchObject({ code: 0, stderr: '' })
   })
 
-  it('print the same as JSON lines, a page at a time, with a cursor on the last line while there is more', async () => {
+  it('the query commands print the same as JSON lines, page by page, with a cursor while there is more', async () => {
     const all = await json(['messages', 'talked'])
     expect(all.map(({ messageId }) => messageId).filter((id) => String(id).startsWith('m_'))).toEqual(['m_1_1', 'm_2_1'])
     expect(all[1]).toMatchObject({ content: [{ type: 'text', text: `Noted: ${WILD}` }] })
@@ -144,7 +144,7 @@ describe('the query commands', () => {
     expect(await json(['messages', 'talked', '--limit', '1', '--all'])).toEqual(all)
   })
 
-  it('find sessions by their properties, and show one', async () => {
+  it('the query commands find sessions by their properties, and show one', async () => {
     const ids = async (...args: string[]) => (await json(['sessions', ...args])).map(({ sessionId }) => sessionId)
     expect(await ids('--tag', 'vip', '--status', 'idle,running', '--agent', 'player', '--since', '1h')).toEqual(['talked'])
     expect(await ids('--tag', 'vip', '--until', '2020-01-01')).toEqual([])
@@ -152,7 +152,7 @@ describe('the query commands', () => {
     expect(glance).toMatchObject({ session: { sessionId: 'talked', run: 2 }, openCalls: [], errors: [], latestCheckpoint: { version: 2 } })
   })
 
-  it('show the past: messages up to a checkpoint, a message or a run, and the checkpoints themselves', async () => {
+  it('the query commands show the past: messages up to a checkpoint, a message or a run, and the checkpoints themselves', async () => {
     const ids = async (...args: string[]) => (await json(['messages', 'talked', ...args])).map(({ messageId }) => messageId)
     expect(await ids('--checkpoint', '1')).toHaveLength(2)
     expect(await ids('--run', '2')).toEqual(await ids('--checkpoint', '1'))
@@ -167,7 +167,7 @@ describe('the query commands', () => {
     expect((await json(['checkpoints', 'talked', '--latest'])).map(({ version }) => version)).toEqual([2])
   })
 
-  it('list errors, tool calls, usage and events', async () => {
+  it('the query commands list errors, tool calls, usage and events', async () => {
     const other = player.play(
       here.pawl,
       {
@@ -205,7 +205,7 @@ describe('the query commands', () => {
     expect(await run(['tools', 'looked', '--session', 'talked'])).toMatchObject({ code: 1, stderr: expect.stringContaining('name one') })
   })
 
-  it('end quietly when their reader stops reading, as `head` does', async () => {
+  it('the query commands end quietly when their reader stops reading, as `head` does', async () => {
     const { temporalAddress, databaseUrl } = inject('stack')
     const env = { ...process.env, TEMPORAL_ADDRESS: temporalAddress, DATABASE_URL: databaseUrl }
     const piped = `"${process.execPath}" "${MAIN}" messages talked --json --schema ${schema} | sh -c 'exec <&-; sleep 3'; echo "\${PIPESTATUS[0]}"`
@@ -213,7 +213,7 @@ describe('the query commands', () => {
     expect([stdout, withoutWaits(stderr)]).toEqual(['0\n', ''])
   })
 
-  it('say on standard error what they are waiting for', async () => {
+  it('the query commands say on standard error what they are waiting for', async () => {
     const proxy = await startSlowProxy(inject('stack').databaseUrl)
     try {
       proxy.delayMs = 1_200
@@ -225,7 +225,7 @@ describe('the query commands', () => {
     }
   })
 
-  it('show the state of a session that waits for a worker, and what it waits for', async () => {
+  it('the query commands show the state of a session that waits for a worker, and what it waits for', async () => {
     // A worker serves its queue and stores its events, but none serves its agent.
     const unserved = here.pawl.session('unserved', { agent: 'nobody-serves-me' })
     await unserved.send('hello')
@@ -240,7 +240,7 @@ describe('the query commands', () => {
     expect(await run(['messages', 'elsewhere'])).toMatchObject({ code: 1, stderr: expect.stringContaining('pawl show') })
   }, 60_000)
 
-  it('follow events until they are asked to stop', async () => {
+  it('the query commands follow events until they are asked to stop', async () => {
     const { temporalAddress, databaseUrl } = inject('stack')
     const env = { TEMPORAL_ADDRESS: temporalAddress, DATABASE_URL: databaseUrl }
     const following = pawl(['events', '--follow', '--json', '--type', 'message_received', '--schema', schema], { cwd: folder, env })
@@ -252,7 +252,7 @@ describe('the query commands', () => {
     expect(await following.ended).toMatchObject({ code: 0, stderr: '' })
   })
 
-  it('do not need Temporal', async () => {
+  it('the query commands do not need Temporal', async () => {
     expect(await run(['sessions', '--json'], { TEMPORAL_ADDRESS: '127.0.0.1:1' })).toMatchObject({ code: 0, stderr: '' })
   })
 
@@ -283,7 +283,7 @@ describe('the query commands', () => {
 })
 
 describe('the commands that act on a session', () => {
-  it('roll back, and say which effects remain', async () => {
+  it('the commands that act on a session roll back, and say which effects remain', async () => {
     const moved = player.play(
       here.pawl,
       { model: ({ messages }) => (messages.length === 3 ? [use('put', 'it')] : 'ok') },
@@ -301,7 +301,7 @@ describe('the commands that act on a session', () => {
     expect((await json(['messages', 'asked-moved', '--archived'])).length).toBeGreaterThan(2)
   })
 
-  it('fork, and resume a closed session', async () => {
+  it('the commands that act on a session fork, and resume a closed session', async () => {
     const queue = ['--task-queue', here.taskQueue]
     player.play(here.pawl, {}, { id: 'copy' })
     expect(await json(['fork', 'talked', '--checkpoint', '1', '--id', 'copy', ...queue])).toEqual([
@@ -314,7 +314,7 @@ describe('the commands that act on a session', () => {
     expect(await json(['resume', 'copy', ...queue])).toMatchObject([{ event: 'resumed', sessionId: 'copy', status: 'idle' }])
   })
 
-  it('send, interrupt, pause and unpause', async () => {
+  it('the commands that act on a session send, interrupt, pause and unpause', async () => {
     const queue = ['--task-queue', here.taskQueue]
     const id = 'asked-held'
     const doors = [gate(), gate()]
@@ -350,7 +350,7 @@ describe('the commands that act on a session', () => {
     expect(await (await held.session.send('three')).result({ timeout: 20_000 })).toMatchObject({ text: 'one, two, three' })
   })
 
-  it('continue, in a chat, a session whose workflow was terminated, and show how its run ends', async () => {
+  it('a chat continues a session whose workflow was terminated, and shows how its run ends', async () => {
     const first = gate()
     const cut = player.play(
       here.pawl,

@@ -74,7 +74,7 @@ async function slowFlush(id: string, log: LogEntry[]): Promise<{ commit(): Promi
 }
 
 describe('the feed', () => {
-  it('returns the events of all sessions, those of each in order, with agent and cursor', async () => {
+  it('the feed returns the events of all sessions, those of each in order, with agent and cursor', async () => {
     await flush('a', logOf([open('a'), ...oneRun(1, 'u')]))
     await flush('b', logOf([open('b', 'sales')]))
     const events = await read()
@@ -82,7 +82,7 @@ describe('the feed', () => {
     expect(events[10]).toMatchObject({ sessionId: 'b', agent: 'sales', event: { type: 'session_started' }, cursor: expect.any(String) })
   })
 
-  it('continues from the cursor of any event, even in another process, with exactly the events after it', async () => {
+  it('the feed continues from the cursor of any event, even in another process, with exactly the events after it', async () => {
     await flush('a', logOf([open('a'), ...oneRun(1, 'u')]))
     await flush('b', logOf([open('b')]))
     const events = await read()
@@ -100,7 +100,7 @@ describe('the feed', () => {
     }
   })
 
-  it('waits for a flush that began earlier and commits later, and then returns it: its cursor skips nothing', async () => {
+  it('the feed waits for a flush that began earlier and commits later, and then returns it: its cursor skips nothing', async () => {
     const early = logOf([open('early'), received('u')])
     const late = logOf([open('late')])
     await flush('early', early.slice(0, 1))
@@ -115,7 +115,7 @@ describe('the feed', () => {
     expect(names(rest)).toEqual(['early 2', 'late 1'])
   })
 
-  it('returns each event once to a reader that stops and resumes after every event, while flushes overlap', async () => {
+  it('the feed returns each event once to a reader that stops and resumes after every event, while flushes overlap', async () => {
     const sessions = ['p', 'q', 'r']
     for (const id of sessions) await flush(id, logOf([open(id)]))
     const expected = sessions.flatMap((id) => [`${id} 1`, `${id} 2`, `${id} 3`])
@@ -144,7 +144,7 @@ describe('the feed', () => {
     expect([...seen].sort()).toEqual(expected.sort())
   })
 
-  it('leaves out what was not asked for, and moves its cursor past it', async () => {
+  it('the feed leaves out what was not asked for, and moves its cursor past it', async () => {
     await flush('a', logOf([open('a'), ...oneRun(1, 'u')]))
     await flush('b', logOf([open('b', 'sales'), ...oneRun(1, 'u')]))
     await read()
@@ -154,7 +154,7 @@ describe('the feed', () => {
     expect(names(await read({ after: done?.cursor ?? '', types: ['session_started'] }))).toEqual(['b 1'])
   })
 
-  it('returns thousands of events in order, even more than one read holds', async () => {
+  it('the feed returns thousands of events in order, even more than one read holds', async () => {
     const many = logOf([open('many'), ...Array.from({ length: 1_200 }, (_, n) => received(`u${n}`))])
     await flush('many', many)
     const large = 'x'.repeat(1_500_000)
@@ -166,7 +166,7 @@ describe('the feed', () => {
     ])
   })
 
-  it('returns the events of more flushes than one read covers, with and without a filter', async () => {
+  it('the feed returns the events of more flushes than one read covers, with and without a filter', async () => {
     const ids = Array.from({ length: 250 }, (_, n) => `many-${n}`)
     for (const id of ids) await flush(id, logOf([open(id), received('a'), received('b'), received('c')]))
     const found = await read()
@@ -174,7 +174,7 @@ describe('the feed', () => {
     expect(names(await read({ types: ['session_started'] }))).toEqual(ids.map((id) => `${id} 1`))
   })
 
-  it('does not repeat what a fork inherited', async () => {
+  it('the feed does not repeat what a fork inherited', async () => {
     const past = [open('parent'), ...oneRun(1, 'u')]
     await flush('parent', logOf(past))
     const fork = logOf([
@@ -187,7 +187,7 @@ describe('the feed', () => {
     expect(names(await read()).filter((name) => name.startsWith('fork'))).toEqual(['fork 11', 'fork 12'])
   })
 
-  it('streams events to a follower as they are stored, until the follower stops', async () => {
+  it('the feed streams events to a follower as they are stored, until the follower stops', async () => {
     const stop = new AbortController()
     const seen: string[] = []
     const reading = (async () => {

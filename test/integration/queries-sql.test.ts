@@ -147,7 +147,7 @@ async function settle(session: SessionHandle, text: string): Promise<void> {
 }
 
 describe('docs/sql.md', () => {
-  it('has twenty-one questions', () => {
+  it('docs/sql.md has twenty-one questions', () => {
     expect(queries).toHaveLength(21)
   })
 

@@ -77,7 +77,7 @@ describe('sessions', () => {
     ])
   })
 
-  it('are listed newest first, and the same page by page as all at once', async () => {
+  it('sessions are listed newest first, and the same page by page as all at once', async () => {
     const whole = ids(await all(queries.sessions.list(mine)))
     expect(whole.slice(0, 4)).toEqual(['l7a', 'l7b', 'l6', 'l5'])
     expect(whole).toHaveLength(10)
@@ -87,14 +87,14 @@ describe('sessions', () => {
     expect(ids(await all(queries.sessions.list({ ...mine, limit: 1 })))).toEqual(whole)
   })
 
-  it('are not skipped or repeated when others start between two pages', async () => {
+  it('sessions are not skipped or repeated when others start between two pages', async () => {
     const first = await queries.sessions.list({ ...mine, tag: 'odd', limit: 1 })
     await put('latecomer', [open('latecomer', { tags: ['odd'] })], NOON + 20 * HOUR)
     const rest = await pagesOf((cursor) => queries.sessions.list({ ...mine, tag: 'odd', limit: 1, cursor: cursor ?? first.cursor ?? '' }))
     expect(ids([...first.items, ...rest.flat()])).toEqual(['l5', 'l3', 'l1'])
   })
 
-  it('are found by status, tags and creation time', async () => {
+  it('sessions are found by status, tags and creation time', async () => {
     expect(ids(await all(queries.sessions.list({ ...mine, status: 'error' })))).toEqual(['failed'])
     expect(ids(await all(queries.sessions.list({ ...mine, status: ['error', 'waiting'] })))).toEqual(['failed'])
     expect(ids(await all(queries.sessions.list({ ...mine, tags: ['odd', 'all'] })))).toEqual(['l5', 'l3', 'l1'])
@@ -103,7 +103,7 @@ describe('sessions', () => {
     expect(ids(await all(queries.sessions.list({ ...mine, since: '2026-11-21T18:00:00Z', until: span.until + 3 * HOUR })))).toEqual(['l6'])
   })
 
-  it('show why they failed, whom they are for and what they have used', async () => {
+  it('sessions show why they failed, whom they are for and what they have used', async () => {
     expect(await queries.sessions.get('failed')).toMatchObject({
       sessionId: 'failed',
       status: 'error',
@@ -135,7 +135,7 @@ describe('an invalid query', () => {
     ['a list of sums', () => queries.usage({ by: ['day'] as never })],
     ['an unknown type of event', () => first(queries.events({ types: ['run_ended' as never] }))],
     ['empty text', () => queries.toolCalls({ tool: '' })],
-  ])('with %s is refused as invalid_option', async (_, ask) => {
+  ])('an invalid query with %s is refused as invalid_option', async (_, ask) => {
     expect(await codeOf(ask())).toBe('invalid_option')
   })
 
@@ -144,7 +144,7 @@ describe('an invalid query', () => {
     return undefined
   }
 
-  it('with a cursor that is malformed, truncated or from another list is refused as invalid_cursor', async () => {
+  it('an invalid query with a cursor that is malformed, truncated or from another list is refused as invalid_cursor', async () => {
     const { cursor = '' } = await queries.sessions.list({ agent: 'lister', limit: 1 })
     expect(cursor).not.toBe('')
     for (const wrong of ['nonsense', cursor.slice(0, -4), Buffer.from('[1]').toString('base64url')]) {
@@ -155,7 +155,7 @@ describe('an invalid query', () => {
     expect(await codeOf(first(queries.events({ after: cursor })))).toBe('invalid_cursor')
   })
 
-  it('with a cursor whose parts were changed is refused as well', async () => {
+  it('an invalid query with a cursor whose parts were changed is refused as well', async () => {
     const { cursor = '' } = await queries.sessions.list({ agent: 'lister', limit: 1 })
     const [tag] = JSON.parse(Buffer.from(cursor, 'base64url').toString()) as string[]
     for (const parts of [[tag], [tag, 'x', 'y'], [tag, 1.5, 'y'], [tag, 1, null]]) {
@@ -164,13 +164,13 @@ describe('an invalid query', () => {
     }
   })
 
-  it('with NUL or lone surrogates finds nothing and breaks nothing', async () => {
+  it('an invalid query with NUL or lone surrogates finds nothing and breaks nothing', async () => {
     expect(await all(queries.sessions.list({ agent: 'a\0b', tags: ['\ud800'] }))).toEqual([])
     expect(await all(queries.errors({ context: 'tool:\0' }))).toEqual([])
     expect(await codeOf(queries.messages({ session: '\0' }))).toBe('session_not_found')
   })
 
-  it('without a store says what to do, whatever it asks for', async () => {
+  it('an invalid query without a store says what to do, whatever it asks for', async () => {
     const none = queriesOf(undefined)
     expect(await codeOf(none.sessions.list())).toBe('no_store')
     expect(await codeOf(none.messages({ session: 's' }))).toBe('no_store')
@@ -178,7 +178,7 @@ describe('an invalid query', () => {
     await expect(none.sessions.get('s')).rejects.toThrow(/DATABASE_URL/)
   })
 
-  it('about an unknown session is refused, unlike one about a session that has nothing', async () => {
+  it('an invalid query about an unknown session is refused, unlike one about a session that has nothing', async () => {
     await put('empty', [started({ sessionId: 'empty', agent: 'quiet' })])
     const of = (id: string): SessionQueries => sessionQueriesOf(store, id)
     expect(await all(queries.messages({ session: 'empty' }))).toEqual([])
@@ -211,20 +211,20 @@ describe('a session', () => {
 
   beforeAll(() => put('whole', log))
 
-  it('has its messages in order, page by page, with waiting messages last', async () => {
+  it('a session has its messages in order, page by page, with waiting messages last', async () => {
     const pages = await pagesOf((cursor) => queries.messages({ session: 'whole', limit: 4, ...(cursor && { cursor }) }))
     expect(pages.map(messageIds)).toEqual([FIRST, THIRD, ['u5']])
     expect(pages[0]?.[1]).toMatchObject({ sessionId: 'whole', agent: 'whole', role: 'assistant', callIds: ['t_1_1_0'], blobs: [] })
     expect(pages[0]?.[2]?.callIds).toEqual(['t_1_1_0'])
   })
 
-  it('keeps the messages that were rolled back', async () => {
+  it('a session keeps the messages that were rolled back', async () => {
     const archived = await of().archivedMessages()
     expect(messageIds(archived).sort()).toEqual([...SECOND, 'u3'].sort())
     expect(archived[0]).toMatchObject({ why: 'rolled_back', archivedSeq: 23, archivedAt: expect.any(Date) })
   })
 
-  it('has its checkpoints, and says which were rolled back', async () => {
+  it('a session has its checkpoints, and says which were rolled back', async () => {
     expect(await of().checkpoints()).toMatchObject([
       { version: 2, reasons: ['nightly'], by: 'ops', seq: 21, upToSeq: 21, lastMessageId: 'm_2_2', archivedSeq: 23, run: 2, turn: 2 },
       { version: 1, reasons: ['turn'], by: null, seq: 11, lastMessageId: 'm_1_2', archivedSeq: null },
@@ -234,7 +234,7 @@ describe('a session', () => {
     expect(pages.flat().map(({ version }) => version)).toEqual([2, 1])
   })
 
-  it('shows its transcript as it was at any point, even in a past that was rolled back', async () => {
+  it('a session shows its transcript as it was at any point, even in a past that was rolled back', async () => {
     const read = (after: number) => store.events('whole', { after, limit: 3 })
     const at = async (target: object): Promise<string[]> => messageIds(await transcriptAt(read, target as never, async (page) => [...page]))
     expect(await at({ checkpoint: 1 })).toEqual(FIRST)
@@ -253,7 +253,7 @@ describe('a session', () => {
     }
   })
 
-  it('has the same current transcript in its events as in the store', async () => {
+  it('a session has the same current transcript in its events as in the store', async () => {
     const events: SessionEvent[] = []
     for await (const event of eventsOf((after) => store.events('whole', { after }))) events.push(event)
     const now = await all(queries.messages({ session: 'whole' }))
@@ -290,7 +290,7 @@ describe('tool calls and errors', () => {
     }
   })
 
-  it('are found by status across all sessions, newest first', async () => {
+  it('tool calls and errors are found by status across all sessions, newest first', async () => {
     const unknown = await all(queries.toolCalls({ status: 'unknown', tool: 'refund' }))
     expect(unknown.map(({ sessionId, callId }) => `${sessionId} ${callId}`)).toEqual(['c2 t_1_1_1', 'c1 t_1_1_1', 'c0 t_1_1_1'])
     expect(unknown[0]).toMatchObject({
@@ -302,7 +302,7 @@ describe('tool calls and errors', () => {
     })
   })
 
-  it('are found by session and time, page by page', async () => {
+  it('tool calls and errors are found by session and time, page by page', async () => {
     const pages = await pagesOf((cursor) => queries.toolCalls({ session: 'c1', limit: 2, ...(cursor && { cursor }) }))
     expect(pages.map((page) => page.map(({ callId }) => callId))).toEqual([['t_1_1_2', 't_1_1_1'], ['t_1_1_0']])
     const status: 'unknown'[] = ['unknown']
@@ -310,7 +310,7 @@ describe('tool calls and errors', () => {
     expect((await sessionQueriesOf(store, 'c1').toolCalls()).map(({ callId }) => callId)).toEqual(['t_1_1_0', 't_1_1_1', 't_1_1_2'])
   })
 
-  it('are found by idempotency key and by effect id, each with an index', async () => {
+  it('tool calls and errors are found by idempotency key and by effect id, each with an index', async () => {
     expect(ids(await all(queries.toolCalls({ key: 'key-t_1_1_1' })))).toEqual(['c2', 'c1', 'c0'])
     expect(await all(queries.toolCalls({ key: 'key-t_1_1_1', session: 'c1' }))).toMatchObject([{ status: 'unknown', key: 'key-t_1_1_1' }])
     const effects = await all(queries.toolCalls({ effectId: 're_0', session: 'c0' }))
@@ -323,7 +323,7 @@ describe('tool calls and errors', () => {
     }
   })
 
-  it('are found by context and time, with the attempt of each error', async () => {
+  it('tool calls and errors are found by context and time, with the attempt of each error', async () => {
     expect(ids(await all(queries.errors({ context: 'tool:refund', since: NOON + HOUR })))).toEqual(['c2', 'c1'])
     const pages = await pagesOf((cursor) => queries.errors({ context: 'model', limit: 1, ...(cursor && { cursor }) }))
     expect(ids(pages.flat())).toEqual(['c2', 'c1', 'c0'])
@@ -356,7 +356,7 @@ describe('usage', () => {
   })
   const january = { since: '2026-01-01', until: '2026-02-01' }
 
-  it('is totalled by agent, highest cost first, with the number of unpriced calls', async () => {
+  it('usage is totalled by agent, highest cost first, with the number of unpriced calls', async () => {
     const sums = await all(queries.usage({ by: 'agent', ...january }))
     expect(sums).toMatchObject([
       { key: 'lavish', calls: 4, unpriced: 0, usage: { input_tokens: 40, output_tokens: 20, cache_read_input_tokens: 12 } },
@@ -365,7 +365,7 @@ describe('usage', () => {
     expect(sums[0]?.usd).toBeGreaterThan(0)
   })
 
-  it('is totalled by day in UTC, newest first, by model and by session, page by page', async () => {
+  it('usage is totalled by day in UTC, newest first, by model and by session, page by page', async () => {
     const keys = async (by: 'day' | 'model' | 'session'): Promise<string[]> =>
       (await pagesOf((cursor) => queries.usage({ by, ...january, limit: 1, ...(cursor && { cursor }) }))).flat().map(({ key }) => key)
     expect(await keys('day')).toEqual(['2026-01-02', '2026-01-01'])
@@ -386,7 +386,7 @@ describe('usage', () => {
     expect(await codeOf(queries.usage({ by: 'turn' }))).toBe('invalid_option')
   })
 
-  it('counts the calls of a time span to the millisecond, wherever in a day it begins and ends', async () => {
+  it('usage counts the calls of a time span to the millisecond, wherever in a day it begins and ends', async () => {
     const DAY = 24 * HOUR
     const first = Date.UTC(2026, 1, 1)
     for (let n = 0; n < 12; n++) {
@@ -418,7 +418,7 @@ describe('usage', () => {
     expect((await queries.usage({ by: 'day', since: '9999-12-31T12:00:00Z' })).items).toEqual([])
   })
 
-  it('follows when calls are given a price, moved to another day or deleted', async () => {
+  it('usage follows when calls are given a price, moved to another day or deleted', async () => {
     await put('repriced', [started({ sessionId: 'repriced' }), ...oneRun(1, 'u').map(priced('nameless'))], Date.UTC(2026, 3, 1))
     const sum = async () => (await queries.usage({ by: 'day', session: 'repriced' })).items
     const change = (what: string) => database.query(`${what} where session_id = 'repriced' and turn = 1`)
@@ -468,7 +468,7 @@ describe('the sessions of one id prefix', () => {
     return events
   }
 
-  it('are the only ones that its lists show', async () => {
+  it('the sessions of one id prefix are the only ones that its lists show', async () => {
     const idPrefix = 't_1:'
     const agent = 'tenancy'
     const day = { since, until: since + 2 * HOUR }
@@ -488,7 +488,7 @@ describe('the sessions of one id prefix', () => {
     }
   })
 
-  it('are the only ones that its totals count', async () => {
+  it('the sessions of one id prefix are the only ones that its totals count', async () => {
     const idPrefix = 't_1:'
     expect(TENANTS.filter(isFirstTenant)).toHaveLength(2)
     expect((await queries.overview({ agent: 'tenancy', idPrefix })).sessions).toMatchObject({ error: 2 })
@@ -499,7 +499,7 @@ describe('the sessions of one id prefix', () => {
     expect(timeInError).toMatchObject([{ times: 4 }])
   })
 
-  it('have cursors that are refused for another prefix', async () => {
+  it('the sessions of one id prefix have cursors that are refused for another prefix', async () => {
     const { cursor = '' } = await queries.sessions.list({ idPrefix: 't_1:', limit: 1 })
     expect(ids((await queries.sessions.list({ idPrefix: 't_1:', limit: 1, cursor })).items)).toEqual(['t_1:session'])
     expect(await codeOf(queries.sessions.list({ idPrefix: 'u_1:', limit: 1, cursor }))).toBe('invalid_cursor')

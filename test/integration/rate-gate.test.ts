@@ -56,7 +56,9 @@ afterAll(() => Promise.all([here?.stop(), there?.stop()]))
 const send = (where: Deployment, agent: string): Promise<RunHandle> => where.pawl.session(`gate-${randomUUID()}`, { agent }).send('go')
 
 describe('a 429 that asks for a wait', () => {
-  it('holds the calls of every session on every worker, costs them no attempt, and all of them finish', { timeout: 120_000 }, async () => {
+  it('a 429 that asks for a wait holds the calls of every session on every worker, and costs them no attempt', {
+    timeout: 120_000,
+  }, async () => {
     const { requests, world, account } = limited
     world.refusesUntil = performance.now() + RETRY_AFTER_MS
     const first = await send(here, 'here')
@@ -85,7 +87,9 @@ describe('a 429 that asks for a wait', () => {
 })
 
 describe('a gate that a person opens', () => {
-  it('lets the calls of every worker through within a minute, and SQL says who opened it', { timeout: 120_000 }, async () => {
+  it('a gate that a person opens lets the calls of every worker through within a minute, and SQL says who opened it', {
+    timeout: 120_000,
+  }, async () => {
     const { requests, world, account } = limited
     world.refusesUntil = performance.now() + 60_000
     world.retryAfterMs = 600_000
@@ -114,7 +118,7 @@ describe('a gate that a person opens', () => {
 })
 
 describe('a session that waits at the gate', () => {
-  it('is interrupted at once, and its model is not called', async () => {
+  it('a session that waits at the gate is interrupted at once, and its model is not called', async () => {
     const { requests, world } = limited
     world.refusesUntil = performance.now() + 600_000
     const refused = await send(here, 'here')

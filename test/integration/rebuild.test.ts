@@ -224,7 +224,7 @@ describe('after the schema was dropped', () => {
 })
 
 describe('a fork', () => {
-  it('is restored with its own copy of what it inherited, even if it alone is rebuilt', async () => {
+  it('a fork is restored with its own copy of what it inherited, even if it alone is rebuilt', async () => {
     const source = play()
     await say(source, 'one')
     await say(source, 'two')
@@ -243,7 +243,7 @@ describe('a fork', () => {
 
 // Temporal takes a while to delete what has just closed.
 describe('what history no longer has', { timeout: 300_000 }, () => {
-  it('is reported by event number; the session continues from the snapshot that the oldest execution began with', async () => {
+  it('a rebuild reports events that history no longer has; the session continues from the oldest execution’s snapshot', async () => {
     const played = play()
     await say(played, 'one')
     await continueAsNew(played.id)
@@ -273,7 +273,7 @@ describe('what history no longer has', { timeout: 300_000 }, () => {
     expect((await store.lists.session(played.id))?.run).toBe(3)
   })
 
-  it('from before a resume or a fork is reported, too; both sessions continue from what their workflows had read then', async () => {
+  it('a rebuild reports missing events from before a resume or a fork; both sessions continue from what they had read', async () => {
     const source = play()
     await say(source, 'one')
     const fork = player.play(here.pawl, { model: () => 'of the fork' }, { id: (await source.session.fork()).id })
@@ -300,7 +300,7 @@ describe('what history no longer has', { timeout: 300_000 }, () => {
     await say(fork, 'three of the fork')
   })
 
-  it('includes large values, which only the store had; they are reported with their events', async () => {
+  it('what history no longer has includes large values, which only the store had; they are reported with their events', async () => {
     const played = play()
     await say(played, 'B'.repeat(200_000))
     const [blob] = await schema.query('select sha256, bytes::int as bytes from {schema}.blobs where session_id = $1', [played.id])
@@ -312,7 +312,7 @@ describe('what history no longer has', { timeout: 300_000 }, () => {
     ])
   })
 
-  it('is an error that changes nothing if it leaves a hole between an old backup and the oldest execution', async () => {
+  it('a rebuild that would leave a hole between an old backup and the oldest execution fails and changes nothing', async () => {
     const played = play()
     await say(played, 'one')
     const early = await store.entries(played.id, { limit: 3 })
@@ -330,7 +330,7 @@ describe('what history no longer has', { timeout: 300_000 }, () => {
 })
 
 describe('a rebuild that cannot be done', () => {
-  it('says that no worker answers, and restores everything once one does', async () => {
+  it('a rebuild that cannot be done says that no worker answers, and restores everything once one does', async () => {
     const played = play()
     await say(played, 'one')
     await executionsOf(played.id, 1)
@@ -342,7 +342,7 @@ describe('a rebuild that cannot be done', () => {
     expect(await here.pawl.rebuild({ session: played.id })).toMatchObject({ restored: 1 })
   })
 
-  it('says so for an unknown session, a bad id, and a client without a store', async () => {
+  it('a rebuild that cannot be done says so for an unknown session, a bad id, and a client without a store', async () => {
     await expect(here.pawl.rebuild({ session: 'nobody-to-rebuild' })).rejects.toMatchObject({ code: 'session_not_found' })
     await expect(here.pawl.rebuild({ session: 'no id!' })).rejects.toMatchObject({ code: 'invalid_session_id' })
     await expect(here.pawl.rebuild({ by: '' })).rejects.toMatchObject({ code: 'invalid_option' })
@@ -350,7 +350,7 @@ describe('a rebuild that cannot be done', () => {
     await expect(without.rebuild()).rejects.toMatchObject({ code: 'no_store' })
   })
 
-  it('does not find a session that a client only asked for', async () => {
+  it('a rebuild that cannot be done does not find a session that a client only asked for', async () => {
     await expect(here.pawl.session('only-asked-for').resume()).rejects.toMatchObject({ code: 'session_not_found' })
     await expect(here.pawl.rebuild({ session: 'only-asked-for' })).rejects.toMatchObject({ code: 'session_not_found' })
     const sessions: string[] = []
@@ -358,7 +358,7 @@ describe('a rebuild that cannot be done', () => {
     expect(sessions).not.toContain('only-asked-for')
   })
 
-  it('leaves an erased session erased', async () => {
+  it('a rebuild that cannot be done leaves an erased session erased', async () => {
     const played = play()
     await say(played, 'one')
     await here.pawl.erase(played.id, { by: 'ops', force: true })
@@ -379,7 +379,7 @@ describe('pawl rebuild', () => {
       },
     })
 
-  it('restores, and reports as text and as JSON', async () => {
+  it('pawl rebuild restores, and reports as text and as JSON', async () => {
     const played = play()
     await say(played, 'one')
     await executionsOf(played.id, 1)

@@ -35,7 +35,7 @@ function failsAfter(turns: ScriptedAnswer[]): Scene & { fixed?: boolean } {
 }
 
 describe('restart_run', () => {
-  it('answers the run’s messages in a new run, and the model sees nothing of the failed one', async () => {
+  it('restart_run answers the run’s messages in a new run, and the model sees nothing of the failed one', async () => {
     const door = gate()
     const scene: Scene & { fixed?: boolean } = failsAfter([[use('look', 'at it')]])
     scene.look = (_input, ctx) => door.pass(ctx.signal)
@@ -66,7 +66,7 @@ describe('restart_run', () => {
     })
   })
 
-  it('keeps what earlier runs said', async () => {
+  it('restart_run keeps what earlier runs said', async () => {
     const scene = failsAfter(['fine'])
     const { session, requests } = player.play(here.pawl, scene)
     await (await session.send('one')).result({ timeout: 20_000 })
@@ -78,7 +78,7 @@ describe('restart_run', () => {
     expect(requests.at(-1)!.messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'user'])
   })
 
-  it('does not repeat an effect that the failed run completed: it is replayed, and the model is told beforehand', async () => {
+  it('restart_run replays an effect that the failed run completed, and the model is told beforehand', async () => {
     const scene = failsAfter([[use('pay', 'it')], [use('look', 'around')]])
     const { session, id, requests, count } = player.play(here.pawl, scene)
     const run = await session.send('go')
@@ -94,7 +94,7 @@ describe('restart_run', () => {
     await rowsMatchEvents(here.stack, id)
   })
 
-  it('is refused while it is unknown whether a call happened, and allowed once that is resolved', async () => {
+  it('restart_run is refused while it is unknown whether a call happened, and allowed once that is resolved', async () => {
     const failing = failsAfter([[use('wire', 'it')]])
     const lost: Scene & { fixed?: boolean } = Object.assign(failing, {
       wire(): never {
@@ -120,7 +120,7 @@ describe('restart_run', () => {
     await rowsMatchEvents(here.stack, id)
   })
 
-  it('is allowed if the run made only reads and calls that failed before they began', async () => {
+  it('restart_run is allowed if the run made only reads and calls that failed before they began', async () => {
     const scene = failsAfter([[use('look', 'at it'), use('nothing', 'at all'), { ...use('put', 'x'), input: { what: 7 } }]])
     const { session } = player.play(here.pawl, scene)
     const run = await session.send('go')
@@ -132,7 +132,7 @@ describe('restart_run', () => {
 })
 
 describe('continue_run', () => {
-  it('retries only the failed step, and the run continues', async () => {
+  it('continue_run retries only the failed step, and the run continues', async () => {
     const scene = failsAfter([[use('put', 'it')], [use('look', 'around')]])
     const { session, id, requests, count } = player.play(here.pawl, scene)
     const run = await session.send('go')
@@ -150,7 +150,7 @@ describe('continue_run', () => {
     await rowsMatchEvents(here.stack, id)
   })
 
-  it('is the default after a limit, and the limits of the build that now serves the agent apply', async () => {
+  it('continue_run is the default after a limit, and the limits of the build that now serves the agent apply', async () => {
     const own = await deploy()
     try {
       const short = stage({ name: 'limited', limits: { maxTurns: 2 } })
@@ -228,7 +228,7 @@ it('a session in error whose workflow has ended is still in error, and can be re
 })
 
 describe('regenerate', () => {
-  it('answers the newest message again under the same intent, so nothing is paid twice', async () => {
+  it('regenerate answers the newest message again under the same intent, so nothing is paid twice', async () => {
     const { session, id, requests, count } = player.play(here.pawl, {
       model: (request) => (answersIn(request) % 2 === 0 ? [use('pay', 'it')] : `answer ${requests.length}`),
     })
@@ -249,7 +249,7 @@ describe('regenerate', () => {
     expect(count('pay')).toBe(paid)
   })
 
-  it('does not repeat the refund of a failed run that was restarted and then regenerated twice', async () => {
+  it('regenerate does not repeat the refund of a failed run that was restarted and then regenerated twice', async () => {
     const scene = failsAfter([[use('pay', 'the refund')]])
     const { session, id, requests, count } = player.play(here.pawl, scene)
     await (await session.send('hello')).settled({ timeout: 20_000 })
@@ -274,12 +274,12 @@ describe('regenerate', () => {
     ])
   })
 
-  it('is refused for a session that does not exist', async () => {
+  it('regenerate is refused for a session that does not exist', async () => {
     const { session } = player.play(here.pawl, {})
     await expect(session.regenerate()).rejects.toMatchObject({ code: 'session_not_found' })
   })
 
-  it('is refused once the only message was rolled back', async () => {
+  it('regenerate is refused once the only message was rolled back', async () => {
     const { session } = player.play(here.pawl, { model: () => 'fine' })
     await (await session.send('one', { messageId: 'one' })).result({ timeout: 20_000 })
     await session.rollback({ message: 'one' })
@@ -288,7 +288,7 @@ describe('regenerate', () => {
 })
 
 describe('rollback', () => {
-  it('allows a message that it removed to be sent again with the same id', async () => {
+  it('rollback allows a message that it removed to be sent again with the same id', async () => {
     const { session, id, requests } = player.play(here.pawl, { model: () => 'fine' })
     await (await session.send('one', { messageId: 'one' })).result({ timeout: 20_000 })
     await (await session.send('two', { messageId: 'two' })).result({ timeout: 20_000 })
@@ -307,7 +307,7 @@ describe('rollback', () => {
     expect(saidIn(requests.at(-1)!)).toEqual(['one', 'another two', 'three', 'four'])
   })
 
-  it('can forget the keys of effects that were undone outside pawl, which can then happen again', async () => {
+  it('rollback can forget the keys of effects that were undone outside pawl, which can then happen again', async () => {
     const { session, count, requests } = player.play(here.pawl, {
       model: (request) => (answersIn(request) % 2 === 0 ? [use('put', 'it')] : 'done'),
     })
@@ -320,7 +320,7 @@ describe('rollback', () => {
 })
 
 describe('two people at the same moment', () => {
-  it('recover a session only once: the other one is told that it is no longer in error', async () => {
+  it('two people at the same moment recover a session only once: the other one is told that it is no longer in error', async () => {
     const other = await here.connect()
     const scene = failsAfter([[use('pay', 'it')], [use('look', 'around')]])
     const { session, id, count } = player.play(here.pawl, scene)
@@ -340,7 +340,7 @@ describe('two people at the same moment', () => {
     ])
   })
 
-  it('recover a session and roll it back: nothing that the run says after the rollback is recorded', async () => {
+  it('a session is recovered and rolled back at once: nothing that the run says after the rollback is recorded', async () => {
     const delays = Array.from({ length: 10 }, (_, index) => index * 30)
     await Promise.all(
       delays.map(async (delayMs) => {
@@ -380,7 +380,7 @@ describe('a refused recovery of a session that is not in error', () => {
     await session.regenerate()
   })
 
-  it('does not suggest it after the newest run has left the session', async () => {
+  it('a refused recovery suggests no regeneration after the newest run has left the session', async () => {
     const { session } = player.play(here.pawl, {})
     await (await session.send('one')).result({ timeout: 20_000 })
     await session.rollback({ run: 1 })
@@ -388,7 +388,7 @@ describe('a refused recovery of a session that is not in error', () => {
     await expect(session.regenerate()).rejects.toMatchObject({ code: 'run_not_found' })
   })
 
-  it('does not suggest it while an outcome of the newest run is unknown', async () => {
+  it('a refused recovery suggests no regeneration while an outcome of the newest run is unknown', async () => {
     const { session } = player.play(here.pawl, {
       model: ({ messages }) => (messages.length === 1 ? [use('wire', 'x')] : 'sorry'),
       wire() {

@@ -60,7 +60,7 @@ async function expectOneStory(session: SessionHandle): Promise<void> {
 }
 
 describe('a session whose workflow is reset', () => {
-  it('to before a completed call does not repeat the call, and the conversation continues', async () => {
+  it('a session reset to before a completed call does not repeat the call, and the conversation continues', async () => {
     const { session, requests, count } = player.play(here.pawl, { model: inOrder([use('pay', 'it')], 'paid', 'gladly') })
     expect(await (await session.send('pay')).result(TIMEOUT)).toMatchObject({ text: 'paid' })
     await resetBefore('executeTool', session)
@@ -101,7 +101,7 @@ describe('a session whose workflow is reset', () => {
     await expectOneStory(session)
   })
 
-  it('in the middle of a run completes that run without repeating its effects', async () => {
+  it('a session whose workflow is reset in the middle of a run completes that run without repeating its effects', async () => {
     const held = gate()
     const { session, count } = player.play(here.pawl, {
       model: inOrder([use('pay', 'it')], [use('look', 'around')], 'all done'),
@@ -116,7 +116,7 @@ describe('a session whose workflow is reset', () => {
     await expectOneStory(session)
   })
 
-  it('to before messages were sent keeps each of them once', async () => {
+  it('a session whose workflow is reset to before messages were sent keeps each of them once', async () => {
     const { session, requests } = player.play(here.pawl, {})
     for (const said of ['one', 'two', 'three']) await (await session.send(said)).result(TIMEOUT)
     await resetBefore('callModel', session)
@@ -126,7 +126,7 @@ describe('a session whose workflow is reset', () => {
     await expectOneStory(session)
   })
 
-  it('twice, and then loaded by another worker, has one consistent history', async () => {
+  it('a session whose workflow is reset twice, and then loaded by another worker, has one consistent history', async () => {
     const own = await deploy()
     try {
       const { session, requests, count } = player.play(own.pawl, { model: inOrder([use('pay', 'it')], 'paid', 'two', 'three', 'four') })
@@ -151,7 +151,7 @@ describe('a session whose workflow is reset', () => {
     }
   })
 
-  it('again, to where it had just resumed from the first reset, keeps a message that waits for the next worker', async () => {
+  it('a second reset, to where the session had resumed from the first, keeps a message that waits for a worker', async () => {
     const own = await deploy()
     try {
       const { session, requests, count } = player.play(own.pawl, { model: inOrder([use('pay', 'it')], 'paid', 'two', 'three') })
@@ -172,7 +172,7 @@ describe('a session whose workflow is reset', () => {
     }
   })
 
-  it('in an execution that continue-as-new made, or in the one before it, resumes at its newest event', async () => {
+  it('a session reset in a continued execution, or in the one before it, resumes at its newest event', async () => {
     const { session, requests, count } = long.play(here.pawl, {
       model: (request) =>
         saidIn(request).length > 1 ? 'later' : answersIn(request) < TURNS ? [use('put', `${answersIn(request)}`)] : 'done',
@@ -189,7 +189,7 @@ describe('a session whose workflow is reset', () => {
     await expectOneStory(session)
   })
 
-  it('before any of it was stored loses none of its history', async () => {
+  it('a session whose workflow is reset before any of it was stored loses none of its history', async () => {
     const own = await deploy()
     try {
       const { session, requests } = player.play(own.pawl, {})

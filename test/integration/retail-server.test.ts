@@ -23,7 +23,7 @@ describe.skipIf(!hasWorkload)('the retail server', () => {
     return expect.fail(`no task has just ${tool}`)
   }
 
-  it('gives every world a fresh database', async () => {
+  it('the retail server gives every world a fresh database', async () => {
     const { name, kwargs, expected } = firstCall('cancel_pending_order')
     const text = await client.execute('fresh-a', name, kwargs, { key: 'k' })
     expect(resultHash(text)).toBe(expected?.results_canonical[0])
@@ -31,7 +31,7 @@ describe.skipIf(!hasWorkload)('the retail server', () => {
     expect((await client.report('fresh-b')).finalHash).toBe(databaseHash(readDatabase()))
   })
 
-  it('executes an idempotent tool once per key, even if two requests are in flight at once', async () => {
+  it('the retail server executes an idempotent tool once per key, even if two requests are in flight at once', async () => {
     const { name, kwargs } = firstCall('modify_pending_order_items')
     const send = () => client.execute('idempotent', name, kwargs, { key: 'same' })
     const [one, two] = await Promise.all([send(), send()])
@@ -42,14 +42,14 @@ describe.skipIf(!hasWorkload)('the retail server', () => {
     expect(replays).toBe(2)
   })
 
-  it('refuses a key that was already used for a different request', async () => {
+  it('the retail server refuses a key that was already used for a different request', async () => {
     const { name, kwargs } = firstCall('cancel_pending_order')
     await client.execute('reused', name, kwargs, { key: 'k' })
     const again = client.execute('reused', name, { ...kwargs, order_id: '#W0000000' }, { key: 'k' })
     await expect(again).rejects.toMatchObject({ constructor: RetailError, status: 422 })
   })
 
-  it('executes an external tool on every request, whatever the key', async () => {
+  it('the retail server executes an external tool on every request, whatever the key', async () => {
     const { name, kwargs } = firstCall('return_delivered_order_items')
     await client.execute('external', name, kwargs, { key: 'same' })
     const second = await client.execute('external', name, kwargs, { key: 'same' })
@@ -62,7 +62,7 @@ describe.skipIf(!hasWorkload)('the retail server', () => {
     expect(replays).toBe(0)
   })
 
-  it('looks up an execution by its reference, and says if there was none', async () => {
+  it('the retail server looks up an execution by its reference, and says if there was none', async () => {
     const { name, kwargs } = firstCall('exchange_delivered_order_items')
     expect(await client.lookUp('look-up', name, 'r1', {})).toBeNull()
     const text = await client.execute('look-up', name, kwargs, { key: 'r1' })
@@ -70,7 +70,7 @@ describe.skipIf(!hasWorkload)('the retail server', () => {
     expect(await client.lookUp('look-up', name, 'r2', {})).toBeNull()
   })
 
-  it('answers a lookup only after the request that was cut off has taken effect', async () => {
+  it('the retail server answers a lookup only after the request that was cut off has taken effect', async () => {
     const { name, kwargs } = firstCall('exchange_delivered_order_items')
     const arrived = new Promise<void>((resolve) => server.onRequest(() => resolve()))
     const cut = new AbortController()

@@ -35,7 +35,7 @@ async function say(session: SessionHandle, text: string, messageId = text): Prom
 const echo: NonNullable<Scene['model']> = (request) => `you said: ${saidIn(request).at(-1)}`
 
 describe('checkpoints', () => {
-  it('are made after every turn, and are events', async () => {
+  it('checkpoints are made after every turn, and are events', async () => {
     const { session } = player.play(here.pawl, { model: inOrder([use('put', 'a')], [use('look', 'b')], 'done') })
     await say(session, 'go')
     await until('the last checkpoint is made', async () => ofType(await eventsOf(session), 'checkpoint_made').length === 3)
@@ -47,7 +47,7 @@ describe('checkpoints', () => {
     ])
   })
 
-  it('are made at any time on request, and say who asked and why', async () => {
+  it('checkpoints are made at any time on request, and say who asked and why', async () => {
     const { session } = player.play(here.pawl, { model: echo })
     await say(session, 'one')
     expect(await session.checkpoint('before the audit', { by: 'ann' })).toEqual({ version: 2, made: true })
@@ -73,7 +73,7 @@ describe('a checkpoint that is asked for within a turn', () => {
     },
   }
 
-  it('stands for the end of the turn: a rollback to it keeps it, and what it stands for does not happen again', async () => {
+  it('a rollback to a checkpoint requested within a turn keeps that turn, and nothing in it happens again', async () => {
     const { session, count } = shipper.play(here.pawl, ships, { agent: 'shipper' })
     await say(session, 'go')
     const events = await eventsOf(session)
@@ -93,7 +93,7 @@ describe('a checkpoint that is asked for within a turn', () => {
     expect([count('put'), count('wire')]).toEqual([1, 1])
   })
 
-  it('by a person is made when the turn has closed, together with that of the policy', async () => {
+  it('a checkpoint that a person requests within a turn is made when the turn closes, with that of the policy', async () => {
     const door = gate()
     const scene: Scene = { ...ships, wire: async (_input, ctx) => door.pass(ctx.signal).then(() => 'paid') }
     const { session } = shipper.play(here.pawl, scene, { agent: 'shipper' })
@@ -117,7 +117,7 @@ describe('a checkpoint that is asked for within a turn', () => {
     })
   })
 
-  it('is made where an interrupt leaves the session, and is a target there', async () => {
+  it('a checkpoint requested within a turn is made where an interrupt leaves the session, and is a target there', async () => {
     const door = gate()
     const scene: Scene = { ...ships, wire: async (_input, ctx) => door.pass(ctx.signal) }
     const { session } = shipper.play(here.pawl, scene, { agent: 'shipper' })
@@ -137,7 +137,7 @@ describe('a checkpoint that is asked for within a turn', () => {
 })
 
 describe('a rollback', () => {
-  it('to a checkpoint shows the model only what was said by then, and reports the effects that stay', async () => {
+  it('a rollback to a checkpoint shows the model only what was said by then, and reports the effects that stay', async () => {
     const scene: Scene = { model: echo }
     const { session, requests } = player.play(here.pawl, scene)
     await say(session, 'one')
@@ -152,7 +152,7 @@ describe('a rollback', () => {
     expect((await session.state()).run).toBe(4)
   })
 
-  it('to before a message archives the message, which stays readable', async () => {
+  it('a rollback to before a message archives the message, which stays readable', async () => {
     const { session, requests } = player.play(here.pawl, { model: echo })
     await say(session, 'one', 'm-1')
     await say(session, 'two', 'm-2')
@@ -164,7 +164,7 @@ describe('a rollback', () => {
     expect((await session.messages()).map(({ messageId }) => messageId)).toEqual(['m-1', 'm_1_1', 'three', 'm_3_1'])
   })
 
-  it('first interrupts a run in progress, and the next message is answered after it', async () => {
+  it('a rollback first interrupts a run in progress, and the next message is answered after it', async () => {
     const held = gate()
     const scene: Scene = { model: echo }
     const { session, requests } = player.play(here.pawl, scene)
@@ -184,7 +184,7 @@ describe('a rollback', () => {
     expect(saidIn(requests.at(-1) as ModelRequest)).toEqual(['again'])
   })
 
-  it('to a target that does not exist is refused, and nothing changes', async () => {
+  it('a rollback to a target that does not exist is refused, and nothing changes', async () => {
     const { session } = player.play(here.pawl, { model: echo })
     await say(session, 'one', 'm-1')
     await say(session, 'two', 'm-2')
@@ -203,7 +203,7 @@ describe('a rollback', () => {
 })
 
 describe('a fork', () => {
-  it('continues from a checkpoint on its own, and the session continues from where it was', async () => {
+  it('a fork continues from a checkpoint on its own, and the session continues from where it was', async () => {
     const { session, requests, id } = player.play(here.pawl, { model: echo })
     await say(session, 'one')
     await say(session, 'two')
@@ -219,7 +219,7 @@ describe('a fork', () => {
     expect((await copy.messages()).map(({ messageId }) => messageId)).toEqual(['one', 'm_1_1', 'other', 'm_2_1'])
   })
 
-  it('of a closed session, and of an archived past, starts like any other', async () => {
+  it('a fork of a closed session, and of an archived past, starts like any other', async () => {
     const { session } = player.play(here.pawl, { model: echo })
     await say(session, 'one')
     await say(session, 'two')
@@ -241,7 +241,7 @@ describe('a session whose workflow has ended', () => {
     await here.temporal.workflow.getHandle(`pawl:${id}`).terminate('a test')
   }
 
-  it('in the middle of a turn resumes with the next send: the turn is archived, its run continues, and no effect is repeated', async () => {
+  it('a session whose workflow ended in mid-turn continues its run with the next send, and repeats no effect', async () => {
     const held = gate()
     const { session, requests, id, count } = player.play(here.pawl, {
       model: inOrder([use('put', 'a'), use('look', 'b')], [use('put', 'a')], 'all done'),
@@ -262,7 +262,7 @@ describe('a session whose workflow has ended', () => {
     expect((await session.archivedMessages()).map(({ messageId }) => messageId)).toEqual(['m_1_1'])
   })
 
-  it('before anything was stored has lost nothing: what its history holds is stored when it resumes', async () => {
+  it('a session whose workflow ended before anything was stored loses nothing when it resumes', async () => {
     const elsewhere = await deploy()
     try {
       const { session, requests, id } = player.play(elsewhere.pawl, { model: echo })
@@ -280,7 +280,7 @@ describe('a session whose workflow has ended', () => {
     }
   })
 
-  it('is reopened by resume, without a message', async () => {
+  it('a session whose workflow has ended is reopened by resume, without a message', async () => {
     const { session, id } = player.play(here.pawl, { model: echo })
     await say(session, 'one')
     await until('all is stored', async () => (await session.messages()).length === 2)
@@ -294,7 +294,9 @@ describe('a session whose workflow has ended', () => {
       await expect(read()).rejects.toMatchObject({ code: 'session_not_found' })
   })
 
-  it('is unavailable, and its sender does not wait forever, if no worker accepts the request', { timeout: 90_000 }, async () => {
+  it('a session whose workflow has ended is unavailable, and send rejects, if no worker accepts the request', {
+    timeout: 90_000,
+  }, async () => {
     const session = here.pawl.session('served-by-nobody', { agent: player.agent.name, taskQueue: 'served-by-nobody' })
     await session.send('one')
     const asked = [

@@ -122,7 +122,7 @@ function expectValid({ messages }: ModelRequest): void {
 }
 
 describe.concurrent('an output that matches', () => {
-  it('ends the run in the form that the schema makes of the model’s answer', async () => {
+  it('an output that matches ends the run in the form that the schema makes of the model’s answer', async () => {
     const played = player.play(here.pawl, says(submit({ ...GOOD, day: '2026-11-23' })))
     const result = await (await played.session.send('Refund order A7.')).result({ timeout: 30_000 })
     expect(result).toMatchObject({ run: 1, text: '', output: { ...OUTPUT, day: '2026-11-23T00:00:00.000Z' } })
@@ -130,7 +130,7 @@ describe.concurrent('an output that matches', () => {
     expect(played.requests[0]?.tools.at(-1)).toMatchObject({ name: 'submit_output', input_schema: { required: ['order', 'cents'] } })
   })
 
-  it('is a call with a result in the transcript of the next run', async () => {
+  it('an output that matches is a call with a result in the transcript of the next run', async () => {
     const played = player.play(here.pawl, says(submit(GOOD), submit({ ...GOOD, cents: 7 })))
     await settle(played)
     expect(await settle(played, 'And seven cents.')).toMatchObject({ status: 'completed', run: 2, output: { cents: 7 } })
@@ -140,7 +140,7 @@ describe.concurrent('an output that matches', () => {
     expect(second?.messages.at(-1)).toEqual({ role: 'user', content: 'And seven cents.' })
   })
 
-  it('may come after other calls, and after text', async () => {
+  it('an output that matches may come after other calls, and after text', async () => {
     const played = player.play(here.pawl, { ...says([use('look', 'A7')], [{ type: 'text', text: 'Done.' }, ...submit(GOOD)]) })
     expect(await settle(played)).toMatchObject({ status: 'completed', text: 'Done.', output: OUTPUT })
   })
@@ -148,7 +148,7 @@ describe.concurrent('an output that matches', () => {
   it.each([
     ['Valibot', byValibot],
     ['ArkType', byArktype],
-  ])('may be checked by %s', async (_, by) => {
+  ])('an output that matches may be checked by %s', async (_, by) => {
     const played = by.play(here.pawl, says(submit({ n: 10 }), submit({ n: 9 })))
     expect(await settle(played)).toMatchObject({ status: 'completed', output: { n: 9 } })
     expect(lastContentOf(played.requests[1])).toMatch(/→ at n/)
@@ -156,7 +156,7 @@ describe.concurrent('an output that matches', () => {
 })
 
 describe.concurrent('an answer that is not a valid output', () => {
-  it('goes back to the model with every issue, and the next answer may be right', async () => {
+  it('an answer that is not a valid output goes back to the model with every issue, and the next answer may be right', async () => {
     const played = player.play(here.pawl, says(submit({ order: 'seven' }), submit(GOOD)))
     expect(await settle(played)).toMatchObject({ status: 'completed', output: OUTPUT })
     const [, second] = played.requests
@@ -168,13 +168,13 @@ describe.concurrent('an answer that is not a valid output', () => {
     })
   })
 
-  it('may be text without the call: the model is told to make the call', async () => {
+  it('an answer that is not a valid output may be text without the call: the model is told to make the call', async () => {
     const played = player.play(here.pawl, says('I refunded order A7.', submit(GOOD)))
     expect(await settle(played)).toMatchObject({ status: 'completed', output: OUTPUT })
     expect(lastContentOf(played.requests[1])).toMatch(/From the system.*call submit_output/)
   })
 
-  it('may be one that was cut off: the model is told to be shorter', async () => {
+  it('an answer that is not a valid output may be one that was cut off: the model is told to be shorter', async () => {
     const cut = { content: submit(GOOD), stopReason: 'max_tokens' as const }
     const text = { content: [{ type: 'text' as const, text: 'I' }], stopReason: 'max_tokens' as const }
     const played = player.play(here.pawl, says(cut, text, submit(GOOD)))
@@ -182,7 +182,7 @@ describe.concurrent('an answer that is not a valid output', () => {
     for (const request of played.requests.slice(1)) expect(lastContentOf(request)).toContain('cut off')
   })
 
-  it('may be a call among others: those are made, and the model has their results before it tries again', async () => {
+  it('an invalid output beside other calls: those are made, and the model has their results before it tries again', async () => {
     const played = player.play(here.pawl, says([use('put', 'money'), ...submit(GOOD)], submit(GOOD)))
     expect(await settle(played)).toMatchObject({ status: 'completed', output: OUTPUT })
     expect(played.count('put')).toBe(1)
@@ -192,13 +192,13 @@ describe.concurrent('an answer that is not a valid output', () => {
     ])
   })
 
-  it('may be one of more than 250,000 bytes', async () => {
+  it('an answer that is not a valid output may be one of more than 250,000 bytes', async () => {
     const played = player.play(here.pawl, says(submit({ ...GOOD, currency: 'x'.repeat(260_000) }), submit(GOOD)))
     expect(await settle(played)).toMatchObject({ status: 'completed', output: OUTPUT })
     expect(lastContentOf(played.requests[1])).toContain('the limit is 250,000')
   })
 
-  it('is also found by asynchronous checks, and by checks that throw', async () => {
+  it('an answer that is not a valid output is also found by asynchronous checks, and by checks that throw', async () => {
     const played = asynchronous.play(here.pawl, says(submit({ n: 9 }), submit({ n: 13 }), submit({ n: 8 })))
     expect(await settle(played)).toMatchObject({ status: 'completed', output: { n: 8 } })
     expect(played.requests.slice(1).map(lastContentOf)).toEqual([
@@ -211,7 +211,7 @@ describe.concurrent('an answer that is not a valid output', () => {
 describe.concurrent('a run whose answers go back to the model', () => {
   const FOUR = [submit(BAD), 'done', submit(BAD), submit(BAD)] as const
 
-  it('fails with invalid_output at the fourth, and reports the last problem', async () => {
+  it('a run whose answers go back to the model fails with invalid_output at the fourth, and reports the last problem', async () => {
     const played = player.play(here.pawl, says(...FOUR, submit(GOOD)))
     expect(await settle(played)).toMatchObject({
       status: 'failed',
@@ -225,7 +225,7 @@ describe.concurrent('a run whose answers go back to the model', () => {
     expect(error).not.toHaveProperty('nextAttemptAt')
   })
 
-  it('can be continued after that, and the model gets three more', async () => {
+  it('a run whose answers go back to the model can be continued after that, and the model gets three more', async () => {
     const played = player.play(here.pawl, says(...FOUR, submit(BAD), submit(BAD), submit(BAD), submit(GOOD)))
     const run = await played.session.send('Refund order A7.')
     expect(await run.settled({ timeout: 30_000 })).toMatchObject({ status: 'failed', code: 'invalid_output' })
@@ -236,7 +236,7 @@ describe.concurrent('a run whose answers go back to the model', () => {
     for (const request of played.requests) expectValid(request)
   })
 
-  it('is followed by a separate run for the next message, whose transcript is valid', async () => {
+  it('the message after a run with invalid outputs gets a run of its own, with a valid transcript', async () => {
     const played = player.play(here.pawl, says(...FOUR, submit(GOOD)))
     await settle(played)
     expect(await settle(played, 'Try A7.')).toMatchObject({ status: 'completed', run: 2, output: OUTPUT })
@@ -244,7 +244,7 @@ describe.concurrent('a run whose answers go back to the model', () => {
     expect(answersIn(played.requests.at(-1)!)).toBe(4)
   })
 
-  it('fails at once on a refusal, which would not be shown to the model', async () => {
+  it('a run whose answers go back to the model fails at once on a refusal, which would not be shown to the model', async () => {
     const refused = { content: [], stopReason: 'refusal' as const }
     const played = player.play(here.pawl, says(refused))
     expect(await settle(played)).toMatchObject({ status: 'failed', code: 'invalid_output', reason: expect.stringContaining('refused') })
@@ -253,7 +253,7 @@ describe.concurrent('a run whose answers go back to the model', () => {
 })
 
 describe.concurrent('hooks', () => {
-  it('of agentStop get the output, and those of the call run once the run has ended', async () => {
+  it('hooks of agentStop get the output, and those of the call run once the run has ended', async () => {
     const played = hooked.play(here.pawl, says(submit(GOOD)))
     expect(await settle(played)).toMatchObject({ status: 'completed', output: OUTPUT })
     expect(stops.get(played.id)).toMatchObject([{ result: { output: OUTPUT, stopReason: 'tool_use' } }])
@@ -263,14 +263,14 @@ describe.concurrent('hooks', () => {
     ])
   })
 
-  it('of agentStop can make the run continue, and then the next output counts', async () => {
+  it('hooks of agentStop can make the run continue, and then the next output counts', async () => {
     const played = hooked.play(here.pawl, says(submit(GOOD), submit({ ...GOOD, cents: 400 })))
     expect(await settle(played, 'Refund.', { checkTwice: true })).toMatchObject({ status: 'completed', output: { cents: 400 } })
     expect(lastContentOf(played.requests[1])).toContain('Look at the amount again.')
     expectValid(played.requests[1]!)
   })
 
-  it('may change the output before it is checked, or refuse it', async () => {
+  it('hooks may change the output before it is checked, or refuse it', async () => {
     const halved = hooked.play(here.pawl, says(submit(GOOD)))
     expect(await settle(halved, 'Refund.', { halve: true })).toMatchObject({ status: 'completed', output: { cents: 250 } })
     const denied = hooked.play(here.pawl, says(submit(GOOD), submit(GOOD)))
@@ -280,7 +280,7 @@ describe.concurrent('hooks', () => {
 })
 
 describe.concurrent('the output of a run', () => {
-  it('is in the view `outputs`, one row for each run that has one, and in `pawl show`', async () => {
+  it('the output of a run is in the view `outputs`, one row for each run that has one, and in `pawl show`', async () => {
     const played = player.play(here.pawl, says(submit(BAD), submit(GOOD), 'no', 'no', 'no', 'no', submit({ ...GOOD, cents: 9 })))
     for (const text of ['one', 'two', 'three']) await settle(played, text)
     const { length } = await eventsOf(played.session)
@@ -303,7 +303,7 @@ describe.concurrent('the output of a run', () => {
     expect(JSON.parse((await show('--json')).stdout)).toMatchObject({ output: { run: 3, value: { cents: 9 } } })
   })
 
-  it('is recorded by reference: run_completed names the call', async () => {
+  it('the output of a run is recorded by reference: run_completed names the call', async () => {
     const played = player.play(here.pawl, says(submit(GOOD)))
     await settle(played)
     const events = await eventsOf(played.session)

@@ -140,7 +140,7 @@ describe('of the four calls of a turn', () => {
 })
 
 describe('a completed effect', () => {
-  it('is repeated only with force and a name; the ledger then has both calls, and the first key leads to the new result', async () => {
+  it('a completed effect is repeated only with force and a name; the first key then leads to the new result', async () => {
     const scene = failsAfter([use('put', 'it')])
     let times = 0
     scene.put = () => `paid ${++times}`
@@ -175,7 +175,7 @@ describe('a completed effect', () => {
 })
 
 describe('an impossible choice', () => {
-  it('is refused with a code and the possible choices, is recorded, and changes nothing', async () => {
+  it('an impossible choice is refused with a code and the possible choices, is recorded, and changes nothing', async () => {
     const scene = failsAfter([use('put', 'one'), use('wire', 'two')])
     scene.wire = () => {
       throw new Error('lost')

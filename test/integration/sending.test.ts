@@ -20,7 +20,7 @@ beforeAll(async () => {
 afterAll(() => here?.stop())
 
 describe('a message', () => {
-  it('is durable when send returns, even with no worker running, and is answered once one starts', async () => {
+  it('a message is durable when send returns, even with no worker running, and is answered once one starts', async () => {
     const elsewhere = await deploy()
     try {
       const { session, id } = player.play(elsewhere.pawl, { model: inOrder('hello to you') })
@@ -36,7 +36,7 @@ describe('a message', () => {
     }
   })
 
-  it('is accepted once, however often its id is sent, and all its handles refer to one run', async () => {
+  it('a message is accepted once, however often its id is sent, and all its handles refer to one run', async () => {
     const { session, requests } = player.play(here.pawl, {})
     const messageId = randomUUID()
     const runs = await Promise.all([1, 2, 3].map(() => session.send('once', { messageId })))
@@ -47,7 +47,7 @@ describe('a message', () => {
     expect(requests).toHaveLength(1)
   })
 
-  it('is still recognized as a duplicate after its session was closed and resumed', async () => {
+  it('a message is still recognized as a duplicate after its session was closed and resumed', async () => {
     const { session } = player.play(here.pawl, {})
     const first = await session.send('before', { messageId: 'the-same' })
     await first.result({ timeout: 20_000 })
@@ -60,7 +60,7 @@ describe('a message', () => {
     expect(ofType(events, 'run_started')).toHaveLength(2)
   })
 
-  it('passes its metadata to the run that it opens', async () => {
+  it('a message passes its metadata to the run that it opens', async () => {
     let seen: unknown
     const { session } = player.play(here.pawl, {
       model: inOrder([use('look', 'at it')], 'seen'),
@@ -74,7 +74,7 @@ describe('a message', () => {
 })
 
 describe('a message that arrives during a run', () => {
-  it('waits for the next turn, reaches the model in order with the others, and its handle refers to that run', async () => {
+  it('a message that arrives during a run reaches the model at the next turn, and its handle refers to that run', async () => {
     const door = gate()
     const { session, requests } = player.play(here.pawl, {
       model: inOrder([use('look', 'slowly')], (request) => `heard ${saidIn(request).join(', ')}`),
@@ -90,7 +90,7 @@ describe('a message that arrives during a run', () => {
     expect(requests).toHaveLength(2)
   })
 
-  it('opens the next run if the final answer came first', async () => {
+  it('a message that arrives during a run opens the next run if the final answer came first', async () => {
     const door = gate()
     const { session } = player.play(here.pawl, {
       async model(request, ctx) {
@@ -108,7 +108,7 @@ describe('a message that arrives during a run', () => {
 })
 
 describe('the handle of a run', () => {
-  it('stops waiting after its timeout, and the run continues', async () => {
+  it('the handle of a run stops waiting after its timeout, and the run continues', async () => {
     const door = gate()
     const { session } = player.play(here.pawl, {
       async model(_request, ctx) {
@@ -123,7 +123,7 @@ describe('the handle of a run', () => {
     expect(await run.result({ timeout: 20_000 })).toMatchObject({ text: 'late' })
   })
 
-  it('stops waiting when its signal aborts, and throws the reason', async () => {
+  it('the handle of a run stops waiting when its signal aborts, and throws the reason', async () => {
     const door = gate()
     const { session } = player.play(here.pawl, { model: (_request, ctx) => door.pass(ctx.signal).then(() => 'late') })
     const run = await session.send('take your time')
@@ -134,7 +134,7 @@ describe('the handle of a run', () => {
     await run.result({ timeout: 20_000 })
   })
 
-  it('yields the events of its message and run, and ends with the run', async () => {
+  it('the handle of a run yields the events of its message and run, and ends with the run', async () => {
     const { session } = player.play(here.pawl, { model: inOrder('first', [use('look', 'again')], 'second') })
     await (await session.send('one')).result({ timeout: 20_000 })
     const run = await session.send('two')
@@ -154,7 +154,7 @@ describe('the handle of a run', () => {
     ])
   })
 
-  it('can be had in another process with the message’s id alone', async () => {
+  it('the handle of a run can be had in another process with the message’s id alone', async () => {
     const { session, id } = player.play(here.pawl, { model: inOrder('for everybody') })
     await session.send('hello', { messageId: 'known' })
     const code = `
@@ -175,7 +175,7 @@ describe('the handle of a run', () => {
     expect(JSON.parse(stdout)).toMatchObject({ run: 1, text: 'for everybody' })
   })
 
-  it('adds up the usage of the run’s model calls', async () => {
+  it('the handle of a run adds up the usage of the run’s model calls', async () => {
     const usage = { input_tokens: 10, output_tokens: 5, cache_creation_input_tokens: 1, cache_read_input_tokens: 2 }
     const { session } = player.play(here.pawl, {
       model: inOrder({ content: [use('look', 'at it')], usage }, { content: [{ type: 'text', text: 'done' }], usage }),
@@ -196,7 +196,7 @@ describe('an invalid message', () => {
   ]
 
   for (const [how, content, code] of bad) {
-    it(`that ${how} is refused by the client, and nothing is recorded`, async () => {
+    it(`an invalid message that ${how} is refused by the client, and nothing is recorded`, async () => {
       const { session, id } = player.play(here.pawl, {})
       const refused = await session.send(content as string).catch((error: unknown) => error)
       expect(refused).toBeInstanceOf(InvalidMessage)
@@ -205,18 +205,18 @@ describe('an invalid message', () => {
     })
   }
 
-  it('with a bad id or bad metadata is refused by the client', async () => {
+  it('an invalid message with a bad id or bad metadata is refused by the client', async () => {
     const { session } = player.play(here.pawl, {})
     await expect(session.send('x', { messageId: '' })).rejects.toMatchObject({ code: 'invalid_message_id' })
     await expect(session.send('x', { metadata: { big: 'x'.repeat(20_000) } })).rejects.toMatchObject({ code: 'invalid_metadata' })
   })
 
-  it('that names no agent is refused if there is no session yet', async () => {
+  it('an invalid message that names no agent is refused if there is no session yet', async () => {
     await expect(here.pawl.session(`none-${randomUUID()}`).send('hello')).rejects.toMatchObject({ code: 'no_agent' })
     expect(() => here.pawl.session('no spaces')).toThrow(InvalidMessage)
   })
 
-  it('for an agent other than the session’s is rejected by the session', async () => {
+  it('an invalid message for an agent other than the session’s is rejected by the session', async () => {
     const { session, id } = player.play(here.pawl, {})
     await (await session.send('hello')).result({ timeout: 20_000 })
     const run = await here.pawl.session(id, { agent: 'somebody-else' }).send('hello')

@@ -113,7 +113,7 @@ function unread(path: string): void {
 }
 
 describe.runIf(process.platform === 'linux')('a caller with a large conversation', () => {
-  it('gets it in pages that the server has memory for, even many at the same time', async () => {
+  it('a caller with a large conversation gets it in pages that the server has memory for, even many at the same time', async () => {
     const paths = ['ui/ID/messages', 'sessions/ID/messages?limit=1000', 'sessions/ID/events', 'tool-calls?limit=1000', 'events?limit=1000']
     const asked = paths.flatMap((path) => Array.from({ length: 8 }, () => `/v1/${path.replace('ID', encodeURIComponent(id))}`))
     const answers = await Promise.all(asked.map(async (path) => ({ path, ...(await mallory.client.get(path)) })))
@@ -128,7 +128,7 @@ describe.runIf(process.platform === 'linux')('a caller with a large conversation
     expect(peakMb()).toBeLessThan(MAX_RSS_MB)
   })
 
-  it('reloads all of it in a page of `useChat`', async () => {
+  it('a caller with a large conversation reloads all of it in a page of `useChat`', async () => {
     const transport = new PawlChatTransport({ api: url, headers: { authorization: `Bearer ${mallory.key}` } })
     const newest = await transport.messagesPage(id)
     expect(newest.messages.map(({ role }) => role)).toEqual(['user', 'assistant'])

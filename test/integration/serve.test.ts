@@ -84,7 +84,7 @@ afterAll(async () => {
 })
 
 describe('a key', () => {
-  it('grants its scopes within its tenant, and sets the context of the sessions that it starts', async () => {
+  it('a key grants its scopes within its tenant, and sets the context of the sessions that it starts', async () => {
     const id = `acme:${randomUUID()}`
     player.play(here.pawl, {}, { id })
     const key = await newKey('frontend', '--tenant', 'acme', '--context', '{"tenantId":"acme"}')
@@ -98,7 +98,7 @@ describe('a key', () => {
     expect((await client.post('/v1/sessions', { agent: 'stranger', content: 'x' })).body).toMatchObject({ code: 'unknown_agent' })
   })
 
-  it('is stored only as a digest, and listed without its secret', async () => {
+  it('a key is stored only as a digest, and listed without its secret', async () => {
     const key = await newKey('secretive', '--scopes', 'read,operate')
     const { stdout } = await run('keys', 'list', '--json')
     expect(stdout).toContain('"name":"secretive","scopes":["read","operate"]')
@@ -110,7 +110,7 @@ describe('a key', () => {
     expect(JSON.stringify(rows)).not.toContain(secret)
   })
 
-  it('is refused if it differs in a single character', async () => {
+  it('a key is refused if it differs in a single character', async () => {
     const key = await newKey('exact')
     expect((await webClient(fetch, key, url).get('/v1/sessions')).status).toBe(200)
     const last = key.at(-3) === 'A' ? 'B' : 'A'
@@ -119,7 +119,7 @@ describe('a key', () => {
     }
   })
 
-  it('no longer grants access after it is revoked, and its open streams end', async () => {
+  it('a key no longer grants access after it is revoked, and its open streams end', async () => {
     const key = await newKey('short-lived')
     const client = webClient(fetch, key, url)
     expect((await client.get('/v1/sessions')).status).toBe(200)
@@ -141,19 +141,19 @@ describe('a key', () => {
     [['create', 'x', '--tenant', 'a b'], 'invalid_option'],
     [['create', 'x', '--context', '[1]'], 'invalid_usage'],
     [['revoke', 'nobody'], 'invalid_option'],
-  ])('is neither created nor revoked by keys %j', async (args, code) => {
+  ])('a key is neither created nor revoked by keys %j', async (args, code) => {
     const { code: exit, stderr } = await run('keys', ...args)
     expect({ exit, says: stderr.includes(code) }, stderr).toEqual({ exit: 1, says: true })
   })
 
-  it('is not created from invalid options in code either', async () => {
+  it('a key is not created from invalid options in code either', async () => {
     expect(await codeOf(here.pawl.apiKeys.create({ name: 'x', scopes: [] }))).toBe('invalid_option')
     expect(await codeOf(here.pawl.apiKeys.create({ name: 'x', tenant: 'acme:' }))).toBe('invalid_option')
   })
 })
 
 describe('pages of other origins', () => {
-  it('may send requests if the server allows their origin', async () => {
+  it('pages of other origins may send requests if the server allows their origin', async () => {
     const ask = (origin: string) =>
       fetch(`${url}/v1/sessions`, {
         method: 'OPTIONS',
@@ -168,7 +168,7 @@ describe('pages of other origins', () => {
 })
 
 describe('rate limits', () => {
-  it('apply per key, and separately to callers without a valid key', async () => {
+  it('rate limits apply per key, and separately to callers without a valid key', async () => {
     const limited = await serve('--rate-limit', '5')
     const [key, other] = [await newKey('busy'), await newKey('calm')]
     const answers = []
@@ -188,7 +188,7 @@ describe('rate limits', () => {
 })
 
 describe('open streams', () => {
-  it('cost nothing of their key’s rate limit, stay open when it is used up, and leave room for other keys', async () => {
+  it('open streams cost nothing of their key’s rate limit, stay open when it is used up, and leave room for other keys', async () => {
     const { url: at } = await serve('--rate-limit', '6', '--reauthorize-every', '200ms', '--max-watches', '8', '--max-watches-per-key', '3')
     const [client, other] = [webClient(fetch, await newKey('many-tabs'), at), webClient(fetch, await newKey('one-tab'), at)]
     let ended = 0
@@ -214,7 +214,7 @@ describe('open streams', () => {
 })
 
 describe('unknown keys', () => {
-  it('are limited for each address, and shut out no valid key that the server has not seen before', async () => {
+  it('unknown keys are limited for each address, and shut out no valid key that the server has not seen before', async () => {
     const { url: at } = await serve()
     const unknownKey = (): string => `pawl_${randomBytes(6).toString('hex')}_${randomBytes(32).toString('base64url')}`
     const ask = async (key: string): Promise<number> => (await webClient(fetch, key, at).get('/v1/sessions')).status
@@ -230,7 +230,7 @@ describe('a malformed request', () => {
   it.each([
     ['an address that is too long', `GET /v1/sessions?cursor=${'x'.repeat(20_000)} HTTP/1.1\r\nHost: x\r\n\r\n`, '431 headers_too_large'],
     ['another protocol', 'EHLO x\r\n\r\n', '400 invalid_http'],
-  ])('is refused with a problem document: %s', async (_, sent, expected) => {
+  ])('a malformed request is refused with a problem document: %s', async (_, sent, expected) => {
     const answer = await answerTo(sent)
     const [head = '', body = ''] = answer.split('\r\n\r\n')
     expect(head).toContain('Content-Type: application/problem+json')
@@ -251,7 +251,7 @@ async function answerTo(sent: string): Promise<string> {
 }
 
 describe('a client that does not read', () => {
-  it('loses its connection, and the stream ends', async () => {
+  it('a client that does not read loses its connection, and the stream ends', async () => {
     let ended = false
     const endless = new ReadableStream<Uint8Array>(
       {
@@ -277,7 +277,7 @@ describe('a client that does not read', () => {
 
 // Runs last, because it stops the server.
 describe('SIGTERM', () => {
-  it('ends streams with a hint, fails the readiness probe, and ends the process', async () => {
+  it('SIGTERM ends streams with a hint, fails the readiness probe, and ends the process', async () => {
     const client = webClient(fetch, await newKey('watcher'), url)
     const watching = await client.watch('/v1/events/watch')
     await eventsUntil(await client.watch('/v1/events/watch'), () => true)

@@ -38,7 +38,7 @@ function build(name: string, answer: (request: ModelRequest) => ScriptedAnswer, 
 }
 
 describe.concurrent('an agent that no worker serves', () => {
-  it('puts the session into error after the grace period, until a worker serves it', () =>
+  it('an agent that no worker serves puts the session into error after the grace period, until a worker serves it', () =>
     deployed(async (own) => {
       const [player, other] = [stage(), stage({ name: 'other' })]
       await own.startWorker({ agents: [other.agent] })
@@ -58,7 +58,7 @@ describe.concurrent('an agent that no worker serves', () => {
       expect(ofType(events, 'recovery_ended')).toMatchObject([{ strategy: 'automatic', run: 1 }])
     }))
 
-  it('adds no history while the session waits; abandoning the run interrupts it and leaves the session idle', () =>
+  it('a session whose agent no worker serves adds no history while it waits; abandoning the run leaves it idle', () =>
     deployed(async (own) => {
       const [player, other] = [stage(), stage({ name: 'other' })]
       await own.startWorker({ agents: [other.agent] })
@@ -78,7 +78,7 @@ describe.concurrent('a tool that no worker has any longer', () => {
     defineTool({ name: 'put', description: 'put', input, effect: 'idempotent', retry: RETRY, execute })
   const script = inOrder([use('put', 'it')], (request) => `told: ${String(resultsIn(request)[0]?.content)}`)
 
-  it('is executed once a worker has it again; the wait adds no history once the session is in error', () =>
+  it('a call of a tool that no worker serves is executed once one does; waiting in error adds no history', () =>
     deployed(async (own) => {
       const failing = gate()
       const name = `a-${randomUUID()}`
@@ -159,7 +159,7 @@ it('parallel reads that no worker serves wait together, and none makes the other
   }))
 
 describe.concurrent('a tool that has become stricter since its call was resolved', () => {
-  it('runs with its new effect and a key, and a repeated call does not execute it again', () =>
+  it('a call of a tool whose effect has become stricter runs with the new effect and a key, and is not repeated', () =>
     deployed(async (own) => {
       const name = `a-${randomUUID()}`
       const input = z.object({ what: z.string() })
@@ -203,7 +203,7 @@ describe.concurrent('a tool that has become stricter since its call was resolved
       ])
     }))
 
-  it('is resolved again if its schema has changed; arguments that no longer match become an error result', () =>
+  it('a call is resolved again if its tool’s schema has changed; arguments that no longer match become an error result', () =>
     deployed(async (own) => {
       const name = `a-${randomUUID()}`
       const failing = gate()

@@ -169,7 +169,7 @@ async function undisturbed(...texts: string[]): Promise<Done> {
 }
 
 describe.concurrent('a slice', () => {
-  it('is seen by instructions and tools as it was before their step, large values included', async () => {
+  it('a slice is seen by instructions and tools as it was before their step, large values included', async () => {
     const session = open()
     expect(await say(session, 'one large')).toEqual({ items: ['one', 'large'], bytes: 3 + LARGE.length })
     expect(seen.get(session.id)).toEqual({
@@ -179,7 +179,7 @@ describe.concurrent('a slice', () => {
     expect(await session.slice(done)).toEqual({ items: ['one', 'large'], bytes: 3 + LARGE.length })
   })
 
-  it('can be read at a checkpoint, and over time', async () => {
+  it('a slice can be read at a checkpoint, and over time', async () => {
     const session = here.pawl.session(`slices-${randomUUID()}`, { agent: 'doer', tags: ['vip'] })
     await say(session, 'one')
     await say(session, 'two')
@@ -199,7 +199,7 @@ describe.concurrent('a slice', () => {
     await expect(here.pawl.session(`slices-${randomUUID()}`).slice(done)).rejects.toMatchObject({ code: 'session_not_found' })
   })
 
-  it('is the same after a rollback and in a fork as in a session that never went further', async () => {
+  it('a slice is the same after a rollback and in a fork as in a session that never went further', async () => {
     const session = open()
     await say(session, 'one')
     const [{ version } = expect.fail('no checkpoint')] = await checkpointsOf(session)
@@ -213,7 +213,7 @@ describe.concurrent('a slice', () => {
     expect([await session.slice(done), await fork.slice(done)]).toEqual([expected, expected])
   })
 
-  it('has the newest outcome of a call after a rollback, and at the checkpoint what was known there', async () => {
+  it('a slice has the newest outcome of a call after a rollback, and at the checkpoint what was known there', async () => {
     const session = here.pawl.session(`slices-${randomUUID()}`, { agent: 'flaky' })
     const run = await session.send('go')
     expect(await run.settled({ timeout: 30_000 })).toMatchObject({ status: 'failed', code: 'broken' })
@@ -233,7 +233,7 @@ describe.concurrent('a slice', () => {
     expect(valid).toEqual([])
   })
 
-  it('is the same after an execution was terminated during a turn as in an undisturbed session', async () => {
+  it('a slice is the same after an execution was terminated during a turn as in an undisturbed session', async () => {
     const session = open()
     const hold = { entered: gate(), end: gate() }
     held.set(session.id, hold)
@@ -249,7 +249,7 @@ describe.concurrent('a slice', () => {
     expect(ofType(await eventsOf(session), 'rolled_back')).toMatchObject([{ keepsRun: true }])
   })
 
-  it('is stored only at the checkpoints before which it changed', async () => {
+  it('a slice is stored only at the checkpoints before which it changed', async () => {
     const session = here.pawl.session(`slices-${randomUUID()}`, { agent: 'doer', tags: ['vip'] })
     await say(session, 'one')
     await session.checkpoint('as it is')
@@ -266,7 +266,7 @@ describe.concurrent('a slice', () => {
     expect(newest.filter(({ session_id }) => session_id === session.id)).toMatchObject([{ value: { items: ['one', 'two'], bytes: 6 } }])
   })
 
-  it('is read from its stored value, or folded again with a warning if that value does not match its definition', async () => {
+  it('a slice is read from its stored value, or folded again with a warning if that does not match its definition', async () => {
     const session = open()
     await say(session, 'one')
     const stored = await until('it is stored', async () => (await storedSlices(here, session)).at(-1))
@@ -288,7 +288,7 @@ describe.concurrent('a slice', () => {
     ])
   })
 
-  it('skips an event for which its reducer throws, and the worker and the client log a warning', async () => {
+  it('a slice skips an event for which its reducer throws, and the worker and the client log a warning', async () => {
     const session = open()
     await say(session, 'one')
     await say(session, 'break')
@@ -307,7 +307,7 @@ describe.concurrent('a slice', () => {
 })
 
 describe('a session that began with an earlier version of a slice', () => {
-  it('has the value that the new code folds', async () => {
+  it('a session that began with an earlier version of a slice has the value that the new code folds', async () => {
     const own = await deploy()
     try {
       const before = await own.startWorker({ agents: [agent as Agent] })

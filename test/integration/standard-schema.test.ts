@@ -58,7 +58,7 @@ describe.concurrent.each([
   ['by_valibot', { day: 'tomorrow' }, { day: '2026-11-23' }, { day: '2026-11-23', limit: 10 }, 'at day'],
   ['by_arktype', { count: 'many' }, { count: '3' }, { count: 3, limit: 10 }, 'at count'],
 ] as const)('a tool checked %s', (name, wrong, right, read, where) => {
-  it('reports the issues of wrong arguments to the model, and executes the corrected call with the parsed values', async () => {
+  it('a tool reports the issues of wrong arguments to the model, and executes the corrected call', async () => {
     const id = `polyglot-${randomUUID()}`
     asked.set(id, { name, inputs: [wrong, right] })
     const session = here.pawl.session<typeof agent>(id, { agent: 'polyglot', context: { tenant: 'acme' } })

@@ -162,7 +162,7 @@ async function expectNothingLost(id: string, session: SessionHandle, sent: reado
 }
 
 describe('a session that receives messages all the time', () => {
-  it('soon continues as new in the middle of its run, loses nothing, and shows the model an unchanged conversation', {
+  it('a steady stream of messages makes a session continue as new in mid-run, and the model notices nothing', {
     timeout: 180_000,
   }, async () => {
     let isOver = false
@@ -188,7 +188,9 @@ describe('a session that receives messages all the time', () => {
     expect(requests.filter((request, index) => differsFrom(requests[index - 1], request))).toEqual([])
   })
 
-  it('soon continues as new while it waits for a person, whose decision it carries out', { timeout: 180_000 }, async () => {
+  it('a session that receives messages all the time continues as new while it waits, and carries out the decision', {
+    timeout: 180_000,
+  }, async () => {
     const id = `signed-${randomUUID()}`
     const session = here.pawl.session(id, { agent: 'signer' })
     const run = await session.send('start', { messageId: 'start' })

@@ -30,7 +30,7 @@ function heldFirst() {
 }
 
 describe.concurrent('a message that interrupts', () => {
-  it('ends the run in progress and opens the next one', async () => {
+  it('a message that interrupts ends the run in progress and opens the next one', async () => {
     const { session, door } = heldFirst()
     const first = await session.send('one')
     await door.reached
@@ -42,7 +42,7 @@ describe.concurrent('a message that interrupts', () => {
     expect(ofType(events, 'run_interrupted')).toHaveLength(1)
   })
 
-  it('is recorded with its sender, and so is the interrupt', async () => {
+  it('a message that interrupts is recorded with its sender, and so is the interrupt', async () => {
     const { session, door } = heldFirst()
     const first = await session.send('one')
     await door.reached
@@ -54,7 +54,7 @@ describe.concurrent('a message that interrupts', () => {
     expect(await codeOf(session.send('three', { by: 'x'.repeat(2_000) }))).toBe('invalid_request')
   })
 
-  it('stops a tool, and the model receives a result for its call with the new message', async () => {
+  it('a message that interrupts stops a tool, and the model receives a result for its call with the new message', async () => {
     const door = gate()
     const { session, requests } = player.play(here.pawl, {
       model: (request) => (saidIn(request).length > 1 ? 'instead' : inOrder([use('look', 'a')])(request)),
@@ -68,7 +68,7 @@ describe.concurrent('a message that interrupts', () => {
     expect(resultsIn(requests.at(-1)!)).toMatchObject([{ id: 't_1_1_0', isError: true }])
   })
 
-  it('reaches the model after the messages that were waiting, which open the run', async () => {
+  it('a message that interrupts reaches the model after the messages that were waiting, which open the run', async () => {
     const { session, door } = heldFirst()
     await session.send('one')
     await door.reached
@@ -79,7 +79,7 @@ describe.concurrent('a message that interrupts', () => {
     expect(ofType(await eventsOf(session), 'turn_started').at(-1)?.takes).toEqual([waiting.messageId, steering.messageId])
   })
 
-  it('interrupts once: the same message sent again changes nothing', async () => {
+  it('a message that interrupts interrupts once: the same message sent again changes nothing', async () => {
     const doors = [gate(), gate()]
     const { session } = player.play(here.pawl, {
       model: (request, ctx) => doors[saidIn(request).length - 1]?.pass(ctx.signal).then(() => 'answered') ?? 'more',
@@ -98,14 +98,14 @@ describe.concurrent('a message that interrupts', () => {
     expect(ofType(await eventsOf(session), 'run_interrupted')).toHaveLength(1)
   })
 
-  it('is a message like any other if no run is in progress', async () => {
+  it('a message that interrupts is a message like any other if no run is in progress', async () => {
     const { session } = player.play(here.pawl, { model: (request) => saidIn(request).join(', ') })
     expect(await (await session.send('one', STEER)).result(TIMEOUT)).toMatchObject({ run: 1, text: 'one' })
     expect(await (await session.send('two', STEER)).result(TIMEOUT)).toMatchObject({ run: 2, text: 'one, two' })
     expect(ofType(await eventsOf(session), 'run_interrupted')).toEqual([])
   })
 
-  it('does not interrupt a run that has not begun; that run sees both messages', async () => {
+  it('a message that interrupts does not interrupt a run that has not begun; that run sees both messages', async () => {
     const taskQueue = `${here.taskQueue}-late`
     const { session } = player.play(here.pawl, { model: (request) => saidIn(request).join(', ') }, { taskQueue })
     const first = await session.send('one')
@@ -115,7 +115,7 @@ describe.concurrent('a message that interrupts', () => {
     expect(await first.result(TIMEOUT)).toMatchObject({ run: 1 })
   })
 
-  it('leaves the run alone if it is rejected', async () => {
+  it('a message that interrupts leaves the run alone if it is rejected', async () => {
     const { id, session, door } = heldFirst()
     const first = await session.send('one')
     await door.reached
@@ -125,7 +125,7 @@ describe.concurrent('a message that interrupts', () => {
     expect(await first.result(TIMEOUT)).toMatchObject({ run: 1, text: 'late' })
   })
 
-  it('may come from any client, and is rejected if `interrupt` is neither true nor false', async () => {
+  it('a message that interrupts may come from any client, and is rejected if `interrupt` is neither true nor false', async () => {
     const { id, session, door } = heldFirst()
     const first = await session.send('one')
     await door.reached

@@ -120,7 +120,7 @@ const ROWS: Row[] = [
 ]
 
 describe.each(ROWS)('%s with %s', (stop, _, blocks, outcome, { looked = [], told } = {}) => {
-  it('leads to its outcome, and the session continues with a request that the API accepts', async () => {
+  it('a stop reason leads to its outcome, and the session continues with a request that the API accepts', async () => {
     const played = await play([{ stop, blocks }])
     expect(played.settled).toMatchObject(outcome)
     expect(played.looked).toEqual(looked)

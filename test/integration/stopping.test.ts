@@ -24,7 +24,7 @@ const untilSecondMessage =
     saidIn(request).length > 1 ? 'go on' : script(request)
 
 describe.concurrent('an interrupt', () => {
-  it('stops a model call; the run is interrupted, and the next message is answered', async () => {
+  it('an interrupt stops a model call; the run is interrupted, and the next message is answered', async () => {
     const door = gate()
     const { session } = player.play(here.pawl, {
       model: (request, ctx) => (saidIn(request).length > 1 ? 'go on' : door.pass(ctx.signal).then(() => 'late')),
@@ -39,7 +39,7 @@ describe.concurrent('an interrupt', () => {
     expect(await (await session.send('two')).result({ timeout: 20_000 })).toMatchObject({ run: 2, text: 'go on' })
   })
 
-  it('stops a read; the next run sees that the call was not answered', async () => {
+  it('an interrupt stops a read; the next run sees that the call was not answered', async () => {
     const door = gate()
     const { session, requests } = player.play(here.pawl, {
       model: untilSecondMessage(inOrder([use('look', 'a'), use('put', 'b')])),
@@ -60,7 +60,7 @@ describe.concurrent('an interrupt', () => {
     ['happened', true],
     ['did not happen', false],
   ] as const) {
-    it(`stops an external call, asks verify, and records that it ${says}`, async () => {
+    it(`an interrupt stops an external call, asks verify, and records that it ${says}`, async () => {
       const door = gate()
       const { session, requests, entries } = player.play(here.pawl, {
         model: untilSecondMessage(inOrder([use('pay', 'the bill')])),
@@ -79,7 +79,7 @@ describe.concurrent('an interrupt', () => {
     })
   }
 
-  it('ends a run that waits for its next attempt, and every failed attempt is recorded', async () => {
+  it('an interrupt ends a run that waits for its next attempt, and every failed attempt is recorded', async () => {
     const { session, requests } = player.play(here.pawl, {
       model(request) {
         if (saidIn(request).length > 1) return 'go on'
@@ -94,7 +94,7 @@ describe.concurrent('an interrupt', () => {
     expect(await (await session.send('two')).result({ timeout: 20_000 })).toMatchObject({ text: 'go on' })
   })
 
-  it('ends a tool call that waits for its next attempt, and every failed attempt is recorded', async () => {
+  it('an interrupt ends a tool call that waits for its next attempt, and every failed attempt is recorded', async () => {
     const { ToolError } = await import('pawl')
     const { session, entries } = player.play(here.pawl, {
       model: untilSecondMessage(inOrder([use('put', 'it')])),
@@ -113,7 +113,7 @@ describe.concurrent('an interrupt', () => {
     ])
   })
 
-  it('right after send stops the run that the message opens, even before it has begun', async () => {
+  it('an interrupt right after send stops the run that the message opens, even before it has begun', async () => {
     const elsewhere = await deploy()
     try {
       const { session, requests } = player.play(elsewhere.pawl, { model: (request) => saidIn(request).join(', ') })
@@ -129,7 +129,7 @@ describe.concurrent('an interrupt', () => {
     }
   })
 
-  it('of an idle session changes nothing', async () => {
+  it('an interrupt of an idle session changes nothing', async () => {
     const { session } = player.play(here.pawl, {})
     await (await session.send('one')).result({ timeout: 20_000 })
     await session.interrupt()
@@ -137,7 +137,7 @@ describe.concurrent('an interrupt', () => {
     expect(ofType(await eventsOf(session), 'run_interrupted')).toEqual([])
   })
 
-  it('stops nothing that was sent after it, even if both arrived before any worker', async () => {
+  it('an interrupt stops nothing that was sent after it, even if both arrived before any worker', async () => {
     const queue = `${here.taskQueue}-late`
     const { session, id } = player.play(here.pawl, {}, { taskQueue: queue })
     await here.temporal.workflow.start('pawlSession', { workflowId: `pawl:${id}`, taskQueue: queue, args: [{ agent: 'player' }] })
@@ -147,7 +147,7 @@ describe.concurrent('an interrupt', () => {
     expect(await run.settled({ timeout: 20_000 })).toMatchObject({ status: 'completed', run: 1 })
   })
 
-  it('leaves messages that no turn has taken to the next run', async () => {
+  it('an interrupt leaves messages that no turn has taken to the next run', async () => {
     const door = gate()
     const { session } = player.play(here.pawl, {
       model: (request, ctx) => (saidIn(request).length > 1 ? 'go on' : door.pass(ctx.signal).then(() => 'late')),
@@ -162,7 +162,7 @@ describe.concurrent('an interrupt', () => {
 })
 
 describe.concurrent('close', () => {
-  it('ends the workflow once everything is stored; the next send resumes the session with its whole past', async () => {
+  it('close ends the workflow once everything is stored; the next send resumes the session with its whole past', async () => {
     const { session, id, requests, count } = player.play(here.pawl, {
       model: inOrder([use('put', 'it', 1)], 'done', [use('put', 'it', 1)], 'again'),
     })
@@ -208,7 +208,7 @@ describe.concurrent('close', () => {
     await until('the session is closed', async () => (await session.state()).status === 'closed')
   })
 
-  it('happens by itself if a session receives no messages', async () => {
+  it('close happens by itself if a session receives no messages', async () => {
     const { session, id } = player.play(here.pawl, {}, { idleTimeout: '300ms' })
     await (await session.send('one')).result({ timeout: 20_000 })
     await here.workflowEnded(id)
@@ -216,7 +216,7 @@ describe.concurrent('close', () => {
     await (await session.send('two')).result({ timeout: 20_000 })
   })
 
-  it('also takes a session out of error', async () => {
+  it('close also takes a session out of error', async () => {
     const { session } = player.play(here.pawl, {
       model(request) {
         if (saidIn(request).length > 1) return 'better'
@@ -231,7 +231,7 @@ describe.concurrent('close', () => {
     expect(await run.settled({ timeout: 20_000 })).toMatchObject({ status: 'failed', code: 'bad' })
   })
 
-  it('leaves the whole session readable after Temporal has forgotten it', async () => {
+  it('close leaves the whole session readable after Temporal has forgotten it', async () => {
     const { session, id } = player.play(here.pawl, {})
     await (await session.send('one')).result({ timeout: 20_000 })
     await session.close()
@@ -256,7 +256,7 @@ describe.concurrent('close', () => {
     await expect(eventsOf(forgotten)).rejects.toMatchObject({ code: 'session_not_found' })
   })
 
-  it('ends an iteration that follows the events, unless the session was resumed since', async () => {
+  it('close ends an iteration that follows the events, unless the session was resumed since', async () => {
     const { session } = player.play(here.pawl, {})
     await (await session.send('one')).result({ timeout: 20_000 })
     const follow = async (): Promise<string[]> => {
@@ -275,7 +275,7 @@ describe.concurrent('close', () => {
     expect(all.at(-1)).toBe('session_closed')
   })
 
-  it('of a session that is already closed changes nothing, and its past stays readable', async () => {
+  it('close of a session that is already closed changes nothing, and its past stays readable', async () => {
     const { session } = player.play(here.pawl, {})
     await (await session.send('one')).result({ timeout: 20_000 })
     await session.close()

@@ -69,7 +69,7 @@ async function expectStored(log: readonly LogEntry[], cut: number): Promise<void
 }
 
 describe('any event of any session', () => {
-  it('is stored, whatever one of its members contains, and so is what follows', async () => {
+  it('any event of any session is stored, whatever one of its members contains, and so is what follows', async () => {
     await fc.assert(
       fc.asyncProperty(eventfulSessions, damages, fc.nat(), async ({ events }, damage, cut) => {
         await expectStored(logWith(damaged(events, damage)), cut)
@@ -78,7 +78,7 @@ describe('any event of any session', () => {
     )
   })
 
-  it('is stored when many of its members are wrong at once', async () => {
+  it('any event of any session is stored when many of its members are wrong at once', async () => {
     await fc.assert(
       fc.asyncProperty(eventfulSessions, fc.array(damages, { minLength: 5, maxLength: 40 }), fc.nat(), async ({ events }, all, cut) => {
         const wrong = all.reduce<readonly SessionEvent[]>((sofar, damage) => damaged(sofar, damage), events)
@@ -103,7 +103,7 @@ const oddRun = (model: Partial<EventOf<'model_completed'>>): EventBody[] => [
 const ESTIMATES = { input_tokens: 1.5, output_tokens: -3, cache_creation_input_tokens: 1e300, cache_read_input_tokens: null }
 
 describe('a value that a column cannot hold', () => {
-  it('is stored as the nearest value that fits, and the event says so', async () => {
+  it('a value that a column cannot hold is stored as the nearest value that fits, and the event says so', async () => {
     const warnings: unknown[] = []
     const silent = { debug: () => undefined, info: () => undefined, error: () => undefined }
     store = open({ logger: { ...silent, warn: (about) => warnings.push(about) } })
@@ -128,7 +128,7 @@ describe('a value that a column cannot hold', () => {
     expect(JSON.parse(String(checkpoint))).toMatchObject({ usage: { input_tokens: 1.5, output_tokens: -3 } })
   })
 
-  it('does not keep other rows from being written if nothing can be stored for it', async () => {
+  it('a value that a column cannot hold does not keep other rows from being written if nothing can be stored for it', async () => {
     await store.head('s')
     // A column that this release does not expect simulates an unforeseen fault.
     await sql('alter table pawl.token_usage alter column output_tokens type smallint')
@@ -157,7 +157,7 @@ describe('a value that a column cannot hold', () => {
     expect(await sql('select version from pawl.checkpoints')).toEqual([{ version: 1 }])
   })
 
-  it('may be part of the state with which a session is adopted', async () => {
+  it('a value that a column cannot hold may be part of the state with which a session is adopted', async () => {
     const state = fold(undefined, eventsOf(logOf(oddRun({ usage: ESTIMATES as unknown as Usage })))) ?? expect.fail()
     const odd = { ...state, turns: 1.5, createdAt: 1e300, tags: ['a', 7] as string[], lastMessageId: 5 as unknown as string }
     expect(await store.upkeep.adopt('s', { epoch: EPOCH, state: odd, digest: 'd' })).toEqual({ epoch: EPOCH, seq: state.seq, digest: 'd' })

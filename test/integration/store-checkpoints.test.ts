@@ -40,7 +40,7 @@ const versions = async () => (await sql('select version from pawl.checkpoints or
 const checkpointErrors = async () => sql(`select seq::int, context, class, code, message, retryable, attempt from pawl.errors order by seq`)
 
 describe('a checkpoint', () => {
-  it('is the folded state without the message ids, whichever process flushed it', async () => {
+  it('a checkpoint is the folded state without the message ids, whichever process flushed it', async () => {
     for (const version of [1, 2, 3, 4]) await open().flush('s', EPOCH, upTo(version))
     expect(await versions()).toEqual([1, 2, 3, 4])
     const [row] = await sql('select * from pawl.checkpoints where version = 3')
@@ -78,31 +78,34 @@ describe('a checkpoint', () => {
       'alter table pawl.elsewhere rename to checkpoints',
       'schema_behind',
     ],
-  ])('that cannot be written because %s causes an error and a warning, and the next one covers it', async (_, breakIt, repairIt, code) => {
-    const store = open()
-    await store.flush('s', EPOCH, upTo(1))
-    await sql(breakIt)
-    expect(await store.flush('s', EPOCH, upTo(2))).toMatchObject({ seq: upTo(2).length })
-    expect(await checkpointErrors()).toMatchObject([
-      {
-        seq: upTo(2).length,
-        context: 'checkpoint',
-        class: 'StoreError',
-        code,
-        message: expect.stringContaining('Checkpoint 2 was not written'),
-        retryable: true,
-        attempt: null,
-      },
-    ])
-    expect(warnings).toEqual(['a checkpoint was not written; the next one covers it'])
-    expect(await store.entries('s')).toEqual(upTo(2))
-    await sql(repairIt)
-    await open().flush('s', EPOCH, upTo(3))
-    expect(await versions()).toEqual([1, 3])
-    expect(await store.resume('s')).toMatchObject({ state: stateOf(upTo(3)), warnings: [] })
-  })
+  ])(
+    'a checkpoint that cannot be written because %s causes an error and a warning, and the next one covers it',
+    async (_, breakIt, repairIt, code) => {
+      const store = open()
+      await store.flush('s', EPOCH, upTo(1))
+      await sql(breakIt)
+      expect(await store.flush('s', EPOCH, upTo(2))).toMatchObject({ seq: upTo(2).length })
+      expect(await checkpointErrors()).toMatchObject([
+        {
+          seq: upTo(2).length,
+          context: 'checkpoint',
+          class: 'StoreError',
+          code,
+          message: expect.stringContaining('Checkpoint 2 was not written'),
+          retryable: true,
+          attempt: null,
+        },
+      ])
+      expect(warnings).toEqual(['a checkpoint was not written; the next one covers it'])
+      expect(await store.entries('s')).toEqual(upTo(2))
+      await sql(repairIt)
+      await open().flush('s', EPOCH, upTo(3))
+      expect(await versions()).toEqual([1, 3])
+      expect(await store.resume('s')).toMatchObject({ state: stateOf(upTo(3)), warnings: [] })
+    },
+  )
 
-  it('that the role may not write causes an error, even in a process that has to read the state first', async () => {
+  it('a checkpoint that the role may not write causes an error, even in a process that has to read the state first', async () => {
     await open().flush('s', EPOCH, upTo(1))
     const role = `app_${Date.now()}`
     await sql(`create role ${role} login password 'app'`)
@@ -127,7 +130,7 @@ describe('a checkpoint', () => {
     await sql(`drop role ${role}`)
   })
 
-  it('whose state is too large causes an error, and the flush continues', async () => {
+  it('a checkpoint whose state is too large causes an error, and the flush continues', async () => {
     const context = { note: 'x'.repeat(300_000) }
     const log = logOf([started({ context }), ...oneRun(1, 'u1'), made(1)])
     expect(await open().flush('s', EPOCH, log)).toMatchObject({ seq: log.length })
@@ -136,7 +139,7 @@ describe('a checkpoint', () => {
     expect(await open().resume('s')).toMatchObject({ state: stateOf(log), warnings: [] })
   })
 
-  it('that was written late records since when, and why', async () => {
+  it('a checkpoint that was written late records since when, and why', async () => {
     const since = new Date('2026-11-21T10:00:00Z')
     await open().flush('s', EPOCH, upTo(2), { late: { since, code: 'store_unavailable', message: 'Postgres cannot be had', attempts: 3 } })
     expect(await versions()).toEqual([1, 2])
@@ -153,7 +156,7 @@ describe('a checkpoint', () => {
     expect(await checkpointErrors()).toHaveLength(1)
   })
 
-  it('records that the session was rolled back past it', async () => {
+  it('a checkpoint records that the session was rolled back past it', async () => {
     const toSeq = upTo(1).length
     const log = [
       ...upTo(3),
@@ -196,12 +199,12 @@ describe('a session is resumed', () => {
     await store.flush('s', EPOCH, log)
   })
 
-  it('with the state that its events fold to', async () => {
+  it('a session is resumed with the state that its events fold to', async () => {
     expect(await store.resume('s')).toEqual({ ...whole, warnings: [] })
     expect(await store.resume('unknown')).toBeNull()
   })
 
-  it('from its newest checkpoint, without the events before it', async () => {
+  it('a session is resumed from its newest checkpoint, without the events before it', async () => {
     await sql(`delete from pawl.events where seq <= ${upTo(3).length}`)
     expect(await store.resume('s')).toEqual({ ...whole, warnings: [] })
   })
@@ -212,7 +215,7 @@ describe('a session is resumed', () => {
     ['comes from the future', 'state_version = 99', 'its version 99 is newer than 1'],
     ['is of another session', `state = replace(state, '"sessionId":"s"', '"sessionId":"t"')`, 'it belongs to session t'],
     ['is of another event', `state = (select state from pawl.checkpoints where version = 2)`, 'it is the state after event'],
-  ])('from the checkpoint before one that %s, with a warning', async (_, change, why) => {
+  ])('a session is resumed from the checkpoint before one that %s, with a warning', async (_, change, why) => {
     await sql(`update pawl.checkpoints set ${change} where version = 3`)
     await sql(`delete from pawl.events where seq <= ${upTo(2).length}`)
     expect(await store.resume('s')).toEqual({ ...whole, warnings: [expect.stringMatching(`^checkpoint 3 was skipped: ${why}`)] })
@@ -222,7 +225,7 @@ describe('a session is resumed', () => {
     expect(await store.resume('s')).toMatchObject({ state: stateOf(LOG), warnings: [] })
   })
 
-  it('from any remaining checkpoint, whichever others are deleted', async () => {
+  it('a session is resumed from any remaining checkpoint, whichever others are deleted', async () => {
     await sql('delete from pawl.checkpoints where version = 2')
     expect(await store.resume('s')).toEqual({ ...whole, warnings: [] })
     await sql('delete from pawl.checkpoints where version = 3')
@@ -231,7 +234,7 @@ describe('a session is resumed', () => {
     expect(await versions()).toEqual([1, 4])
   })
 
-  it('from its events, if no checkpoint is readable', async () => {
+  it('a session is resumed from its events, if no checkpoint is readable', async () => {
     await sql(`update pawl.checkpoints set state = ''`)
     const resumed = await store.resume('s')
     expect(resumed).toMatchObject(whole)
@@ -239,7 +242,7 @@ describe('a session is resumed', () => {
     expect(resumed?.warnings.at(-1)).toBe('the state was folded from the events')
   })
 
-  it('as lost, with only its basic facts, if neither checkpoints nor events are complete', async () => {
+  it('a session is resumed as lost, with only its basic facts, if neither checkpoints nor events are complete', async () => {
     await sql(`update pawl.checkpoints set state = ''`)
     await sql('delete from pawl.events where seq = 5')
     expect(await store.resume('s')).toMatchObject({
@@ -254,7 +257,7 @@ describe('a session is resumed', () => {
     })
   })
 
-  it('as lost, if events above the checkpoints are missing, because they cannot be guessed', async () => {
+  it('a session is resumed as lost, if events above the checkpoints are missing, because they cannot be guessed', async () => {
     await sql(`delete from pawl.events where seq = ${upTo(3).length + 2}`)
     const resumed = await store.resume('s')
     expect(resumed).toMatchObject({ lost: true, seq: log.length })

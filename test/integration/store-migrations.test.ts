@@ -18,7 +18,7 @@ const names = await migrationNames()
 const LOG = logOf([started(), ...oneRun(1, 'u1')])
 
 describe('the migrations', () => {
-  it('are applied once when ten stores start without them', async () => {
+  it('the migrations are applied once when ten stores start without them', async () => {
     const stores = Array.from({ length: 10 }, () => open())
     await Promise.all(stores.map((store, index) => store.flush(`s${index}`, EPOCH, LOG)))
     expect(await sql('select name, breaking from pawl.migrations order by 1')).toEqual(names.map((name) => ({ name, breaking: false })))
@@ -27,7 +27,7 @@ describe('the migrations', () => {
 })
 
 describe('a breaking migration of a newer release', () => {
-  it('keeps a worker that does not know it from writing until it is removed; reading continues', async () => {
+  it('a newer release’s breaking migration keeps an older worker from writing until it is removed; reading continues', async () => {
     const [store, checking, off] = [open(), open({ migrate: 'check' }), open({ migrate: 'off' })]
     await store.flush('s', EPOCH, LOG.slice(0, 6))
     await sql(`insert into pawl.migrations (name, breaking) values ('0098_harmless', false), ('0099_future', true)`)
@@ -62,7 +62,7 @@ describe('an app role', () => {
     await sql(`drop role ${role}`)
   })
 
-  it('is granted what a worker with `check` needs, including on future tables, and no more', async () => {
+  it('an app role is granted what a worker with `check` needs, including on future tables, and no more', async () => {
     await sql(`create role ${role} login password 'app'`)
     const report = await migrateStore({ postgres: db.url, appRole: role })
     expect(report).toMatchObject({ schema: 'pawl', pending: [], grantedTo: role })
@@ -90,7 +90,7 @@ describe('an app role', () => {
     expect(await may(`has_schema_privilege('${role}', 'pawl', 'create')`)).toBe(false)
   })
 
-  it('that does not exist is refused, and a role that owns nothing cannot migrate', async () => {
+  it('an app role that does not exist is refused, and a role that owns nothing cannot migrate', async () => {
     expect(await codeOf(migrateStore({ postgres: db.url, appRole: 'missing_role' }))).toBe('role_not_found')
     await sql(`create role ${role} login password 'app'`)
     expect(await codeOf(migrateStore({ postgres: asRole(), schema: 'other' }))).toBe('permission_denied')
@@ -100,7 +100,7 @@ describe('an app role', () => {
 describe('pawl migrate', () => {
   const command = (...args: string[]) => runPawl(['migrate', ...args], { cwd: tmpdir(), env: { DATABASE_URL: db.url } })
 
-  it('lists what is missing, applies it, and then reports that nothing is missing', async () => {
+  it('pawl migrate lists what is missing, applies it, and then reports that nothing is missing', async () => {
     const checked = await command('--check')
     expect([checked.code, checked.stdout]).toEqual([1, expect.stringContaining(`missing ${FIRST}\n`)])
     expect(await sql(`select 1 from pg_namespace where nspname = 'pawl'`)).toEqual([])
@@ -110,7 +110,7 @@ describe('pawl migrate', () => {
     expect((await command('--check')).code).toBe(0)
   })
 
-  it('reports that the tables belong to a newer release', async () => {
+  it('pawl migrate reports that the tables belong to a newer release', async () => {
     await command()
     await sql(`insert into pawl.migrations (name, breaking) values ('0098_harmless', false), ('0099_future', true)`)
     const { code, stdout } = await command('--check')
@@ -118,7 +118,7 @@ describe('pawl migrate', () => {
     expect(await migrateStore({ postgres: db.url, check: true })).toMatchObject({ pending: [], tooNew: ['0099_future'] })
   })
 
-  it('refuses what it cannot do, with a code', async () => {
+  it('pawl migrate refuses what it cannot do, with a code', async () => {
     const unknown = await command('--app-role', 'missing role')
     expect([unknown.code, unknown.stderr]).toEqual([1, expect.stringContaining('role_not_found: Postgres has no role "missing role"')])
     const both = await command('--check', '--app-role', 'x')
@@ -129,7 +129,7 @@ describe('pawl migrate', () => {
 })
 
 describe('behind pgbouncer in transaction mode', () => {
-  it('stores migrate concurrently, flush, watch and read', async ({ skip }) => {
+  it('behind pgbouncer in transaction mode, stores migrate concurrently, flush, watch and read', async ({ skip }) => {
     const bouncer = await findBouncer()
     if (typeof bouncer === 'string') return skip(`no pgbouncer: ${bouncer}`)
     const between = await startBouncer(bouncer, db.url)

@@ -88,7 +88,7 @@ function transcriptOf(events: readonly SessionEvent[]) {
 }
 
 describe('any session', () => {
-  it('has the rows that the core folds in every table, in whatever pieces it was flushed', async () => {
+  it('any session has the rows that the core folds in every table, in whatever pieces it was flushed', async () => {
     const [whole, pieced, cold] = [open('whole'), open('pieced'), open('pieced')]
     await Promise.all([whole.head('s'), pieced.head('s')])
     const plan = fc.array(fc.nat(40), { minLength: 1, maxLength: 8 })
@@ -196,7 +196,7 @@ describe('a call that waits for a decision from outside', () => {
   const at = Date.UTC(2026, 10, 22)
   const asked: EventBody = { type: 'approval_requested', ...where, digest: 'd', reason: 'over 100', expiresAt: at, onExpiry: 'deny' }
 
-  it('is stored as waiting for approval, as decided and as completed, in three flushes', async () => {
+  it('a call that needs approval is stored as waiting, as decided and as completed, in three flushes', async () => {
     const store = open()
     const log = logOf([
       ...begun,
@@ -236,7 +236,7 @@ describe('a call that waits for a decision from outside', () => {
     expect(await sql(call)).toMatchObject([{ status: 'completed', milestones: ['paid', 'mailed', 'boxed'], result: 'done' }])
   })
 
-  it('is stored as denied if its approval is denied or expires', async () => {
+  it('a call that waits for a decision from outside is stored as denied if its approval is denied or expires', async () => {
     const store = open()
     for (const [id, code] of [
       ['denied', 'denied'],
@@ -255,7 +255,7 @@ describe('a call that waits for a decision from outside', () => {
     expect(await sql('select distinct status from pawl.tool_calls')).toEqual([{ status: 'denied' }])
   })
 
-  it('whose outcome is unknown gets the status that a person decides on, and records who decided', async () => {
+  it('a call with an unknown outcome gets the status that a person decides on, and records who decided', async () => {
     const store = open()
     const unknown: EventBody = { type: 'tool_unknown', ...where, attempt: 1, message: 'who knows', ask: true }
     const said: EventBody = { type: 'tool_resolved', ...where, by: 'person', happened: false, decidedBy: 'ann', note: 'asked the bank' }
@@ -287,7 +287,7 @@ describe('a call that waits for a decision from outside', () => {
 })
 
 describe('a large value', () => {
-  it('is referenced in the rows of its message and its call', async () => {
+  it('a large value is referenced in the rows of its message and its call', async () => {
     const blob = { sha256: 'a'.repeat(64), bytes: 9, preview: 'begin' }
     const result = { ...completed(1, 1, 0), blob: { ...blob, sha256: 'b'.repeat(64) } } as Record<string, unknown>
     delete result.value
@@ -311,7 +311,7 @@ describe('a large value', () => {
 })
 
 describe('a fork', () => {
-  it('has its inherited past, but counts none of it', async () => {
+  it('a fork has its inherited past, but counts none of it', async () => {
     const store = open()
     const source = logOf([started({ sessionId: 'source' }), ...oneRun(1, 'u1')])
     await store.flush('source', EPOCH, source)
@@ -354,7 +354,7 @@ describe('a fork', () => {
     expect(commits).toEqual({ first: source.length + 1, last: copy.length })
   })
 
-  it('answers a call with a known key from its inherited past', async () => {
+  it('a fork answers a call with a known key from its inherited past', async () => {
     const store = open()
     const source = logOf([started({ sessionId: 'source' }), ...oneRun(1, 'u1')])
     const forked: EventBody = {
@@ -394,7 +394,7 @@ describe('a session that starts over', () => {
   const afresh = started({ executionId: 'execution-9', after: { run: 1, checkpoint: 3, origin } })
   const log = logOf([afresh, ...oneRun(2, 'u2')], lost.at(-1))
 
-  it('is accepted from another chain, and leaves its earlier messages in the archive', async () => {
+  it('a session that starts over is accepted from another chain, and leaves its earlier messages in the archive', async () => {
     const store = open()
     await store.flush('s', EPOCH, lost)
     expect(await store.flush('s', 'execution-9', log)).toMatchObject({ epoch: 'execution-9' })
@@ -405,7 +405,7 @@ describe('a session that starts over', () => {
     expect(await sql('select run, checkpoint, turns from pawl.sessions')).toEqual([{ run: 2, checkpoint: 3, turns: 2 }])
   })
 
-  it('is accepted by a store that has none of its past', async () => {
+  it('a session that starts over is accepted by a store that has none of its past', async () => {
     const store = open()
     expect(await store.flush('s', 'execution-9', log)).toMatchObject({ seq: log.at(-1)?.seq })
     expect(await sql('select origin_seq::int from pawl.sessions')).toEqual([{ origin_seq: lost.length }])
@@ -414,7 +414,7 @@ describe('a session that starts over', () => {
 })
 
 describe('every flush', () => {
-  it('records what it committed in one row', async () => {
+  it('every flush records what it committed in one row', async () => {
     const store = open()
     const log = logOf([started(), ...oneRun(1, 'u1'), ...oneRun(2, 'u2')])
     await store.flush('s', EPOCH, log.slice(0, 4))

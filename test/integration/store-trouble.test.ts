@@ -143,14 +143,14 @@ describe('runs finish, and every row is there once afterwards, with Postgres', (
     await rm(dataDir, { recursive: true, force: true })
   })
 
-  it('down the whole time', async () => {
+  it('runs finish, and every row is there once afterwards, with Postgres down the whole time', async () => {
     const { postgres } = ground.stack
     await postgres.stop()
     const all = await runThrough(ground).finally(() => postgres.start())
     await expectEachRowOnce(ground, all)
   })
 
-  it('crashing and restarting every other second', async () => {
+  it('runs finish, and every row is there once afterwards, with Postgres crashing and restarting every other second', async () => {
     const { postgres } = ground.stack
     let done = false
     let restarts = 0
@@ -168,7 +168,7 @@ describe('runs finish, and every row is there once afterwards, with Postgres', (
     expect(restarts).toBeGreaterThan(0)
   })
 
-  it('read-only by default', async () => {
+  it('runs finish, and every row is there once afterwards, with Postgres read-only by default', async () => {
     await sql(ground, 'alter system set default_transaction_read_only = on', 'select pg_reload_conf()')
     await until('it is read-only', () => refuses(ground, '25006'))
     const all = await runThrough(ground).finally(() =>
@@ -177,7 +177,7 @@ describe('runs finish, and every row is there once afterwards, with Postgres', (
     await expectEachRowOnce(ground, all)
   })
 
-  it('read-only permanently, like a standby', async () => {
+  it('runs finish, and every row is there once afterwards, with Postgres read-only permanently, like a standby', async () => {
     const { postgres } = ground.stack
     const signal = join(dataDir, 'postgres', 'standby.signal')
     await postgres.stop()
@@ -192,7 +192,7 @@ describe('runs finish, and every row is there once afterwards, with Postgres', (
     await expectEachRowOnce(ground, all)
   })
 
-  it('refusing every write of its role for a while', async () => {
+  it('runs finish, and every row is there once afterwards, with Postgres refusing every write of its role for a while', async () => {
     await sql(
       ground,
       "create role app login password 'app'",
@@ -213,7 +213,7 @@ describe('runs finish, and every row is there once afterwards, with Postgres', (
     }
   })
 
-  it('delaying each statement by two seconds', async () => {
+  it('runs finish, and every row is there once afterwards, with Postgres delaying each statement by two seconds', async () => {
     ground.proxy.delayMs = 2_000
     const all = await runThrough(ground).finally(() => {
       ground.proxy.delayMs = 0
@@ -221,7 +221,7 @@ describe('runs finish, and every row is there once afterwards, with Postgres', (
     await expectEachRowOnce(ground, all)
   })
 
-  it('down until thousands of events wait, which are then flushed in parts', async () => {
+  it('runs finish with every row once if Postgres is down until thousands of events wait, flushed in parts', async () => {
     const { postgres } = ground.stack
     await postgres.stop()
     const played = playThrough(ground)
@@ -250,7 +250,7 @@ describe('runs finish, and every row is there once afterwards, with Postgres', (
     expect(Math.max(...rows.map(({ events }) => Number(events)))).toBeLessThanOrEqual(1_000)
   })
 
-  it('closing connections in the middle of a transaction', async () => {
+  it('runs finish with every row once if Postgres closes connections in the middle of a transaction', async () => {
     // Cuts off whatever is being written, again and again until the runs are done.
     let done = false
     const running = runThrough(ground).finally(() => {
@@ -282,7 +282,7 @@ describe('runs finish, and every row is there once afterwards, with a full disk'
     await rm(mounted, { recursive: true })
   })
 
-  it('that has free space again later', async ({ skip }) => {
+  it('runs finish, and every row is there once afterwards, with a full disk that has free space again later', async ({ skip }) => {
     if (!ground || mounted === undefined) return skip('a disk of its own can be mounted as root on Linux only')
     await expectEachRowOnce(ground, await runThrough(ground, 1))
     const ballast = join(mounted, 'ballast')

@@ -56,7 +56,7 @@ async function rowsOf(id: string, of = store) {
 }
 
 describe('a flushed session', () => {
-  it('has its rows in every table', async () => {
+  it('a flushed session has its rows in every table', async () => {
     const log = logOf([started(), ...oneRun(1, 'u1'), received('u2')])
     expect(await store.flush('s', EPOCH, log)).toEqual({ epoch: EPOCH, seq: log.length, digest: log.at(-1)?.digest })
     expect(await store.head('s')).toEqual({ epoch: EPOCH, seq: log.length, digest: log.at(-1)?.digest })
@@ -101,14 +101,14 @@ describe('a flushed session', () => {
     ])
   })
 
-  it('is unknown before its first flush', async () => {
+  it('a flushed session is unknown before its first flush', async () => {
     expect(await store.head('s')).toBeNull()
     expect(await store.lists.session('s')).toBeNull()
     expect(await store.events('s')).toEqual([])
     expect(await store.flush('s', EPOCH, [])).toEqual({ epoch: EPOCH, seq: 0, digest: '' })
   })
 
-  it('returns its events in pages, limited by number and by bytes', async () => {
+  it('a flushed session returns its events in pages, limited by number and by bytes', async () => {
     const large = 'x'.repeat(1_500_000)
     const log = logOf([started(), received('a', large), received('b', large), received('c', large), received('d', large)])
     await store.flush('s', EPOCH, log)
@@ -118,7 +118,7 @@ describe('a flushed session', () => {
     expect(await store.entries('s', { after: 5 })).toEqual([])
   })
 
-  it('says after which event the events of a message can be followed', async () => {
+  it('a flushed session says after which event the events of a message can be followed', async () => {
     const rejected = { type: 'message_rejected', messageId: 'u9', code: 'empty_message', reason: 'empty' } as const
     const log = logOf([started(), ...oneRun(1, 'u\0'), rejected, received('u2')])
     expect(await store.locateMessage('s', 'u2')).toEqual({ after: 0 })
@@ -130,7 +130,7 @@ describe('a flushed session', () => {
     expect(await store.locateMessage('s', 'u2')).toEqual({ after: 11 })
   })
 
-  it('has a row in errors for each failed attempt and each failed run', async () => {
+  it('a flushed session has a row in errors for each failed attempt and each failed run', async () => {
     const log = logOf([
       started(),
       received('u1'),
@@ -163,7 +163,7 @@ describe('a flushed session', () => {
 })
 
 describe('flushing', () => {
-  it('late or repeatedly changes nothing', async () => {
+  it('flushing late or repeatedly changes nothing', async () => {
     const log = logOf([started(), ...oneRun(1, 'u1')])
     await store.flush('s', EPOCH, log)
     const rows = await rowsOf('s')
@@ -173,7 +173,7 @@ describe('flushing', () => {
     expect(await rowsOf('s')).toEqual(rows)
   })
 
-  it('refuses a gap, another past and invalid events, and then changes nothing', async () => {
+  it('flushing refuses a gap, another past and invalid events, and then changes nothing', async () => {
     const log = logOf([started(), ...oneRun(1, 'u1')])
     expect(await codeOf(store.flush('s', EPOCH, log.slice(2)))).toBe('gap')
     expect(await store.head('s')).toBeNull()
@@ -188,7 +188,7 @@ describe('flushing', () => {
     expect((await store.flush('s', EPOCH, log)).seq).toBe(log.length)
   })
 
-  it('sets aside what another chain of executions wrote, unless it continues the stored past', async () => {
+  it('flushing sets aside what another chain of executions wrote, unless it continues the stored past', async () => {
     const log = logOf([started(), ...oneRun(1, 'u1'), { type: 'session_closed', reason: 'idle' }])
     const head = await store.flush('s', EPOCH, log)
     const stray = logOf([started({ executionId: 'execution-2' }), received('u9')])
@@ -206,7 +206,7 @@ describe('flushing', () => {
     expect(await sql('select count(*)::int as strays from pawl.stray_events')).toEqual([{ strays: stray.length }])
   })
 
-  it('by many processes at once, for one session and for many, writes every row once', async () => {
+  it('flushing by many processes at once, for one session and for many, writes every row once', async () => {
     const stores = [store, open(), open(), open()]
     const log = logOf([started(), ...[1, 2, 3, 4].flatMap((run) => oneRun(run, `u${run}`))])
     const cuts = [5, 11, 20, log.length]
@@ -218,7 +218,7 @@ describe('flushing', () => {
     for (const id of ['same', 'other-0', 'other-3']) expect(await rowsOf(id)).toEqual(alone)
   })
 
-  it('archives what a restarted run had said, and keeps what the user said', async () => {
+  it('flushing archives what a restarted run had said, and keeps what the user said', async () => {
     const log = logOf([
       started(),
       received('u1'),
@@ -237,7 +237,7 @@ describe('flushing', () => {
 })
 
 describe('a running call', () => {
-  it('is marked as running while it has no outcome, and never after', async () => {
+  it('a running call is marked as running while it has no outcome, and never after', async () => {
     const log = logOf([started(), ...oneRun(1, 'u1')])
     await store.markRunning('s', 't_1_1_0', 1, 'host:2')
     await store.flush('s', EPOCH, log.slice(0, 6))
@@ -249,14 +249,14 @@ describe('a running call', () => {
     expect(await store.lists.toolCallsOf('s')).toMatchObject([{ status: 'completed', attempt: 1, worker: 'host:1' }])
   })
 
-  it('shows its newest attempt, whatever an abandoned attempt reports', async () => {
+  it('a running call shows its newest attempt, whatever an abandoned attempt reports', async () => {
     await store.flush('s', EPOCH, logOf([started(), ...oneRun(1, 'u1')]).slice(0, 6))
     await store.markRunning('s', 't_1_1_0', 2, 'host:3')
     await store.markRunning('s', 't_1_1_0', 1, 'host:2')
     expect(await store.lists.toolCallsOf('s')).toMatchObject([{ status: 'running', attempt: 2, worker: 'host:3' }])
   })
 
-  it('whose outcome was unknown gets the verdict of verify', async () => {
+  it('a running call whose outcome was unknown gets the verdict of verify', async () => {
     const where = { run: 1, turn: 1, tool: 'refund' }
     const log = logOf([
       started(),
@@ -293,7 +293,7 @@ describe('any session', () => {
     return [...transcript.messages, ...waiting]
   }
 
-  it('flushed in any pieces, repeated and out of order, has the rows of one flush, which are those that the core folds', async () => {
+  it('any session flushed in pieces, repeatedly and out of order, has the rows of one flush', async () => {
     let sessions = 0
     const plan = fc.array(fc.tuple(fc.nat(60), fc.nat(60)), { maxLength: 6 })
     await fc.assert(
@@ -320,7 +320,7 @@ describe('any session', () => {
     )
   })
 
-  it('is read back exactly as it was written, whatever text and JSON it contains', async () => {
+  it('any session is read back exactly as it was written, whatever text and JSON it contains', async () => {
     let sessions = 0
     await fc.assert(
       fc.asyncProperty(wildJson, wildJson, async (input, value) => {
@@ -347,7 +347,7 @@ describe('any session', () => {
     )
   })
 
-  it('may contain 5 MB strings, names of any length and 10,000 levels of nesting', async () => {
+  it('any session may contain 5 MB strings, names of any length and 10,000 levels of nesting', async () => {
     const deep = `${'[{"__proto__":'.repeat(5_000)}"\\u0000"${'}]'.repeat(5_000)}`
     const huge = `${'x'.repeat(5_000_000)}\0\ud800`
     const name = 'n'.repeat(10_000)
@@ -389,7 +389,7 @@ describe('any session', () => {
 })
 
 describe('Postgres', () => {
-  it('may be down: calls reject, and the first one after its return succeeds', async () => {
+  it('Postgres may be down: calls reject, and the first one after its return succeeds', async () => {
     const log = logOf([started(), ...oneRun(1, 'u1')])
     await store.flush('s', EPOCH, log.slice(0, 4))
     const woken: number[] = []
@@ -411,7 +411,7 @@ describe('Postgres', () => {
     unwatch()
   })
 
-  it('may hang: a flush gives up after some seconds, and succeeds once Postgres continues', async () => {
+  it('Postgres may hang: a flush gives up after some seconds, and succeeds once Postgres continues', async () => {
     const log = logOf([started(), ...oneRun(1, 'u1')])
     await store.flush('s', EPOCH, log.slice(0, 4))
     const backends = (await sql("select pid from pg_stat_activity where application_name = 'pawl' and datname = current_database()")).map(
@@ -432,14 +432,14 @@ describe('Postgres', () => {
     expect(await store.flush('s', EPOCH, log)).toMatchObject({ seq: log.length })
   })
 
-  it('receives no connection before the first call', async () => {
+  it('Postgres receives no connection before the first call', async () => {
     const nowhere = open({ postgres: 'postgres://127.0.0.1:1/none' })
     expect(await codeOf(nowhere.head('s'))).toBe('store_unavailable')
     expect(() => openStore({ postgres: '' })).toThrow(StoreError)
     expect(() => openStore({ postgres: db.url, schema: 'a"b' })).toThrow(StoreError)
   })
 
-  it("keeps the connections of the caller's own pool", async () => {
+  it("Postgres keeps the connections of the caller's own pool", async () => {
     const pool = new pg.Pool({ connectionString: db.url, max: 1 })
     try {
       const theirs = open({ postgres: pool })
@@ -459,14 +459,14 @@ describe('Postgres', () => {
 })
 
 describe('migrations', () => {
-  it('are applied once per schema by stores that start at once', async () => {
+  it('migrations are applied once per schema by stores that start at once', async () => {
     const stores = Array.from({ length: 10 }, () => open({ schema: 'Other_1' }))
     expect(await Promise.all(stores.map((one) => one.head('s')))).toEqual(Array(10).fill(null))
     await store.head('s')
     expect(await sql('select name from "Other_1".migrations')).toEqual(await sql('select name from pawl.migrations'))
   })
 
-  it('are required but not applied with `check`, and not even looked for with `off`', async () => {
+  it('migrations are required but not applied with `check`, and not even looked for with `off`', async () => {
     const log = logOf([started(), ...oneRun(1, 'u1')])
     const [checking, off] = [open({ migrate: 'check' }), open({ migrate: 'off' })]
     expect(await codeOf(checking.flush('s', EPOCH, log))).toBe('schema_behind')
@@ -476,7 +476,7 @@ describe('migrations', () => {
     expect(await off.flush('s', EPOCH, log)).toMatchObject({ seq: log.length })
   })
 
-  it('are applied again after the schema was dropped', async () => {
+  it('migrations are applied again after the schema was dropped', async () => {
     const log = logOf([started(), ...oneRun(1, 'u1')])
     await store.flush('s', EPOCH, log)
     await sql('drop schema pawl cascade')
@@ -484,7 +484,7 @@ describe('migrations', () => {
     expect(await store.flush('s', EPOCH, log)).toMatchObject({ seq: log.length })
   })
 
-  it('need no right to create anything once the schema exists', async () => {
+  it('migrations need no right to create anything once the schema exists', async () => {
     await store.head('s')
     const role = `app_${Date.now()}`
     await sql(`create role ${role} login password 'app'`)
@@ -503,7 +503,7 @@ describe('migrations', () => {
 })
 
 describe('a watcher', () => {
-  it('is woken by commits to its session, from any process, until it leaves', async () => {
+  it('a watcher is woken by commits to its session, from any process, until it leaves', async () => {
     const log = logOf([started(), ...oneRun(1, 'u1')])
     const wakes = { s: 0, t: 0 }
     const leave = store.watch('s', () => wakes.s++)
@@ -517,7 +517,7 @@ describe('a watcher', () => {
     await expect.poll(() => wakes).toEqual({ s: 2, t: 2 })
   })
 
-  it('of stops is woken by a stop of its session that another process reports, and not by commits', async () => {
+  it('a watcher of stops is woken by a stop of its session that another process reports, and not by commits', async () => {
     const wakes = { s: 0, t: 0 }
     const leave = store.watchStops('s', () => wakes.s++)
     store.watchStops('t', () => wakes.t++)
@@ -532,7 +532,7 @@ describe('a watcher', () => {
     await expect.poll(() => wakes).toEqual({ s: 2, t: 2 })
   })
 
-  it('shares its notifications with other sessions that flush at the same time', async () => {
+  it('a watcher shares its notifications with other sessions that flush at the same time', async () => {
     const ids = Array.from({ length: 50 }, (_, index) => `s-${index}`)
     const log = logOf([started(), ...oneRun(1, 'u1'), ...oneRun(2, 'u2')])
     const woken = new Set<string>()

@@ -112,7 +112,7 @@ async function workOn(shop: RunningShop, ticket: Ticket): Promise<{ turns: numbe
 
 describe('the house rules', () => {
   it.each([1, 2026])(
-    'leave the shop exactly in the state that was computed without it (seed %i)',
+    'the house rules leave the shop exactly in the state that was computed without it (seed %i)',
     async (seed) => {
       const world = makeWorld(seed, 60)
       const shop = await shopOf(world)
@@ -163,7 +163,7 @@ describe('the shop', () => {
   }, 30_000)
   afterAll(() => shop?.stop())
 
-  it('refunds once per key, even if both requests are in flight, and repeats the first answer', async () => {
+  it('the shop refunds once per key, even if both requests are in flight, and repeats the first answer', async () => {
     const refund = () => send('POST', `/orders/${delivered.id}/refunds`, { cents: 100, reason: 'test' }, 'key-1')
     const [one, two] = await Promise.all([refund(), refund()])
     expect(two).toEqual(one)
@@ -172,12 +172,12 @@ describe('the shop', () => {
     expect(await readLedger(shop.pool)).toMatchObject({ requests: 3, replayed: 2 })
   })
 
-  it('refuses a key that belongs to another request', async () => {
+  it('the shop refuses a key that belongs to another request', async () => {
     const other = send('POST', `/orders/${delivered.id}/refunds`, { cents: 101, reason: 'test' }, 'key-1')
     await expect(other).rejects.toMatchObject({ code: 'key_reused', retryable: false, happened: false })
   })
 
-  it('sends a coupon twice if it is asked twice, whatever the key', async () => {
+  it('the shop sends a coupon twice if it is asked twice, whatever the key', async () => {
     const coupon = { customerId: delivered.customerId, cents: 500, reason: 'test', reference: 'twice' }
     await send('POST', '/coupons', coupon, 'key-2')
     await send('POST', '/coupons', coupon, 'key-2')
@@ -186,7 +186,7 @@ describe('the shop', () => {
     expect(countEffects([], effects).duplicates).toBe(1)
   })
 
-  it('does not change an address that is already the requested one', async () => {
+  it('the shop does not change an address that is already the requested one', async () => {
     const pending = world.records.orders.find((order) => order.status === 'pending') ?? expect.fail('no order')
     const address = { line: 'Quay 1', city: 'Oslo', zip: '0150', country: 'NO' }
     await send('PUT', `/orders/${pending.id}/address`, address)
@@ -194,14 +194,14 @@ describe('the shop', () => {
     expect(await count('address_changes')).toBe(1)
   })
 
-  it('answers a look-up only after requests in flight about the same thing have taken effect', async () => {
+  it('the shop answers a look-up only after requests in flight about the same thing have taken effect', async () => {
     const pickup = send('POST', '/pickups', { orderId: delivered.id, window: 'morning', reference: 'soon' })
     await new Promise((resolve) => setTimeout(resolve, 5))
     expect((await look('/pickups?reference=soon')).pickups).toHaveLength(1)
     await pickup
   })
 
-  it('applies an effect whose sender has disconnected, and records that its answer was not received', async () => {
+  it('the shop applies an effect whose sender has disconnected, and records that its answer was not received', async () => {
     const told: Progress[] = []
     await shop.follow((progress) => told.push(progress))
     await shop.hold([])
@@ -221,7 +221,7 @@ describe('the shop', () => {
     await expect.poll(async () => (await readLedger(shop.pool)).appliedUnheard).toBe(1)
   })
 
-  it('holds every request except the exempt ones', async () => {
+  it('the shop holds every request except the exempt ones', async () => {
     await shop.hold(['lucky/'])
     const ask = (requestId: string) =>
       createShopClient(shop.url).request('GET', `/orders/${delivered.id}`, { requestId, signal: AbortSignal.timeout(10_000) })
@@ -238,7 +238,7 @@ describe('the shop', () => {
     expect(answered).toEqual(['lucky/1', 'other/1'])
   })
 
-  it('has every request in its ledger, with its key and its outcome', async () => {
+  it('the shop has every request in its ledger, with its key and its outcome', async () => {
     const { rows } = await shop.pool.query(
       'select method, outcome, idempotency_key as key from requests where idempotency_key = $1 order by id',
       ['key-1'],
@@ -247,7 +247,7 @@ describe('the shop', () => {
   })
 })
 
-it('the desk applies every effect once and leaves the shop as expected, even with an overloaded provider and a shop that is down', {
+it('the desk applies every effect once, even with an overloaded provider and a shop that is down', {
   timeout: AWAY_MS * 3 + 120_000,
 }, async () => {
   const world = makeWorld(7, size(12, 100))

@@ -47,7 +47,7 @@ describe('user code, if telemetry is on,', () => {
 
   const active = () => trace.getSpanContext(context.active())
 
-  it('runs under the span of its attempt at a model call or a tool call', async () => {
+  it('user code, if telemetry is on, runs under the span of its attempt at a model call or a tool call', async () => {
     const seen: (ReturnType<typeof active> | undefined)[] = []
     const { id, session } = play(deployment.pawl, {
       model: (request) => {
@@ -73,7 +73,7 @@ describe('user code, if telemetry is on,', () => {
     expect(new Set(found.map((span) => span?.spanId)).size).toBe(4)
   })
 
-  it('runs under the right span after a pause, in the trace that continues the run', async () => {
+  it('user code, if telemetry is on, runs under the right span after a pause, in the trace that continues the run', async () => {
     let inTool: ReturnType<typeof active>
     const { id, session } = play(deployment.pawl, {
       model: async (request) => {
@@ -95,7 +95,7 @@ describe('user code, if telemetry is on,', () => {
     expect(new Set(spans.map(({ traceId }) => traceId)).size).toBe(2)
   })
 
-  it('that sends a message has its span linked to the run that answers it', async () => {
+  it('a message that user code sends has its span linked to the run that answers it, if telemetry is on', async () => {
     const caller = { traceId: '0af7651916cd43dd8448eb211c80319c', spanId: 'b7ad6b7169203331', traceFlags: 1 }
     const { id, session } = play(deployment.pawl, { model: inOrder('hello') })
     const run = await context.with(trace.setSpanContext(context.active(), caller), () => session.send('Go'))
@@ -104,7 +104,7 @@ describe('user code, if telemetry is on,', () => {
     expect(root?.links).toMatchObject([{ traceId: caller.traceId, spanId: caller.spanId }])
   })
 
-  it('can name the caller with `traceparent`', async () => {
+  it('user code can name the caller of a message with `traceparent`', async () => {
     const { id, session } = play(deployment.pawl, { model: inOrder('hello') })
     const run = await session.send('Go', { traceparent: '00-1af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01' })
     await run.result()
@@ -117,7 +117,7 @@ describe('user code, if telemetry is on,', () => {
 describe('if telemetry is off', () => {
   const loader = fileURLToPath(new URL('./fixtures/telemetry/loaded.mjs', import.meta.url))
 
-  it('neither a worker nor a client loads any part of OpenTelemetry', async () => {
+  it('if telemetry is off, neither a worker nor a client loads any part of OpenTelemetry', async () => {
     const { databaseUrl, temporalAddress, namespace } = inject('stack')
     const env = { ...process.env, DATABASE_URL: databaseUrl, TEMPORAL_ADDRESS: temporalAddress, TEMPORAL_NAMESPACE: namespace }
     for (const name of Object.keys(env)) if (name.startsWith('OTEL_')) delete env[name as keyof typeof env]

@@ -75,7 +75,7 @@ describe('a run', () => {
   })
   afterAll(() => worker?.stop())
 
-  it('is one trace, with the turns, model calls and tool calls under it', async () => {
+  it('a run is one trace, with the turns, model calls and tool calls under it', async () => {
     const { id, session } = play(deployment.pawl, { model: twoSteps() })
     await (await session.send('Go')).result()
     await receiver.came(id, 'invoke_agent player')
@@ -91,7 +91,7 @@ describe('a run', () => {
     expect(receiver.requests.at(-1)?.body.toString()).toContain('"key":"service.name","value":{"stringValue":"desk"}')
   })
 
-  it('exports no message contents unless they are requested', async () => {
+  it('a run exports no message contents unless they are requested', async () => {
     const said = `a secret ${randomUUID()}`
     const { id, session } = play(deployment.pawl, { model: inOrder([use('look', said)], said) })
     await (await session.send(said)).result()
@@ -99,7 +99,7 @@ describe('a run', () => {
     expect([...receiver.textsOf(id).values()].flat().join()).not.toContain(said)
   })
 
-  it('has a span with an error for each failed attempt', async () => {
+  it('a run has a span with an error for each failed attempt', async () => {
     let calls = 0
     const { id, session } = play(deployment.pawl, {
       model: twoSteps(),
@@ -124,7 +124,7 @@ describe('a run', () => {
   })
 
   it(
-    'is exported once the collector answers again, and nothing is left out',
+    'a run is exported once the collector answers again, and nothing is left out',
     async () => {
       receiver.answer(503)
       const { id, session } = play(deployment.pawl, { model: twoSteps() })
@@ -136,7 +136,7 @@ describe('a run', () => {
   )
 
   it(
-    'of a session that was erased while the collector was unavailable is not exported, and does not hold up others',
+    'a run whose session was erased during an outage of the collector is not exported, and holds up no others',
     async () => {
       const refusals = (more: number): Promise<unknown> => {
         const before = receiver.refused()
@@ -159,7 +159,7 @@ describe('a run', () => {
   )
 
   it(
-    'is exported with the same bytes when it is exported again',
+    'a run is exported with the same bytes when it is exported again',
     async () => {
       const { id, session } = play(deployment.pawl, { model: twoSteps() })
       await (await session.send('Go')).result()
@@ -174,7 +174,7 @@ describe('a run', () => {
 
 describe('two workers', () => {
   it(
-    'export one after the other: the second takes over once the first has stopped',
+    'two workers export one after the other: the second takes over once the first has stopped',
     async () => {
       const first = await start()
       await until('a worker holds the lease', held)
@@ -193,7 +193,7 @@ describe('two workers', () => {
   )
 
   it(
-    'export one after the other: the second takes over once the lease of a dead one has expired, even during a run',
+    'a second worker takes over the export once a dead one’s lease has expired, even during a run',
     async () => {
       const worker = await start()
       await until('the worker holds the lease', held)
@@ -209,7 +209,7 @@ describe('two workers', () => {
 
 describe('the settings', () => {
   it(
-    'choose protobuf by default, and include contents on request',
+    'the settings choose protobuf by default, and include contents on request',
     async () => {
       delete process.env.OTEL_EXPORTER_OTLP_PROTOCOL
       const worker = await start({ contents: true })
@@ -225,7 +225,7 @@ describe('the settings', () => {
   )
 
   it(
-    'prevent the export of a trace that is not sampled',
+    'the settings prevent the export of a trace that is not sampled',
     async () => {
       process.env.OTEL_TRACES_SAMPLER = 'always_off'
       const worker = await start()
@@ -241,7 +241,7 @@ describe('the settings', () => {
     SLOW,
   )
 
-  it('that pawl does not support are refused before anything starts', async () => {
+  it('the settings that pawl does not support are refused before anything starts', async () => {
     process.env.OTEL_EXPORTER_OTLP_PROTOCOL = 'grpc'
     await expect(start()).rejects.toMatchObject({ code: 'invalid_option', message: expect.stringContaining('http/protobuf') })
   })

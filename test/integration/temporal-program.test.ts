@@ -109,43 +109,47 @@ describe('a machine without a temporal program', () => {
   it.for([
     ['does not answer', HANGS],
     ['stalls', STALLS],
-  ] as const)('builds one while the download %s, and stops the download', { timeout: MINUTE }, async ([, answer]) => {
-    const { maker, left, said } = await machine({ answer, go: 'builds', headStartMs: 100 })
-    expect(await maker()).toBe('temporal version 0.0.0 (built)')
-    await expect.poll(left).toEqual({ ...NOTHING, files: ['temporal'] })
-    expect(said).toEqual([expect.stringContaining('building the Temporal server from source')])
-  })
+  ] as const)(
+    'a machine without a temporal program builds one while the download %s, and stops the download',
+    { timeout: MINUTE },
+    async ([, answer]) => {
+      const { maker, left, said } = await machine({ answer, go: 'builds', headStartMs: 100 })
+      expect(await maker()).toBe('temporal version 0.0.0 (built)')
+      await expect.poll(left).toEqual({ ...NOTHING, files: ['temporal'] })
+      expect(said).toEqual([expect.stringContaining('building the Temporal server from source')])
+    },
+  )
 
-  it('uses a slow download that is ready before the build, and stops the build with its compilers', { timeout: MINUTE }, async () => {
+  it('a slow download that is ready before the build is used, and the build stops with its compilers', { timeout: MINUTE }, async () => {
     const { maker, left } = await machine({ answer: AFTER_GO_STARTED, go: 'hangs', headStartMs: 100 })
     expect(await maker()).toBe('temporal version 0.0.0 (downloaded)')
     await expect.poll(left).toEqual({ ...NOTHING, files: ['temporal'] })
   })
 
-  it('does not build while the download has its head start', { timeout: MINUTE }, async () => {
+  it('a machine without a temporal program does not build while the download has its head start', { timeout: MINUTE }, async () => {
     const { maker, goStarted } = await machine({ answer: AT_ONCE, go: 'builds', headStartMs: MINUTE })
     expect(await maker()).toBe('temporal version 0.0.0 (downloaded)')
     expect(await goStarted()).toBe(false)
   })
 
-  it('builds at once if the download fails', { timeout: MINUTE }, async () => {
+  it('a machine without a temporal program builds at once if the download fails', { timeout: MINUTE }, async () => {
     const { maker } = await machine({ answer: FAILS, go: 'builds', headStartMs: 10 * MINUTE })
     expect(await maker()).toBe('temporal version 0.0.0 (built)')
   })
 
-  it('waits for the download if the build fails', { timeout: MINUTE }, async () => {
+  it('a machine without a temporal program waits for the download if the build fails', { timeout: MINUTE }, async () => {
     const { maker, left } = await machine({ answer: AFTER_GO_STARTED, go: 'fails', headStartMs: 100 })
     expect(await maker()).toBe('temporal version 0.0.0 (downloaded)')
     await expect.poll(left).toEqual({ ...NOTHING, files: ['temporal'] })
   })
 
-  it('waits for the download without Go', { timeout: MINUTE }, async () => {
+  it('a machine without a temporal program waits for the download without Go', { timeout: MINUTE }, async () => {
     const slowly: Answer = async (response, archive) => setTimeout(() => response.end(archive), 300)
     const { maker } = await machine({ answer: slowly, headStartMs: 50 })
     expect(await maker()).toBe('temporal version 0.0.0 (downloaded)')
   })
 
-  it('says why each way failed, and leaves nothing in the cache', { timeout: MINUTE }, async () => {
+  it('a machine without a temporal program says why each way failed, and leaves nothing in the cache', { timeout: MINUTE }, async () => {
     const { find, left } = await machine({ answer: FAILS, go: 'fails', headStartMs: MINUTE })
     const failure = await find().catch((error: unknown) => error as Error)
     expect(failure).toMatchObject({ code: 'temporal_not_found' })
@@ -153,7 +157,7 @@ describe('a machine without a temporal program', () => {
     await expect.poll(left).toEqual({ ...NOTHING, files: [] })
   })
 
-  it('caches nothing from a broken archive', { timeout: MINUTE }, async () => {
+  it('a machine without a temporal program caches nothing from a broken archive', { timeout: MINUTE }, async () => {
     const broken: Answer = async (response) => response.end('not an archive')
     const { find, left } = await machine({ answer: broken, headStartMs: MINUTE })
     await expect(find()).rejects.toMatchObject({ code: 'temporal_not_found' })

@@ -46,7 +46,7 @@ async function detailsOf(id: string): Promise<string> {
 const countOf = async (client: Client, query: string): Promise<number> => (await client.workflow.count(query)).count
 
 describe('a session in Temporal’s view', () => {
-  it('has a summary, and so have its steps: the turn or the tool, and the attempt', async () => {
+  it('a session in Temporal’s view has a summary, and so have its steps: the turn or the tool, and the attempt', async () => {
     let entries = 0
     const look = (): string => {
       if ((entries += 1) === 1) throw new Error('busy')
@@ -67,7 +67,7 @@ describe('a session in Temporal’s view', () => {
     expect(bytes / 2).toBeLessThan(150)
   })
 
-  it('says what it does now, without what anyone said', async () => {
+  it('a session in Temporal’s view says what it does now, without what anyone said', async () => {
     const open = gate()
     const model = inOrder([use('look', 'a secret')], 'done')
     const { session, id } = player.play(here.pawl, { model, look: () => open.pass() })
@@ -83,7 +83,7 @@ describe('a session in Temporal’s view', () => {
     expect(await detailsOf(id)).toContain(`- **${player.agent.name}** is idle\n- waits for a message\n`)
   })
 
-  it('is found by its agent and its tags, in a namespace that has the search attributes', async () => {
+  it('a session in Temporal’s view is found by its agent and its tags, in a namespace that has the search attributes', async () => {
     await registerSearchAttributes(here.temporal.connection as never, here.stack.namespace)
     expect(await registerSearchAttributes(here.temporal.connection as never, here.stack.namespace)).toEqual([])
     const tag = `tag-${randomUUID()}`
@@ -96,7 +96,7 @@ describe('a session in Temporal’s view', () => {
     )
   })
 
-  it('has none with a codec, whose values are not encoded, unless the client wants them', async () => {
+  it('a session in Temporal’s view has none with a codec, whose values are not encoded, unless the client wants them', async () => {
     const tag = `tag-${randomUUID()}`
     const attributesOf = async (searchAttributes?: boolean) => {
       const pawl = await here.connect({ dataConverter, ...(searchAttributes && { searchAttributes }) })
@@ -116,7 +116,7 @@ describe('a session in Temporal’s view', () => {
     ])
   })
 
-  it('starts without them in a namespace that does not have them, and tries again after a minute', async () => {
+  it('a session starts without search attributes in a namespace that lacks them, and tries again after a minute', async () => {
     let now = 0
     const indexed = startIndexed(() => now)
     const unknown = [{ key: defineSearchAttributeKey('PawlNone', SearchAttributeType.KEYWORD), value: 'x' }]
@@ -134,7 +134,7 @@ describe('a session in Temporal’s view', () => {
     expect(tries).toEqual([true, false, false, true, false])
   })
 
-  it('passes its priority on', async () => {
+  it('a session in Temporal’s view passes its priority on', async () => {
     const priority = { priorityKey: 1, fairnessKey: 'acme', fairnessWeight: 2.5 }
     const { session, id } = player.play(here.pawl, { model: () => 'done' }, { priority })
     await (await session.send('one')).result(TIMEOUT)

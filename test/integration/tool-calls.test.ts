@@ -24,7 +24,7 @@ async function answered({ session }: Played, say = 'go'): Promise<string> {
 const told = ({ requests }: Played, n: number) => resultsIn(requests[n]!).map(({ content, isError }) => [content, isError])
 
 describe('a call that cannot run', () => {
-  it('because its tool does not exist is answered with the tools that do', async () => {
+  it('a call that cannot run because its tool does not exist is answered with the tools that do', async () => {
     const played = player.play(here.pawl, { model: inOrder([use('fly', 'away')], 'sorry') })
     expect(await answered(played)).toBe('sorry')
     const [[content, isError]] = told(played, 1) as [[string, boolean]]
@@ -35,7 +35,7 @@ describe('a call that cannot run', () => {
   })
 
   const odd = [{}, { what: 7 }, { what: null }, 'not json at all', [], null, 17]
-  it('because of its arguments is answered with what is wrong with them, whatever they are', async () => {
+  it('a call that cannot run because of its arguments is answered with what is wrong with them, whatever they are', async () => {
     const played = player.play(here.pawl, {
       model: inOrder(
         odd.map((input) => ({ ...use('put', 'x'), input })),
@@ -84,7 +84,7 @@ describe.concurrent('a body that throws', () => {
     })
   }
 
-  it('is retried with the same key if its tool is idempotent, and the last attempt provides its result', async () => {
+  it('an idempotent body that throws is retried with the same key, and the last attempt provides its result', async () => {
     const played = player.play(here.pawl, {
       model: inOrder([use('put', 'a thing')], 'done'),
       put(_input, { attempt }) {
@@ -104,7 +104,7 @@ describe.concurrent('a body that throws', () => {
     ['endless', Number.POSITIVE_INFINITY],
     ['not a number', Number.NaN],
     ['a text', 'soon'],
-  ])('and asks for a wait that is %s is retried after an ordinary one', async (_, retryAfterMs) => {
+  ])('a body that throws and asks for a wait that is %s is retried after an ordinary one', async (_, retryAfterMs) => {
     const played = player.play(here.pawl, {
       model: inOrder([use('look', 'at it')], 'done'),
       look(_input, { attempt }) {
@@ -115,7 +115,7 @@ describe.concurrent('a body that throws', () => {
     expect(ofType(await eventsOf(played.session), 'tool_attempt_failed')[0]?.error.nextDelayMs).toBeLessThan(1_000)
   })
 
-  it('can say how long to wait before the next attempt', async () => {
+  it('a body that throws can say how long to wait before the next attempt', async () => {
     const at: number[] = []
     const played = player.play(here.pawl, {
       model: inOrder([use('look', 'at it')], 'done'),
@@ -135,7 +135,7 @@ describe.concurrent('an external call that throws', () => {
     throw new Error('the connection was reset')
   }
 
-  it('is unknown; if verify says that it happened, the result from verify is used and the call is not repeated', async () => {
+  it('an external call that throws is unknown; if verify says that it happened, verify’s result is used', async () => {
     const played = player.play(here.pawl, {
       model: inOrder(pay, 'paid'),
       pay: lostReply,
@@ -153,7 +153,7 @@ describe.concurrent('an external call that throws', () => {
     expect(ofType(events, 'tool_attempt_failed')).toMatchObject([{ error: { attempt: 1, message: 'the connection was reset' } }])
   })
 
-  it('is executed again, as the next attempt with the same key, if verify says that it did not happen', async () => {
+  it('an external call that throws is executed again with the same key if verify says that it did not happen', async () => {
     let tries = 0
     const played = player.play(here.pawl, {
       model: inOrder(pay, 'paid'),
@@ -170,7 +170,7 @@ describe.concurrent('an external call that throws', () => {
     expect(told(played, 1)).toEqual([['paid at last', false]])
   })
 
-  it('is an error result once its retries are used up, if verify keeps saying that it did not happen', async () => {
+  it('an external call that throws fails once its retries are used up, if verify keeps denying that it happened', async () => {
     const played = player.play(here.pawl, { model: inOrder(pay, 'gave up'), pay: lostReply, verify: () => ({ happened: false }) })
     expect(await answered(played)).toBe('gave up')
     expect(played.count('pay')).toBe(3)
@@ -183,7 +183,7 @@ describe.concurrent('an external call that throws', () => {
     ['throws', lostReply],
     ['answers nonsense', () => 'yes' as never],
   ] as const) {
-    it(`is unknown to the model if verify ${how}`, async () => {
+    it(`an external call that throws is unknown to the model if verify ${how}`, async () => {
       const played = player.play(here.pawl, { model: inOrder(pay, 'who knows'), pay: lostReply, verify })
       expect(await answered(played)).toBe('who knows')
       expect(played.count('pay')).toBe(1)
@@ -193,14 +193,14 @@ describe.concurrent('an external call that throws', () => {
     })
   }
 
-  it('is unknown to the model if there is no verify', async () => {
+  it('an external call that throws is unknown to the model if there is no verify', async () => {
     const played = player.play(here.pawl, { model: inOrder([use('wire', 'money')], 'who knows'), wire: lostReply })
     await answered(played)
     expect(played.count('wire')).toBe(1)
     expect(ofType(await eventsOf(played.session), 'tool_unknown')).toHaveLength(1)
   })
 
-  it('is a plain error if the body says that nothing happened', async () => {
+  it('an external call that throws is a plain error if the body says that nothing happened', async () => {
     const played = player.play(here.pawl, {
       model: inOrder([use('wire', 'money')], 'refused'),
       wire() {
@@ -215,7 +215,7 @@ describe.concurrent('an external call that throws', () => {
 })
 
 describe('a model that repeats a call', () => {
-  it('after it was told "unknown" causes no second execution, because verify is asked again', async () => {
+  it('a model that repeats a call of unknown outcome causes no second execution, because verify is asked again', async () => {
     const pay = [use('pay', 'the bill', 7)]
     let asked = 0
     const played = player.play(here.pawl, {
@@ -232,7 +232,7 @@ describe('a model that repeats a call', () => {
     expect(told(played, 3)).toEqual([['[idempotent replay of t_1_1_0]\npaid long ago', false]])
   })
 
-  it('after it was told "unknown" causes an execution once verify says that the first did not happen', async () => {
+  it('a model that repeats a call of unknown outcome causes an execution once verify denies the first', async () => {
     const pay = [use('pay', 'the bill', 7)]
     let [asked, tries] = [0, 0]
     const played = player.play(here.pawl, {
@@ -248,7 +248,7 @@ describe('a model that repeats a call', () => {
     expect(told(played, 2)).toEqual([['paid now', false]])
   })
 
-  it('after it was told "unknown" without a verify is told so again, even in a later run', async () => {
+  it('a model that repeats a call after it was told "unknown" without a verify is told so again, even in a later run', async () => {
     const wire = [use('wire', 'money', 7)]
     const played = player.play(here.pawl, {
       model: inOrder(wire, wire, 'hm', wire, 'hm again'),
@@ -262,7 +262,7 @@ describe('a model that repeats a call', () => {
     expect(ofType(await eventsOf(played.session), 'tool_unknown').map(({ again }) => again)).toEqual([undefined, 't_1_1_0', 't_1_1_0'])
   })
 
-  it('that completed receives the first one’s result, marked as a replay, and nothing is executed', async () => {
+  it('a model that repeats a completed call gets the first one’s result as a replay, and nothing is executed', async () => {
     const put = [use('put', 'a thing', 1)]
     const played = player.play(here.pawl, { model: inOrder(put, put, 'done'), put: () => ({ id: 'x1' }) })
     await answered(played)
@@ -271,7 +271,7 @@ describe('a model that repeats a call', () => {
     expect(told(played, 2)).toEqual([['[idempotent replay of t_1_1_0]\n{"id":"x1"}', false]])
   })
 
-  it('that completed in an earlier run executes it again, because another run is another intent', async () => {
+  it('a model that repeats a call of an earlier run executes it again, because another run is another intent', async () => {
     const put = [use('put', 'a thing', 1)]
     const played = player.play(here.pawl, { model: inOrder(put, 'done', put, 'done again') })
     await answered(played)
@@ -280,7 +280,7 @@ describe('a model that repeats a call', () => {
     expect(new Set(played.entries.map(({ key }) => key)).size).toBe(2)
   })
 
-  it('that is a read executes it again, even after a write', async () => {
+  it('a model that repeats a call that is a read executes it again, even after a write', async () => {
     let value = 1
     const played = player.play(here.pawl, {
       model: inOrder([use('look', 'at it')], [use('put', 'it', 2)], [use('look', 'at it')], 'done'),
@@ -295,7 +295,7 @@ describe('a model that repeats a call', () => {
     expect(played.entries.filter(({ tool }) => tool === 'look').map(({ key }) => key)).toEqual(['', ''])
   })
 
-  it('within one turn executes it once', async () => {
+  it('a model that repeats a call within one turn executes it once', async () => {
     const twice = (name: string) => [use(name, 'the same', 1), use(name, 'the same', 1)]
     const played = player.play(here.pawl, { model: inOrder([...twice('put'), ...twice('pay')], 'done') })
     await answered(played)
@@ -310,7 +310,7 @@ describe('a model that repeats a call', () => {
 })
 
 describe('the calls of one turn', () => {
-  it('run in parallel as long as they are reads, and the others one after another in the model’s order', async () => {
+  it('reads of one turn run in parallel, and its other calls one after another in the model’s order', async () => {
     const together = gate()
     const order: string[] = []
     let looking = 0
@@ -331,7 +331,7 @@ describe('the calls of one turn', () => {
     expect(resultsIn(played.requests[1]!).map(({ id }) => id)).toEqual(['t_1_1_0', 't_1_1_1', 't_1_1_2', 't_1_1_3', 't_1_1_4'])
   })
 
-  it('may all have the same tool_use id, because the model sees pawl’s own ids', async () => {
+  it('the calls of one turn may all have the same tool_use id, because the model sees pawl’s own ids', async () => {
     const played = player.play(here.pawl, {
       model: inOrder([use('look', 'a'), use('look', 'b')], [use('look', 'c')], 'done'),
       look: ({ what }) => what,

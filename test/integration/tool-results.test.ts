@@ -167,7 +167,7 @@ describe('a result that is', () => {
     })
   }
 
-  it('mapped by toModel is recorded unmapped, and effectId names the effect', async () => {
+  it('a result that is mapped by toModel is recorded unmapped, and effectId names the effect', async () => {
     const { session, events, told } = await play([use('mapped', 'it')], 'done')
     expect(ofType(events, 'tool_completed')[0]).toMatchObject({
       value: { id: 'id of it', secret: 'not for the model' },
@@ -177,7 +177,7 @@ describe('a result that is', () => {
     expect(await store.lists.toolCallsOf(session.id)).toMatchObject([{ tool: 'mapped', status: 'completed', effectId: 'id of it' }])
   })
 
-  it('mapped by a toModel or effectId that throws is recorded without them, because the effect has happened', async () => {
+  it('a result is recorded without a toModel or effectId that throws, because the effect has happened', async () => {
     const { events, told } = await play([use('mapped', 'bad')], 'done')
     expect(ofType(events, 'tool_completed')[0]?.effectId).toBeUndefined()
     expect(told).toMatchObject([{ content: '{"id":"id of bad","secret":"not for the model"}' }])
@@ -209,13 +209,13 @@ it('a tool learns for whom, where and on which attempt it runs', async () => {
 })
 
 describe('the context', () => {
-  it('that matches the agent’s schema is passed to the instructions on every call', async () => {
+  it('the context that matches the agent’s schema is passed to the instructions on every call', async () => {
     const session = here.pawl.session<typeof tenant>(undefined, { agent: 'tenant', context: { tenantId: 't1' } })
     expect((await (await session.send('hello')).result({ timeout: 30_000 })).text).toBe('For {"tenantId":"t1"}, run 1.')
     expect((await (await session.send('hello')).result({ timeout: 30_000 })).text).toBe('For {"tenantId":"t1"}, run 2.')
   })
 
-  it('that does not match ends the run as invalid_context', async () => {
+  it('the context that does not match ends the run as invalid_context', async () => {
     const session = here.pawl.session(undefined, { agent: 'tenant', context: { tenant: 7 } })
     await expect((await session.send('hello')).result({ timeout: 30_000 })).rejects.toMatchObject({
       name: 'RunFailed',
@@ -225,25 +225,25 @@ describe('the context', () => {
 })
 
 describe('an answer of the model that', () => {
-  it('is empty ends the run without text', async () => {
+  it('an answer of the model that is empty ends the run without text', async () => {
     const { result } = await play({ content: [], stopReason: 'end_turn' })
     expect(result).toMatchObject({ text: '', message: { content: [] } })
   })
 
-  it('asks for no tools but says tool_use is asked for once more, and then fails the run', async () => {
+  it('an answer of the model that asks for no tools but says tool_use is asked for once more, and then fails the run', async () => {
     const session = here.pawl.session(undefined, { agent: 'odd', context: { who: 'me' } })
     const handle = await session.send(JSON.stringify([{ content: [{ type: 'text', text: 'hm' }], stopReason: 'tool_use' }]))
     await expect(handle.result({ timeout: 30_000 })).rejects.toMatchObject({ code: 'calls_missing' })
     expect(ofType(await eventsOf(session), 'model_attempt_failed')).toHaveLength(2)
   })
 
-  it('pauses its turn leads to the next turn', async () => {
+  it('an answer of the model that pauses its turn leads to the next turn', async () => {
     const { result } = await play({ content: [{ type: 'text', text: 'a moment' }], stopReason: 'pause_turn' }, 'there')
     expect(result).toMatchObject({ text: 'there', run: 1 })
   })
 
   for (const stopReason of ['max_tokens', 'stop_sequence', 'refusal', 'model_context_window_exceeded']) {
-    it(`stops with ${stopReason} ends the run, whose result says so`, async () => {
+    it(`an answer of the model that stops with ${stopReason} ends the run, whose result says so`, async () => {
       const { result } = await play({ content: [{ type: 'text', text: 'cut' }], stopReason })
       expect(result).toMatchObject({ text: 'cut', stopReason })
     })
@@ -267,7 +267,7 @@ describe('an answer of the model that', () => {
     })
   }
 
-  it('asks for a tool with NUL bytes and lone surrogates everywhere runs it', async () => {
+  it('an answer of the model that asks for a tool with NUL bytes and lone surrogates everywhere runs it', async () => {
     const { session, requests } = player.play(here.pawl, {
       model: inOrder([use('put', 'a\u0000\ud800')], 'd\u0000ne\udfff'),
       put: ({ what }) => what,

@@ -1,14 +1,14 @@
 // AI SDK UI against the web handler: the chats of the published `@ai-sdk/react`, a worker, and what is recorded.
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Chat } from '@ai-sdk/react'
+import { Chat } from '../ai-sdk-7/react.ts'
 import {
   type ChatTransport,
   DefaultChatTransport,
   lastAssistantMessageIsCompleteWithApprovalResponses,
   lastAssistantMessageIsCompleteWithToolCalls,
   type UIMessage,
-} from 'ai'
+} from '../ai-sdk-7/ai.ts'
 import { defineAgent, defineTool, type ModelCallContext, ModelError, type ModelRequest } from 'pawl'
 import { type Access, createHandler, type Handler } from 'pawl/service'
 import { scripted, type ScriptedAnswer } from 'pawl/testing'
@@ -135,7 +135,7 @@ const eventsOf = async (id: string): Promise<string[]> => {
 }
 
 describe('a chat', () => {
-  it('shows an answer while it is generated, and then as it is recorded', async () => {
+  it('a chat shows an answer while it is generated, and then as it is recorded', async () => {
     const id = newId()
     const chat = await open(id)
     const sent = chat.sendMessage({ text: 'tell first' })
@@ -151,7 +151,7 @@ describe('a chat', () => {
     expect(shown(chat)).toEqual(await recorded(id))
   })
 
-  it('can be resumed in mid-answer by any number of tabs, and shows each message once', async () => {
+  it('a chat can be resumed in mid-answer by any number of tabs, and shows each message once', async () => {
     const id = newId()
     const first = await open(id)
     const sent = first.sendMessage({ text: 'tell tabs' })
@@ -166,7 +166,7 @@ describe('a chat', () => {
     expect(tabs[0]?.status).toBe('ready')
   })
 
-  it('steers a run: a message that is sent during an answer is answered after it, in the order of the transcript', async () => {
+  it('a message sent during an answer steers the run: it is answered afterwards, in the order of the transcript', async () => {
     const id = newId()
     const chat = await open(id)
     const first = chat.sendMessage({ text: 'hold steer' })
@@ -183,7 +183,7 @@ describe('a chat', () => {
     expect(late.messages).toHaveLength(4)
   })
 
-  it('stops the run and its model call', async () => {
+  it('a chat stops the run and its model call', async () => {
     const id = newId()
     const chat = await open(id)
     const sent = chat.sendMessage({ text: 'tell stopped' })
@@ -197,7 +197,7 @@ describe('a chat', () => {
     expect(texts(chat).at(-1)).toBe('assistant: 2: again')
   })
 
-  it('stops the run and its tools, even from another tab that resumed it', async () => {
+  it('a chat stops the run and its tools, even from another tab that resumed it', async () => {
     const id = newId()
     const chat = await open(id)
     const sent = chat.sendMessage({ text: 'hold stop2' })
@@ -213,7 +213,7 @@ describe('a chat', () => {
     expect(shown(chat)).toEqual(await recorded(id))
   })
 
-  it('leaves the run alone when it stops if `onStop` says so, or if it has not begun to watch', async () => {
+  it('a chat leaves the run alone when it stops if `onStop` says so, or if it has not begun to watch', async () => {
     const id = newId()
     const chat = await open(id, { transport: transportWith({ onStop: 'leave' }) })
     const sent = chat.sendMessage({ text: 'tell left' })
@@ -232,7 +232,7 @@ describe('a chat', () => {
     expect(texts(back).at(-1)).toBe('assistant: Once left upon a time.')
   })
 
-  it('regenerates the newest answer, and refuses to regenerate an older one', async () => {
+  it('a chat regenerates the newest answer, and refuses to regenerate an older one', async () => {
     const id = newId()
     const chat = await open(id)
     await chat.sendMessage({ text: 'one' })
@@ -246,7 +246,7 @@ describe('a chat', () => {
     expect(chat.error).toMatchObject({ name: 'ChatError', code: 'not_newest', status: 409 })
   })
 
-  it('sends an edited message again, from its place in the conversation', async () => {
+  it('a chat sends an edited message again, from its place in the conversation', async () => {
     const id = newId()
     const chat = await open(id)
     await chat.sendMessage({ text: 'one' })
@@ -259,7 +259,7 @@ describe('a chat', () => {
   it.each([
     [true, 'output-available'],
     [false, 'output-denied'],
-  ])('passes on whether a person approves a call: %s', async (approved, state) => {
+  ])('a chat passes on whether a person approves a call: %s', async (approved, state) => {
     const id = newId()
     const first = await open(id)
     await first.sendMessage({ text: `pay order${approved}` })
@@ -276,7 +276,7 @@ describe('a chat', () => {
     expect(mine).toEqual(theirs)
   })
 
-  it('answers a client tool in the page, once, even if the page is loaded again', async () => {
+  it('a chat answers a client tool in the page, once, even if the page is loaded again', async () => {
     const id = newId()
     let asked = 0
     const options: ChatOptions = {
@@ -298,7 +298,7 @@ describe('a chat', () => {
   })
 
   it.each(['the answer', 'the decision'])(
-    'sends an answer and a decision about two calls of a step once each: %s comes first',
+    'a chat sends an answer and a decision about two calls of a step once each: %s comes first',
     async (first) => {
       const id = newId()
       let posts = 0
@@ -328,7 +328,7 @@ describe('a chat', () => {
     },
   )
 
-  it('removes what a failed attempt has said', async () => {
+  it('a chat removes what a failed attempt has said', async () => {
     const id = newId()
     const chat = await open(id)
     const sent = chat.sendMessage({ text: 'retry void' })
@@ -339,7 +339,7 @@ describe('a chat', () => {
     expect(shown(chat)).toEqual(await recorded(id))
   })
 
-  it('continues where it was after its connection is cut in mid-answer', async () => {
+  it('a chat continues where it was after its connection is cut in mid-answer', async () => {
     const id = newId()
     let cuts = 0
     const cutting: typeof fetch = async (to, init) => {
@@ -358,7 +358,7 @@ describe('a chat', () => {
     expect(texts(chat)).toEqual(['user: tell cut', 'assistant: Once cut upon a time.'])
   })
 
-  it('shows why a run has failed, and why a request is refused', async () => {
+  it('a chat shows why a run has failed, and why a request is refused', async () => {
     const chat = await open(newId())
     await chat.sendMessage({ text: 'fail' })
     expect(chat.status).toBe('error')
@@ -373,7 +373,7 @@ describe('a chat', () => {
     expect(other.error).toMatchObject({ code: 'session_not_found', status: 404 })
   })
 
-  it('needs the scope "approve" to decide on a call', async () => {
+  it('a chat needs the scope "approve" to decide on a call', async () => {
     const id = newId()
     const transport = transportWith({ headers: { 'x-key': 'sender' } })
     const chat = await open(id, { transport })
@@ -400,7 +400,7 @@ describe('a page that follows its chat', () => {
     return chat
   }
 
-  it('shows what is said in another page, before, while and after it says something itself', async () => {
+  it('a page that follows its chat shows what another page says before, while and after it says something itself', async () => {
     const id = newId()
     const [first, second] = await Promise.all([following(id), following(id)])
     const sent = first.sendMessage({ text: 'tell follow' })
@@ -418,7 +418,7 @@ describe('a page that follows its chat', () => {
   it.each([
     [true, 'output-available'],
     [false, 'output-denied'],
-  ])('shows what another person decides: %s', async (approved, state) => {
+  ])('a page that follows its chat shows what another person decides: %s', async (approved, state) => {
     const id = newId()
     const chat = await following(id)
     await chat.sendMessage({ text: `pay follow${approved}` })
@@ -434,7 +434,7 @@ describe('a page that follows its chat', () => {
     expect(shown(chat)).toEqual(await recorded(id))
   })
 
-  it('shows that a failed run is recovered, and that the session goes back', async () => {
+  it('a page that follows its chat shows that a failed run is recovered, and that the session goes back', async () => {
     const id = newId()
     const chat = await following(id)
     await chat.sendMessage({ text: 'one' })
@@ -448,7 +448,7 @@ describe('a page that follows its chat', () => {
     expect(shown(chat)).toEqual(await recorded(id))
   })
 
-  it('shows a message that steers a run from elsewhere, and keeps a decision that it has not sent', async () => {
+  it('a page shows a message that steers a run from elsewhere, and keeps a decision that it has not sent', async () => {
     const id = newId()
     const [first, second] = await Promise.all([following(id), following(id)])
     const sent = first.sendMessage({ text: 'hold steered' })
@@ -464,7 +464,7 @@ describe('a page that follows its chat', () => {
   describe('shows the recorded messages again, beside the error,', () => {
     const sender = () => transportWith({ headers: { 'x-key': 'sender' } })
 
-    it('after a refused approval, which can then be made again', async () => {
+    it('a page shows the recorded messages again after a refused approval, which can then be made again', async () => {
       const id = newId()
       const options = { sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses } as object
       let key = 'sender'
@@ -483,7 +483,7 @@ describe('a page that follows its chat', () => {
       expect(toolOf(chat)).toMatchObject({ state: 'output-available' })
     })
 
-    it('after an answer to a client tool that does not fit its schema, which can then be given again', async () => {
+    it('a page shows the recorded messages again after an answer that does not fit its schema, which can then be corrected', async () => {
       const id = newId()
       const chat = await following(id, { sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithToolCalls })
       await chat.sendMessage({ text: 'ask shade' })
@@ -500,7 +500,7 @@ describe('a page that follows its chat', () => {
       expect(toolOf(chat)).toMatchObject({ state: 'output-available', output: { color: 'red' } })
     })
 
-    it('after a refused edit, and after an answer that may not be regenerated', async () => {
+    it('a page shows the recorded messages again after a refused edit, and after an answer that may not be regenerated', async () => {
       const id = newId()
       const chat = await following(id, { transport: sender() })
       await chat.sendMessage({ text: 'one' })
@@ -518,7 +518,7 @@ describe('a page that follows its chat', () => {
     })
   })
 
-  it('keeps a message that did not arrive, until it is sent again', async () => {
+  it('a page that follows its chat keeps a message that did not arrive, until it is sent again', async () => {
     const id = newId()
     let isAway = false
     const fetch: typeof globalThis.fetch = async (to, init) => {
@@ -542,7 +542,7 @@ describe('a page that follows its chat', () => {
     expect(shown(chat)).toEqual(await recorded(id))
   })
 
-  it('continues elsewhere when its server stops', async () => {
+  it('a page that follows its chat continues elsewhere when its server stops', async () => {
     const id = newId()
     const authorize = (): Access | null => ACCESSES.ann ?? null
     const make = () => createHandler({ pawl: here.pawl, authorize, logger: SILENT, basePath: '/api/pawl' })
@@ -564,25 +564,28 @@ describe('a page that follows its chat', () => {
 })
 
 describe('a decision about a call that was decided elsewhere', () => {
-  it.each([true, false])('shows what was decided, and no error, even if the page does not follow: approved %s', async (approved) => {
-    const id = newId()
-    const chat = await open(id, { sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses } as object)
-    await chat.sendMessage({ text: `pay late${approved}` })
-    const session = here.pawl.session(id)
-    const [wait] = (await session.status()).waitsFor
-    const { callId = '', digest = '' } = wait as { callId?: string; digest?: string }
-    await session.approve(callId, { digest, by: 'boss' })
-    await until('the run has ended', async () => (await eventsOf(id)).includes('run_completed'))
-    const { approval } = toolOf(chat) as { approval: { id: string } }
-    await chat.addToolApprovalResponse({ id: approval.id, approved })
-    await until('the answer continues', () => texts(chat).at(-1)?.includes('1: pay') && chat.status === 'ready')
-    expect(chat.error).toBeUndefined()
-    expect(toolOf(chat)).toMatchObject({ state: 'output-available' })
-  })
+  it.each([true, false])(
+    'a page shows how a call was decided elsewhere, and no error, even if it does not follow: approved %s',
+    async (approved) => {
+      const id = newId()
+      const chat = await open(id, { sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses } as object)
+      await chat.sendMessage({ text: `pay late${approved}` })
+      const session = here.pawl.session(id)
+      const [wait] = (await session.status()).waitsFor
+      const { callId = '', digest = '' } = wait as { callId?: string; digest?: string }
+      await session.approve(callId, { digest, by: 'boss' })
+      await until('the run has ended', async () => (await eventsOf(id)).includes('run_completed'))
+      const { approval } = toolOf(chat) as { approval: { id: string } }
+      await chat.addToolApprovalResponse({ id: approval.id, approved })
+      await until('the answer continues', () => texts(chat).at(-1)?.includes('1: pay') && chat.status === 'ready')
+      expect(chat.error).toBeUndefined()
+      expect(toolOf(chat)).toMatchObject({ state: 'output-available' })
+    },
+  )
 })
 
 describe('the transport of the AI SDK itself', () => {
-  it('works with the same routes, and shows finished answers', async () => {
+  it('the transport of the AI SDK itself works with the same routes, and shows finished answers', async () => {
     const id = newId()
     const api = 'http://ui.test/api/pawl/v1/ui'
     const transport = new DefaultChatTransport<UIMessage>({ api, headers: { 'x-key': 'ann' }, body: { agent: 'desk' }, fetch: ask })

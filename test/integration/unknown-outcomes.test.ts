@@ -33,7 +33,7 @@ async function left(scene: Partial<ApprovalScene> & Pick<ApprovalScene, 'model'>
 }
 
 describe('verify', () => {
-  it('that throws is called again, as often as its tool says, and then a person is asked', async () => {
+  it('verify that throws is called again, as often as its tool says, and then a person is asked', async () => {
     const { run, entered } = await left({
       model: once(['wire', 'a']),
       verify: () => Promise.reject(new Error('the bank is closed')),
@@ -42,7 +42,7 @@ describe('verify', () => {
     expect(entered()).toEqual(['wire a', 'verify a', 'verify a'])
   })
 
-  it('that does not answer within its own timeout is called again', async () => {
+  it('verify that does not answer within its own timeout is called again', async () => {
     let asked = 0
     const { run, session, entered } = await left({
       model: once(['wire', 'a']),
@@ -57,7 +57,7 @@ describe('verify', () => {
     expect(ofType(await eventsOf(session), 'tool_completed')).toMatchObject([{ value: 'found' }])
   })
 
-  it('runs on another worker if the one that has the session does not serve the tool', { timeout: 120_000 }, async () => {
+  it('verify runs on another worker if the one that has the session does not serve the tool', { timeout: 120_000 }, async () => {
     const own = await deploy()
     try {
       const [mine, others] = [approvalStage(), stage({ name: 'other' })]
@@ -78,7 +78,7 @@ describe('verify', () => {
     }
   })
 
-  it('that cannot tell leaves the decision to a person, and the session waits', async () => {
+  it('verify that cannot tell leaves the decision to a person, and the session waits', async () => {
     const { run, session } = await left({ model: once(['wire', 'a']), verify: () => ({ happened: 'unknown' }) })
     expect(await pendingOf(run)).toMatchObject([{ kind: 'unknown', input: { what: 'a' } }])
     expect(await session.state()).toMatchObject({ status: 'waiting' })
@@ -87,7 +87,7 @@ describe('verify', () => {
 })
 
 describe('a person says', () => {
-  it('that it happened: the given result is used, and the call counts as done', async () => {
+  it('a person says that it happened: the given result is used, and the call counts as done', async () => {
     const { run, session, entered, requests } = await left({ model: inOrder([use('post', 'a')], [use('post', 'a')]) })
     await pendingOf(run)
     await session.resolve('t_1_1_0', { happened: true, result: { id: 'po-1' } }, { by: 'ann', note: 'saw it in the books' })
@@ -124,7 +124,7 @@ describe('a person says', () => {
     })
   }
 
-  it('to skip it: the model is told that the outcome is not known, and it stays unknown', async () => {
+  it('a person says to skip it: the model is told that the outcome is not known, and it stays unknown', async () => {
     const { run, session, entered, requests } = await left({ model: inOrder([use('post', 'a')], [use('post', 'a')]) })
     await pendingOf(run)
     await session.resolve('t_1_1_0', 'skip', { by: 'ann', note: 'not worth it' })
@@ -143,7 +143,7 @@ describe('a person says', () => {
     expect((await session.state()).unknown).toEqual({})
   })
 
-  it('something twice, or nonsense: it is refused, and nothing changes', async () => {
+  it('a person says something twice, or nonsense: it is refused, and nothing changes', async () => {
     const { run, session, entered } = await left({ model: once(['post', 'a']) })
     await pendingOf(run)
     const { seq } = await session.state()
@@ -167,7 +167,7 @@ describe('a person says', () => {
 })
 
 describe('the other calls of the turn', () => {
-  it('continue unless they are effects after the waiting one, and none is lost', async () => {
+  it('the other calls of the turn continue unless they are effects after the waiting one, and none is lost', async () => {
     const { run, session, entered, requests } = await left({
       model: once(['look', 'x'], ['post', 'a'], ['put', 'b'], ['look', 'y'], ['post', 'c']),
     })
@@ -190,7 +190,7 @@ describe('the other calls of the turn', () => {
 })
 
 describe('a call whose model was told that its outcome is unknown', () => {
-  it('can be resolved later, once, and only by whether it happened', async () => {
+  it('a call that the model was told is unknown can be resolved later, once, and only by whether it happened', async () => {
     const { run, session, entered, requests } = await left({ model: inOrder([use('mail', 'a')], 'told', [use('mail', 'a')], 'told again') })
     expect(await run.result(TIMEOUT)).toMatchObject({ text: 'told' })
     expect(resultsIn(requests[1]!)).toMatchObject([{ isError: true, content: expect.stringContaining('unknown') }])
@@ -211,7 +211,7 @@ describe('a call whose model was told that its outcome is unknown', () => {
 })
 
 describe('a run', () => {
-  it('that is stopped while it waits for a person leaves the outcome unknown, tells the model, and accepts the answer later', async () => {
+  it('a run that is stopped while it waits for a person leaves the outcome unknown, and accepts the answer later', async () => {
     const { run, session, entered, requests } = await left({ model: inOrder([use('post', 'a')], 'and now?', 'fine') })
     await pendingOf(run)
     await session.interrupt({ by: 'ann' })
@@ -225,7 +225,7 @@ describe('a run', () => {
     expect(entered()).toEqual(['post a'])
   })
 
-  it('that is stopped during an attempt still leaves the call for a person to resolve', async () => {
+  it('a run that is stopped during an attempt still leaves the call for a person to resolve', async () => {
     const door = gate()
     const { run, session } = await left({
       model: once(['post', 'a']),
@@ -241,7 +241,7 @@ describe('a run', () => {
     expect((await session.state()).unknown).toEqual({})
   })
 
-  it('does not wait for a person if the body certainly did nothing', async () => {
+  it('a run does not wait for a person if the body certainly did nothing', async () => {
     const { run, requests } = await left({
       model: once(['post', 'a']),
       body() {

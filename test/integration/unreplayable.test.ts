@@ -69,7 +69,7 @@ describe.each([
   /** The message that started the new execution comes first: the others are sent to it. */
   const heard = ({ requests }: Played): string[] => saidIn(requests.at(-1) ?? expect.fail('no model was asked')).sort()
 
-  it('answers every message once after its workflow was terminated', { timeout: 180_000 }, async () => {
+  it('a session that no worker can replay answers every message once after its workflow was terminated', { timeout: 180_000 }, async () => {
     const { played, two } = await broken({ healAfter: false })
     await workflowOf(played.id).terminate('by an operator')
     const three = await played.session.send('three')
@@ -77,7 +77,7 @@ describe.each([
     expect(heard(played)).toEqual(['one', 'three', 'two'])
   })
 
-  it('continues by itself, and says in one row what happened', { timeout: 180_000 }, async () => {
+  it('a session that no worker can replay continues by itself, and says in one row what happened', { timeout: 180_000 }, async () => {
     const log = recorder()
     const { played, executionId, two } = await broken({ ...SOON, logger: log })
     const three = await played.session.send('three')

@@ -56,7 +56,7 @@ async function untilContinued(session: SessionHandle, again: () => Promise<unkno
 }
 
 describe('while a session waits', () => {
-  it('its run reports so, even when asked again, until a person has decided', async () => {
+  it('while a session waits, its run reports so, even when asked again, until a person has decided', async () => {
     const { session } = asker.play(here.pawl, { model: inOrder([use('pay', 'a')], [use('pay', 'b')]) })
     const run = await session.send('go')
     const [first] = await pendingOf(run)
@@ -87,7 +87,7 @@ describe('while a session waits', () => {
     expect(saidIn(requests.at(-1)!)).toEqual(['go', 'and hurry'])
   })
 
-  it('it continues as new with its requests, their expiry times, and the messages that were sent', async () => {
+  it('a waiting session continues as new with its requests, their expiry times, and the messages that were sent', async () => {
     const { session, requests, entered } = asker.play(here.pawl, {
       model: inOrder('hi', [use('pay', 'a'), use('hurry', 'b'), use('form', 'c'), use('post', 'd')]),
     })
@@ -131,7 +131,7 @@ describe('while a session waits', () => {
     expect(entered()).toEqual([])
   })
 
-  it('its workflow may end, and a decision opens it again', async () => {
+  it('while a session waits, its workflow may end, and a decision opens it again', async () => {
     const { session, id, requests, entered } = asker.play(here.pawl, { model: once(['pay', 'a'], ['form', 'b'], ['look', 'c']) })
     const run = await session.send('go')
     const digest = (await pendingOf(run)).find(({ tool }) => tool === 'pay')!.digest!
@@ -181,7 +181,7 @@ describe('while a session waits', () => {
     await run.result(TIMEOUT)
   })
 
-  it('an effect that may have happened still needs a person after an interrupt, until it is resolved or undone, or the session is closed', async () => {
+  it('an effect that may have happened needs a person even after an interrupt, until it is settled or the session closed', async () => {
     const lost = () => {
       throw new Error('lost')
     }
@@ -264,7 +264,7 @@ describe('while a session waits', () => {
     expect(entered()).toEqual([])
   })
 
-  it('it can be forked; the fork does not wait, and the session still does', async () => {
+  it('while a session waits, it can be forked; the fork does not wait, and the session still does', async () => {
     const { session, entered } = asker.play(here.pawl, { model: once(['pay', 'a']) })
     const run = await session.send('go')
     const digest = await digestOf(run, 't_1_1_0')

@@ -75,7 +75,7 @@ async function crashPostgres(): Promise<void> {
 }
 
 describe('a watcher', () => {
-  it('keeps reading after Postgres has crashed in mid-answer, and another one reads the answer from its first word', async () => {
+  it('a watcher keeps reading after Postgres crashed in mid-answer, and a new one gets the answer from its first word', async () => {
     const { session, gates } = speaking()
     const early = watch(session)
     const run = await session.send('count')
@@ -94,7 +94,7 @@ describe('a watcher', () => {
     await Promise.all([early.end(), late.end()])
   })
 
-  it('keeps up behind a pooler, which does not forward notifications', async ({ skip }) => {
+  it('a watcher keeps up behind a pooler, which does not forward notifications', async ({ skip }) => {
     const bouncer = await findBouncer()
     if (typeof bouncer === 'string') return skip(`no pgbouncer: ${bouncer}`)
     const { url, stop } = await startBouncer(bouncer, stack.databaseUrl)

@@ -85,7 +85,7 @@ function speaker(...words: string[]) {
 }
 
 describe('a watcher', () => {
-  it('sees what the model is saying, then the recorded message in its place, and every event once and in order', async () => {
+  it('a watcher sees what the model is saying, then the recorded message instead, and every event once, in order', async () => {
     const mouth = speaker('one ', 'two ', 'three')
     const { session } = player.play(here.pawl, { model: mouth.model })
     const watcher = watch(session)
@@ -109,7 +109,7 @@ describe('a watcher', () => {
     expect(seen.findLast(({ type }) => type === 'status')).toEqual({ type: 'status', status: 'idle' })
   })
 
-  it('that joins in mid-answer sees the answer from its first word', async () => {
+  it('a watcher that joins in mid-answer sees the answer from its first word', async () => {
     const mouth = speaker('one ', 'two ', 'three ', 'four')
     const { session } = player.play(here.pawl, { model: mouth.model })
     const early = watch(session)
@@ -132,7 +132,7 @@ describe('a watcher', () => {
     await early.end()
   })
 
-  it('receives a reset that voids what a failed attempt has said', async () => {
+  it('a watcher receives a reset that voids what a failed attempt has said', async () => {
     const heard = gate()
     const { session } = player.play(here.pawl, {
       async model(_, ctx) {
@@ -157,7 +157,7 @@ describe('a watcher', () => {
     expect('here it is').toContain(saidIn(seen.filter((item) => item.type === 'delta' && item.attempt === 2)))
   })
 
-  it('receives a reset for a run that is interrupted', async () => {
+  it('a watcher receives a reset for a run that is interrupted', async () => {
     const mouth = speaker('a long ', 'story')
     const { session } = player.play(here.pawl, { model: mouth.model })
     const watcher = watch(session)
@@ -172,7 +172,7 @@ describe('a watcher', () => {
     expect(after.indexOf('reset')).toBe(after.indexOf('run_interrupted') - 1)
   })
 
-  it('sees the arguments of a tool call as they arrive, with the name of the tool, and thinking', async () => {
+  it('a watcher sees the arguments of a tool call as they arrive, with the name of the tool, and thinking', async () => {
     const heard = gate()
     const { session } = player.play(here.pawl, {
       async model(request, ctx) {
@@ -196,7 +196,7 @@ describe('a watcher', () => {
     await watcher.end()
   })
 
-  it('does not see malformed deltas, which are logged once, and the call continues', async () => {
+  it('a watcher does not see malformed deltas, which are logged once, and the call continues', async () => {
     const heard = gate()
     const text = 'NUL \0, half a pair \ud83d'
     const { session } = player.play(here.pawl, {
@@ -221,7 +221,7 @@ describe('a watcher', () => {
     expect(told).toMatchObject([{ about: { model: 'scripted' }, message: expect.stringContaining('onDelta') }])
   })
 
-  it('that asks for the next item late misses no event', async () => {
+  it('a watcher that asks for the next item late misses no event', async () => {
     const { session } = player.play(here.pawl, { model: (_, ctx) => (say(ctx, 'quick'), 'quick') })
     const iterator = session.watch()[Symbol.asyncIterator]()
     const run = await session.send('go')
@@ -236,7 +236,7 @@ describe('a watcher', () => {
     expect(seqs(seen)).toEqual(upTo(seq))
   })
 
-  it('of one run sees what belongs to the run, until it ends', async () => {
+  it('a watcher of one run sees what belongs to the run, until it ends', async () => {
     const mouth = speaker('the ', 'answer')
     const { session } = player.play(here.pawl, { model: mouth.model })
     const run: RunHandle = await session.send('ask')
@@ -251,7 +251,7 @@ describe('a watcher', () => {
     expect(saidIn(seen.slice(0, types(seen).indexOf('model_completed')))).toMatch(/^the /)
   })
 
-  it('of a session ends when the session closes', async () => {
+  it('a watcher of a session ends when the session closes', async () => {
     const { session } = player.play(here.pawl, { model: () => 'bye' })
     await (await session.send('go')).result(TIMEOUT)
     const watcher = watch(session)
@@ -261,7 +261,7 @@ describe('a watcher', () => {
     expect(watcher.seen.at(-1)).toEqual({ type: 'status', status: 'closed' })
   })
 
-  it('sees events even without Postgres', async () => {
+  it('a watcher sees events even without Postgres', async () => {
     const { session } = player.play(here.pawl, { model: () => 'fine' })
     const without = await here.connect({ postgres: 'postgres://nobody@127.0.0.1:1/none' })
     const watcher = watch(without.session(session.id))
@@ -272,7 +272,7 @@ describe('a watcher', () => {
     expect(seqs(seen)).toEqual(upTo(seqs(seen).length))
   })
 
-  it('leaves no deltas in the store', async () => {
+  it('a watcher leaves no deltas in the store', async () => {
     await until('the deltas are deleted', async () => {
       const { rows } = await store.query('select 1 from pawl.deltas where session_id = any($1)', [[...watched]])
       return rows.length === 0

@@ -142,7 +142,7 @@ function operations(sessionId: string): { method: string; path: string; operatio
 const PROBES = ['getHealth', 'getReadiness']
 
 describe('a conversation', () => {
-  it('is started, continued and read', async () => {
+  it('a conversation is started, continued and read', async () => {
     const { status, body, headers } = await root.post<Sent>('/v1/sessions', { agent: 'desk', content: 'hello', tags: ['vip'] })
     expect(status).toBe(201)
     expect(headers.get('location')).toBe(`/v1/sessions/${body.sessionId}`)
@@ -169,7 +169,7 @@ describe('a conversation', () => {
     expect((await root.get(`${at}/memory`)).body).toEqual({ items: [] })
   })
 
-  it('accepts a request that is repeated with its Idempotency-Key only once, even the one that starts it', async () => {
+  it('a request repeated with its Idempotency-Key is accepted only once, even the one that starts a conversation', async () => {
     const headers = { 'idempotency-key': `key-${randomUUID()}` }
     const first = await root.post<Sent>('/v1/sessions', { agent: 'desk', content: 'once' }, headers)
     const again = await root.post<Sent>('/v1/sessions', { agent: 'desk', content: 'once' }, headers)
@@ -183,7 +183,7 @@ describe('a conversation', () => {
     expect(other.body.sessionId).not.toBe(first.body.sessionId)
   })
 
-  it('records who sent a message', async () => {
+  it('a conversation records who sent a message', async () => {
     const { sessionId, messageId } = await talk(acme, 'hello')
     expect(await eventOf(acme, sessionId, 'message_received')).toMatchObject({ by: 'ann@acme' })
     const messages = await until('it is stored', async () => {
@@ -196,7 +196,7 @@ describe('a conversation', () => {
     expect((await here.pawl.session(sessionId).messages())[0]).toMatchObject({ messageId, by: 'ann@acme' })
   })
 
-  it('reports that a run is still in progress, and is stopped by an interrupt that records who requested it', async () => {
+  it('a conversation reports that a run is in progress, and an interrupt stops it and records who requested it', async () => {
     const { body } = await acme.post<Sent>('/v1/sessions', { agent: 'desk', content: 'hold' })
     await held.reached
     expect((await acme.get(`/v1/sessions/${body.sessionId}/messages/${body.messageId}/run?wait=1`)).body).toEqual({ status: 'pending' })
@@ -205,7 +205,7 @@ describe('a conversation', () => {
     expect(await eventOf(acme, body.sessionId, 'run_interrupted')).toMatchObject({ by: 'ann@acme' })
   })
 
-  it('can be closed, and a message without the agent does not reopen it', async () => {
+  it('a conversation can be closed, and a message without the agent does not reopen it', async () => {
     const { sessionId } = await talk(root, 'hello')
     expect((await root.post(`/v1/sessions/${sessionId}/close`)).status).toBe(202)
     await here.workflowEnded(sessionId)
@@ -226,7 +226,7 @@ async function eventOf(client: WebClient, sessionId: string, type: string): Prom
 }
 
 describe('a decision', () => {
-  it('to approve is recorded with the identity of the caller', async () => {
+  it('a decision to approve is recorded with the identity of the caller', async () => {
     const { sessionId, messageId, run } = await talk(acme, 'pay')
     expect(run).toMatchObject({ status: 'waiting', pending: [{ kind: 'approval', tool: 'pay' }] })
     const { callId, digest } = await pendingOf(acme, sessionId)
@@ -238,7 +238,7 @@ describe('a decision', () => {
     expect(await eventOf(acme, sessionId, 'approval_decided')).toMatchObject({ by: 'ann@acme', note: 'fine' })
   })
 
-  it('to deny reaches the model', async () => {
+  it('a decision to deny reaches the model', async () => {
     const { sessionId, messageId } = await talk(root, 'pay')
     const { callId, digest } = await pendingOf(root, sessionId)
     expect((await root.post(`/v1/sessions/${sessionId}/calls/${callId}/deny`, { digest, reason: 'too much' })).status).toBe(204)
@@ -247,7 +247,7 @@ describe('a decision', () => {
     expect(JSON.stringify(body)).toContain('too much')
   })
 
-  it('on a client tool is an answer that matches its schema', async () => {
+  it('a decision on a client tool is an answer that matches its schema', async () => {
     const { sessionId, messageId } = await talk(root, 'ask')
     const { callId, kind } = await pendingOf(root, sessionId)
     expect(kind).toBe('client')
@@ -257,7 +257,7 @@ describe('a decision', () => {
     expect(await settled(root, { sessionId, messageId })).toMatchObject({ status: 'completed' })
   })
 
-  it('on an unknown outcome lets the run continue', async () => {
+  it('a decision on an unknown outcome lets the run continue', async () => {
     const { sessionId, messageId } = await talk(root, 'wire')
     const { callId, kind } = await pendingOf(root, sessionId)
     expect(kind).toBe('unknown')
@@ -269,7 +269,7 @@ describe('a decision', () => {
 })
 
 describe('an operator', () => {
-  it('recovers a session that failed', async () => {
+  it('an operator recovers a session that failed', async () => {
     const { sessionId, run } = await talk(root, 'fail')
     expect(run).toMatchObject({ status: 'failed', code: 'bad_request' })
     expect((await root.post(`/v1/sessions/${sessionId}/recover`, { strategy: 'abandon', reason: 'nonsense' })).status).toBe(204)
@@ -279,7 +279,7 @@ describe('an operator', () => {
     expect(items).toContainEqual(expect.objectContaining({ code: 'bad_request' }))
   })
 
-  it('rolls back, regenerates, and forks', async () => {
+  it('an operator rolls back, regenerates, and forks', async () => {
     const { sessionId } = await talk(acme, 'hello')
     const at = `/v1/sessions/${sessionId}`
     const again = await acme.post<{ messageId: string }>(`${at}/regenerate`, {})
@@ -295,7 +295,7 @@ describe('an operator', () => {
     expect(await acme.post(`${at}/rollback`, {})).toMatchObject({ status: 400, body: { code: 'invalid_target' } })
   })
 
-  it('pauses, and raises limits', async () => {
+  it('an operator pauses, and raises limits', async () => {
     const { sessionId } = await talk(acme, 'hello')
     const at = `/v1/sessions/${sessionId}`
     expect((await acme.post(`${at}/pause`, { reason: 'audit' })).body).toMatchObject({
@@ -309,7 +309,7 @@ describe('an operator', () => {
 })
 
 describe('nothing is answered', () => {
-  it('without credentials, except the probes and the description of the interface', async () => {
+  it('nothing is answered without credentials, except the probes and the description of the interface', async () => {
     const stranger = webClient(handler, 'stranger')
     for (const { method, path, operation } of operations('s')) {
       const { status, body } = method === 'GET' ? await stranger.get(path) : await stranger.post(path, {})
@@ -327,7 +327,7 @@ describe('nothing is answered', () => {
     }
   })
 
-  it('without the scope that it needs', async () => {
+  it('nothing is answered without the scope that it needs', async () => {
     const [nothing, reader] = [webClient(handler, 'nothing'), webClient(handler, 'reader')]
     for (const { method, path, operation } of operations('acme:s')) {
       if (PROBES.includes(operation)) continue
@@ -337,7 +337,7 @@ describe('nothing is answered', () => {
     }
   })
 
-  it('if authorize returns something invalid or throws, and the caller is not told why', async () => {
+  it('nothing is answered if authorize returns something invalid or throws, and the caller is not told why', async () => {
     expect(await webClient(handler, 'broken').get('/v1/sessions')).toMatchObject({ status: 500, body: { code: 'invalid_access' } })
     const { status, body } = await webClient(handler, 'throws').get('/v1/sessions')
     expect({ status, code: body.code }).toEqual({ status: 500, code: 'internal_error' })
@@ -353,7 +353,7 @@ describe('a tenant', () => {
     await Promise.all([pendingOf(root, theirs.sessionId), pendingOf(root, ours.sessionId)])
   })
 
-  it('has sessions whose ids, tags and context name it, whatever a request says', async () => {
+  it('a tenant has sessions whose ids, tags and context name it, whatever a request says', async () => {
     const context = { tenantId: 'globex', user: 'u1' }
     const { sessionId } = await talk(acme, 'hello', { context, tags: ['vip'], id: `acme:mine-${randomUUID()}` })
     expect((await acme.get(`/v1/sessions/${sessionId}/state`)).body).toMatchObject({
@@ -365,7 +365,7 @@ describe('a tenant', () => {
     expect(forged).toMatchObject({ status: 400, body: { code: 'invalid_input' } })
   })
 
-  it('finds no session of another tenant: each request about one is answered as if it did not exist', async () => {
+  it('a tenant finds no session of another tenant: each request about one is answered as if it did not exist', async () => {
     const none = `globex:none-${randomUUID()}`
     for (const { method, path, operation } of operations(theirs.sessionId)) {
       if (!path.includes(theirs.sessionId)) continue
@@ -379,7 +379,7 @@ describe('a tenant', () => {
     expect((await globex.get(`/v1/sessions/${theirs.sessionId}`)).body).toMatchObject({ status: 'waiting', queued: 0 })
   })
 
-  it('can neither start nor fork a session with an id of another tenant, nor ask for one in a list', async () => {
+  it('a tenant can neither start nor fork a session with an id of another tenant, nor ask for one in a list', async () => {
     const id = `globex:new-${randomUUID()}`
     const starts: [string, object][] = [
       ['/v1/sessions', { agent: 'desk', content: 'x' }],
@@ -401,7 +401,7 @@ describe('a tenant', () => {
     expect((await root.get(`/v1/sessions/${id}`)).status).toBe(404)
   })
 
-  it('sees only its own sessions, in every list, in the totals and in the feed', async () => {
+  it('a tenant sees only its own sessions, in every list, in the totals and in the feed', async () => {
     await until('the sessions are stored', async () => {
       const { items } = (await root.get<{ items: object[] }>('/v1/pending?limit=1000')).body
       return JSON.stringify(items).includes(theirs.sessionId) && JSON.stringify(items).includes(ours.sessionId)
@@ -423,7 +423,7 @@ describe('a tenant', () => {
     expect(JSON.stringify((await root.get('/v1/pending?limit=1000')).body)).toContain('globex:')
   })
 
-  it('cannot use the cursor of a list that another caller has read', async () => {
+  it('a tenant cannot use the cursor of a list that another caller has read', async () => {
     const { cursor } = (await root.get<{ cursor: string }>('/v1/sessions?limit=1')).body
     expect(await acme.get(`/v1/sessions?limit=1&cursor=${cursor}`)).toMatchObject({ status: 400, body: { code: 'invalid_cursor' } })
   })
@@ -436,7 +436,7 @@ describe('a watcher', () => {
     ({ data }: ServerSent): boolean =>
       data.event?.type === type
 
-  it('receives every durable event once and in order, and continues after the last one that it has', async () => {
+  it('a watcher receives every durable event once and in order, and continues after the last one that it has', async () => {
     const { sessionId } = await talk(root, 'hello')
     const stop = new AbortController()
     const seen = await eventsUntil(await root.watch(`/v1/sessions/${sessionId}/watch`, stop), ofType('run_completed'))
@@ -450,7 +450,7 @@ describe('a watcher', () => {
     stop.abort()
   })
 
-  it('receives what happens while it watches', async () => {
+  it('a watcher receives what happens while it watches', async () => {
     const { sessionId } = await talk(root, 'hello')
     const { seq } = (await root.get<{ seq: number }>(`/v1/sessions/${sessionId}/state`)).body
     const watching = await root.watch(`/v1/sessions/${sessionId}/watch?after=${seq}`)
@@ -459,7 +459,7 @@ describe('a watcher', () => {
     expect(seen.find(ofType('message_received'))?.data.event.content).toBe('news')
   })
 
-  it('receives what the model is saying from the beginning, and can resume only after durable events', async () => {
+  it('a watcher receives what the model is saying from the beginning, and can resume only after durable events', async () => {
     const { body } = await root.post<Sent>('/v1/sessions', { agent: 'desk', content: 'speak' })
     await spoken.reached
     const isDelta = ({ event }: ServerSent): boolean => event === 'delta'
@@ -489,14 +489,14 @@ describe('a watcher', () => {
     ['/v1/sessions/SESSION/watch?after=x', undefined, '400 invalid_input'],
     ['/v1/events/watch', 'nonsense', '400 invalid_cursor'],
     ['/v1/events/watch?types=nonsense', undefined, '400 invalid_option'],
-  ])('at %s after %s receives an answer instead of a stream: %s', async (path, last, expected) => {
+  ])('a watcher at %s after %s receives an answer instead of a stream: %s', async (path, last, expected) => {
     watched ??= (await talk(root, 'hello')).sessionId
     const { status, body } = await root.get(path.replace('SESSION', watched), last === undefined ? {} : { 'last-event-id': last })
     expect(`${status} ${body.code}`).toBe(expected)
   })
   let watched: string | undefined
 
-  it('whose key is revoked is soon shut out', async () => {
+  it('a watcher whose key is revoked is soon shut out', async () => {
     ACCESSES.temporary = { identity: 'temporary', scopes: ALL, tenant: 'acme' }
     const temporary = webClient(handler, 'temporary')
     const { sessionId } = await talk(temporary, 'hello')
@@ -508,7 +508,7 @@ describe('a watcher', () => {
     expect(seen.at(-1)?.data).toMatchObject({ code: 'unauthorized', status: 401 })
   })
 
-  it('that is moved to another tenant is also shut out', async () => {
+  it('a watcher that is moved to another tenant is also shut out', async () => {
     ACCESSES.mover = { identity: 'mover', scopes: ALL, tenant: 'acme' }
     const mover = webClient(handler, 'mover')
     const { sessionId } = await talk(mover, 'hello')
@@ -518,7 +518,7 @@ describe('a watcher', () => {
     for (const seen of ends) expect(seen.at(-1)?.data).toMatchObject({ code: 'unauthorized' })
   })
 
-  it('of the feed sees only its tenant, and continues from a cursor', async () => {
+  it('a watcher of the feed sees only its tenant, and continues from a cursor', async () => {
     const stop = new AbortController()
     const mine = await talk(acme, 'hello')
     await talk(globex, 'hello')
@@ -537,14 +537,14 @@ describe('a session that is started with a priority', () => {
   const priority = { priorityKey: 1, fairnessKey: 'acme', fairnessWeight: 2.5 }
   const opening = { agent: 'desk', content: 'hello', priority }
 
-  it('has it in Temporal', async () => {
+  it('a session that is started with a priority has it in Temporal', async () => {
     const { status, body } = await root.post<Sent>('/v1/sessions', opening)
     expect(status).toBe(201)
     const description = await here.temporal.workflow.getHandle(workflowIdOf(body.sessionId)).describe()
     expect(description.priority).toEqual(priority)
   })
 
-  it('is refused to callers who may only send, and with an impossible priority', async () => {
+  it('a priority is refused to callers who may only send, and if it is impossible', async () => {
     ACCESSES.customer = { identity: 'customer', scopes: ['read', 'send'], tenant: 'acme' }
     expect(await webClient(handler, 'customer').post('/v1/sessions', opening)).toMatchObject({ status: 403 })
     const impossible = { ...opening, priority: { fairnessWeight: 0 } }
@@ -600,7 +600,7 @@ describe('a mistaken request', () => {
   ]
   // The body comes last, because it may be large and the title does not show it.
   it.each(MISTAKES.map(([method, path, body, expected]) => [method, path, expected, body] as const))(
-    '%s %s is answered with %s',
+    'a mistaken request: %s %s is answered with %s',
     async (method, path, expected, body) => {
       const answered = method === 'GET' ? await acme.get(path) : await acme.post(path, body)
       expect(`${answered.status} ${answered.body.code}`).toBe(expected)
@@ -608,7 +608,7 @@ describe('a mistaken request', () => {
     },
   )
 
-  it('is answered with the parts that are wrong', async () => {
+  it('a mistaken request is answered with the parts that are wrong', async () => {
     const { body } = await acme.post('/v1/sessions', { agent: 'desk', content: 'x', tags: [1], extra: 1 })
     expect(body.parts).toEqual([expect.objectContaining({ at: 'body.tags.0' }), { at: 'body.extra', detail: 'is not a known member' }])
   })
@@ -622,7 +622,7 @@ describe('a mistaken request', () => {
     ['POST', `${SESSION}/calls/t_1_1_0/resolve`, { resolution: { happened: true } }, 'body.resolution.result'],
     ['POST', `${SESSION}/calls/t_1_1_0/approve`, {}, 'body.digest'],
     ['GET', '/v1/usage', undefined, 'query.by'],
-  ])('%s %s with %j is told that %s is missing', async (method, path, sent, at) => {
+  ])('a mistaken request: %s %s with %j is told that %s is missing', async (method, path, sent, at) => {
     const { status, body } = method === 'GET' ? await acme.get(path) : await acme.post(path, sent)
     expect({ status, detail: body.detail, parts: body.parts }).toEqual({
       status: 400,
@@ -636,12 +636,12 @@ describe('a mistaken request', () => {
     [{ content: 'x', deadline: '5 weeks' }, 'body.deadline', 'must match pattern'],
     [{ content: [{ type: 'text', text: 'x', more: 1 }] }, 'body.content.0.more', 'is not a known member'],
     [{ content: 5 }, 'body.content', 'Invalid input'],
-  ])('with %j is told what is wrong at %s: %s', async (sent, at, detail) => {
+  ])('a mistaken request with %j is told what is wrong at %s: %s', async (sent, at, detail) => {
     const { body } = await acme.post('/v1/sessions', { agent: 'desk', ...sent })
     expect(body.parts).toEqual([{ at, detail: expect.stringContaining(detail) }])
   })
 
-  it('is told what to do over HTTP, not in TypeScript or on a command line', async () => {
+  it('a mistaken request is told what to do over HTTP, not in TypeScript or on a command line', async () => {
     const { sessionId } = await talk(acme, 'pay')
     const at = `/v1/sessions/${sessionId}`
     const detailOf = async (path: string, sent: object) => (await acme.post(path, sent)).body.detail
@@ -657,14 +657,14 @@ describe('a mistaken request', () => {
     expect((await acme.get(`${at}/plan?at=99`)).body.detail).toContain(': `GET /v1/sessions/{session}/checkpoints` lists them.')
   })
 
-  it('whose Idempotency-Key and messageId differ is refused', async () => {
+  it('a mistaken request whose Idempotency-Key and messageId differ is refused', async () => {
     const { status, body } = await acme.post('/v1/sessions', { agent: 'desk', content: 'x', messageId: 'a' }, { 'idempotency-key': 'b' })
     expect({ status, code: body.code }).toEqual({ status: 400, code: 'invalid_input' })
   })
 })
 
 describe('the handler', () => {
-  it('describes what it accepts in OpenAPI, including the path where it is mounted', async () => {
+  it('the handler describes what it accepts in OpenAPI, including the path where it is mounted', async () => {
     const mounted = createHandler({ pawl: here.pawl, authorize, basePath: '/api/pawl', logger: SILENT })
     const { body } = await webClient(mounted, 'reader').get('/api/pawl/openapi.json')
     expect(body).toMatchObject({ openapi: '3.1.0', servers: [{ url: '/api/pawl' }] })
@@ -684,7 +684,7 @@ describe('the handler', () => {
     expect(new Set(all.map(({ operation }) => operation)).size).toBe(all.length)
   })
 
-  it('is ready while Temporal answers, and not while it drains', async () => {
+  it('the handler is ready while Temporal answers, and not while it drains', async () => {
     const draining = createHandler({ pawl: here.pawl, authorize, logger: SILENT })
     const probe = webClient(draining, '')
     expect(await probe.get('/ready')).toMatchObject({ status: 200, body: { status: 'ready', temporal: true, store: true } })
@@ -696,7 +696,7 @@ describe('the handler', () => {
   })
 
   it.each([{}, { pawl: {} }, { basePath: 'api' }, { basePath: '/api/' }, { agents: [] }, { maxBodyBytes: 0 }, { authorise: () => null }])(
-    'is not created with %j',
+    'the handler is not created with %j',
     async (wrong) => {
       const make = async (): Promise<Handler> =>
         createHandler({

@@ -58,7 +58,7 @@ const foldersIn = (paths: readonly string[]): string[] => [
   ...new Set(paths.flatMap((path) => /^dist\/((?:worker\/)?[^/]+)\//.exec(path)?.[1] ?? [])),
 ]
 
-it('the parent loads no package except zod, which checks its options, and only the parts of pawl that start and watch processes', () => {
+it('the parent loads no package except zod, and only the parts of pawl that start and watch processes', () => {
   expect(packagesIn(loaded.parent)).toEqual(['zod'])
   expect(foldersIn(loaded.parent).toSorted()).toEqual([
     'agent',
@@ -74,7 +74,7 @@ it('the parent loads no package except zod, which checks its options, and only t
   expect(loaded.parent.filter((path) => path.includes('agents.mjs'))).toEqual([])
 })
 
-it('an executor that has called a model and a tool has loaded little besides the module, and nothing of Temporal or Postgres', () => {
+it('an executor that has worked has loaded little besides the module, and nothing of Temporal or Postgres', () => {
   expect(packagesIn(loaded.executor)).toEqual(['@noble/hashes', 'canonicalize', 'lru-cache', 'zod'])
   expect(loaded.executor.some((path) => path.endsWith('fixtures/processes/agents.mjs'))).toBe(true)
   expect(foldersIn(loaded.executor).toSorted()).toEqual([

@@ -2,7 +2,7 @@
 import { execFile } from 'node:child_process'
 import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { delimiter, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
@@ -20,7 +20,9 @@ export interface Consumer {
   readonly folder: string
   /** The packed package. */
   readonly tarball: string
-  /** Runs Node in the project, by default the one that runs this process. */
+  /** What npm printed when it installed the package. */
+  readonly npmSaid: string
+  /** Runs Node in the project, by default the one that ran npm. */
   node(args: string[], options?: { node?: string; env?: Record<string, string> }): Promise<Outcome>
   /** Installs packages into a folder beside this project's own, which they leave as it is. @returns the folder. @throws if npm fails. */
   installBeside(...packages: string[]): Promise<string>
@@ -33,25 +35,27 @@ const SDK_PACKAGES = ['activity', 'client', 'common', 'envconfig', 'nexus', 'pro
 
 const INSTALL = ['install', '--prefer-offline', '--no-audit', '--no-fund']
 
-/** Makes such a project: without the optional dependencies, which a production install may leave out. */
-export async function makeConsumer(): Promise<Consumer> {
+/** Makes such a project: without the optional dependencies, which a production install may leave out. `node` runs npm. */
+export async function makeConsumer(node = process.execPath): Promise<Consumer> {
   const folder = await mkdtemp(join(tmpdir(), 'pawl-consumer-'))
   const remove = () => rm(folder, { recursive: true, force: true })
-  const npm = async (args: string[], cwd = folder): Promise<string> => {
-    const { code, stdout, stderr } = await run('npm', args, { cwd })
-    if (code !== 0) throw new Error(`npm ${args.join(' ')} failed:\n${stdout}${stderr}`)
-    return stdout
+  const npm = async (args: string[], cwd = folder): Promise<Outcome> => {
+    const ran = await run('npm', args, { cwd, env: { PATH: pathWith(node) } })
+    if (ran.code !== 0) throw new Error(`npm ${args.join(' ')} failed:\n${ran.stdout}${ran.stderr}`)
+    return ran
   }
   try {
     // The tests build before they begin; building again here would change dist/ under tests that run in parallel.
-    const tarball = (await npm(['pack', '--silent', '--ignore-scripts', '--pack-destination', folder], ROOT)).trim()
+    const packed = await npm(['pack', '--silent', '--ignore-scripts', '--pack-destination', folder], ROOT)
+    const tarball = packed.stdout.trim()
     await writeFile(join(folder, 'package.json'), JSON.stringify({ name: 'consumer', private: true }))
     await cp(SOURCES, folder, { recursive: true })
-    await npm([...INSTALL, '--omit=optional', join(folder, tarball), 'zod@4'])
+    const installed = await npm([...INSTALL, '--omit=optional', join(folder, tarball), 'zod@4'])
     return {
       folder,
       tarball: join(folder, tarball),
-      node: (args, { node = process.execPath, env = {} } = {}) => run(node, args, { cwd: folder, env }),
+      npmSaid: installed.stdout + installed.stderr,
+      node: (args, { node: other = node, env = {} } = {}) => run(other, args, { cwd: folder, env }),
       async installBeside(...packages) {
         const beside = join(folder, 'beside')
         await mkdir(beside, { recursive: true })
@@ -73,6 +77,24 @@ export async function makeConsumer(): Promise<Consumer> {
     await remove()
     throw error
   }
+}
+
+/** What npm prints when `node` runs `npm ci` in this repository, without installing anything. @throws if npm refuses. */
+export async function wouldInstall(node: string): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'pawl-clone-'))
+  try {
+    for (const file of ['package.json', 'package-lock.json', '.npmrc']) await cp(join(ROOT, file), join(folder, file))
+    const ran = await run('npm', ['ci', '--dry-run'], { cwd: folder, env: { PATH: pathWith(node) } })
+    if (ran.code !== 0) throw new Error(`npm ci failed:\n${ran.stdout}${ran.stderr}`)
+    return ran.stdout + ran.stderr
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+/** The search path with which npm runs under `node`. */
+function pathWith(node: string): string {
+  return dirname(node) + delimiter + process.env.PATH
 }
 
 /** Removes Temporal's packages from a lock file. */

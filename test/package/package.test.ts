@@ -6,9 +6,10 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build, type Metafile } from 'esbuild'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
-import { seed, size, variants } from '../support/sizes.ts'
+import { findNode } from '../support/node-versions.ts'
+import { size } from '../support/sizes.ts'
 import { until } from '../support/until.ts'
-import { answerOf, type Consumer, makeConsumer, run } from './consumers.ts'
+import { answerOf, type Consumer, makeConsumer, run, wouldInstall } from './consumers.ts'
 
 const TSC = fileURLToPath(new URL('../../node_modules/.bin/tsc', import.meta.url))
 const NODE_TYPES = dirname(fileURLToPath(import.meta.resolve('@types/node/package.json')))
@@ -24,7 +25,8 @@ type Names = typeof NAMES
 
 const { databaseUrl, namespace, temporalAddress } = inject('stack')
 const env = { TEMPORAL_ADDRESS: temporalAddress, TEMPORAL_NAMESPACE: namespace, DATABASE_URL: databaseUrl }
-const NODES = { 'this Node': undefined, 'Node 24': '24' }
+/** The Node that runs this, and releases of the other versions that pawl supports. */
+const NODES = [process.versions.node, '22.23.3', '24.21.0']
 
 let consumer: Consumer
 beforeAll(async () => {
@@ -32,52 +34,68 @@ beforeAll(async () => {
 })
 afterAll(() => consumer?.remove())
 
-/** The executable of another Node version, from npm; undefined if npm has none for this machine. */
-async function nodeOf(version: string | undefined): Promise<string | undefined> {
-  if (version === undefined) return process.execPath
-  try {
-    const path = join(await consumer.installBeside(`node@${version}`), 'node_modules/node/bin/node')
-    await access(path)
-    return path
-  } catch (error) {
-    console.warn(`Skipped: npm brings no Node ${version} here (${error instanceof Error ? error.message.split('\n')[0] : error}).`)
-    return undefined
-  }
-}
+it('the packed package needs no AI SDK', async () => {
+  await expect(access(join(consumer.folder, 'node_modules/@ai-sdk'))).rejects.toMatchObject({ code: 'ENOENT' })
+})
 
-describe.each(variants(Object.entries(NODES), 1))(`the packed package under %s (seed ${seed}, again with PAWL_SEED)`, (name, version) => {
+describe.each(NODES)('Node %s', (version) => {
+  const isThis = version === process.versions.node
+  /** Most of this depends little on the version of Node: outside the soak, the others only run a worker. */
+  const isWhole = size(isThis, true)
   let node: string | undefined
+  let project: Consumer
+
   beforeAll(async () => {
-    node = await nodeOf(version)
+    node = isThis ? process.execPath : await findNode(version)
+    project = node && isWhole && !isThis ? await makeConsumer(node) : consumer
+  })
+  afterAll(async () => {
+    if (project !== consumer) await project.remove()
   })
 
-  it('is imported by an ESM project', async ({ skip }) => {
+  it.runIf(isWhole)(
+    `Node ${version} is one that the packed package and its dependencies support, as npm reads their manifests`,
+    ({ skip }) => {
+      if (!node) return skip()
+      expect(project.npmSaid).not.toContain('EBADENGINE')
+    },
+  )
+
+  it.runIf(isWhole)(`npm ci in a clone under Node ${version} prints no warning`, async ({ skip }) => {
     if (!node) return skip()
-    expectNames(answerOf<Names>(await consumer.node(['import.mjs'], { node })))
+    const said = await wouldInstall(node)
+    expect(said).toMatch(/^added \d+ packages/m)
+    expect(said).not.toMatch(/^npm warn/im)
   })
 
-  it('is required by a CommonJS project', async ({ skip }) => {
+  it.runIf(isWhole)(`an ESM project under Node ${version} imports the packed package`, async ({ skip }) => {
     if (!node) return skip()
-    expectNames(answerOf<Names>(await consumer.node(['require.cjs'], { node })))
+    expectNames(answerOf<Names>(await project.node(['import.mjs'], { node })))
   })
 
-  it('does not need the AI SDK for that', async () => {
-    await expect(access(join(consumer.folder, 'node_modules/@ai-sdk'))).rejects.toMatchObject({ code: 'ENOENT' })
-  })
-
-  it('serves an agent and answers its backend', async ({ skip }) => {
+  it.runIf(isWhole)(`a CommonJS project under Node ${version} requires the packed package`, async ({ skip }) => {
     if (!node) return skip()
-    const taskQueue = `package-${name.replace(' ', '-')}-${process.pid}`
-    const answer = answerOf<{ node: string; text: string }>(
-      await consumer.node(['ask.mjs'], { node, env: { ...env, TASK_QUEUE: taskQueue } }),
-    )
-    expect(answer.text).toMatch(/^They make .*5/)
-    expect(answer.node).toMatch(version ? new RegExp(`^v${version}\\.`) : process.version)
+    expectNames(answerOf<Names>(await project.node(['require.cjs'], { node })))
   })
+
+  it.runIf(isWhole)(`a worker in its user's process serves an agent under Node ${version}`, async ({ skip }) => {
+    if (!node) return skip()
+    expect(await answerUnder(node, 'in-process')).toEqual({ node: version, text: expect.stringMatching(/^They make .*5/) })
+  })
+
+  it(`supervised processes serve an agent under Node ${version}`, async ({ skip }) => {
+    if (!node) return skip()
+    expect(await answerUnder(node, 'supervised')).toEqual({ node: version, text: expect.stringMatching(/^They make .*5/) })
+  })
+
+  async function answerUnder(executable: string, worker: 'in-process' | 'supervised'): Promise<unknown> {
+    const settings = { ...env, TASK_QUEUE: `package-${worker}-${version}-${process.pid}`, WORKER: worker }
+    return answerOf(await project.node(['ask.mjs'], { node: executable, env: settings }))
+  }
 })
 
 describe('the packed package', () => {
-  it('has the types that types.ts and backend.ts expect in a strict project, with each moduleResolution and skipLibCheck', async () => {
+  it('the packed package has the expected types in a strict project, with each moduleResolution and skipLibCheck', async () => {
     const resolutions = [
       { module: 'nodenext', moduleResolution: 'nodenext' },
       { module: 'esnext', moduleResolution: 'bundler' },
@@ -86,14 +104,14 @@ describe('the packed package', () => {
     expect(await complaintsAbout(['types.ts', 'backend.ts'], ...settings)).toEqual([])
   })
 
-  it('fails the type check if a case compiles that must not', async () => {
+  it('the packed package fails the type check if a case compiles that must not', async () => {
     const cases = await readFile(join(consumer.folder, 'types.ts'), 'utf8')
     await writeFile(join(consumer.folder, 'mistaken.ts'), cases.replaceAll('paymets', 'payments').replace("'suport'", "'support'"))
     const complaints = await complaintsAbout(['mistaken.ts'], { module: 'nodenext', skipLibCheck: true })
     expect(complaints.filter((line) => line.includes("Unused '@ts-expect-error'"))).toHaveLength(7)
   })
 
-  it('lets a project type ctx.services once for all tools', async () => {
+  it('the packed package lets a project type ctx.services once for all tools', async () => {
     await writeFile(
       join(consumer.folder, 'augmented.ts'),
       `import { defineTool } from 'pawl'
@@ -110,7 +128,7 @@ defineTool({ ...common, execute: ({ id }, ctx) => ctx.services.paymets.refund(id
     expect(await complaintsAbout(['augmented.ts'], { module: 'nodenext', skipLibCheck: true })).toEqual([])
   })
 
-  it('lets a project check all declarations of all entries as getting-started says it, including those of other packages', async () => {
+  it('a project can check all declarations of all entries as getting-started says it, those of other packages included', async () => {
     // The newest @types/node is there: other packages depend on it.
     expect(Number((await manifestOf('@types/node/package.json')).version?.split('.')[0])).toBeGreaterThanOrEqual(26)
     const compilerOptions = { strict: true, module: 'nodenext', allowImportingTsExtensions: true, noEmit: true, types: ['node'] }
@@ -127,7 +145,7 @@ defineTool({ ...common, execute: ({ id }, ctx) => ctx.services.paymets.refund(id
     expect(stdout).toBe('')
   })
 
-  it('brings its guides, and llms.txt, which leads to each of them', async () => {
+  it('the packed package brings its guides, and llms.txt, which leads to each of them', async () => {
     const root = join(consumer.folder, 'node_modules/pawl')
     const index = await readFile(join(root, 'llms.txt'), 'utf8')
     expect(index).toMatch(/^# pawl\n\n> /)
@@ -147,18 +165,18 @@ defineTool({ ...common, execute: ({ id }, ctx) => ctx.services.paymets.refund(id
     expect(dead).toEqual([])
   })
 
-  it('runs the pawl command', async () => {
+  it('the packed package runs the pawl command', async () => {
     const { version } = JSON.parse(await readFile(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string }
     const { code, stdout } = await consumer.node([join(consumer.folder, 'node_modules/.bin/pawl'), '--version'])
     expect({ code, stdout: stdout.trim() }).toEqual({ code: 0, stdout: version })
   })
 
-  it('has a workflow bundle that the SDK beside it accepts', async () => {
+  it('the packed package has a workflow bundle that the SDK beside it accepts', async () => {
     const [bundle, sdk] = await Promise.all([manifestOf('pawl/dist/workflow-bundle.json'), manifestOf('@temporalio/worker/package.json')])
     expect(bundle.sdk).toBe(sdk.version)
   })
 
-  it('reveals nothing about the machine that built it', async () => {
+  it('the packed package reveals nothing about the machine that built it', async () => {
     const bundle = await readFile(join(consumer.folder, 'node_modules/pawl/dist/workflow-bundle.js'), 'utf8')
     const maps = [...bundle.matchAll(/sourceMappingURL=data:application\/json;charset=utf-8;base64,(.*)$/gm)]
     const sources = maps.flatMap(([, map]) => (JSON.parse(Buffer.from(map ?? '', 'base64').toString()) as { sources: string[] }).sources)
@@ -189,7 +207,7 @@ describe.each([
     metafile = built.metafile
   })
 
-  it('contains neither the worker, nor workflow code, nor a native file', () => {
+  it('an entry bundled for a serverless backend contains neither the worker, nor workflow code, nor a native file', () => {
     const inputs = Object.keys(metafile.inputs)
     expect(inputs.some((input) => input.includes(`node_modules/pawl/dist/${entry}/`))).toBe(true)
     const foreign =
@@ -197,13 +215,13 @@ describe.each([
     expect(inputs.filter((input) => foreign.test(input))).toEqual([])
   })
 
-  it('runs on its own', async () => {
+  it('an entry bundled for a serverless backend runs on its own', async () => {
     expect(answerOf(await consumer.node(['bundled.cjs']))).toBe('function')
   })
 })
 
 describe('a server that compresses its responses', () => {
-  it('sends the events of a stream as they happen', async () => {
+  it('a server that compresses its responses sends the events of a stream as they happen', async () => {
     const beside = await consumer.installBeside('express@5', 'compression@1')
     const taskQueue = `package-compressed-${process.pid}`
     const outcome = await consumer.node(['stream.mjs'], { env: { ...env, TASK_QUEUE: taskQueue, PACKAGES: join(beside, 'package.json') } })
@@ -212,7 +230,7 @@ describe('a server that compresses its responses', () => {
 })
 
 describe('what a frontend framework may bundle', () => {
-  it('names no folder or file that a bundler would take for a module', async () => {
+  it('the entries for a frontend framework name no folder or file that a bundler would take for a module', async () => {
     const program = ['client', 'service', 'ui'].map((entry) => `export * as ${entry} from 'pawl/${entry}'`).join('\n')
     await writeFile(join(consumer.folder, 'entries.mjs'), program)
     const { metafile } = await build({
@@ -225,31 +243,34 @@ describe('what a frontend framework may bundle', () => {
     expect(sources.flatMap((source) => source.match(/new URL\([^()]*,\s*import\.meta\.url/g) ?? [])).toEqual([])
   })
 
-  it.runIf(size(false, true))('is built by Next.js with Turbopack and with webpack, and answers there', async () => {
-    const app = await nextApp()
-    for (const bundler of ['--turbopack', '--webpack']) {
-      await rm(join(app, '.next'), { recursive: true, force: true })
-      const next = ['node_modules/next/dist/bin/next']
-      // Without a deployment, as where images are built.
-      const built = await run(process.execPath, [...next, 'build', bundler], { cwd: app, env: { NEXT_TELEMETRY_DISABLED: '1' } })
-      expect(built, bundler).toMatchObject({ code: 0 })
-      const port = await freePort()
-      const server = spawn(process.execPath, [...next, 'start', '-p', String(port)], { cwd: app, env: { ...process.env, ...env } })
-      try {
-        const at = `http://127.0.0.1:${port}/api/pawl`
-        expect(await until('it answers', () => answered(`${at}/health`), 60_000)).toMatchObject({ status: 'ok' })
-        expect(await answered(`${at}/ready`)).toMatchObject({ temporal: true })
-        const posted = await fetch(`${at}/v1/sessions`, {
-          method: 'POST',
-          headers: { 'content-type': 'application/json' },
-          body: JSON.stringify({ agent: 'support', content: 'Hello.' }),
-        })
-        expect(posted.status).toBe(201)
-      } finally {
-        server.kill('SIGKILL')
+  it.runIf(size(false, true))(
+    'what a frontend framework may bundle is built by Next.js with Turbopack and with webpack, and answers there',
+    async () => {
+      const app = await nextApp()
+      for (const bundler of ['--turbopack', '--webpack']) {
+        await rm(join(app, '.next'), { recursive: true, force: true })
+        const next = ['node_modules/next/dist/bin/next']
+        // Without a deployment, as where images are built.
+        const built = await run(process.execPath, [...next, 'build', bundler], { cwd: app, env: { NEXT_TELEMETRY_DISABLED: '1' } })
+        expect(built, bundler).toMatchObject({ code: 0 })
+        const port = await freePort()
+        const server = spawn(process.execPath, [...next, 'start', '-p', String(port)], { cwd: app, env: { ...process.env, ...env } })
+        try {
+          const at = `http://127.0.0.1:${port}/api/pawl`
+          expect(await until('it answers', () => answered(`${at}/health`), 60_000)).toMatchObject({ status: 'ok' })
+          expect(await answered(`${at}/ready`)).toMatchObject({ temporal: true })
+          const posted = await fetch(`${at}/v1/sessions`, {
+            method: 'POST',
+            headers: { 'content-type': 'application/json' },
+            body: JSON.stringify({ agent: 'support', content: 'Hello.' }),
+          })
+          expect(posted.status).toBe(201)
+        } finally {
+          server.kill('SIGKILL')
+        }
       }
-    }
-  })
+    },
+  )
 })
 
 /** A new Next.js application with the mount of docs/web.md. */
@@ -288,12 +309,12 @@ describe("beside another version of Temporal's SDK, which refuses the prebuilt w
   const OTHER_SDK = '1.23.0'
 
   // Last, because the project has that version from here on.
-  it('serves an agent: a worker bundles once at its start', async () => {
+  it('a worker beside another version of Temporal’s SDK bundles once at its start, and serves an agent', async () => {
     await consumer.replaceSdk(OTHER_SDK)
     expect((await manifestOf('@temporalio/worker/package.json')).version).toBe(OTHER_SDK)
     expect((await manifestOf('pawl/dist/workflow-bundle.json')).sdk).not.toBe(OTHER_SDK)
     const { text } = answerOf<{ text: string }>(
-      await consumer.node(['ask.mjs'], { env: { ...env, TASK_QUEUE: `package-other-sdk-${process.pid}` } }),
+      await consumer.node(['ask.mjs'], { env: { ...env, TASK_QUEUE: `package-other-sdk-${process.pid}`, WORKER: 'in-process' } }),
     )
     expect(text).toMatch(/^They make .*5/)
   })

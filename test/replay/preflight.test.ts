@@ -74,12 +74,12 @@ describe('the kept histories', () => {
     found = await check(executions.map(({ open }) => open))
   })
 
-  it('can all be continued', () => {
+  it('the kept histories can all be continued', () => {
     expect(found).toHaveLength(executions.length)
     expect(executions.flatMap(({ name }, index) => (found[index]?.problem ? [{ name, ...found[index].problem }] : []))).toEqual([])
   })
 
-  it('report the agent and the open calls of the session at their end', () => {
+  it('the kept histories report the agent and the open calls of the session at their end', () => {
     let calls = 0
     for (const [index, { name, events }] of executions.entries()) {
       // A fork begins with the events of another session.
@@ -110,7 +110,7 @@ describe('a history that this build cannot continue', () => {
       return `"data":"${Buffer.from(text).toString('base64')}"`
     })
 
-  it('is reported with the history event at which the workflow code would issue other commands', async () => {
+  it('a preflight reports the history event at which the workflow code would issue other commands', async () => {
     const other = tampered((history) => history.replace('"activityType":{"name":"executeTool"}', '"activityType":{"name":"verifyTool"}'))
     const [found] = await check([other])
     expect(found?.problem).toMatchObject({
@@ -119,7 +119,7 @@ describe('a history that this build cannot continue', () => {
     })
   })
 
-  it('is reported with the session events that would differ, a difference that Temporal does not notice', async () => {
+  it('a preflight reports session events that would differ, a difference that Temporal does not notice', async () => {
     const other = tampered((history) => payloads(history, (text) => text.replace('"value":"a done"', '"value":"x done"')))
     const [found] = await check([other])
     const { events } = executions.find(({ name }) => name === 'effects 1') ?? expect.fail('no such session')
@@ -130,7 +130,7 @@ describe('a history that this build cannot continue', () => {
     expect(toSeq).toBeGreaterThanOrEqual(changed)
   })
 
-  it('is reported if a newer release began the execution', async () => {
+  it('a history that this build cannot continue is reported if a newer release began the execution', async () => {
     const newer = tampered(
       (history) => payloads(history, (text) => text.replace('"coreVersion":1,"state"', '"coreVersion":99,"state"')),
       'long',
@@ -139,7 +139,7 @@ describe('a history that this build cannot continue', () => {
     expect(found?.problem).toMatchObject({ code: 'core_too_new', message: expect.stringContaining('core 99') })
   })
 
-  it('does not stop the preflight from checking the others', async () => {
+  it('a history that this build cannot continue does not stop the preflight from checking the others', async () => {
     const broken = tampered((history) => history.replace('"activityType":{"name":"executeTool"}', '"activityType":{"name":"verifyTool"}'))
     const sound = executions[0]?.open ?? expect.fail('no history')
     const found = await check([sound, broken, sound, broken, sound])

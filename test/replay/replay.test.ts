@@ -41,25 +41,28 @@ function expectTheSame({ error, entries }: Replayed, { base, end, events }: Kept
 }
 
 describe('a kept history', () => {
-  it.each(executions)('replays to the same events: $name', async ({ session, workflowId, execution }) => {
+  it.each(executions)('a kept history replays to the same events: $name', async ({ session, workflowId, execution }) => {
     expectTheSame(await replayer.replay(workflowId, execution), execution, REDONE.has(session) ? withoutTime : asText)
   })
 
-  it.each(sessions)('is a whole session in which each execution continues where the one before ended: $name', ({ executions }) => {
-    // A fork begins with another session's past.
-    const first = executions[0]
-    let end = first?.events[0]?.type === 'forked' ? first.base : { seq: 0, digest: '' }
-    let before: SessionEvent[] = []
-    for (const { base, end: next, events } of executions) {
-      // Both executions have the events that arrived while the one before was about to end.
-      const tail = before.filter(({ seq }) => seq > base.seq)
-      expect(base.seq + tail.length).toBe(end.seq)
-      if (tail.length === 0) expect(base).toEqual(end)
-      expect(events.slice(0, tail.length).map(withoutTime)).toEqual(tail.map(withoutTime))
-      end = next
-      before = events
-    }
-  })
+  it.each(sessions)(
+    'a kept history is a whole session in which each execution continues where the one before ended: $name',
+    ({ executions }) => {
+      // A fork begins with another session's past.
+      const first = executions[0]
+      let end = first?.events[0]?.type === 'forked' ? first.base : { seq: 0, digest: '' }
+      let before: SessionEvent[] = []
+      for (const { base, end: next, events } of executions) {
+        // Both executions have the events that arrived while the one before was about to end.
+        const tail = before.filter(({ seq }) => seq > base.seq)
+        expect(base.seq + tail.length).toBe(end.seq)
+        if (tail.length === 0) expect(base).toEqual(end)
+        expect(events.slice(0, tail.length).map(withoutTime)).toEqual(tail.map(withoutTime))
+        end = next
+        before = events
+      }
+    },
+  )
 })
 
 /** The execution with other workflow task times: after a sticky queue's timeout, the SDK gives a task and its replay different times. */
@@ -85,17 +88,20 @@ describe(`a kept history with other workflow task times (seed ${seed}, again wit
   const ways = variants(WAYS, 3)
   const newest = executions.filter(({ coreVersion }) => coreVersion === CORE_VERSION)
 
-  it.each(newest)('follows the same path to the same digest: $name', async ({ workflowId, execution }) => {
-    const wrong: string[] = []
-    for (const [way, change] of ways) {
-      const { error, entries } = await replayer.replay(workflowId, timed(execution, change))
-      if (error) wrong.push(`${way}: ${error.message}`)
-      else if (entries.at(-1)?.digest !== execution.end.digest) wrong.push(`${way}: ${entries.map(({ json }) => json).join('\n')}`)
-    }
-    expect(wrong).toEqual([])
-  })
+  it.each(newest)(
+    'a kept history with other workflow task times follows the same path to the same digest: $name',
+    async ({ workflowId, execution }) => {
+      const wrong: string[] = []
+      for (const [way, change] of ways) {
+        const { error, entries } = await replayer.replay(workflowId, timed(execution, change))
+        if (error) wrong.push(`${way}: ${error.message}`)
+        else if (entries.at(-1)?.digest !== execution.end.digest) wrong.push(`${way}: ${entries.map(({ json }) => json).join('\n')}`)
+      }
+      expect(wrong).toEqual([])
+    },
+  )
 
-  it('has other times in its events', async () => {
+  it('a kept history with other workflow task times has other times in its events', async () => {
     const { workflowId, execution } = newest[0]!
     const { entries } = await replayer.replay(
       workflowId,
@@ -156,7 +162,7 @@ describe('the kept histories', () => {
     }
   }
 
-  it('cover every event type and every way that a call or a run can go', () => {
+  it('the kept histories cover every event type and every way that a call or a run can go', () => {
     const exercised = new Set(sessions.flatMap(({ executions }) => executions.flatMap(({ events }) => events.flatMap(exercises))))
     expect([...exercised].sort()).toEqual(
       expect.arrayContaining([
@@ -256,7 +262,7 @@ describe('the kept histories', () => {
     )
   })
 
-  it('include executions that continued as new in the middle of a run, and sessions that were resumed', () => {
+  it('the kept histories include executions that continued as new in the middle of a run, and sessions that were resumed', () => {
     const continued = sessions.flatMap(({ executions }) =>
       executions.filter(({ base, events }) => base.seq > 0 && events[0]?.type === 'turn_started'),
     )
@@ -265,7 +271,7 @@ describe('the kept histories', () => {
     expect(resumed).not.toEqual([])
   })
 
-  it('include executions that began with events of the one before that were not yet stored', () => {
+  it('the kept histories include executions that began with events of the one before that were not yet stored', () => {
     const overlapping = sessions.flatMap(({ executions }) =>
       executions.filter(({ base }, index) => base.seq > 0 && base.seq < (executions[index - 1]?.end.seq ?? 0)),
     )
@@ -286,7 +292,7 @@ describe('the replay test', () => {
     return { workflowId, execution: { ...execution, history: JSON.parse(after) as KeptExecution['history'] } }
   }
 
-  it('refuses a history in which a different activity was scheduled', async () => {
+  it('the replay test refuses a history in which a different activity was scheduled', async () => {
     const { workflowId, execution } = tampered((history) =>
       history.replace('"activityType":{"name":"executeTool"}', '"activityType":{"name":"verifyTool"}'),
     )
@@ -295,13 +301,13 @@ describe('the replay test', () => {
     expect(() => expectTheSame(replayed, execution)).toThrow()
   })
 
-  it('refuses a history that begins differently', async () => {
+  it('the replay test refuses a history that begins differently', async () => {
     const { workflowId, execution } = tampered((history) => history.replace(/"input":\{"payloads":\[.*?\]\},/, ''))
     const replayed = await replayer.replay(workflowId, execution)
     expect(() => expectTheSame(replayed, execution)).toThrow()
   })
 
-  it('notices a changed activity result, which no determinism check detects', async () => {
+  it('the replay test notices a changed activity result, which no determinism check detects', async () => {
     const { workflowId, execution } = tampered((history) =>
       history.replaceAll(/"data":"([^"]+)"/g, (_, data: string) => {
         const text = Buffer.from(data, 'base64').toString().replace('"value":"a done"', '"value":"x done"')
@@ -314,7 +320,7 @@ describe('the replay test', () => {
     expect(() => expectTheSame(replayed, execution)).toThrow('deeply equal')
   })
 
-  it('notices an event that the workflow code no longer makes in the same way', async () => {
+  it('the replay test notices an event that the workflow code no longer makes in the same way', async () => {
     const { workflowId, executions } = kept('plain')
     const execution = executions[0] as KeptExecution
     const replayed = await replayer.replay(workflowId, execution)

@@ -1,8 +1,8 @@
 // The streams of OpenAI's and Google's APIs as their servers write them, so that the AI SDK's packages for them read real bytes over HTTP.
-import { createGoogleGenerativeAI as googleV4 } from '@ai-sdk/google'
-import { createGoogleGenerativeAI as googleV3 } from '@ai-sdk/google-v3'
-import { createOpenAI as openaiV4 } from '@ai-sdk/openai'
-import { createOpenAI as openaiV3 } from '@ai-sdk/openai-v3'
+import { createGoogleGenerativeAI as googleV4 } from '../ai-sdk-7/google.ts'
+import { createGoogleGenerativeAI as googleV3 } from '@ai-sdk/google'
+import { createOpenAI as openaiV4 } from '../ai-sdk-7/openai.ts'
+import { createOpenAI as openaiV3 } from '@ai-sdk/openai'
 import type { LanguageModel } from '../../src/models/index.ts'
 import type { WireAnswer } from './wire-server.ts'
 

@@ -77,7 +77,7 @@ const call = (toolCallId: unknown, json: unknown, more: object = {}) => ({
 afterEach(() => void vi.useRealTimers())
 
 describe('the stream of a model of the AI SDK', () => {
-  it('that reports a call under a different id from its pieces has one call', async () => {
+  it('the stream of a model of the AI SDK that reports a call under a different id from its pieces has one call', async () => {
     const deltas: ModelDelta[] = []
     const parts = [
       ...input('a', '{"id":', '"A7"}'),
@@ -101,7 +101,7 @@ describe('the stream of a model of the AI SDK', () => {
     ])
   })
 
-  it('may use an id twice, or none at all', async () => {
+  it('the stream of a model of the AI SDK may use an id twice, or none at all', async () => {
     const parts = [
       ...input('a', '{"id":1}'),
       call('a', '{"id":1}'),
@@ -117,7 +117,7 @@ describe('the stream of a model of the AI SDK', () => {
     ])
   })
 
-  it('passes on, as text, input that is not JSON and the pieces of a call that was never completed', async () => {
+  it('an AI SDK stream’s input that is not JSON, and pieces of a call that was never completed, become text', async () => {
     const parts = [call('a', '{"id": "A7", }'), call('b', ''), call('c', { id: 'C9' }), ...input('d', '{"id":"D1"}')]
     const { content } = await ask(saying([...parts, finish('tool-calls')]))
     expect(content.map((block) => block.type === 'tool_use' && block.input)).toEqual(['{"id": "A7", }', {}, { id: 'C9' }, '{"id":"D1"}'])
@@ -125,7 +125,7 @@ describe('the stream of a model of the AI SDK', () => {
     expect(cut.content.map((block) => block.type === 'tool_use' && block.input)).toEqual([{ id: 1 }, ''])
   })
 
-  it('leaves out calls that ran at the provider, files, sources, empty text and unknown parts', async () => {
+  it('the stream of a model of the AI SDK leaves out provider-run calls, files, sources, empty text and unknown parts', async () => {
     const parts = [
       null,
       'part',
@@ -144,7 +144,7 @@ describe('the stream of a model of the AI SDK', () => {
     expect((await ask(saying([...parts, finish()]))).content).toEqual([{ type: 'text', text: 'ok' }])
   })
 
-  it('keeps the metadata of all parts of a block, and thinking that has only metadata', async () => {
+  it('an AI SDK stream keeps the metadata of all parts of a block, and thinking that has only metadata', async () => {
     const of = (values: object) => ({ providerMetadata: { house: values } })
     const parts = [
       { type: 'reasoning-start', id: 'r', ...of({ itemId: 'rs_1' }) },
@@ -170,7 +170,7 @@ describe('the stream of a model of the AI SDK', () => {
     ['length', 'MAX_TOKENS', 'max_tokens'],
     ['other', 'quite_new', 'end_turn'],
     ['quite new', undefined, 'end_turn'],
-  ])('that finishes with %s (%s) has the stop reason %s', async (unified, raw, stopReason) => {
+  ])('the stream of a model of the AI SDK that finishes with %s (%s) has the stop reason %s', async (unified, raw, stopReason) => {
     expect((await ask(saying([...text('0', 'So.'), { ...finish(unified), finishReason: { unified, raw } }]))).stopReason).toBe(stopReason)
   })
 
@@ -180,11 +180,11 @@ describe('the stream of a model of the AI SDK', () => {
     ['a finish without a reason', [...text('0', 'So.'), { ...finish(), finishReason: { unified: 'other', raw: undefined } }]],
     ['a finish that says nothing', [...text('0', 'So.'), { type: 'finish' }]],
     ['an interruption', [...text('0', 'So.'), finish('interrupted', 'CONTINUATION')]],
-  ])('that ends after %s counts as cut off', async (_, parts) => {
+  ])('the stream of a model of the AI SDK that ends after %s counts as cut off', async (_, parts) => {
     expect(await failureOf(ask(saying(parts)))).toMatchObject({ code: 'stream_cut', retryable: true, phase: 'stream' })
   })
 
-  it('that ends because the provider failed is retried', async () => {
+  it('the stream of a model of the AI SDK that ends because the provider failed is retried', async () => {
     const error = await failureOf(ask(saying([...text('0', 'So.'), finish('error', 'MALFORMED_FUNCTION_CALL')])))
     expect(error).toMatchObject({ code: 'api_error', retryable: true, phase: 'stream' })
     expect(error.message).toContain('MALFORMED_FUNCTION_CALL')
@@ -201,7 +201,7 @@ describe('the stream of a model of the AI SDK', () => {
     ['a quota', { type: 'insufficient_quota', code: 'insufficient_quota', message: 'No.' }, 'billing_error', false],
     ['nothing', undefined, 'api_error', true],
     ['itself', circular(), 'api_error', true],
-  ])('that reports %s midway fails', async (_, error, code, retryable) => {
+  ])('the stream of a model of the AI SDK that reports %s midway fails', async (_, error, code, retryable) => {
     expect(await failureOf(ask(saying([...text('0', 'So.'), { type: 'error', error }, finish()])))).toMatchObject({ code, retryable })
   })
 
@@ -214,7 +214,7 @@ describe('the stream of a model of the AI SDK', () => {
     ['negative numbers', { inputTokens: { total: 2, cacheRead: 4 }, outputTokens: { total: -3 } }, [0, 0, 0, 4]],
     ['infinite numbers', { inputTokens: { total: Number.POSITIVE_INFINITY }, outputTokens: { total: 1e300 } }, [0, 0, 0, 0]],
     ['another form', { inputTokens: 3, promptTokens: 4 }, [0, 0, 0, 0]],
-  ])('that reports a usage of %s is recorded with a valid one', async (_, usage, expected) => {
+  ])('the stream of a model of the AI SDK that reports a usage of %s is recorded with a valid one', async (_, usage, expected) => {
     const response = await ask(saying([...text('0', 'ok'), finish('stop', 'stop', usage)]))
     const { usage: counted, content } = checkResponse(response, { name: 'house-1' })
     expect(content).toEqual([{ type: 'text', text: 'ok' }])
@@ -223,7 +223,7 @@ describe('the stream of a model of the AI SDK', () => {
     )
   })
 
-  it('that never ends and ignores its signal is ended by the timeout or by the caller’s abort', async () => {
+  it('an AI SDK stream that never ends and ignores its signal is ended by the timeout or by the caller’s abort', async () => {
     const deaf = () => saying(text('0', 'So.'), { end: 'never' })
     expect(await failureOf(ask(deaf(), { timeout: 20 }))).toMatchObject({ code: 'timeout', retryable: true, phase: 'stream' })
     const mute: LanguageModel = { ...deaf(), doStream: () => new Promise(() => undefined) }
@@ -233,7 +233,7 @@ describe('the stream of a model of the AI SDK', () => {
     await expect(ask(deaf(), {}, controller.signal, () => controller.abort(reason))).rejects.toBe(reason)
   })
 
-  it('that stays open after the end of the answer still returns the answer', async () => {
+  it('the stream of a model of the AI SDK that stays open after the end of the answer still returns the answer', async () => {
     vi.useFakeTimers()
     const asked = ask(saying([...text('0', 'ok'), finish()], { end: 'never' }))
     await vi.advanceTimersByTimeAsync(2_000)
@@ -243,7 +243,7 @@ describe('the stream of a model of the AI SDK', () => {
 })
 
 describe('a model of the AI SDK', () => {
-  it('has the name, the provider, the account and the price that it is given, or its own', () => {
+  it('a model of the AI SDK has the name, the provider, the account and the price that it is given, or its own', () => {
     const model = saying([])
     expect(aiSdk(model)).toMatchObject({ name: 'house-1', provider: 'house', account: 'house-1' })
     expect(aiSdk(model)).not.toHaveProperty('price')
@@ -258,7 +258,7 @@ describe('a model of the AI SDK', () => {
     ['AI_UnsupportedFunctionalityError', 'unsupported', false, true],
     ['AI_InvalidPromptError', 'invalid_request_error', false, false],
     ['SomeError', 'model_call_failed', true, true],
-  ])('that throws %s fails with %s', async (name, code, retryable, fallback) => {
+  ])('a model of the AI SDK that throws %s fails with %s', async (name, code, retryable, fallback) => {
     const thrown = Object.assign(new Error('It did not work.'), { name })
     const model: LanguageModel = {
       ...saying([]),
@@ -289,7 +289,7 @@ describe('a model of the AI SDK', () => {
       'specification v4',
     ],
     ['an unknown option', saying([]), { maxToken: 5 }, 'did you mean maxTokens?'],
-  ])('is refused when it is declared with %s', (_, model, options, says) => {
+  ])('a model of the AI SDK is refused when it is declared with %s', (_, model, options, says) => {
     expect(() => aiSdk(model as LanguageModel, options)).toThrow(
       expect.objectContaining({ code: 'invalid_model', message: expect.stringContaining(says) }),
     )

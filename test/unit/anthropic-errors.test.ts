@@ -22,7 +22,7 @@ describe('an HTTP error', () => {
     [503, 'api_error'],
     [504, 'timeout_error'],
     [529, 'overloaded_error'],
-  ])('%i is retried, as %s', (status, type) => {
+  ])('an HTTP error %i is retried, as %s', (status, type) => {
     expect(modelErrorOf(httpError(status, type), 'claude', 'request')).toMatchObject({ code: type, status, retryable: true })
   })
 
@@ -32,7 +32,7 @@ describe('an HTTP error', () => {
     [402, 'billing_error'],
     [403, 'permission_error'],
     [404, 'not_found_error'],
-  ])('%i is not retried, as %s', (status, type) => {
+  ])('an HTTP error %i is not retried, as %s', (status, type) => {
     expect(modelErrorOf(httpError(status, type), 'claude', 'request')).toMatchObject({ code: type, status, retryable: false })
   })
 
@@ -41,13 +41,13 @@ describe('an HTTP error', () => {
     [413, undefined, 'Request Entity Too Large'],
     [400, 'invalid_request_error', 'prompt is too long: 208310 tokens > 200000 maximum'],
     [400, 'invalid_request_error', 'input length and `max_tokens` exceed context limit: 188240 + 21333 > 200000, decrease input length'],
-  ])('%i %s ("%s") is a context overflow', (status, type, message) => {
+  ])('an HTTP error %i %s ("%s") is a context overflow', (status, type, message) => {
     const error = modelErrorOf(httpError(status, type, {}, message), 'claude', 'request')
     expect(error).toMatchObject({ code: 'context_overflow', status, retryable: false, fallback: false })
     expect(error.message).toContain('Declare `compaction` for the agent')
   })
 
-  it('of another platform is a context overflow if it says so', () => {
+  it('an HTTP error of another platform is a context overflow if it says so', () => {
     const foreign = Object.assign(new Error('400 Input is too long for requested model.'), { status: 400 })
     expect(modelErrorOf(foreign, 'claude', 'request').code).toBe('context_overflow')
   })
@@ -61,22 +61,22 @@ describe('an HTTP error', () => {
     [400, 'invalid_request_error', 'because', false],
     [429, 'rate_limit_error', 'because', true],
     [529, 'overloaded_error', 'because', true],
-  ])('%i %s ("%s") may be answered by another model: %s', (status, type, message, fallback) => {
+  ])('an HTTP error %i %s ("%s") may be answered by another model: %s', (status, type, message, fallback) => {
     expect(modelErrorOf(httpError(status, type, {}, message), 'claude', 'request').fallback).toBe(fallback)
   })
 
-  it('without a type, such as one from a proxy, is named by its status', () => {
+  it('an HTTP error without a type, such as one from a proxy, is named by its status', () => {
     expect(modelErrorOf(httpError(502), 'claude', 'request')).toMatchObject({ code: 'http_502', retryable: true })
     expect(modelErrorOf(httpError(418), 'claude', 'request')).toMatchObject({ code: 'http_418', retryable: false })
   })
 
-  it('names the model, the status, the cause and what to do', () => {
+  it('an HTTP error names the model, the status, the cause and what to do', () => {
     const { message, cause } = modelErrorOf(httpError(401, 'authentication_error', {}, 'invalid x-api-key'), 'claude-x', 'request')
     expect(message).toBe('claude-x: 401 invalid x-api-key. Check ANTHROPIC_API_KEY, or the client passed to anthropic().')
     expect(cause).toBeInstanceOf(Anthropic.AuthenticationError)
   })
 
-  it('of another copy of the SDK is recognised by its shape', () => {
+  it('an HTTP error of another copy of the SDK is recognised by its shape', () => {
     const foreign = Object.assign(new Error('429 slow down'), {
       status: 429,
       type: 'rate_limit_error',
@@ -87,17 +87,23 @@ describe('an HTTP error', () => {
 })
 
 describe('an error event inside the stream', () => {
-  it.each(['overloaded_error', 'api_error', 'rate_limit_error', 'timeout_error'])('%s is retried', (type) => {
-    expect(modelErrorOf(midStream(type), 'claude', 'stream')).toMatchObject({ code: type, status: undefined, retryable: true })
-  })
+  it.each(['overloaded_error', 'api_error', 'rate_limit_error', 'timeout_error'])(
+    'an error event inside the stream %s is retried',
+    (type) => {
+      expect(modelErrorOf(midStream(type), 'claude', 'stream')).toMatchObject({ code: type, status: undefined, retryable: true })
+    },
+  )
 
-  it.each(['invalid_request_error', 'authentication_error', 'permission_error'])('%s is not retried', (type) => {
-    expect(modelErrorOf(midStream(type), 'claude', 'stream')).toMatchObject({ code: type, retryable: false })
-  })
+  it.each(['invalid_request_error', 'authentication_error', 'permission_error'])(
+    'an error event inside the stream %s is not retried',
+    (type) => {
+      expect(modelErrorOf(midStream(type), 'claude', 'stream')).toMatchObject({ code: type, retryable: false })
+    },
+  )
 })
 
 describe('a lost connection', () => {
-  it('is retried, and names the innermost cause', () => {
+  it('a lost connection is retried, and names the innermost cause', () => {
     const refused = Object.assign(new Error('connect ECONNREFUSED 127.0.0.1:9'), { code: 'ECONNREFUSED' })
     const error = new APIConnectionError({ cause: new TypeError('fetch failed', { cause: refused }) })
     const result = modelErrorOf(error, 'claude', 'request')
@@ -105,13 +111,13 @@ describe('a lost connection', () => {
     expect(result.message).toContain('connect ECONNREFUSED 127.0.0.1:9')
   })
 
-  it('after a timeout of the SDK or of the socket is a timeout', () => {
+  it('a lost connection after a timeout of the SDK or of the socket is a timeout', () => {
     expect(modelErrorOf(new APIConnectionTimeoutError(), 'claude', 'request').code).toBe('timeout')
     const body = new TypeError('terminated', { cause: Object.assign(new Error('Body Timeout Error'), { code: 'UND_ERR_BODY_TIMEOUT' }) })
     expect(modelErrorOf(body, 'claude', 'stream')).toMatchObject({ code: 'timeout', retryable: true })
   })
 
-  it('in the middle of the answer is a cut stream', () => {
+  it('a lost connection in the middle of the answer is a cut stream', () => {
     const reset = new TypeError('terminated', { cause: Object.assign(new Error('other side closed'), { code: 'UND_ERR_SOCKET' }) })
     expect(modelErrorOf(reset, 'claude', 'stream')).toMatchObject({ code: 'stream_cut', retryable: true })
     expect(modelErrorOf(new SyntaxError('Unexpected token'), 'claude', 'stream')).toMatchObject({ code: 'stream_cut', retryable: true })
@@ -119,7 +125,7 @@ describe('a lost connection', () => {
 })
 
 describe('anything else', () => {
-  it('that was thrown before the answer is retried, whatever it is', () => {
+  it('anything that was thrown before the answer is retried, whatever it is', () => {
     expect(modelErrorOf(new Error('key service is down'), 'claude', 'request')).toMatchObject({
       code: 'model_call_failed',
       retryable: true,
@@ -127,7 +133,7 @@ describe('anything else', () => {
     expect(modelErrorOf('text', 'claude', 'request')).toMatchObject({ code: 'model_call_failed', retryable: true, cause: 'text' })
   })
 
-  it('that is a ModelError already stays what it is', () => {
+  it('a ModelError that was thrown before the answer stays what it is', () => {
     const own = new ModelError('mine', 'Mine.', { retryable: false })
     expect(modelErrorOf(own, 'claude', 'request')).toBe(own)
   })
@@ -153,11 +159,11 @@ describe('retry-after', () => {
     [{ 'retry-after': 'soon' }, undefined],
     [{ 'retry-after': '' }, undefined],
     [{}, undefined],
-  ])('%j is %s ms', (headers, expected) => {
+  ])('retry-after %j is %s ms', (headers, expected) => {
     expect(retryAfterMsOf(new Headers(headers as Record<string, string>), now)).toBe(expected)
   })
 
-  it('is kept only for errors that are retried', () => {
+  it('retry-after is kept only for errors that are retried', () => {
     expect(modelErrorOf(httpError(529, 'overloaded_error', { 'retry-after-ms': '40' }), 'claude', 'request').retryAfterMs).toBe(40)
     expect(modelErrorOf(httpError(400, 'invalid_request_error', { 'retry-after': '4' }), 'claude', 'request').retryAfterMs).toBeUndefined()
   })
@@ -168,7 +174,7 @@ describe('thinking that the API does not accept back', () => {
     'messages.1.content.0: Invalid `signature` in `thinking` block. The block is bound to a different conversation. Remove the block.',
     'messages.1.content.0: Invalid `signature` in `thinking` block',
     'messages.7.content.3: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified.',
-  ])('is recognised: %s', (message) => {
+  ])('thinking that the API does not accept back is recognised: %s', (message) => {
     expect(isThinkingRefused(modelErrorOf(httpError(400, 'invalid_request_error', {}, message), 'claude', 'request'))).toBe(true)
   })
 
@@ -176,7 +182,7 @@ describe('thinking that the API does not accept back', () => {
     [400, '"thinking.type.enabled" is not supported for this model.'],
     [400, 'prompt is too long'],
     [500, 'Invalid `signature` in `thinking` block'],
-  ])('is not the cause of %i: %s', (status, message) => {
+  ])('thinking that the API does not accept back is not the cause of %i: %s', (status, message) => {
     expect(isThinkingRefused(modelErrorOf(httpError(status, 'invalid_request_error', {}, message), 'claude', 'request'))).toBe(false)
   })
 })

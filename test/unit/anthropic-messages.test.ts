@@ -16,7 +16,7 @@ const result = (id: string) => ({ type: 'tool_result' as const, tool_use_id: id,
 const thinking = { type: 'thinking' as const, thinking: 'hm', signature: 'sig' }
 
 describe('the transcript for the API', () => {
-  it('merges consecutive messages of one role', () => {
+  it('the transcript for the API merges consecutive messages of one role', () => {
     const messages: Message[] = [
       user('a'),
       user('b'),
@@ -31,7 +31,7 @@ describe('the transcript for the API', () => {
     ])
   })
 
-  it('leaves out empty text and messages that have nothing else, and merges their neighbours', () => {
+  it('the transcript for the API leaves out empty text and otherwise empty messages, and merges their neighbours', () => {
     const messages: Message[] = [
       user('a'),
       { role: 'assistant', content: [] },
@@ -47,7 +47,7 @@ describe('the transcript for the API', () => {
     ])
   })
 
-  it('puts the results of calls before what the user said meanwhile', () => {
+  it('the transcript for the API puts the results of calls before what the user said meanwhile', () => {
     const messages: Message[] = [
       user('a'),
       { role: 'assistant', content: [call('t_1'), call('t_2')] },
@@ -57,12 +57,12 @@ describe('the transcript for the API', () => {
     expect(wireMessages(messages).at(-1)?.content).toEqual([result('t_1'), result('t_2'), text('wait')])
   })
 
-  it('sends thinking back as it came, even if its text is empty', () => {
+  it('the transcript for the API sends thinking back as it came, even if its text is empty', () => {
     const blocks = [{ ...thinking, thinking: '' }, { type: 'redacted_thinking' as const, data: 'x' }, text('a')]
     expect(wireMessages([user('q'), { role: 'assistant', content: blocks }])[1]?.content).toEqual(blocks)
   })
 
-  it('leaves out thinking that the API refuses: without a signature, or with nothing after it', () => {
+  it('the transcript for the API leaves out thinking without a signature or with nothing after it', () => {
     const messages: Message[] = [
       user('q'),
       { role: 'assistant', content: [{ ...thinking, signature: '' }, text('a')] },
@@ -78,7 +78,7 @@ describe('the transcript for the API', () => {
     ).toEqual([[text('a')], [text('b')]])
   })
 
-  it('wraps arguments that are not an object, which the API would refuse', () => {
+  it('the transcript for the API wraps arguments that are not an object, which the API would refuse', () => {
     const inputs = ['{"a": tru', [1], null, 7, { ok: true }]
     const sent = wireMessages([{ role: 'assistant', content: inputs.map((input) => ({ ...call('t'), input })) }])
     expect(sent[1]?.content.map((block) => 'input' in block && block.input)).toEqual([
@@ -90,14 +90,14 @@ describe('the transcript for the API', () => {
     ])
   })
 
-  it('adds a word to an error result that says nothing', () => {
+  it('the transcript for the API adds a word to an error result that says nothing', () => {
     const called: Message[] = [user('q'), { role: 'assistant', content: [call('t')] }]
     const sent = wireMessages([...called, { role: 'user', content: [{ ...result('t'), content: [text('')], is_error: true }] }])
     const content = 'The call failed without a message.'
     expect(sent.at(-1)?.content).toEqual([{ type: 'tool_result', tool_use_id: 't', content, is_error: true }])
   })
 
-  it('passes images on', () => {
+  it('the transcript for the API passes images on', () => {
     const image = imageBlock()
     const byUrl = { type: 'image' as const, source: { type: 'url' as const, url: 'https://example.com/a.png' } }
     const content = [image, byUrl, { ...result('t'), content: [text('see'), image] }]
@@ -105,13 +105,13 @@ describe('the transcript for the API', () => {
     expect(sent.at(-1)?.content).toEqual([content[2], image, byUrl])
   })
 
-  it('ends with the user, even if the model was stopped in the middle of its answer', () => {
+  it('the transcript for the API ends with the user, even if the model was stopped in the middle of its answer', () => {
     const sent = wireMessages([user('q'), { role: 'assistant', content: [text('Well, ')] }])
     expect(sent.map(({ role }) => role)).toEqual(['user', 'assistant', 'user'])
     expect(sent.at(-1)?.content).toEqual([text('[From the system, not from the user: Your answer was interrupted here. Continue it.]')])
   })
 
-  it('gives every call exactly one result, whatever the ids of the calls', () => {
+  it('the transcript for the API gives every call exactly one result, whatever the ids of the calls', () => {
     const sent = wireMessages([
       user('q'),
       { role: 'assistant', content: [call('a b'), call('a b'), call('c')] },
@@ -133,7 +133,7 @@ describe('the transcript for the API', () => {
     expect(sent[4]?.content).toEqual([{ ...result('a_b_3'), ...none }])
   })
 
-  it('can be stripped of thinking', () => {
+  it('the transcript for the API can be stripped of thinking', () => {
     const messages: Message[] = [user('q'), { role: 'assistant', content: [thinking, call('t')] }]
     expect(hasThinking(messages)).toBe(true)
     expect(withoutThinking(messages)).toEqual([user('q'), { role: 'assistant', content: [call('t')] }])
@@ -153,7 +153,7 @@ describe('cache breakpoints', () => {
   const breakpoint = { cache_control: { type: 'ephemeral' } }
   const count = (value: unknown) => JSON.stringify(value).split('"cache_control"').length - 1
 
-  it('are on the last tool, the system prompt, the last message and the user’s message before it', () => {
+  it('cache breakpoints are on the last tool, the system prompt, the last message and the user’s message before it', () => {
     const params = paramsOf(
       'claude',
       {},
@@ -169,7 +169,7 @@ describe('cache breakpoints', () => {
     expect(count(params)).toBe(4)
   })
 
-  it('come before the text that changes from call to call, even if the user has said nothing else', () => {
+  it('cache breakpoints come before the text that changes from call to call, even if the user has said nothing else', () => {
     const volatile = (content: ContentBlock[]): Message => ({ role: 'user', content: [...content, text('now')] })
     const sent = (messages: Message[]) =>
       paramsOf('claude', {}, { ...request(messages), volatileBlocks: 1 }).messages.map((one) => one.content)
@@ -181,11 +181,11 @@ describe('cache breakpoints', () => {
     expect(sent([volatile([text(' ')])])).toEqual([[text('now')]])
   })
 
-  it('are not set if the cache is off', () => {
+  it('cache breakpoints are not set if the cache is off', () => {
     expect(count(paramsOf('claude', { cache: 'off' }, request([user('a')])))).toBe(0)
   })
 
-  it('are at most four, never on thinking, and change nothing else of the request, whatever the transcript', () => {
+  it('cache breakpoints are at most four, never on thinking, and change nothing else, whatever the transcript', () => {
     const block: fc.Arbitrary<AssistantBlock> = fc.oneof(
       fc.constantFrom<AssistantBlock[]>(text('x'), text(''), thinking, { type: 'redacted_thinking' as const, data: 'd' }, call('t')),
       fc.record({ type: fc.constant('text' as const), text: fc.string() }),
@@ -213,7 +213,7 @@ describe('cache breakpoints', () => {
     )
   })
 
-  it('rely on the same bytes for the same request, and on a common prefix for a longer one', () => {
+  it('cache breakpoints rely on the same bytes for the same request, and on a common prefix for a longer one', () => {
     const shorter = [
       user('a'),
       { role: 'assistant' as const, content: [thinking, call('t')] },
@@ -229,18 +229,18 @@ describe('cache breakpoints', () => {
 describe('the rest of a request', () => {
   const request: ModelRequest = { system: ' ', messages: [user('a')], tools: [], sessionId: 's', run: 1, turn: 1 }
 
-  it('has no empty system prompt and no empty list of tools', () => {
+  it('a request has no empty system prompt and no empty list of tools', () => {
     expect(Object.keys(paramsOf('claude', {}, request)).sort()).toEqual(['max_tokens', 'messages', 'model', 'stream'])
   })
 
-  it('limits the output by the request, the option or the thinking budget, and otherwise to 32,000 tokens', () => {
+  it('a request limits the output by its own limit, the option or the thinking budget, else to 32,000 tokens', () => {
     expect(paramsOf('claude', { maxTokens: 9 }, { ...request, maxTokens: 7 }).max_tokens).toBe(7)
     expect(paramsOf('claude', { maxTokens: 9 }, request).max_tokens).toBe(9)
     expect(paramsOf('claude', { thinking: { type: 'enabled', budget_tokens: 40_000 } }, request).max_tokens).toBe(56_000)
     expect(paramsOf('claude', {}, request).max_tokens).toBe(32_000)
   })
 
-  it('passes on the other options', () => {
+  it('the rest of a request passes on the other options', () => {
     const params = paramsOf('claude', { effort: 'low', params: { stop_sequences: ['END'], metadata: { user_id: 'u' } } }, request)
     expect(params).toMatchObject({ output_config: { effort: 'low' }, stop_sequences: ['END'], metadata: { user_id: 'u' } })
   })

@@ -43,24 +43,24 @@ const CHANGING = [
 ]
 
 describe('all commands', () => {
-  it('have a file each, which bears their name', () => {
+  it('all commands have a file each, which bears their name', () => {
     const files = readdirSync(new URL('../../src/cli/commands', import.meta.url))
     expect(files.toSorted()).toEqual(commands.map((command) => `${command.name()}.ts`).toSorted())
   })
 
-  it('take their session as the first argument', () => {
+  it('all commands take their session as the first argument', () => {
     const others = commands.filter((command) => command.registeredArguments[0]?.name() !== 'session').map((command) => command.name())
     expect(others.sort()).toEqual(NO_SESSION.sort())
   })
 
-  it("that change a session record who requests it: by default the operating system's user", () => {
+  it("all commands that change a session record who requests it: by default the operating system's user", () => {
     expect(CHANGING.filter((name) => !has(name, '--by'))).toEqual([])
     const guessed = commands.filter(({ options }) => options.some((one) => one.defaultValueDescription === "the operating system's user"))
     // An erasure cannot be undone: its author is not guessed.
     expect(CHANGING.filter((name) => !guessed.some((command) => command.name() === name))).toEqual(['erase'])
   })
 
-  it('print JSON on request, except for a conversation', () => {
+  it('all commands print JSON on request, except for a conversation', () => {
     const ends = commands.flatMap((command) => (command.commands.length > 0 ? command.commands : [command]))
     const silent = ends.filter(({ options }) => !options.some(({ long }) => long === '--json'))
     expect(silent.map((command) => command.name())).toEqual(['chat'])
@@ -77,13 +77,13 @@ describe('the help', () => {
     Object.entries(named).flatMap(([name, lines]) => lines.map((line) => [name, line])),
   )
 
-  it('has every command in one group, with an example', () => {
+  it('the help has every command in one group, with an example', () => {
     const grouped = GROUPS.flatMap(({ commands: named }) => Object.keys(named))
     expect(grouped.toSorted()).toEqual(commands.map((command) => command.name()).toSorted())
     expect(grouped.filter((name) => !examples.some(([of]) => of === name))).toEqual([])
   })
 
-  it('lists the groups, and fits 100 columns', () => {
+  it('the help lists the groups, and fits 100 columns', () => {
     const help = createProgram()
     help.configureHelp({ helpWidth: 100 })
     const text = help.helpInformation()
@@ -93,7 +93,7 @@ describe('the help', () => {
     expect(text.split('\n').filter((line) => line.length > 100)).toEqual([])
   })
 
-  it.each(examples)('of %s has an example that its parser accepts: %s', async (name = '', line = '') => {
+  it.each(examples)('the help of %s has an example that its parser accepts: %s', async (name = '', line = '') => {
     const [pawl, ...words] = wordsOf(line)
     const program = createProgram().exitOverride()
     const ran: string[] = []
@@ -115,7 +115,7 @@ describe('a suggested command', () => {
     rememberPlace(program, command)
   }
 
-  it('has the task queue and the schema that the command line names, if it has such options', () => {
+  it('a suggested command has the task queue and the schema that the command line names, if it has such options', () => {
     placeOf('status', '--task-queue', 'prod', '--schema', "it's ours")
     expect(here('pawl doctor')).toBe("pawl doctor --task-queue prod --schema 'it'\\''s ours'")
     expect(here('pawl worker <module>')).toContain('--task-queue prod')
@@ -123,7 +123,7 @@ describe('a suggested command', () => {
     expect(withPlaces('Run `pawl doctor`, or `npm test`.')).toMatch(/^Run `pawl doctor --task-queue prod .*`, or `npm test`\.$/)
   })
 
-  it('is as short as ever if the command line names none', () => {
+  it('a suggested command is as short as ever if the command line names none', () => {
     placeOf('status')
     expect(here('pawl doctor')).toBe('pawl doctor')
     expect(withPlaces('Run `pawl worker <module>`.')).toBe('Run `pawl worker <module>`.')

@@ -27,13 +27,13 @@ const row: Row = {
 }
 
 describe('a table', () => {
-  it.each([60, 80, 100, 200])('fits %i columns, as far as its ids do', (width) => {
+  it.each([60, 80, 100, 200])('a table fits %i columns, as far as its ids do', (width) => {
     const lines = linesOfTable(COLUMNS, [row, { ...row, at: null }], { width, now })
     expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(Math.max(width, 36 + 2 + 32 + 2 + 10 + 2 + 20))
     for (const line of lines.slice(1)) expect(line).toContain(row.id)
   })
 
-  it('leaves optional columns out before it is too wide, cuts the last one, and shows times as ages', () => {
+  it('a table leaves optional columns out before it is too wide, cuts the last one, and shows times as ages', () => {
     expect(linesOfTable(COLUMNS, [{ ...row, status: 'idle' }], { width: 75, now })).toEqual([
       'session                               status  updated  why',
       `${row.id}  idle    2 h ago  The tool failed, an…`,
@@ -44,7 +44,7 @@ describe('a table', () => {
     ])
   })
 
-  it('shows everything, and exact times, if it may be wide', () => {
+  it('a table shows everything, and exact times, if it may be wide', () => {
     expect(linesOfTable(COLUMNS, [row], { wide: true, width: 80, now })[1]).toBe(
       `${row.id}  ${row.status}    12  2026-11-25T09:57:55Z  ${row.text}`,
     )

@@ -31,7 +31,7 @@ const linesOf = (body: EventBody) => linesOfEvent(event(body), speakers)
 const call = { run: 1, turn: 1, callId: 't_1_1_0', tool: 'refund_order' }
 
 describe('a conversation that is compacted', () => {
-  it('says what the model no longer sees word for word', () => {
+  it('a conversation that is compacted says what the model no longer sees word for word', () => {
     const about = { run: 1, turn: 9, tokens: 165_000, window: 200_000 }
     const compacted = { type: 'compacted', ...about, attempt: 1, upToSeq: 7, summary: 'private', messages: 40 } as const
     expect(linesOf(compacted)).toEqual([
@@ -54,16 +54,16 @@ it('a conversation says which content the model no longer sees because its provi
 })
 
 describe('a typed line', () => {
-  it('is a message unless it begins with a slash', () => {
+  it('a typed line is a message unless it begins with a slash', () => {
     expect(commandOf('  Where is my order? ')).toEqual({ name: 'send', text: 'Where is my order?' })
     expect(commandOf('   ')).toEqual({ name: 'nothing' })
   })
 
-  it('that begins with two slashes is a message that begins with one', () => {
+  it('a typed line that begins with two slashes is a message that begins with one', () => {
     expect(commandOf('//etc/passwd is gone')).toEqual({ name: 'send', text: '/etc/passwd is gone' })
   })
 
-  it('names a command, and its argument if it has one', () => {
+  it('a typed line names a command, and its argument if it has one', () => {
     expect(commandOf('/state')).toEqual({ name: 'state' })
     expect(commandOf('/resume  abc ')).toEqual({ name: 'resume', id: 'abc' })
     expect(commandOf('/interrupt')).toEqual({ name: 'interrupt' })
@@ -74,25 +74,25 @@ describe('a typed line', () => {
 })
 
 describe('what a chat shows of a session', () => {
-  it('is the whole of an output, shown as the answer', () => {
+  it('a chat shows an output as a whole, as the answer', () => {
     const given = { ...call, tool: 'submit_output', attempt: 0, value: { topic: 'refund' }, content: 'The output was accepted.' }
     expect(linesOf({ type: 'tool_completed', ...given }).join('\n')).toBe('support › {\n  "topic": "refund"\n}')
     const ended = { run: 1, turns: 1, stopReason: 'tool_use' as const, usage: NO_USAGE }
     expect(linesOf({ type: 'run_completed', ...ended, outputCall: 't_1_1_0' })).toEqual([])
   })
 
-  it('is the tool with its arguments and then with its result, on one line each', () => {
+  it('a chat shows a tool with its arguments and then with its result, on one line each', () => {
     const issued = { ...call, index: 0, effect: 'external' as const, input: { orderId: 'A1', cents: 5 }, inputDigest: '' }
     expect(linesOf({ type: 'tool_issued', ...issued })).toEqual(['  → refund_order {"orderId":"A1","cents":5}'])
     expect(linesOf({ type: 'tool_completed', ...call, attempt: 1, value: { id: 're_1' } })).toEqual(['  ← refund_order {"id":"re_1"}'])
     expect(linesOf({ type: 'tool_completed', ...call, attempt: 3, value: 'done' })).toEqual(['  ← refund_order (attempt 3) done'])
   })
 
-  it('says that a replayed call was not repeated', () => {
+  it('what a chat shows of a session says that a replayed call was not repeated', () => {
     expect(linesOf({ type: 'tool_completed', ...call, attempt: 1, replayOf: 't_1_0_0' })[0]).toContain('not repeated')
   })
 
-  it("is the model's text, but not what was typed here", () => {
+  it('a chat shows the model’s text, but not what was typed there', () => {
     const completed = {
       run: 1,
       turn: 1,
@@ -111,7 +111,7 @@ describe('what a chat shows of a session', () => {
     expect(linesOf({ type: 'message_received', messageId: 'other', content: 'hi' })).toEqual(['you › hi'])
   })
 
-  it('names failed attempts, unknown outcomes and errors', () => {
+  it('what a chat shows of a session names failed attempts, unknown outcomes and errors', () => {
     const error = { attempt: 2, class: 'WorkerDied', message: 'the process was killed', retryable: true }
     expect(linesOf({ type: 'tool_attempt_failed', ...call, error })[0]).toContain('refund_order, attempt 2: WorkerDied')
     expect(linesOf({ type: 'tool_unknown', ...call, attempt: 1, message: 'reply lost' })[0]).toContain('the outcome is unknown')
@@ -119,7 +119,7 @@ describe('what a chat shows of a session', () => {
     expect(linesOf({ type: 'error_entered', ...entered }).join('\n')).toContain('max_turns: too many')
   })
 
-  it('lets no output of a tool control the terminal', () => {
+  it('what a chat shows of a session lets no output of a tool control the terminal', () => {
     const value = '\u001b[2J\u001b]0;owned\u0007line\u0000 one\nline two\u009b31m'
     const [line] = linesOf({ type: 'tool_completed', ...call, attempt: 1, value })
     // oxlint-disable-next-line no-control-regex -- they must not be there
@@ -128,11 +128,11 @@ describe('what a chat shows of a session', () => {
     expect(printable('a\tb\nc\r')).toBe('a\tb\nc')
   })
 
-  it('cuts long results between characters', () => {
+  it('what a chat shows of a session cuts long results between characters', () => {
     expect(oneLine('🦊'.repeat(500), 10)).toBe(`${'🦊'.repeat(9)}…`)
   })
 
-  it('is the whole conversation when a session is resumed, with tools by name', () => {
+  it('a chat shows the whole conversation when it resumes a session, with tools by name', () => {
     const row = (seq: number, rest: Pick<MessageRow, 'kind' | 'role' | 'content'>): MessageRow => ({
       messageId: `m${seq}`,
       seq,
@@ -177,7 +177,7 @@ describe('following runs', () => {
       settled: async () => ({ status: settled }) as RunSettled,
     }) as unknown as RunHandle
 
-  it('shows each event once, even if two messages joined one run', async () => {
+  it('following runs shows each event once, even if two messages joined one run', async () => {
     const shown: number[] = []
     const follower = followRuns({ shownUpTo: 2, onEvent: ({ seq }) => shown.push(seq), onSilence() {}, onError() {} })
     const both = [follower.follow(run([2, 3, 4])), follower.follow(run([3, 4, 5], 'failed'))]
@@ -187,7 +187,7 @@ describe('following runs', () => {
     expect(follower.busy()).toBe(false)
   })
 
-  it('reports an error and continues with the next run', async () => {
+  it('following runs reports an error and continues with the next run', async () => {
     const errors: unknown[] = []
     const broken = {
       // oxlint-disable-next-line require-yield -- it fails before it has anything to yield
@@ -202,12 +202,12 @@ describe('following runs', () => {
 })
 
 describe('the worker module', () => {
-  it('is found by its path', async () => {
+  it('the worker module is found by its path', async () => {
     await writeFile(join(folder, 'agents.ts'), '')
     expect(await findModule(join(folder, 'agents.ts'))).toBe(join(folder, 'agents.ts'))
   })
 
-  it('that does not exist is refused, and the error suggests the one that was probably meant', async () => {
+  it('the worker module that does not exist is refused, and the error suggests the one that was probably meant', async () => {
     await writeFile(join(folder, 'agents.ts'), '')
     await expect(findModule(join(folder, 'agents.js'))).rejects.toThrow(/does not exist: did you mean .*agents\.ts\?/)
     await expect(findModule(join(folder, 'other.js'))).rejects.toMatchObject({ code: 'module_not_found' })
@@ -216,7 +216,7 @@ describe('the worker module', () => {
 })
 
 describe('the output', () => {
-  it('with --json is one object per line: executors, orchestrator and ready, nothing else', () => {
+  it('the output with --json is one object per line: executors, orchestrator and ready, nothing else', () => {
     const written: string[] = []
     vi.spyOn(process.stdout, 'write').mockImplementation((chunk) => written.push(String(chunk)) > 0)
     const announcer = announceAsJson()
@@ -239,7 +239,7 @@ describe('the output', () => {
     ])
   })
 
-  it('for an error is its code, its message and its cause, and the stack only with PAWL_DEBUG', () => {
+  it('the output for an error is its code, its message and its cause, and the stack only with PAWL_DEBUG', () => {
     vi.stubEnv('PAWL_DEBUG', '')
     const error = new CliError('no_agents', 'Export one.', { cause: new Error('broken import') })
     expect(describeError(error)).toBe('no_agents: Export one.\n  caused by: broken import')

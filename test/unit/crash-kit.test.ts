@@ -35,11 +35,11 @@ describe('the boundaries of a conversation', () => {
     mark('model:1:1/after'),
   ]
 
-  it('are those that were reached, each once, in order', () => {
+  it('the boundaries of a conversation are those that were reached, each once, in order', () => {
     expect(boundariesOf(marks).map(({ id }) => id)).toEqual(marks.slice(0, -1).map(({ id }) => id))
   })
 
-  it('name their stage, their subject and the tool, even if the mark does not name the tool', () => {
+  it('the boundaries of a conversation name stage, subject and tool, even if the mark does not name the tool', () => {
     const [, , , , before, answer, end, after] = boundariesOf(marks)
     expect([before, answer, end, after].map((boundary) => boundary?.stage)).toEqual(['before', 'during', 'during', 'after'])
     expect(new Set([before, answer, end, after].map((boundary) => boundary?.subject))).toEqual(
@@ -48,11 +48,11 @@ describe('the boundaries of a conversation', () => {
     expect(after).toMatchObject({ what: 'tool', tool: 'refund', name: 'run 1 turn 1: tool refund (t_1_1_0), after' })
   })
 
-  it('leave out marks that are not boundaries', () => {
+  it('the boundaries of a conversation leave out marks that are not boundaries', () => {
     expect(boundaryOf('sleep:t_1_1_0/before')).toBeUndefined()
   })
 
-  it('can be chosen by name, by id, or by a function', () => {
+  it('the boundaries of a conversation can be chosen by name, by id, or by a function', () => {
     const all = boundariesOf(marks)
     expect(chosen(all, undefined)).toEqual(all)
     expect(chosen(all, /tool refund.*during/g).map(({ id }) => id)).toEqual(['tool:t_1_1_0/answer:1', 'tool:t_1_1_0/end'])
@@ -60,7 +60,7 @@ describe('the boundaries of a conversation', () => {
     expect(chosen(all, ({ what }) => what === 'checkpoint').map(({ id }) => id)).toEqual(['checkpoint:1/after'])
   })
 
-  it('within verify follow a kill in a call that has a verify: before its body has done anything, and at its end', () => {
+  it('boundaries within verify follow a kill in a call that has one: before its body began, and at its end', () => {
     const verified = marks.map((one) => (one.tool === undefined ? one : { ...one, verifies: true as const }))
     const leads = leadsToVerify(verified)
     expect(leads.map(({ id }) => id)).toEqual(['tool:t_1_1_0/before', 'tool:t_1_1_0/end'])
@@ -80,7 +80,7 @@ describe('the boundaries of a conversation', () => {
     expect(verifyBoundaries(end ?? expect.fail()).map(({ stage }) => stage)).toEqual(['before', 'during', 'during', 'after'])
   })
 
-  it('after a call are its recorded outcomes', () => {
+  it('the boundaries of a conversation after a call are its recorded outcomes', () => {
     const call = { callId: 't_1_1_0', tool: 'refund' }
     expect(markOf({ type: 'model_completed', run: 2, turn: 3 })).toEqual({ id: 'model:2:3/after' })
     expect(markOf({ type: 'tool_failed', ...call })).toEqual({ id: 'tool:t_1_1_0/after', tool: 'refund' })
@@ -90,7 +90,7 @@ describe('the boundaries of a conversation', () => {
     expect(markOf({ type: 'tool_issued', ...call })).toBeUndefined()
   })
 
-  it('name the tool of a call that no worker executed, and of a call that was made again', () => {
+  it('the boundaries of a conversation name the tool of a call that no worker executed, and of a call that was made again', () => {
     const answered = markOf({ type: 'tool_completed', callId: 't_1_1_0', tool: 'plan_setup' }) ?? expect.fail()
     const again = markOf({ type: 'tool_completed', callId: 't_1_2_0#2', tool: 'refund' }) ?? expect.fail()
     expect(boundariesOf([answered, again]).map(({ subject }) => subject)).toEqual([
@@ -114,11 +114,11 @@ const outcome = (more: Partial<ConversationOutcome> = {}): ConversationOutcome =
 })
 
 describe('a disturbed run', () => {
-  it('is ok if transcript, world, effects and ends match the undisturbed run', () => {
+  it('a disturbed run is ok if transcript, world, effects and ends match the undisturbed run', () => {
     expect(compare(outcome(), outcome())).toEqual({ verdict: 'ok', differences: [] })
   })
 
-  it('differs if an effect was repeated, whatever the order of its members', () => {
+  it('a disturbed run differs if an effect was repeated, whatever the order of its members', () => {
     const twice = outcome({
       effects: [
         { refund: 7, cents: 100 },
@@ -131,7 +131,7 @@ describe('a disturbed run', () => {
     })
   })
 
-  it('differs if an effect is missing, or if the effects are in another order', () => {
+  it('a disturbed run differs if an effect is missing, or if the effects are in another order', () => {
     expect(compare(outcome(), outcome({ effects: [] })).differences).toEqual([
       { where: 'effects', text: '{"cents":100,"refund":7} is missing' },
     ])
@@ -140,7 +140,7 @@ describe('a disturbed run', () => {
     ])
   })
 
-  it('differs if its world, its transcript or its end does, and says where', () => {
+  it('a disturbed run differs if its world, its transcript or its end does, and says where', () => {
     const other = outcome({ world: { orders: { 7: 'paid' } }, transcript: ['a', 'c'], ends: [{ status: 'failed', code: 'max_turns' }] })
     expect(compare(outcome(), other).differences).toEqual([
       { where: 'world', text: 'at /orders/7: "paid" instead of "refunded"' },
@@ -149,7 +149,7 @@ describe('a disturbed run', () => {
     ])
   })
 
-  it('is unknown, not different, if the outcome of a call is unknown and nothing was done twice', () => {
+  it('a disturbed run is unknown, not different, if the outcome of a call is unknown and nothing was done twice', () => {
     const asked = outcome({ unknown: ['transfer'], effects: [], transcript: ['a', 'nobody knows'] })
     expect(compare(outcome(), asked)).toEqual({
       verdict: 'unknown',
@@ -159,7 +159,7 @@ describe('a disturbed run', () => {
     expect(compare(outcome(), repeated).verdict).toBe('differs')
   })
 
-  it('differs if something kept it from its end, or if a key changed that was stable in the undisturbed run', () => {
+  it('a disturbed run differs if something kept it from its end, or if a stable key changed', () => {
     expect(compare(outcome(), outcome({ problems: ['it did not end'] }))).toEqual({
       verdict: 'differs',
       differences: [{ where: 'problem', text: 'it did not end' }],
@@ -169,7 +169,7 @@ describe('a disturbed run', () => {
     expect(compare(unstable, unstable).verdict).toBe('ok')
   })
 
-  it('is compared without the names that differ between sessions', () => {
+  it('a disturbed run is compared without the names that differ between sessions', () => {
     const names = new Map([
       ['s-1', '<session>'],
       ['key-of-s-1', '<key>'],
@@ -196,7 +196,7 @@ describe('the table', () => {
     ms: 1,
   })
 
-  it('has one line per call with the worst result of each stage, and says below what differs', () => {
+  it('the table has one line per call with the worst result of each stage, and says below what differs', () => {
     const boundaries = [
       at('model:1:1/before', 'ok'),
       at('tool:t_1_1_0/answer:1', 'ok'),
@@ -229,7 +229,7 @@ describe('the table', () => {
     ])
   })
 
-  it('fits into 80 columns, whatever the tools are called', () => {
+  it('the table fits into 80 columns, whatever the tools are called', () => {
     const name = 'find_the_order_of_the_customer_and_refund_it_to_where_it_came_fr'
     const row = (id: string, verdict: BoundaryResult['verdict']): BoundaryResult => ({
       boundary: boundaryOf(id, name) ?? expect.fail(id),
@@ -246,14 +246,14 @@ describe('the table', () => {
 })
 
 describe('the random rounds', () => {
-  it('are the same for the same seed, and different for another', () => {
+  it('the random rounds are the same for the same seed, and different for another', () => {
     const drawn = (seed: number) =>
       drawTroubles(randomFrom(seed), ['kill', 'both', 'pause_supervisor', 'temporal'], 'kill', { marks: 30, ms: 300 })
     expect(drawn(7)).toEqual(drawn(7))
     expect(drawn(7)).not.toEqual(drawn(8))
   })
 
-  it('begin with a trouble of the requested kind that comes early enough', () => {
+  it('the random rounds begin with a trouble of the requested kind that comes early enough', () => {
     for (let seed = 0; seed < 200; seed++) {
       const drawn = drawTroubles(randomFrom(seed), ['kill'], 'pause', { marks: 30, ms: 300 })
       const pause = drawn.find(({ kind }) => kind === 'pause') ?? expect.fail('no pause')
@@ -270,7 +270,7 @@ describe('the options of a crash test', () => {
     world: { reset: () => undefined, snapshot: () => null, effects: () => [] },
   }
 
-  it('are completed with the defaults', () => {
+  it('the options of a crash test are completed with the defaults', () => {
     expect(checkCrashTest(good)).toMatchObject({
       processes: 2,
       rounds: 7,
@@ -289,7 +289,7 @@ describe('the options of a crash test', () => {
     ['half a process', { processes: 0.5 }, 'invalid_option'],
     ['a negative number of rounds', { random: { rounds: -1 } }, 'invalid_option'],
     ['an unknown kind of trouble', { random: { kinds: ['earthquake'] } }, 'invalid_option'],
-  ])('are refused with %s', (_, wrong, code) => {
+  ])('the options of a crash test are refused with %s', (_, wrong, code) => {
     expect(() => checkCrashTest({ ...good, ...wrong } as CrashTestOptions)).toThrow(expect.objectContaining({ code }))
   })
 })
@@ -304,12 +304,12 @@ describe('a world', () => {
     ['answers with a value that JSON drops', { snapshot: () => ({ paid: new Map([['A17', 1]]) }) }, 'snapshot', 'is not JSON'],
     ['answers with invalid JSON', { effects: () => [{ cents: 1n }] }, 'effects', 'is not JSON'],
     ['answers nothing', { snapshot: () => undefined }, 'snapshot', 'is not JSON'],
-  ])('that %s is reported to be at fault', async (_, wrong, part, text) => {
+  ])('a world that %s is reported to be at fault', async (_, wrong, part, text) => {
     const held = heldTo({ ...world, ...wrong })
     await expect(held[part]()).rejects.toMatchObject({ code: 'world_failed', message: expect.stringContaining(text) })
   })
 
-  it('is read as it is at that moment', async () => {
+  it('a world is read as it is at that moment', async () => {
     const effects = ['a']
     const given = await heldTo({ ...world, effects: () => effects }).effects()
     effects.push('b')

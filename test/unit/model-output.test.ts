@@ -12,7 +12,7 @@ describe('a Claude model', () => {
     [{ thinking: { type: 'enabled', budget_tokens: 2_000 } }, 32_000, 2_000],
     [{ thinking: { type: 'enabled', budget_tokens: 30_000 } }, 46_000, 30_000],
     [{ thinking: { type: 'disabled' } }, 32_000, 0],
-  ] as const)('with %o answers at most %i tokens, of which %i are for thinking', (options, maxTokens, thinkingTokens) => {
+  ] as const)('a Claude model with %o answers at most %i tokens, of which %i are for thinking', (options, maxTokens, thinkingTokens) => {
     expect(anthropic('claude-sonnet-5-5', options)).toMatchObject({ maxTokens, thinkingTokens })
   })
 })
@@ -41,18 +41,18 @@ describe('a model of the AI SDK', () => {
     return model.calls[0]?.maxOutputTokens
   }
 
-  it('declares how much it answers only if its options do', () => {
+  it('a model of the AI SDK declares how much it answers only if its options do', () => {
     expect(aiSdk(house('openai.responses')).maxTokens).toBeUndefined()
     expect(aiSdk(house('openai.responses'), { maxTokens: 4_000 })).toMatchObject({ maxTokens: 4_000, thinkingTokens: 0 })
   })
 
-  it('of Anthropic has its thinking budget on top of the tokens of its answer', async () => {
+  it('a model of the AI SDK of Anthropic has its thinking budget on top of the tokens of its answer', async () => {
     const options = thinking('anthropic', { thinking: { type: 'enabled', budgetTokens: 2_000 } })
     expect(aiSdk(house('anthropic.messages'), { ...options, maxTokens: 4_000 })).toMatchObject({ maxTokens: 6_000, thinkingTokens: 2_000 })
     expect(await asked(house('anthropic.messages'), options, 5_000)).toBe(3_000)
   })
 
-  it('of another provider has its thinking budget among them', async () => {
+  it('a model of the AI SDK of another provider has its thinking budget among them', async () => {
     const options = thinking('google', { thinkingConfig: { thinkingBudget: 2_000 } })
     expect(aiSdk(house('google.generative-ai'), { ...options, maxTokens: 4_000 })).toMatchObject({
       maxTokens: 4_000,

@@ -162,30 +162,30 @@ async function lint(): Promise<Map<string, string[]>> {
 }
 
 describe('lint', () => {
-  it.each(Object.entries(VIOLATIONS))('refuses %s: %s', (path) => {
+  it.each(Object.entries(VIOLATIONS))('lint refuses %s: %s', (path) => {
     expect(complaints.get(path)).toContain(DIRECTION)
   })
 
-  it.each(Object.entries(ANNOTATIONS))('refuses %s: %s', (path) => {
+  it.each(Object.entries(ANNOTATIONS))('lint refuses %s: %s', (path) => {
     expect(complaints.get(path)).toContain('typescript(consistent-type-imports)')
   })
 
-  it.each(Object.entries(FINE))('accepts %s: %s', (path) => {
+  it.each(Object.entries(FINE))('lint accepts %s: %s', (path) => {
     expect(complaints.get(path) ?? []).toEqual([])
   })
 
-  it.each(['chicken', 'hen', 'cock'])('refuses an import cycle, even one of types only (%s)', (one) => {
+  it.each(['chicken', 'hen', 'cock'])('lint refuses an import cycle, even one of types only (%s)', (one) => {
     expect(complaints.get(`src/agent/${one}.ts`)).toContain('import(no-cycle)')
   })
 
-  it('refuses rules by which two folders may import each other', async () => {
+  it('lint refuses rules by which two folders may import each other', async () => {
     const rules = await readFile(join(ROOT, 'oxlint.config.js'), 'utf8')
     const mutual = join(copy, 'mutual.config.js')
     await writeFile(mutual, rules.replace('calls: { values: []', "calls: { values: ['jobs']"))
     await expect(import(pathToFileURL(mutual).href)).rejects.toThrow('src/calls and src/jobs may import each other')
   })
 
-  it('refuses a promise that is not awaited', () => {
+  it('lint refuses a promise that is not awaited', () => {
     expect(complaints.get('src/agent/careless.ts')).toContain('typescript(no-floating-promises)')
   })
 })

@@ -1,8 +1,8 @@
 // What goes to a provider satisfies its documented rules, whatever is in the transcript.
-import { createGoogleGenerativeAI as googleV4 } from '@ai-sdk/google'
-import { createGoogleGenerativeAI as googleV3 } from '@ai-sdk/google-v3'
-import { createOpenAI as openaiV4 } from '@ai-sdk/openai'
-import { createOpenAI as openaiV3 } from '@ai-sdk/openai-v3'
+import { createGoogleGenerativeAI as googleV4 } from '../ai-sdk-7/google.ts'
+import { createGoogleGenerativeAI as googleV3 } from '@ai-sdk/google'
+import { createOpenAI as openaiV4 } from '../ai-sdk-7/openai.ts'
+import { createOpenAI as openaiV3 } from '@ai-sdk/openai'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { ModelRequest } from '../../src/agent/model.ts'
@@ -100,7 +100,7 @@ const anthropicBody = (messages: Message[], options: AnthropicOptions = {}, syst
 const textsIn = (body: unknown): string => JSON.stringify(body)
 
 describe('Anthropic’s API', () => {
-  it('accepts every transcript, with and without a thinking budget and a cache', () => {
+  it('Anthropic’s API accepts every transcript, with and without a thinking budget and a cache', () => {
     const options = fc.constantFrom<AnthropicOptions>({}, { cache: 'off' }, { thinking: { type: 'enabled', budget_tokens: 2_000 } })
     fc.assert(
       fc.property(anyMessages, options, (messages, given) => {
@@ -110,7 +110,7 @@ describe('Anthropic’s API', () => {
     )
   })
 
-  it('gets the same bytes for the same transcript', () => {
+  it('Anthropic’s API gets the same bytes for the same transcript', () => {
     fc.assert(
       fc.property(anyMessages, (messages) => {
         expect(textsIn(anthropicBody(structuredClone(messages)))).toBe(textsIn(anthropicBody(messages)))
@@ -118,7 +118,7 @@ describe('Anthropic’s API', () => {
     )
   })
 
-  it('gets images as they are, with the type that their bytes have', () => {
+  it('Anthropic’s API gets images as they are, with the type that their bytes have', () => {
     for (const type of TYPES) {
       const image = imageBlock(type, { width: 640, height: 480 })
       const { data } = image.source as { data: string }
@@ -129,7 +129,7 @@ describe('Anthropic’s API', () => {
     }
   })
 
-  it('gets a note that says why in place of an image that it would refuse', () => {
+  it('Anthropic’s API gets a note that says why in place of an image that it would refuse', () => {
     const large = imageBlock('image/png', { size: 4_100_000 })
     const wide = imageBlock('image/jpeg', { width: 9_000 })
     const html = base64(Buffer.from('<html>404</html>').toString('base64'))
@@ -144,7 +144,7 @@ describe('Anthropic’s API', () => {
     expect(textsIn(body)).toContain('its URL does not begin with https')
   })
 
-  it('gets the newest images if there are too many, and its cache serves most requests while more arrive', () => {
+  it('Anthropic’s API gets the newest images if there are too many, and its cache serves most requests while more arrive', () => {
     for (const [width, limit] of [
       [2_160, 20],
       [640, 100],
@@ -166,14 +166,14 @@ describe('Anthropic’s API', () => {
     }
   })
 
-  it('gets no request above 32 MB, however many images a conversation has', () => {
+  it('Anthropic’s API gets no request above 32 MB, however many images a conversation has', () => {
     const images = Array.from({ length: 12 }, () => imageBlock('image/png', { size: 3_800_000 }))
     const body = anthropicBody(images.map((image) => user(image)))
     expect(anthropicProblems(body)).toEqual([])
     expect(textsIn(body).match(/"type":"image"/g)?.length).toBeGreaterThanOrEqual(3)
   })
 
-  it('answers calls without thinking if the answer that made them does not begin with it', () => {
+  it('Anthropic’s API answers calls without thinking if the answer that made them does not begin with it', () => {
     const thinking = { type: 'enabled' as const, budget_tokens: 2_000 }
     const call: AssistantBlock = { type: 'tool_use', id: 't_1', name: 'look', input: {} }
     const hm: AssistantBlock = { type: 'thinking', thinking: 'Hm.', signature: 'sig' }
@@ -193,7 +193,7 @@ describe('Anthropic’s API', () => {
     expect(textsIn(mixed.messages)).not.toContain('"thinking"')
   })
 
-  it('refuses, in the words of this test’s validator, what earlier requests contained', () => {
+  it('Anthropic’s API refuses, in the words of this test’s validator, what earlier requests contained', () => {
     const wrong = {
       messages: [
         {
@@ -229,7 +229,7 @@ describe('a model of the AI SDK', () => {
     ['Google’s Gemini API, specification v3', (fetch) => googleV3({ apiKey, fetch })('gemini-3.5-flash'), googleProblems],
   ]
 
-  it.each(PROVIDERS)('sends %s nothing that it refuses', async (_, make, problemsOf) => {
+  it.each(PROVIDERS)('a model of the AI SDK sends %s nothing that it refuses', async (_, make, problemsOf) => {
     await fc.assert(
       fc.asyncProperty(anyMessages, async (messages) => {
         expect(problemsOf(await sent(make, requestOf(messages, 'Be brief.\ud800')))).toEqual([])
@@ -238,7 +238,7 @@ describe('a model of the AI SDK', () => {
     )
   })
 
-  it('turns a thinking budget of Anthropic’s off while it answers calls that were made without thinking', async () => {
+  it('an AI SDK model turns Anthropic’s thinking budget off while it answers calls made without thinking', async () => {
     const calls: { providerOptions?: unknown; maxOutputTokens?: number }[] = []
     const model: LanguageModel = {
       specificationVersion: 'v4',

@@ -34,11 +34,11 @@ describe.skipIf(!hasWorkload)(`the retail world (seed ${seed}, again with PAWL_S
   const firsts = tasks.flatMap((_, first) => (first % TASKS_PER_TEST === 0 ? [first] : []))
   const expected = hasWorkload ? readExpected() : new Map<string, never>()
 
-  it('starts from the database that the workload was made with', () => {
+  it('the retail world starts from the database that the workload was made with', () => {
     expect(databaseHash(fresh)).toBe('d991536bad97041c473ace12f4934d7bef3ce26b3ec29995b6dc9c8c0280157a')
   })
 
-  it('has exactly the tools that the workload describes', () => {
+  it('the retail world has exactly the tools that the workload describes', () => {
     expect([...WORLD_TOOLS.keys()].sort()).toEqual(
       readToolSpecs()
         .map((spec) => spec.name)
@@ -46,7 +46,7 @@ describe.skipIf(!hasWorkload)(`the retail world (seed ${seed}, again with PAWL_S
     )
   })
 
-  it('has 635 tasks', () => {
+  it('the retail world has 635 tasks', () => {
     expect(tasks).toHaveLength(635)
   })
 
@@ -67,7 +67,7 @@ describe.skipIf(!hasWorkload)(`the retail world (seed ${seed}, again with PAWL_S
     },
   )
 
-  it('writes only with tools that are declared to write', () => {
+  it('the retail world writes only with tools that are declared to write', () => {
     const writers = new Set(readToolSpecs().flatMap((spec) => (spec.effect === 'write' ? [spec.name] : [])))
     for (const task of readTasks()) {
       let database = fresh
@@ -79,7 +79,7 @@ describe.skipIf(!hasWorkload)(`the retail world (seed ${seed}, again with PAWL_S
     }
   })
 
-  it('has no task that requests the same write twice, so a key per run never mistakes two writes for one', () => {
+  it('no retail task requests the same write twice, so a key per run never mistakes two writes for one', () => {
     const writers = new Set(readToolSpecs().flatMap((spec) => (spec.effect === 'write' ? [spec.name] : [])))
     for (const task of readTasks()) {
       const intents = task.actions.filter(({ name }) => writers.has(name)).map(({ name, kwargs }) => name + canonicalText(kwargs))
@@ -87,14 +87,14 @@ describe.skipIf(!hasWorkload)(`the retail world (seed ${seed}, again with PAWL_S
     }
   })
 
-  it('leaves the database that it was given unchanged', () => {
+  it('the retail world leaves the database that it was given unchanged', () => {
     const [cancelled] = Object.values(fresh.orders).filter((order) => order.status === 'pending')
     const { database } = runTool(fresh, 'cancel_pending_order', { order_id: cancelled?.order_id ?? '', reason: 'no longer needed' })
     expect(database.orders[cancelled?.order_id ?? '']?.status).toBe('cancelled')
     expect(databaseHash(fresh)).toBe('d991536bad97041c473ace12f4934d7bef3ce26b3ec29995b6dc9c8c0280157a')
   })
 
-  it('does not mistake names of object properties for ids', () => {
+  it('the retail world does not mistake names of object properties for ids', () => {
     expect(runTool(fresh, 'get_order_details', { order_id: 'constructor' }).text).toBe('Error: order not found')
     expect(runTool(fresh, 'get_product_details', { product_id: '__proto__' }).text).toBe('Error: product not found')
   })

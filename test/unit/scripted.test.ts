@@ -28,17 +28,17 @@ describe('a scripted model', () => {
     ['an empty name', [() => 'Hi.', { name: '' }], 'scripted: `name` must be the model\'s name, not "".'],
     ['a window of nothing', [() => 'Hi.', { contextWindow: 0 }], 'scripted: `contextWindow` must be an integer from 1, not 0.'],
     ['a pace of nothing', [() => 'Hi.', { pace: 0 }], 'scripted: `pace` must be'],
-  ])('is refused with %s', (_, args, message) => {
+  ])('a scripted model is refused with %s', (_, args, message) => {
     const declare = () => (scripted as (...given: unknown[]) => unknown)(...args)
     expect(declare).toThrow(expect.objectContaining({ code: 'invalid_model', message: expect.stringContaining(message) }))
   })
 
-  it('turns text into a whole answer that used no tokens', async () => {
+  it('a scripted model turns text into a whole answer that used no tokens', async () => {
     const response = await scripted(() => 'Hi.').generate(request, callContext())
     expect(response).toEqual({ content: [{ type: 'text', text: 'Hi.' }], stopReason: 'end_turn', usage: NO_USAGE })
   })
 
-  it('streams its text word by word at the given pace, until it is stopped', async () => {
+  it('a scripted model streams its text word by word at the given pace, until it is stopped', async () => {
     const model = scripted(() => [{ type: 'text', text: ' It arrives\n\ntomorrow. ' }, toolUse('t', { id: 7 })], { pace: 30 })
     const ctx = callContext()
     const begun = performance.now()
@@ -61,14 +61,14 @@ describe('a scripted model', () => {
     expect(stopped.deltas).toHaveLength(1)
   })
 
-  it('stops with tool_use when it asks for a tool', async () => {
+  it('a scripted model stops with tool_use when it asks for a tool', async () => {
     const model = scripted(() => [{ type: 'text', text: 'Looking.' }, toolUse('find_order', { id: 7 })])
     const response = await model.generate(request, callContext())
     expect(response.stopReason).toBe('tool_use')
     expect(response.content[1]).toEqual({ type: 'tool_use', id: 'toolu_find_order', name: 'find_order', input: { id: 7 } })
   })
 
-  it('keeps what a whole response says about itself', async () => {
+  it('a scripted model keeps what a whole response says about itself', async () => {
     const usage = { ...NO_USAGE, output_tokens: 5 }
     const model = scripted(() => ({ content: [toolUse('t')], stopReason: 'max_tokens', usage, model: 'script-2' }))
     expect(await model.generate(request, callContext())).toEqual({
@@ -79,7 +79,7 @@ describe('a scripted model', () => {
     })
   })
 
-  it('passes the request and the attempt to the script, which can then fail the first attempt', async () => {
+  it('a scripted model passes the request and the attempt to the script, which can then fail the first attempt', async () => {
     const model = scripted((given, ctx) => {
       if (ctx.attempt === 1) throw new ModelError('overloaded_error', 'busy', { retryable: true, retryAfter: 20 })
       return `turn ${given.turn}`
@@ -93,12 +93,12 @@ describe('a scripted model', () => {
     expect(second.content).toEqual([{ type: 'text', text: 'turn 2' }])
   })
 
-  it('answers the same for the same request', async () => {
+  it('a scripted model answers the same for the same request', async () => {
     const model = scripted(({ messages }) => `You sent ${messages.length}.`)
     expect(await model.generate(request, callContext())).toEqual(await model.generate(request, callContext()))
   })
 
-  it('streams each block as one piece', async () => {
+  it('a scripted model streams each block as one piece', async () => {
     const ctx = callContext()
     await scripted(() => [
       { type: 'thinking', thinking: 'hm', signature: 's' },
@@ -113,7 +113,7 @@ describe('a scripted model', () => {
     ])
   })
 
-  it('does not stream an answer again that its script has streamed', async () => {
+  it('a scripted model does not stream an answer again that its script has streamed', async () => {
     const ctx = callContext()
     const model = scripted((_, { onDelta }) => {
       onDelta({ type: 'text', index: 0, text: 'H' })
@@ -124,7 +124,7 @@ describe('a scripted model', () => {
     expect(ctx.deltas.map((delta) => delta.type === 'text' && delta.text)).toEqual(['H', 'i.'])
   })
 
-  it('throws the reason of an abort, before the script and after it', async () => {
+  it('a scripted model throws the reason of an abort, before the script and after it', async () => {
     const stopped = new Error('interrupted')
     let asked = 0
     const model = scripted(() => {
@@ -143,7 +143,7 @@ describe('a scripted model', () => {
     expect(ctx.deltas).toEqual([])
   })
 
-  it('says so if the script forgot to answer, and is not retried', async () => {
+  it('a scripted model says so if the script forgot to answer, and is not retried', async () => {
     const model = scripted((() => undefined) as unknown as () => string, { name: 'desk' })
     await expect(model.generate(request, callContext())).rejects.toMatchObject({
       code: 'invalid_script',
@@ -152,7 +152,7 @@ describe('a scripted model', () => {
     })
   })
 
-  it('has a name', () => {
+  it('a scripted model has a name', () => {
     expect(scripted(() => '').name).toBe('scripted')
     expect(scripted(() => '', { name: 'desk' }).name).toBe('desk')
   })
@@ -162,7 +162,7 @@ describe('the helpers of a script', () => {
   const result = (id: string, content: string, more: object = {}) => ({ type: 'tool_result' as const, tool_use_id: id, content, ...more })
   const asked = { role: 'assistant' as const, content: [...calls('look', { at: 1 }), toolUse('refund', {}, 'toolu_2')] }
 
-  it('call tools, and read the newest result with the name of its tool', () => {
+  it('the helpers of a script call tools, and read the newest result with the name of its tool', () => {
     expect(calls('look', { at: 1 })).toEqual([{ type: 'tool_use', id: 'toolu_look', name: 'look', input: { at: 1 } }])
     const messages = [
       { role: 'user' as const, content: 'Go' },
@@ -174,7 +174,7 @@ describe('the helpers of a script', () => {
     expect(lastResult([asked, failed])).toEqual({ tool: 'look', text: 'No.', value: 'No.', isError: true })
   })
 
-  it('find no result once a user has spoken, or before any call', () => {
+  it('the helpers of a script find no result once a user has spoken, or before any call', () => {
     expect(lastResult([{ role: 'user', content: 'Go' }])).toBeUndefined()
     expect(lastResult([asked, { role: 'user', content: [result('toolu_look', 'x')] }, { role: 'user', content: 'Stop' }])).toBeUndefined()
     expect(lastResult([])).toBeUndefined()

@@ -54,14 +54,14 @@ const files = readdirSync(SRC, { recursive: true, encoding: 'utf8' }).filter(
 )
 
 describe('a command in a text of pawl', () => {
-  it('comes from the suggestions', () => {
+  it('a command in a text of pawl comes from the suggestions', () => {
     const texts = files.flatMap(textsIn)
     // The search finds texts at all.
     expect(texts.length).toBeGreaterThan(1_000)
     expect(texts.filter(({ text }) => SUGGESTED.test(text)).map(({ file, text }) => `${file}: ${text}`)).toEqual(ALLOWED)
   })
 
-  it('is used', () => {
+  it('a command in a text of pawl is used', () => {
     const code = files.map((file) => readFileSync(join(SRC, file), 'utf8')).join('\n')
     const own = readFileSync(join(SRC, OWNER), 'utf8')
     expect(Object.keys(SUGGESTIONS).filter((name) => !`${code}${own}`.includes(`SUGGESTIONS.${name}(`))).toEqual([])
@@ -72,7 +72,7 @@ describe('the ways out of an error', () => {
   const about = { strategy: 'continue_run', options: ['continue_run', 'restart_run', 'abandon', 'manual'] } as const
   const waysOf = (error: object) => waysOut('s', { code: 'broken', ...about, options: [...about.options], ...error })
 
-  it('are the possible strategies, the best one first', () => {
+  it('the ways out of an error are the possible strategies, the best one first', () => {
     expect(waysOf({ strategy: 'restart_run' })).toEqual([
       { command: 'pawl recover s --strategy restart_run', isSuggested: true },
       { command: 'pawl recover s --strategy continue_run', isSuggested: false },
@@ -80,7 +80,7 @@ describe('the ways out of an error', () => {
     ])
   })
 
-  it('begin with higher limits after a budget is exhausted, without which every strategy but one fails again', () => {
+  it('the ways out of an exhausted budget begin with higher limits, without which most strategies fail again', () => {
     const raise = [{ scope: 'run', maxUsd: 2 } as const, { scope: 'session', maxUsd: 9, maxTotalTokens: 4_000 } as const]
     expect(waysOf({ code: 'budget_exhausted', raise }).map(({ command }) => command)).toEqual([
       'pawl raise s --scope run --max-usd 2',
@@ -89,11 +89,11 @@ describe('the ways out of an error', () => {
     ])
   })
 
-  it('do not repeat a call with a context that the agent refuses', () => {
+  it('the ways out of an error do not repeat a call with a context that the agent refuses', () => {
     expect(waysOf({ code: 'invalid_context' })).toEqual([{ command: 'pawl recover s --strategy abandon', isSuggested: true }])
   })
 
-  it('are none if the session leaves the error by itself', () => {
+  it('the ways out of an error are none if the session leaves the error by itself', () => {
     expect(waysOf({ strategy: 'automatic' })).toEqual([])
   })
 })

@@ -15,12 +15,12 @@ import { TOOLS } from '../../examples/support-desk/tools/index.ts'
 const SEEDS = [1, 2, 3, 42, 4_294_967_295]
 
 describe('the tickets of a seed', () => {
-  it('are the same every time, and different for another seed', () => {
+  it('the tickets of a seed are the same every time, and different for another seed', () => {
     expect(makeWorld(7, 40)).toEqual(makeWorld(7, 40))
     expect(makeWorld(7, 40)).not.toEqual(makeWorld(8, 40))
   })
 
-  it.each(SEEDS)('use every scenario and expect each effect once (seed %i)', (seed) => {
+  it.each(SEEDS)('the tickets of a seed use every scenario and expect each effect once (seed %i)', (seed) => {
     for (const count of [40, 200]) {
       const { tickets } = makeWorld(seed, count)
       expect(tickets).toHaveLength(count)
@@ -30,7 +30,7 @@ describe('the tickets of a seed', () => {
     }
   })
 
-  it.each(SEEDS)('leave the records that they start from alone (seed %i)', (seed) => {
+  it.each(SEEDS)('the tickets of a seed leave the records that they start from alone (seed %i)', (seed) => {
     const world = makeWorld(seed, 60)
     const before = structuredClone(world.records)
     const state = expectedState(world)
@@ -41,7 +41,7 @@ describe('the tickets of a seed', () => {
 })
 
 describe('a letter', () => {
-  it.each(SEEDS)('is understood, whatever the scenario (seed %i)', (seed) => {
+  it.each(SEEDS)('a letter is understood, whatever the scenario (seed %i)', (seed) => {
     for (const { scenario, messages, customer } of makeWorld(seed, 100).tickets) {
       for (const message of messages) {
         const letter = readLetter(message)
@@ -60,13 +60,13 @@ describe('the comparison with what was expected', () => {
   const expected = expectedState(world)
   const refund = expected.effects.find((effect) => effect.kind === 'refund') as Effect
 
-  it('finds nothing if nothing differs, whatever the order', () => {
+  it('the comparison with what was expected finds nothing if nothing differs, whatever the order', () => {
     const shuffled = { ...expected, effects: [...expected.effects].reverse(), orders: [...expected.orders].reverse() }
     expect(differences(expected, shuffled)).toEqual([])
     expect(countEffects(expected.effects, shuffled.effects)).toMatchObject({ duplicates: 0, missing: [], unexpected: [] })
   })
 
-  it('finds an effect that was applied twice, one that is missing and one that was not expected', () => {
+  it('the comparison finds an effect that was applied twice, one that is missing and one that was not expected', () => {
     const other: Effect = { kind: 'coupon', customerId: 'C-1', cents: 1 }
     const [dropped, ...rest] = expected.effects.filter((effect) => effect !== refund)
     const applied = [...rest, refund, refund, other]
@@ -80,7 +80,7 @@ describe('the comparison with what was expected', () => {
     expect(differences(expected, { ...expected, effects: applied })).toHaveLength(3)
   })
 
-  it('finds a row that differs from the expected one', () => {
+  it('the comparison with what was expected finds a row that differs from the expected one', () => {
     const orders = expected.orders.map((order, index) => (index === 0 ? { ...order, refundedCents: order.refundedCents + 1 } : order))
     expect(differences(expected, { ...expected, orders })).toEqual([expect.stringContaining(`order ${orders[0]?.id}`)])
   })
@@ -103,14 +103,14 @@ describe('a policy run from the transcript', () => {
     content: [{ type: 'tool_result' as const, tool_use_id: id, content }],
   })
 
-  it('continues where the transcript ends', () => {
+  it('a policy run from the transcript continues where the transcript ends', () => {
     const messages = [letter, used('t_1_1_0', { at: 1 }), result('t_1_1_0', 'here')]
     expect(nextStep({ ...request, messages }, twoLooks).at(-1)).toMatchObject({ type: 'tool_use', name: 'look', input: { at: 'here' } })
     const longer = [...messages, used('t_1_2_0', { at: 'here' }), result('t_1_2_0', 'there')]
     expect(nextStep({ ...request, messages: longer }, twoLooks)).toEqual([{ type: 'text', text: 'done' }])
   })
 
-  it('refuses a transcript that is not its own', () => {
+  it('a policy run from the transcript refuses a transcript that is not its own', () => {
     const foreign = [letter, used('t_1_1_0', { at: 2 }), result('t_1_1_0', 'here')]
     const cut = [letter, used('t_1_1_0', { at: 1 })]
     const mixed = [letter, used('t_1_1_0', { at: 1 }), result('t_9_9_9', 'here')]
@@ -121,7 +121,7 @@ describe('a policy run from the transcript', () => {
     }
   })
 
-  it('checks before it resends an e-mail whose outcome is unknown', () => {
+  it('a policy run from the transcript checks before it resends an e-mail whose outcome is unknown', () => {
     const unknown: Outcome = { ok: false, value: {}, text: 'the outcome is unknown' }
     const listed = (...templates: string[]): Outcome => ({
       ok: true,
@@ -138,7 +138,7 @@ describe('a policy run from the transcript', () => {
 })
 
 describe('the tools', () => {
-  it('are at least twelve, of all three effects, with and without verify', () => {
+  it('the tools are at least twelve, of all three effects, with and without verify', () => {
     expect(TOOLS.length).toBeGreaterThanOrEqual(12)
     expect(new Set(TOOLS.map((tool) => tool.effect))).toEqual(new Set(['read', 'idempotent', 'external']))
     expect(TOOLS.filter((tool) => tool.verify).map((tool) => tool.name)).toEqual(['send_coupon', 'book_pickup'])
@@ -148,7 +148,7 @@ describe('the tools', () => {
 describe('the pacing of the kills', () => {
   const { tickets } = makeWorld(11, 40)
 
-  it.each([0, 20, 100])('makes all of %i kills due while tickets are still in progress', (kills) => {
+  it.each([0, 20, 100])('the pacing of the kills makes all of %i kills due while tickets are still in progress', (kills) => {
     const pacing = createPacing(tickets, kills, 11)
     const dues: number[] = []
     for (const [index, ticket] of tickets.entries()) {
@@ -165,7 +165,7 @@ describe('the pacing of the kills', () => {
     expect(dues[Math.floor(dues.length / 2)]).toBeLessThanOrEqual(kills)
   })
 
-  it('spreads them over the work by the seed', () => {
+  it('the pacing of the kills spreads them over the work by the seed', () => {
     const dueAt = (seed: number) => {
       const pacing = createPacing(tickets, 50, seed)
       return tickets.map((ticket) => {
@@ -181,7 +181,7 @@ describe('the pacing of the kills', () => {
 })
 
 describe('a percentile', () => {
-  it('is one of the values, rounded, or null if there are none', () => {
+  it('a percentile is one of the values, rounded, or null if there are none', () => {
     expect(percentile([], 50)).toBeNull()
     expect(percentile([3.4], 99)).toBe(3)
     expect(percentile([30, 10, 20, 40], 50)).toBe(20)

@@ -39,7 +39,7 @@ describe('a watch over files', () => {
   })
   afterEach(() => watch.close())
 
-  it('reports files that are saved together once, however often they are saved', async () => {
+  it('a watch over files reports files that are saved together once, however often they are saved', async () => {
     const saved = await next(() => {
       for (let i = 0; i < 20; i++) writeFileSync(path('a.ts'), `${i}`)
       writeFileSync(path('b.ts'), 'two')
@@ -51,7 +51,7 @@ describe('a watch over files', () => {
     expect(told).toHaveLength(1)
   })
 
-  it('distinguishes a file that is saved unchanged from one with new content', async () => {
+  it('a watch over files distinguishes a file that is saved unchanged from one with new content', async () => {
     expect(await next(() => utimesSync(path('a.ts'), new Date(), new Date()))).toEqual([{ path: path('a.ts'), isNew: false }])
     expect(
       await next(() => {
@@ -62,7 +62,7 @@ describe('a watch over files', () => {
     expect(await next(() => appendFileSync(path('a.ts'), '!'))).toEqual([{ path: path('a.ts'), isNew: true }])
   })
 
-  it('follows a file that is replaced, or deleted and written again, and a folder that is', async () => {
+  it('a watch over files follows a file that is replaced, or deleted and written again, and a folder that is', async () => {
     for (const text of ['two', 'three']) {
       writeFileSync(path('a.tmp'), text)
       expect(await next(() => renameSync(path('a.tmp'), path('a.ts')))).toEqual([{ path: path('a.ts'), isNew: true }])
@@ -80,7 +80,7 @@ describe('a watch over files', () => {
     expect(await next(() => writeFileSync(path('lib/c.ts'), 'three'))).toEqual([{ path: path('lib/c.ts'), isNew: true }])
   })
 
-  it('reports what was saved before it knew of the file, and a file that appears where one was missing', async () => {
+  it('a watch over files reports what was saved before it knew of the file, and a file that was missing', async () => {
     const since = Date.now() - 60_000
     writeFileSync(path('late.ts'), 'one')
     expect(await next(() => watch.add(path('late.ts'), since))).toEqual([{ path: path('late.ts'), isNew: true }])
@@ -89,7 +89,7 @@ describe('a watch over files', () => {
     expect(await next(() => writeFileSync(path('later/found.ts'), ''))).toEqual([{ path: path('later'), isNew: true }])
   })
 
-  it('forgets files that it does not have to keep', async () => {
+  it('a watch over files forgets files that it does not have to keep', async () => {
     watch.keepOnly(new Set([path('b.ts')]))
     writeFileSync(path('a.ts'), 'two')
     expect(await next(() => writeFileSync(path('b.ts'), 'two'))).toEqual([{ path: path('b.ts'), isNew: true }])
@@ -119,7 +119,7 @@ describe('reloading on a save', () => {
   })
   afterEach(() => reloads.end())
 
-  it('reports what was saved once the new code serves, even if a later save has begun another reload', async () => {
+  it('reloading on a save reports what was saved once the new code serves, even if a later save has begun another reload', async () => {
     reloads.begin({ reload })
     writeFileSync(path('agents.ts'), 'two')
     await reloading(1)
@@ -130,7 +130,7 @@ describe('reloading on a save', () => {
     await expect.poll(() => said).toEqual(['reloaded agents.ts tools.ts'])
   })
 
-  it('takes account of what is saved while the workers start', async () => {
+  it('reloading on a save takes account of what is saved while the workers start', async () => {
     writeFileSync(path('agents.ts'), 'two')
     await new Promise((resolve) => setTimeout(resolve, 500))
     expect(outcomes).toHaveLength(0)
@@ -138,7 +138,7 @@ describe('reloading on a save', () => {
     await reloading(1)
   })
 
-  it('does not reload for a file that is saved unchanged, unless the module failed', async () => {
+  it('a file that is saved unchanged does not cause a reload, unless the module failed', async () => {
     reloads.begin({ reload })
     writeFileSync(path('tools.ts'), 'one')
     writeFileSync(path('agents.ts'), 'two')
@@ -153,7 +153,7 @@ describe('reloading on a save', () => {
 })
 
 describe('what a person is told', () => {
-  it('about a reload is one line, not one for each process that starts and ends with it', () => {
+  it('what a person is told about a reload is one line, not one for each process that starts and ends with it', () => {
     const written: string[] = []
     vi.spyOn(process.stdout, 'write').mockImplementation((chunk) => written.push(String(chunk)) > 0)
     const announcer = announceAsText(() => [])
@@ -182,7 +182,7 @@ describe('what a person is told', () => {
 })
 
 describe('the pauses before a process is restarted', () => {
-  it('double with each process in a row that did not serve, up to the given limit', () => {
+  it('the pauses before a process is restarted double with each process in a row that did not serve, up to the given limit', () => {
     const backoff = startBackoff(150)
     expect(Array.from({ length: 7 }, () => backoff.next())).toEqual([150, 300, 600, 1_200, 2_400, 4_800, 5_000])
     expect(backoff.next(30_000)).toBe(19_200)

@@ -7,6 +7,8 @@ import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
+/** The packages that fixtures import, and where they are. */
+const BESIDE = { zod: 'node_modules', '@ai-sdk': 'test/ai-sdk-7/node_modules' }
 const SCRIPTS = ['agents', 'held-start', 'payers', 'run-worker', 'supervise'] as const
 
 /** Compiled modules, by the names of their files. */
@@ -28,7 +30,7 @@ export async function compile(modules: readonly string[]): Promise<Compiled> {
   const folder = await mkdtemp(join(tmpdir(), 'pawl-crash-'))
   await mkdir(join(folder, 'node_modules'))
   await symlink(ROOT, join(folder, 'node_modules/pawl'))
-  for (const beside of ['zod', '@ai-sdk']) await symlink(join(ROOT, 'node_modules', beside), join(folder, 'node_modules', beside))
+  for (const [beside, from] of Object.entries(BESIDE)) await symlink(join(ROOT, from, beside), join(folder, 'node_modules', beside))
   await build({
     entryPoints: modules.map((module) => join(ROOT, module)),
     outdir: folder,

@@ -6,6 +6,7 @@ import type { UiMessage } from 'pawl/ui'
 import type { Supervisor } from 'pawl/worker'
 import type { Page } from 'playwright-core'
 import { chatServer } from '../../../examples/ui/server.ts'
+import { AI_SDK_7 } from '../../ai-sdk-7/paths.ts'
 import { startBrowser } from './browser.ts'
 import { compile } from './build.ts'
 import { startRig } from './rig.ts'
@@ -30,8 +31,8 @@ export interface ChatPages {
   close(): Promise<void>
 }
 
-/** Starts them. `alias`: packages that the page is built with in place of others. */
-export async function startChatPages({ alias = {} }: { alias?: Record<string, string> } = {}): Promise<ChatPages> {
+/** Starts them. `alias`: packages that the page is built with in place of others. Default: those of version 7 of the AI SDK. */
+export async function startChatPages({ alias = AI_SDK_7 }: { alias?: Record<string, string> } = {}): Promise<ChatPages> {
   const ends: (() => Promise<unknown> | void)[] = []
   const close = async (): Promise<void> => {
     for (const end of ends.splice(0).reverse()) await end()

@@ -161,7 +161,10 @@ function noTableYet(error: { code?: string }): ErrorRow[] {
 /** Longer than anything that a test waits for may take. */
 const GIVE_UP_AFTER_MS = size(120_000, 1_200_000)
 
-/** Waits until `found` returns something. */
+/**
+ * Waits until `found` returns something. Unlike that of test/support, it looks every 25 ms, because a test kills what it finds, and rejects
+ * at once if `found` throws.
+ */
 export async function until<T>(found: () => T | undefined | false | Promise<T | undefined | false>): Promise<T> {
   for (const giveUpAt = Date.now() + GIVE_UP_AFTER_MS; ; ) {
     const result = await found()

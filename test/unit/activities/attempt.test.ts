@@ -9,30 +9,30 @@ const said = (attempt: number, failed: FailedAttempt[] = []): AttemptReport => (
 const numbersOf = (failed: readonly FailedAttempt[]) => failed.map(({ attempt }) => attempt)
 
 describe('an attempt', () => {
-  it('is the first if the call has no earlier attempts', () => {
+  it('an attempt is the first if the call has no earlier attempts', () => {
     expect(countAttempt({ attempt: 1, heartbeatDetails: undefined }, {})).toEqual({
       attempt: { number: 1, failed: [], failures: 0 },
       isGivenUp: false,
     })
   })
 
-  it('continues the numbering and the budget of the workflow, and asks the next model', () => {
+  it('an attempt continues the numbering and the budget of the workflow, and asks the next model', () => {
     const prior = { attempts: 4, failures: 1, deaths: 2, fallback: { at: 1 } }
     const { attempt } = countAttempt({ attempt: 1, heartbeatDetails: undefined }, { prior })
     expect(attempt).toEqual({ number: 5, failed: [], failures: 1, fallback: { at: 1 } })
   })
 
-  it('counts an earlier attempt whose worker was lost', () => {
+  it('an attempt counts an earlier attempt whose worker was lost', () => {
     const { attempt } = countAttempt({ attempt: 2, heartbeatDetails: said(1) }, {})
     expect([attempt.number, numbersOf(attempt.failed)]).toEqual([2, [1]])
   })
 
-  it('counts a lost attempt and the deaths before it within the same activity', () => {
+  it('an attempt counts a lost attempt and the deaths before it within the same activity', () => {
     const { attempt } = countAttempt({ attempt: 2, heartbeatDetails: said(3, [died(1), died(2)]) }, {})
     expect([attempt.number, numbersOf(attempt.failed)]).toEqual([4, [1, 2, 3]])
   })
 
-  it('counts attempts that were lost within the same activity against the limit on deaths', () => {
+  it('an attempt counts attempts that were lost within the same activity against the limit on deaths', () => {
     const { attempt, isGivenUp } = countAttempt(
       { attempt: 2, heartbeatDetails: said(3, [died(1), died(2)]) },
       { prior: { attempts: 0, failures: 0, deaths: 2 } },
@@ -48,15 +48,15 @@ describe('a lost attempt of a model call under a budget', () => {
   const spentBy = (details: AttemptReport, earlier: object = {}) =>
     countAttempt({ attempt: 2, heartbeatDetails: details }, earlier).attempt.failed.map(({ attempt, spent }) => [attempt, spent])
 
-  it('is assumed to have cost all that was set aside for it', () => {
+  it('a lost attempt of a model call under a budget is assumed to have cost all that was set aside for it', () => {
     expect(spentBy({ ...said(1), reserved })).toEqual([[1, { tokens: 100, usd: 1, assumed: true }]])
   })
 
-  it('costs nothing if nothing was set aside', () => {
+  it('a lost attempt of a model call under a budget costs nothing if nothing was set aside', () => {
     expect(spentBy(said(1))).toEqual([[1, undefined]])
   })
 
-  it('keeps what attempts before it have cost', () => {
+  it('a lost attempt of a model call under a budget keeps what attempts before it have cost', () => {
     const before = { ...died(1), spent: { tokens: 5, usd: 0.5 } }
     expect(spentBy({ ...said(2, [before]), reserved })).toEqual([
       [1, { tokens: 5, usd: 0.5 }],
@@ -64,7 +64,7 @@ describe('a lost attempt of a model call under a budget', () => {
     ])
   })
 
-  it('costs what was set aside even if the attempt itself does not count because no worker served the call', () => {
+  it('a lost model call under a budget costs what was set aside even if no worker served the attempt', () => {
     expect(spentBy({ ...said(1), reserved }, { uncounted: true })).toEqual([[1, { tokens: 100, usd: 1, assumed: true }]])
     expect(spentBy(said(1), { uncounted: true })).toEqual([])
   })

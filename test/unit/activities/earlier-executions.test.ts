@@ -46,7 +46,7 @@ const before = (client: Client, last: string | null) => cutOffBefore('s', { own:
 const OWN = { own: { status: 'RUNNING', at: 90 } }
 
 describe('the earlier executions that were ended from outside', () => {
-  it('are found through the store and the histories even if no list contains them', async () => {
+  it('earlier executions are found through the store and the histories even if no list contains them', async () => {
     const { client, asked } = serverOf(
       {
         a: { status: 'CONTINUED_AS_NEW', at: 10, next: 'b' },
@@ -60,7 +60,7 @@ describe('the earlier executions that were ended from outside', () => {
     expect(asked()).toBe(1)
   })
 
-  it('are all from the one that the store knows onward, oldest first, judged by what the server reports for each', async () => {
+  it('the earlier executions are all from the one that the store knows, oldest first, as the server reports each', async () => {
     const { client } = serverOf(
       {
         old: { status: 'TERMINATED', at: 5 },
@@ -75,19 +75,19 @@ describe('the earlier executions that were ended from outside', () => {
     expect(await before(client, 'a')).toEqual(['a', 'd', 'b'])
   })
 
-  it('are looked up in the lists until the lists contain the asking execution, if the store knows of none', async () => {
+  it('earlier executions unknown to the store are looked up until the lists contain the asking execution', async () => {
     const { client, asked } = serverOf({ a: { status: 'TERMINATED', at: 10 }, ...OWN }, (asked) => (asked < 3 ? [] : ['own', 'a']))
     expect(await before(client, null)).toEqual(['a'])
     expect(asked()).toBe(4)
   })
 
-  it('are none, without a lookup, once the asking execution has loaded the session', async () => {
+  it('earlier executions are not looked up once the asking execution has loaded the session', async () => {
     const { client, asked } = serverOf(OWN, () => ['own'])
     expect(await before(client, 'own')).toEqual([])
     expect(asked()).toBe(0)
   })
 
-  it('are none if the session closed normally, or if nothing is left of it', async () => {
+  it('there are no earlier executions if the session closed normally, or if nothing is left of it', async () => {
     const { client } = serverOf({ a: { status: 'COMPLETED', at: 10 }, ...OWN }, () => ['own'])
     expect(await before(client, 'a')).toEqual([])
     expect(await before(client, 'gone')).toEqual([])

@@ -38,14 +38,14 @@ function failingOnce(meanwhile: () => void) {
 }
 
 describe('a flush that fails', () => {
-  it('is recorded as the reason why the next one is late', async () => {
+  it('a flush that fails is recorded as the reason why the next one is late', async () => {
     const { asked, flush } = failingOnce(() => undefined)
     await expect(flush()).rejects.toMatchObject({ code: 'store_unavailable' })
     expect(await flush()).toBe(1)
     expect(asked).toMatchObject([{}, { late: { code: 'store_unavailable', attempts: 1 } }])
   })
 
-  it('is retried, and nothing counts as late, if this process was frozen', async () => {
+  it('a flush that fails is retried, and nothing counts as late, if this process was frozen', async () => {
     const { asked, flush } = failingOnce(() => {
       const until = Date.now() + 1_500
       while (Date.now() < until);
@@ -86,7 +86,7 @@ describe('failed flushes', () => {
     expect(await loggedOf([away('a'), away('b'), away('a'), { session: 'c' }, away('b')])).toEqual(['a', 'b'])
   })
 
-  it('that concern one session are logged once per session', async () => {
+  it('failed flushes that concern one session are logged once per session', async () => {
     expect(await loggedOf([wrong('a'), wrong('b'), wrong('a'), { session: 'c' }, wrong('b')])).toEqual(['a', 'b'])
   })
 })
@@ -112,7 +112,7 @@ describe('a backlog', () => {
     return { flush: (withinMs?: number) => flusher.flush(backlog, {} as Client, withinMs), stored: () => stored.seq }
   }
 
-  it('resumes after the part that was stored last, whatever ended the flush', async () => {
+  it('a backlog resumes after the part that was stored last, whatever ended the flush', async () => {
     let cut = 4
     const { flush, stored } = flushing((seq) => {
       if (seq === cut) throw new StoreError('store_unavailable', 'gone')
@@ -126,7 +126,7 @@ describe('a backlog', () => {
     expect(await flush()).toBe(10)
   })
 
-  it('is flushed as far as time allows, but at least one part of it', async () => {
+  it('a backlog is flushed as far as time allows, but at least one part of it', async () => {
     const { flush } = flushing(() => new Promise((resolve) => setTimeout(resolve, 30)))
     const first = await flush(50)
     expect(first).toBeGreaterThan(0)
@@ -166,7 +166,7 @@ describe('nudges', () => {
     return { flushed, nudge, flusher }
   }
 
-  it('of turns in quick succession share a flush, up to the newest', async () => {
+  it('nudges of turns in quick succession share a flush, up to the newest', async () => {
     const { flushed, nudge, flusher } = nudged()
     for (const seq of [1, 2, 3, 4]) await nudge(seq, 12)
     expect(flushed).toEqual([1])
@@ -176,7 +176,7 @@ describe('nudges', () => {
     await flusher.idle()
   })
 
-  it('of slow turns each cause a flush at once', async () => {
+  it('nudges of slow turns each cause a flush at once', async () => {
     const { flushed, nudge, flusher } = nudged()
     for (const seq of [1, 2, 3]) await nudge(seq, 30)
     expect(flushed).toEqual([1, 2, 3])

@@ -53,7 +53,7 @@ const namesOf = ({ received }: Awaited<ReturnType<typeof read>>) =>
   received.map((one) => (one.kind === 'signal' ? one.name : one.request.input?.name))
 
 describe('the signals and updates', () => {
-  it('that came after the newest stored activity are passed on in their order, and a close whenever it came', async () => {
+  it('signals and updates after the newest stored activity are passed on in order, and a close whenever it came', async () => {
     const unstored = await read(
       5,
       started({}),
@@ -67,7 +67,7 @@ describe('the signals and updates', () => {
     expect(unstored.lost).toBeUndefined()
   })
 
-  it('include a close that an earlier execution had passed on', async () => {
+  it('the signals and updates include a close that an earlier execution had passed on', async () => {
     const carried = { state: { seq: 3 }, closing: { when: 'idle', by: 'ann' } }
     expect(namesOf(await read(3, started({ carried }), asks(1, 1, 3)))).toEqual(['close'])
   })
@@ -118,26 +118,26 @@ describe('an update that waits for an activity', () => {
   const rolledBack = { seq: 4, type: 'rolled_back', toSeq: 1, upToSeq: 2, target: { run: 1 }, effects: [] }
   const history = [started({}), asks(1, 1, 2), accepted('rollback', { target: { run: 1 } }), looks(3)]
 
-  it('is passed on until its event is stored, whether or not it had been answered', async () => {
+  it('an update that waits for an activity is passed on until its event is stored, whether or not it had been answered', async () => {
     for (const rest of [[], [done(3)]]) {
       expect(namesOf(await readWith(3, [], ...history, ...rest))).toEqual(['rollback'])
       expect(namesOf(await readWith(4, [rolledBack], ...history, ...rest))).toEqual([])
     }
   })
 
-  it('is not passed on if it had ended before the stored events', async () => {
+  it('an update that waits for an activity is not passed on if it had ended before the stored events', async () => {
     expect(namesOf(await readWith(6, [rolledBack], ...history, done(3), asks(2, 1, 6)))).toEqual([])
   })
 })
 
 describe('an update that was refused', () => {
-  it('is not passed on: it might be carried out now', async () => {
+  it('an update that was refused is not passed on: it might be carried out now', async () => {
     expect(namesOf(await read(2, started({}), asks(1, 1, 2), accepted('recover'), accepted('pause'), refused(3)))).toEqual(['pause'])
   })
 })
 
 describe('the answers', () => {
-  it('are those that arrived after the newest stored activity; a tool call that has none is listed without a result', async () => {
+  it('answers that arrived after the newest stored activity are found; a tool call without one has no result', async () => {
     const { answers, lost } = await read(
       7,
       started({}),
@@ -152,7 +152,7 @@ describe('the answers', () => {
     expect(lost).toBeUndefined()
   })
 
-  it('include those that the execution had itself from one before it, wherever it loaded them', async () => {
+  it('the answers include those that the execution had itself from one before it, wherever it loaded them', async () => {
     const inherited = { of: 'call', run: 1, turn: 1, callId: 't_1_1_0' }
     const { answers } = await read(9, started({}), scheduled('loadSession', {}), ended(2, { answers: [inherited] }), asks(1, 2, 9))
     expect(answers).toEqual([inherited])
@@ -160,14 +160,14 @@ describe('the answers', () => {
 })
 
 describe('a session would lose', () => {
-  it('nothing if the store has all that an earlier execution carried over, and its events otherwise', async () => {
+  it('a session would lose the events that an earlier execution carried over, unless the store has them all', async () => {
     const carried = { state: { seq: 8 }, tail: [{}, {}] }
     const history = [started({ carried }), asks(1, 1, 12)] as const
     expect((await read(10, ...history)).lost).toBeUndefined()
     expect((await read(9, ...history)).lost).toContain('an earlier execution')
   })
 
-  it('nothing if the unstored calls are of the first run that follows, and the calls of a later run', async () => {
+  it('a session would lose the unstored calls of a later run, but not those of the first run that follows', async () => {
     const first = [started({}), asks(1, 1, 3), asks(2, 1, 6), ended(3, requested), uses(2, 1, 9)]
     expect((await read(4, ...first)).lost).toBeUndefined()
     const second = [
@@ -182,7 +182,7 @@ describe('a session would lose', () => {
     expect((await read(4, ...second)).lost).toBe('tool calls')
   })
 
-  it('unstored calls between which more than messages arrived', async () => {
+  it('a session would lose unstored calls between which more than messages arrived', async () => {
     const calls = [asks(2, 1, 6), ended(3, requested), uses(2, 1, 9)] as const
     expect((await read(4, started({}), asks(1, 1, 3), ...calls, signalled('message'))).lost).toBeUndefined()
     expect((await read(4, started({}), asks(1, 1, 3), ...calls, signalled('interrupt'))).lost).toBe('tool calls')

@@ -85,7 +85,7 @@ const NEW = eventsAfter(watermarkOf(MIDDLE), 900)
 const ALL = [...OLD, ...MIDDLE, ...NEW]
 
 describe('the parts to flush', () => {
-  it('come from the executions, oldest first, each small enough for a transaction', async () => {
+  it('the parts to flush come from the executions, oldest first, each small enough for a transaction', async () => {
     const { client, target } = chainOf(OLD, MIDDLE, NEW)
     const parts = await collect(reading().parts(target(watermarkOf(NEW)), START, client))
     expect(parts.flat()).toEqual(ALL)
@@ -93,12 +93,12 @@ describe('the parts to flush', () => {
     expect(parts.length).toBeLessThan(10)
   })
 
-  it('come from the earlier executions if the newest has made no event yet', async () => {
+  it('the parts to flush come from the earlier executions if the newest has made no event yet', async () => {
     const { client, target } = chainOf(OLD, MIDDLE, [])
     expect((await collect(reading().parts(target(watermarkOf(MIDDLE)), START, client))).flat()).toEqual([...OLD, ...MIDDLE])
   })
 
-  it('are bounded in bytes, too', async () => {
+  it('the parts to flush are bounded in bytes, too', async () => {
     const large = eventsAfter(START, 30).map((entry) => ({ ...entry, json: entry.json.padEnd(500_000) }))
     const log = { ...emptyLog(), read: () => large }
     const parts = await collect(reading(storeOf(), log).parts(chainOf(NEW).target(watermarkOf(large)), START, {} as Client))
@@ -106,14 +106,14 @@ describe('the parts to flush', () => {
     expect(Math.max(...parts.map((part) => part.length))).toBe(4)
   })
 
-  it('are taken from the log if it has them', async () => {
+  it('the parts to flush are taken from the log if it has them', async () => {
     const { client, asked, target } = chainOf(OLD, MIDDLE, NEW)
     const log = { ...emptyLog(), read: () => ALL }
     expect((await collect(reading(storeOf(), log).parts(target(watermarkOf(NEW)), START, client))).flat()).toEqual(ALL)
     expect(asked).toEqual([])
   })
 
-  it('begin where the store ends, without asking earlier executions', async () => {
+  it('the parts to flush begin where the store ends, without asking earlier executions', async () => {
     const { client, asked, target } = chainOf(OLD, MIDDLE, NEW)
     const log = emptyLog()
     const from = watermarkOf(ALL.slice(0, 4_000))
@@ -123,7 +123,7 @@ describe('the parts to flush', () => {
     expect(log.given).toEqual(ALL.slice(4_000))
   })
 
-  it('of an execution are returned only once its last digest is known to be right', async () => {
+  it('the parts to flush of an execution are returned only once its last digest is known to be right', async () => {
     // The worker that answers the query holds events of a task that was rejected.
     const phantom = eventsAfter(watermarkOf(MIDDLE), 900, 'phantom')
     const { client, target } = chainOf(OLD, MIDDLE, phantom)
@@ -135,7 +135,7 @@ describe('the parts to flush', () => {
     expect(given).toEqual([...OLD, ...MIDDLE])
   })
 
-  it('end with an error if an execution has different events from those that its successor started with', async () => {
+  it('the parts to flush end with an error if an execution has different events from those that its successor started with', async () => {
     const other = eventsAfter(START, OLD.length, 'other')
     const { client, target } = chainOf(other, MIDDLE, NEW)
     await expect(collect(reading().parts(target(watermarkOf(NEW)), START, client))).rejects.toMatchObject({ name: 'StaleWatermark' })
@@ -143,7 +143,7 @@ describe('the parts to flush', () => {
 })
 
 describe('all entries', () => {
-  it('come from the store if an execution does not reach back far enough', async () => {
+  it('all entries come from the store if an execution does not reach back far enough', async () => {
     const { client, asked, target } = chainOf(OLD, MIDDLE, NEW)
     const log = emptyLog()
     const entries = await reading(storeOf(ALL.slice(0, 3_700)), log).entries(target(watermarkOf(NEW)), START, client)
@@ -152,19 +152,19 @@ describe('all entries', () => {
     expect(new Set(asked)).toEqual(new Set(['x2']))
   })
 
-  it('come from the store even if the events before its first one exist nowhere', async () => {
+  it('all entries come from the store even if the events before its first one exist nowhere', async () => {
     const origin = watermarkOf(OLD)
     const stored = MIDDLE.map((entry, index) => (index === 0 ? { ...entry, prev: '' } : entry))
     const { client, target } = chainOf(OLD, MIDDLE, NEW)
     expect(await reading(storeOf(stored)).entries(target(watermarkOf(NEW)), origin, client)).toEqual([...MIDDLE, ...NEW])
   })
 
-  it('come from earlier executions while the store is away', async () => {
+  it('all entries come from earlier executions while the store is away', async () => {
     const { client, target } = chainOf(OLD, MIDDLE, NEW)
     expect(await reading().entries(target(watermarkOf(NEW)), START, client)).toEqual(ALL)
   })
 
-  it('cannot be read up to a watermark that no execution knows', async () => {
+  it('entries cannot be read up to a watermark that no execution knows', async () => {
     const { client, target } = chainOf(OLD, MIDDLE, NEW)
     const beyond = { seq: watermarkOf(NEW).seq + 1, digest: 'd' }
     await expect(reading().entries(target(beyond), START, client)).rejects.toMatchObject({ name: 'StaleWatermark' })

@@ -24,18 +24,18 @@ function reversed(value: Json): Json {
 }
 
 describe('canonical JSON', () => {
-  it('sorts members by their UTF-16 code units at every depth', () => {
+  it('canonical JSON sorts members by their UTF-16 code units at every depth', () => {
     expect(canonicalJson({ b: 1, a: [{ d: null, c: true }], '\u{1F600}': 0, '\uFB33': 0, '10': 0, '9': 0 })).toBe(
       '{"10":0,"9":0,"a":[{"c":true,"d":null}],"b":1,"\u{1F600}":0,"\uFB33":0}',
     )
   })
 
-  it('writes numbers and strings as RFC 8785 specifies', () => {
+  it('canonical JSON writes numbers and strings as RFC 8785 specifies', () => {
     expect(canonicalJson([1e30, 4.5, 0.002, 1e-27, -0, 333333333.3333333])).toBe('[1e+30,4.5,0.002,1e-27,0,333333333.3333333]')
     expect(canonicalJson('\u20ac$\u000f\nA\'B"\\"/')).toBe('"\u20ac$\\u000f\\nA\'B\\"\\\\\\"/"')
   })
 
-  it('follows the RFC for every value that UTF-8 can encode, even beside one that it cannot', () => {
+  it('canonical JSON follows the RFC for every value that UTF-8 can encode, even beside one that it cannot', () => {
     fc.assert(
       fc.property(unicodeJson, (value) => {
         expect(canonicalJson(value)).toBe(canonicalize(value))
@@ -44,7 +44,7 @@ describe('canonical JSON', () => {
     )
   })
 
-  it('represents the same value, and is the same whatever the order of the members', () => {
+  it('canonical JSON represents the same value, and is the same whatever the order of the members', () => {
     fc.assert(
       fc.property(anyJson, (value) => {
         const text = canonicalJson(value)
@@ -56,14 +56,14 @@ describe('canonical JSON', () => {
     )
   })
 
-  it('distinguishes lone surrogates, which UTF-8 cannot encode', () => {
+  it('canonical JSON distinguishes lone surrogates, which UTF-8 cannot encode', () => {
     const texts = ['\ud800', '\ud801', '\udc00', '\ufffd', '\\ud800'].map(canonicalJson)
     expect(new Set(texts).size).toBe(5)
     expect(new Set(texts.map(sha256Hex)).size).toBe(5)
     expect(canonicalJson({ '\ud800': 1 })).toBe('{"\\ud800":1}')
   })
 
-  it('keeps a member that is named __proto__', () => {
+  it('canonical JSON keeps a member that is named __proto__', () => {
     expect(canonicalJson(JSON.parse('{"__proto__":{"b":1,"a":2}}') as Json)).toBe('{"__proto__":{"a":2,"b":1}}')
   })
 })

@@ -23,7 +23,7 @@ function refusal(declare: () => unknown): string {
 }
 
 describe('the compaction option', () => {
-  it('has defaults, and compaction is off without it', () => {
+  it('the compaction option has defaults, and compaction is off without it', () => {
     expect(agent({ compaction: true }).compaction).toEqual({ at: 0.8, keepTurns: 4 })
     expect(agent({ compaction: { keepTurns: 1 } }).compaction).toEqual({ at: 0.8, keepTurns: 1 })
     expect(agent({}).compaction).toBeUndefined()
@@ -39,13 +39,13 @@ describe('the compaction option', () => {
     [{ keep: 4 }, expect.stringContaining('There is no option compaction.keep')],
     [false, 'Agent "a": `compaction` must be true, or { at, keepTurns, model, summarise }, not false.'],
     [[], 'Agent "a": `compaction` must be true, or { at, keepTurns, model, summarise }, not [].'],
-  ])('refuses %j', (compaction, message) => {
+  ])('the compaction option refuses %j', (compaction, message) => {
     expect(refusal(() => agent({ compaction }))).toEqual(message)
   })
 })
 
 describe('the window of a model', () => {
-  it('must be known for compaction, for every model that is known when the agent is declared', () => {
+  it('the window of a model must be known for compaction, for every model that is known when the agent is declared', () => {
     const needs = (option: string) =>
       `Agent "a": compaction needs the context window of ${option} (scripted), which pawl does not know. Declare it with its contextWindow.`
     expect(refusal(() => agent({ model: unknown, compaction: true }))).toBe(needs('model'))
@@ -59,7 +59,7 @@ describe('the window of a model', () => {
     expect(refusal(() => agent({ model: unknown }))).toBe('accepted')
   })
 
-  it.each([0, -1, 1.5, Number.NaN, '200000', null])('of %j is refused when it is declared', (contextWindow) => {
+  it.each([0, -1, 1.5, Number.NaN, '200000', null])('the window of a model of %j is refused when it is declared', (contextWindow) => {
     const model = { ...windowed, contextWindow } as unknown as Model
     expect(refusal(() => agent({ model }))).toContain('the contextWindow of model (scripted) must be an integer from 1')
     expect(refusal(() => anthropic('claude-x', { contextWindow: contextWindow as number }))).toContain(
@@ -71,7 +71,7 @@ describe('the window of a model', () => {
     )
   })
 
-  it('is known for dated names, and a declared window takes precedence', () => {
+  it('the window of a model is known for dated names, and a declared window takes precedence', () => {
     expect(contextWindowOf('claude-haiku-4-5-20251001')).toBe(200_000)
     expect(contextWindowOf('gpt-4o-2024-08-06')).toBe(128_000)
     expect(contextWindowOf('claude-3-5-sonnet-latest')).toBe(200_000)

@@ -33,7 +33,7 @@ const toolWith = (change: object) => () => defineTool({ ...TOOL, ...change } as 
 const agentWith = (change: object) => () => defineAgent({ ...AGENT, ...change } as AgentOptions)
 
 describe('a tool', () => {
-  it('is completed with its defaults', () => {
+  it('a tool is completed with its defaults', () => {
     const tool = defineTool(TOOL)
     expect(tool).toMatchObject({ timeoutMs: 60_000, retry: { maxRetries: 3, baseDelayMs: 500 }, idempotency: 'run', effect: 'read' })
     expect(tool.inputSchema).toMatchObject({ type: 'object', properties: { id: { type: 'string' } }, required: ['id'] })
@@ -67,13 +67,13 @@ describe('a tool', () => {
     ['retries in the past', { retry: { baseDelay: -1 } }],
     ['an unknown option', { timeOut: 5 }],
     ['an unknown retry option', { retry: { delay: 5 } }],
-  ])('is refused with %s', (_, change) => {
+  ])('a tool is refused with %s', (_, change) => {
     const { code, message } = refusalOf(toolWith(change))
     expect(code).toBe('invalid_tool')
     expect(message).toMatch(/[.?]$/)
   })
 
-  it('is refused with the option that does not go with the others', () => {
+  it('a tool is refused with the option that does not go with the others', () => {
     expect(refusalOf(toolWith({ approvalTimeout: '8h' })).message).toBe(
       'Tool "look": approvalTimeout is for tools with an approval. Add approval, or omit approvalTimeout.',
     )
@@ -82,7 +82,7 @@ describe('a tool', () => {
     )
   })
 
-  it('may have terms of approval while its approval is switched off', () => {
+  it('a tool may have terms of approval while its approval is switched off', () => {
     expect(defineTool({ ...TOOL, approval: false, approvalTimeout: '8h', onExpiry: 'error' })).not.toHaveProperty('approval')
     const needing = defineTool({ ...TOOL, approval: true, approvalTimeout: '8h', onExpiry: 'error' })
     expect(needing.approval).toMatchObject({ expiresMs: 28_800_000, onExpiry: 'error' })
@@ -96,7 +96,7 @@ describe('a tool', () => {
     ['one of two objects', z.union([z.object({ a: z.string() }), z.object({ b: z.string() })])],
     ['no schema at all', { type: 'object' }],
     ['nothing', undefined],
-  ])('is refused when its input is %s', (_, input) => {
+  ])('a tool is refused when its input is %s', (_, input) => {
     expect(refusalOf(toolWith({ input })).code).toBe('no_json_schema')
   })
 
@@ -113,7 +113,7 @@ describe('a tool', () => {
     expect(() => defineAgent({ ...AGENT, output: Order } as AgentOptions)).not.toThrow()
   })
 
-  it('is refused if its input has alternatives beside its properties, which providers refuse in every request', () => {
+  it('a tool is refused if its input has alternatives beside its properties, which providers refuse in every request', () => {
     const union = (keyword: string): unknown => {
       const schema = { type: 'object', properties: { a: {} }, [keyword]: [{ required: ['a'] }] }
       const input = { version: 1, vendor: 'own', validate: (value: unknown) => ({ value }), jsonSchema: { input: () => schema } }
@@ -126,7 +126,7 @@ describe('a tool', () => {
     }
   })
 
-  it('accepts an input with transforms, and shows the model its form before them', () => {
+  it('a tool accepts an input with transforms, and shows the model its form before them', () => {
     const tool = defineTool({
       ...TOOL,
       input: z.object({ when: z.string().transform((text) => new Date(text)), n: z.number().default(1) }),
@@ -134,7 +134,7 @@ describe('a tool', () => {
     expect(tool.inputSchema).toMatchObject({ properties: { when: { type: 'string' } }, required: ['when'] })
   })
 
-  it('has another digest if its schema has another meaning, and the same one if only the order of its members differs', () => {
+  it('a tool has another digest if its schema has another meaning, but not if only the order of members differs', () => {
     const digest = (input: z.ZodType) => defineTool({ ...TOOL, input }).schemaDigest
     expect(digest(z.object({ a: z.string(), b: z.number() }))).toBe(digest(z.object({ b: z.number(), a: z.string() })))
     expect(digest(z.object({ a: z.string() }))).not.toBe(digest(z.object({ a: z.number() })))
@@ -143,7 +143,7 @@ describe('a tool', () => {
 })
 
 describe('an agent', () => {
-  it('is completed with its defaults', () => {
+  it('an agent is completed with its defaults', () => {
     const agent = defineAgent({ ...AGENT, tools: [defineTool(TOOL)] })
     expect(agent).toMatchObject({ retry: { maxRetries: 3, baseDelayMs: 500 }, limits: { maxTurns: 50 } })
     expect([...agent.tools.keys()]).toEqual(['look'])
@@ -151,7 +151,7 @@ describe('an agent', () => {
     expect(agent.fallback).toEqual([])
   })
 
-  it('accepts one fallback or a list of them', () => {
+  it('an agent accepts one fallback or a list of them', () => {
     const choose = () => 'claude-b'
     expect(defineAgent({ ...AGENT, fallback: 'claude-a' }).fallback).toEqual(['claude-a'])
     expect(defineAgent({ ...AGENT, fallback: ['claude-a', choose] }).fallback).toEqual(['claude-a', choose])
@@ -186,13 +186,13 @@ describe('an agent', () => {
     ['a checkpoint with a unit in its name', { checkpoint: { everyMs: 60_000 } }],
     ['a checkpoint of two kinds', { checkpoint: { everyTurns: 1, every: '60s' } }],
     ['a checkpoint at no event', { checkpoint: { on: [] } }],
-  ])('is refused with %s', (_, change) => {
+  ])('an agent is refused with %s', (_, change) => {
     const { code, message } = refusalOf(agentWith(change))
     expect(code).toBe('invalid_agent')
     expect(message).toMatch(/[.?]$/)
   })
 
-  it('is refused if a property of a tool’s input or of its output has a name that the API of its model refuses', () => {
+  it('an agent is refused if its model’s API refuses a property’s name in a tool’s input or in its output', () => {
     const tools = [defineTool({ ...TOOL, input: z.object({ 'filter[id]': z.string() }) })]
     const output = z.object({ ['x'.repeat(65)]: z.string() })
     const claude = { name: 'c', provider: 'anthropic.messages', generate: () => Promise.reject(new Error('no')) }
@@ -214,7 +214,7 @@ describe('an agent', () => {
     ['a Model', { model: { ...priced, price: undefined }, sessionLimits: { maxUsd: 1 } }],
     ['a Model with an invalid price', { model: { ...priced, price: { input: -1, output: 2 } }, limits: { maxUsd: 1 } }],
     ['a fallback', { model: priced, fallback: ['claude-opus-4-1', 'my-own'], limits: { maxUsd: 1 } }],
-  ])('is refused with a budget in US dollars and %s without a price', (_, change) => {
+  ])('an agent is refused with a budget in US dollars and %s without a price', (_, change) => {
     const { code, message } = refusalOf(agentWith(change))
     expect(code).toBe('no_price')
     expect(message).toMatch(
@@ -222,7 +222,7 @@ describe('an agent', () => {
     )
   })
 
-  it('is accepted with a budget if all prices are known, not needed, or known only at the call', () => {
+  it('an agent is accepted with a budget if all prices are known, not needed, or known only at the call', () => {
     expect(defineAgent({ ...AGENT, model: priced, limits: { maxUsd: 0.5, maxTotalTokens: 10 } } as never).limits).toEqual({
       maxTurns: 50,
       maxUsd: 0.5,
@@ -233,7 +233,7 @@ describe('an agent', () => {
     expect(defineAgent({ ...AGENT, model: () => 'my-own', limits: { maxUsd: 1 } }).limits.maxUsd).toBe(1)
   })
 
-  it('is refused with two tools of the same name', () => {
+  it('an agent is refused with two tools of the same name', () => {
     const { code, message } = refusalOf(agentWith({ tools: [defineTool(TOOL), defineTool({ ...TOOL, description: 'Looks again.' })] }))
     expect(code).toBe('duplicate_tool')
     expect(message).toContain('"look"')
@@ -283,7 +283,7 @@ it('an agent makes checkpoints by a policy that can be recorded', () => {
 })
 
 describe('a worker', () => {
-  it('is what it was declared as', () => {
+  it('a worker is what it was declared as', () => {
     const definition = { agents: [defineAgent(AGENT)], services: { shop: 1 } }
     expect(defineWorker(definition)).toBe(definition)
   })
@@ -293,7 +293,7 @@ describe('a worker', () => {
     ['with nothing in it', {}, 'no_agents'],
     ['with an unknown option', { agents: [defineAgent(AGENT)], service: {} }, 'invalid_worker'],
     ['with two agents of one name', { agents: [defineAgent(AGENT), defineAgent(AGENT)] }, 'duplicate_agent'],
-  ])('is refused %s', (_, definition, code) => {
+  ])('a worker is refused %s', (_, definition, code) => {
     expect(refusalOf(() => defineWorker(definition as WorkerDefinition)).code).toBe(code)
   })
 })
@@ -326,7 +326,7 @@ describe('a slice', () => {
       'Slice "order": `on.emitted` must be a function of the value and the event that returns the next value, not 5.',
     ],
     ['no initial value', { initial: undefined }, 'Slice "order": `initial` is required: the value before the first event.'],
-  ])('is refused with %s', (_, change, said) => {
+  ])('a slice is refused with %s', (_, change, said) => {
     expect(refusalOf(sliceWith(change))).toEqual({ code: 'invalid_slice', message: said })
   })
 
@@ -334,7 +334,7 @@ describe('a slice', () => {
     ['does not fit its schema', { initial: { lines: 'none' } }],
     ['its schema does not read back from JSON', { schema: z.object({ at: z.date() }), initial: { at: new Date(0) } }],
     ['its schema cannot check at once', { schema: z.object({ lines: z.number().refine(async () => Promise.resolve(true)) }) }],
-  ])('is refused with an initial value that %s', (_, change) => {
+  ])('a slice is refused with an initial value that %s', (_, change) => {
     const { code, message } = refusalOf(sliceWith(change))
     expect(code).toBe('invalid_slice')
     expect(message).toMatch(
@@ -342,7 +342,7 @@ describe('a slice', () => {
     )
   })
 
-  it('is refused by an agent that has another one of the same name, or if defineSlice did not make it', () => {
+  it('a slice is refused by an agent that has another one of the same name, or if defineSlice did not make it', () => {
     const order = defineSlice(SLICE)
     expect(refusalOf(agentWith({ slices: [order, defineSlice({ ...SLICE, version: 2 })] }))).toEqual({
       code: 'duplicate_slice',
@@ -351,7 +351,7 @@ describe('a slice', () => {
     expect(refusalOf(agentWith({ slices: [SLICE] })).message).toBe('Agent "support": slices[0] is not a slice. Create it with defineSlice.')
   })
 
-  it('types what instructions and tools see of it', () => {
+  it('a slice types what instructions and tools see of it', () => {
     const order = defineSlice({ name: 'order', version: 1, schema: z.object({ lines: z.number() }), initial: { lines: 0 }, on: {} })
     const typed = defineTool.withTypes<{ slices: SlicesOf<[typeof order]> }>()
     const tool = typed({ ...TOOL, execute: (_, { slices }) => slices.order.lines + 1 })

@@ -7,15 +7,18 @@ describe('a ToolError', () => {
     [1_500, 1_500],
     ['2s', 2_000],
     ['250ms', 250],
-  ] as const)('says with retryAfter %j when to try again', (retryAfter, ms) => {
+  ] as const)('a ToolError says with retryAfter %j when to try again', (retryAfter, ms) => {
     expect(new ToolError('busy', { retryAfter })).toMatchObject({ retryAfterMs: ms, retryable: true, code: 'tool_error' })
   })
 
-  it.each([Number.NaN, 0, -1, Number.POSITIVE_INFINITY, 'soon', '40d', null])('ignores %j, which is not a duration', (retryAfter) => {
-    expect(new ToolError('busy', { retryAfter: retryAfter as number }).retryAfterMs).toBeUndefined()
-  })
+  it.each([Number.NaN, 0, -1, Number.POSITIVE_INFINITY, 'soon', '40d', null])(
+    'a ToolError ignores %j, which is not a duration',
+    (retryAfter) => {
+      expect(new ToolError('busy', { retryAfter: retryAfter as number }).retryAfterMs).toBeUndefined()
+    },
+  )
 
-  it('is recognized by its name, even one from another copy of pawl; a property that throws does no harm', () => {
+  it('a ToolError is recognized by its name, even one from another copy of pawl; a property that throws does no harm', () => {
     expect(isToolError(Object.assign(new Error('x'), { name: 'ToolError', retryable: false }))).toBe(true)
     expect(isToolError(new Error('x'))).toBe(false)
     const sealed = new Error('x')
@@ -30,14 +33,14 @@ describe('a ToolError', () => {
 
 describe('a ModelError', () => {
   it.each([Number.NaN, -1, Number.POSITIVE_INFINITY, 'soon', null, {}, 1e15, '2d'])(
-    'ignores the wait %j, which is not valid or is longer than a day',
+    'a ModelError ignores the wait %j, which is not valid or is longer than a day',
     (retryAfter) => {
       const error = new ModelError('rate_limit_error', 'slow', { retryable: true, retryAfter: retryAfter as number })
       expect(error.retryAfterMs).toBeUndefined()
     },
   )
 
-  it.each([0, 250, 86_400_000])('keeps the wait %j', (retryAfter) => {
+  it.each([0, 250, 86_400_000])('a ModelError keeps the wait %j', (retryAfter) => {
     expect(new ModelError('rate_limit_error', 'slow', { retryable: true, retryAfter }).retryAfterMs).toBe(retryAfter)
   })
 })

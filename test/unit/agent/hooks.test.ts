@@ -40,13 +40,13 @@ describe('a hook is refused when it is declared', () => {
     ['onError of another event', { on: 'postToolUse', onError: 'ask', run }, "onError applies only to 'preToolUse'"],
     ['a long timeout', { on: 'turnStart', timeout: '1h', run }, 'at most 10 minutes'],
     ['an unknown option', { on: 'turnStart', tool: 'look', run }, 'did you mean tools?'],
-  ])('with %s', (_what, options, problem) => {
+  ])('a hook is refused when it is declared with %s', (_what, options, problem) => {
     const [code, message] = refused(() => hook(options))
     expect(code).toBe('invalid_hook')
     expect(message).toContain(problem)
   })
 
-  it('with the name of another hook, for a tool that the agent lacks, or if defineHook did not make it', () => {
+  it('a hook is refused with another hook’s name, for a tool that the agent lacks, or if defineHook did not make it', () => {
     const named = hook({ on: 'turnStart', name: 'one', run })
     expect(refused(() => agent(named, hook({ on: 'turnEnd', name: 'one', run })))).toEqual([
       'duplicate_hook',

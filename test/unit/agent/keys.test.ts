@@ -21,12 +21,12 @@ const CALL = { sessionId: 's', intent: 2, turn: 3, index: 1, rawInput: { to: 'a'
 const keyOf = (one: Tool, more: Partial<typeof CALL> = {}) => idempotencyKeyOf(one, { ...CALL, ...more })
 
 describe('an idempotency key', () => {
-  it('is the SHA-256 of session, run, tool and canonical raw arguments', () => {
+  it('an idempotency key is the SHA-256 of session, run, tool and canonical raw arguments', () => {
     const text = '["s",2,"send",{"cc":"b","to":"a"}]'
     expect(keyOf(tool())).toBe(createHash('sha256').update(text).digest('hex'))
   })
 
-  it('depends on each of the arguments, even those that the schema drops, but not on their order', () => {
+  it('an idempotency key depends on each of the arguments, even those that the schema drops, but not on their order', () => {
     expect(keyOf(tool(), { rawInput: { cc: 'b', to: 'a' } })).toBe(keyOf(tool()))
     expect(keyOf(tool(), { rawInput: { to: 'a', cc: 'c' } })).not.toBe(keyOf(tool()))
     expect(keyOf(tool(), { rawInput: { to: 'é', cc: 'b' } })).not.toBe(keyOf(tool(), { rawInput: { to: 'e\u0301', cc: 'b' } }))
@@ -36,7 +36,7 @@ describe('an idempotency key', () => {
     ['run', { turn: false, run: true, session: true }],
     ['session', { turn: false, run: false, session: true }],
     ['call', { turn: true, run: true, session: true }],
-  ])('with the scope %s is the same within that scope, and differs outside it', (scope, differs) => {
+  ])('an idempotency key with the scope %s is the same within that scope, and differs outside it', (scope, differs) => {
     const one = tool(scope)
     expect(keyOf(one, { turn: 4 }) !== keyOf(one)).toBe(differs.turn)
     expect(keyOf(one, { intent: 3 }) !== keyOf(one)).toBe(differs.run)
@@ -44,7 +44,7 @@ describe('an idempotency key', () => {
     expect(keyOf(tool(scope, 'other'))).not.toBe(keyOf(one))
   })
 
-  it('is never the same for another session, run or input', () => {
+  it('an idempotency key is never the same for another session, run or input', () => {
     const calls = fc.record({ sessionId: fc.string(), intent: fc.nat(20), rawInput: fc.jsonValue({ maxDepth: 1 }) as fc.Arbitrary<Json> })
     // Compared as JSON, which has no -0.
     const areSame = (a: object, b: object): boolean => isDeepStrictEqual(JSON.parse(JSON.stringify(a)), JSON.parse(JSON.stringify(b)))
@@ -55,7 +55,7 @@ describe('an idempotency key', () => {
     )
   })
 
-  it('is the tool and what its function returns for the parsed input, so no other tool has it', () => {
+  it('an idempotency key is the tool and what its function returns for the parsed input, so no other tool has it', () => {
     const key: Scope = (input, ctx) => `${input.to}/${ctx.sessionId}/${ctx.run}/${ctx.callId}`
     expect(keyOf(tool(key))).toBe('send:a/s/2/t_2_3_1')
     expect(keyOf(tool(key, 'other'))).toBe('other:a/s/2/t_2_3_1')
@@ -67,23 +67,23 @@ describe('an idempotency key', () => {
     ['no text', 7],
     ['a promise', Promise.resolve('k')],
     ['too much', 'k'.repeat(1_001)],
-  ])('cannot be %s', (_, key) => {
+  ])('an idempotency key cannot be %s', (_, key) => {
     const one = tool((() => key) as unknown as Scope)
     expect(() => keyOf(one)).toThrow('must return a string of 1 to 1,000 characters')
   })
 
-  it('is not made for a read', () => {
+  it('an idempotency key is not made for a read', () => {
     const read = defineTool({ name: 'look', description: 'Looks.', input: z.object({}), effect: 'read', execute: () => null })
     expect(keyOf(read)).toBeUndefined()
   })
 
-  it('can be made from arguments that UTF-8 cannot encode', () => {
+  it('an idempotency key can be made from arguments that UTF-8 cannot encode', () => {
     expect(keyOf(tool(), { rawInput: { to: '\ud800' } })).not.toBe(keyOf(tool(), { rawInput: { to: '\ud801' } }))
   })
 })
 
 describe('an input digest', () => {
-  it('distinguishes intents by tool and arguments, and by nothing else', () => {
+  it('an input digest distinguishes intents by tool and arguments, and by nothing else', () => {
     expect(inputDigestOf('send', { a: 1, b: 2 })).toBe(inputDigestOf('send', { b: 2, a: 1 }))
     expect(inputDigestOf('send', { a: 1 })).not.toBe(inputDigestOf('send', { a: '1' }))
     expect(inputDigestOf('send', { a: 1 })).not.toBe(inputDigestOf('mail', { a: 1 }))

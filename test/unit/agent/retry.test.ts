@@ -6,11 +6,11 @@ import { checkOptions } from '../../../src/options/check.ts'
 import { backoffMs, timerMs } from '../../../src/session/backoff.ts'
 
 describe('a backoff', () => {
-  it('doubles up to a minute', () => {
+  it('a backoff doubles up to a minute', () => {
     expect([1, 2, 3, 4, 20].map((retry) => backoffMs(500, retry))).toEqual([500, 1_000, 2_000, 4_000, 60_000])
   })
 
-  it('is a number of milliseconds after any number of retries', () => {
+  it('a backoff is a number of milliseconds after any number of retries', () => {
     const base = fc.double({ min: 0, noNaN: true })
     fc.assert(
       fc.property(base, fc.integer(), (baseDelayMs, retry) => {
@@ -26,19 +26,19 @@ describe('a backoff', () => {
 describe('a requested wait', () => {
   const policy = retryPolicy({ maxRetryAfter: 2_000 })
 
-  it('is limited to maxRetryAfter, ten minutes by default', () => {
+  it('a requested wait is limited to maxRetryAfter, ten minutes by default', () => {
     expect(nextDelayMs(policy, 1, 1_500)).toBe(1_500)
     expect(nextDelayMs(policy, 1, 1e18)).toBe(2_000)
     expect(nextDelayMs(retryPolicy(), 1, 1e18)).toBe(600_000)
   })
 
-  it('that is not valid is ignored', () => {
+  it('a requested wait that is not valid is ignored', () => {
     for (const asked of [undefined, null, Number.NaN, Number.POSITIVE_INFINITY, -1, 'soon', {}]) {
       expect(nextDelayMs(policy, 1, asked)).toBeLessThanOrEqual(625)
     }
   })
 
-  it('becomes a valid timer of the workflow, whatever it is', () => {
+  it('a requested wait becomes a valid timer of the workflow, whatever it is', () => {
     fc.assert(
       fc.property(fc.anything(), (asked) => {
         const ms = timerMs(asked)

@@ -53,16 +53,16 @@ const toolOf = (input: StandardSchemaV1): Tool => defineTool({ ...common, input,
 describe.each(LIBRARIES)('a tool with a schema of %s', (library) => {
   const tool = toolOf(INPUTS[library])
 
-  it('tells the model which form the input must have', () => {
+  it('a tool with a schema of any library tells the model which form the input must have', () => {
     expect(tool.inputSchema).toMatchObject({ type: 'object', properties: { id: { type: 'string' }, age: { type: 'string' } } })
     expect((tool.inputSchema.required as string[]).toSorted()).toEqual(['age', 'id'])
   })
 
-  it('applies defaults and transforms to the arguments', async () => {
+  it('a tool with a schema of any library applies its defaults and transforms to the arguments', async () => {
     expect(await parseInput(tool, { id: 'a', age: '41' })).toEqual({ input: { id: 'a', n: 1, age: 41 } })
   })
 
-  it('reports every issue of arguments that do not match, and where it is', async () => {
+  it('a tool with a schema of any library reports every issue of wrong arguments, and where it is', async () => {
     const parsed = await parseInput(tool, { id: 7, age: 'old' })
     const { problem } = parsed as { problem: string }
     expect(problem).toMatch(/^The arguments do not match the tool's schema\./)
@@ -79,7 +79,7 @@ describe('asynchronous checks', () => {
     ['zod', z.object({ id: z.string().refine(isA, 'not a') })],
     // Valibot cannot convert an asynchronous schema, so the JSON form is that of its synchronous part.
     ['valibot', withJson(valibot, toStandardJsonSchema(v.object({ id: v.string() })))],
-  ])('are awaited (%s)', async (_, input) => {
+  ])('asynchronous checks are awaited (%s)', async (_, input) => {
     expect(await parseInput(toolOf(input), { id: 'a' })).toEqual({ input: { id: 'a' } })
     expect(await parseInput(toolOf(input), { id: 'b' })).toMatchObject({ problem: expect.stringMatching(/not a[\s\S]*→ at id/) })
   })
@@ -96,13 +96,13 @@ describe('asynchronous checks', () => {
     expect(times).toBe(1)
   })
 
-  it('may check a context', async () => {
+  it('asynchronous checks may check a context', async () => {
     const agent = defineAgent({ name: 'a', instructions: '', model, context: valibot })
     expect(await contextProblem(agent, { id: 'a' })).toBeUndefined()
     expect(await contextProblem(agent, { id: 'b' })).toContain('not a')
   })
 
-  it('are refused for a slice, whose values are folded synchronously', () => {
+  it('asynchronous checks are refused for a slice, whose values are folded synchronously', () => {
     const schema = z.number().refine(() => Promise.resolve(true))
     const { code, message } = refusalOf(() => defineSlice({ name: 's', version: 1, schema, initial: 0, on: {} }))
     expect(code).toBe('invalid_slice')
@@ -120,7 +120,7 @@ describe('contexts, results and slices', () => {
     ['zod', z.object({ tenant: z.string() })],
     ['valibot, which needs no JSON form here', v.object({ tenant: v.string() })],
     ['arktype', type({ tenant: 'string' })],
-  ])('may have a schema of %s', async (_, schema) => {
+  ])('contexts, results and slices may have a schema of %s', async (_, schema) => {
     const agent = defineAgent({ name: 'a', instructions: '', model, context: schema })
     expect(await contextProblem(agent, { tenant: 'acme' })).toBeUndefined()
     expect(await contextProblem(agent, { tenant: 5 })).toContain('→ at tenant')
@@ -159,14 +159,14 @@ function fail(message: string): never {
 }
 
 describe('types', () => {
-  it('of inputs follow from the schema', () => {
+  it('types of inputs follow from the schema', () => {
     type Read = { id: string; n: number; age: number }
     defineTool({ ...common, input: INPUTS.zod, execute: (input) => expectTypeOf(input).toEqualTypeOf<Read>() })
     defineTool({ ...common, input: INPUTS.valibot, execute: (input) => expectTypeOf(input).toEqualTypeOf<Read>() })
     defineTool({ ...common, input: INPUTS.arktype, execute: (input) => expectTypeOf(input).toEqualTypeOf<Read>() })
   })
 
-  it('of results and answers follow from the schema', () => {
+  it('types of results and answers follow from the schema', () => {
     const output = v.object({ id: v.string() })
     const tool = defineTool({ ...common, input: INPUTS.arktype, output, execute: 'client' })
     expectTypeOf<AnswerOf<typeof tool>>().toEqualTypeOf<{ id: string }>()
@@ -174,7 +174,7 @@ describe('types', () => {
     defineTool({ ...common, input: INPUTS.zod, output, execute: () => ({ name: 'x' }) })
   })
 
-  it('of contexts and slices follow from the schema', () => {
+  it('types of contexts and slices follow from the schema', () => {
     const agent = defineAgent({ name: 'a', instructions: '', model, context: type({ tenant: 'string' }) })
     expectTypeOf<ContextOf<typeof agent>>().toEqualTypeOf<{ tenant: string }>()
     const slice = defineSlice({ name: 's', version: 1, schema: v.object({ n: v.number() }), initial: { n: 0 }, on: {} })

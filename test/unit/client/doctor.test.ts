@@ -247,14 +247,14 @@ describe('the doctor', () => {
     ],
     ['a feed on a replica', judgeFeed({ forMs: 12_000, holders: [] }), 'warn', /a transaction on the primary.*from the primary/],
     ['stray events', judgeStorage({ ...QUIET, strayEvents: 2 }), 'warn', /2 events of other chains.*Report them/],
-  ])('finds %s', (_, found, level, says) => {
+  ])('the doctor finds %s', (_, found, level, says) => {
     expect(found?.level).toBe(level)
     expect(`${found?.measured} ${found?.advice}`).toMatch(says)
     // A check has advice unless it is ok.
     expect(found?.advice === undefined).toBe(level === 'ok')
   })
 
-  it('says nothing about clocks that it could not read', () => {
+  it('the doctor says nothing about clocks that it could not read', () => {
     expect(judgeClocks({})).toBeUndefined()
   })
 })

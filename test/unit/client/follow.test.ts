@@ -61,7 +61,7 @@ function following({ isTalking, which }: { isTalking: boolean; which?: Watched }
 }
 
 describe('a follower', () => {
-  it('does not query the workflow of a silent session while notifications of other sessions arrive, and rarely polls', async () => {
+  it('a follower does not query a silent session’s workflow because of other sessions’ notifications, and rarely polls', async () => {
     const { counts, end } = following({ isTalking: true })
     await vi.advanceTimersByTimeAsync(9_500)
     expect(counts).toEqual({ reads: 2, queries: 0 })
@@ -70,7 +70,7 @@ describe('a follower', () => {
     await end()
   })
 
-  it('queries it after two seconds if nothing arrives from the store at all, and polls every second', async () => {
+  it('a follower queries it after two seconds if nothing arrives from the store at all, and polls every second', async () => {
     const { counts, end } = following({ isTalking: false })
     await vi.advanceTimersByTimeAsync(1_900)
     expect(counts).toEqual({ reads: 2, queries: 0 })
@@ -79,7 +79,7 @@ describe('a follower', () => {
     await end()
   })
 
-  it('counts the two seconds from the last event, not from the last query', async () => {
+  it('a follower counts the two seconds from the last event, not from the last query', async () => {
     const { counts, seen, store, end } = following({ isTalking: false })
     for (let seq = 1; seq <= 5; seq++) {
       await vi.advanceTimersByTimeAsync(1_500)
@@ -91,7 +91,7 @@ describe('a follower', () => {
     await end()
   })
 
-  it('of news asks the store to wake it only for news', async () => {
+  it('a follower of news asks the store to wake it only for news', async () => {
     const { watched, end } = following({ isTalking: true, which: 'news' })
     await vi.advanceTimersByTimeAsync(0)
     expect(watched()).toBe('news')

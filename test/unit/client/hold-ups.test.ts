@@ -32,7 +32,7 @@ describe('a session that was just opened', () => {
     ['a worker says that its past is to be loaded', loading(60_000), undefined],
     ['a worker says that it is not open yet', firstTask(5_000), undefined],
     ['a worker has its next step', {}, undefined],
-  ])('is being opened, and nobody is told to start a worker: %s', async (_, raw, failed) => {
+  ])('a session that was just opened is being opened, and nobody is told to start a worker: %s', async (_, raw, failed) => {
     const error = await whyUnavailable(serverWith(raw), { failed })
     expect(error).toMatchObject({ name: 'SessionUnavailable', isOpening: true, waitsFor: undefined })
     expect(error.message).toBe('Session "s" is being opened. Ask again.')
@@ -42,7 +42,7 @@ describe('a session that was just opened', () => {
     ['its first step waits', firstTask(5_000)],
     ['its past waits to be loaded', loading(5_000)],
     ['it has no next step', {}],
-  ])('waits for a worker if none has answered for longer: %s', async (_, raw) => {
+  ])('a session that was just opened waits for a worker if none has answered for longer: %s', async (_, raw) => {
     const error = await whyUnavailable(serverWith(raw), { failed: TIMED_OUT })
     expect(error).toMatchObject({ isOpening: false, waitsFor: 'a worker on task queue "shop"' })
     expect(error.message).toContain('Start one')

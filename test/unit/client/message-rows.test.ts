@@ -33,7 +33,7 @@ const OPENED: EventBody[] = [
 ]
 
 describe('the rows of messages', () => {
-  it('say who said what, where, and in which event', () => {
+  it('the rows of messages say who said what, where, and in which event', () => {
     const done: EventBody = { type: 'tool_completed', run: 1, turn: 1, callId: 't_1_1_0', tool: 'look', attempt: 1, value: 'seen' }
     const rows = messageRowsOf(numbered(...OPENED, done, { type: 'turn_started', run: 1, turn: 2, takes: ['m2'] }))
     expect(rows).toMatchObject([
@@ -55,7 +55,7 @@ describe('the rows of messages', () => {
     ])
   })
 
-  it('put results that the next turn had to close before that turn’s messages, and in the turn of their calls', () => {
+  it('the rows of messages put results that the next turn closed before its messages, in the turn of their calls', () => {
     const rows = messageRowsOf(numbered(...OPENED, { type: 'turn_started', run: 1, turn: 2, takes: ['m2'] }))
     expect(rows.map(({ messageId, turn }) => [messageId, turn])).toEqual([
       ['m1', 1],
@@ -65,7 +65,7 @@ describe('the rows of messages', () => {
     ])
   })
 
-  it('end with the messages that no turn has taken, even after a restart', () => {
+  it('the rows of messages end with the messages that no turn has taken, even after a restart', () => {
     expect(messageRowsOf(numbered(...OPENED)).map(({ messageId }) => messageId)).toEqual(['m1', 'm_1_1', 'm2'])
     const rows = messageRowsOf(numbered(...OPENED, { type: 'recovery_started', run: 1, strategy: 'restart_run' }))
     expect(rows.map(({ messageId, run, turn }) => [messageId, run, turn])).toEqual([

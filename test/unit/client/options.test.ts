@@ -8,13 +8,13 @@ const refusal = (message: string) =>
   expect.objectContaining({ name: 'InvalidOption', code: 'invalid_option', message: expect.stringContaining(message) })
 
 describe('a session', () => {
-  it('accepts the agent or its name', () => {
+  it('a session accepts the agent or its name', () => {
     expect(checkSession({ agent: 'support' })).toEqual({ agent: 'support', settings: {} })
     expect(checkSession({ agent: { name: 'support', tools: new Map() } })).toEqual({ agent: 'support', settings: {} })
     expect(checkSession()).toEqual({ settings: {} })
   })
 
-  it('reads durations as milliseconds', () => {
+  it('a session reads durations as milliseconds', () => {
     expect(checkSession({ idleTimeout: '2d', notServedAfter: 500 }).settings).toEqual({ idleTimeoutMs: 172_800_000, notServedAfterMs: 500 })
   })
 
@@ -29,7 +29,7 @@ describe('a session', () => {
     ['a timeout without a unit', { idleTimeout: '30' }, 'at most 24 days, not "30".'],
     ['a timeout that is too long', { notServedAfter: '25d' }, 'at most 24 days, not "25d".'],
     ['a misspelt name', { contxt: {} }, 'There is no option contxt: did you mean context?'],
-  ])('is refused with %s', (_, options, message) => {
+  ])('a session is refused with %s', (_, options, message) => {
     expect(() => checkSession(options)).toThrow(refusal(message))
   })
 })

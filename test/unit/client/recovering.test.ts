@@ -48,7 +48,7 @@ function sessionOf(sessionId: string): SessionInError {
 }
 
 describe('the recovered sessions', () => {
-  it('are all that are found on all pages, each once, although they leave the list meanwhile', async () => {
+  it('bulk recovery recovers every session once while the list shrinks', async () => {
     const sessions = fleet(idsFrom(1, 250))
     const report = await recoverInBulk(sessions, ME)
     expect(report).toEqual({ sessions: 250, recovered: 250, notInError: 0, refused: 0, failed: 0, problems: [], stopped: false })
@@ -56,7 +56,7 @@ describe('the recovered sessions', () => {
     expect(Math.max(...sessions.limits)).toBeLessThanOrEqual(100)
   })
 
-  it('are none in a dry run, which reports each that it found', async () => {
+  it('bulk recovery in a dry run recovers none, and reports each session that it found', async () => {
     const sessions = fleet(idsFrom(1, 120))
     const told: string[] = []
     const onSession = ({ sessionId, outcome }: { sessionId: string; outcome: string }) => told.push(`${sessionId} ${outcome}`)
@@ -66,13 +66,13 @@ describe('the recovered sessions', () => {
     expect(sessions.clock.time).toBe(0)
   })
 
-  it('are at most as many as the limit', async () => {
+  it('bulk recovery stops at its limit', async () => {
     const sessions = fleet(idsFrom(1, 250))
     expect(await recoverInBulk(sessions, { ...ME, limit: 130 })).toMatchObject({ sessions: 130, recovered: 130, stopped: false })
     expect(sessions.limits).toEqual([100, 30])
   })
 
-  it('do not include those that have left the error since they were found', async () => {
+  it('bulk recovery skips sessions that have left the error since they were found', async () => {
     const sessions = fleet(idsFrom(1, 3), { s1: new RequestRefused('not_in_error', 'idle') })
     const recover = (sessionId: string, how: RecoverOptions) => {
       sessions.inError.delete('s3')
@@ -82,7 +82,7 @@ describe('the recovered sessions', () => {
     expect(sessions.tried.map(({ sessionId }) => sessionId)).toEqual(['s1', 's2'])
   })
 
-  it('receive the operator’s name, the reason, and the fact that the recovery is in bulk', async () => {
+  it('the recovered sessions receive the operator’s name, the reason, and the fact that the recovery is in bulk', async () => {
     const sessions = fleet(['s1'])
     await recoverInBulk(sessions, { ...ME, reason: 'the tool is fixed', strategy: 'restart_run' })
     expect(sessions.tried[0]?.how).toEqual({ by: 'ann', reason: 'bulk recovery: the tool is fixed', strategy: 'restart_run' })
@@ -90,19 +90,19 @@ describe('the recovered sessions', () => {
 })
 
 describe('the rate of recoveries', () => {
-  it('is as many per second as requested', async () => {
+  it('bulk recovery recovers as many sessions per second as requested', async () => {
     const sessions = fleet(idsFrom(1, 4))
     await recoverInBulk(sessions, { ...ME, perSecond: 4 })
     expect(sessions.tried.map(({ at }) => at)).toEqual([0, 250, 500, 750])
   })
 
-  it('is ten per second by default', async () => {
+  it('bulk recovery recovers ten sessions per second by default', async () => {
     const sessions = fleet(idsFrom(1, 31))
     await recoverInBulk(sessions, ME)
     expect(sessions.clock.time).toBe(3_000)
   })
 
-  it('does not catch up after a pause', async () => {
+  it('bulk recovery does not catch up after a pause', async () => {
     const clock = fakeClock()
     const mayBegin = pacer(10, clock)
     await mayBegin()
@@ -115,7 +115,7 @@ describe('the rate of recoveries', () => {
     expect(begun).toEqual([5_000, 5_100, 5_200])
   })
 
-  it('is limited by sessions that do not answer: never more than twenty at a time', async () => {
+  it('bulk recovery waits for at most twenty sessions that do not answer', async () => {
     const sessions = fleet(idsFrom(1, 45))
     let [open, highest] = [0, 0]
     const waiting: (() => void)[] = []
@@ -138,7 +138,7 @@ describe('the rate of recoveries', () => {
 })
 
 describe('a problem with one session', () => {
-  it('is reported with its code and reason, and does not stop the rest', async () => {
+  it('bulk recovery reports a problem with one session by its code and reason, and recovers the rest', async () => {
     const sessions = fleet(idsFrom(1, 5), {
       s1: new RequestRefused('choose_strategy', 'no good default'),
       s2: new SessionUnavailable('s2', { what: 'has no worker' }),
@@ -153,7 +153,7 @@ describe('a problem with one session', () => {
     ])
   })
 
-  it('is listed up to a thousand times, and always counted', async () => {
+  it('bulk recovery lists up to a thousand problems, and counts all', async () => {
     const ids = idsFrom(1, 1_100)
     const sessions = fleet(ids, Object.fromEntries(ids.map((id) => [id, new RequestRefused('no_run', 'no run')])))
     const report = await recoverInBulk(sessions, ME)
@@ -163,7 +163,7 @@ describe('a problem with one session', () => {
 })
 
 describe('a bulk recovery', () => {
-  it('stops at the signal, after the recoveries under way', async () => {
+  it('a bulk recovery stops at the signal, after the recoveries under way', async () => {
     const sessions = fleet(idsFrom(1, 9))
     const controller = new AbortController()
     const onSession = ({ sessionId }: { sessionId: string }) => sessionId === 's3' && controller.abort()
@@ -173,7 +173,7 @@ describe('a bulk recovery', () => {
     expect(report.recovered).toBeLessThan(9)
   })
 
-  it('rejects with an error of the store once the recoveries under way have ended', async () => {
+  it('a bulk recovery rejects with an error of the store once the recoveries under way have ended', async () => {
     const sessions = fleet(idsFrom(1, 150))
     let ended = 0
     const find = (filter: InErrorFilter, paging: Paging) => {

@@ -192,7 +192,7 @@ describe('API keys and queries of a store', () => {
     ['no id', () => apiKeysOf(undefined).revoke(undefined as never), '`id` is required'],
     ['a misspelt option of openQueries', () => openQueries({ postgress: 'x' } as never), 'did you mean postgres?'],
     ['a misspelt option of openApiKeys', () => openApiKeys({ shema: 'x' } as never), 'did you mean schema?'],
-  ])('%s is refused', async (_, call, message) => {
+  ])('API keys and queries of a store %s is refused', async (_, call, message) => {
     await expect(begun(async () => call())).rejects.toEqual(refusal(message))
   })
 })

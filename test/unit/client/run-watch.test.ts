@@ -24,7 +24,7 @@ function runOf(messageId: string, events: readonly SessionEvent[]): number | und
 }
 
 describe('the run of a message', () => {
-  it('has settled once it has ended, in any session, and in the way that it ended', () => {
+  it('the run of a message has settled once it has ended, in any session, and in the way that it ended', () => {
     fc.assert(
       fc.property(soundSessions, ({ events, accepted }) => {
         for (const messageId of accepted) {
@@ -51,7 +51,7 @@ describe('the run of a message', () => {
     )
   })
 
-  it('has the text of its last answer', () => {
+  it('the run of a message has the text of its last answer', () => {
     fc.assert(
       fc.property(soundSessions, ({ events, accepted }) => {
         for (const messageId of accepted) {
@@ -64,7 +64,7 @@ describe('the run of a message', () => {
     )
   })
 
-  it('ends at the event that says so, in whatever batches the events arrive', () => {
+  it('the run of a message ends at the event that says so, in whatever batches the events arrive', () => {
     fc.assert(
       fc.property(soundSessions, fc.integer({ min: 1, max: 7 }), ({ events, accepted }, size) => {
         const completed = accepted.find((messageId) => settledOf(messageId, events)?.status === 'completed')
@@ -84,7 +84,7 @@ describe('the run of a message', () => {
     )
   })
 
-  it('is the one that took the message, not the one in progress when the message arrived', () => {
+  it('the run of a message is the one that took the message, not the one in progress when the message arrived', () => {
     const events = numbered(
       { type: 'run_started', run: 1, messageId: 'm1' },
       { type: 'turn_started', run: 1, turn: 1, takes: ['m1'] },
@@ -95,7 +95,7 @@ describe('the run of a message', () => {
     expect(settledOf('m2', events)).toBeUndefined()
   })
 
-  it('continues through an error that pawl leaves by itself, and through a restart', () => {
+  it('the run of a message continues through an error that pawl leaves by itself, and through a restart', () => {
     const opened: EventBody[] = [
       { type: 'run_started', run: 1, messageId: 'm1' },
       { type: 'error_entered', run: 1, code: 'agent_not_served', reason: 'r', strategy: 'automatic' },
@@ -106,7 +106,7 @@ describe('the run of a message', () => {
     expect(settledOf('m1', numbered(...opened, failed, { type: 'recovery_started', run: 1, strategy: 'restart_run' }))).toBeUndefined()
   })
 
-  it('does not exist if the message was rejected', () => {
+  it('the run of a message does not exist if the message was rejected', () => {
     expect(settledOf('m1', numbered({ type: 'message_rejected', messageId: 'm1', code: 'agent_mismatch', reason: 'r' }))).toEqual({
       status: 'rejected',
       code: 'agent_mismatch',

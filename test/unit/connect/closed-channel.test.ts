@@ -25,7 +25,7 @@ beforeEach(async () => {
 afterEach(() => new Promise((resolve) => away.close(resolve)))
 
 describe('a call to Temporal', () => {
-  it('that is waiting for its retry when its connection is closed fails, and the process survives', async () => {
+  it('a call to Temporal that is waiting for its retry when its connection is closed fails, and the process survives', async () => {
     const call = new Client({ connection }).workflow.getHandle('pawl:s').describe()
     const said = call.then(
       () => 'answered',
@@ -36,7 +36,7 @@ describe('a call to Temporal', () => {
     expect(await said).toContain('was closed during the call')
   })
 
-  it('that is made on a closed connection fails', async () => {
+  it('a call to Temporal that is made on a closed connection fails', async () => {
     await connection.close()
     const call = new Client({ connection }).workflow.getHandle('pawl:s').describe()
     await expect(call).rejects.toMatchObject({ cause: { details: expect.stringContaining('was closed') } })

@@ -31,7 +31,7 @@ afterEach(async () => {
 })
 
 describe('the note of a running stack', () => {
-  it('exists while its process lives, readable only by its owner, and is removed afterwards', async () => {
+  it('the note of a running stack exists while its process lives, readable only by its owner', async () => {
     const data = join(folder, '.pawl')
     const forget = await noteRunning(data, stack)
     expect(await findRunning(data)).toEqual({ pid: process.pid, ...stack })
@@ -40,14 +40,14 @@ describe('the note of a running stack', () => {
     expect(await readdir(data)).toEqual([])
   })
 
-  it('of a process that was killed is ignored', async () => {
+  it('the note of a running stack of a process that was killed is ignored', async () => {
     const child = spawn(process.execPath, ['-e', ''])
     await new Promise((resolve) => child.once('exit', resolve))
     await writeFile(join(folder, 'dev.json'), JSON.stringify({ pid: child.pid, ...stack }))
     expect(await findRunning(folder)).toBeNull()
   })
 
-  it('is not found if it is cut off or missing', async () => {
+  it('the note of a running stack is not found if it is cut off or missing', async () => {
     expect(await findRunning(folder)).toBeNull()
     await writeFile(join(folder, 'dev.json'), '{"pid": 1')
     expect(await findRunning(folder)).toBeNull()
@@ -68,7 +68,7 @@ describe('the deployment of the folder', () => {
     process.chdir(path)
   }
 
-  it('is that of the nearest pawl dev that runs here or in a folder above', async () => {
+  it('the deployment of the folder is that of the nearest pawl dev that runs here or in a folder above', async () => {
     await noteRunning(join(folder, '.pawl'), { ...stack, taskQueue: 'outer' })
     await noteRunning(join(folder, 'project', '.pawl'), stack)
     await below('project', 'src', 'deep')
@@ -77,7 +77,7 @@ describe('the deployment of the folder', () => {
     expect(await findDevDeployment()).toMatchObject({ taskQueue: 'outer' })
   })
 
-  it('is not used if the environment names another Temporal, and does not replace the environment’s Postgres', async () => {
+  it('the folder’s deployment is not used if the environment names another Temporal, nor does it replace its Postgres', async () => {
     await noteRunning(join(folder, '.pawl'), stack)
     await below('src')
     vi.stubEnv('TEMPORAL_ADDRESS', 'temporal.internal:7233')
@@ -87,7 +87,7 @@ describe('the deployment of the folder', () => {
     expect(await findDevDeployment()).toEqual({ temporal: found.temporal, taskQueue: 'mine' })
   })
 
-  it('is ignored if another user wrote the note', async ({ skip }) => {
+  it('the deployment of the folder is ignored if another user wrote the note', async ({ skip }) => {
     if (process.getuid?.() !== 0) return skip('only root can make a file another user’s')
     await noteRunning(join(folder, '.pawl'), stack)
     await chown(join(folder, '.pawl', 'dev.json'), 65_534, 65_534)
@@ -123,12 +123,12 @@ describe('a Temporal server that nothing names', () => {
     message: expect.stringMatching(/TEMPORAL_ADDRESS.*\{ temporal: \{ address \} \}.*TEMPORAL_PROFILE.*`pawl dev/) as string,
   }
 
-  it('is not guessed: a client refuses, whatever listens on the usual port', async () => {
+  it('a Temporal server that nothing names is not guessed: a client refuses, whatever listens on the usual port', async () => {
     const given: ConnectOptions[] = [{}, { namespace: 'default' }, { temporal: { namespace: 'n', apiKey: 'k' } }, { postgres: false }]
     for (const options of given) await expect(Pawl.connect(options)).rejects.toMatchObject(refused)
   })
 
-  it('is not guessed by workers of either kind, a preflight, or the heartbeat thread', async () => {
+  it('workers of either kind, a preflight and the heartbeat thread do not guess a Temporal server that nothing names', async () => {
     const worker = {
       agents: [defineAgent({ name: 'a', model: scripted(() => 'ok'), instructions: 'Answer.' })],
       postgres: 'postgres://127.0.0.1/none',
@@ -139,20 +139,20 @@ describe('a Temporal server that nothing names', () => {
     await expect(connectClient({})).rejects.toMatchObject(refused)
   })
 
-  it('is a finding of the doctor', async () => {
+  it('a Temporal server that nothing names is a finding of the doctor', async () => {
     const { ok, checks } = await doctor({ postgres: false })
     expect(ok).toBe(false)
     expect(checks[0]).toMatchObject({ check: 'temporal', level: 'fail', measured: expect.stringContaining('not_configured') as string })
   })
 
-  it('is named by the variables that say how to connect but not where', () => {
+  it('a Temporal server that nothing names is named by the variables that say how to connect but not where', () => {
     vi.stubEnv('TEMPORAL_NAMESPACE', 'prod')
     vi.stubEnv('TEMPORAL_API_KEY', 'k')
     vi.stubEnv('TEMPORAL_ADDRESS', '')
     expect(() => resolveTemporal()).toThrow('(TEMPORAL_NAMESPACE and TEMPORAL_API_KEY do not name an address)')
   })
 
-  it('is configured by an option, a variable, or the profile file', async () => {
+  it('a Temporal server that nothing names is configured by an option, a variable, or the profile file', async () => {
     expect(resolveTemporal({ address: 'a:7233' })).toMatchObject({ address: 'a:7233', namespace: 'default' })
     vi.stubEnv('TEMPORAL_ADDRESS', 'b:7233')
     expect(resolveTemporal({ namespace: 'n' })).toMatchObject({ address: 'b:7233', namespace: 'n' })

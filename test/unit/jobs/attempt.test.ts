@@ -7,13 +7,13 @@ import { areCustomEvents } from '../../../src/session/hooks/custom-events.ts'
 import type { Json } from '../../../src/session/json.ts'
 
 describe('what is recorded of a failed attempt', () => {
-  it('is bounded, whatever was thrown', () => {
+  it('what is recorded of a failed attempt is bounded, whatever was thrown', () => {
     const error = Object.assign(new Error('m'.repeat(1_000_000)), { name: 'n'.repeat(1_000_000), code: 'c'.repeat(1_000_000) })
     const { class: name, code, message } = failedAttempt(1, error, { retryable: true, worker: 'w' })
     expect([name.length, code?.length, message.length]).toEqual([200, 200, 4_000])
   })
 
-  it('never has an empty message', () => {
+  it('what is recorded of a failed attempt never has an empty message', () => {
     expect(failedAttempt(1, new TypeError(' '), { retryable: true, worker: 'w' }).message).toBe('TypeError was thrown without a message.')
   })
 })
@@ -32,7 +32,7 @@ describe('custom events', () => {
     return undefined
   }
 
-  it('are what the attempt reported, in order, as plain JSON', () => {
+  it('custom events are what the attempt reported, in order, as plain JSON', () => {
     const notes = reports()
     notes.emit('shipped', { parcel: 7, weight: undefined as never })
     notes.emit('shipped', null)
@@ -44,7 +44,7 @@ describe('custom events', () => {
     ])
   })
 
-  it('are copies: what the tool changes later does not change them', () => {
+  it('custom events are copies: what the tool changes later does not change them', () => {
     const notes = reports()
     const parcels = [1]
     notes.emit('packed', parcels)
@@ -52,11 +52,11 @@ describe('custom events', () => {
     expect(notes.said().emitted).toEqual([{ name: 'packed', data: [1] }])
   })
 
-  it.each(['', 'x'.repeat(201), 'a\0', '\ud800', 7 as unknown as string])('are refused with the name %j', (name) => {
+  it.each(['', 'x'.repeat(201), 'a\0', '\ud800', 7 as unknown as string])('custom events are refused with the name %j', (name) => {
     expect(refusal(reports(), name)).toBe('invalid_event')
   })
 
-  it('are refused if their data is not JSON, or is too large', () => {
+  it('custom events are refused if their data is not JSON, or is too large', () => {
     const circular: { self?: unknown } = {}
     circular.self = circular
     expect([circular, 1n, 'x'.repeat(16_000)].map((data) => refusal(reports(), 'n', data))).toEqual([
@@ -67,7 +67,7 @@ describe('custom events', () => {
     expect(refusal(reports(), 'n', 'x'.repeat(15_998))).toBeUndefined()
   })
 
-  it('are refused beyond the limits on their number and total size, and the earlier ones stay', () => {
+  it('custom events are refused beyond the limits on their number and total size, and the earlier ones stay', () => {
     const many = reports()
     for (let n = 0; n < 100; n++) many.emit('n')
     expect(refusal(many, 'n')).toBe('too_many_events')

@@ -48,7 +48,7 @@ const refusalOf = (reserving: Promise<unknown>) =>
   )
 
 describe('a reservation', () => {
-  it('is confirmed before the request may be sent, and leaves max_tokens alone if there is enough', async () => {
+  it('a reservation is confirmed before the request may be sent, and leaves max_tokens alone if there is enough', async () => {
     const given = budget([line(1)])
     const { request: sent } = await reserveFor(model(), request(), given)
     expect(sent.maxTokens).toBeUndefined()
@@ -58,13 +58,13 @@ describe('a reservation', () => {
     expect(given.reserved[0]?.inputTokens).toBeLessThan(1_100)
   })
 
-  it('lowers max_tokens to what the tightest limit allows', async () => {
+  it('a reservation lowers max_tokens to what the tightest limit allows', async () => {
     const { request: sent } = await reserveFor(model(), request(), budget([line(0.5), line(0.3, { scope: 'session' })]))
     expect(sent.maxTokens).toBeLessThan(3_000)
     expect(sent.maxTokens).toBeGreaterThan(2_980)
   })
 
-  it('never lowers it below the thinking budget plus 1,024', async () => {
+  it('a reservation never lowers it below the thinking budget plus 1,024', async () => {
     const thinking = model({ thinkingTokens: 2_000 })
     expect((await reserveFor(thinking, request(), budget([line(0.31)]))).request.maxTokens).toBeGreaterThanOrEqual(3_024)
     const refused = await refusalOf(reserveFor(thinking, request(), budget([line(0.3)])))
@@ -72,12 +72,12 @@ describe('a reservation', () => {
     expect(refused.message).toContain('session.raise({"scope":"run","maxUsd":2})')
   })
 
-  it('asks a model for less than it could answer if the model does not declare its maximum', async () => {
+  it('a reservation asks a model for less than it could answer if the model does not declare its maximum', async () => {
     const { maxTokens: _, ...silent } = model()
     expect((await reserveFor(silent, request(), budget([line(1)]))).request.maxTokens).toBe(8_192)
   })
 
-  it('counts the tokens of the last call plus what is new, and doubles the former for another model', async () => {
+  it('a reservation counts the tokens of the last call plus what is new, and doubles the former for another model', async () => {
     const known = { tokens: 300, model: 'm-20260101', newBytes: 50 }
     const same = budget([line(1)], { known })
     await reserveFor(model(), request(), same)
@@ -86,7 +86,7 @@ describe('a reservation', () => {
     expect([same, other].map(({ reserved }) => reserved[0]?.inputTokens)).toEqual([450, 750])
   })
 
-  it('counts an image as its tokens, not as its bytes', async () => {
+  it('a reservation counts an image as its tokens, not as its bytes', async () => {
     const image = {
       type: 'image' as const,
       source: { type: 'base64' as const, media_type: 'image/png' as const, data: 'x'.repeat(1_000_000) },
@@ -96,7 +96,7 @@ describe('a reservation', () => {
     expect(given.reserved[0]?.inputTokens).toBeLessThan(8_200)
   })
 
-  it('uses the price of long prompts if the request may be one', async () => {
+  it('a reservation uses the price of long prompts if the request may be one', async () => {
     const long = PRICES.find(({ above }) => above !== undefined) ?? expect.fail('no such price')
     const { price: _, ...listed } = model({ name: long.model, maxTokens: 1_100 })
     const given = budget([line(1_000_000)])
@@ -104,20 +104,20 @@ describe('a reservation', () => {
     expect(given.reserved[0]?.outputUsd).toBeCloseTo((1_100 * (long.above?.output ?? 0)) / 1_000_000, 8)
   })
 
-  it('is not made for a model without a price, unless only tokens are limited', async () => {
+  it('a reservation is not made for a model without a price, unless only tokens are limited', async () => {
     const { price: _, ...unpriced } = model()
     expect(await refusalOf(reserveFor(unpriced, request(), budget([line(1)])))).toMatchObject({ code: 'unpriced_model' })
     const { usdLimit: __, ...inTokens } = budget([line(9_000, { unit: 'tokens', limit: 9_000, spent: 0 })])
     expect((await reserveFor(unpriced, request(), inTokens)).request.maxTokens).toBeUndefined()
   })
 
-  it('says when only assumed costs are in the way', async () => {
+  it('a reservation says when only assumed costs are in the way', async () => {
     expect(await refusalOf(reserveFor(model(), request(), budget([line(0.05, { assumed: 0.2 })])))).toMatchObject({ isAssumed: true })
     const both = [line(0.05, { assumed: 0.2 }), line(0.05, { scope: 'session' })]
     expect(await refusalOf(reserveFor(model(), request(), budget(both)))).toMatchObject({ isAssumed: false })
   })
 
-  it('is not made for an agent without a budget', () => {
+  it('a reservation is not made for an agent without a budget', () => {
     expect(callBudget({ limits: { maxTurns: 1 }, sessionLimits: {} } as never, {} as never, [], {} as never)).toBeUndefined()
   })
 })
@@ -136,7 +136,7 @@ describe('a call that fails', () => {
     ['was rejected with a status', new ModelError('rate_limit_error', 'no', { retryable: true, status: 429 })],
     ['was never to be sent', new ModelError('no_api_key', 'no', { retryable: false })],
     ['found no connection', connection('ECONNREFUSED')],
-  ])('costs nothing if it %s', async (_, error) => {
+  ])('a call that fails costs nothing if it %s', async (_, error) => {
     expect(await cost(error)).toBeUndefined()
   })
 
@@ -144,22 +144,22 @@ describe('a call that fails', () => {
     ['whose connection was cut', connection('ECONNRESET')],
     ['that broke off in the stream', new ModelError('stream_cut', 'no', { retryable: true, phase: 'stream', status: 200 })],
     ['that threw anything else', new Error('no')],
-  ])('%s costs what was sent, and what may have been under way', async (_, error) => {
+  ])('a call that fails %s costs what was sent, and what may have been under way', async (_, error) => {
     expect(await cost(error)).toBeGreaterThan(1_256)
     expect(await cost(error)).toBeLessThan(1_356)
   })
 
-  it('costs what was streamed, even if the provider then rejects it', async () => {
+  it('a call that fails costs what was streamed, even if the provider then rejects it', async () => {
     const error = new ModelError('overloaded_error', 'no', { retryable: true, status: 529 })
     expect(await cost(error, 500)).toBeGreaterThan(1_756)
   })
 
-  it('costs nothing if its request was not sent', async () => {
+  it('a call that fails costs nothing if its request was not sent', async () => {
     const call = await reserveFor(model(), request(), budget([line(1)]))
     expect(call.lost(new Error('no'), undefined)).toBeUndefined()
   })
 
-  it('costs its usage if the model answered, but the answer cannot be used', async () => {
+  it('a call that fails costs its usage if the model answered, but the answer cannot be used', async () => {
     const call = await reserveFor(model(), request(), budget([line(1)]))
     call.sent()
     const usage = { ...NO_USAGE, input_tokens: 10, output_tokens: 20 }
@@ -168,7 +168,7 @@ describe('a call that fails', () => {
 })
 
 describe('an answer', () => {
-  it('is recorded with its price, and with its cost only if its provider does not report the usage', async () => {
+  it('an answer is recorded with its price, and with its cost only if its provider does not report the usage', async () => {
     const given = budget([line(1)])
     const call = await reserveFor(model(), request(), given)
     call.sent()

@@ -10,7 +10,7 @@ const checked = (more: object, name: unknown = 'm') =>
 const NONE = { input_tokens: 0, output_tokens: 0, cache_creation_input_tokens: 0, cache_read_input_tokens: 0 }
 
 describe('usage', () => {
-  it('may be an estimate, and may be left out', () => {
+  it('usage may be an estimate, and may be left out', () => {
     expect(checked({ usage: { input_tokens: 1.5, output_tokens: 7, cache_read_input_tokens: null } })).toMatchObject({
       usage: { ...NONE, input_tokens: 2, output_tokens: 7 },
       notes: [],
@@ -18,7 +18,7 @@ describe('usage', () => {
     for (const usage of [undefined, null, {}]) expect(checked({ usage })).toMatchObject({ usage: NONE, notes: [] })
   })
 
-  it.each([Infinity, -1, NaN, 1e300, '12', true, {}, 12n])('of %s tokens counts as none, and is noted', (tokens) => {
+  it.each([Infinity, -1, NaN, 1e300, '12', true, {}, 12n])('usage of %s tokens counts as none, and is noted', (tokens) => {
     const { usage, notes } = checked({ usage: { output_tokens: tokens } })
     expect(usage).toEqual(NONE)
     expect(notes).toEqual([expect.stringContaining('as output_tokens')])
@@ -26,19 +26,22 @@ describe('usage', () => {
 })
 
 describe('the name of a model', () => {
-  it('is the one that came with the answer, or else the Model’s own', () => {
+  it('the name of a model is the one that came with the answer, or else the Model’s own', () => {
     expect(checked({ model: 'm-2026' })).toMatchObject({ model: 'm-2026', notes: [] })
     expect(checked({})).toMatchObject({ model: 'm', notes: [] })
     expect(checked({ model: null })).toMatchObject({ model: 'm', notes: [] })
   })
 
-  it.each([5, '', 'a\0b', '\ud800', 'x'.repeat(201), {}, Symbol('m')])('that is not valid (%s) is ignored, and noted', (model) => {
-    expect(checked({ model })).toMatchObject({ model: 'm', notes: [expect.stringContaining('not a valid name')] })
-    expect(checked({}, model)).toMatchObject({ model: 'unknown', notes: [expect.stringContaining('Give the Model a `name`')] })
-    expect(checked({ model }, model).notes).toHaveLength(2)
-  })
+  it.each([5, '', 'a\0b', '\ud800', 'x'.repeat(201), {}, Symbol('m')])(
+    'the name of a model that is not valid (%s) is ignored, and noted',
+    (model) => {
+      expect(checked({ model })).toMatchObject({ model: 'm', notes: [expect.stringContaining('not a valid name')] })
+      expect(checked({}, model)).toMatchObject({ model: 'unknown', notes: [expect.stringContaining('Give the Model a `name`')] })
+      expect(checked({ model }, model).notes).toHaveLength(2)
+    },
+  )
 
-  it('may be missing everywhere', () => {
+  it('the name of a model may be missing everywhere', () => {
     expect(checked({}, null)).toMatchObject({ model: 'unknown', notes: [expect.stringContaining('name is null')] })
   })
 })
@@ -101,7 +104,7 @@ describe('the price that a Model declares', () => {
   const priced = (price: unknown) =>
     checkResponse({ content: [], stopReason: 'end_turn', usage: NONE } as ModelResponse, { name: 'm', price: price as ModelPrice })
 
-  it('is recorded with the answer', () => {
+  it('the price that a Model declares is recorded with the answer', () => {
     expect(priced({ input: 1, output: 2, cacheRead: 0, other: 5 })).toMatchObject({
       price: { input: 1, output: 2, cacheRead: 0 },
       notes: [],
@@ -111,7 +114,7 @@ describe('the price that a Model declares', () => {
   })
 
   it.each([null, 3, {}, { input: 1 }, { input: -1, output: 1 }, { input: NaN, output: 1 }, { input: 1, output: 1, cacheRead: '1' }])(
-    'that is not valid (%j) is left out, and noted',
+    'the price that a Model declares that is not valid (%j) is left out, and noted',
     (price) => {
       expect(priced(price)).not.toHaveProperty('price')
       expect(priced(price).notes).toEqual([expect.stringContaining('not a price')])

@@ -10,7 +10,7 @@ const DEADLINE: CallDeadline = { leftMs: () => 100, reason: 'late' }
 const never = (): Promise<never> => new Promise(() => undefined)
 
 describe('the signal of a model call', () => {
-  it('aborts at the deadline, even after a garbage collection when only the call referred to it', async () => {
+  it('the signal of a model call aborts at the deadline, even after a garbage collection', async () => {
     setFlagsFromString('--expose-gc')
     const collectGarbage = runInNewContext('gc') as () => void
     const links = Array.from({ length: 50 }, () => new AbortController())
@@ -26,7 +26,7 @@ describe('the signal of a model call', () => {
     })
   })
 
-  it('aborts when the call is stopped, with its reason', () => {
+  it('the signal of a model call aborts when the call is stopped, with its reason', () => {
     const link = new AbortController()
     const { signal, end } = signalUntil(DEADLINE, link.signal)
     link.abort(new Error('stopped'))

@@ -18,11 +18,11 @@ describe('hooks at the end of a run have to be requested again', () => {
   it.each([
     ['stale_watermark', new StaleWatermark('the log differs')],
     ['archive_unavailable', new ArchiveUnavailable({ cause: new Error('Postgres does not answer') })],
-  ])('because of %s', async (kind, error) => {
+  ])('hooks at the end of a run have to be requested again because of %s', async (kind, error) => {
     expect(await endHooks(needs(error), JOB, INPUT)).toEqual({ kind })
   })
 
-  it('because this worker does not serve the agent', async () => {
+  it('hooks at the end of a run have to be requested again because this worker does not serve the agent', async () => {
     expect(await endHooks(needs(new Error('not read'), []), JOB, INPUT)).toEqual({ kind: 'not_served' })
   })
 })

@@ -61,14 +61,14 @@ function received(blob: BlobRef): EventOf<'message_received'> {
 }
 
 describe('a value that is kept', () => {
-  it('is put back into its event by another executor', async () => {
+  it('a value that is kept is put back into its event by another executor', async () => {
     const blobs = memory()
     expect(await valuesOver(blobs).keep('s', LARGE, { executionId: 'x', signal })).toEqual(LARGE.ref)
     const { blob: _, ...rest } = completed(LARGE.ref) as EventOf<'tool_completed'>
     expect(await valuesOver(blobs).hydrate('s', [completed(LARGE.ref)])).toEqual([{ ...rest, value: { rows: 'x'.repeat(200_000) } }])
   })
 
-  it('waits while the store takes others, one after another, even if it would fit into history', async () => {
+  it('a value that is kept waits while the store takes others, one after another, even if it would fit into history', async () => {
     vi.useFakeTimers()
     try {
       const blobs = memory()
@@ -83,7 +83,7 @@ describe('a value that is kept', () => {
     }
   })
 
-  it('is read from the store once per executor, and not at all by the executor that wrote it', async () => {
+  it('a value that is kept is read from the store once per executor, and not at all by the executor that wrote it', async () => {
     const blobs = memory()
     const values = valuesOver(blobs)
     await values.keep('s', LARGE, { executionId: 'x', signal })
@@ -95,13 +95,13 @@ describe('a value that is kept', () => {
     expect(blobs.gets).toBe(1)
   })
 
-  it('belongs to its session: another session that names it gets nothing', async () => {
+  it('a value that is kept belongs to its session: another session that names it gets nothing', async () => {
     const values = valuesOver(memory())
     await values.keep('s', LARGE, { executionId: 'x', signal })
     expect(await values.hydrate('other', [completed(LARGE.ref)])).toEqual([completed(LARGE.ref)])
   })
 
-  it('is not looked up in the store for events without large values', async () => {
+  it('a value that is kept is not looked up in the store for events without large values', async () => {
     const blobs = memory()
     const event: SessionEvent = { v: 1, seq: 1, at: 0, type: 'session_closed', reason: 'idle' }
     expect(await valuesOver(blobs).hydrate('s', [event])).toEqual([event])
@@ -110,7 +110,7 @@ describe('a value that is kept', () => {
 })
 
 describe('a value while the store is away', () => {
-  it('does without it at once if it can, and others that can do not ask again for a while', async () => {
+  it('an event does without a value at once if it can, and others do not ask the store again for a while', async () => {
     const blobs = memory()
     blobs.away = true
     const values = valuesOver(blobs)
@@ -119,7 +119,7 @@ describe('a value while the store is away', () => {
     expect(blobs.puts).toBe(1)
   })
 
-  it('that cannot do without it is offered again until the store is back', async () => {
+  it('a value without which nothing can continue is offered again until the store is back', async () => {
     const blobs = memory()
     blobs.away = true
     const values = valuesOver(blobs)
@@ -132,7 +132,7 @@ describe('a value while the store is away', () => {
     expect(await kept).toEqual(LARGE.ref)
   })
 
-  it('does not wait for a store that says nothing, nor do others then', async () => {
+  it('a value that is optional does not wait for a store that says nothing, nor do later ones', async () => {
     vi.useFakeTimers()
     try {
       const blobs = memory()
@@ -148,7 +148,7 @@ describe('a value while the store is away', () => {
     }
   })
 
-  it('does not wait once its attempt is stopped', async () => {
+  it('a value does not wait for the store once its attempt is stopped', async () => {
     const blobs = memory()
     blobs.away = 'silent'
     const stop = new AbortController()
@@ -157,7 +157,7 @@ describe('a value while the store is away', () => {
     expect(await kept).toBeUndefined()
   })
 
-  it('that is needed fails with an error, and nothing is guessed', async () => {
+  it('a value that is needed while the store is away fails with an error, and nothing is guessed', async () => {
     const blobs = memory()
     await valuesOver(blobs).keep('s', LARGE, { executionId: 'x', signal })
     blobs.away = true
@@ -174,7 +174,7 @@ describe('a value that is not what an event may carry', () => {
     ['a number', 7],
     ['blocks of no known type', [{ type: 'tool_result', tool_use_id: 'x' }]],
     ['nothing', ''],
-  ])('as a message: %s is replaced by what its event says about it', async (_, value) => {
+  ])('a value that is not what an event may carry as a message: %s is replaced by what its event says about it', async (_, value) => {
     const blob = blobOfJson(value, 'how it begins', sha256Hex)
     const values = valuesOver(memory())
     await values.keep('s', blob, { executionId: 'x', signal })
@@ -188,14 +188,14 @@ describe('a value that is not what an event may carry', () => {
   it.each<[string, Json]>([
     ['text', 'a message'],
     ['no value', { content: 'a' }],
-  ])('as a tool result: %s leaves the event as it is', async (_, value) => {
+  ])('a value that is not what an event may carry as a tool result: %s leaves the event as it is', async (_, value) => {
     const blob = blobOfJson(value, 'how it begins', sha256Hex)
     const values = valuesOver(memory())
     await values.keep('s', blob, { executionId: 'x', signal })
     expect(await values.hydrate('s', [completed(blob.ref)])).toEqual([completed(blob.ref)])
   })
 
-  it('changes nothing but value and content', async () => {
+  it('a value that is not what an event may carry changes nothing but value and content', async () => {
     const blob = blobOfJson({ value: 1, content: 'one', callId: 'forged', seq: 99 }, 'one', sha256Hex)
     const values = valuesOver(memory())
     await values.keep('s', blob, { executionId: 'x', signal })

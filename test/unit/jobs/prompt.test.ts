@@ -57,7 +57,7 @@ const volatileOf = async (options: Partial<AgentOptions>, state?: SessionState) 
   (await rendered(options, state)).volatile.replace(/^\[From the system, .*\]\n\n/, '')
 
 describe('the ready-made sections', () => {
-  it('show the plan with everything that is known about its steps', async () => {
+  it('the ready-made sections show the plan with everything that is known about its steps', async () => {
     expect(await volatileOf({ plan: true, sections: [sections.plan] })).toBe(
       [
         '# Plan',
@@ -72,7 +72,7 @@ describe('the ready-made sections', () => {
     expect((await rendered({ plan: true, sections: [sections.plan] }, newState())).volatile).toBe('')
   })
 
-  it('show the progress: a tick and the title of each step done, title and status of the others, and calls without an outcome', async () => {
+  it('the progress section ticks steps that are done, and shows the other steps and calls without an outcome', async () => {
     const options = { plan: true, sections: [sections.progress] } as const
     expect(await volatileOf(options)).toBe(
       [
@@ -88,13 +88,13 @@ describe('the ready-made sections', () => {
     expect(await volatileOf(options, newState())).toBe('# Progress\nNo progress yet. Create a plan to get started.')
   })
 
-  it('show every block of the memory', async () => {
+  it('the ready-made sections show every block of the memory', async () => {
     expect(await volatileOf({ memory: MEMORY, sections: [sections.memory] })).toBe(
       '# Memory\n<block name="customer">\n(empty)\n</block>\n<block name="notes">\nWindow seat.\n</block>',
     )
   })
 
-  it('can be reordered, replaced and mixed with functions, and empty text is left out', async () => {
+  it('the ready-made sections can be reordered, replaced and mixed with functions, and empty text is left out', async () => {
     const text = await volatileOf({
       plan: true,
       memory: MEMORY,
@@ -107,7 +107,7 @@ describe('the ready-made sections', () => {
     expect(text).toMatch(/^Mine: Window seat\.\n\nweb\nObjective: To Rome\n/)
   })
 
-  it('default to the memory for an agent that has one, and to nothing for any other', async () => {
+  it('the ready-made sections default to the memory for an agent that has one, and to nothing for any other', async () => {
     expect(await volatileOf({ memory: MEMORY })).toMatch(/^# Memory/)
     expect(await volatileOf({ memory: MEMORY, sections: [] })).toBe('')
     expect(await volatileOf({ plan: true })).toBe('')
@@ -115,7 +115,7 @@ describe('the ready-made sections', () => {
 })
 
 describe('instructions and sections', () => {
-  it('receive what is known about the session, and the guidance of a plan follows the instructions', async () => {
+  it('sections receive what is known about the session, and the guidance of a plan follows the instructions', async () => {
     const { system } = await rendered({
       plan: { guidance: 'Plan well.' },
       memory: MEMORY,
@@ -125,7 +125,7 @@ describe('instructions and sections', () => {
     expect(system).toBe('0 3 Window seat. 1 3 0\n\nPlan well.')
   })
 
-  it('cannot change what the next one sees', async () => {
+  it('instructions and sections cannot change what the next one sees', async () => {
     const state = worked()
     const before = structuredClone(state)
     const text = await volatileOf(
@@ -143,14 +143,14 @@ describe('instructions and sections', () => {
     expect(state).toEqual(before)
   })
 
-  it('fail the call with an explanation if a section does not return a string', async () => {
+  it('instructions and sections fail the call with an explanation if a section does not return a string', async () => {
     await expect(rendered({ sections: [() => 'ok', (() => 7) as never] })).rejects.toThrow(
       'sections[1] of agent "a" returned a value of type number: return a string.',
     )
     await expect(rendered({ sections: [(() => null) as never] })).rejects.toThrow('sections[0] of agent "a" returned null')
   })
 
-  it('have a digest that changes with either of them alone', async () => {
+  it('instructions and sections have a digest that changes with either of them alone', async () => {
     const digests = await Promise.all([
       rendered({}),
       rendered({}),
@@ -162,7 +162,7 @@ describe('instructions and sections', () => {
     expect(digests[0]?.digest).toBe(digests[1]?.digest)
   })
 
-  it('are refused if they are something else, or show what the agent does not have', () => {
+  it('instructions and sections are refused if they are something else, or show what the agent does not have', () => {
     const declared = (options: object) => () => defineAgent({ name: 'a', model: 'claude', instructions: '', ...options })
     const invalid = (message: string) => expect.objectContaining({ code: 'invalid_agent', message: expect.stringContaining(message) })
     expect(declared({ sections: ['text'] })).toThrow(invalid('a list of functions'))
@@ -176,7 +176,7 @@ describe('instructions and sections', () => {
 describe('volatile text', () => {
   const assistant: Message = { role: 'assistant', content: [{ type: 'text', text: 'Hm.' }] }
 
-  it('is the last block of the user’s last message, and changes no other byte', () => {
+  it('volatile text is the last block of the user’s last message, and changes no other byte', () => {
     const said = fc.oneof(fc.string(), fc.constant<ContentBlock[]>([{ type: 'text', text: 'x' }]))
     const message: fc.Arbitrary<Message> = fc.oneof(
       fc.constant(assistant),
@@ -199,14 +199,14 @@ describe('volatile text', () => {
     )
   })
 
-  it('has the text of hooks after the sections, all of it behind the breakpoint', () => {
+  it('volatile text has the text of hooks after the sections, all of it behind the breakpoint', () => {
     const { messages, volatileBlocks } = withVolatile([{ role: 'user', content: 'hi' }], 'now', ['be brief', 'be kind'])
     const texts = ['hi', 'now', 'be brief', 'be kind'].map((text) => ({ type: 'text', text }))
     expect(messages).toEqual([{ role: 'user', content: texts }])
     expect(volatileBlocks).toBe(3)
   })
 
-  it('of hooks alone goes into the message before an answer that the model continues', () => {
+  it('volatile text of hooks alone goes into the message before an answer that the model continues', () => {
     const answer: Message = { role: 'assistant', content: [{ type: 'text', text: 'To be' }] }
     const { messages, volatileBlocks } = withVolatile([{ role: 'user', content: 'hi' }, answer], 'now', ['be brief'])
     const texts = ['hi', 'be brief'].map((text) => ({ type: 'text', text }))
@@ -214,14 +214,14 @@ describe('volatile text', () => {
     expect(volatileBlocks).toBeUndefined()
   })
 
-  it('that is empty leaves a request as it is', () => {
+  it('volatile text that is empty leaves a request as it is', () => {
     const messages: Message[] = [{ role: 'user', content: 'hi' }]
     expect(withVolatile(messages, '')).toEqual({ messages })
   })
 })
 
 describe('the progress of a session', () => {
-  it('lists steps that are not done, open calls, and calls whose outcome is unknown, each once', () => {
+  it('a session’s progress lists unfinished steps, open calls, and calls whose outcome is unknown, each once', () => {
     const state = worked()
     const call = { callId: 't_1_2_0', index: 0, resolution: { ...UNKNOWN, tool: 'pay_bill' }, status: 'awaiting_resolution' } as const
     const current = { calls: [call, { ...call, callId: 't_1_2_1', status: 'completed' }] } as unknown as SessionState['current']

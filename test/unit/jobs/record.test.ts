@@ -105,7 +105,7 @@ describe('the record', () => {
     ['a function', () => 1, null],
     ['an error', new Error('no'), {}],
     ['half a character and NUL', '\ud800\u0000', '\ud800\u0000'],
-  ])('of %s is its plain JSON', async (_, result, value) => {
+  ])('the record of %s is its plain JSON', async (_, result, value) => {
     expect(await record(result)).toEqual({ value })
   })
 
@@ -115,14 +115,14 @@ describe('the record', () => {
     ['a value that says it cannot be written', { toJSON: refuse }],
     ['a value nested too deep', nested(600)],
     ['a value nested far too deep', nested(200_000)],
-  ])('of %s says that the call completed and why its result is missing', async (_, result) => {
+  ])('the record of %s says that the call completed and why its result is missing', async (_, result) => {
     expect(await record(result)).toEqual({
       value: null,
       content: expect.stringMatching(/^The call completed, but its result cannot be recorded/),
     })
   })
 
-  it('of a result that is too large, and that the store does not accept, has its size, its digest and its beginning', async () => {
+  it('the record of a result that is too large for the store has its size, its digest and its beginning', async () => {
     const shelf = away()
     const { value, content } = await record('€'.repeat(3_400_000), {}, undefined, shelf)
     expect(value).toBeNull()
@@ -132,7 +132,7 @@ describe('the record', () => {
     expect(shelf.offered.map(({ patience }) => patience.waitMs)).toEqual([WAIT_MS])
   })
 
-  it('of a large result without a store is complete if history can hold it, and does not wait for a store', async () => {
+  it('the record of a large result without a store is complete if history can hold it, and does not wait for a store', async () => {
     const shelf = away()
     const text = 'x'.repeat(1_000_000 - 2)
     expect(await record(text, {}, undefined, shelf)).toEqual({ value: text })
@@ -142,13 +142,13 @@ describe('the record', () => {
     expect((await record('\u0000'.repeat(200_000))).value).toBeNull()
   })
 
-  it('of a small result does not ask the store', async () => {
+  it('the record of a small result does not ask the store', async () => {
     const shelf = away()
     expect(await record('x'.repeat(127_998), {}, undefined, shelf)).toEqual({ value: 'x'.repeat(127_998) })
     expect(shelf.offered).toEqual([])
   })
 
-  it('of a large result refers to the store, which has the value and what the model sees, exactly', async () => {
+  it('the record of a large result refers to the store, which has the value and what the model sees, exactly', async () => {
     const shelf = there()
     const result = { text: '\u0000\ud800€'.repeat(60_000), n: 1 }
     const made = await record(result, { toModel: () => 'all is well', effectId: () => 'e-1' }, undefined, shelf)
@@ -158,7 +158,7 @@ describe('the record', () => {
     expect(blob?.ref).toEqual({ sha256: sha256Hex(blob?.json ?? ''), bytes: Buffer.byteLength(blob?.json ?? ''), preview: 'all is well' })
   })
 
-  it('of a large result has a preview that begins as the model reads it, and is bounded', async () => {
+  it('the record of a large result has a preview that begins as the model reads it, and is bounded', async () => {
     const shelf = there()
     await record('😀'.repeat(100_000), {}, undefined, shelf)
     await record({ rows: Array.from({ length: 40_000 }, (_, n) => n) }, {}, undefined, shelf)
@@ -168,7 +168,7 @@ describe('the record', () => {
     for (const preview of previews) expect(preview).toHaveLength(2_000)
   })
 
-  it('of a result that is too large for any model is its beginning, and the store is not asked', async () => {
+  it('the record of a result that is too large for any model is its beginning, and the store is not asked', async () => {
     const shelf = there()
     const { value, content } = await record('x'.repeat(64_000_001), {}, undefined, shelf)
     expect(value).toBeNull()
@@ -176,7 +176,7 @@ describe('the record', () => {
     expect(shelf.kept).toEqual([])
   })
 
-  it('keeps what the model sees beside the value', async () => {
+  it('the record keeps what the model sees beside the value', async () => {
     expect(await record({ secret: 1 }, { toModel: () => 'all is well' })).toEqual({ value: { secret: 1 }, content: 'all is well' })
     const blocks = [{ type: 'text' as const, text: 'seen' }]
     expect(await record({ secret: 1 }, { toModel: () => blocks })).toEqual({ value: { secret: 1 }, content: blocks })
@@ -190,13 +190,13 @@ describe('the record', () => {
     ['a number', 7],
     ['a circular value', circular],
     ['a BigInt', 1n],
-  ])('never has %s as what the model sees, because no model accepts it', async (_, seen) => {
+  ])('the record never has %s as what the model sees, because no model accepts it', async (_, seen) => {
     const { value, content } = await record({ id: 7 }, { toModel: () => seen as string })
     expect(value).toEqual({ id: 7 })
     if (content !== undefined) expect(typeof content).toBe('string')
   })
 
-  it('gives `effectId` and `toModel` each a result of their own, with the same instances of classes', async () => {
+  it('the record gives `effectId` and `toModel` each a result of their own, with the same instances of classes', async () => {
     const at = new Date(0)
     const result = { refund: { id: 'r-1' }, lines: [{ cents: 1 }], at }
     const spoil = (given: unknown): void => {
@@ -224,11 +224,11 @@ describe('the record', () => {
   it.each<[string, unknown]>([
     ['circular', circular],
     ['nested far too deep', nested(200_000)],
-  ])('gives `toModel` a result that is %s, which cannot be copied', async (_, result) => {
+  ])('the record gives `toModel` a result that is %s, which cannot be copied', async (_, result) => {
     expect((await record(result, { toModel: (given) => `${given === result}` })).content).toBe('true')
   })
 
-  it('names the effect with an id of bounded length', async () => {
+  it('the record names the effect with an id of bounded length', async () => {
     expect(await record({ id: 'r-1' }, { effectId: (result) => (result as { id: string }).id })).toEqual({
       value: { id: 'r-1' },
       effectId: 'r-1',
@@ -238,7 +238,7 @@ describe('the record', () => {
     expect(await record({}, { effectId: () => Object.create(null) as string })).toEqual({ value: {} })
   })
 
-  it('leaves out what the tool fails to say about its result, with a warning', async () => {
+  it('the record leaves out what the tool fails to say about its result, with a warning', async () => {
     const seen: Logged = { warnings: [] }
     const broken = (): never => {
       throw new Error('broken')
@@ -247,7 +247,7 @@ describe('the record', () => {
     expect(seen.warnings).toHaveLength(2)
   })
 
-  it('waits for what an async tool says about its result, and leaves it out with a warning if that rejects or takes too long', async () => {
+  it('the record waits for what an async tool says of its result, and leaves it out with a warning if that fails', async () => {
     const seen: Logged = { warnings: [] }
     const said = { effectId: async () => 'r-1', toModel: async () => 'paid' }
     expect(await record({ id: 7 }, said, seen)).toEqual({ value: { id: 7 }, content: 'paid', effectId: 'r-1' })
@@ -262,7 +262,7 @@ describe('the record', () => {
     expect(seen.warnings).toHaveLength(3)
   })
 
-  it('has the value that the body returned, whatever the tool does to it afterwards', async () => {
+  it('the record has the value that the body returned, whatever the tool does to it afterwards', async () => {
     const change = (result: unknown): string => ((result as { id: number }).id = 0).toString()
     expect(await record({ id: 7 }, { effectId: change, toModel: change })).toMatchObject({ value: { id: 7 } })
   })

@@ -61,7 +61,7 @@ describe('a refused request', () => {
     ['an image of a result', [...before, user('go'), calls('a'), results(['see', image('bad')])], 'image 5'],
     ['the arguments of a call', [...before, user('go'), calls('bad'), results('fine')], 'call 4'],
     ['a text of the model', [...before, user('go'), says('bad'), user('and?')], 'text 4'],
-  ])('is made again without %s, and nothing else', async (_, messages, expected) => {
+  ])('a refused request is made again without %s, and nothing else', async (_, messages, expected) => {
     const asked = await ask(messages)
     expect(replacedIn(asked)).toEqual([expected])
     const said = JSON.stringify(asked.requests.at(-1))
@@ -79,7 +79,7 @@ describe('a refused request', () => {
     expect(JSON.stringify(asked.requests.at(-1))).toContain('And now?')
   })
 
-  it('is made at most 13 times until what is at fault is left out, wherever it is in what came since an accepted request', async () => {
+  it('a refused request is made at most 13 times until the content at fault is left out, wherever it is', async () => {
     const part = fc.oneof(fc.constantFrom('fine', 'good'), fc.constantFrom(image('fine'), image('good')))
     const said = fc.array(part, { minLength: 1, maxLength: 3 }).map((parts) => user(...parts))
     const turn = fc
@@ -108,13 +108,13 @@ describe('a refused request', () => {
     ['the provider names the tools', [...before, user('bad')], { say: 'm: 400 tools.0.custom.input_schema: is not valid' }],
     ['the conversation is too long', [...before, user('bad')], { code: 'context_overflow' }],
     ['the key is wrong', [...before, user('bad')], { code: 'authentication_error', status: 401 }],
-  ])('is not made again if %s', async (_, messages, refusal) => {
+  ])('a refused request is not made again if %s', async (_, messages, refusal) => {
     const asked = await ask(messages, refusal)
     expect(asked.answer).toBeInstanceOf(ModelFailed)
     expect(asked.requests).toHaveLength(1)
   })
 
-  it('fails as it is if no content is at fault, and counts as one failed attempt', async () => {
+  it('a refused request fails as it is if no content is at fault, and counts as one failed attempt', async () => {
     const asked = await ask([...before, user('bad', image('bad'))], { bad: /hello/ })
     expect(asked.answer).toMatchObject({ cause: { message: expect.stringContaining('Could not accept this') } })
     expect(asked.requests.length).toBeGreaterThan(2)

@@ -49,7 +49,7 @@ const resolve = (tool: string, input: Json, index = 0) =>
   resolveCall(agent, { sessionId: 's', run: 1, intent: 1, turn: 2, index, tool, input }, { ctx })
 
 describe('the resolution of a call', () => {
-  it('says all that the workflow must know about it', async () => {
+  it('the resolution of a call says all that the workflow must know about it', async () => {
     expect(await resolve('pay', { order: 'o', cents: 1 }, 3)).toEqual({
       index: 3,
       tool: 'pay',
@@ -67,13 +67,13 @@ describe('the resolution of a call', () => {
     })
   })
 
-  it('has no key for a read', async () => {
+  it('the resolution of a call has no key for a read', async () => {
     const resolution = await resolve('look', {})
     expect(resolution).toMatchObject({ effect: 'read', verify: false })
     expect(resolution).not.toHaveProperty('key')
   })
 
-  it('is the same for the same call, whatever the order of its arguments', async () => {
+  it('the resolution of a call is the same for the same call, whatever the order of its arguments', async () => {
     expect(await resolve('pay', { order: 'o', cents: 1 })).toEqual(await resolve('pay', { cents: 1, order: 'o' }))
   })
 
@@ -82,13 +82,13 @@ describe('the resolution of a call', () => {
     ['toString', {}],
     ['__proto__', {}],
     ['', {}],
-  ])('of %s says which tools exist', async (tool, input) => {
+  ])('the resolution of a call of %s says which tools exist', async (tool, input) => {
     const { invalid, effect } = await resolve(tool, input)
     expect(invalid).toEqual({ code: 'unknown_tool', message: expect.stringContaining('pay, look') })
     expect(effect).toBe('read')
   })
 
-  it('of a tool with a very long name has a bounded one', async () => {
+  it('the resolution of a call of a tool with a very long name has a bounded one', async () => {
     const { tool, invalid } = await resolve('x'.repeat(100_000), {})
     expect(tool.length).toBeLessThanOrEqual(200)
     expect(invalid?.message.length).toBeLessThan(1_000)
@@ -100,21 +100,21 @@ describe('the resolution of a call', () => {
     ['a list', [], 'expected object'],
     ['null', null, 'expected object'],
     ['text that is not JSON', '{"order": "o", "ce', 'not a JSON object: {"order"'],
-  ])('of arguments with %s tells the model what is wrong with them', async (_, input, says) => {
+  ])('the resolution of a call of arguments with %s tells the model what is wrong with them', async (_, input, says) => {
     const { invalid, key, effect } = await resolve('pay', input)
     expect(invalid).toEqual({ code: 'invalid_arguments', message: expect.stringContaining(says) })
     // A call that cannot run has no key, but keeps its effect.
     expect([key, effect]).toEqual([undefined, 'external'])
   })
 
-  it('bounds what it says about very long arguments', async () => {
+  it('the resolution of a call bounds what it says about very long arguments', async () => {
     const { invalid } = await resolve('pay', 'x'.repeat(1_000_000))
     expect(invalid?.message.length).toBeLessThan(4_100)
     const many = Object.fromEntries(Array.from({ length: 20_000 }, (_, n) => [`k${n}`, 'x']))
     expect((await resolve('pay', many)).invalid?.message.length).toBeLessThan(4_100)
   })
 
-  it('waits for a schema that checks asynchronously, and survives one that throws', async () => {
+  it('the resolution of a call waits for a schema that checks asynchronously, and survives one that throws', async () => {
     expect(await resolve('slow', { id: 'a' })).not.toHaveProperty('invalid')
     expect(await resolve('slow', { id: 'b' })).toMatchObject({ invalid: { code: 'invalid_arguments' } })
     expect(await resolve('broken', { id: 'a' })).toMatchObject({
@@ -122,7 +122,7 @@ describe('the resolution of a call', () => {
     })
   })
 
-  it('succeeds for any tool name and any arguments', async () => {
+  it('the resolution of a call succeeds for any tool name and any arguments', async () => {
     const json = fc.jsonValue({
       stringUnit: fc.integer({ min: 0, max: 0xffff }).map((code) => String.fromCharCode(code)),
     }) as fc.Arbitrary<Json>
@@ -136,7 +136,7 @@ describe('the resolution of a call', () => {
 })
 
 describe('the input of a tool', () => {
-  it('is what the schema makes of the raw arguments', async () => {
+  it('the input of a tool is what the schema makes of the raw arguments', async () => {
     const tool = defineTool({
       ...common,
       name: 't',
@@ -171,7 +171,7 @@ describe('whether a call needs approval', () => {
     )
   const terms = { expiresMs: 7_200_000, onExpiry: 'error' }
 
-  it('is decided by its tool, with a reason', async () => {
+  it('whether a call needs approval is decided by its tool, with a reason', async () => {
     expect((await asking(true)).approval).toEqual(terms)
     expect((await asking(false)).approval).toBeUndefined()
     expect((await asking(() => 'too much')).approval).toEqual({ ...terms, reason: 'too much' })
@@ -179,7 +179,7 @@ describe('whether a call needs approval', () => {
     expect((await asking((() => undefined) as never)).approval).toEqual(terms)
   })
 
-  it('is yes if its tool throws, or does not answer in time', async () => {
+  it('a call needs approval if its tool throws, or does not answer in time', async () => {
     const thrown = await asking(() => {
       throw new Error('no rules')
     })

@@ -32,7 +32,7 @@ const KB = 1_000
 const text = (bytes: number): string => 'x'.repeat(bytes)
 
 describe('what a hook reports', () => {
-  it('is in its record, with its answer or its error', async () => {
+  it('what a hook reports is in its record, with its answer or its error', async () => {
     const runs = await runHooks(
       runnerOf('turnStart', {
         answers: (_input, { emit }) => {
@@ -55,7 +55,7 @@ describe('what a hook reports', () => {
     expect(runs[2]).not.toHaveProperty('emitted')
   })
 
-  it('after its timeout is not recorded', async () => {
+  it('what a hook reports after its timeout is not recorded', async () => {
     let report: HookContext['emit'] = () => expect.fail('it did not run')
     const runner = runnerOf(
       'turnStart',
@@ -83,12 +83,12 @@ describe('what a hook reports', () => {
         for (let n = 0; n <= 100; n++) emit('n')
       },
     ],
-  ])('beyond the bounds becomes the error %s of the hook', async (code, run) => {
+  ])('what a hook reports beyond the bounds becomes the error %s of the hook', async (code, run) => {
     const [recorded] = await runHooks(runnerOf('turnStart', { run }), TURN_START)
     expect(recorded?.error).toMatchObject({ class: 'ToolError', code })
   })
 
-  it('shares the room of one result with what the other hooks of the step report', async () => {
+  it('what a hook reports shares the room of one result with what the other hooks of the step report', async () => {
     const fills: Run = (_input, { emit }) => {
       for (let n = 0; n < 5; n++) emit('n', text(15 * KB))
     }
@@ -106,7 +106,7 @@ describe('what a hook reports', () => {
 })
 
 describe('the answers of all places of one step', () => {
-  it('share the room of one result', async () => {
+  it('the answers of all places of one step share the room of one result', async () => {
     const talks: Run = () => ({ appendContext: text(60 * KB) })
     const runner = runnerOf('turnStart', { one: talks, two: talks })
     const places = [await runHooks(runner, TURN_START), await runHooks(runner, TURN_START), await runHooks(runner, TURN_START)]

@@ -28,14 +28,14 @@ const stackIn = (error: unknown): string[] => stackOf(error)?.text.split('\n') ?
 const withStack = (stack: unknown, message = 'm'): Error => Object.assign(new Error(message), { stack })
 
 describe('the stack of an exception', () => {
-  it('begins with the user’s own frame, although a package threw, and has no frame of pawl or Node', async () => {
+  it('the stack of an exception begins with the user’s own frame, and has no frame of pawl or Node', async () => {
     const lines = stackIn(await thrownBy(() => new LRUCache({ max: -1 })))
     expect(lines[0]).toMatch(OWN)
     expect(lines.findIndex((line) => line.includes('/node_modules/lru-cache/'))).toBeGreaterThan(0)
     expect(lines.join('\n')).not.toMatch(/src\/jobs|node:/)
   })
 
-  it('has the frames of its causes', async () => {
+  it('the stack of an exception has the frames of its causes', async () => {
     const refused = Object.assign(new Error('no route to bank'), { code: 'EHOSTUNREACH' })
     const error = await thrownBy(() => {
       throw new ToolError('The bank is closed.', { cause: refused })
@@ -46,7 +46,7 @@ describe('the stack of an exception', () => {
     expect([lines[0], lines[at + 1]]).toEqual([expect.stringMatching(OWN), expect.stringMatching(OWN)])
   })
 
-  it('takes the frames of a failed connection from Node, because there are no others', () => {
+  it('the stack of an exception takes the frames of a failed connection from Node, because there are no others', () => {
     const stack = 'Error: connect ECONNREFUSED 127.0.0.1:1\n    at TCPConnectWrap.afterConnect [as oncomplete] (node:net:1637:16)'
     expect(stackIn(withStack(stack, 'connect ECONNREFUSED 127.0.0.1:1'))).toEqual([
       '    at TCPConnectWrap.afterConnect [as oncomplete] (node:net:1637:16)',
@@ -54,7 +54,7 @@ describe('the stack of an exception', () => {
   })
 
   it.each(['src/jobs/tool-call/body.ts', 'dist/jobs/tool-call/body.js'])(
-    'has no frame of pawl at %s, with source maps or without',
+    'the stack of an exception has no frame of pawl at %s, with source maps or without',
     (file) => {
       const own = '    at look (/app/tools.ts:3:9)'
       expect(stackIn(withStack(`Error: m\n${own}\n    at runBody (${join(PAWL, '..', file)}:20:1)\n    at run (node:x:1:1)`))).toEqual([
@@ -63,7 +63,7 @@ describe('the stack of an exception', () => {
     },
   )
 
-  it('does not take a line of the message for a frame', () => {
+  it('the stack of an exception does not take a line of the message for a frame', () => {
     const message = 'the page says:\n    at home (/etc/passwd:1:1)'
     expect(stackIn(withStack(`Error: ${message}\n    at look (/app/tools.js:3:9)`, message))).toEqual(['    at look (/app/tools.js:3:9)'])
   })
@@ -73,7 +73,7 @@ describe('the stack of an exception', () => {
     ['causes that contain each other', () => Object.assign(new Error('a'), { cause: endless })],
     ['huge texts', () => withStack(`Error: m\n${`    at ${'f'.repeat(9_000)} (/app/ü.js:1:1)\n`.repeat(500)}`)],
     ['half a surrogate', () => new Error('a', { cause: new Error(`${'😀'.repeat(400)}`) })],
-  ])('is bounded: %s', (_, make) => {
+  ])('the stack of an exception is bounded: %s', (_, make) => {
     const { text } = stackOf(make()) ?? expect.fail('no stack')
     expect(Buffer.byteLength(JSON.stringify(text))).toBeLessThanOrEqual(3_000)
     expect(text).not.toMatch(/\p{Surrogate}/u)
@@ -85,7 +85,7 @@ describe('the stack of an exception', () => {
     ['an error whose stack is no text', withStack(7)],
     ['an error that throws when it is read', Object.defineProperty(new Error('x'), 'stack', { get: () => expect.fail('read') })],
     ['an error whose cause throws when it is read', Object.defineProperty(withStack('Error: m'), 'cause', { get: () => expect.fail() })],
-  ])('is absent for %s', (_, thrown) => {
+  ])('the stack of an exception is absent for %s', (_, thrown) => {
     expect(stackOf(thrown)).toBeUndefined()
   })
 })
@@ -100,7 +100,7 @@ function deep(left: number): Error {
 describe('a failed attempt', () => {
   const recorded = (error: unknown): string | undefined => failedAttempt(1, error, { retryable: true }).stack
 
-  it('has the stack of what user code threw, even of an error of pawl', async () => {
+  it('a failed attempt has the stack of what user code threw, even of an error of pawl', async () => {
     for (const make of [() => new TypeError('x'), () => new ToolError('x'), () => new ModelError('c', 'x', { retryable: true })]) {
       const error = await thrownBy(() => {
         throw make()
@@ -112,7 +112,7 @@ describe('a failed attempt', () => {
   it.each([
     ['a timeout', new TimedOut(20)],
     ['a provider’s refusal', new ModelError('rate_limit_error', 'slow down', { retryable: true, cause: new Error('429') })],
-  ])('has none for %s, which pawl throws itself', (_, error) => {
+  ])('a failed attempt has none for %s, which pawl throws itself', (_, error) => {
     for (const one of [error, error.cause as Error | undefined]) {
       if (one) one.stack = `Error: ${one.message}\n    at classify (${PAWL}models/anthropic.ts:1:1)\n    at pump (node:internal/x:1:1)`
     }
@@ -141,11 +141,11 @@ describe('compiled code with a source map', () => {
     return thrownBy(() => look({ id: 'A7' }))
   }
 
-  it.each(['beside', 'inline'])('is shown by the line of its source: %s', async (name) => {
+  it.each(['beside', 'inline'])('compiled code with a source map is shown by the line of its source: %s', async (name) => {
     expect(stackIn(await thrownIn(`${name}.mjs`))[0]).toBe(`    at look (${join(folder, '../src', `${name}.ts`)}:4:9)`)
   })
 
-  it('is shown as it is if the map cannot be read', () => {
+  it('compiled code with a source map is shown as it is if the map cannot be read', () => {
     const frame = `    at look (${join(folder, 'broken.mjs')}:1:1)`
     expect(stackIn(withStack(`Error: m\n${frame}`))).toEqual([frame])
   })

@@ -23,7 +23,7 @@ const MESSAGES: Message[] = [
 ]
 
 describe('the request for a summary', () => {
-  it('has what was said, the calls and their results, as text, and no thinking', () => {
+  it('the request for a summary has what was said, the calls and their results, as text, and no thinking', () => {
     const text = summaryRequest(MESSAGES, undefined, 100_000)
     expect(text).toContain('user: Where is A7?')
     expect(text).toContain('assistant: I look.\n[call t_1_1_0 of find: {"id":"A7"}]')
@@ -33,12 +33,12 @@ describe('the request for a summary', () => {
     expect(text).not.toContain('earlier_summary')
   })
 
-  it('has the earlier summary, and says how long the new one may be', () => {
+  it('the request for a summary has the earlier summary, and says how long the new one may be', () => {
     expect(summaryRequest(MESSAGES, 'He is called Bo.', 100_000)).toMatch(/^<earlier_summary>\nHe is called Bo\.\n<\/earlier_summary>/)
     expect(summaryInstruction(400)).toContain('at most 400 tokens')
   })
 
-  it('shortens the longest texts of a part that is too long', () => {
+  it('the request for a summary shortens the longest texts of a part that is too long', () => {
     const text = summaryRequest(MESSAGES, undefined, 2_000)
     expect(text.length).toBeLessThan(2_200)
     expect(text).toContain('Where is A7?')

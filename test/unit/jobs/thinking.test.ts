@@ -17,17 +17,17 @@ const said = (content: AssistantBlock[]): Message[] => [
 ]
 
 describe('the blocks of an answer', () => {
-  it('name the provider that can read them, if no other provider can', () => {
+  it('the blocks of an answer name the provider that can read them, if no other provider can', () => {
     expect(withProvider('one', ANSWER).map(({ provider }) => provider)).toEqual(['one', 'one', undefined, 'one', 'one'])
     expect(withProvider('one', [{ type: 'thinking', thinking: '', signature: '', provider: 'two' }])).toMatchObject([{ provider: 'two' }])
   })
 
-  it('are sent back to that provider as they are', () => {
+  it('the blocks of an answer are sent back to that provider as they are', () => {
     const messages = said(withProvider('one', ANSWER))
     expect(readableBy('one', messages)).toEqual(messages)
   })
 
-  it('are sent to another provider without thinking and metadata', () => {
+  it('the blocks of an answer are sent to another provider without thinking and metadata', () => {
     expect(readableBy('two', said(withProvider('one', ANSWER)))).toEqual(
       said([
         { type: 'text', text: 'plain' },
@@ -37,7 +37,7 @@ describe('the blocks of an answer', () => {
     )
   })
 
-  it('that are only thinking are not sent to another provider at all', () => {
+  it('the blocks of an answer that are only thinking are not sent to another provider at all', () => {
     const thinking = withProvider('one', ANSWER.slice(0, 2))
     expect(readableBy('two', said(thinking))).toEqual([{ role: 'user', content: 'hi' }])
   })

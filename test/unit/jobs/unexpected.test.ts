@@ -44,7 +44,7 @@ describe('two unexpected errors', () => {
     ],
     ['no stack, and numbers that differ', () => 'request 17 failed', () => 'request 4f2 failed'],
     ['nothing that can be read', unreadable, unreadable],
-  ])('are the same with %s', (_, first, second) => {
+  ])('two unexpected errors are the same with %s', (_, first, second) => {
     expect(unexpectedDigest(first())).toBe(unexpectedDigest(second()))
   })
 
@@ -58,11 +58,11 @@ describe('two unexpected errors', () => {
       () => withStack('a', 'f (/app/node_modules/two/index.js:3:9)'),
     ],
     ['no stack, and other words', () => 'it is broken', () => 'it is late'],
-  ])('differ with %s', (_, first, second) => {
+  ])('two unexpected errors differ with %s', (_, first, second) => {
     expect(unexpectedDigest(first())).not.toBe(unexpectedDigest(second()))
   })
 
-  it("ignores Node's own frames", () => {
+  it('the comparison of two unexpected errors ignores frames of Node itself', () => {
     const frames = ['new URL (node:internal/url:797:36)', 'f (/app/src/model.js:3:9)', 'g (/app/src/other.js:1:1)']
     expect(unexpectedDigest(withStack('a', ...frames))).toBe(unexpectedDigest(withStack('a', ...frames.slice(1, 2))))
   })

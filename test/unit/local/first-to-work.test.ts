@@ -49,25 +49,25 @@ async function settled(work: Promise<string>, note: (what: string) => void): Pro
 }
 
 describe('the first way to work', () => {
-  it('starts no other way if it works within its head start', async () => {
+  it('the first way to work starts no other way if it works within its head start', async () => {
     const { seen, note, way } = recorder()
     await settled(firstToWork([way('a', 4_000, 'works', 5_000), way('b', 1, 'works')]), note)
     expect(seen).toEqual(['0 a starts', '4000 a works', '4000 result: a'])
   })
 
-  it('stops a slow way that started earlier, and waits until it has cleaned up', async () => {
+  it('the first way to work stops a slow way that started earlier, and waits until it has cleaned up', async () => {
     const { seen, note, way } = recorder()
     await settled(firstToWork([way('a', 50_000, 'works', 5_000), way('b', 2_000, 'works')]), note)
     expect(seen).toEqual(['0 a starts', '5000 b starts', '7000 b works', '7100 a is cleaned up', '7100 result: b'])
   })
 
-  it('may be the one that started first', async () => {
+  it('the first way to work may be the one that started first', async () => {
     const { seen, note, way } = recorder()
     await settled(firstToWork([way('a', 8_000, 'works', 5_000), way('b', 50_000, 'works'), way('c', 1, 'works')]), note)
     expect(seen).toEqual(['0 a starts', '5000 b starts', '8000 a works', '8100 b is cleaned up', '8100 result: a'])
   })
 
-  it('starts the next way at once after a failure, and waits for a slow one after the last', async () => {
+  it('the first way to work starts the next way at once after a failure, and waits for a slow one after the last', async () => {
     const { seen, note, way } = recorder()
     await settled(firstToWork([way('a', 1_000, 'fails', 5_000), way('b', 9_000, 'works', 2_000), way('c', 500, 'fails')]), note)
     expect(seen).toEqual([
@@ -81,13 +81,13 @@ describe('the first way to work', () => {
     ])
   })
 
-  it('is missed with the reasons of all, in their order', async () => {
+  it('the first way to work is missed with the reasons of all, in their order', async () => {
     const { seen, note, way } = recorder()
     await settled(firstToWork([way('a', 9_000, 'fails', 5_000), way('b', 1_000, 'fails'), way('c', 1_000, 'fails')]), note)
     expect(seen.at(-1)).toBe('9000 a failed, b failed, c failed')
   })
 
-  it('does not exist without a way', async () => {
+  it('the first way to work does not exist without a way', async () => {
     await expect(firstToWork([])).rejects.toThrow(AggregateError)
   })
 })

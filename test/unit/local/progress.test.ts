@@ -24,7 +24,7 @@ function takes<T>(ms: number, end: () => T): Promise<T> {
 }
 
 describe('work in progress', () => {
-  it('is one line on a terminal, overwritten until it is done', async () => {
+  it('work in progress is one line on a terminal, overwritten until it is done', async () => {
     const terminal = stream(true)
     const work = printIfSlow(
       printTo(terminal),
@@ -37,7 +37,7 @@ describe('work in progress', () => {
     expect(terminal.written).toEqual([`${clear}building (2 s)`, `${clear}building (7 s)`, `${clear}building (8 s): done\n`])
   })
 
-  it('is a new line each time elsewhere, and also ends when it fails', async () => {
+  it('work in progress is a new line each time elsewhere, and also ends when it fails', async () => {
     const file = stream(false)
     const work = printIfSlow(
       printTo(file, (line) => `pawl: ${line}`),
@@ -52,7 +52,7 @@ describe('work in progress', () => {
     expect(file.written).toEqual(['pawl: building (2 s)\n', 'pawl: building (3 s): failed\n'])
   })
 
-  it('is named by what is being done at that moment', async () => {
+  it('work in progress is named by what is being done at that moment', async () => {
     const file = stream(false)
     let what = 'downloading'
     setTimeout(() => (what = 'downloading and building'), 5_000)
@@ -66,7 +66,7 @@ describe('work in progress', () => {
     expect(file.written).toEqual(['downloading (2 s)\n', 'downloading and building (7 s)\n', 'building (8 s): done\n'])
   })
 
-  it('is not mentioned if it takes less than two seconds', async () => {
+  it('work in progress is not mentioned if it takes less than two seconds', async () => {
     const terminal = stream(true)
     const work = printIfSlow(
       printTo(terminal),

@@ -25,7 +25,7 @@ function opened(more: { redact?: string[] } & Partial<Logger> & { isLevelEnabled
 afterEach(() => vi.unstubAllEnvs())
 
 describe('a logger', () => {
-  it('gets no secrets, at any depth, by default, by option and by PAWL_LOG_REDACT', () => {
+  it('a logger gets no secrets, at any depth, by default, by option and by PAWL_LOG_REDACT', () => {
     vi.stubEnv('PAWL_LOG_REDACT', 'iban, customer.phone')
     const { log, lines } = opened({ redact: ['email'] })
     const customer = { id: 7, email: 'a@b.c', phone: '555' }
@@ -36,7 +36,7 @@ describe('a logger', () => {
     ])
   })
 
-  it('gets errors as errors, with their names, codes and causes, but without what HTTP clients attach to them', () => {
+  it('a logger gets errors as errors, with their names, codes and causes, but without what HTTP clients attach to them', () => {
     const written: string[] = []
     const log = openLogger({ to: userLogger(pino({ base: null }, { write: (line) => void written.push(line) })) })
     const cause = Object.assign(new RangeError('refused'), { code: 'ECONNREFUSED' })
@@ -55,14 +55,14 @@ describe('a logger', () => {
     expect(lines[0]?.[1].err).toMatchObject({ name: 'RangeError', message: 'refused', code: 'ECONNREFUSED' })
   })
 
-  it('in another process gets the same line', () => {
+  it('a logger in another process gets the same line', () => {
     const { log: user, lines } = opened()
     const between = openLogger({ to: sendingLogger(({ level, fields, message }) => user[level](structuredClone(fields), message)) })
     between.warn({ err: Object.assign(new TypeError('failed'), { code: 'E_1' }), password: 'x' }, 'no')
     expect(lines).toEqual([['warn', { err: expect.objectContaining({ name: 'TypeError', code: 'E_1' }), password: '[redacted]' }, 'no']])
   })
 
-  it('gets bounded data that any process can send to another one', () => {
+  it('a logger gets bounded data that any process can send to another one', () => {
     const { log, lines } = opened()
     const circle: Record<string, unknown> = { many: Array.from({ length: 5_000 }, () => 1), long: 'x'.repeat(10_000) }
     circle.self = circle
@@ -75,7 +75,7 @@ describe('a logger', () => {
     expect(structuredClone(fields)).toEqual(fields)
   })
 
-  it('accepts an error or a text alone, as pino does', () => {
+  it('a logger accepts an error or a text alone, as pino does', () => {
     const { log, lines } = opened()
     const loose = log as unknown as Record<'warn', (first?: unknown) => void>
     loose.warn('only a text')
@@ -85,7 +85,7 @@ describe('a logger', () => {
     expect(lines[1]?.[1]).toMatchObject({ err: { message: 'only an error' } })
   })
 
-  it('that throws does no harm, nor do fields that cannot be read', () => {
+  it('a logger that throws does no harm, nor do fields that cannot be read', () => {
     const broken = opened({
       warn: () => {
         throw new Error('disk full')
@@ -102,14 +102,14 @@ describe('a logger', () => {
     expect(lines).toEqual([['warn', { trap: { value: '[unreadable]' } }, 'kept']])
   })
 
-  it('is not called for levels that it says it does not write', () => {
+  it('a logger is not called for levels that it says it does not write', () => {
     const { log, lines } = opened({ isLevelEnabled: (level) => level !== 'debug' })
     log.debug({}, 'no')
     log.info({}, 'yes')
     expect(lines.map(([level]) => level)).toEqual(['info'])
   })
 
-  it('bound to a place names the place in every line, and other fields cannot replace it', () => {
+  it('a logger bound to a place names the place in every line, and other fields cannot replace it', () => {
     const { log, lines } = opened()
     withFields(log, { session: 's1', run: 2 }).info({ session: 'another', order: 7 }, 'hello')
     expect(lines).toEqual([['info', { session: 's1', run: 2, order: 7 }, 'hello']])
@@ -117,7 +117,7 @@ describe('a logger', () => {
 })
 
 describe('PAWL_LOG_LEVEL', () => {
-  it('that is not a level is refused', () => {
+  it('PAWL_LOG_LEVEL that is not a level is refused', () => {
     vi.stubEnv('PAWL_LOG_LEVEL', 'verbose')
     expect(() => openLogger({})).toThrow('PAWL_LOG_LEVEL is "verbose". Set it to one of trace, debug, info, warn, error, fatal, silent.')
   })

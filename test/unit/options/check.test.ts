@@ -42,16 +42,16 @@ describe('the error for a value', () => {
     [{ mode: 'always' }, "`mode` must be 'auto', 'check' or 'off', not \"always\"."],
     [{ by: 5 }, '`by` must be a non-empty string, not 5.'],
     [{ id: 5 }, '`id` must be of type string, not 5.'],
-  ])('says what is allowed: %o', (given, message) => {
+  ])('the error for a value says what is allowed: %o', (given, message) => {
     expect(messageWith(given)).toBe(message)
   })
 
-  it('has remarks at its end, and keeps examples whole', () => {
+  it('the error for a value has remarks at its end, and keeps examples whole', () => {
     expect(messageWith({ price: 2 })).toBe('`price` must be dollars, not 2: { input: number }; see the docs.')
     expect(messageWith({ agent: {} })).toBe('`agent` must be an agent, or its name, not {}: 1 to 100 of [A-Za-z0-9._-].')
   })
 
-  it('says what is missing', () => {
+  it('the error for a value says what is missing', () => {
     expect(messageFor({})).toBe('`module` is required: the path of a module.')
     expect(messageFor(undefined)).toBe('The options must be an object, not undefined.')
     expect(messageFor('agents.ts')).toBe('The options must be an object, not "agents.ts".')
@@ -64,17 +64,17 @@ describe('the error for an unknown name', () => {
     [{ telemetry: { prometheus: { prt: 1 } } }, 'There is no option telemetry.prometheus.prt: did you mean telemetry.prometheus.port?'],
     [{ telemetry: { metrics: true } }, 'There is no option telemetry.metrics: the options are prometheus.'],
     [{ waitMs: 999 }, 'There is no option waitMs: did you mean wait?'],
-  ])('names the options, or the nearest: %o', (given, message) => {
+  ])('the error for an unknown name names the options, or the nearest: %o', (given, message) => {
     expect(messageWith(given)).toBe(message)
   })
 })
 
 describe('the error for an option with alternatives', () => {
-  it('names all of them if the value is of no kind that is allowed', () => {
+  it('the error for an option with alternatives names all of them if the value is of no kind that is allowed', () => {
     expect(messageWith({ telemetry: true })).toBe('`telemetry` must be false or an object, not true.')
   })
 
-  it('is that of the alternative that comes closest', () => {
+  it('the error for an option with alternatives is that of the alternative that comes closest', () => {
     expect(messageWith({ telemetry: { prometheus: { port: 70_000 } } })).toBe(
       '`telemetry.prometheus.port` must be an integer from 1 to 65,535, not 70,000.',
     )

@@ -13,7 +13,7 @@ import { messageId, sessionId } from '../../../src/service/schemas.ts'
 import { codeOf } from '../../support/codes.ts'
 
 describe('an error', () => {
-  it('of a public class has a status, or is a bug if a request meets it', () => {
+  it('an error of a public class has a status, or is a bug if a request meets it', () => {
     const page = readFileSync(new URL('../../../docs/errors.md', import.meta.url), 'utf8')
     const classes = new Set([...page.matchAll(/^\| `[a-z_]+` \| `([A-Z]\w+)` \|/gm)].map(([, name = '']) => name))
     expect(classes.size).toBeGreaterThan(15)
@@ -49,11 +49,11 @@ describe('an error', () => {
     [new Error('secret'), 500],
     ['secret', 500],
     [null, 500],
-  ])('%s has the status %i', (error, status) => {
+  ])('an error %s has the status %i', (error, status) => {
     expect(statusOf(error)).toBe(status)
   })
 
-  it('is reported with its code, and one from outside pawl without any of its details', () => {
+  it('an error is reported with its code, and one from outside pawl without any of its details', () => {
     expect(problemOf(new SessionUnavailable('s', { what: 'sleeps', waitsFor: 'a worker' }))).toMatchObject({
       type: 'urn:pawl:error:session_unavailable',
       title: 'Service Unavailable',
@@ -65,7 +65,7 @@ describe('an error', () => {
     expect(JSON.stringify(told)).not.toContain('password')
   })
 
-  it('after which a retry may succeed says when', () => {
+  it('an error after which a retry may succeed says when', () => {
     expect(refusal(new StoreError('store_unavailable', '')).headers.get('retry-after')).toBe('2')
     expect(refusal(new SessionNotFound('s')).headers.get('retry-after')).toBeNull()
     expect(refusal(new SessionNotFound('s')).headers.get('content-type')).toBe('application/problem+json')
@@ -75,7 +75,7 @@ describe('an error', () => {
 describe('an access', () => {
   const access = { identity: 'user:ann', scopes: ['read'] as const }
 
-  it.each([null, undefined])('of %s is refused', (returned) => {
+  it.each([null, undefined])('an access of %s is refused', (returned) => {
     expect(() => accessOf(returned)).toThrow(expect.objectContaining({ code: 'unauthorized', status: 401 }))
   })
 
@@ -90,25 +90,25 @@ describe('an access', () => {
     { ...access, tenant: null },
     { ...access, context: [] },
     { ...access, context: { much: 'x'.repeat(17_000) } },
-  ])('that is invalid grants nothing: %j', (returned) => {
+  ])('an access that is invalid grants nothing: %j', (returned) => {
     expect(() => accessOf(returned)).toThrow(expect.objectContaining({ code: 'invalid_access', status: 500 }))
   })
 
-  it('of a tenant includes its sessions and those of its parts, and no others', () => {
+  it('an access of a tenant includes its sessions and those of its parts, and no others', () => {
     const acme = { ...access, tenant: 'acme' }
     expect(['acme:1', 'acme:ann:1'].map((id) => isInScope(acme, id))).toEqual([true, true])
     expect(['acme', 'acmex:1', 'ACME:1', 'globex:acme:1', ''].map((id) => isInScope(acme, id))).toEqual(Array(5).fill(false))
     expect(isInScope(access, 'anything')).toBe(true)
   })
 
-  it('of a tenant tags the sessions that it starts, and no caller can set such a tag', () => {
+  it('an access of a tenant tags the sessions that it starts, and no caller can set such a tag', () => {
     expect(tagsFor({ ...access, tenant: 'acme' }, ['vip'])).toEqual(['vip', 'tenant:acme'])
     expect(tagsFor({ ...access, tenant: 'acme' }, undefined)).toEqual(['tenant:acme'])
     expect(tagsFor(access, undefined)).toBeUndefined()
     expect(() => tagsFor({ ...access, tenant: 'acme' }, ['tenant:globex'])).toThrow(expect.objectContaining({ code: 'invalid_input' }))
   })
 
-  it('overrides the members of the context that it names', () => {
+  it('an access overrides the members of the context that it names', () => {
     const forced = { ...access, context: { tenantId: 'acme' } }
     expect(contextFor(forced, { tenantId: 'globex', user: 'ann' })).toEqual({ tenantId: 'acme', user: 'ann' })
     expect(contextFor(forced, undefined)).toEqual({ tenantId: 'acme' })
@@ -126,21 +126,21 @@ describe('a request', () => {
   })
   const read = (query: string): unknown => queryOf(new URLSearchParams(query), members)
 
-  it('has a query whose texts are converted to the types in the schema', () => {
+  it('a request has a query whose texts are converted to the types in the schema', () => {
     expect(read('limit=5&paused=true&tags=a&tags=b&agent=7')).toEqual({ limit: 5, paused: true, tags: ['a', 'b'], agent: '7' })
     expect(read('tags=a')).toEqual({ tags: ['a'] })
   })
 
-  it('has a query in which only texts that look like numbers and booleans become them', () => {
+  it('a request has a query in which only texts that look like numbers and booleans become them', () => {
     expect(read('limit=0x10&paused=1')).toEqual({ limit: '0x10', paused: '1' })
     expect(read('limit=')).toEqual({ limit: '' })
   })
 
-  it('that names one parameter twice is refused', () => {
+  it('a request that names one parameter twice is refused', () => {
     expect(() => read('limit=1&limit=2')).toThrow(expect.objectContaining({ code: 'invalid_input' }))
   })
 
-  it('has a query that cannot affect prototypes', () => {
+  it('a request has a query that cannot affect prototypes', () => {
     expect(Object.getPrototypeOf(read('__proto__=x'))).toBe(Object.prototype)
   })
 
@@ -149,7 +149,7 @@ describe('a request', () => {
     headers: Record<string, string> = { 'content-type': 'application/json' },
   ): Request => new Request('http://host/', { method: 'POST', body, headers, duplex: 'half' } as RequestInit)
 
-  it('has a body of JSON, or none', async () => {
+  it('a request has a body of JSON, or none', async () => {
     expect(await bodyOf(post('{"a":1}'), 1_000)).toEqual({ a: 1 })
     expect(await bodyOf(post('{"a":1}', { 'content-type': 'application/json; charset=utf-8' }), 1_000)).toEqual({ a: 1 })
     expect(await bodyOf(new Request('http://host/', { method: 'POST' }), 1_000)).toEqual({})
@@ -163,18 +163,18 @@ describe('a request', () => {
     ['a=1', { 'content-type': 'application/x-www-form-urlencoded' }, 'unsupported_media_type'],
     ['{}', { 'content-type': 'text/plain' }, 'unsupported_media_type'],
     [`"${'x'.repeat(2_000)}"`, undefined, 'body_too_large'],
-  ])('%j with %j is refused as %s', async (body, headers, code) => {
+  ])('a request %j with %j is refused as %s', async (body, headers, code) => {
     expect(await codeOf(bodyOf(post(body, headers ?? undefined), 1_900))).toBe(code)
   })
 
-  it('that does not declare its size is not read beyond the limit', async () => {
+  it('a request that does not declare its size is not read beyond the limit', async () => {
     let sent = 0
     const endless = new ReadableStream<Uint8Array>({ pull: (to) => to.enqueue(new Uint8Array((sent++, 1_000))) }, { highWaterMark: 0 })
     expect(await codeOf(bodyOf(post(endless), 10_000))).toBe('body_too_large')
     expect(sent).toBeLessThan(15)
   })
 
-  it('whose body was read by someone else is a mistake of the server, not of its client', async () => {
+  it('a request whose body was read by someone else is a mistake of the server, not of its client', async () => {
     const read = post('{"a":1}')
     await read.json()
     expect(await codeOf(bodyOf(read, 1_000))).toBe('body_consumed')
@@ -183,16 +183,19 @@ describe('a request', () => {
     expect(await codeOf(bodyOf(locked, 1_000))).toBe('body_consumed')
   })
 
-  it.each(['.', '..'])('cannot give anything the id %s, which no address could carry', (id) => {
+  it.each(['.', '..'])('a request cannot give anything the id %s, which no address could carry', (id) => {
     for (const schema of [sessionId, messageId]) expect(schema.safeParse(id).success).toBe(false)
   })
 
-  it.each(['...', '.a', '..a', 'a..', 'a/../b', 'acme:..', '...a', '-', '/'])('can give a session and a message the id %s', (id) => {
-    for (const schema of [sessionId, messageId]) expect(schema.safeParse(id).success).toBe(true)
-    expect(decodeURIComponent(new URL(`http://host/v1/sessions/${encodeURIComponent(id)}/state`).pathname.split('/')[3] ?? '')).toBe(id)
-  })
+  it.each(['...', '.a', '..a', 'a..', 'a/../b', 'acme:..', '...a', '-', '/'])(
+    'a request can give a session and a message the id %s',
+    (id) => {
+      for (const schema of [sessionId, messageId]) expect(schema.safeParse(id).success).toBe(true)
+      expect(decodeURIComponent(new URL(`http://host/v1/sessions/${encodeURIComponent(id)}/state`).pathname.split('/')[3] ?? '')).toBe(id)
+    },
+  )
 
-  it('that breaks off is refused', async () => {
+  it('a request that breaks off is refused', async () => {
     const broken = new ReadableStream<Uint8Array>({ pull: (to) => to.error(new ServiceError('gone', 400, '')) })
     expect(await codeOf(bodyOf(post(broken), 10_000))).toBe('invalid_json')
   })

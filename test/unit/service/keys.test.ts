@@ -41,21 +41,21 @@ beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'] }))
 afterEach(() => void vi.useRealTimers())
 
 describe('the caller of a request', () => {
-  it('is the owner of its key, in either header', async () => {
+  it('the caller of a request is the owner of its key, in either header', async () => {
     const access = { identity: 'key:web', scopes: ['read', 'send'], tenant: 'acme', context: { tenantId: 'acme' } }
     const { as, bearer } = keys()
     expect(await bearer(GOOD)).toEqual(access)
     expect(await as({ 'x-api-key': GOOD })).toEqual(access)
   })
 
-  it('is unknown without a key, or with one that is not valid', async () => {
+  it('the caller of a request is unknown without a key, or with one that is not valid', async () => {
     const { as, bearer } = keys()
     expect(await as({})).toBeNull()
     expect(await bearer(BAD)).toBeNull()
     expect(await as({ authorization: `Basic ${GOOD}` })).toBeNull()
   })
 
-  it('is looked up in the store once every ten seconds', async () => {
+  it('the caller of a request is looked up in the store once every ten seconds', async () => {
     const { store, bearer } = keys()
     for (let n = 0; n < 5; n++) await Promise.all([bearer(GOOD), bearer(BAD)])
     await bearer(GOOD)
@@ -65,7 +65,7 @@ describe('the caller of a request', () => {
     expect(await bearer(GOOD)).toBeNull()
   })
 
-  it('is still known for ten minutes while the store is away; an unseen key is not refused, but cannot be checked', async () => {
+  it('a caller is known for ten minutes while the store is away; an unseen key is not refused, but cannot be checked', async () => {
     const { store, bearer } = keys()
     await bearer(GOOD)
     store.away = true
@@ -78,13 +78,13 @@ describe('the caller of a request', () => {
 })
 
 describe('unknown keys', () => {
-  it('are refused without a look at the store if they do not have the form of a key', async () => {
+  it('unknown keys are refused without a look at the store if they do not have the form of a key', async () => {
     const { store, bearer } = keys()
     for (const text of ['x', GOOD.slice(1), `${GOOD}x`, GOOD.toUpperCase()]) expect(await bearer(text)).toBeNull()
     expect(store.asked).toBe(0)
   })
 
-  it('push no valid key out of the cache, however many they are', async () => {
+  it('unknown keys push no valid key out of the cache, however many they are', async () => {
     const { store, bearer } = keys()
     await bearer(GOOD)
     for (let n = 0; n < 100; n++) await Promise.all(Array.from({ length: 150 }, () => bearer(unknownKey())))
@@ -93,7 +93,7 @@ describe('unknown keys', () => {
     expect(await bearer(GOOD)).toMatchObject({ identity: 'key:web' })
   })
 
-  it('share the statements that look them up: the store answers one at a time', async () => {
+  it('unknown keys share the statements that look them up: the store answers one at a time', async () => {
     const { store, bearer } = keys()
     const slow = gate()
     store.slow = slow.pass()
@@ -106,7 +106,7 @@ describe('unknown keys', () => {
     expect(store.asked).toBe(2)
   })
 
-  it('cost one statement a second if their address has sent many, and a valid key is found all the same', async () => {
+  it('unknown keys cost one statement a second if their address has sent many, and a valid key is found all the same', async () => {
     vi.useFakeTimers({ toFake: ['performance'] })
     const { store, bearer } = keys({ isSuspect: true })
     expect(await bearer(unknownKey())).toBeNull()

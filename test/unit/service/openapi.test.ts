@@ -52,7 +52,7 @@ function answerOf(operation: string): Schema {
 }
 
 describe('the document', () => {
-  it('says of every operation that answers JSON which members it has', () => {
+  it('the document says of every operation that answers JSON which members it has', () => {
     const typed = routes.filter(({ answer }) => answer.schema === 'typed')
     expect(typed.length).toBeGreaterThan(25)
     for (const { operation } of typed) {
@@ -63,20 +63,20 @@ describe('the document', () => {
     expect(others.toSorted()).toEqual(['getBlob', 'watchChat', 'watchFeed', 'watchSession'])
   })
 
-  it('names every answer, because a generator names the others after their operation and status', () => {
+  it('the document names every answer, because a generator names the others after their operation and status', () => {
     const unnamed = operations.filter(({ responses }) =>
       Object.values(responses).some(({ content }) => content?.['application/json'] && !content['application/json'].schema.$ref),
     )
     expect(unnamed.map(({ operationId }) => operationId)).toEqual(['getBlob'])
   })
 
-  it('has no reference that leads nowhere, and no schema that nothing refers to', () => {
+  it('the document has no reference that leads nowhere, and no schema that nothing refers to', () => {
     const references = new Set(JSON.stringify(document).match(/#\/components\/schemas\/\w+/g))
     for (const $ref of references) found({ $ref })
     expect(Object.keys(schemas).filter((name) => !references.has(`#/components/schemas/${name}`))).toEqual([])
   })
 
-  it('tells the events of a session apart by their type', () => {
+  it('the document tells the events of a session apart by their type', () => {
     const { oneOf = [], discriminator } = schemas.SessionEvent ?? {}
     expect(discriminator?.propertyName).toBe('type')
     expect(Object.keys(discriminator?.mapping ?? {})).toHaveLength(oneOf.length)
@@ -90,7 +90,7 @@ describe('the document', () => {
     expect(answerOf('watchSession').anyOf?.map(found)).toHaveLength(2)
   })
 
-  it('says what a run has answered', () => {
+  it('the document says what a run has answered', () => {
     const variants = [...(answerOf('awaitRun').oneOf ?? []), ...(answerOf('awaitRun').anyOf ?? [])].map(found)
     const completed = variants.find(({ properties }) => properties?.status?.const === 'completed')
     expect(completed?.properties?.text).toMatchObject({ type: 'string' })
@@ -104,7 +104,7 @@ describe('the document', () => {
     ])
   })
 
-  it('names the outcomes of a run, and the variants of every other union that a member tells apart', () => {
+  it('the document names the outcomes of a run, and the variants of every other union that a member tells apart', () => {
     const { discriminator } = schemas.RunAnswer ?? expect.fail('RunAnswer')
     expect(discriminator?.mapping.completed).toBe('#/components/schemas/RunAnswerCompleted')
     for (const [name, { discriminator: by }] of Object.entries(schemas)) {
@@ -116,7 +116,7 @@ describe('the document', () => {
     })
   })
 
-  it('requires the digest of a call that waits for approval, and only there', () => {
+  it('the document requires the digest of a call that waits for approval, and only there', () => {
     for (const name of ['WaitingCall', 'ListedPending']) {
       const { discriminator } = schemas[name] ?? expect.fail(name)
       expect(discriminator?.mapping).toEqual({
@@ -131,13 +131,13 @@ describe('the document', () => {
     expect(schemas.ListedPendingUnknown?.properties?.digest).toMatchObject({ type: ['string', 'null'] })
   })
 
-  it('says who is told the reason of a denial', () => {
+  it('the document says who is told the reason of a denial', () => {
     const { requestBody } = operations.find(({ operationId }) => operationId === 'denyCall') ?? expect.fail('denyCall')
     const { reason } = requestBody?.content['application/json'].schema.properties ?? {}
     expect(reason).toMatchObject({ description: expect.stringContaining('shown to the model') })
   })
 
-  it('says which numbers are whole, and has a type beside every constant', () => {
+  it('the document says which numbers are whole, and has a type beside every constant', () => {
     expect(schemas.ModelCompletedEvent?.properties).toMatchObject({
       v: { type: 'integer', const: 1 },
       seq: { type: 'integer' },
@@ -149,13 +149,13 @@ describe('the document', () => {
     expect(JSON.stringify(schemas)).not.toContain('{"const"')
   })
 
-  it('accepts any JSON as the value of a tool, whether or not the event has one', () => {
+  it('the document accepts any JSON as the value of a tool, whether or not the event has one', () => {
     expect(schemas.ToolCompletedEvent?.properties?.value).toEqual({ description: expect.any(String) })
     expect(schemas.ToolCompletedEvent?.required).not.toContain('value')
     expect(schemas.WaitingCallApproval?.required).toContain('input')
   })
 
-  it('writes times of lists as text, and what may be null as that', () => {
+  it('the document writes times of lists as text, and what may be null as that', () => {
     expect(schemas.ListedSession?.properties?.createdAt).toMatchObject({ type: 'string', format: 'date-time' })
     expect(schemas.ListedSession?.properties?.usd).toMatchObject({ type: ['number', 'null'] })
     expect(schemas.ListedSession?.required).toContain('sessionId')

@@ -24,12 +24,12 @@ describe('a problem', () => {
       new RequestRefused('not_open', 'The session ended: open it again with resume, then close it.'),
       'open it again with `POST /v1/sessions/{session}/resume`, then close it.',
     ],
-  ])('says what to do over HTTP instead of: %s', (error, said) => {
+  ])('a problem says what to do over HTTP instead of: %s', (error, said) => {
     expect(error.message).not.toContain(said)
     expect(problemOf(error).detail).toContain(said)
   })
 
-  it('leaves commands for operators of the deployment as they are', () => {
+  it('a problem leaves commands for operators of the deployment as they are', () => {
     const text = `The schema lacks a table: run \`${SUGGESTIONS.migrate()}\`.`
     expect(problemOf(new RequestRefused('schema_behind', text)).detail).toBe(text)
   })

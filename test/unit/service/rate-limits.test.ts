@@ -21,7 +21,7 @@ function limits(perMinute: number) {
 }
 
 describe('the rate limit of a caller', () => {
-  it('counts a request once, however often its stream is checked again', async () => {
+  it('the rate limit of a caller counts a request once, however often its stream is checked again', async () => {
     const { ask, from } = limits(2)
     const stream = from('10.0.0.1', { ann: '' })
     for (let n = 0; n < 10; n++) expect(await ask(stream)).toEqual(ANN)
@@ -31,7 +31,7 @@ describe('the rate limit of a caller', () => {
     expect(await ask(stream)).toEqual(ANN)
   })
 
-  it('is not touched by unknown credentials from the same address', async () => {
+  it('the rate limit of a caller is not touched by unknown credentials from the same address', async () => {
     const { ask, from } = limits(1)
     for (let n = 0; n < 60; n++) expect(await ask(from('10.0.0.1'))).toBeNull()
     expect(await codeOf(ask(from('10.0.0.1')))).toBe('rate_limited')
@@ -47,7 +47,7 @@ describe('an address', () => {
     ['2001:db8:1:2::7', '2001:db8:1:3::7', false],
     ['2001:db8::7', '2001:db8:0:0:1::2', true],
     ['::ffff:10.0.0.1', '::ffff:10.0.0.2', false],
-  ])('is suspect after unknown credentials: from %s, so is %s: %s', async (one, other, expected) => {
+  ])('an address is suspect after unknown credentials: from %s, so is %s: %s', async (one, other, expected) => {
     const { ask, isSuspect, from } = limits(0)
     for (let n = 0; n < 60; n++) await ask(from(one))
     expect(await isSuspect(from(one))).toBe(true)

@@ -9,7 +9,7 @@ setMaxListeners(0, never)
 const memory = (patienceMs = 60_000) => requestMemory({ totalBytes: 100, callerBytes: 40, patienceMs })
 
 describe('the memory of requests', () => {
-  it('waits until an earlier one of its caller has released its memory, and others do not wait for it', async () => {
+  it('a request waits until an earlier one of its caller has released its memory; other callers do not wait', async () => {
     const { reserve } = memory()
     const release = await reserve('ann', 30, never)
     const order: string[] = []
@@ -58,7 +58,7 @@ describe('the memory of requests', () => {
     await next
   })
 
-  it('is refused at once if a thousand of its caller wait already', async () => {
+  it('a request is refused at once if a thousand of its caller wait already', async () => {
     const { reserve } = memory()
     await reserve('ann', 40, never)
     const stop = new AbortController()

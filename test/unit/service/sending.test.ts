@@ -14,7 +14,7 @@ function sending(stalledAfterMs = 60_000) {
 const large = (): Response => new Response(TEXT, { status: 200, headers: { 'content-type': 'application/json' } })
 
 describe('a large response', () => {
-  it('is what was to be sent, and counts until it is read', async () => {
+  it('a large response is what was to be sent, and counts until it is read', async () => {
     const { seen, options } = sending()
     const response = await sentInPieces(large(), options)
     expect(response.headers.get('content-length')).toBe(String(Buffer.byteLength(TEXT)))
@@ -28,7 +28,7 @@ describe('a large response', () => {
     ['its client stops reading', 30, async (response: Response) => void (await response.body?.getReader().read())],
     ['its client cancels it', 60_000, async (response: Response) => response.body?.cancel()],
     ['its client disconnects', 60_000, async (_: Response, client: AbortController) => client.abort()],
-  ] as const)('stops to count when %s', async (_, stalledAfterMs, act) => {
+  ] as const)('a large response stops to count when %s', async (_, stalledAfterMs, act) => {
     const { seen, client, options } = sending(stalledAfterMs)
     const response = await sentInPieces(large(), options)
     await act(response, client)
@@ -41,7 +41,7 @@ describe('other responses', () => {
     ['small', new Response('{"a":1}', { status: 202, headers: { location: '/x' } })],
     ['without a body', new Response(null, { status: 204 })],
     ['an event stream', new Response(TEXT, { headers: { 'content-type': 'text/event-stream' } })],
-  ])('do not count while they are sent: %s', async (_, response) => {
+  ])('other responses do not count while they are sent: %s', async (_, response) => {
     const { seen, options } = sending()
     const { status } = response
     const sent = await sentInPieces(response, options)

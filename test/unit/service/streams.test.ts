@@ -65,19 +65,19 @@ async function readSome(response: Response, has: (text: string) => boolean): Pro
 }
 
 describe('a stream', () => {
-  it('has an event for each item, with its id, and a hint about when to reconnect', async () => {
+  it('a stream has an event for each item, with its id, and a hint about when to reconnect', async () => {
     const { source } = numbers()
     const text = await readSome(streamsWith(settings).open(source), (read) => read.includes('"n":2'))
     expect(text).toBe('retry: 2000\n: connected\n\nid: 1\nevent: event\ndata: {"n":1}\n\nid: 2\nevent: event\ndata: {"n":2}\n\n')
   })
 
-  it('is not to be stored, buffered or compressed on its way', () => {
+  it('a stream is not to be stored, buffered or compressed on its way', () => {
     const { headers } = streamsWith(settings).open(silence().source)
     expect(headers.get('cache-control')).toBe('no-store, no-transform')
     expect(headers.get('x-accel-buffering')).toBe('no')
   })
 
-  it('makes no items beyond those that are read, and stops when it is cancelled', async () => {
+  it('a stream makes no items beyond those that are read, and stops when it is cancelled', async () => {
     const { source, seen } = numbers()
     const streams = streamsWith(settings)
     const response = streams.open(source)
@@ -89,7 +89,7 @@ describe('a stream', () => {
     expect(seen.ended).toBe(true)
   })
 
-  it('says that it is alive while nothing happens, and loses no event because of it', async () => {
+  it('a stream says that it is alive while nothing happens, and loses no event because of it', async () => {
     const opened = gate()
     const { source } = numbers({
       async *items(): AsyncGenerator<StreamItem> {
@@ -103,7 +103,7 @@ describe('a stream', () => {
     expect(await readSome(response, (read) => read.includes('late'))).toContain('event: status\ndata: "late"\n\n')
   })
 
-  it('ends when its source does', async () => {
+  it('a stream ends when its source does', async () => {
     const { source, seen } = numbers({
       async *items(): AsyncGenerator<StreamItem> {
         yield { event: 'event', data: 1 }
@@ -114,7 +114,7 @@ describe('a stream', () => {
     expect(seen.ended).toBe(true)
   })
 
-  it('says why its source failed', async () => {
+  it('a stream says why its source failed', async () => {
     const { source } = numbers({
       async *items(): AsyncGenerator<StreamItem> {
         throw new ServiceError('unknown_cursor', 400, 'There is none.')
@@ -124,7 +124,7 @@ describe('a stream', () => {
     expect(text).toContain('event: end\ndata: {"type":"urn:pawl:error:unknown_cursor"')
   })
 
-  it('ends when the client disconnects', async () => {
+  it('a stream ends when the client disconnects', async () => {
     const client = new AbortController()
     const { source, seen } = silence({ signal: client.signal })
     const streams = streamsWith(settings)
@@ -136,7 +136,7 @@ describe('a stream', () => {
     await until('the source was stopped', () => seen.stopped)
   })
 
-  it('ends when the caller may no longer read, with the reason', async () => {
+  it('a stream ends when the caller may no longer read, with the reason', async () => {
     const { source, seen } = silence({ reauthorize: refused })
     const text = await readSome(streamsWith({ ...settings, reauthorizeMs: 5 }).open(source), () => false)
     expect(text).toMatch(/event: end\ndata: .*"code":"unauthorized"/)
@@ -147,7 +147,7 @@ describe('a stream', () => {
     ['a failure', () => Promise.reject(new Error('the store is away'))],
     ['a limit', () => Promise.reject(new ServiceError('rate_limited', 429, 'Too many.'))],
     ['a check without an answer', () => new Promise<never>(() => undefined)],
-  ])('does not end because of %s when it checks whether the caller may read, and checks again', async (_, answer) => {
+  ])('a stream does not end because of %s when it checks whether the caller may read, and checks again', async (_, answer) => {
     let asked = 0
     const { source, seen } = silence({ reauthorize: () => (++asked < 6 ? answer() : refused()) })
     const text = await readSome(streamsWith({ ...settings, reauthorizeMs: 5 }).open(source), () => false)
@@ -156,7 +156,7 @@ describe('a stream', () => {
     expect(seen.ended).toBe(true)
   })
 
-  it('ends when the check has failed for too long, each stream at its own time', async () => {
+  it('a stream ends when the check has failed for too long, each stream at its own time', async () => {
     const watchers = Array.from({ length: 20 }, () => silence({ reauthorize: () => Promise.reject(new Error('the store is away')) }))
     const streams = streamsWith({ ...settings, max: 20, maxPerCaller: 20, reauthorizeMs: 5, uncheckedMs: 300 })
     const ends: number[] = []
@@ -170,7 +170,7 @@ describe('a stream', () => {
     expect(Math.max(...ends) - Math.min(...ends)).toBeGreaterThan(50)
   })
 
-  it('checks at a time of its own, and no later than the setting says', async () => {
+  it('a stream checks at a time of its own, and no later than the setting says', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     onTestFinished(() => void vi.useRealTimers())
     const asked = Array.from({ length: 100 }, () => 0)
@@ -188,7 +188,7 @@ describe('a stream', () => {
 })
 
 describe('readers that never read', () => {
-  it('cost at most one item each, and their streams end', async () => {
+  it('readers that never read cost at most one item each, and their streams end', async () => {
     const watchers = Array.from({ length: 1_000 }, () => numbers())
     const streams = streamsWith({ ...settings, max: 1_000, maxPerCaller: 1_000, stalledAfterMs: 50 })
     const responses = watchers.map(({ source }) => streams.open(source))
@@ -198,7 +198,7 @@ describe('readers that never read', () => {
     expect(responses).toHaveLength(1_000)
   })
 
-  it('that stop midway are dropped, too, while others keep reading', async () => {
+  it('readers that never read that stop midway are dropped, too, while others keep reading', async () => {
     // A pause of this process must not count as one of the reader.
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     onTestFinished(() => void vi.useRealTimers())
@@ -217,13 +217,13 @@ describe('readers that never read', () => {
 })
 
 describe('streams of a handler', () => {
-  it('are limited in number', () => {
+  it('streams of a handler are limited in number', () => {
     const streams = streamsWith({ ...settings, max: 1 })
     streams.open(silence().source)
     expect(() => streams.open(silence().source)).toThrow(expect.objectContaining({ code: 'too_many_watches', status: 429 }))
   })
 
-  it('are limited in number for each caller, so that one leaves room for others', async () => {
+  it('streams of a handler are limited in number for each caller, so that one leaves room for others', async () => {
     const streams = streamsWith({ ...settings, maxPerCaller: 2 })
     const first = streams.open(silence().source)
     streams.open(silence().source)
@@ -233,7 +233,7 @@ describe('streams of a handler', () => {
     streams.open(silence().source)
   })
 
-  it('end on a drain with different hints, which keep clients from returning all at once, and no new stream begins', async () => {
+  it('streams end on a drain with different hints, so clients do not return all at once, and no new one begins', async () => {
     const streams = streamsWith(settings)
     const watchers = [silence(), silence(), silence()]
     const reading = watchers.map(({ source }) => readSome(streams.open(source), () => false))

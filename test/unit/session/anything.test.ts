@@ -30,7 +30,7 @@ function expectPlain(value: unknown): void {
 }
 
 describe('any input', () => {
-  it('sent as a message is accepted as plain JSON, or refused with a reason that can be recorded', () => {
+  it('any input sent as a message is accepted as plain JSON, or refused with a reason that can be recorded', () => {
     fc.assert(
       fc.property(fc.oneof(anything('signal', 'update', 'start'), fc.anything()), (raw) => {
         const checked = checkMessage(raw)
@@ -48,7 +48,7 @@ describe('any input', () => {
     )
   })
 
-  it('sent as a start is reduced to its valid members, and never read as a state that continue-as-new carried', () => {
+  it('any input sent as a start is reduced to its valid members, and never read as a state that continue-as-new carried', () => {
     fc.assert(
       fc.property(fc.oneof(anything('start'), fc.anything()), fc.option(fc.uuid(), { nil: undefined }), (raw, continuedFrom) => {
         const start = checkStart(raw, continuedFrom)
@@ -63,7 +63,7 @@ describe('any input', () => {
     )
   })
 
-  it('sent as any other request is read as an object of plain JSON with one target or none', () => {
+  it('any input sent as any other request is read as an object of plain JSON with one target or none', () => {
     fc.assert(
       fc.property(fc.oneof(anything('signal', 'update', 'query'), fc.anything()), (raw) => {
         const request = requestOf<{ target?: unknown }>(raw)
@@ -75,7 +75,7 @@ describe('any input', () => {
     )
   })
 
-  it('in any payload is decoded, or becomes an Undecodable, which no sender can send', () => {
+  it('any input in any payload is decoded, or becomes an Undecodable, which no sender can send', () => {
     const payload: fc.Arbitrary<Payload> = fc.record({
       metadata: fc.oneof(
         fc.constantFrom('json/plain', 'json/protobuf', 'binary/null', 'binary/plain', 'x').map((name) => ({

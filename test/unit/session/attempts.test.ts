@@ -32,19 +32,19 @@ const counting = (recorded: FailedAttempt[], saysLast = true): Attempts =>
   )
 
 describe('a lost attempt', () => {
-  it('that had sent a heartbeat counts as the death of its worker', () => {
+  it('a lost attempt that had sent a heartbeat counts as the death of its worker', () => {
     const lost = lostAttempt(3, heard(3))
     expect(lost).toMatchObject({ attempt: 3, class: 'HeartbeatTimeout', worker: 'host:1' })
     expect(fateOf(lost)).toBe('death')
   })
 
-  it('that sent no heartbeat never began, unless it is the first one, which begins without a heartbeat', () => {
+  it('a lost attempt that sent no heartbeat never began, unless it is the first one, which begins without a heartbeat', () => {
     expect(fateOf(lostAttempt(1, undefined))).toBe('death')
     expect(lostAttempt(3, heard(2))).toMatchObject({ attempt: 3, code: 'not_begun' })
     expect(fateOf(lostAttempt(3, heard(2)))).toBe('unreported')
   })
 
-  it('that died because of another call counts as neither a death nor a failure', () => {
+  it('a lost attempt that died because of another call counts as neither a death nor a failure', () => {
     const recorded: FailedAttempt[] = []
     const attempts = countAttempts((attempt) => recorded.push(attempt))
     attempts.failed([{ attempt: 1, class: 'WorkerDied', code: 'neighbour', message: 'm', retryable: true }])
@@ -52,7 +52,7 @@ describe('a lost attempt', () => {
     expect(recorded).toHaveLength(1)
   })
 
-  it('that threw is a failure, even with the code of an attempt that never began', () => {
+  it('a lost attempt that threw is a failure, even with the code of an attempt that never began', () => {
     expect(fateOf({ attempt: 2, class: 'ToolError', code: 'not_begun', message: 'no', retryable: true })).toBe('failure')
   })
 })
@@ -86,7 +86,7 @@ describe('the record of a lost attempt', () => {
 })
 
 describe('a call whose attempts are assigned to workers that never report', () => {
-  it('is given up after many of them, not after a few', () => {
+  it('a call whose attempts are assigned to workers that never report is given up after many of them, not after a few', () => {
     const recorded: FailedAttempt[] = []
     const attempts = counting(recorded)
     attempts.lost(silent, RETRIED)
@@ -99,7 +99,7 @@ describe('a call whose attempts are assigned to workers that never report', () =
     expect(recorded.map(({ retryable }) => retryable)).toEqual([...Array<boolean>(MAX_UNREPORTED).fill(true), false])
   })
 
-  it('counts those that an activity reports in the same way', () => {
+  it('a call assigned to workers that never report counts attempts that an activity reports in the same way', () => {
     const attempts = countAttempts(() => undefined)
     attempts.failed([lostAttempt(1, undefined), lostAttempt(2, heard(1)), lostAttempt(3, heard(3))])
     expect(attempts.used).toEqual({ attempts: 3, deaths: 2, failures: 0, unreported: 1 })

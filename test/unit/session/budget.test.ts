@@ -67,20 +67,20 @@ const failed = (spent: object): EventBody =>
   }) as EventBody
 
 describe('what is counted', () => {
-  it('is an answer at its recorded price, in tokens of every kind', () => {
+  it('an answer counts towards a budget at its recorded price, in tokens of every kind', () => {
     const usage = { input_tokens: 1_000, output_tokens: 100, cache_creation_input_tokens: 10, cache_read_input_tokens: 5 }
     expect(spentBy(event(answered(0, 0, { usage })))).toEqual({ tokens: 1_115, usd: usdOf(PRICE, usage) })
   })
 
-  it('is only the tokens of an answer whose price was not recorded', () => {
+  it('an answer without a recorded price counts only its tokens', () => {
     expect(spentBy(event(answered(1_000, 100, { price: undefined })))).toEqual({ tokens: 1_100, usd: 0 })
   })
 
-  it('is what the worker measured if the provider reported no usage', () => {
+  it('an answer counts as the worker measured it if the provider reported no usage', () => {
     expect(spentBy(event(answered(0, 0, { spent: { tokens: 70, usd: 0.5 } })))).toEqual({ tokens: 70, usd: 0.5 })
   })
 
-  it('includes the cost of failed attempts, tools and hooks, in the run and in the session', () => {
+  it('what is counted includes the cost of failed attempts, tools and hooks, in the run and in the session', () => {
     const state = running()
     apply(state, event(failed({ tokens: 40, usd: 0.1 })))
     apply(state, event({ type: 'spent', run: 1, turn: 1, attempt: 1, usd: 0.2, note: 'search' }))
@@ -89,20 +89,20 @@ describe('what is counted', () => {
     expect(state.current?.spend).toEqual(state.spend)
   })
 
-  it('shows how much of it is assumed', () => {
+  it('what is counted shows how much of it is assumed', () => {
     const state = running()
     apply(state, event(failed({ tokens: 40, usd: 0.1, assumed: true })))
     apply(state, event(failed({ tokens: 2, usd: 0.2 })))
     expect(state.spend).toEqual({ tokens: 42, usd: 0.3, assumed: { tokens: 40, usd: 0.1 } })
   })
 
-  it('does not include invalid amounts', () => {
+  it('invalid amounts do not count towards a budget', () => {
     for (const usd of [Number.NaN, -1, Number.POSITIVE_INFINITY, '5', null]) {
       expect(spentBy(event({ type: 'spent', run: 1, turn: 1, attempt: 1, usd } as never))).toBeUndefined()
     }
   })
 
-  it('is exact in decimals', () => {
+  it('budgets are exact in decimals', () => {
     const sum = Array.from({ length: 10 }).reduce<ReturnType<typeof addSpend> | undefined>(
       (to) => addSpend(to, { tokens: 1, usd: 0.1 }),
       undefined,
@@ -110,7 +110,7 @@ describe('what is counted', () => {
     expect(sum).toEqual({ tokens: 10, usd: 1 })
   })
 
-  it('never decreases, whatever happens to a session', () => {
+  it('what is counted never decreases, whatever happens to a session', () => {
     fc.assert(
       fc.property(eventfulSessions, ({ events }) => {
         let state: SessionState | undefined
@@ -131,21 +131,24 @@ describe('what is counted', () => {
 })
 
 describe('a run that is restarted', () => {
-  it.each([{ automatic: true as const }, { by: 'ann' }])('begins with what it had spent, and with its raised limit (%o)', (who) => {
-    const state = running()
-    apply(state, event(failed({ tokens: 40, usd: 0.9 })))
-    apply(state, event({ type: 'budget_warning', scope: 'run', unit: 'usd', run: 1, limit: 1, spent: 0.9 }))
-    apply(state, event({ type: 'budget_raised', scope: 'run', run: 1, maxUsd: 2 }))
-    apply(state, event({ type: 'error_entered', run: 1, code: 'model_call_failed', reason: 'no', strategy: 'restart_run' }))
-    apply(state, event({ type: 'recovery_started', run: 1, strategy: 'restart_run', ...who }))
-    apply(state, event({ type: 'recovery_ended', run: 1, strategy: 'restart_run' }))
-    expect(state.inbox).toHaveLength(1)
-    apply(state, event({ type: 'run_started', run: 2, messageId: 'm', intent: 1 }))
-    expect(state.current).toMatchObject({ run: 2, spend: { tokens: 40, usd: 0.9 }, raised: { maxUsd: 2 } })
-    expect(budgetLines(state).find(({ unit }) => unit === 'usd')).toMatchObject({ limit: 2, left: 1.1 })
-  })
+  it.each([{ automatic: true as const }, { by: 'ann' }])(
+    'a run that is restarted begins with what it had spent, and with its raised limit (%o)',
+    (who) => {
+      const state = running()
+      apply(state, event(failed({ tokens: 40, usd: 0.9 })))
+      apply(state, event({ type: 'budget_warning', scope: 'run', unit: 'usd', run: 1, limit: 1, spent: 0.9 }))
+      apply(state, event({ type: 'budget_raised', scope: 'run', run: 1, maxUsd: 2 }))
+      apply(state, event({ type: 'error_entered', run: 1, code: 'model_call_failed', reason: 'no', strategy: 'restart_run' }))
+      apply(state, event({ type: 'recovery_started', run: 1, strategy: 'restart_run', ...who }))
+      apply(state, event({ type: 'recovery_ended', run: 1, strategy: 'restart_run' }))
+      expect(state.inbox).toHaveLength(1)
+      apply(state, event({ type: 'run_started', run: 2, messageId: 'm', intent: 1 }))
+      expect(state.current).toMatchObject({ run: 2, spend: { tokens: 40, usd: 0.9 }, raised: { maxUsd: 2 } })
+      expect(budgetLines(state).find(({ unit }) => unit === 'usd')).toMatchObject({ limit: 2, left: 1.1 })
+    },
+  )
 
-  it('differs from a run that a new message opens, which begins with nothing spent', () => {
+  it('a run that is restarted differs from a run that a new message opens, which begins with nothing spent', () => {
     const state = running()
     apply(state, event(failed({ tokens: 40, usd: 0.9 })))
     apply(state, event({ type: 'run_interrupted', run: 1 }))
@@ -157,7 +160,7 @@ describe('a run that is restarted', () => {
 })
 
 describe('a fork', () => {
-  it('begins with what had been spent up to the fork point, though its usage is its own', () => {
+  it('a fork begins with what had been spent up to the fork point, though its usage is its own', () => {
     const state = running()
     apply(state, event(answered(1_000, 100)))
     const before = state.spend
@@ -171,7 +174,7 @@ describe('a fork', () => {
 })
 
 describe('limits', () => {
-  it('apply to the run and to the session, and a raised limit is never lower than the declared one', () => {
+  it('limits apply to the run and to the session, and a raised limit is never lower than the declared one', () => {
     const state = running({ maxTurns: 1, maxUsd: 1 }, { maxTotalTokens: 100 })
     apply(state, event(failed({ tokens: 40, usd: 0.25 })))
     apply(state, event({ type: 'budget_raised', scope: 'run', run: 1, maxUsd: 0.5 }))
@@ -182,13 +185,13 @@ describe('limits', () => {
     ])
   })
 
-  it('are not created by raising them', () => {
+  it('limits are not created by raising them', () => {
     const state = running({ maxTurns: 1 })
     apply(state, event({ type: 'budget_raised', scope: 'run', run: 1, maxUsd: 5 }))
     expect(budgetLines(state)).toEqual([])
   })
 
-  it('count what was spent since the last event', () => {
+  it('limits count what was spent since the last event', () => {
     const [line] = budgetLines(running({ maxTurns: 1, maxUsd: 1 }))
     expect(
       lineAfter(line!, [
@@ -198,14 +201,14 @@ describe('limits', () => {
     ).toMatchObject({ spent: 0.3, assumed: 0.2, left: 0.7 })
   })
 
-  it('that are exhausted must be raised by a person: the run continues then, never by itself', () => {
+  it('limits that are exhausted must be raised by a person: the run continues then, never by itself', () => {
     const exhausted = { code: 'budget_exhausted', raise: [{ scope: 'run' as const, maxUsd: 2 }] }
     expect(chooseRecovery(running(), exhausted)).toMatchObject({ strategy: 'manual' })
   })
 })
 
 describe('a warning', () => {
-  it('is due when four fifths of a limit are spent, once per limit', () => {
+  it('a warning is due when four fifths of a limit are spent, once per limit', () => {
     const state = running({ maxTurns: 1, maxUsd: 1 })
     apply(state, event(failed({ tokens: 1, usd: 0.79 })))
     expect(warningsDue(state)).toEqual([])
@@ -236,7 +239,7 @@ describe('a reservation', () => {
     { requiredKeys: [] },
   )
 
-  it('is never more than what is left, never less than the call needs, and as large as possible', () => {
+  it('a reservation is never more than what is left, never less than the call needs, and as large as possible', () => {
     let made = 0
     fc.assert(
       fc.property(sizes, budgets, (size, left) => {
@@ -259,7 +262,7 @@ describe('a reservation', () => {
     expect(made).toBeGreaterThan(200)
   })
 
-  it('covers every answer within it, at any of the prices', () => {
+  it('a reservation covers every answer within it, at any of the prices', () => {
     fc.assert(
       fc.property(sizes, fc.nat(), fc.nat(), fc.nat(), (size, a, b, c) => {
         const reservation = reserve(size, {})
@@ -284,7 +287,7 @@ describe('a reservation', () => {
     )
   })
 
-  it('charges a call that broke off for what was seen of it and what was in flight, never for more than was set aside', () => {
+  it('a call that broke off is charged for what was seen and in flight, never for more than was set aside', () => {
     const reservation = { inputTokens: 100, outputTokens: 1_000, inputUsd: 0.1, outputUsd: 1 }
     expect(brokenCost(reservation, 0)).toEqual({ tokens: 356, usd: 0.356 })
     expect(brokenCost(reservation, 144)).toEqual({ tokens: 500, usd: 0.5 })
@@ -294,7 +297,7 @@ describe('a reservation', () => {
 })
 
 describe('the cost that a tool reports', () => {
-  it.each([{ usd: 0.1 }, { tokens: 5 }, { usd: 0, tokens: 0, note: 'free' }])('can be %o', (spent) => {
+  it.each([{ usd: 0.1 }, { tokens: 5 }, { usd: 0, tokens: 0, note: 'free' }])('the cost that a tool reports can be %o', (spent) => {
     expect(isSpendNote(spent)).toBe(true)
   })
 
@@ -307,7 +310,7 @@ describe('the cost that a tool reports', () => {
     { usd: 1, note: 'x'.repeat(201) },
     null,
     5,
-  ])('cannot be %o', (spent) => {
+  ])('the cost that a tool reports cannot be %o', (spent) => {
     expect(isSpendNote(spent)).toBe(false)
   })
 })

@@ -93,7 +93,7 @@ function sessionWith(...bodies: EventBody[]) {
 const made = (turns: number, policy?: CheckpointPolicy): string[] => sessionWith(...played(turns, policy)).checkpoints
 
 describe('a checkpoint', () => {
-  it('is made after every turn by default', () => {
+  it('a checkpoint is made after every turn by default', () => {
     expect(made(2)).toEqual(['turn after tool_completed', 'turn after tool_completed', 'turn after run_completed'])
   })
 
@@ -101,7 +101,7 @@ describe('a checkpoint', () => {
     expect(made(1, 'tool_call')).toEqual(['tool_call after tool_completed', 'turn after run_completed'])
   })
 
-  it('is made every n turns', () => {
+  it('a checkpoint is made every n turns', () => {
     expect(made(5, { everyTurns: 2 })).toEqual([
       'every_turns after tool_completed',
       'every_turns after tool_completed',
@@ -110,11 +110,11 @@ describe('a checkpoint', () => {
     expect(made(1, { everyTurns: 50 })).toEqual([])
   })
 
-  it('is made once enough time has passed, which is checked after each turn', () => {
+  it('a checkpoint is made once enough time has passed, which is checked after each turn', () => {
     expect(made(4, { everyMs: 14_000 })).toEqual(['every_ms after tool_completed', 'every_ms after tool_completed'])
   })
 
-  it('is made at events of one type, or only at those of one tool, milestone or custom event, when the turn has closed', () => {
+  it('a policy makes checkpoints at events of one type, or of one tool, milestone or custom event, when the turn closes', () => {
     expect(made(1, { on: [{ type: 'milestone_reached', milestone: 'm0' }] })).toEqual(['event:milestone_reached after tool_completed'])
     expect(made(1, { on: [{ type: 'emitted', name: 'e1' }] })).toEqual(['event:emitted after tool_completed'])
     expect(made(1, { on: [{ type: 'emitted' }] })).toHaveLength(1)
@@ -122,11 +122,11 @@ describe('a checkpoint', () => {
     expect(made(1, { on: [{ type: 'tool_completed', tool: 'other' }] })).toEqual([])
   })
 
-  it('is made at once at an event between turns', () => {
+  it('a checkpoint is made at once at an event between turns', () => {
     expect(made(1, { on: [{ type: 'run_started' }, { type: 'run_completed' }] })).toEqual(['event:run_completed after run_completed'])
   })
 
-  it('lists everything that asked for it within the turn', () => {
+  it('a checkpoint lists everything that asked for it within the turn', () => {
     const on: CheckpointPolicy = { on: [{ type: 'milestone_reached' }, { type: 'emitted', name: 'e0' }] }
     expect(made(1, on)).toEqual(['event:milestone_reached + event:emitted after tool_completed'])
   })
@@ -144,7 +144,7 @@ describe('a checkpoint that is asked for within a turn', () => {
     { type: 'recovery_ended', run: 1, strategy },
   ]
 
-  it('waits for the last result of the turn', () => {
+  it('a checkpoint that is asked for within a turn waits for the last result of the turn', () => {
     const session = asked()
     expect(session.checkpoints).toEqual([])
     expect(session.due).toEqual({ reasons: ['audit'], by: 'ann' })
@@ -153,13 +153,13 @@ describe('a checkpoint that is asked for within a turn', () => {
     expect(session.due).toBeUndefined()
   })
 
-  it('is made where an interrupt leaves the session', () => {
+  it('a checkpoint that is asked for within a turn is made where an interrupt leaves the session', () => {
     const session = asked()
     session.add({ type: 'run_interrupted', run: 1 })
     expect(session.checkpoints).toEqual(['audit by ann after run_interrupted'])
   })
 
-  it('stays due in an error, and is made once the run has continued, or where it was abandoned', () => {
+  it('a requested checkpoint stays due in an error, and is made when the run continues or where it was abandoned', () => {
     for (const [strategy, before, after] of [
       ['continue_run', [], ['audit by ann after tool_completed']],
       ['abandon', ['audit by ann after recovery_ended'], ['audit by ann after recovery_ended']],
@@ -174,7 +174,7 @@ describe('a checkpoint that is asked for within a turn', () => {
     }
   })
 
-  it('is made after a recovery that stays in the turn, and dropped by one that restarts the run, by a rollback and in a fork', () => {
+  it('a requested checkpoint survives a recovery within the turn, but not a restart of the run, a rollback or a fork', () => {
     const effect = asked()
     for (const body of [FAILED, ...recovered('restart_from_last_effect')]) effect.add(body)
     expect(effect.checkpoints).toEqual(['audit by ann after recovery_ended'])
@@ -188,13 +188,13 @@ describe('a checkpoint that is asked for within a turn', () => {
     }
   })
 
-  it('is made where the turn was abandoned because its workflow had ended', () => {
+  it('a checkpoint that is asked for within a turn is made where the turn was abandoned because its workflow had ended', () => {
     const session = asked()
     session.add({ type: 'rolled_back', toSeq: 5, upToSeq: 11, keepsRun: true, effects: [] })
     expect(session.checkpoints).toEqual(['audit by ann after rolled_back'])
   })
 
-  it('keeps as many reasons as a bounded state can hold', () => {
+  it('a checkpoint that is asked for within a turn keeps as many reasons as a bounded state can hold', () => {
     const session = asked()
     for (let n = 0; n < 20; n++) session.add({ type: 'checkpoint_requested', reason: `${n}`.padEnd(1_000, 'x') })
     expect(JSON.stringify(session.due).length).toBeLessThan(6_200)

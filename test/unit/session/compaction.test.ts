@@ -118,7 +118,7 @@ const textsOf = (messages: readonly Message[]): string[] =>
 const headIn = (transcript: Transcript): string => textsOf(messagesFor(transcript).slice(0, 1)).join('\n')
 
 describe('a compacted conversation', () => {
-  it('begins with the opening messages of session and run, the effects, and the summary; the newest turns stay as they are', () => {
+  it('a compacted conversation begins with its opening messages, effects and summary; the newest turns stay', () => {
     const talk = conversation()
     talk.run('I want my money back')
     talk.call('pay', 'paid 500', { input: 'order 1', effectId: 're_1' })
@@ -135,7 +135,7 @@ describe('a compacted conversation', () => {
     expect(kept.slice(2)).toEqual(['call t_2_3_0', 'result "sky 3"', 'call t_2_4_0', 'result "sky 4"'])
   })
 
-  it('keeps an opening message where it is if its turn stays', () => {
+  it('a compacted conversation keeps an opening message where it is if its turn stays', () => {
     const talk = conversation()
     talk.run('first')
     for (let n = 1; n <= 3; n++) talk.call('look', `sky ${n}`)
@@ -148,7 +148,7 @@ describe('a compacted conversation', () => {
     expect(texts.indexOf('user: second')).toBeGreaterThan(1)
   })
 
-  it('is compacted again from its summary, which the new one replaces', () => {
+  it('a compacted conversation is compacted again from its summary, which the new one replaces', () => {
     const talk = conversation()
     talk.run('go')
     for (let n = 1; n <= 4; n++) talk.call('look', `sky ${n}`)
@@ -162,7 +162,7 @@ describe('a compacted conversation', () => {
     expect(headIn(talk.fold())).not.toContain('one\n')
   })
 
-  it('lists effects, even if their outcome was found later, and counts those that do not fit', () => {
+  it('a compacted conversation lists effects, even if their outcome was found later, and counts those that do not fit', () => {
     const talk = conversation()
     talk.run('go')
     for (let n = 1; n <= 400; n++) talk.call('pay', `paid ${n}`, { input: `order ${n}`, effectId: `re_${n}` })
@@ -178,7 +178,7 @@ describe('a compacted conversation', () => {
     expect(headIn(talk.fold())).toMatch(/It is unknown whether[^]*t_1_3_0/)
   })
 
-  it('shortens results before the compaction to the given size, and leaves later ones whole', () => {
+  it('a compacted conversation shortens results before the compaction to the given size, and leaves later ones whole', () => {
     const talk = conversation()
     talk.run('go')
     talk.call('look', 'x'.repeat(5_000))
@@ -191,7 +191,7 @@ describe('a compacted conversation', () => {
     expect(textsOf(messagesFor(talk.fold()))[0]).toBe('user: go')
   })
 
-  it('is whole again after a rollback to before the compaction, and still compacted after a rollback to a later point', () => {
+  it('a rollback to before a compaction restores the whole conversation, and one to a later point keeps the summary', () => {
     const talk = conversation()
     talk.run('go')
     for (let n = 1; n <= 5; n++) talk.call('look', `sky ${n}`)
@@ -208,7 +208,7 @@ describe('a compacted conversation', () => {
     expect(back(at)).toEqual(compacted)
   })
 
-  it('keeps a summary across a restart of its run only if the summary covers what came before the run', () => {
+  it('a summary survives a restart of its run only if it covers what came before the run', () => {
     const talk = conversation()
     talk.run('first')
     for (let n = 1; n <= 5; n++) talk.call('look', `sky ${n}`)
@@ -227,14 +227,14 @@ describe('a compacted conversation', () => {
 })
 
 describe('the size of a request', () => {
-  it('is the usage of the newest answer, plus one token for every three bytes since', () => {
+  it('the size of a request is the usage of the newest answer, plus one token for every three bytes since', () => {
     const talk = conversation()
     talk.run('go')
     talk.call('look', 'x'.repeat(3_000), { tokens: 10_000 })
     expect(requestTokens(talk.fold(), () => 999_999)).toBe(20_001 + 1_000)
   })
 
-  it('is estimated from all bytes if nothing was measured, or if the measured conversation was replaced', () => {
+  it('the size of a request is estimated from all bytes if nothing was measured or the measured part was replaced', () => {
     const talk = conversation()
     talk.run('go')
     talk.call('look', 'x'.repeat(3_000))
@@ -247,7 +247,7 @@ describe('the size of a request', () => {
     expect(requestTokens(measured.fold(), () => 0)).toBeLessThan(2_000)
   })
 
-  it('counts an image by its tokens, not by its bytes', () => {
+  it('the size of a request counts an image by its tokens, not by its bytes', () => {
     const transcript = emptyTranscript()
     const image = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'A'.repeat(1_000_000) } } as const
     transcript.messages.push({ role: 'user', content: [image] })
@@ -266,7 +266,7 @@ describe('a compaction', () => {
   }
   const at = (tokens: number) => ({ run: 1, turn: 7, tokens, window: 10_000 })
 
-  it('is due from a share of the window on, if enough can be cut', () => {
+  it('a compaction is due from a share of the window on, if enough can be cut', () => {
     const transcript = long().fold()
     expect(isDue(transcript, policy, at(7_999))).toBe(false)
     expect(isDue(transcript, policy, at(8_000))).toBe(true)
@@ -274,20 +274,20 @@ describe('a compaction', () => {
     expect(isDue(transcript, policy, { ...at(80_000), window: 100_000 })).toBe(false)
   })
 
-  it('is due at most once in a turn', () => {
+  it('a compaction is due at most once in a turn', () => {
     const talk = long()
     talk.compact(2)
     expect(isDue(talk.fold(), { ...policy, keepTurns: 1 }, at(9_000))).toBe(false)
   })
 
-  it('is not due again after a failure until the conversation has grown', () => {
+  it('a compaction is not due again after a failure until the conversation has grown', () => {
     const talk = long()
     talk.add({ type: 'compaction_failed', run: 1, turn: 6, code: 'c', reason: 'r', tokens: 8_100, window: 10_000 })
     expect(isDue(talk.fold(), policy, at(8_500))).toBe(false)
     expect(isDue(talk.fold(), policy, at(8_600))).toBe(true)
   })
 
-  it('may be forced once in a turn, and again after a recovery', () => {
+  it('a compaction may be forced once in a turn, and again after a recovery', () => {
     const talk = long()
     const place = { run: 1, turn: 7 }
     expect(mayForce(talk.fold(), place)).toBe(true)
@@ -302,7 +302,7 @@ describe('a compaction', () => {
 describe('the cut that a refused request needs', () => {
   const fit = (bytes: number) => ({ bytes, besides: 100, window: 1_000 })
 
-  it('keeps as many turns as fit, up to the usual number', () => {
+  it('the cut that a refused request needs keeps as many turns as fit, up to the usual number', () => {
     const talk = conversation()
     talk.run('go')
     for (let n = 1; n <= 8; n++) talk.call('look', 'x'.repeat(3_000))
@@ -313,7 +313,7 @@ describe('the cut that a refused request needs', () => {
     expect(chooseCut(transcript, 4, fit(9_000))).not.toHaveProperty('resultBytes')
   })
 
-  it('shortens the results of the newest turn if that alone is too long, and gives up if nothing is left to shorten', () => {
+  it('the cut that a refused request needs shortens results of the newest turn, and gives up if nothing is left', () => {
     const talk = conversation()
     talk.run('go')
     talk.call('look', 'x'.repeat(100_000))
@@ -324,7 +324,7 @@ describe('the cut that a refused request needs', () => {
 })
 
 describe('a piece of a conversation', () => {
-  it('consists of whole turns: as many as fit, and at least one', () => {
+  it('a piece of a conversation consists of whole turns: as many as fit, and at least one', () => {
     const talk = conversation()
     talk.run('go')
     for (let n = 1; n <= 6; n++) talk.call('look', 'x'.repeat(1_000))
@@ -337,7 +337,7 @@ describe('a piece of a conversation', () => {
 })
 
 describe('a text without its middle', () => {
-  it('has at most the given number of bytes, and no broken characters', () => {
+  it('a text without its middle has at most the given number of bytes, and no broken characters', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme', maxLength: 400 }), fc.integer({ min: 60, max: 300 }), (text, maxBytes) => {
         const cut = cutMiddle(text, maxBytes)
@@ -358,7 +358,7 @@ describe('any session that is compacted', () => {
           return block.type === 'tool_result' && type === 'tool_result' ? [block.tool_use_id] : []
         })
 
-  it('has requests in which roles alternate, every result follows its call, and the opening message and the effects are present', () => {
+  it('requests of any compacted session alternate roles, have each result after its call, and keep opening and effects', () => {
     const met = metInSessions(({ events }) => {
       const transcript = emptyTranscript()
       let compacted = 0
@@ -388,7 +388,7 @@ describe('any session that is compacted', () => {
     expect(met).toBeGreaterThan(100)
   })
 
-  it('sends the same messages after a rollback to before the compaction, and has the transcript of a session never compacted', () => {
+  it('a rollback to before a compaction restores the messages and the transcript of a session never compacted', () => {
     const met = metInSessions(({ events }) => {
       let count = 0
       for (const [index, { type, seq }] of events.entries()) {

@@ -57,26 +57,26 @@ const deadlinesIn = (state: SessionState): number[] => times(deadlinesOf(state, 
 const FAILS = { do: 'fail_run', code: 'deadline_exceeded' }
 
 describe('the deadline of a message', () => {
-  it('counts from when the message was accepted, and ends its run even in the middle of a turn', () => {
+  it('a message’s deadline counts from its acceptance, and ends its run even in the middle of a turn', () => {
     const state = stateOf(said(100, 'm', 50), run(120, 1, 'm'), turn(121, 1, 'm'))
     expect(deadlinesIn(state)).toEqual([150])
     expect(next(state, 149)).toMatchObject({ do: 'call_model' })
     expect(next(state, 150)).toMatchObject({ ...FAILS, reason: expect.stringContaining("its message's deadline") })
   })
 
-  it('becomes the deadline of a run in progress that takes the message, and replaces that of an earlier message', () => {
+  it('a message’s deadline becomes that of the run in progress that takes it, and replaces an earlier message’s', () => {
     const taken = [said(0, 'm', 500), run(1, 1, 'm'), turn(2, 1, 'm'), said(10, 'n', 50), said(11, 'o')]
     expect(deadlinesIn(stateOf(...taken, turn(20, 1, 'n', 'o')))).toEqual([60])
     expect(deadlinesIn(stateOf(...taken, said(12, 'p', 900), turn(20, 1, 'n', 'o', 'p')))).toEqual([912])
   })
 
-  it('does not replace the agent’s deadline: whichever comes first ends the run', () => {
+  it('the deadline of a message does not replace the agent’s deadline: whichever comes first ends the run', () => {
     const state = stateOf(said(0, 'm', 500), run(1, 1, 'm'), turn(2, 1, 'm'), declared(3, { run: 100, session: 300 }))
     expect(deadlinesIn(state)).toEqual([101, 500, 300])
     expect(next(state, 101)).toMatchObject({ ...FAILS, reason: expect.stringContaining('limits.deadline') })
   })
 
-  it('does not affect the previous run if it passes while the message waits; the message’s own run ends without a model call', () => {
+  it('a message whose deadline passes while it waits does not affect the previous run; its own ends without a model call', () => {
     const answered: EventBody = {
       type: 'model_completed',
       run: 1,
@@ -101,7 +101,7 @@ describe('the deadline of a message', () => {
     expect(next(stateOf(...after, turn(62, 2, 'n')), 62)).toMatchObject(FAILS)
   })
 
-  it('keeps counting during a pause, unlike the agent’s; the run ends once the session is unpaused', () => {
+  it('a message’s deadline keeps counting during a pause, unlike the agent’s', () => {
     const paused: At[] = [said(0, 'm', 150), run(1, 1, 'm'), turn(2, 1, 'm'), declared(3, { run: 300 }), [100, { type: 'session_paused' }]]
     expect(next(stateOf(...paused), 999)).toEqual({ do: 'wait' })
     const unpaused = stateOf(...paused, [200, { type: 'session_unpaused' }])
@@ -109,14 +109,14 @@ describe('the deadline of a message', () => {
     expect(next(unpaused, 200)).toMatchObject(FAILS)
   })
 
-  it('is watched for the first 20 waiting messages that have one', () => {
+  it('the deadline of a message is watched for the first 20 waiting messages that have one', () => {
     const waiting = Array.from({ length: 50 }, (_, n) => said(n, `m${n}`, n % 2 === 0 ? 1_000 : undefined))
     expect(times(deadlinesInInbox(stateOf(...waiting)))).toEqual(Array.from({ length: 20 }, (_, n) => 1_000 + 2 * n))
   })
 })
 
 describe('the deadline of a session', () => {
-  it('counts from the creation of the session, and applies to a run once a worker has declared it in that run', () => {
+  it('a session’s deadline counts from its creation, and applies to a run once a worker has declared it in that run', () => {
     const events = [said(500, 'm'), run(501, 1, 'm'), turn(502, 1, 'm')]
     const state = stateOf(...events, declared(503, { session: 1_000 }))
     expect(next(state, 999)).toMatchObject({ do: 'call_model' })
@@ -138,7 +138,7 @@ describe('the deadline of a session', () => {
 describe('a recovery', () => {
   const events = [said(0, 'm', 500), run(10, 1, 'm'), turn(11, 1, 'm'), declared(12, { run: 300 })]
 
-  it('that pawl carries out by itself does not change the deadlines of the run', () => {
+  it('a recovery that pawl carries out by itself does not change the deadlines of the run', () => {
     const waiting = stateOf(...events, waits(100, 'continue_run', 200))
     expect(deadlinesIn(waiting)).toEqual([310, 500])
     expect(deadlinesIn(stateOf(...events, waits(100, 'continue_run', 200), ...recovered(200, 'continue_run', 'pawl')))).toEqual([310, 500])
@@ -152,7 +152,7 @@ describe('a recovery', () => {
   })
 
   it.each(['continue_run', 'restart_run'] as const)(
-    'by a person restarts the agent’s deadline, but not the message’s deadline: %s',
+    'a recovery by a person restarts the agent’s deadline, but not the message’s deadline: %s',
     (strategy) => {
       const after = [...events, failed(100, strategy), ...recovered(400, strategy, 'a person')]
       const again = strategy === 'restart_run' ? [run(400, 2, 'm'), turn(400, 2, 'm')] : []
@@ -162,21 +162,24 @@ describe('a recovery', () => {
     },
   )
 
-  it.each(['continue_run', 'restart_run'] as const)('by a person after a missed deadline gives the run more time: %s', (strategy) => {
-    const after = [...events, failed(310, strategy, 'deadline_exceeded'), ...recovered(700, strategy, 'a person')]
-    const again = strategy === 'restart_run' ? [run(700, 2, 'm'), turn(700, 2, 'm')] : []
-    expect(deadlinesIn(stateOf(...after, ...again))).toEqual([])
-    expect(next(stateOf(...after, ...again), 9_999)).toMatchObject({ do: 'call_model' })
-    expect(deadlinesIn(stateOf(...after, ...again, declared(710, { run: 300 })))).toEqual([1_000])
-  })
+  it.each(['continue_run', 'restart_run'] as const)(
+    'a recovery by a person after a missed deadline gives the run more time: %s',
+    (strategy) => {
+      const after = [...events, failed(310, strategy, 'deadline_exceeded'), ...recovered(700, strategy, 'a person')]
+      const again = strategy === 'restart_run' ? [run(700, 2, 'm'), turn(700, 2, 'm')] : []
+      expect(deadlinesIn(stateOf(...after, ...again))).toEqual([])
+      expect(next(stateOf(...after, ...again), 9_999)).toMatchObject({ do: 'call_model' })
+      expect(deadlinesIn(stateOf(...after, ...again, declared(710, { run: 300 })))).toEqual([1_000])
+    },
+  )
 
-  it('by a person during a pause makes the agent’s deadline count from the end of the pause', () => {
+  it('a recovery by a person during a pause makes the agent’s deadline count from the end of the pause', () => {
     const paused: At[] = [failed(100, 'continue_run'), [150, { type: 'session_paused' }], ...recovered(200, 'continue_run', 'a person')]
     const state = stateOf(...events, ...paused, [250, { type: 'session_unpaused' }], declared(260, { run: 300 }))
     expect(deadlinesIn(state)).toEqual([550, 500])
   })
 
-  it('by a person keeps the deadlines of messages that no run has taken', () => {
+  it('a recovery by a person keeps the deadlines of messages that no run has taken', () => {
     const state = stateOf(...events, said(50, 'n', 100), failed(60, 'restart_run'), ...recovered(70, 'restart_run', 'a person'))
     expect(times(deadlinesInInbox(state))).toEqual([500, 150])
     const late = stateOf(

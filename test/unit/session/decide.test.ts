@@ -67,16 +67,16 @@ function callsNext(...calls: CallState[]): number[] {
 const reads = (count: number) => Array.from({ length: count }, (_, index) => call(index, 'read'))
 
 describe('a session', () => {
-  it('waits while it has no message', () => {
+  it('a session waits while it has no message', () => {
     expect(decide(state(), dueAt(0))).toEqual({ do: 'wait' })
   })
 
-  it('opens the next run with the oldest message', () => {
+  it('a session opens the next run with the oldest message', () => {
     const inbox = [{ messageId: 'm1' }, { messageId: 'm2' }]
     expect(decide(state({ inbox }), dueAt(0))).toEqual({ do: 'start_run', run: 4, message: inbox[0] })
   })
 
-  it('takes all waiting messages into the next turn', () => {
+  it('a session takes all waiting messages into the next turn', () => {
     const inbox = [{ messageId: 'm1' }, { messageId: 'm2' }]
     expect(decide(running({}, { inbox }), dueAt(0))).toEqual({ do: 'start_turn', run: 3, turn: 3, takes: ['m1', 'm2'] })
     expect(decide(running({}), dueAt(0))).toEqual({ do: 'start_turn', run: 3, turn: 3, takes: [] })
@@ -86,24 +86,24 @@ describe('a session', () => {
     expect(decide(running({ phase: 'model' }), dueAt(0))).toEqual({ do: 'call_model', run: 3, turn: 2 })
   })
 
-  it('completes a run that has its answer, even if a message has arrived meanwhile', () => {
+  it('a session completes a run that has its answer, even if a message has arrived meanwhile', () => {
     const answered = running({ phase: 'answered', stopReason: 'refusal' }, { inbox: [{ messageId: 'm' }] })
     expect(decide(answered, dueAt(0))).toEqual({ do: 'complete_run', run: 3, turns: 2, stopReason: 'refusal', usage: NO_USAGE })
   })
 
-  it('ends a run that has reached its limit of turns', () => {
+  it('a session ends a run that has reached its limit of turns', () => {
     expect(decide(running({ turn: 4, limits: { maxTurns: 5 } }), dueAt(0))).toMatchObject({ do: 'start_turn' })
     expect(decide(running({ turn: 5, limits: { maxTurns: 5 } }), dueAt(0))).toMatchObject({ do: 'fail_run', run: 3, code: 'max_turns' })
   })
 
-  it('ends a run whose deadline has passed, unless it has its answer', () => {
+  it('a session ends a run whose deadline has passed, unless it has its answer', () => {
     const limits = { maxTurns: 50, deadlineMs: 500 }
     expect(decide(running({ limits }), dueAt(1_499))).toMatchObject({ do: 'start_turn' })
     expect(decide(running({ limits }), dueAt(1_500))).toMatchObject({ do: 'fail_run', code: 'deadline_exceeded' })
     expect(decide(running({ limits, phase: 'answered' }), dueAt(9_999))).toMatchObject({ do: 'complete_run' })
   })
 
-  it('waits in an error until a message arrives, unless it leaves the error by itself', () => {
+  it('a session waits in an error until a message arrives, unless it leaves the error by itself', () => {
     const error = { code: 'c', reason: 'r', at: 0, strategy: 'restart_run' as const }
     const failed = state({ status: 'error', error, current: { ...RUN, phase: 'model' } })
     expect(decide(failed, dueAt(0))).toEqual({ do: 'wait' })
@@ -111,7 +111,7 @@ describe('a session', () => {
     expect(decide({ ...failed, error: { ...error, strategy: 'automatic' } }, dueAt(0))).toEqual({ do: 'call_model', run: 3, turn: 2 })
   })
 
-  it('decides the same for the same state, and does not change the state', () => {
+  it('a session decides the same for the same state, and does not change the state', () => {
     const before = running({ phase: 'tools', calls: reads(3) })
     const text = JSON.stringify(before)
     expect(decide(before, dueAt(7))).toEqual(decide(before, dueAt(7)))
@@ -120,12 +120,12 @@ describe('a session', () => {
 })
 
 describe('the calls of a turn', () => {
-  it('that are reads run concurrently, up to a maximum', () => {
+  it('the calls of a turn that are reads run concurrently, up to a maximum', () => {
     expect(callsNext(...reads(3))).toEqual([0, 1, 2])
     expect(callsNext(...reads(MAX_PARALLEL_READS + 5))).toHaveLength(MAX_PARALLEL_READS)
   })
 
-  it('that are not reads run alone, in the model’s order, after all reads before them', () => {
+  it('the calls of a turn that are not reads run alone, in the model’s order, after all reads before them', () => {
     const calls = [call(0, 'read'), call(1, 'idempotent'), call(2, 'external'), call(3, 'read')]
     const ended = (...indexes: number[]) =>
       calls.map((one) => (indexes.includes(one.index) ? { ...one, status: 'completed' as const } : one))
@@ -135,7 +135,7 @@ describe('the calls of a turn', () => {
     expect(callsNext(...ended(0, 1, 2))).toEqual([3])
   })
 
-  it('that were issued and have no result are continued; failed and unknown calls already have theirs', () => {
+  it('issued calls of a turn without a result are continued; failed and unknown calls already have theirs', () => {
     expect(callsNext(call(0, 'read', 'issued'), call(1, 'read', 'failed'), call(2, 'read', 'unknown'), call(3, 'read'))).toEqual([0, 3])
   })
 })
@@ -145,29 +145,29 @@ describe('a call', () => {
     t_1_1_0: { run: 1, turn: 1, attempt: 1, input: null, resolution: call(0, 'external', 'unknown', resolution).resolution },
   })
 
-  it('that cannot run is answered with the reason', () => {
+  it('a call that cannot run is answered with the reason', () => {
     const invalid = { code: 'unknown_tool' as const, message: 'none' }
     expect(admit(state(), call(0, 'read', 'issued', { invalid }))).toEqual({ as: 'invalid', ...invalid })
   })
 
-  it('is executed if nothing prevents it', () => {
+  it('a call is executed if nothing prevents it', () => {
     expect(admit(state(), call(0, 'external', 'issued', { key: 'k' }))).toEqual({ as: 'execute' })
   })
 
-  it('whose key has completed is not executed, but replayed', () => {
+  it('a call whose key has completed is not executed, but replayed', () => {
     const done = state({ keys: { [shortHash('k')]: 't_1_1_0' } })
     expect(admit(done, call(0, 'idempotent', 'issued', { key: 'k' }))).toEqual({ as: 'replay', of: 't_1_1_0' })
     expect(admit(done, call(0, 'idempotent', 'issued', { key: 'other' }))).toEqual({ as: 'execute' })
   })
 
-  it('with the key, or with the tool and input, of an unknown call has that call verified first', () => {
+  it('a call with the key, or with the tool and input, of an unknown call has that call verified first', () => {
     const unknown = state({ unknown: unknownOf({ key: 'k', inputDigest: 'd' }) })
     expect(admit(unknown, call(0, 'external', 'issued', { key: 'k', inputDigest: 'x' }))).toEqual({ as: 'verify_first', of: 't_1_1_0' })
     expect(admit(unknown, call(0, 'external', 'issued', { key: 'x', inputDigest: 'd' }))).toEqual({ as: 'verify_first', of: 't_1_1_0' })
     expect(admit(unknown, call(0, 'external', 'issued', { key: 'x', inputDigest: 'x' }))).toEqual({ as: 'execute' })
   })
 
-  it('that is a read is executed, whatever has completed or is unknown', () => {
+  it('a call that is a read is executed, whatever has completed or is unknown', () => {
     const much = state({ keys: { [shortHash('k')]: 't_1_1_0' }, unknown: unknownOf({ inputDigest: 'd' }) })
     expect(admit(much, call(0, 'read', 'issued', { inputDigest: 'd' }))).toEqual({ as: 'execute' })
   })

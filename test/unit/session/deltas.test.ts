@@ -19,7 +19,7 @@ const joined = (pieces: readonly ModelDelta[]): ModelDelta[] => {
 const size = (pieces: readonly ModelDelta[]): number => pieces.reduce((sum, one) => sum + sizeOf(one), 0)
 
 describe('pieces of an answer', () => {
-  it('keep their text and their size when they are joined', () => {
+  it('pieces of an answer keep their text and their size when they are joined', () => {
     fc.assert(
       fc.property(fc.array(piece), (pieces) => {
         expect(joined(pieces).map(textOfDelta).join('')).toBe(pieces.map(textOfDelta).join(''))
@@ -28,7 +28,7 @@ describe('pieces of an answer', () => {
     )
   })
 
-  it('cut at any position and joined again are the same', () => {
+  it('pieces of an answer cut at any position and joined again are the same', () => {
     fc.assert(
       fc.property(fc.array(piece, { maxLength: 8 }), fc.nat(40), (pieces, given) => {
         const at = Math.min(given, size(pieces))
@@ -41,7 +41,7 @@ describe('pieces of an answer', () => {
     )
   })
 
-  it('name their tool once', () => {
+  it('pieces of an answer name their tool once', () => {
     const named: ModelDelta = { type: 'tool_input', index: 1, partialJson: '{', name: 'look' }
     expect(withoutFirst([named], 0)).toEqual([named])
     expect(withoutFirst([named], 1)).toEqual([{ type: 'tool_input', index: 1, partialJson: '{' }])
@@ -58,11 +58,11 @@ describe('pieces of an answer', () => {
     ['a number for a text', { type: 'text', index: 0, text: 1 }],
     ['an empty text', { type: 'text', index: 0, text: '' }],
     ['empty arguments without a name', { type: 'tool_input', index: 0, partialJson: '' }],
-  ])('are not made of %s', (_, given) => {
+  ])('pieces of an answer are not made of %s', (_, given) => {
     expect(soundDelta(given)).toBeUndefined()
   })
 
-  it('keep only the members that belong to them', () => {
+  it('pieces of an answer keep only the members that belong to them', () => {
     expect(soundDelta({ type: 'thinking', index: 0, thinking: 'hm', text: 'x' })).toEqual({ type: 'thinking', index: 0, thinking: 'hm' })
     expect(soundDelta({ type: 'tool_input', index: 0, partialJson: '', name: 'look' })).toEqual({
       type: 'tool_input',

@@ -71,12 +71,12 @@ function oneCall(effect: Effect, ...ends: EventBody[]): SessionState {
 const CALL = { run: 1, turn: 1, callId: 't_1_1_0', tool: 't' }
 
 describe('the fold', () => {
-  it('has no state before the first event', () => {
+  it('the fold has no state before the first event', () => {
     expect(fold(undefined, [])).toBeUndefined()
     expect(fold(undefined, [{ v: 1, seq: 5, at: 1, type: 'run_interrupted', run: 1 }])).toBeUndefined()
   })
 
-  it('knows the session’s agent, context and tags, its newest event, and when it was created and updated', () => {
+  it('the fold knows the session’s agent, context and tags, its newest event, and when it was created and updated', () => {
     expect(folded({ type: 'message_rejected', code: 'c', reason: 'r' })).toMatchObject({
       agent: 'a',
       context: { t: 1 },
@@ -90,7 +90,7 @@ describe('the fold', () => {
     })
   })
 
-  it('keeps the raw arguments of a call until the call has ended', () => {
+  it('the fold keeps the raw arguments of a call until the call has ended', () => {
     expect(oneCall('read').current?.calls).toMatchObject([{ callId: 't_1_1_0', input: { b: 2 }, status: 'requested' }])
     const ended = oneCall('read', { type: 'tool_completed', ...CALL, attempt: 1, value: 1 })
     expect(ended.current?.calls[0]).not.toHaveProperty('input')
@@ -123,13 +123,13 @@ describe('the fold', () => {
       { type: 'tool_failed', ...CALL, attempt: 0, code: 'invalid_arguments', message: 'm' },
       [],
     ],
-  ])('counts a call among the effects of the run, or not: %s', (_, effect, end, effects) => {
+  ])('the fold counts a call among the effects of the run, or not: %s', (_, effect, end, effects) => {
     const { current } = oneCall(effect, end)
     expect(current?.effects.map(({ callId }) => callId)).toEqual(effects)
     expect(current?.lastEffect).toEqual(effects.length > 0 ? { turn: 1, seq: expect.any(Number) } : undefined)
   })
 
-  it('remembers what verify needs to know about an unknown call until the call is resolved', () => {
+  it('the fold remembers what verify needs to know about an unknown call until the call is resolved', () => {
     const unknown: EventBody = { type: 'tool_unknown', ...CALL, attempt: 2, message: 'm' }
     expect(oneCall('external', unknown).unknown).toMatchObject({
       t_1_1_0: { run: 1, turn: 1, attempt: 2, input: { b: 2 }, resolution: { tool: 't' } },
@@ -140,7 +140,7 @@ describe('the fold', () => {
     expect(not).toMatchObject({ unknown: {}, keys: {}, current: { effects: [] } })
   })
 
-  it('returns the messages of a restarted run to the inbox, with everything that came with them', () => {
+  it('the fold returns the messages of a restarted run to the inbox, with everything that came with them', () => {
     const failed: EventBody = { type: 'error_entered', run: 1, code: 'c', reason: 'r', strategy: 'restart_run' }
     const waiting: EventBody = { type: 'message_received', messageId: 'm2', content: 'and' }
     const restarted = oneCall('read', waiting, failed, { type: 'recovery_started', run: 1, strategy: 'restart_run' })
@@ -152,7 +152,7 @@ describe('the fold', () => {
     })
   })
 
-  it('forgets an error when the run continues or ends, or when the session is resumed', () => {
+  it('the fold forgets an error when the run continues or ends, or when the session is resumed', () => {
     const error: EventBody = { type: 'error_entered', run: 1, code: 'c', reason: 'r', strategy: 'automatic' }
     expect(oneCall('read', error)).toMatchObject({ status: 'error', error: { code: 'c', run: 1, strategy: 'automatic' } })
     expect(oneCall('read', error, { type: 'recovery_ended', run: 1, strategy: 'automatic' })).toMatchObject({
@@ -168,7 +168,7 @@ describe('the fold', () => {
     })
   })
 
-  it('keeps the newest 2,000 message ids, as hashes', () => {
+  it('the fold keeps the newest 2,000 message ids, as hashes', () => {
     const state = folded(
       ...Array.from({ length: 2_001 }, (_, n): EventBody => ({ type: 'message_received', messageId: `m${n}`, content: 'x' })),
     )
@@ -178,7 +178,7 @@ describe('the fold', () => {
     expect(state.inbox).toHaveLength(2_001)
   })
 
-  it('keeps the newest 100 keys of effects that completed', () => {
+  it('the fold keeps the newest 100 keys of effects that completed', () => {
     let state: SessionState | undefined = oneCall('idempotent')
     for (let n = 0; n < 101; n++) {
       const call = state?.current?.calls[0]
@@ -190,7 +190,7 @@ describe('the fold', () => {
     expect(state?.keys).toHaveProperty(shortHash('k1'))
   })
 
-  it('ignores events that do not fit', () => {
+  it('the fold ignores events that do not fit', () => {
     const strange: EventBody[] = [
       { type: 'turn_started', run: 9, turn: 9, takes: ['nobody'] },
       { type: 'tool_completed', run: 9, turn: 9, callId: 't_9_9_9', tool: 't', attempt: 1 },

@@ -56,11 +56,11 @@ const ran = (on: 'agentStart' | 'postToolUse', callId?: string): EventBody => ({
 })
 
 describe('the hooks that are due', () => {
-  it('before the first model call of a run are those for the start of the run and of the turn', () => {
+  it('the hooks that are due before the first model call of a run are those for the start of the run and of the turn', () => {
     expect(names(placesBefore(pastOf(...OPENED), 1))).toEqual([[], [], ['agentStart'], ['turnStart']])
   })
 
-  it('before the next one are those for each outcome, for the end of the turn, and for the new turn', () => {
+  it('before the next model call, the hooks for each outcome, for the turn’s end and for the new turn are due', () => {
     expect(names(placesBefore(pastOf(...ENDED), 2))).toEqual([
       ['postToolUse t_1_1_0', 'postToolUseFailure t_1_1_1'],
       ['turnEnd'],
@@ -69,7 +69,7 @@ describe('the hooks that are due', () => {
     ])
   })
 
-  it('receive the arguments with which a call was executed, and its result or error', () => {
+  it('the hooks that are due receive the arguments with which a call was executed, and its result or error', () => {
     const changed: EventBody = { ...ran('postToolUse', PAY.callId), on: 'preToolUse', answer: { modify: { of: 'less' } } } as EventBody
     const [outcomes] = placesAfter(pastOf(...ANSWERED, changed, ...ENDED.slice(ANSWERED.length)))
     expect(outcomes?.map(({ outcome }) => outcome)).toEqual([
@@ -78,7 +78,7 @@ describe('the hooks that are due', () => {
     ])
   })
 
-  it('have answered once their answers are recorded; for the start of a run, an answer in any turn counts', () => {
+  it('due hooks have answered once that is recorded; for the start of a run, an answer in any turn counts', () => {
     const past = pastOf(...ENDED, ran('agentStart'), ran('postToolUse', PAY.callId))
     const [outcomes] = placesAfter(past)
     expect(outcomes?.map((place) => hasRun(past, place, 'h'))).toEqual([true, false])
@@ -94,7 +94,7 @@ describe('hooks that were due when a run ended', () => {
     { type: 'run_started', run: 2, messageId: 'n' },
   ]
 
-  it('do not run in the next run once they were given up, except for outcomes that are found later', () => {
+  it('hooks that were given up at the end of a run do not run in the next one, except for outcomes found later', () => {
     const givenUp: EventBody = { type: 'hooks_ended', run: 1, turn: 1, error: { code: 'lost', message: 'it took too long' } }
     expect(names(placesBefore(pastOf(...ENDED, interrupted, givenUp, ...nextRun), 1))).toEqual([[], [], ['agentStart'], ['turnStart']])
     const found: EventBody = { type: 'tool_resolved', ...LOOK, by: 'person', happened: true, value: 'seen' }
@@ -105,21 +105,21 @@ describe('hooks that were due when a run ended', () => {
 })
 
 describe('after going back', () => {
-  it('to before the calls ended, their outcomes and the hooks’ answers to them are forgotten', () => {
+  it('a session that goes back to before its calls ended forgets their outcomes and the hooks’ answers to them', () => {
     const toSeq = seqOf(ANSWERED)
     const back: EventBody = { type: 'rolled_back', toSeq, upToSeq: seqOf(ENDED) + 1, reason: 'requested' } as EventBody
     const past = pastOf(...ENDED, ran('postToolUse', PAY.callId), back)
     expect(names(placesAfter(past))).toEqual([[], ['turnEnd']])
   })
 
-  it.each(['restart_run', 'abandon'] as const)('by %s, the run has no past', (strategy) => {
+  it.each(['restart_run', 'abandon'] as const)('a run that was taken out by %s has no past for hooks', (strategy) => {
     const recovered = { type: 'recovery_started', run: 1, strategy, by: 'ann' } as unknown as EventBody
     const past = pastOf(...ENDED, ran('agentStart'), recovered)
     expect(names(placesBefore(past, 1))).toEqual([[], [], ['agentStart'], ['turnStart']])
     expect(hasRun(past, { on: 'agentStart', turn: 1 }, 'h')).toBe(false)
   })
 
-  it('by a selective recovery, hooks run again for a call that is made again, and for no other', () => {
+  it('hooks run again for a call that a selective recovery makes again, and for no other', () => {
     const again = { callId: PAY.callId, generation: 2 }
     const recovered = { type: 'recovery_started', run: 1, strategy: 'selective', redo: [again], by: 'ann' } as unknown as EventBody
     const answersToBoth = [ran('postToolUse', PAY.callId), ran('postToolUse', LOOK.callId)]
@@ -132,7 +132,7 @@ describe('after going back', () => {
     expect(hasRun(past, { on: 'postToolUse', turn: 1, outcome: { ...LOOK, args: null } }, 'h')).toBe(true)
   })
 
-  it('behind a selective recovery, hooks run for the newest outcome, which the transcript still shows', () => {
+  it('after going back, behind a selective recovery, hooks run for the newest outcome, which the transcript still shows', () => {
     const again = { callId: LOOK.callId, as: `${LOOK.callId}#2` }
     const past = pastOf(
       ...ENDED,

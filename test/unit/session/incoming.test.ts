@@ -31,17 +31,17 @@ describe('a message', () => {
     ['an image by URL', { content: [{ type: 'image', source: { type: 'url', url: 'https://example.com/a.png' } }] }],
     ['NUL and half a character', { content: 'a\u0000b\ud800' }],
     ['the maximum size', { content: 'x'.repeat(MAX_MESSAGE_BYTES - 2) }],
-  ])('with %s is accepted unchanged', (_, raw) => {
+  ])('a message with %s is accepted unchanged', (_, raw) => {
     expect(checkMessage(raw)).toEqual({ message: raw })
   })
 
-  it('names the agent and the context of the session if it opens one', () => {
+  it('a message names the agent and the context of the session if it opens one', () => {
     expect(checkMessage({ content: 'hi', agent: 'support', context: { tenant: 1 }, metadata: { a: [1] }, other: 1 })).toEqual({
       message: { content: 'hi', agent: 'support', context: { tenant: 1 }, metadata: { a: [1] } },
     })
   })
 
-  it('names its sender in a bounded text, and is accepted without a name that is not a text', () => {
+  it('a message names its sender in a bounded text, and is accepted without a name that is not a text', () => {
     expect(checkMessage({ content: 'hi', by: 7 })).toEqual({ message: { content: 'hi' } })
     expect(checkMessage({ content: 'hi', by: 'x'.repeat(2_000) })).toMatchObject({ message: { by: expect.stringMatching(/^x{900,}…$/) } })
   })
@@ -94,16 +94,16 @@ describe('a message', () => {
     ['a deadline of half a millisecond', { content: 'hi', deadlineMs: 0.5 }, 'invalid_deadline'],
     ['a deadline beyond any timer', { content: 'hi', deadlineMs: 2 ** 31 }, 'invalid_deadline'],
     ['large metadata', { content: 'hi', metadata: { text: 'x'.repeat(16_000) } }, 'invalid_metadata'],
-  ])('is refused: %s', (_, raw, code) => {
+  ])('a message is refused: %s', (_, raw, code) => {
     expect(codeOf(raw)).toBe(code)
   })
 
-  it('is refused under its id, if it has a valid one', () => {
+  it('a message is refused under its id, if it has a valid one', () => {
     expect(checkMessage({ messageId: 'm1', content: '' })).toMatchObject({ messageId: 'm1', refusal: { code: 'empty_message' } })
     expect(checkMessage({ messageId: '', content: '' })).not.toHaveProperty('messageId')
   })
 
-  it('never makes the check throw, whatever it contains', () => {
+  it('a message never makes the check throw, whatever it contains', () => {
     const raw = fc.oneof(
       fc.anything(),
       fc.record(
@@ -134,11 +134,11 @@ describe('a message', () => {
 describe('the span of a sender', () => {
   const TRACEPARENT = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
 
-  it('travels with the message', () => {
+  it('the span of a sender travels with the message', () => {
     expect(checkMessage({ content: 'hi', traceparent: TRACEPARENT })).toEqual({ message: { content: 'hi', traceparent: TRACEPARENT } })
   })
 
-  it('never causes a message to be refused: an invalid one is left out', () => {
+  it('the span of a sender never causes a message to be refused: an invalid one is left out', () => {
     for (const traceparent of [
       null,
       7,

@@ -22,7 +22,7 @@ function placeOf(events: readonly SessionEvent[], target: Target | undefined): u
 }
 
 describe('events without contents', () => {
-  it('have the same places, effects and remaining parts as the events themselves', () => {
+  it('events without contents have the same places, effects and remaining parts as the events themselves', () => {
     for (const sessions of [soundSessions, eventfulSessions]) {
       fc.assert(
         fc.property(sessions, fc.integer({ min: 1, max: 6 }), ({ events }, number) => {
@@ -39,7 +39,7 @@ describe('events without contents', () => {
     }
   })
 
-  it('are small, whatever was said', () => {
+  it('events without contents are small, whatever was said', () => {
     const text = 'x'.repeat(100_000)
     const event = {
       ...{ v: 1, seq: 4, at: 1, type: 'model_completed', run: 1, turn: 1, attempt: 1, model: 'm', stopReason: 'tool_use' },

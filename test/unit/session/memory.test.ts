@@ -47,7 +47,7 @@ const append = (content: Json, block = 'customer') => ['memory_append', { block,
 const replace = (content: string, old?: string) => ['memory_replace', { block: 'customer', content, ...defined({ old }) }] as const
 
 describe('memory_append', () => {
-  it('adds trimmed text on a line of its own', () => {
+  it('memory_append adds trimmed text on a line of its own', () => {
     const { text, answers, state } = playing([append('  Lives in Bonn.\n'), append('Likes tea.')])
     expect(text).toBe('Lives in Bonn.\nLikes tea.')
     expect(answers).toEqual([
@@ -57,13 +57,13 @@ describe('memory_append', () => {
     expect(state?.version).toBe(2)
   })
 
-  it('does not add text that the block already ends with', () => {
+  it('memory_append does not add text that the block already ends with', () => {
     const { text, last, state } = playing([append('Lives in Bonn.'), append('Likes tea.'), append(' Likes tea. ')])
     expect(last).toEqual({ status: 'already_present', block: 'customer', chars: 25, maxChars: 100 })
     expect([text, state?.version]).toEqual(['Lives in Bonn.\nLikes tea.', 2])
   })
 
-  it('adds only the rest of a text if the block already ends with its beginning', () => {
+  it('memory_append adds only the rest of a text if the block already ends with its beginning', () => {
     const { text, last, state } = playing([append('Grüßt gern: drinks tea, no'), append('Grüßt gern: drinks tea, no sugar.')])
     expect(text).toBe('Grüßt gern: drinks tea, no sugar.')
     // 26 characters, two of which have two bytes.
@@ -71,7 +71,7 @@ describe('memory_append', () => {
     expect(state?.version).toBe(2)
   })
 
-  it('matches the longest such beginning, if it has at least 20 characters', () => {
+  it('memory_append matches the longest such beginning, if it has at least 20 characters', () => {
     const twenty = 'abcdefghijklmnopqrst'
     expect(playing([append(`x${twenty}`), append(`${twenty}!`)])).toMatchObject({
       text: `x${twenty}!`,
@@ -86,7 +86,7 @@ describe('memory_append', () => {
     expect(playing([append(repeated), append(`${repeated}abc`)])).toMatchObject({ text: `${repeated}abc`, last: { skippedBytes: 30 } })
   })
 
-  it('finds the longest overlap between the end of any block and the beginning of a text', () => {
+  it('memory_append finds the longest overlap between the end of any block and the beginning of a text', () => {
     const letters = fc.string({ unit: fc.constantFrom('a', 'b'), maxLength: 60 })
     let found = 0
     fc.assert(
@@ -105,7 +105,7 @@ describe('memory_append', () => {
     expect(found).toBeGreaterThan(0)
   })
 
-  it('results in the same text however often a call is repeated, and wherever its text was cut', () => {
+  it('memory_append results in the same text however often a call is repeated, and wherever its text was cut', () => {
     const words = fc.string({ minLength: 21, maxLength: 60 }).filter((text) => text.trim().length > 20)
     fc.assert(
       fc.property(words, fc.nat(), (given, at) => {
@@ -120,26 +120,26 @@ describe('memory_append', () => {
 })
 
 describe('memory_replace', () => {
-  it('replaces a block, or the one part of it that is named', () => {
+  it('memory_replace replaces a block, or the one part of it that is named', () => {
     expect(playing([append('Lives in Bonn.'), replace(' Lives in Rome. ')]).text).toBe('Lives in Rome.')
     const { text, last } = playing([append('Lives in Bonn.'), append('Likes tea.'), replace('$& coffee', 'tea')])
     expect(text).toBe('Lives in Bonn.\nLikes $& coffee.')
     expect(last).toEqual({ status: 'success', block: 'customer', chars: 31, maxChars: 100 })
   })
 
-  it('can empty a block, which is then no longer kept', () => {
+  it('memory_replace can empty a block, which is then no longer kept', () => {
     const { memory, last } = playing([append('Lives in Bonn.'), append('a note', 'notes'), replace('')])
     expect(memory).toEqual({ version: 3, blocks: [{ block: 'notes', content: 'a note' }] })
     expect(last).toMatchObject({ status: 'success', chars: 0 })
   })
 
-  it('makes no version if nothing changes', () => {
+  it('memory_replace makes no version if nothing changes', () => {
     const same = playing([append('Likes tea.'), replace('Likes tea.'), replace('tea', 'tea')])
     expect(same.answers.slice(1)).toMatchObject([{ status: 'already_present' }, { status: 'already_present' }])
     expect(same.state?.version).toBe(1)
   })
 
-  it('refuses a part that the block does not have, or has more than once', () => {
+  it('memory_replace refuses a part that the block does not have, or has more than once', () => {
     expect(playing([append('Likes tea.'), replace('coffee', 'milk')]).last).toEqual({
       code: 'text_not_found',
       message: 'Block "customer" does not contain the text of `old`: use text that it has, or leave `old` out.',
@@ -149,7 +149,7 @@ describe('memory_replace', () => {
 })
 
 describe('calls of the memory tools', () => {
-  it('are refused if a block would exceed its limit, with advice on what to do', () => {
+  it('calls of the memory tools are refused if a block would exceed its limit, with advice on what to do', () => {
     const { last, memory } = playing([append('n'.repeat(50), 'notes'), append('m'.repeat(10), 'notes')])
     expect(last).toEqual({
       code: 'memory_full',
@@ -164,7 +164,7 @@ describe('calls of the memory tools', () => {
     })
   })
 
-  it('may shorten a block that exceeds its limit because the limit was lowered', () => {
+  it('calls of the memory tools may shorten a block that exceeds its limit because the limit was lowered', () => {
     const state = MEMORY.afterChange(undefined, 1, { do: 'append', block: 'notes', text: 'n'.repeat(90) })
     const bounds = { limits: LIMITS, room: MEMORY_BYTES }
     const shorter = answerOnMemory('memory_replace', { block: 'notes', content: 'n'.repeat(70) }, state, bounds)
@@ -186,14 +186,14 @@ describe('calls of the memory tools', () => {
     ['memory_replace', { block: 'notes' }],
     ['memory_replace', { block: 'notes', content: '', old: 7 }],
   ]
-  it.each(refused)('of %s are refused if their arguments are invalid: %j', (tool, input) => {
+  it.each(refused)('calls of the memory tools of %s are refused if their arguments are invalid: %j', (tool, input) => {
     expect(playing([[tool, input]])).toMatchObject({
       last: { code: 'invalid_arguments', message: expect.stringMatching(/must be/) },
       memory: null,
     })
   })
 
-  it('are refused for a block that the agent does not declare', () => {
+  it('calls of the memory tools are refused for a block that the agent does not declare', () => {
     for (const block of ['other', 'constructor', '__proto__', '']) {
       expect(playing([append('text', block)]).last).toEqual({
         code: 'unknown_block',
@@ -203,7 +203,7 @@ describe('calls of the memory tools', () => {
     expect(playing([append('text')], { limits: [] }).last).toMatchObject({ message: expect.stringContaining('none') })
   })
 
-  it('may have any arguments: the answer is a result or a short error, and no limit is exceeded', () => {
+  it('calls of the memory tools may have any arguments: the answer is a result or an error, and no limit is exceeded', () => {
     const anyInput = fc.oneof(
       fc.jsonValue(),
       fc.record({ block: fc.constantFrom('customer', 'notes'), content: fc.string({ maxLength: 120, unit: 'binary' }) }),
@@ -218,7 +218,7 @@ describe('calls of the memory tools', () => {
     )
   })
 
-  it('are described to the model with the blocks and their limits', () => {
+  it('calls of the memory tools are described to the model with the blocks and their limits', () => {
     const [first, second] = memoryDefinitions(LIMITS)
     expect([first?.name, second?.name]).toEqual(MEMORY_TOOLS)
     expect(first?.description).toContain('Blocks: customer (at most 100 characters), notes (at most 60 characters).')
@@ -230,7 +230,7 @@ describe('calls of the memory tools', () => {
 describe('in any session, the memory', () => {
   const RUNS = { numRuns: size(50, 150) }
 
-  it('is the result of the calls that the model sees', () => {
+  it('the memory of any session is the result of the calls that the model sees', () => {
     const compared = metInSessions(({ events }) => {
       let met = 0
       let state: SessionState | undefined
@@ -248,7 +248,7 @@ describe('in any session, the memory', () => {
     expect(compared).toBeGreaterThan(FIXED_SESSIONS)
   })
 
-  it('returns to what it was at the point to which the session goes back', () => {
+  it('in any session, the memory returns to what it was at the point to which the session goes back', () => {
     const restored = metInSessions(({ events }) => {
       let met = 0
       for (const [index, event] of events.entries()) {
@@ -265,7 +265,7 @@ describe('in any session, the memory', () => {
     expect(restored).toBeGreaterThan(0)
   })
 
-  it('has versions that only increase, and the newest one that is not archived is the current one', () => {
+  it('the versions of any session’s memory only increase, and the newest one that is not archived is current', () => {
     fc.assert(
       fc.property(eventfulSessions, ({ events, state }) => {
         const from = events.findLastIndex(({ type }) => type === 'session_started')
@@ -305,7 +305,7 @@ describe('the versions of a memory', () => {
     change,
   })
 
-  it('are kept when the session goes back, and their numbers are never reused', () => {
+  it('the versions of a memory are kept when the session goes back, and their numbers are never reused', () => {
     const first = made(1, 1, { do: 'append', block: 'notes', text: 'one' })
     const second = made(2, 2, { do: 'append', block: 'notes', text: '\ntwo' })
     const back: SessionEvent = {
@@ -339,19 +339,19 @@ describe('the memory option of an agent', () => {
   const declared = (memory: unknown) => defineAgent({ name: 'a', instructions: '', model: 'claude', memory: memory as [] }).memory
   const many = (count: number, maxChars: number) => Array.from({ length: count }, (_, n) => ({ block: `b${n}`, maxChars }))
 
-  it('declares blocks within the bounds', () => {
+  it('the memory option of an agent declares blocks within the bounds', () => {
     expect(declared(LIMITS)).toEqual(LIMITS)
     expect(declared(undefined)).toEqual([])
     expect(declared(many(20, 1_500))).toHaveLength(20)
   })
 
-  it('is refused if two blocks have the same name', () => {
+  it('the memory option of an agent is refused if two blocks have the same name', () => {
     expect(() => declared([...LIMITS, { block: 'notes', maxChars: 5 }])).toThrow(
       expect.objectContaining({ code: 'duplicate_block', message: 'Agent "a" has two blocks of memory named "notes". Rename one.' }),
     )
   })
 
-  it('is refused if it is anything else', () => {
+  it('the memory option of an agent is refused if it is anything else', () => {
     const wrong = [
       'notes',
       { block: 'notes', maxChars: 5 },

@@ -70,20 +70,20 @@ const next = (...bodies: EventBody[]) => decide(fold(undefined, eventsOf(bodies)
 const bad = (count: number): EventBody[] => Array.from({ length: count }, (_, index) => whole(index + 1, INVALID)).flat()
 
 describe('a run with an output', () => {
-  it('completes with the result of the call', () => {
+  it('a run with an output completes with the result of the call', () => {
     expect(next(...whole(1, OUTPUT))).toMatchObject({ do: 'complete_run', run: 1, outputCall: 't_1_1_0' })
   })
 
-  it('makes the call first: the model’s answer is not the output until the call is recorded', () => {
+  it('a run with an output makes the call first: the model’s answer is not the output until the call is recorded', () => {
     expect(next(...asked(1, OUTPUT))).toMatchObject({ do: 'run_calls' })
   })
 
-  it('continues after a call that is not accepted, and after an answer without one', () => {
+  it('a run with an output continues after a call that is not accepted, and after an answer without one', () => {
     expect(next(...whole(1, INVALID))).toMatchObject({ do: 'start_turn', turn: 2 })
     expect(next(...missing(1))).toMatchObject({ do: 'start_turn', turn: 2 })
   })
 
-  it('returns three invalid answers to the model, and fails on the fourth', () => {
+  it('a run with an output returns three invalid answers to the model, and fails on the fourth', () => {
     expect(next(...bad(3))).toMatchObject({ do: 'start_turn', turn: 4 })
     expect(next(...bad(4))).toEqual({
       do: 'fail_run',
@@ -95,17 +95,17 @@ describe('a run with an output', () => {
     expect(next(...bad(3), ...whole(4, OUTPUT))).toMatchObject({ do: 'complete_run' })
   })
 
-  it('counts an answer with two invalid calls once, and never counts a call that a hook denied', () => {
+  it('a run with an output counts an answer with two invalid calls once, and never counts a call that a hook denied', () => {
     expect(next(...[1, 2, 3].flatMap((turn) => whole(turn, INVALID, { ...INVALID, index: 1 })))).toMatchObject({ do: 'start_turn' })
     const denied: Resolution = { ...OUTPUT, invalid: { code: 'denied', message: 'no' } }
     expect(next(...[1, 2, 3, 4, 5].flatMap((turn) => whole(turn, denied)))).toMatchObject({ do: 'start_turn', turn: 6 })
   })
 
-  it('fails at once if the model refuses to answer', () => {
+  it('a run with an output fails at once if the model refuses to answer', () => {
     expect(next(...missing(1, 'refusal'))).toMatchObject({ do: 'fail_run', code: 'invalid_output' })
   })
 
-  it('starts counting from zero again when it is recovered', () => {
+  it('a run with an output starts counting from zero again when it is recovered', () => {
     const failed: EventBody[] = [
       ...bad(4),
       { type: 'error_entered', run: 1, code: 'invalid_output', reason: 'r', strategy: 'continue_run' },
@@ -116,7 +116,7 @@ describe('a run with an output', () => {
     expect(next(...failed, ...whole(5, INVALID))).toMatchObject({ do: 'start_turn', turn: 6 })
   })
 
-  it('continues if a hook adds something to the output, unless it has reached its limit of turns', () => {
+  it('a run with an output continues if a hook adds something to the output, unless it has reached its limit of turns', () => {
     const facts = {
       digest: 'd',
       checkpoint: 'turn',
@@ -140,7 +140,7 @@ describe('a run with an output', () => {
     expect(next(...run(1))).toMatchObject({ do: 'complete_run', outputCall: 't_1_1_0' })
   })
 
-  it('shows the model what is wrong with an answer, right after that answer', () => {
+  it('a run with an output shows the model what is wrong with an answer, right after that answer', () => {
     const transcript = emptyTranscript()
     for (const event of eventsOf([...missing(1), ...whole(2, OUTPUT)])) addToTranscript(transcript, event)
     const shown = messagesFor(transcript)

@@ -332,12 +332,12 @@ function grown(past: Pick<SoundSession, 'events' | 'entries'>, bodies: readonly 
 }
 
 describe('all readers of a session', () => {
-  it('say the same of each call that the model is shown, after every way of going back', () => {
+  it('all readers of a session say the same of each call that the model is shown, after every way of going back', () => {
     const met = metInSessions((session) => [session, ...wentBack(session)].reduce((sum, one) => sum + agree(one), 0))
     expect(met).toBeGreaterThan(FIXED_SESSIONS)
   })
 
-  it('say the same of each call whose outcome became known after its turn, whether or not the session goes back behind that', () => {
+  it('all readers of a session agree on calls whose outcome became known late, even after going back behind that', () => {
     const met = metInSessions((session) =>
       resolvedLate(session)
         .flatMap((one) => [one, ...wentBack(one)])
@@ -346,7 +346,7 @@ describe('all readers of a session', () => {
     expect(met).toBeGreaterThan(FIXED_SESSIONS / 8)
   })
 
-  it('keep, after a rollback, the changes to plan and memory by a call that was made again', () => {
+  it('all readers of a session keep, after a rollback, the changes to plan and memory by a call that was made again', () => {
     const turn = { run: 1, turn: 1 }
     const use = (index: number) => ({ ...turn, callId: callIdOf(1, 1, index), attempt: 0 })
     const bodies: EventBody[] = [

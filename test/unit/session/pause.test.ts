@@ -64,20 +64,20 @@ describe('a paused session', () => {
     ['runs no calls', [...RUN, answered([READ])], 'run_calls'],
     ['requests no approval', [...RUN, answered([CALL])], 'ask'],
     ['completes no run', [...RUN, answered()], 'complete_run'],
-  ])('%s, but does so once it is unpaused', (_, events, next) => {
+  ])('a paused session %s, but does so once it is unpaused', (_, events, next) => {
     expect(step(...events)).toBe(next)
     expect(step(...events, PAUSED)).toBe('wait')
     expect(isHeldUp(after(...events, PAUSED), NEVER)).toBe(true)
     expect(step(...events, PAUSED, UNPAUSED)).toBe(next)
   })
 
-  it('says since when, by whom and why it is paused, and keeps its status', () => {
+  it('a paused session says since when, by whom and why it is paused, and keeps its status', () => {
     const state = after(...RUN, PAUSED)
     expect(state).toMatchObject({ status: 'running', paused: { at: 50, by: 'ann', reason: 'too fast' } })
     expect(after(...RUN, PAUSED, UNPAUSED)).not.toHaveProperty('paused')
   })
 
-  it('does not execute calls that are approved meanwhile', () => {
+  it('a paused session does not execute calls that are approved meanwhile', () => {
     const place = { run: 1, turn: 1, callId: 't_1_1_0', tool: 'pay' }
     const issued: EventBody = { type: 'tool_issued', ...place, index: 0, effect: 'external', key: 'k', input: {}, inputDigest: 'd' }
     const asked: EventBody = { type: 'approval_requested', ...place, digest: 'd', expiresAt: 1_000_000, onExpiry: 'deny' }
@@ -87,12 +87,12 @@ describe('a paused session', () => {
     expect(step(...decided, UNPAUSED)).toBe('run_calls')
   })
 
-  it('has nothing to continue with if it was idle', () => {
+  it('a paused session has nothing to continue with if it was idle', () => {
     expect(isHeldUp(after(STARTED, PAUSED), NEVER)).toBe(false)
     expect(isHeldUp(after(STARTED, RECEIVED), NEVER)).toBe(false)
   })
 
-  it('stays paused when it goes back or is resumed, but a fork of it is not paused', () => {
+  it('a paused session stays paused when it goes back or is resumed, but a fork of it is not paused', () => {
     const resumed: EventBody = { type: 'session_resumed', executionId: 'f', fromEpoch: 'e', coreVersion: 1 }
     const back: EventBody = { type: 'rolled_back', toSeq: 1, upToSeq: 5, effects: [] }
     expect(after(...RUN, PAUSED, resumed).paused).toBeDefined()
@@ -105,7 +105,7 @@ describe('a paused session', () => {
   it.each<[string, EventBody[], string]>([
     ['idle', [STARTED], 'idle'],
     ['in error', [...RUN, { type: 'error_entered', run: 1, code: 'c', reason: 'r', strategy: 'manual' }], 'error'],
-  ])('that was about to close reopens: %s', (_, events, status) => {
+  ])('a paused session that was about to close reopens: %s', (_, events, status) => {
     expect(after(...events, { type: 'session_closed', reason: 'idle' }, PAUSED).status).toBe(status)
   })
 })
@@ -122,7 +122,7 @@ describe("a run's deadline", () => {
   const limited = [...RUN, declared, answered([CALL])]
   const runOf = (state: SessionState) => state.current ?? expect.fail('no run')
 
-  it('is postponed by the time for which the session was paused', () => {
+  it("a run's deadline is postponed by the time for which the session was paused", () => {
     const before = after(...limited)
     expect(deadlinesOf(before, runOf(before))).toMatchObject([{ at: 130 }])
     const later = after(...limited, PAUSED, RECEIVED, UNPAUSED, PAUSED, UNPAUSED)
@@ -130,14 +130,14 @@ describe("a run's deadline", () => {
     expect(deadlinesOf(later, runOf(later))).toMatchObject([{ at: 160 }])
   })
 
-  it('does not come closer during a pause', () => {
+  it("a run's deadline does not come closer during a pause", () => {
     const state = after(...limited, PAUSED)
     expect([ranMs(state, runOf(state), 80), ranMs(state, runOf(state), 5_000)]).toEqual([40, 40])
     const later = after(...limited, PAUSED, RECEIVED, UNPAUSED)
     expect(ranMs(later, runOf(later), 100)).toBe(50)
   })
 
-  it('counts only the pauses during its own run', () => {
+  it("a run's deadline counts only the pauses during its own run", () => {
     const state = after(STARTED, PAUSED, UNPAUSED, RECEIVED, { type: 'run_started', run: 1, messageId: 'm' })
     expect(state.current).not.toHaveProperty('pausedMs')
   })

@@ -41,7 +41,7 @@ const update = (id: string, status: string, evidence = id === 'book' && status =
   ['plan_update_step', { id, status, ...defined({ evidence }) }] as const
 
 describe('plan_setup', () => {
-  it('makes the first version, with all steps pending', () => {
+  it('plan_setup makes the first version, with all steps pending', () => {
     const { plan, last } = playing(setUp)
     expect(plan).toEqual({ version: 1, objective: 'To Rome', steps: STEPS.map((step) => ({ ...step, status: 'pending' })) })
     expect(last).toBe(
@@ -49,7 +49,7 @@ describe('plan_setup', () => {
     )
   })
 
-  it('does not replace an unfinished plan unless the call asks for it', () => {
+  it('plan_setup does not replace an unfinished plan unless the call asks for it', () => {
     const other = { objective: 'To Paris', steps: [{ id: 'train', title: 'Take the train' }] }
     const { plan, last } = playing(setUp, update('book', 'done'), ['plan_setup', other])
     expect(last).toMatchObject({ code: 'plan_unfinished', message: expect.stringContaining('1 of 3 steps of the plan are done.') })
@@ -57,14 +57,14 @@ describe('plan_setup', () => {
     expect(playing(setUp, ['plan_setup', { ...other, replace: true }]).plan).toMatchObject({ version: 2, objective: 'To Paris' })
   })
 
-  it('replaces a finished plan', () => {
+  it('plan_setup replaces a finished plan', () => {
     const done = STEPS.map(({ id }) => update(id, 'done'))
     const { plan, answers } = playing(setUp, ...done, ['plan_setup', { objective: 'Back home', steps: STEPS }])
     expect(answers.at(-2)).toBe('The change is recorded.\nAll 3 steps of the plan are done.')
     expect(plan).toMatchObject({ version: 5, objective: 'Back home' })
   })
 
-  it('refuses two steps with the same id', () => {
+  it('plan_setup refuses two steps with the same id', () => {
     expect(playing(['plan_setup', { objective: 'o', steps: [...STEPS, { id: 'pay', title: 'Pay again' }] }])).toMatchObject({
       last: { code: 'duplicate_step', message: 'Two steps have the id "pay": each step needs an id of its own.' },
       plan: null,
@@ -75,7 +75,7 @@ describe('plan_setup', () => {
 describe('a step with postconditions', () => {
   const done = { id: 'book', status: 'done' }
 
-  it('becomes done only with evidence, which may have been given before', () => {
+  it('a step with postconditions becomes done only with evidence, which may have been given before', () => {
     for (const evidence of [undefined, null, '']) {
       expect(playing(setUp, ['plan_update_step', { ...done, ...(evidence !== undefined && { evidence }) }])).toMatchObject({
         last: { code: 'evidence_required', message: expect.stringContaining('There is a booking code.') },
@@ -89,13 +89,13 @@ describe('a step with postconditions', () => {
     })
   })
 
-  it('needs none for any other status, and a step without postconditions never does', () => {
+  it('a step with postconditions needs none for any other status, and a step without postconditions never does', () => {
     expect(playing(setUp, update('book', 'blocked'), update('pay', 'done')).plan).toMatchObject({ version: 3 })
   })
 })
 
 describe('plan_add_step', () => {
-  it('adds a step at the end, or after another one', () => {
+  it('plan_add_step adds a step at the end, or after another one', () => {
     const { plan } = playing(
       setUp,
       ['plan_add_step', { id: 'rest', title: 'Rest' }],
@@ -105,7 +105,7 @@ describe('plan_add_step', () => {
     expect(plan?.version).toBe(3)
   })
 
-  it('refuses an id that the plan already has, a position that does not exist, and a session without a plan', () => {
+  it('plan_add_step refuses an id that the plan already has, a position that does not exist, and a session without a plan', () => {
     const add = (input: Json) => ['plan_add_step', input] as const
     expect(playing(setUp, add({ id: 'pay', title: 'Pay' })).last).toMatchObject({ code: 'duplicate_step' })
     expect(playing(setUp, add({ id: 'new', title: 'New', after: 'nothing' })).last).toEqual({
@@ -120,7 +120,7 @@ describe('plan_add_step', () => {
 })
 
 describe('plan_update_step', () => {
-  it('changes status and evidence, and reports the progress of the plan', () => {
+  it('plan_update_step changes status and evidence, and reports the progress of the plan', () => {
     const { plan, last } = playing(
       setUp,
       update('book', 'done', 'Code X7'),
@@ -135,7 +135,7 @@ describe('plan_update_step', () => {
     expect(last).toBe('The change is recorded.\n1 of 3 steps of the plan are done.\nIn progress: pay (Pay)\nBlocked: mail (Send the mail)')
   })
 
-  it('does not reopen a step that is done', () => {
+  it('plan_update_step does not reopen a step that is done', () => {
     for (const status of STEP_STATUSES.filter((one) => one !== 'done')) {
       const { plan, last } = playing(setUp, update('book', 'done'), update('book', status))
       expect(last).toMatchObject({ code: 'step_done', message: expect.stringContaining('plan_add_step') })
@@ -143,14 +143,14 @@ describe('plan_update_step', () => {
     }
   })
 
-  it('makes no version if nothing changes', () => {
+  it('plan_update_step makes no version if nothing changes', () => {
     const { plan, last } = playing(setUp, update('book', 'done', 'Code X7'), update('book', 'done'), update('book', 'done', 'Code X7'))
     expect(plan?.version).toBe(2)
     expect(last).toContain('Nothing has changed')
     expect(playing(setUp, update('book', 'done'), update('book', 'done', 'Code X8')).plan?.version).toBe(3)
   })
 
-  it('refuses a step that the plan does not have, and a status that does not exist', () => {
+  it('plan_update_step refuses a step that the plan does not have, and a status that does not exist', () => {
     expect(playing(setUp, update('fly', 'done')).last).toMatchObject({ code: 'unknown_step' })
     expect(playing(setUp, update('book', 'finished')).last).toEqual({
       code: 'invalid_arguments',
@@ -179,13 +179,13 @@ describe('arguments of the plan tools', () => {
     ['plan_update_step', { id: 'book', status: 'done', evidence: long }],
     ['plan_update_step', { status: 'done' }],
   ]
-  it.each(refused)('for %s are refused if they are invalid: %j', (tool, input) => {
+  it.each(refused)('arguments of the plan tools for %s are refused if they are invalid: %j', (tool, input) => {
     const { last, plan } = playing(setUp, [tool, input])
     expect(last).toMatchObject({ code: 'invalid_arguments', message: expect.stringMatching(/must|limit/) })
     expect(plan?.version).toBe(1)
   })
 
-  it('may be anything: the answer is always text or an error', () => {
+  it('arguments of the plan tools may be anything: the answer is always text or an error', () => {
     fc.assert(
       fc.property(fc.constantFrom(...PLAN_TOOLS), fc.jsonValue(), fc.boolean(), (tool, input, isSetUp) => {
         const { last } = isSetUp ? playing(setUp, [tool, input as Json]) : playing([tool, input as Json])
@@ -196,7 +196,7 @@ describe('arguments of the plan tools', () => {
     )
   })
 
-  it('are described to the model with the bounds that apply', () => {
+  it('arguments of the plan tools are described to the model with the bounds that apply', () => {
     expect(PLAN_DEFINITIONS.map(({ name }) => name)).toEqual(PLAN_TOOLS)
     const [setup] = PLAN_DEFINITIONS
     expect(setup?.input_schema).toMatchObject({ properties: { steps: { maxItems: PLAN_LIMITS.steps } }, required: ['objective', 'steps'] })
@@ -204,7 +204,7 @@ describe('arguments of the plan tools', () => {
 })
 
 describe('the size of a plan', () => {
-  it('allows a hundred steps and an update to each of them', () => {
+  it('the size of a plan allows a hundred steps and an update to each of them', () => {
     const steps = Array.from({ length: 100 }, (_, n) => ({ id: `step-${n}`, title: 't'.repeat(100), postconditions: 'p'.repeat(60) }))
     const updates = steps.map(({ id }) => update(id, 'done', 'seen'))
     const { plan, answers } = playing(['plan_setup', { objective: 'o', steps }], ...updates)
@@ -212,7 +212,7 @@ describe('the size of a plan', () => {
     expect(Math.max(...answers.map((answer) => jsonBytes(answer)))).toBeLessThan(1_500)
   })
 
-  it('is bounded: a change that does not fit is refused, but a status always fits', () => {
+  it('the size of a plan is bounded: a change that does not fit is refused, but a status always fits', () => {
     const steps = Array.from({ length: 60 }, (_, n) => ({ id: `${n}`, title: 't'.repeat(480) }))
     const full = playing(['plan_setup', { objective: 'o', steps }])
     expect(full.plan).not.toBeNull()
@@ -226,7 +226,7 @@ describe('the size of a plan', () => {
     expect(all.state?.largest).toBe(full.state?.largest)
   })
 
-  it('is never underestimated', () => {
+  it('the size of a plan is never underestimated', () => {
     const { plan } = playing(setUp, update('book', 'done', 'ü\u0000€'))
     expect(bytesOfPlan(plan as Plan)).toBeGreaterThanOrEqual(jsonBytes(plan))
   })
@@ -235,7 +235,7 @@ describe('the size of a plan', () => {
 describe('in any session, the plan', () => {
   const RUNS = { numRuns: size(50, 150) }
 
-  it('is the result of the calls that the model sees', () => {
+  it('the plan of any session is the result of the calls that the model sees', () => {
     const compared = metInSessions(({ events }) => {
       let met = 0
       let state: SessionState | undefined
@@ -253,7 +253,7 @@ describe('in any session, the plan', () => {
     expect(compared).toBeGreaterThan(FIXED_SESSIONS)
   })
 
-  it('returns to what it was at the point to which the session goes back', () => {
+  it('in any session, the plan returns to what it was at the point to which the session goes back', () => {
     const restored = metInSessions(({ events }) => {
       let met = 0
       for (const [index, event] of events.entries()) {
@@ -270,7 +270,7 @@ describe('in any session, the plan', () => {
     expect(restored).toBeGreaterThan(0)
   })
 
-  it('has versions that only increase, and the newest one that is not archived is the current one', () => {
+  it('the versions of any session’s plan only increase, and the newest one that is not archived is current', () => {
     fc.assert(
       fc.property(eventfulSessions, ({ events, state }) => {
         const from = events.findLastIndex(({ type }) => type === 'session_started')
@@ -285,7 +285,7 @@ describe('in any session, the plan', () => {
     )
   })
 
-  it('has a checkpoint at the end of each turn in which a step became done', () => {
+  it('any session has a checkpoint at the end of each turn in which a step of its plan became done', () => {
     const found = metInSessions(({ events }) => {
       let met = 0
       let state: SessionState | undefined
@@ -346,7 +346,7 @@ describe('the versions of a plan', () => {
     change,
   })
 
-  it('are kept when the session goes back, and their numbers are never reused', () => {
+  it('the versions of a plan are kept when the session goes back, and their numbers are never reused', () => {
     const first = made(1, 1, { do: 'setup', objective: 'o', steps: [{ id: 'a', title: 'A' }] })
     const second = made(2, 2, { do: 'update_step', id: 'a', status: 'done' })
     const back: SessionEvent = { ...at(3), type: 'rolled_back', toSeq: 1, upToSeq: 2, effects: [], restored: { plan: PLAN.at([first], 1) } }
@@ -360,7 +360,7 @@ describe('the versions of a plan', () => {
 })
 
 describe('the plan option of an agent', () => {
-  it('adds guidance only on request', () => {
+  it('the plan option of an agent adds guidance only on request', () => {
     expect([true, {}, { guidance: false }].map(planPolicy)).toEqual([{}, {}, {}])
     expect(planPolicy({ guidance: true })).toEqual({ guidance: PLAN_GUIDANCE })
     expect(planPolicy({ guidance: 'Plan well.' })).toEqual({ guidance: 'Plan well.' })

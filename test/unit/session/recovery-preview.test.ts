@@ -173,7 +173,7 @@ const CASES: [string, EventBody[], RecoveryStrategy, object][] = [
 
 describe('a preview', () => {
   it.each(CASES.map(([failure, ...rest]) => ({ failure, strategy: rest[1], rest })))(
-    'says what $strategy keeps and what comes next, after $failure',
+    'a preview says what $strategy keeps and what comes next, after $failure',
     ({ rest: [bodies, strategy, expected] }) => {
       const events = eventsOf([...OPENED, ...bodies])
       const before = stateOf(events)
@@ -191,7 +191,7 @@ describe('a preview', () => {
     },
   )
 
-  it('lists the suggested strategy first, and says why others are not possible now', () => {
+  it('a preview lists the suggested strategy first, and says why others are not possible now', () => {
     const events = eventsOf([...OPENED, ...turnOf(1, 'pay?'), ...modelFails(2)])
     const state = stateOf(events)
     const previews = previewRecoveries(state, state.current ?? expect.fail(), endedIn(events))
@@ -205,7 +205,7 @@ describe('a preview', () => {
     ])
   })
 
-  it('of a choice among calls says what may be chosen for each of them, and a recovery with that choice is not refused', () => {
+  it('a preview of a choice among calls says what may be chosen for each, and a recovery with that choice is accepted', () => {
     const events = eventsOf([...OPENED, ...turnOf(1, 'put', 'look', 'put✗', 'pay?'), ...modelFails(2)])
     const state = stateOf(events)
     const run = state.current ?? expect.fail()
@@ -231,7 +231,7 @@ describe('a preview', () => {
     }
   })
 
-  it('of an error that pawl leaves by itself only allows a person to abandon the run', () => {
+  it('a preview of an error that pawl leaves by itself only allows a person to abandon the run', () => {
     const events = eventsOf([
       ...OPENED,
       { type: 'turn_started', run: 1, turn: 1, takes: ['m'] },
@@ -252,7 +252,7 @@ describe('the suggested strategy', () => {
     return previewRecoveries(state, state.current ?? expect.fail(), []).find(({ suggested }) => suggested)?.strategy
   }
 
-  it('is the one that was recorded with the error, because the code does not say whether it was transient', () => {
+  it('the suggested strategy is the one recorded with the error: the code does not say whether it was transient', () => {
     expect(suggestedAfter('continue_run')).toBe('continue_run')
     expect(suggestedAfter('manual')).toBe('restart_run')
   })

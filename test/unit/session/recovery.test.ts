@@ -76,11 +76,11 @@ describe('the recovery of a run', () => {
     ['a fault', { code: 'invalid_request_error' }, 'nothing', NOTHING, 'restart_run', WITHOUT_EFFECT],
     ['a fault', { code: 'invalid_request_error' }, 'an effect', EFFECT, 'restart_from_last_effect', ALL],
     ['a fault', { code: 'invalid_request_error' }, 'unknown', UNKNOWN, 'manual', AFTER_UNKNOWN],
-  ])('suits %s (%o) and what the run has done: %s', (_, error, __, events, strategy, options) => {
+  ])('the recovery of a run suits %s (%o) and what the run has done: %s', (_, error, __, events, strategy, options) => {
     expect(chooseRecovery(stateOf(events), error)).toEqual({ strategy, options })
   })
 
-  it('is not a restart for a run that took more messages than can be put back', () => {
+  it('the recovery of a run is not a restart for a run that took more messages than can be put back', () => {
     const state = stateOf(NOTHING)
     const run = state.current ?? expect.fail()
     run.tookMore = true
@@ -91,7 +91,7 @@ describe('the recovery of a run', () => {
     expect(problemWith(state, run, 'restart_run')).toMatchObject({ code: 'too_many_messages' })
   })
 
-  it('reports what the run had done', () => {
+  it('the recovery of a run reports what the run had done', () => {
     const progressAfter = (events: readonly EventBody[]) => {
       const state = stateOf(events)
       return progressOf(state, state.current ?? expect.fail())
@@ -128,7 +128,7 @@ describe('the recovery of a run without a person', () => {
   }
   const tried = (times: number): EventBody[] => [...OPENED, ...Array.from({ length: times }, () => byItself('continue_run'))]
 
-  it('waits twice as long each time, about 5 s at first and 10 min at most, and stops after ten in a row', () => {
+  it('automatic recovery waits twice as long each time, from 5 s to 10 min, and stops after ten attempts in a row', () => {
     const seconds = [5, 10, 20, 40, 80, 160, 320, 600, 600, 600]
     for (const [times, expected] of seconds.entries()) {
       const waitedMs = waitAfter(tried(times)) ?? expect.fail()
@@ -138,7 +138,7 @@ describe('the recovery of a run without a person', () => {
     expect(waitAfter(tried(10))).toBeUndefined()
   })
 
-  it('does not depend on the clock: a replay makes the same decision', () => {
+  it('the recovery of a run without a person does not depend on the clock: a replay makes the same decision', () => {
     const state = stateOf(tried(3))
     const [early, late] = [0, 1e12].map((now) => (nextAttemptAt(state, OVERLOADED, 'continue_run', now) ?? expect.fail()) - now)
     expect(late).toBe(early)
@@ -151,16 +151,16 @@ describe('the recovery of a run without a person', () => {
     ['a fault after an effect', { code: 'invalid_request_error' }, EFFECT],
     ['a failure while it is unknown whether a call took effect', OVERLOADED, UNKNOWN],
     ['an agent that allows none', OVERLOADED, [...OPENED, declared({ automatic: [] })]],
-  ])('does not happen after %s', (_, error, events) => {
+  ])('the recovery of a run without a person does not happen after %s', (_, error, events) => {
     expect(waitAfter(events, error)).toBeUndefined()
   })
 
-  it('uses only the strategies that the agent names', () => {
+  it('the recovery of a run without a person uses only the strategies that the agent names', () => {
     expect(waitAfter([...OPENED, declared({ automatic: ['restart_run'] })], { code: 'invalid_request_error' })).toBeGreaterThan(0)
     expect(waitAfter([...OPENED, declared({ automatic: ['abandon'] })], { code: 'max_turns' })).toBeUndefined()
   })
 
-  it('begins a new series once the model has answered, a run has ended, or a person has stepped in', () => {
+  it('automatic recovery begins a new series once the model answered, a run ended, or a person stepped in', () => {
     const answered: EventBody = { ...(ASKED[0] as EventOf<'model_completed'>) }
     const inARow = (...then: EventBody[]): number | undefined => stateOf([...tried(3), ...then]).recovered?.inARow
     expect(inARow()).toBe(3)
@@ -175,7 +175,7 @@ describe('the recovery of a run without a person', () => {
     ).toBe(0)
   })
 
-  it('continues its series if a restart undoes what the model answered', () => {
+  it('the recovery of a run without a person continues its series if a restart undoes what the model answered', () => {
     const [answered] = ASKED
     const again: EventBody = { type: 'run_started', run: 2, messageId: 'm', intent: 1 }
     const state = stateOf([
@@ -188,7 +188,7 @@ describe('the recovery of a run without a person', () => {
     expect(state.recovered?.inARow).toBe(1)
   })
 
-  it('waits until the hourly limit allows it', () => {
+  it('the recovery of a run without a person waits until the hourly limit allows it', () => {
     const often = Array.from({ length: 3 }, () => [byItself('continue_run'), ASKED[0] as EventBody]).flat()
     const events = [...OPENED, declared({ perHour: 3 }), ...often]
     // The events happened at time 1.
@@ -199,14 +199,14 @@ describe('the recovery of a run without a person', () => {
   const WAITS: EventBody = { type: 'error_entered', run: 1, code: 'c', reason: 'r', strategy: 'continue_run', nextAttemptAt: 500 }
   const NEWS: EventBody = { type: 'message_received', messageId: 'n', content: 'still there?' }
 
-  it('is decided when it is due', () => {
+  it('the recovery of a run without a person is decided when it is due', () => {
     const state = stateOf([...OPENED, WAITS])
     expect(decide(state, dueAt(499))).toEqual({ do: 'wait' })
     expect(decide(state, dueAt(500))).toEqual({ do: 'recover', strategy: 'continue_run' })
     expect(isRunInProgress(state)).toBe(true)
   })
 
-  it('is decided as soon as a message arrives, and the message takes part in the attempt, which does not count towards maxTurns', () => {
+  it('automatic recovery is decided as soon as a message arrives; its attempt does not count towards maxTurns', () => {
     const state = stateOf([...OPENED, WAITS, NEWS])
     expect(decide(state, dueAt(0))).toEqual({ do: 'recover', strategy: 'continue_run' })
     const recovered = stateOf([
@@ -220,12 +220,12 @@ describe('the recovery of a run without a person', () => {
     expect(decide(recovered, dueAt(0))).toEqual({ do: 'start_turn', run: 1, turn: 2, takes: ['n'] })
   })
 
-  it('waits for its time if the attempt cannot take the message, whose deadline has passed', () => {
+  it('automatic recovery waits for its time if its attempt cannot take the message, whose deadline has passed', () => {
     const late: EventBody = { type: 'message_received', messageId: 'n', content: 'now!', deadlineMs: 1 }
     expect(decide(stateOf([...OPENED, WAITS, late]), dueAt(499))).toEqual({ do: 'wait' })
   })
 
-  it('does not apply to an error that needs a person: a message then starts a new run, unless a person must resolve a call', () => {
+  it('automatic recovery does not apply to an error that needs a person: a message then starts a new run', () => {
     const failed: EventBody = { type: 'error_entered', run: 1, code: 'c', reason: 'r', strategy: 'manual' }
     const message: EventBody = { type: 'message_received', messageId: 'n', content: 'go on' }
     expect(decide(stateOf([...OPENED, failed, message]), dueAt(0))).toMatchObject({ do: 'start_run', run: 2 })

@@ -110,14 +110,14 @@ describe('a choice among calls', () => {
     expect(problemWithChoice(state, state.current ?? expect.fail(), choice(named), by)?.code).toBe(code)
   })
 
-  it('cannot keep a call without a result', () => {
+  it('a choice among calls cannot keep a call without a result', () => {
     const state = stateOf(DURING_CALLS)
     const run = state.current ?? expect.fail()
     expect(problemWithChoice(state, run, choice({ keep: [idOf(1)] }), 'ann')?.code).toBe('no_result')
     expect(problemWithChoice(state, run, choice({ skip: [idOf(1)] }), 'ann')).toBeUndefined()
   })
 
-  it('consists of lists of ids, with each id only once', () => {
+  it('a choice among calls consists of lists of ids, with each id only once', () => {
     expect(choiceIn({ keep: ['a'], redo: ['b'], force: true })).toEqual({ keep: ['a'], skip: [], redo: ['b'], force: true })
     for (const malformed of [{ keep: 'a' }, { skip: [1] }, { keep: ['a'], redo: ['a'] }, { force: 1 }]) {
       expect(choiceIn(malformed)).toBeUndefined()
@@ -129,7 +129,7 @@ describe('a choice among calls', () => {
 })
 
 describe('a reopened turn', () => {
-  it('has its results in their place, before what a later turn took, with a note on the calls that were made again', () => {
+  it('a reopened turn has its results before what a later turn took, with a note on the calls that were made again', () => {
     const events = chosen(AFTERWARDS, { keep: [idOf(1)], skip: [idOf(2)], redo: [idOf(0), idOf(3)], force: true })
     expect(transcriptOf(events).messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'user'])
     const again = (index: number): EventBody => ({
@@ -154,13 +154,13 @@ describe('a reopened turn', () => {
     expect(stateOf([...events, again(0), again(3)])).toMatchObject({ unknown: {}, current: { turn: 1, lastTurn: 2, phase: 'turn_due' } })
   })
 
-  it('ends at once if all results stay', () => {
+  it('a reopened turn ends at once if all results stay', () => {
     const events = chosen(AFTERWARDS, { keep: [idOf(3)] })
     expect(transcriptOf(events).messages).toEqual(transcriptOf(AFTERWARDS).messages)
     expect(stateOf(events).current).toMatchObject({ phase: 'turn_due', turn: 1, lastTurn: 2 })
   })
 
-  it('continues the calls that have no result, and no others', () => {
+  it('a reopened turn continues the calls that have no result, and no others', () => {
     const state = stateOf(chosen(DURING_CALLS, { redo: [idOf(1)], skip: [idOf(3)] }))
     expect(state.status).toBe('running')
     expect(state.current?.calls.map(({ callId, status }) => [callId, status])).toEqual([
@@ -171,7 +171,7 @@ describe('a reopened turn', () => {
     ])
   })
 
-  it('can be reopened again: the next generation is the third, and its key is derived from the first key', () => {
+  it('a reopened turn can be reopened again: the third generation’s key is derived from the first key', () => {
     const again: EventBody = { type: 'tool_completed', ...whereOf(0), callId: 't_1_1_0#2', attempt: 1, value: 'paid again' }
     const once = [...chosen(AFTERWARDS, { redo: [idOf(0)], keep: [idOf(3)], force: true }), again, FAILED]
     const twice = chosen(once, { redo: ['t_1_1_0#2'], keep: [idOf(3)], force: true })
@@ -191,7 +191,7 @@ describe('a reopened turn', () => {
 describe('another resolution of a call that is made again', () => {
   const before: Resolution = { ...resolution(0, 'pay', 'external'), generation: 2, key: 'k0#2', firstKey: 'k0' }
 
-  it('has the same generation, and the key of that generation if it is for the same effect', () => {
+  it('another resolution of a call keeps its generation, and the generation’s key if it is for the same effect', () => {
     const anew = { ...resolution(0, 'pay', 'external'), replayOf: 't_1_1_0' }
     expect(inPlaceOf(before, anew)).toEqual(before)
     expect(inPlaceOf(before, { ...anew, key: 'another' })).toMatchObject({ generation: 2, key: 'another', replayOf: 't_1_1_0' })

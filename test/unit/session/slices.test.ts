@@ -82,18 +82,18 @@ const recovery = (how: Omit<EventOf<'recovery_started'>, 'type' | 'v' | 'seq' | 
 const worked = [started, said('q1'), runs(1), turn(1, 1, 'q1'), answer(1, 1), emitted(1, 1, 'half'), did(1, 1, 'paid'), answer(1, 2)]
 
 describe('a slice', () => {
-  it('is folded from the events that it has reducers for', () => {
+  it('a slice is folded from the events that it has reducers for', () => {
     expect(journalOf(...worked)).toEqual(['said q1', 'answer 1.1', 'emitted half', 'did "paid"', 'answer 1.2'])
   })
 
-  it('returns to its earlier value after going back, except for messages that still have to be answered', () => {
+  it('a slice returns to its earlier value after going back, except for messages that still have to be answered', () => {
     expect(journalOf(...worked, said('q2'), back(4, 8))).toEqual(['said q1', 'said q2'])
     expect(journalOf(...worked, said('q2'), back(4, 9))).toEqual(['said q1'])
     const again = { messages: [{ messageId: 'q1', seq: 2 }], intent: 1 }
     expect(journalOf(...worked, back(1, 0, { again }))).toEqual(['said q1'])
   })
 
-  it('includes what a replay brings back, with the reports of the call, only once', () => {
+  it('a slice includes what a replay brings back, with the reports of the call, only once', () => {
     const abandonedTurn = [...worked.slice(0, 7), back(4, 4, { keepsRun: true })]
     const replay = [turn(1, 2), answer(1, 2), replayed(1, 2, 't_1_1_0')]
     expect(journalOf(...abandonedTurn)).toEqual(['said q1'])
@@ -103,14 +103,14 @@ describe('a slice', () => {
     expect(journalOf(...worked, turn(1, 3), answer(1, 3), replayed(1, 3, 't_1_1_0')).slice(4)).toEqual(['answer 1.2', 'answer 1.3'])
   })
 
-  it('includes only once what hooks report, though they also run for a replay', () => {
+  it('a slice includes only once what hooks report, though they also run for a replay', () => {
     const ofHook = (nth: number): EventBody => ({ ...emitted(1, nth, `seen in ${nth}`), on: 'postToolUse', hook: 'post' }) as EventBody
     const abandonedTurn = [...worked.slice(0, 7), ofHook(1), back(4, 4, { keepsRun: true })]
     const replay = [turn(1, 2), answer(1, 2), replayed(1, 2, 't_1_1_0'), ofHook(2)]
     expect(journalOf(...abandonedTurn, ...replay)).toEqual(['said q1', 'answer 1.2', 'emitted half', 'did "paid"', 'emitted seen in 2'])
   })
 
-  it('keeps what hooks reported about the request of a call that is made again or skipped, but not about its outcome', () => {
+  it('a slice keeps hooks’ reports about the request of a repeated or skipped call, but not about its outcome', () => {
     const ofHook = (on: 'preToolUse' | 'postToolUseFailure'): EventBody => ({ ...emitted(1, 1, on), on, hook: 'h' }) as EventBody
     const failed: EventBody = { type: 'tool_failed', ...call(1, 1), code: 'tool_failed', message: 'it threw' }
     const past = [...worked.slice(0, 5), ofHook('preToolUse'), failed, ofHook('postToolUseFailure')]
@@ -121,7 +121,7 @@ describe('a slice', () => {
     }
   })
 
-  it('includes what a replay brings back of an outcome that was unknown', () => {
+  it('a slice includes what a replay brings back of an outcome that was unknown', () => {
     const resolved: EventBody = { type: 'tool_resolved', ...call(1, 1), by: 'verify', happened: true, value: 'paid' }
     expect(journalOf(...worked.slice(0, 5), resolved, turn(1, 2), replayed(1, 2, 't_1_1_0'))).toEqual([
       'said q1',
@@ -148,16 +148,16 @@ describe('a slice', () => {
       recovery({ run: 1, strategy: 'selective', toSeq: 5, turn: 1, redo: [{ callId: 't_1_1_0', as: 't_1_1_0#2' }] }),
       ['said q1', 'answer 1.1', 'answer 1.2', 'said q2'],
     ],
-  ])('follows the transcript when a run %s', (_, event, value) => {
+  ])('a slice follows the transcript when a run %s', (_, event, value) => {
     expect(journalOf(...worked, said('q2'), event)).toEqual(value)
   })
 
-  it('starts over if the past of the session is lost', () => {
+  it('a slice starts over if the past of the session is lost', () => {
     const origin = { seq: 8, digest: 'd' }
     expect(journalOf(...worked, { ...started, after: { run: 1, checkpoint: 0, origin } }, said('q2'))).toEqual(['said q2'])
   })
 
-  it('has, after going back, the value that it has in a session that never went further', () => {
+  it('a slice has, after going back, the value that it has in a session that never went further', () => {
     fc.assert(
       fc.property(eventfulSessions, fc.nat(), ({ events }, nth) => {
         const toSeq = 1 + (nth % events.length)
@@ -177,7 +177,7 @@ describe('a slice', () => {
     )
   })
 
-  it('counts each completed effect at most once, however a session was recovered', () => {
+  it('a slice counts each completed effect at most once, however a session was recovered', () => {
     fc.assert(
       fc.property(eventfulSessions, ({ events }) => {
         const calls = foldOf([effects], events).values.effects as string[]
@@ -217,7 +217,7 @@ describe('a reducer', () => {
     ],
     ['returns nothing', () => undefined, /returned undefined/],
     ['is async', async () => Promise.reject(new Error('later')), /cannot be async/],
-  ])('that %s has its event skipped, and reported', (_, fail, error) => {
+  ])('a reducer that %s has its event skipped, and reported', (_, fail, error) => {
     const skipped: SkippedEvent[] = []
     const rules = counter((value, { messageId }) => (messageId === 'bad' ? fail(value) : { n: value.n + 1 }))
     expect(foldOf([rules], received, skipped).values).toEqual({ counter: { n: 2 } })
@@ -225,7 +225,7 @@ describe('a reducer', () => {
     expect(String(skipped[0]?.error)).toMatch(error)
   })
 
-  it('that throws is reported once, even if the slice is folded again', () => {
+  it('a reducer that throws is reported once, even if the slice is folded again', () => {
     const skipped: SkippedEvent[] = []
     const rules = counter(() => {
       throw new Error('always')
@@ -235,7 +235,7 @@ describe('a reducer', () => {
     expect(skipped.map(({ seq }) => seq)).toEqual([2, 3, 4])
   })
 
-  it('cannot change an event for other reducers', () => {
+  it('a reducer cannot change an event for other reducers', () => {
     const first = counter((_, event) => {
       Object.assign(event, { messageId: 'changed' })
     })

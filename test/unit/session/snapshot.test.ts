@@ -233,7 +233,7 @@ function* everyOf(count: number, all: Iterable<SessionState>): Generator<Session
 }
 
 describe('a snapshot', () => {
-  it('is within its bounds, whatever the session holds', () => {
+  it('a snapshot is within its bounds, whatever the session holds', () => {
     let largest = 0
     fc.assert(
       fc.property(largeSessions, (large) => {
@@ -250,7 +250,7 @@ describe('a snapshot', () => {
     expect(largest).toBeGreaterThan(0.7 * SNAPSHOT_BYTES.total)
   })
 
-  it('is the state itself once the calls that were left out are put back', () => {
+  it('a snapshot is the state itself once the calls that were left out are put back', () => {
     fc.assert(
       fc.property(largeSessions, (large) => {
         for (const state of states({ ...large, messages: 1, taken: 1 })) {
@@ -281,7 +281,7 @@ describe('a session with many waiting messages', () => {
   }
   const at = (seq: number, body: EventBody): SessionEvent => ({ v: 1, seq, at: seq, ...body }) as SessionEvent
 
-  it('has room for 1,900 of them with ids as clients generate them', () => {
+  it('a session with many waiting messages has room for 1,900 of them with ids as clients generate them', () => {
     const state = fold(undefined, [at(1, started)]) ?? expect.fail()
     for (let n = 0; n < 1_900; n++) {
       const messageId = `01a20170-1111-2222-3333-${String(n).padStart(12, '0')}`
@@ -290,7 +290,7 @@ describe('a session with many waiting messages', () => {
     }
   })
 
-  it('cannot restart a run that has taken more messages than it can hold', () => {
+  it('a session with many waiting messages cannot restart a run that has taken more messages than it can hold', () => {
     const state =
       fold(undefined, [at(1, started), at(2, { type: 'message_received', messageId: 'opener', content: 'hi' })]) ?? expect.fail()
     fold(state, [at(3, { type: 'run_started', run: 1, messageId: 'opener' })])
@@ -311,7 +311,7 @@ describe('a session with many waiting messages', () => {
 describe('a text', () => {
   const LONE_SURROGATE = /\p{Surrogate}/u
 
-  it('is cut to a number of bytes of JSON, between two characters', () => {
+  it('a text is cut to a number of bytes of JSON, between two characters', () => {
     fc.assert(
       fc.property(fc.oneof(fc.string({ unit: 'binary' }), sized(3_000)), fc.integer({ min: 10, max: 2_000 }), (text, max) => {
         const cut = cutText(text, max)
@@ -324,7 +324,7 @@ describe('a text', () => {
     )
   })
 
-  it('that is not a string is dropped; the edge reports it, as it does a text that is too long', () => {
+  it('a text that is not a string is dropped; the edge reports it, as it does a text that is too long', () => {
     expect(boundedText({ by: 'me' }, 'by')).toBeUndefined()
     expect(textProblem(undefined, 'by')).toBeUndefined()
     expect(textProblem('ann', 'by')).toBeUndefined()

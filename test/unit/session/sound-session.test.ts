@@ -57,7 +57,7 @@ function callsIn(message: Message | undefined, type: 'tool_use' | 'tool_result')
 }
 
 describe('the random sessions', () => {
-  it('reach every kind of event and every way in which a call may be admitted', () => {
+  it('the random sessions reach every kind of event and every way in which a call may be admitted', () => {
     const seen = new Set<string>()
     for (const { events } of fc.sample(soundSessions, { numRuns: 400, seed: 1 })) {
       for (const event of events) {
@@ -161,7 +161,7 @@ describe('the random sessions that go back, are forked, and ask people and clien
     turn_started: true,
   }
 
-  it('have events of every type', () => {
+  it('the random sessions that go back, are forked, and ask people and clients have events of every type', () => {
     const seen = new Set(fc.sample(eventfulSessions, { numRuns: 400, seed: 1 }).flatMap(({ events }) => events.map(({ type }) => type)))
     expect(Object.keys(TYPES).filter((type) => !seen.has(type as SessionEvent['type']))).toEqual([])
   })
@@ -173,7 +173,7 @@ describe('the fold', () => {
     expect(fold(undefined, events)).toEqual(state)
   })
 
-  it('continues from a snapshot at any event as if there had been no snapshot', () => {
+  it('the fold continues from a snapshot at any event as if there had been no snapshot', () => {
     fc.assert(
       fc.property(soundSessions, fc.nat(), ({ events }, where) => {
         const cut = 1 + (where % events.length)
@@ -271,7 +271,7 @@ describe('the transcript', () => {
 })
 
 describe('the metadata of a run', () => {
-  it('is that of the message that opened it, in the transcript at once and in the state from the first answer on', () => {
+  it('a run’s metadata is its opening message’s: in the transcript at once, in the state from the first answer on', () => {
     fc.assert(
       fc.property(eventfulSessions, ({ events }) => {
         const said = new Map<string, JsonObject | undefined>()
@@ -292,7 +292,7 @@ describe('the metadata of a run', () => {
 })
 
 describe('the calls of a turn', () => {
-  it('are the same whether they are folded from the events of that turn or from all events', () => {
+  it('the calls of a turn are the same whether they are folded from the events of that turn or from all events', () => {
     const compared = metInSessions(({ events }) => {
       let met = 0
       let state: SessionState | undefined
@@ -395,7 +395,7 @@ describe('the digest', () => {
     expect(continues({ seq: 0, digest: '' }, entries)).toBe(true)
   })
 
-  it('detects any event that is changed, left out or moved', () => {
+  it('the digest detects any event that is changed, left out or moved', () => {
     fc.assert(
       fc.property(soundSessions, fc.nat(), fc.nat(3), ({ entries }, where, how) => {
         const at = where % entries.length

@@ -41,7 +41,7 @@ function isLive(events: readonly SessionEvent[], target: Target): boolean {
 }
 
 describe('a target', () => {
-  it('is a point at which no turn of the transcript is open, and going back to it shows the transcript as it was', () => {
+  it('a target is a point without an open turn, and going back to it shows the transcript as it was', () => {
     fc.assert(
       fc.property(soundSessions, fc.nat(), (session, nth) => {
         const targets = targetsOf(session)
@@ -84,7 +84,7 @@ describe('a target', () => {
     expect(met).toBeGreaterThan(FIXED_SESSIONS)
   })
 
-  it('that is a checkpoint has, after a rollback, what `at` shows there: messages, plan and memory', () => {
+  it('a target that is a checkpoint has, after a rollback, what `at` shows there: messages, plan and memory', () => {
     metInSessions(({ events }) => {
       const head = events.length
       let met = 0
@@ -111,7 +111,7 @@ describe('a target', () => {
     })
   })
 
-  it('reports exactly the effects after it, each once', () => {
+  it('a target reports exactly the effects after it, each once', () => {
     fc.assert(
       fc.property(soundSessions, fc.nat(), ({ events }, nth) => {
         const seq = nth % (events.length + 1)
@@ -157,7 +157,7 @@ describe('a target', () => {
       { type: 'checkpoint_made', version: run, run, reasons: ['turn'] },
     ])
 
-  it('in turns that a recovery has archived is refused, except for forks', () => {
+  it('a target in turns that a recovery has archived is refused, except for forks', () => {
     const log: EventBody[] = [
       ...runs(1),
       { type: 'run_started', run: 2, messageId: 'q2' },
@@ -181,7 +181,7 @@ describe('a target', () => {
     expect(locate(abandoned, { checkpoint: 1 }).seq).toBeLessThan(toSeq)
   })
 
-  it('that a rollback has archived is refused, except for forks', () => {
+  it('a target that a rollback has archived is refused, except for forks', () => {
     const events = asEntries(numbered(started, ...runs(1, 2), { type: 'rolled_back', toSeq: 6, upToSeq: 11, effects: [] }, ...runs(3)))
     expect(locate(events, { checkpoint: 1 }).seq).toBe(6)
     expect(() => locate(events, { checkpoint: 2 })).toThrow(expect.objectContaining({ code: 'target_archived' }))
@@ -194,12 +194,12 @@ describe('a target', () => {
     [{ checkpoint: 9 }, 'checkpoint_not_found'],
     [{ message: 'never' }, 'message_not_found'],
     [{ run: 9 }, 'run_not_found'],
-  ])('%j that does not exist is refused with a code for its kind', (target, code) => {
+  ])('a target %j that does not exist is refused with a code for its kind', (target, code) => {
     expect(() => locate(asEntries(numbered(started, ...runs(1))), target)).toThrow(expect.objectContaining({ code }))
   })
 
   it.each([undefined, null, 7, {}, { checkpoint: 0 }, { checkpoint: '1' }, { run: 1.5 }, { message: '' }, { checkpoint: 1, run: 1 }])(
-    'cannot be %j',
+    'a target cannot be %j',
     (raw) => {
       expect(() => checkTarget(raw)).toThrow(expect.objectContaining({ code: 'invalid_target' }))
     },
@@ -207,7 +207,7 @@ describe('a target', () => {
 })
 
 describe('messages that are answered a second time', () => {
-  it('keep their place before those that were waiting the first time', () => {
+  it('messages that are answered a second time keep their place before those that were waiting the first time', () => {
     const messages = ['a', 'b']
     const received = messages.map((messageId): EventBody => ({ type: 'message_received', messageId, content: 'hi' }))
     const again = { messages: [{ messageId: 'a', seq: 2 }], intent: 1 }

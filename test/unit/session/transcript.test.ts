@@ -77,7 +77,7 @@ describe('the transcript', () => {
     },
     'a rollback to after the run': { type: 'rolled_back', toSeq: 5, upToSeq: 5, effects: [] },
   }
-  it.each(Object.keys(BACK))('has the messages of a regenerated run waiting again after %s', (what) => {
+  it.each(Object.keys(BACK))('the transcript has the messages of a regenerated run waiting again after %s', (what) => {
     const { waiting, messages } = transcriptOf(
       ...OPENED,
       answered(1, 1, { type: 'text', text: 'an answer' }),
@@ -89,7 +89,7 @@ describe('the transcript', () => {
     expect([...waiting]).toMatchObject([['m1', { content: 'm1', seq: 1 }]])
   })
 
-  it('has messages only once a turn takes them, in the order of the turn', () => {
+  it('the transcript has messages only once a turn takes them, in the order of the turn', () => {
     expect(transcriptOf(received('m1'), received('m2')).messages).toEqual([])
     const { messages, waiting } = transcriptOf(
       received('m1'),
@@ -102,13 +102,13 @@ describe('the transcript', () => {
     expect([...waiting.keys()]).toEqual(['m3'])
   })
 
-  it('assigns its own ids to calls, whatever ids the model chose', () => {
+  it('the transcript assigns its own ids to calls, whatever ids the model chose', () => {
     const { messages } = transcriptOf(...OPENED, answered(1, 1, { type: 'text', text: 'so' }, asks('look', 'x y'), asks('look', 'x y')))
     expect(messages.at(-1)?.content).toMatchObject([{ type: 'text' }, { id: 't_1_1_0' }, { id: 't_1_1_1' }])
     expect(withCallIds([asks('a'), asks('b')], 2, 3)).toMatchObject([{ id: 't_2_3_0' }, { id: 't_2_3_1' }])
   })
 
-  it('answers the calls of a turn in their order, in one message, once the last one has ended', () => {
+  it('the transcript answers the calls of a turn in their order, in one message, once the last one has ended', () => {
     const events = [...OPENED, answered(1, 1, asks('look'), asks('look'), asks('look')), completed('t_1_1_2', 3), failed('t_1_1_0', 'no')]
     expect(transcriptOf(...events).messages).toHaveLength(2)
     expect(transcriptOf(...events, completed('t_1_1_1', { a: 1 })).messages.at(-1)).toEqual({
@@ -117,7 +117,7 @@ describe('the transcript', () => {
     })
   })
 
-  it('says which calls never ran, before anything else is said', () => {
+  it('the transcript says which calls never ran, before anything else is said', () => {
     const { messages } = transcriptOf(...OPENED, answered(1, 1, asks('look'), asks('look')), completed('t_1_1_0', 'seen'), {
       type: 'run_interrupted',
       run: 1,
@@ -128,7 +128,7 @@ describe('the transcript', () => {
     ])
   })
 
-  it('repeats the first result if an effect is requested again, and says so', () => {
+  it('the transcript repeats the first result if an effect is requested again, and says so', () => {
     const again = { type: 'tool_completed', run: 1, turn: 2, callId: 't_1_2_0', tool: 'look', attempt: 0, replayOf: 't_1_1_0' } as const
     const until = [...OPENED, answered(1, 1, asks('look'))]
     const after = [turnStarted(1, 2), answered(1, 2, asks('look')), again]
@@ -145,7 +145,7 @@ describe('the transcript', () => {
     ])
   })
 
-  it('knows every key whose effect completed, however long ago, and no other', () => {
+  it('the transcript knows every key whose effect completed, however long ago, and no other', () => {
     const issued = (callId: string, key: string): EventBody => {
       return { type: 'tool_issued', run: 1, turn: 1, callId, index: 0, tool: 'look', effect: 'external', key, input: {}, inputDigest: 'd' }
     }
@@ -159,16 +159,16 @@ describe('the transcript', () => {
     expect(keys.has('lost')).toBe(false)
   })
 
-  it('has what the tool wants the model to see, rather than the value', () => {
+  it('the transcript has what the tool wants the model to see, rather than the value', () => {
     const { messages } = transcriptOf(...OPENED, answered(1, 1, asks('look')), completed('t_1_1_0', { secret: 1 }, { content: 'seen' }))
     expect(messages.at(-1)?.content).toEqual([result('t_1_1_0', 'seen')])
   })
 
-  it('leaves out an empty answer', () => {
+  it('the transcript leaves out an empty answer', () => {
     expect(transcriptOf(...OPENED, answered(1, 1)).messages).toHaveLength(1)
   })
 
-  it('drops a run that is restarted, and has its messages waiting again before the others', () => {
+  it('the transcript drops a run that is restarted, and has its messages waiting again before the others', () => {
     const { messages, waiting } = transcriptOf(
       ...OPENED,
       answered(1, 1, { type: 'text', text: 'one' }),
@@ -185,12 +185,12 @@ describe('the transcript', () => {
     expect([...waiting.keys()]).toEqual(['m2', 'm3'])
   })
 
-  it('keeps what users said in an abandoned run, but nothing that the run itself said', () => {
+  it('the transcript keeps what users said in an abandoned run, but nothing that the run itself said', () => {
     const { messages } = transcriptOf(...OPENED, answered(1, 1, asks('look')), { type: 'recovery_started', run: 1, strategy: 'abandon' })
     expect(messages).toEqual([{ role: 'user', content: expect.any(String) }])
   })
 
-  it('answers every call after a rollback out of a turn that was reopened and failed', () => {
+  it('the transcript answers every call after a rollback out of a turn that was reopened and failed', () => {
     const { messages, open } = transcriptOf(
       ...OPENED,
       answered(1, 1, asks('look'), asks('look')),
@@ -211,7 +211,7 @@ describe('the transcript', () => {
 })
 
 describe('a call that was made again', () => {
-  it('is shown after a rollback behind that, and no note says that it has left the transcript', () => {
+  it('a repeated call is shown behind a rollback after it, and no note says that it has left the transcript', () => {
     const transcript = transcriptOf(
       ...OPENED,
       answered(1, 1, asks('put')),
@@ -244,7 +244,7 @@ describe('a call whose outcome becomes known after the model was told that it is
       typeof content === 'string' ? content : JSON.stringify(content),
     )
 
-  it('keeps the result that the model has seen, and a note after it says what happened', () => {
+  it('a call whose outcome becomes known keeps the result that the model saw, and a later note says what happened', () => {
     const [, , result, note, next] = told(unknown, interrupted, resolved({ effectId: 'pay_1' }), received('m2'), runStarted(2, 'm2'), {
       ...turnStarted(2, 1, 'm2'),
     })
@@ -253,7 +253,7 @@ describe('a call whose outcome becomes known after the model was told that it is
     expect(next).toBe('m2')
   })
 
-  it('is said not to have happened, whoever found out', () => {
+  it('the model is told that an unknown call did not happen, whoever found out', () => {
     expect(told(unknown, interrupted, resolved({ by: 'verify', happened: false })).at(-1)).toContain('It did not take effect')
   })
 
@@ -267,11 +267,11 @@ describe('a call whose outcome becomes known after the model was told that it is
         { type: 'tool_failed', ...PAY, attempt: 1, code: 'skipped', message: 'skipped' },
       ],
     ],
-  ])('has the note if it %s', (_, bodies) => {
+  ])('a call whose unknown outcome becomes known has a note in the transcript if it %s', (_, bodies) => {
     expect(told(...bodies, resolved({})).at(-1)).toContain('It completed')
   })
 
-  it('keeps the note after a rollback to a point at which its outcome was unknown, and loses it with the call', () => {
+  it('the note on a call’s late outcome survives a rollback to where it was unknown, and goes with the call', () => {
     const back = (toSeq: number): EventBody => ({ type: 'rolled_back', toSeq, upToSeq: 7, effects: [] })
     expect(told(unknown, interrupted, resolved({}), back(6)).at(-1)).toContain('no longer unknown')
     expect(told(unknown, interrupted, resolved({}), back(3))).toMatchObject([
@@ -280,14 +280,14 @@ describe('a call whose outcome becomes known after the model was told that it is
     ])
   })
 
-  it('has its outcome as its result if the model has not been told yet', () => {
+  it('a call’s late outcome is its result if the model has not been told that it is unknown', () => {
     const look = { ...completed('t_1_1_1', 'seen') }
     const { messages, notes } = transcriptOf(...OPENED, answered(1, 1, asks('pay'), asks('look')), unknown, resolved({}), look)
     expect(messages.at(-1)?.content).toEqual([result('t_1_1_0', 'paid 5'), result('t_1_1_1', 'seen')])
     expect(notes).toEqual([])
   })
 
-  it('has its outcome as its result if a recovery makes other calls of its turn again', () => {
+  it('a call’s late outcome is its result if a recovery makes other calls of its turn again', () => {
     const { messages, notes } = transcriptOf(
       ...OPENED,
       answered(1, 1, asks('pay'), asks('look')),
@@ -318,7 +318,7 @@ describe('a call that is abandoned after an attempt of it died', () => {
     return JSON.stringify(messages.at(-1)?.content)
   }
 
-  it('may have taken effect, unless it is a read', () => {
+  it('a call that is abandoned after an attempt of it died may have taken effect, unless it is a read', () => {
     expect(told('put')).toContain('may or may not have taken effect')
     expect(told('look')).toContain('was not run')
   })
@@ -354,7 +354,7 @@ describe('a note', () => {
       typeof content === 'string' && content.startsWith('[Note') ? [content] : [],
     )
 
-  it('appears where effects have left the transcript, says what they were, and is not one of the messages', () => {
+  it('a note appears where effects have left the transcript, says what they were, and is not one of the messages', () => {
     const bodies: EventBody[] = [
       ...OPENED,
       answered(1, 1, asks('pay')),
@@ -365,14 +365,14 @@ describe('a note', () => {
     expect(JSON.stringify(transcriptOf(...bodies).messages)).not.toContain('[Note')
   })
 
-  it('does not appear if nothing has happened, or if the effects were undone outside pawl', () => {
+  it('a note does not appear if nothing has happened, or if the effects were undone outside pawl', () => {
     expect(noteOf(...OPENED, answered(1, 1, asks('look')), { type: 'recovery_started', run: 1, strategy: 'abandon' })).toEqual([])
     const back: EventBody & { type: 'rolled_back' } = { type: 'rolled_back', toSeq: 1, upToSeq: 99, effects: [] }
     expect(noteOf(...OPENED, answered(1, 1, asks('pay')), ...paid(1), { ...back, keys: 'forgotten' })).toEqual([])
     expect(noteOf(...OPENED, answered(1, 1, asks('pay')), ...paid(1), back)).toHaveLength(1)
   })
 
-  it('is replaced by one further back, which lists all effects', () => {
+  it('a note is replaced by one further back, which lists all effects', () => {
     const bodies: EventBody[] = [
       ...OPENED,
       answered(1, 1, asks('pay')),
@@ -390,7 +390,7 @@ describe('a result', () => {
   it.each<[string, Json]>([
     ['text', 'as it is'],
     ['blocks', [text, image]],
-  ])('that is %s goes to the model as it is', (_, value) => {
+  ])('a result that is %s goes to the model as it is', (_, value) => {
     expect(resultText(value)).toBe(value)
   })
 
@@ -403,7 +403,7 @@ describe('a result', () => {
     ['data that looks like blocks', [{ ...text, bold: true }]],
     ['an image without a source', [{ type: 'image', source: null }]],
     ['an image with a source of its own kind', [{ type: 'image', source: { type: 'file', id: 'f' } }]],
-  ])('that is %s goes to the model as JSON', (_, value) => {
+  ])('a result that is %s goes to the model as JSON', (_, value) => {
     expect(resultText(value)).toBe(JSON.stringify(value))
   })
 })

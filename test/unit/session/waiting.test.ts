@@ -90,7 +90,7 @@ const next = (state: SessionState, now = AT): unknown => {
 }
 
 describe('a person or a client is asked', () => {
-  it('about all calls of the turn at once, before any is run, but not about those that would not be executed', () => {
+  it('people and clients are asked at once about all calls of a turn that would be executed, before any is run', () => {
     const state = stateOf([
       resolution(0, 'read'),
       resolution(1, 'external', { approval: APPROVAL }),
@@ -109,7 +109,7 @@ describe('a person or a client is asked', () => {
     })
   })
 
-  it('for an answer once the call is approved', () => {
+  it('a person or a client is asked for an answer once the call is approved', () => {
     const state = stateOf([resolution(0, 'external', { approval: APPROVAL, client: {} })], [issued(0, 'external'), asked(0), approved(0)])
     expect(decide(state, dueAt(AT))).toMatchObject({ do: 'ask', calls: [{ for: 'answer' }] })
   })
@@ -124,7 +124,7 @@ describe('while a person or a client is asked', () => {
   ]
   const both = [issued(0, 'external'), asked(0), issued(3, 'read'), asked(3)]
 
-  it('reads continue, but no effect after the waiting call does', () => {
+  it('while a person or a client is asked, reads continue, but no effect after the waiting call does', () => {
     expect(next(stateOf(calls, both))).toEqual([1])
     const looked = [...both, issued(1, 'read'), completed(1)]
     expect(next(stateOf(calls, looked))).toEqual({ do: 'wait' })
@@ -132,7 +132,7 @@ describe('while a person or a client is asked', () => {
     expect(next(stateOf(calls, [...looked, approved(0)]))).toEqual([0])
   })
 
-  it('effects after a call that is answered outside continue', () => {
+  it('while a person or a client is asked, effects after a call that is answered outside continue', () => {
     const state = stateOf(
       [resolution(0, 'external', { client: {} }), resolution(1, 'external')],
       [issued(0, 'external'), { type: 'answer_requested', ...place(0) }],
@@ -161,7 +161,7 @@ describe('while a person or a client is asked', () => {
 })
 
 describe('a run that fails while a person or a client is asked', () => {
-  it('leaves its calls as they are for its recovery', () => {
+  it('a run that fails while a person or a client is asked leaves its calls as they are for its recovery', () => {
     const state = stateOf(
       [resolution(0, 'external'), resolution(1, 'external', { approval: APPROVAL }), resolution(2, 'read', { client: {} })],
       [
@@ -179,7 +179,7 @@ describe('a run that fails while a person or a client is asked', () => {
     expect(decide(state, dueAt(AT))).toEqual({ do: 'wait' })
   })
 
-  it('keeps asking through an error that it leaves by itself', () => {
+  it('a run that fails while a person or a client is asked keeps asking through an error that it leaves by itself', () => {
     const state = stateOf(
       [resolution(0, 'external', { approval: APPROVAL })],
       [
@@ -198,7 +198,7 @@ describe('a call with an unknown outcome', () => {
   const lost = [issued(0, 'external'), unknown(0)]
   const resolved = (more: object): EventBody => ({ type: 'tool_resolved', ...place(0), by: 'person', happened: false, ...more })
 
-  it('waits for a person, and is executed again as its next attempt if that person says so', () => {
+  it('a call with an unknown outcome waits for a person, and is executed again if that person says so', () => {
     expect(stateOf(calls, lost)).toMatchObject({ status: 'waiting' })
     for (const said of [{}, { decision: 'retry' }]) {
       const state = stateOf(calls, [...lost, resolved(said)])
@@ -207,14 +207,14 @@ describe('a call with an unknown outcome', () => {
     }
   })
 
-  it('that a person skips stays unknown, and the turn continues', () => {
+  it('a call with an unknown outcome that a person skips stays unknown, and the turn continues', () => {
     const failed: EventBody = { type: 'tool_failed', ...place(0), attempt: 1, code: 'skipped', message: 'left' }
     const state = stateOf(calls, [...lost, resolved({ decision: 'skip' }), failed])
     expect(Object.keys(state.unknown)).toEqual(['t_1_1_0'])
     expect(decide(state, dueAt(AT))).toMatchObject({ do: 'start_turn', turn: 2 })
   })
 
-  it('is shown to the model as unknown if its run is interrupted before a person decides', () => {
+  it('a call with an unknown outcome is unknown to the model if its run is interrupted before a person decides', () => {
     const transcript = emptyTranscript()
     const stopped: EventBody[] = [...lost, { type: 'run_interrupted', run: 1 }]
     for (const event of events([...calls, resolution(1, 'external')], stopped)) addToTranscript(transcript, event)
@@ -226,7 +226,7 @@ describe('a call with an unknown outcome', () => {
 })
 
 describe('a call that is approved with other arguments', () => {
-  it('completes the key of those arguments, not that of the model’s', () => {
+  it('a call that is approved with other arguments completes the key of those arguments, not that of the model’s', () => {
     const changed = approved(0, { input: { less: true }, resolution: resolution(0, 'external', { key: 'other', inputDigest: 'other' }) })
     const then = [issued(0, 'external'), asked(0), changed, completed(0)]
     const transcript = emptyTranscript()

@@ -22,7 +22,7 @@ const textIn = (items: readonly WatchItem[]): string =>
 const types = (items: readonly WatchItem[]): string[] => items.map((item) => (item.type === 'event' ? item.event.type : item.type))
 
 describe('a watcher', () => {
-  it('sees each piece once and in order, whichever parts it receives again and however they were cut', () => {
+  it('a watcher sees each piece once and in order, whichever parts it receives again and however they were cut', () => {
     const text = 'abcdefghijklmnopqrstuvwxyz'
     const cut = fc
       .tuple(fc.nat(text.length), fc.nat(text.length))
@@ -44,7 +44,7 @@ describe('a watcher', () => {
     )
   })
 
-  it('is shown no piece before the events that its call has seen', () => {
+  it('a watcher is shown no piece before the events that its call has seen', () => {
     const watching = startWatching(3, 2)
     expect(watching.parts([part(0, 'early')])).toEqual([])
     expect(watching.cursor.until).toBe(0)
@@ -52,7 +52,7 @@ describe('a watcher', () => {
     expect(textIn(watching.parts([part(0, 'early')]))).toBe('early')
   })
 
-  it('is shown no piece of a call that has ended', () => {
+  it('a watcher is shown no piece of a call that has ended', () => {
     const watching = startWatching(4, 3)
     expect(textIn(watching.parts([part(0, 'some')]))).toBe('some')
     expect(types(watching.events([completed(5)]))).toEqual(['model_completed'])
@@ -60,7 +60,7 @@ describe('a watcher', () => {
     expect(startWatching(6, 5).parts([part(0, 'some')])).toEqual([])
   })
 
-  it('is notified of a new attempt before its pieces, even if it has the same number on another executor', () => {
+  it('a watcher is notified of a new attempt before its pieces, even if it has the same number on another executor', () => {
     for (const next of [{ attempt: 2 }, { begunAt: 2_000 }]) {
       const watching = startWatching(4, 3)
       watching.parts([part(0, 'first')])
@@ -84,20 +84,20 @@ describe('a watcher', () => {
       ['reset', 'model_attempt_failed'],
     ],
     ['a message that waits', [event(5, 'message_received'), completed(6)], ['message_received', 'model_completed']],
-  ])('sees the pieces followed by %s', (_, events, expected) => {
+  ])('a watcher sees the pieces followed by %s', (_, events, expected) => {
     const watching = startWatching(4, 3)
     watching.parts([part(0, 'some')])
     expect(types(watching.events(events))).toEqual(expected)
   })
 
-  it('is not told that the answer of an attempt is void because an earlier attempt failed', () => {
+  it('a watcher is not told that the answer of an attempt is void because an earlier attempt failed', () => {
     const watching = startWatching(4, 3)
     watching.parts([part(0, 'second', { attempt: 2 })])
     const failed = event(5, 'model_attempt_failed', { run: 1, turn: 1, error: { attempt: 1 } })
     expect(types(watching.events([failed, completed(6, 2)]))).toEqual(['model_attempt_failed', 'model_completed'])
   })
 
-  it('receives the status of the session once, and whenever it changes', () => {
+  it('a watcher receives the status of the session once, and whenever it changes', () => {
     const watching = startWatching(0, 0)
     expect(watching.setStatus('running')).toEqual([{ type: 'status', status: 'running' }])
     expect(watching.setStatus('running')).toEqual([])

@@ -15,7 +15,7 @@ describe('an address', () => {
     'socket:/var/run/postgresql?db=pawl',
     '/var/run/postgresql pawl',
     'postgres://127.0.0.1:1/x',
-  ])('%s is accepted: whether it answers is another question', (url) => {
+  ])('an address %s is accepted: whether it answers is another question', (url) => {
     expect(() => checkPostgresUrl(url)).not.toThrow()
   })
 
@@ -27,7 +27,7 @@ describe('an address', () => {
     ['postgres://pawl:secret@127.0.0.1:99999/pawl', '"postgres://…" is not'],
     ['host=127.0.0.1 password=secret', 'The given text is not'],
     ['postgres://u:secret@h/x?sslrootcert=/does/not/exist.pem', 'ENOENT'],
-  ])('%s is refused when the store is opened, without its password', (url, says) => {
+  ])('an address %s is refused when the store is opened, without its password', (url, says) => {
     const error = thrownBy(() => openStore({ postgres: url }))
     expect(error).toMatchObject({ name: 'StoreError', code: 'invalid_postgres_url' })
     expect(String(error)).toContain(says)
@@ -45,7 +45,7 @@ describe('an address', () => {
     'postgres://app:p@ss?S3cr@127.0.0.1:5999/app',
     'postgresql://app:%S3cr/@127.0.0.1/app?sslmode=require',
     'postgres://app:/S3cr/#?@127.0.0.1/app',
-  ])('%s has a password that must be percent-encoded, and the refusal says so without a part of it', (url) => {
+  ])('an address %s has a password that must be percent-encoded, and the refusal says so without a part of it', (url) => {
     const error = thrownBy(() => openStore({ postgres: url }))
     expect(error).toMatchObject({ code: 'invalid_postgres_url' })
     expect(String(error)).toContain('percent-encoded')
@@ -58,12 +58,12 @@ describe('an address', () => {
     `postgres://app:${encodeURIComponent('@:/?#%')}@127.0.0.1:5999/app`,
     'postgres://127.0.0.1/app?user=app@server&sslmode=require',
     'postgres://app:secret@127.0.0.1/app?application_name=a@b',
-  ])('%s is accepted, and leads to the host that it names', (url) => {
+  ])('an address %s is accepted, and leads to the host that it names', (url) => {
     expect(() => checkPostgresUrl(url)).not.toThrow()
     expect(addressOf({ connectionString: url })).toMatch(/^127\.0\.0\.1:\d+\/app$/)
   })
 
-  it('is shown as host, port and database', () => {
+  it('an address is shown as host, port and database', () => {
     expect(addressOf({ connectionString: 'postgres://pawl:secret@127.0.0.1:5433/x' })).toBe('127.0.0.1:5433/x')
     expect(addressOf({ connectionString: 'postgres://pawl:secret@db/x' })).toBe('db:5432/x')
     expect(addressOf(new pg.Pool({ host: '/tmp', user: 'me', password: 'secret', database: 'x' }).options)).toBe('/tmp/x')

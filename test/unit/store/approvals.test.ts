@@ -16,7 +16,7 @@ function rowsOf(...bodies: EventBody[]): ApprovalRows {
 }
 
 describe('a request that another one replaces because a hook changed the arguments that a person had set', () => {
-  it('is superseded, and the other one is open', () => {
+  it('an approval request is superseded when a hook changes a person’s arguments, and the new one is open', () => {
     const { requests, decisions } = rowsOf(requested('d1'), issued, requested('d2'))
     expect(requests).toMatchObject([
       { digest: 'd1', status: 'superseded', decided_at: '1970-01-01T00:00:00.001Z', decided_by: null },
@@ -25,7 +25,7 @@ describe('a request that another one replaces because a hook changed the argumen
     expect(decisions).toEqual([])
   })
 
-  it('is superseded even if it is already stored', () => {
+  it('an approval request is superseded when a hook changes a person’s arguments, even if it is already stored', () => {
     const { requests, decisions } = rowsOf(issued, requested('d2'))
     expect(decisions).toMatchObject([{ call_id: CALL.callId, status: 'superseded' }])
     expect(requests).toMatchObject([{ digest: 'd2', status: 'requested' }])

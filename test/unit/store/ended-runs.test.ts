@@ -100,7 +100,7 @@ describe('a run that is stopped', () => {
     ['an interrupt', INTERRUPTED],
     ['a rollback', { type: 'rolled_back', toSeq: 2, upToSeq: 9, effects: [] }],
     ['an abandoned run', { type: 'recovery_started', run: 1, strategy: 'abandon' }],
-  ])('by %s abandons its approval requests, and says so on request and call', (_, stop) => {
+  ])('a run that is stopped by %s abandons its approval requests, and says so on request and call', (_, stop) => {
     const { approvals, tool_calls } = after({ ...ASKED, ...WHERE }, { ...APPROVED, ...WHERE }, { ...ASKED, ...OTHER }, stop)
     expect(approvals).toMatchObject([
       { call_id: WHERE.callId, status: 'approved' },
@@ -113,14 +113,14 @@ describe('a run that is stopped', () => {
     ])
   })
 
-  it('leaves a call whose outcome is unknown as it is, and a person is still asked what became of it', () => {
+  it('a stopped run leaves a call whose outcome is unknown as it is, and a person is still asked about it', () => {
     const unknown: EventBody = { type: 'tool_unknown', ...WHERE, attempt: 1, message: 'who knows', ask: true }
     expect(after(unknown).tool_calls[0]).toMatchObject({ status: 'unknown', error: { asked: true } })
     expect(after(unknown, INTERRUPTED).tool_calls[0]).toMatchObject({ status: 'unknown', error: { code: 'outcome_unknown' }, attempt: 1 })
     expect(after(unknown, INTERRUPTED).tool_calls.filter(isAsked)).toHaveLength(1)
   })
 
-  it('without its workflow may have executed its issued calls: the external ones are unknown', () => {
+  it('a run that is stopped without its workflow may have executed its issued calls: the external ones are unknown', () => {
     const resumed: EventBody = { type: 'session_resumed', executionId: 'e2', fromEpoch: 'e', coreVersion: 1 }
     const statuses = after(resumed, INTERRUPTED).tool_calls.map(({ effect, status }) => [effect, status])
     expect(statuses).toEqual([
@@ -129,7 +129,7 @@ describe('a run that is stopped', () => {
     ])
   })
 
-  it('by an error that ends by itself is not over: what waits keeps waiting', () => {
+  it('a run that is stopped by an error that ends by itself is not over: what waits keeps waiting', () => {
     const { approvals, tool_calls } = after(
       { ...ASKED, ...WHERE },
       {

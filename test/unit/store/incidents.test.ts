@@ -33,7 +33,7 @@ function endings(bodies: readonly EventBody[]) {
 }
 
 describe('an incident', () => {
-  it('that pawl recovers heals by itself, once its run has completed', () => {
+  it('an incident that pawl recovers heals by itself, once its run has completed', () => {
     const { found, incident } = endings([...BEGUN, ...recovered('continue_run', true), DONE])
     expect(found).toEqual([
       ['recovery_ended', 'error', 'broken', 'itself', 2_000],
@@ -44,7 +44,7 @@ describe('an incident', () => {
     expect(incident).toBeNull()
   })
 
-  it('continues if the recovered run fails again, and is healed by the person who then recovers it', () => {
+  it('an incident continues if the recovered run fails again, and is healed by the person who then recovers it', () => {
     const { found } = endings([...BEGUN, ...recovered('continue_run', true), failed(1), ...recovered('restart_run'), DONE])
     expect(found).toEqual([
       ['recovery_ended', 'error', 'broken', 'itself', 2_000],
@@ -57,7 +57,7 @@ describe('an incident', () => {
     ])
   })
 
-  it('is given up if its run is abandoned or interrupted, or the session is closed', () => {
+  it('an incident is given up if its run is abandoned or interrupted, or the session is closed', () => {
     const ends: EventBody[][] = [
       recovered('abandon'),
       [{ type: 'run_interrupted', run: 1 }],
@@ -67,7 +67,7 @@ describe('an incident', () => {
     for (const end of ends) expect(endings([...BEGUN, ...end]).found).toContainEqual([end.at(-1)?.type, 'incident', 'broken', 'given_up'])
   })
 
-  it('of an error that ends by itself heals without a recovery', () => {
+  it('an incident of an error that ends by itself heals without a recovery', () => {
     const held: EventBody[] = [failed(1, 'automatic'), { type: 'recovery_ended', run: 1, strategy: 'automatic' }, DONE]
     expect(endings([{ type: 'run_started', run: 1, messageId: 'u1' }, ...held]).found).toEqual([
       ['recovery_ended', 'error', 'broken', 'itself', 1_000],
@@ -76,7 +76,7 @@ describe('an incident', () => {
     ])
   })
 
-  it('is open while its run continues after a recovery, and a run without errors ends none', () => {
+  it('an incident is open while its run continues after a recovery, and a run without errors ends none', () => {
     expect(endings([...BEGUN, ...recovered('continue_run')]).incident).toMatchObject({ seq: 2, code: 'broken', byPerson: true })
     expect(endings([{ type: 'run_started', run: 1, messageId: 'u1' }, DONE]).found).toEqual([])
   })

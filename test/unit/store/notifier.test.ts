@@ -24,7 +24,7 @@ function notifying(answers: () => Promise<void> = () => Promise.resolve()) {
 const bells = (...keys: string[]) => keys.map(bellOf)
 
 describe('notifications', () => {
-  it('go out at once, then at most every 50 ms, with each session once', async () => {
+  it('notifications go out at once, then at most every 50 ms, with each session once', async () => {
     const { sent, ring, close } = notifying()
     ring('a', false)
     await vi.advanceTimersByTimeAsync(0)
@@ -42,7 +42,7 @@ describe('notifications', () => {
     await close()
   })
 
-  it('about more than steps also ring for clients that wait for outcomes', async () => {
+  it('notifications about more than steps also ring for clients that wait for outcomes', async () => {
     const { sent, ring, close } = notifying()
     ring('a', true)
     await vi.advanceTimersByTimeAsync(0)
@@ -51,7 +51,7 @@ describe('notifications', () => {
     await close()
   })
 
-  it('name as many sessions as there are, in payloads that Postgres accepts', async () => {
+  it('notifications name as many sessions as there are, in payloads that Postgres accepts', async () => {
     const { sent, ring, close } = notifying()
     const keys = Array.from({ length: 2_000 }, (_, index) => `session-${index}-${'x'.repeat(100)}`)
     for (const key of keys) ring(key, false)
@@ -61,7 +61,7 @@ describe('notifications', () => {
     await close()
   })
 
-  it('that cannot be sent are dropped, and later ones are sent', async () => {
+  it('notifications that cannot be sent are dropped, and later ones are sent', async () => {
     let failures = 1
     const { sent, ring, close } = notifying(() => (failures-- > 0 ? Promise.reject(new Error('away')) : Promise.resolve()))
     ring('a', false)
@@ -72,7 +72,7 @@ describe('notifications', () => {
     await close()
   })
 
-  it('are sent before the notifier closes', async () => {
+  it('notifications are sent before the notifier closes', async () => {
     const { sent, ring, close } = notifying()
     ring('a', false)
     await vi.advanceTimersByTimeAsync(0)
@@ -81,7 +81,7 @@ describe('notifications', () => {
     expect(sent).toEqual([bells('a'), bells('b')])
   })
 
-  it('that Postgres does not answer hold up neither a flush nor the close', async () => {
+  it('notifications that Postgres does not answer hold up neither a flush nor the close', async () => {
     const { ring, close } = notifying(() => new Promise(() => undefined))
     expect(ring('a', false)).toBeUndefined()
     const closed = close()

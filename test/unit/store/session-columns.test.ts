@@ -47,7 +47,7 @@ function flushedAgain({ session, openTurn }: Projection, events: readonly Sessio
 }
 
 describe("a session's columns", () => {
-  it('match the state that the core folds, after every event, however the events are split into flushes', () => {
+  it('a session’s columns match the folded state after every event, however the events are split into flushes', () => {
     fc.assert(
       fc.property(eventfulSessions, fc.integer({ min: 1, max: 5 }), ({ events }, every) => {
         let state: SessionState | undefined
@@ -63,7 +63,7 @@ describe("a session's columns", () => {
     )
   })
 
-  it('are tested with sessions in which everything happens', () => {
+  it("a session's columns are tested with sessions in which everything happens", () => {
     const seen = new Set<string>()
     for (const { events } of fc.sample(eventfulSessions, { numRuns: 400, seed: 1 })) {
       for (const event of events) seen.add(event.type === 'session_started' && event.after ? 'started over' : event.type)

@@ -12,7 +12,7 @@ import { eventfulSessions } from '../session/sound-session.ts'
 const of = (event: object) => soundEvent({ v: 1, seq: 1, at: 1_000, ...event } as SessionEvent)
 
 describe('a sound event', () => {
-  it('of any session is left as it is', () => {
+  it('a sound event of any session is left as it is', () => {
     fc.assert(
       fc.property(eventfulSessions, ({ events }) => {
         for (const event of events) {
@@ -25,7 +25,7 @@ describe('a sound event', () => {
     )
   })
 
-  it('may have fractional delays and due times, and values of any kind', () => {
+  it('a sound event may have fractional delays and due times, and values of any kind', () => {
     const call = { run: 1, turn: 1, callId: 't_1_1_0', tool: 'x' }
     const error = { attempt: 1, class: 'Error', message: 'no', retryable: true, nextDelayMs: 500.4 }
     expect(of({ type: 'tool_attempt_failed', ...call, error }).adjusted).toEqual([])
@@ -36,14 +36,14 @@ describe('a sound event', () => {
     }
   })
 
-  it('of a type that this release does not know is left as it is', () => {
+  it('a sound event of a type that this release does not know is left as it is', () => {
     expect(of({ type: 'begun_tomorrow', run: 1.5 }).adjusted).toEqual([])
     expect(of({ type: 'constructor' }).adjusted).toEqual([])
   })
 })
 
 describe('an event that is not sound', () => {
-  it('is copied, not changed', () => {
+  it('an event that is not sound is copied, not changed', () => {
     const event = { v: 1, seq: 1, at: 1e300, type: 'turn_started', run: 1, turn: 1, takes: ['a', 7] } as unknown as SessionEvent
     const before = structuredClone(event)
     const { event: sound, adjusted } = soundEvent(event)
@@ -55,7 +55,7 @@ describe('an event that is not sound', () => {
     ])
   })
 
-  it('of any type is turned into one that rows can be made from', () => {
+  it('an event that is not sound of any type is turned into one that rows can be made from', () => {
     fc.assert(
       fc.property(eventfulSessions, fc.array(damages, { minLength: 1, maxLength: 40 }), ({ events }, all) => {
         const wrong = all.reduce<readonly SessionEvent[]>((sofar, damage) => damaged(sofar, damage), events)
@@ -67,13 +67,13 @@ describe('an event that is not sound', () => {
     )
   })
 
-  it('is described in a few lines, whatever its size', () => {
+  it('an event that is not sound is described in a few lines, whatever its size', () => {
     const takes = Array.from({ length: 10_000 }, () => 'x'.repeat(1_000)).map((text) => ({ text }))
     const { adjusted } = of({ type: 'turn_started', run: 1, turn: 1, takes })
     expect(JSON.stringify(adjusted).length).toBeLessThan(20_000)
   })
 
-  it('may be nested deeper than JSON.stringify can write', () => {
+  it('an event that is not sound may be nested deeper than JSON.stringify can write', () => {
     const deep = JSON.parse(`${'['.repeat(50_000)}${']'.repeat(50_000)}`) as unknown
     expect(of({ type: 'run_started', run: 1, messageId: deep }).adjusted).toMatchObject([{ member: 'messageId' }])
   })

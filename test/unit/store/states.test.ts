@@ -32,11 +32,11 @@ const reasonOf = (read: () => unknown): string => {
 }
 
 describe('a stored state', () => {
-  it('is read as it was written, without the ids of the messages', () => {
+  it('a stored state is read as it was written, without the ids of the messages', () => {
     expect(readState(JSON.stringify(slim), STATE_VERSION)).toEqual(state)
   })
 
-  it('of an older version is upgraded to the newest, step by step', () => {
+  it('a stored state of an older version is upgraded to the newest, step by step', () => {
     const { agent: _agent, ...older } = slim
     const upgrades: Record<number, Upgrade> = {
       0: (one) => ({ ...one, name: 'a' }),
@@ -46,7 +46,7 @@ describe('a stored state', () => {
     expect(reasonOf(() => readState(JSON.stringify(older), 0, { upgrades: {}, version: 2 }))).toBe('unreadable_state: version 0 is unknown')
   })
 
-  it('is refused with the reason if it cannot be read', () => {
+  it('a stored state is refused with the reason if it cannot be read', () => {
     const text = JSON.stringify(slim)
     expect(reasonOf(() => readState('{', 1))).toContain('it is not JSON')
     expect(reasonOf(() => readState('[]', 1))).toContain('it is not an object')
@@ -57,7 +57,7 @@ describe('a stored state', () => {
 })
 
 describe('a state that cannot be folded', () => {
-  it('fails the checkpoints that would need it, and nothing else', async () => {
+  it('a state that cannot be folded fails the checkpoints that would need it, and nothing else', async () => {
     const kept = keptStates()
     kept.set('s', { digest: 'd', state: { ...state, inbox: null as never } })
     const entry = (given: object) => {
@@ -80,7 +80,7 @@ describe('a state that cannot be folded', () => {
 })
 
 describe('a migration', () => {
-  it('is breaking if its first line says so', () => {
+  it('a migration is breaking if its first line says so', () => {
     expect(isBreaking('-- breaking\nalter table x')).toBe(true)
     expect(isBreaking('-- breaking\r\nalter table x')).toBe(true)
     expect(isBreaking('-- Not breaking.\n-- breaking\n')).toBe(false)

@@ -9,7 +9,7 @@ const measured = (event: object) => measurementsOf({ v: 1, seq: 1, at: Date.UTC(
 const OF_AGENT = { 'gen_ai.agent.name': 'support' }
 
 describe('an event', () => {
-  it('counts runs, turns and errors', () => {
+  it('an event counts runs, turns and errors', () => {
     expect(measured({ type: 'run_started', run: 1 })).toEqual([{ name: 'pawl.runs.started', value: 1, labels: OF_AGENT }])
     expect(measured({ type: 'run_interrupted', run: 1 })).toEqual([
       { name: 'pawl.runs', value: 1, labels: { ...OF_AGENT, 'pawl.outcome': 'interrupted' } },
@@ -23,7 +23,7 @@ describe('an event', () => {
     })
   })
 
-  it('counts failed attempts by their code, or by their class', () => {
+  it('an event counts failed attempts by their code, or by their class', () => {
     const error = { attempt: 1, class: 'Error', message: 'm', retryable: false }
     expect(measured({ type: 'tool_attempt_failed', tool: 'look', error })[0]?.labels).toMatchObject({
       'gen_ai.tool.name': 'look',
@@ -37,7 +37,7 @@ describe('an event', () => {
 
   const usage = { input_tokens: 10, output_tokens: 5, cache_read_input_tokens: 2, cache_creation_input_tokens: 3 }
 
-  it('counts tokens, including input from the cache, and their cost', () => {
+  it('an event counts tokens, including input from the cache, and their cost', () => {
     const found = measured({ type: 'model_completed', model: 'claude-sonnet-4-5', usage, content: [] })
     expect(found.map(({ name, value, labels }) => [name, value, labels['gen_ai.token.type']])).toEqual([
       ['gen_ai.client.token.usage', 15, 'input'],
@@ -54,12 +54,12 @@ describe('an event', () => {
     ['eu.anthropic.claude-sonnet-5-5-v1:0', 'aws.bedrock'],
     ['mistral-large-3', 'mistral_ai'],
     ['my-own-model', '_OTHER'],
-  ])('names the provider of %s as the convention does', (model, provider) => {
+  ])('an event names the provider of %s as the convention does', (model, provider) => {
     expect(measured({ type: 'model_completed', model, usage, content: [] })[0]?.labels).toMatchObject({ 'gen_ai.provider.name': provider })
     expect(modelAttributes(model)).toEqual({ 'gen_ai.request.model': model, 'gen_ai.provider.name': provider })
   })
 
-  it('has no cost if no price is known, and counts summaries like answers', () => {
+  it('an event has no cost if no price is known, and counts summaries like answers', () => {
     expect(measured({ type: 'compacted', model: 'own', usage, summary: '' }).map(({ name }) => name)).toEqual([
       'gen_ai.client.token.usage',
       'gen_ai.client.token.usage',
@@ -69,7 +69,7 @@ describe('an event', () => {
 })
 
 describe('labels', () => {
-  it('have a hundred values each, however many more appear', () => {
+  it('labels have a hundred values each, however many more appear', () => {
     const bounded = boundedLabels()
     const values = new Set(Array.from({ length: 1_000 }, (_, n) => bounded({ tool: `tool ${n}` }).tool))
     expect(values.size).toBe(101)

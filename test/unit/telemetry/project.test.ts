@@ -268,14 +268,14 @@ describe('an approval', () => {
   ]
   const approved: EventBody = { type: 'approval_decided', ...CALL, digest: 'd', approved: true, by: 'ann' }
 
-  it('ends the stretch while the run waits for it', () => {
+  it('an approval ends the stretch while the run waits for it', () => {
     const spans = spansIn(eventsOf(waits))
     expect(brief(spans)).toEqual(['chat claude-sonnet-4-5 4 5', 'turn 1 4 7', 'invoke_agent support 3 7'])
     expect(spans.at(-1)?.attributes['pawl.outcome']).toBe('waiting')
     expect(spans.at(-2)?.events.map(({ name }) => name)).toEqual(['pawl.approval_requested'])
   })
 
-  it('is followed by a trace of its own, which is linked to the one before', () => {
+  it('an approval is followed by a trace of its own, which is linked to the one before', () => {
     const spans = spansIn(
       eventsOf([...waits, approved, { type: 'tool_completed', ...CALL, attempt: 1, value: 1 }, turn(2), answered(2), completed]),
     )
@@ -290,7 +290,7 @@ describe('an approval', () => {
     expect(later.at(-1)?.links).toEqual([{ ...spanOf(inFirst, { kind: 'run' }), attributes: { 'pawl.link': 'continues' } }])
   })
 
-  it('that is denied ends the call in the stretch that follows', () => {
+  it('an approval that is denied ends the call in the stretch that follows', () => {
     const denial: EventBody = { type: 'tool_failed', ...CALL, attempt: 0, code: 'denied', message: 'no' }
     const spans = spansIn(eventsOf([...waits, { ...approved, approved: false } as EventBody, denial]))
     expect(brief(spans.slice(-2))).toEqual(['execute_tool look 9 9 denied', 'turn 1 9 9'])
@@ -302,7 +302,7 @@ describe('a pause', () => {
   const paused: EventBody = { type: 'session_paused' }
   const unpaused: EventBody = { type: 'session_unpaused' }
 
-  it('lets the step in progress end in its stretch', () => {
+  it('a pause lets the step in progress end in its stretch', () => {
     const spans = spansIn(eventsOf([STARTED, asked(), opened, turn(1, ['m']), paused, answered(1, [resolution()]), unpaused, issued]))
     expect(brief(spans)).toEqual(['chat claude-sonnet-4-5 4 6', 'turn 1 4 6', 'invoke_agent support 3 6'])
     expect(spans.at(-1)?.attributes['pawl.outcome']).toBe('paused')
@@ -310,7 +310,7 @@ describe('a pause', () => {
 })
 
 describe('what a person decides in an error', () => {
-  it('has a span of its own, because that of the turn has ended', () => {
+  it('what a person decides in an error has a span of its own, because that of the turn has ended', () => {
     const pay = { run: 1, turn: 1, callId: 't_1_1_0', tool: 'pay' }
     const events = eventsOf([
       STARTED,
@@ -334,7 +334,7 @@ describe('what spans say', () => {
   const TEXT = [STARTED, asked('m', { traceparent: CALLER }), opened, turn(1, ['m']), answered(1), completed]
   const [chat, ofTurn, run] = spansIn(eventsOf(TEXT)) as [Span, Span, Span]
 
-  it('follows the conventions for generative AI', () => {
+  it('what spans say follows the conventions for generative AI', () => {
     expect(run.attributes).toEqual({
       'session.id': 's',
       'gen_ai.conversation.id': 's',
@@ -358,7 +358,7 @@ describe('what spans say', () => {
     })
   })
 
-  it('links the run to the span of the caller who sent the message', () => {
+  it('what spans say links the run to the span of the caller who sent the message', () => {
     expect(run.links).toEqual([
       {
         traceId: '0af7651916cd43dd8448eb211c80319c',
@@ -369,19 +369,19 @@ describe('what spans say', () => {
     expect(ofTurn.links).toEqual([])
   })
 
-  it('links the turn that takes a steering message to its caller', () => {
+  it('what spans say links the turn that takes a steering message to its caller', () => {
     const steered = [STARTED, asked(), opened, turn(1, ['m']), asked('n', { traceparent: CALLER }), answered(1, [resolution()]), issued]
     const rest: EventBody[] = [{ type: 'tool_completed', ...CALL, attempt: 1, value: 1 }, turn(2, ['n']), answered(2)]
     expect(spansIn(eventsOf([...steered, ...rest])).at(-1)?.links).toHaveLength(1)
   })
 
-  it('has contents only on request', async () => {
+  it('what spans say has contents only on request', async () => {
     const events = eventsOf(TEXT)
     expect(JSON.stringify(await spansInBatches(events, [1], 'nothing'))).toMatch(/Hello.*Hi|Hi.*Hello/)
     expect(JSON.stringify(spansIn(events))).not.toMatch(/Hello|Hi"/)
   })
 
-  it('ignores an invalid traceparent', () => {
+  it('what spans say ignores an invalid traceparent', () => {
     for (const traceparent of ['', 'nonsense', `ff${CALLER.slice(2)}`, `00-${'0'.repeat(32)}-b7ad6b7169203331-01`, 7]) {
       const spans = spansIn(eventsOf([STARTED, asked('m', { traceparent }), ...TEXT.slice(2)]))
       expect(spans.at(-1)?.links).toEqual([])
@@ -410,7 +410,7 @@ describe('in every session', () => {
     )
   }
 
-  it('no two spans have the same id', () => {
+  it('no two spans of a session have the same id', () => {
     always((_, spans) => expect(new Set(spans.map(idOf)).size).toBe(spans.length))
   })
 
@@ -443,7 +443,7 @@ describe('in every session', () => {
     expect(met).toBeGreaterThan(50)
   })
 
-  it('spans tell which answers of models were taken out later', () => {
+  it('in every session, spans tell which answers of models were taken out later', () => {
     const met = metInSessions(({ events }) => {
       const spans = spansIn(events)
       const cuts = spans.filter(({ attributes }) => attributes['pawl.cut.after'] !== undefined)

@@ -15,7 +15,7 @@ const said = (id: string, text = id): Message => ({ id, parts: [{ text }] })
 const ids = (messages: readonly Message[]): string[] => messages.map(({ id }) => id)
 
 describe('the newest messages', () => {
-  it('replace those that a page shows, after the earlier ones that it has loaded', () => {
+  it('the newest messages replace those that a page shows, after the earlier ones that it has loaded', () => {
     const shown = ['a', 'b', 'c', 'd'].map((id) => said(id))
     const newest = [said('c', 'other'), said('e')]
     expect(merged(shown, { messages: newest, cursor: '7' })).toEqual([said('a'), said('b'), said('c', 'other'), said('e')])
@@ -24,7 +24,7 @@ describe('the newest messages', () => {
     expect(merged(shown, { messages: [] })).toEqual([])
   })
 
-  it('leave decisions and results alone that the page has not sent, as long as they are asked for', () => {
+  it('the newest messages leave decisions and results alone that the page has not sent, as long as they are asked for', () => {
     const asked = { toolCallId: 't_1', state: 'approval-requested', approval: { id: 't_1:x' } }
     const mine = { ...asked, state: 'approval-responded', approval: { id: 't_1:x', approved: true } }
     const client = { toolCallId: 't_2', state: 'input-available' }
@@ -47,7 +47,7 @@ describe('what the server does not have', () => {
   const client = { toolCallId: 't_2', state: 'input-available' }
   const result = { ...client, state: 'output-available' }
 
-  it('is not kept if the server refused it', () => {
+  it('a page does not keep what the server refused', () => {
     const shown: Message[] = [{ id: 'a', parts: [decision, result] }]
     const messages: Message[] = [{ id: 'a', parts: [asked, client] }]
     expect(merged(shown, { messages }, { refused: new Set(['t_1', 't_2']) })).toEqual(messages)
@@ -55,7 +55,7 @@ describe('what the server does not have', () => {
     expect(merged(shown, { messages }, { refused: new Set() })).toEqual(shown)
   })
 
-  it('remains below the newest messages if it is a message that may not have arrived', () => {
+  it('what the server does not have remains below the newest messages if it is a message that may not have arrived', () => {
     const shown = [said('a'), said('b'), said('lost'), said('c')]
     const unsent = 'lost'
     expect(ids(merged(shown, { messages: [said('a'), said('d')] }, { unsent }))).toEqual(['a', 'd', 'lost'])
@@ -106,7 +106,7 @@ function followed(more: Partial<ChatFollowing> = {}) {
 }
 
 describe('a page that follows', () => {
-  it('waits for a change after what it shows, loads the newest messages, and resumes', async () => {
+  it('a page that follows waits for a change after what it shows, loads the newest messages, and resumes', async () => {
     const { seen, tell, own } = followed()
     await until('it waits', () => seen.opened.length === 1)
     expect(seen.loads).toBe(0)
@@ -116,7 +116,7 @@ describe('a page that follows', () => {
     expect(own.isFresh).toBe(true)
   })
 
-  it('that does not know what it shows, or may lack something, loads first', async () => {
+  it('a page that does not know what it shows, or may lack something, loads first', async () => {
     const own = ownChats()('chat')
     const { seen } = followed({ own })
     await until('it waits', () => seen.opened.length === 1)
@@ -126,7 +126,7 @@ describe('a page that follows', () => {
     await until('it has loaded again', () => seen.loads === 2)
   })
 
-  it('resumes after a refusal only if an answer is in progress: its error would disappear', async () => {
+  it('a page that follows resumes after a refusal only if an answer is in progress: its error would disappear', async () => {
     let isAnswering = false
     const { seen, own } = followed({ isAnswering: async () => isAnswering })
     await until('it waits', () => seen.opened.length === 1)
@@ -145,7 +145,7 @@ describe('a page that follows', () => {
     expect(seen).toMatchObject({ loads: 2, set: 2, resumed: 1 })
   })
 
-  it('holds no connection while it does something itself, and changes nothing', async () => {
+  it('a page that follows holds no connection while it does something itself, and changes nothing', async () => {
     const { seen, own } = followed()
     await until('it waits', () => seen.opened.length === 1)
     const end = own.begin()
@@ -157,7 +157,7 @@ describe('a page that follows', () => {
     expect(seen).toMatchObject({ opened: [1, 5], loads: 0 })
   })
 
-  it('holds no connection while it is hidden', async () => {
+  it('a page that follows holds no connection while it is hidden', async () => {
     const listeners = new Set<() => void>()
     const document = {
       visibilityState: 'hidden',
@@ -188,19 +188,19 @@ describe('a page that follows', () => {
     expect(seen.loads).toBe(0)
   })
 
-  it.each([401, 403, 404, 410])('ends when the server refuses with %i', async (status) => {
+  it.each([401, 403, 404, 410])('a page that follows ends when the server refuses with %i', async (status) => {
     const { ended } = followed({ open: () => Promise.reject(new ChatError('no', 'No.', status, 'No.')) })
     await ended
   })
 
-  it('ends when its stream says that the caller may no longer read', async () => {
+  it('a page that follows ends when its stream says that the caller may no longer read', async () => {
     const { seen, tell, ended } = followed()
     await until('it waits', () => seen.opened.length === 1)
     tell('end', { code: 'unauthorized', status: 401 })
     await ended
   })
 
-  it('tries again after anything else', async () => {
+  it('a page that follows tries again after anything else', async () => {
     let times = 0
     const { seen } = followed({
       load: async () => {

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import ts from 'typescript'
 import { describe, expect, it } from 'vitest'
+import { AI_SDK_7 } from '../../ai-sdk-7/paths.ts'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 const GUIDE = readFileSync(join(ROOT, 'docs/ui.md'), 'utf8')
@@ -42,7 +43,7 @@ function complaintsAbout(modules: ReadonlyMap<string, string>, packages: Record<
     noEmit: true,
     paths: {
       'pawl/ui': [join(ROOT, 'src/ui/index.ts')],
-      ...Object.fromEntries(Object.entries(packages).map(([name, other]) => [name, [join(ROOT, 'node_modules', other)]])),
+      ...Object.fromEntries(Object.entries(packages).map(([name, other]) => [name, [other]])),
     },
   }
   const host = ts.createCompilerHost(options)
@@ -67,19 +68,19 @@ const modules = new Map(SNIPPETS.map((snippet, n) => [join(ROOT, `examples/ui/sn
 modules.set(join(ROOT, PAGE), readFileSync(join(ROOT, PAGE), 'utf8'))
 
 describe('the guide to chat pages', () => {
-  it('has programs', () => {
+  it('the guide to chat pages has programs', () => {
     expect(SNIPPETS.length).toBeGreaterThan(6)
     expect(modules.get(join(ROOT, PAGE))).not.toMatch(/\bas UIMessage/)
   })
 
   it.each([
-    [7, {}],
-    [6, { ai: 'ai-v6', '@ai-sdk/react': '@ai-sdk/react-v3' }],
-  ])('has programs and a page that compile with version %i of the AI SDK', { timeout: 60_000 }, (_, packages) => {
+    [7, AI_SDK_7],
+    [6, {}],
+  ])('the guide to chat pages has programs and a page that compile with version %i of the AI SDK', { timeout: 60_000 }, (_, packages) => {
     expect(complaintsAbout(modules, packages)).toEqual([])
   })
 
-  it('is checked by a compiler that notices mistakes', { timeout: 60_000 }, () => {
+  it('the guide to chat pages is checked by a compiler that notices mistakes', { timeout: 60_000 }, () => {
     const wrong = new Map([[join(ROOT, 'examples/ui/wrong.tsx'), moduleOf('useChat({ id: 1, messages, transport })')]])
     expect(complaintsAbout(wrong, {})).toEqual([expect.stringContaining("Type 'number' is not assignable to type 'string'")])
   })

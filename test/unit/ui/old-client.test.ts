@@ -1,6 +1,6 @@
 // Pages of an AI SDK that cannot take text back: they are noticed by what they still show, and get finished answers from then on.
-import { Chat } from '@ai-sdk/react-v3'
-import type { ChatTransport, UIMessage } from 'ai-v6'
+import { Chat } from '@ai-sdk/react'
+import type { ChatTransport, UIMessage } from 'ai'
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { watchResets } from '../../../src/ui/old-client.ts'
 import type { UiChunk } from '../../../src/ui/protocol.ts'
@@ -22,7 +22,7 @@ const part = (text: string) => ({ type: 'text', text })
 const ATTEMPTS = [start('m_1_1'), step, ...text('Void'), reset, ...text('Right'), end, { type: 'finish-step' as const }]
 
 describe('what was taken back', () => {
-  it('is looked for once, in the message that had it', () => {
+  it('doubled text is looked for once, in the message that had it', () => {
     for (const [parts, isKept] of [
       [[part('Right')], false],
       [[part('Void'), part('Right')], true],
@@ -42,7 +42,7 @@ describe('what was taken back', () => {
     }
   })
 
-  it('includes what a model has thought', () => {
+  it('doubled text is looked for among thinking, too', () => {
     const thought = (delta: string): UiChunk[] => [
       { type: 'reasoning-start', id: '1.0' },
       { type: 'reasoning-delta', id: '1.0', delta },
@@ -53,7 +53,7 @@ describe('what was taken back', () => {
     expect(watch.isKept([{ id: 'm', parts: [thinking, thinking] }])).toBe(true)
   })
 
-  it('includes what a stream shows again from its beginning', () => {
+  it('doubled text is noticed when a stream shows an answer again from its beginning', () => {
     for (const [shown, isKept] of [
       [['Right', 'Right', 'More'], true],
       [['Right', 'More'], false],
@@ -65,7 +65,7 @@ describe('what was taken back', () => {
     }
   })
 
-  it('is looked for in an answer that was loaded, and that a decision continues', () => {
+  it('doubled text is looked for in an answer that was loaded, and that a decision continues', () => {
     for (const [shown, isKept] of [
       [['Loaded', 'Void', 'Right'], true],
       [['Loaded', 'Right'], false],
@@ -77,7 +77,7 @@ describe('what was taken back', () => {
     }
   })
 
-  it('is nothing if no attempt has failed, however many texts a message has', () => {
+  it('no doubled text is found if no attempt has failed, however many texts a message has', () => {
     const watch = watchResets()
     for (const chunk of [start('m'), step, ...text('a'), end, step, reset, ...text('b', '2.0'), end]) watch.sent(chunk)
     expect(watch.isUncertain).toBe(false)
@@ -156,7 +156,7 @@ describe('with version 6, an answer that is cut off', () => {
     return { transport, returns: () => void (isAway = false) }
   }
 
-  it('is shown once when it is resumed from its beginning', async () => {
+  it('an answer that is cut off is shown once by version 6 when it is resumed from its beginning', async () => {
     vi.useFakeTimers()
     const server = lossy()
     const chat = chatOf(server.transport)
@@ -171,7 +171,7 @@ describe('with version 6, an answer that is cut off', () => {
     expect(texts(chat)).toEqual(['One', 'Two'])
   })
 
-  it('is resumed by a page that follows, although nothing new has happened', async () => {
+  it('a page of version 6 that follows resumes an answer that was cut off, although nothing new has happened', async () => {
     vi.useFakeTimers()
     const server = lossy()
     const chat = chatOf(server.transport)
@@ -190,7 +190,7 @@ describe('with version 6, an answer that is cut off', () => {
     expect(texts(chat)).toEqual(['One', 'Two'])
   })
 
-  it('is shown once when the decision that continues it did not arrive', async () => {
+  it('an answer that is cut off is shown once by version 6 if the decision that continues it did not arrive', async () => {
     const fetch: typeof globalThis.fetch = async (_, init) => {
       if (init?.method === 'POST') throw new TypeError('Failed to fetch')
       return new Response(`${bodyOf([...beginning, ...rest])}data: [DONE]\n\n`)

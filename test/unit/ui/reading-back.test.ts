@@ -130,7 +130,7 @@ function readingOf({ session, seed }: { session: SoundSession; seed: number }): 
 }
 
 describe('a conversation that is read backwards', () => {
-  it('has the same pages as one that is read as a whole', async () => {
+  it('a conversation that is read backwards has the pages of one that is read as a whole', async () => {
     await fc.assert(
       fc.asyncProperty(readings, async (drawn) => {
         const reading = readingOf(drawn)
@@ -148,7 +148,7 @@ describe('a conversation that is read backwards', () => {
     )
   })
 
-  it('has the same streams, from wherever they are resumed', async () => {
+  it('a conversation that is read backwards has the streams of one that is read as a whole', async () => {
     await fc.assert(
       fc.asyncProperty(readings, async (drawn) => {
         const reading = readingOf(drawn)
@@ -179,7 +179,7 @@ describe('a conversation that is read backwards', () => {
     )
   })
 
-  it('resumes at the same answer', async () => {
+  it('a conversation that is read backwards resumes at the same answer', async () => {
     await fc.assert(
       fc.asyncProperty(readings, async (drawn) => {
         const reading = readingOf(drawn)

@@ -1,5 +1,5 @@
 // Pages of AI SDK UI over random sessions: whenever they are loaded, and however often their streams are cut, they show what is recorded.
-import { readUIMessageStream, type UIMessage, type UIMessageChunk } from 'ai'
+import { readUIMessageStream, type UIMessage, type UIMessageChunk } from '../../ai-sdk-7/ai.ts'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { ModelDelta } from '../../../src/session/watching/deltas.ts'
@@ -170,7 +170,7 @@ function inSteps(message: UiMessage, shown: UiMessage | undefined): UiMessage {
 
 describe('a page', () => {
   it.each(['pieces', 'steps'] as const)(
-    'that shows %s has each answer once and as it is recorded, whenever it is loaded or cut off',
+    'a page that shows %s has each answer once and as it is recorded, whenever it is loaded or cut off',
     async (show) => {
       for (const sessions of [soundSessions, eventfulSessions]) {
         await fc.assert(
@@ -187,7 +187,7 @@ describe('a page', () => {
 })
 
 describe('the history', () => {
-  it('has what users and models have said, in the order of the transcript', () => {
+  it('a page has what users and models have said, in the order of the transcript', () => {
     for (const sessions of [soundSessions, eventfulSessions]) {
       fc.assert(
         fc.property(sessions, ({ events }) => {
@@ -240,17 +240,17 @@ describe('a message that was taken by a turn which was then taken out', () => {
 
   const textsOf = ({ role, parts }: UiMessage) => `${role}: ${(parts as LoosePart[]).map(({ text }) => text ?? '').join('')}`
 
-  it('has in its metadata the text for the user of the page and the code of its failure, not what happened', () => {
+  it('a failed answer has in its metadata the text for the user and the code of its failure, not what happened', () => {
     const failed = uiMessagesOf(events.filter(({ seq }) => seq <= 9)).at(-1)
     const error = { code: 'model_call_failed', reason: 'The answer could not be completed.' }
     expect(failed?.metadata).toMatchObject({ pawl: { status: 'error', error } })
   })
 
-  it('comes before the answer to it', () => {
+  it('a message that was taken by a turn which was then taken out comes before the answer to it', () => {
     expect(uiMessagesOf(events).map(textsOf)).toEqual(['user: first', 'assistant: begun', 'user: second', 'assistant: answered'])
   })
 
-  it('has its answer in a stream that waited for it, opened before or after the answer began', () => {
+  it('a stream that waits for a message’s answer gets it, opened before or after the answer began', () => {
     for (const at of [recovered, events.length - 1]) {
       const from = { message: 'second', since: 6 }
       const { toShow, stream } = startStreaming({ from, show: 'pieces', past: outlineOf(events.slice(0, at)) })
@@ -299,7 +299,7 @@ describe('pages of the history', () => {
     }
   }
 
-  it('are together the whole history, however small they are', () => {
+  it('pages of the history are the whole history together, however small they are', () => {
     for (const sessions of [soundSessions, eventfulSessions]) {
       fc.assert(
         fc.property(sessions, fc.integer({ min: 1, max: 12 }), ({ events }, limit) => {
@@ -314,7 +314,7 @@ describe('pages of the history', () => {
     }
   })
 
-  it('have a size, and shorten what does not fit of an answer that is larger by itself', () => {
+  it('pages of the history have a size, and shorten what does not fit of an answer that is larger by itself', () => {
     const { events } = conversation(40, 1_000)
     const pages = pagesOf(events, 1_000, 10_000)
     expect(pages.length).toBeGreaterThan(5)

@@ -9,7 +9,7 @@ const page = readFileSync(new URL('../../../docs/errors.md', import.meta.url), '
 const codes = [...new Set([...page.matchAll(/`([a-z]+(?:_[a-z]+)+)`/g)].map(([, code = '']) => code))]
 
 describe('a text for users', () => {
-  it('exists for every code, and is a sentence without anything for developers', () => {
+  it('a text for users exists for every code, and is a sentence without anything for developers', () => {
     expect(codes.length).toBeGreaterThan(100)
     for (const code of [...codes, 'constructor', '']) {
       const texts = [
@@ -23,7 +23,7 @@ describe('a text for users', () => {
     }
   })
 
-  it('is part of each refusal, beside the code and the details', () => {
+  it('each refusal has a text for users, beside the code and the details', () => {
     const refused = problemOf(
       new RequestRefused('call_not_found', 'The current run has no call: `pawl pending` lists the calls that wait.'),
     )

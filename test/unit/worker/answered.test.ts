@@ -24,7 +24,7 @@ async function answers(executor: Played): Promise<void> {
 }
 
 describe('an answer whose executor dies', () => {
-  it('goes to another executor with the next attempt, and the death is recorded as a failed attempt', async () => {
+  it('an answer whose executor dies goes to another one, and the death is recorded as a failed attempt', async () => {
     const { pool, executor, leases } = startCrew()
     const [one, two] = [await executor(1), await executor(2)]
     const seen = watched(pool.dispatch(call()))
@@ -40,7 +40,7 @@ describe('an answer whose executor dies', () => {
     expect(seen).toEqual({ outcome: { result: 'resolved' } })
   })
 
-  it('waits for an executor longer than other jobs, but not forever: then the call fails because of the death', async () => {
+  it('an answer whose executor dies waits longer than other jobs, but not forever: then its call fails', async () => {
     const { pool, executor } = startCrew()
     const one = await executor(1)
     const seen = watched(pool.dispatch(call()))
@@ -53,7 +53,7 @@ describe('an answer whose executor dies', () => {
     expect(seen.error).toMatchObject({ type: 'WorkerDied', details: [{ attempt: 1, failed: [], worker: 'host:1001', cause: 'crash' }] })
   })
 
-  it('no longer waits once its attempt has to stop', async () => {
+  it('an answer whose executor dies no longer waits once its attempt has to stop', async () => {
     const { pool, executor, leases } = startCrew()
     const one = await executor(1)
     const seen = watched(pool.dispatch(call()))
@@ -65,7 +65,7 @@ describe('an answer whose executor dies', () => {
     expect(seen.error).toMatchObject({ type: 'WorkerDied' })
   })
 
-  it('is given up with the fifth executor, including those before this activity', async () => {
+  it('an answer whose executor dies is given up with the fifth executor, including those before this activity', async () => {
     const { pool, executor } = startCrew()
     let one = await executor(1)
     const { input } = call()
@@ -85,7 +85,7 @@ describe('an answer whose executor dies', () => {
     expect([report?.attempt, report?.failed.map(({ attempt }) => attempt)]).toEqual([5, [3, 4]])
   })
 
-  it('goes to another executor even if it was received under the previous orchestrator', async () => {
+  it('an answer whose executor dies goes to another executor even if it was received under the previous orchestrator', async () => {
     const { executor, adopted } = startCrew()
     const holding: Holding[] = [{ job: 'j', order: call(), begun: false, answer: ANSWER }]
     const [one, two] = [await executor(1, { holding }), await executor(2)]

@@ -19,7 +19,7 @@ async function reserves(executor: Played): Promise<string> {
 }
 
 describe('an executor that dies', () => {
-  it('is charged for what it had streamed, and for what was under way', async () => {
+  it('an executor that dies is charged for what it had streamed, and for what was under way', async () => {
     const { pool, executor, leases } = startCrew()
     const one = await executor(1)
     const seen = watched(pool.dispatch(call()))
@@ -32,7 +32,7 @@ describe('an executor that dies', () => {
     expect(seen.error).toMatchObject({ type: 'WorkerDied', details: [{ attempt: 1, spent: { tokens: 500, usd: 0.5 } }] })
   })
 
-  it('costs nothing if it had set nothing aside', async () => {
+  it('an executor that dies costs nothing if it had set nothing aside', async () => {
     const { pool, executor } = startCrew()
     const one = await executor(1)
     const seen = watched(pool.dispatch(call()))
@@ -43,7 +43,7 @@ describe('an executor that dies', () => {
     expect((seen.error as { details: object[] }).details[0]).not.toHaveProperty('spent')
   })
 
-  it('leaves what it had set aside to the attempt that uses its answer, which only this process has', async () => {
+  it('a dying executor’s reservation passes to the attempt that uses its answer, which only this process has', async () => {
     const { pool, executor, leases } = startCrew()
     const [one, two] = [await executor(1), await executor(2)]
     void pool.dispatch(call())
@@ -65,7 +65,7 @@ describe('an executor that dies', () => {
     expect(two.received.at(-1)).toMatchObject({ type: 'job', order: { answer } })
   })
 
-  it('after a change of orchestrator is charged for what it had brought along', async () => {
+  it('an executor that dies after a change of orchestrator is charged for what it had brought along', async () => {
     const { executor, adopted } = startCrew()
     const holding: Holding[] = [{ job: 'j', order: call(), begun: false, reserved: reservation, streamed: 144 }]
     const one = await executor(1, { holding })
@@ -77,7 +77,7 @@ describe('an executor that dies', () => {
   })
 })
 
-it('a call that is taken from its executor has a cost: a failed attempt records it, and the next attempt makes a new reservation', async () => {
+it('a call taken from its executor has a cost: a failed attempt records it, and the next reserves anew', async () => {
   const { pool, executor, leases } = startCrew()
   const one = await executor(1)
   void pool.dispatch(order('overdue', { once: true })).catch(() => undefined)

@@ -30,7 +30,7 @@ function receiving() {
 const MESSAGES = [{ type: 'alive' }, new Map([['a', new Uint8Array([1, 2, 3])]]), 'x'.repeat(100), null]
 
 describe('messages over a socket', () => {
-  it('are received whole, wherever their bytes are cut', () => {
+  it('messages over a socket are received whole, wherever their bytes are cut', () => {
     const bytes = Buffer.concat(MESSAGES.map(frameOf))
     const cuts = fc.uniqueArray(fc.integer({ min: 1, max: bytes.length - 1 }), { maxLength: 40 })
     fc.assert(
@@ -43,7 +43,7 @@ describe('messages over a socket', () => {
     )
   })
 
-  it('are received one after the other, whether they come in one chunk or byte by byte', () => {
+  it('messages over a socket are received one after the other, whether they come in one chunk or byte by byte', () => {
     const bytes = Buffer.concat(MESSAGES.map(frameOf))
     const atOnce = receiving()
     atOnce.arrive(bytes)
@@ -56,7 +56,7 @@ describe('messages over a socket', () => {
   it.each([
     ['bytes that are not a structured clone', Buffer.from([0, 0, 0, 3, 1, 2, 3])],
     ['an impossible length', Buffer.from([255, 255, 255, 255, 0])],
-  ])('end with %s: nothing after them is received, and the close says why', async (_, junk) => {
+  ])('messages over a socket end with %s: nothing after them is received, and the close says why', async (_, junk) => {
     const { received, closed, arrive } = receiving()
     arrive(Buffer.concat([frameOf('before'), junk, frameOf('in the same chunk')]))
     arrive(frameOf('later'))
@@ -64,7 +64,7 @@ describe('messages over a socket', () => {
     expect(received).toEqual(['before'])
   })
 
-  it('that were sent before the line ended are received before its close', async () => {
+  it('messages over a socket that were sent before the line ended are received before its close', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'pawl-channel-'))
     const server = createServer()
     try {
@@ -101,7 +101,7 @@ describe('messages within one process', () => {
     return { a, b, story }
   }
 
-  it('arrive in order, and never within the call that sends them', async () => {
+  it('messages within one process arrive in order, and never within the call that sends them', async () => {
     const { a, b, story } = ends()
     a.send(1)
     a.send(2)

@@ -12,11 +12,11 @@ const refusal = (message: string) =>
   expect.objectContaining({ name: 'InvalidOption', code: 'invalid_option', message: expect.stringContaining(message) })
 
 describe('a supervisor', () => {
-  it('has two executors by default, whose loop may be blocked for a minute and whose module may take a minute to load', () => {
+  it('a supervisor has two executors by default, and allows a minute for a blocked loop and for loading the module', () => {
     expect(checkSupervise({ module: './agents.ts' })).toMatchObject({ processes: 2, stuckLoopMs: 60_000, loadTimeoutMs: 60_000 })
   })
 
-  it('accepts durations in milliseconds and as text', () => {
+  it('a supervisor accepts durations in milliseconds and as text', () => {
     expect(checkSupervise({ module: 'a', stuckLoop: 4_000, loadTimeout: '2m' })).toMatchObject({
       stuckLoopMs: 4_000,
       loadTimeoutMs: 120_000,
@@ -56,17 +56,17 @@ describe('a supervisor', () => {
       'There is no option telemetry.prometheus.prt: did you mean telemetry.prometheus.port?',
     ],
     ['what is not a logger', { logger: console.log }, '`logger` must be a logger'],
-  ])('is refused with %s', (_, options, message) => {
+  ])('a supervisor is refused with %s', (_, options, message) => {
     expect(() => checkSupervise({ module: './agents.ts', ...options } as SuperviseOptions)).toThrow(refusal(message))
   })
 
-  it('is refused before a process is started', async () => {
+  it('a supervisor is refused before a process is started', async () => {
     await expect(superviseWorkers({ module: './agents.ts', processes: 0 })).rejects.toEqual(refusal('`processes` must be an integer'))
   })
 })
 
 describe('a worker in one process', () => {
-  it('without agents is refused with the function that lacks them', async () => {
+  it('a worker in one process without agents is refused with the function that lacks them', async () => {
     const message = 'The worker serves no agents: pass at least one to createWorker({ agents: [ … ] }).'
     await expect(createWorker({} as CreateWorkerOptions)).rejects.toMatchObject({ code: 'no_agents', message })
   })
@@ -79,7 +79,7 @@ describe('a worker in one process', () => {
     ['TLS by the system’s certificates', { temporal: { tls: true } }],
     ['TLS without a configuration', { temporal: { tls: null } }],
     ['mutual TLS', { temporal: { tls: { serverRootCACertificate: PEM, clientCertPair: { crt: PEM, key: new Uint8Array(PEM) } } } }],
-  ])('accepts %s', (_, options) => {
+  ])('a worker in one process accepts %s', (_, options) => {
     expect(() => checkCreate({ agents: [], ...options } as CreateWorkerOptions)).not.toThrow()
   })
 
@@ -92,13 +92,13 @@ describe('a worker in one process', () => {
     ['one interceptor for a list', { interceptors: { activity: () => ({}) } }, '`interceptors` must be'],
     ['a number for a tuner', { tuner: 5 }, '`tuner` must be'],
     ['an invalid Postgres address', { postgres: 5432 }, '`postgres` must be a URL'],
-  ])('is refused with %s', (_, options, message) => {
+  ])('a worker in one process is refused with %s', (_, options, message) => {
     expect(() => checkCreate({ agents: [], ...options } as CreateWorkerOptions)).toThrow(refusal(message))
   })
 })
 
 describe('a preflight', () => {
-  it('replays as many histories at once as there are cores, but not more than four', () => {
+  it('a preflight replays as many histories at once as there are cores, but not more than four', () => {
     const { concurrency, loadTimeoutMs } = checkPreflight({})
     expect([Math.min(Math.max(concurrency, 1), 4), loadTimeoutMs]).toEqual([concurrency, 60_000])
   })
@@ -110,7 +110,7 @@ describe('a preflight', () => {
     ['no concurrency', { concurrency: 0 }, '`concurrency` must be an integer from 1 to 32, not 0.'],
     ['an invalid signal', { signal: true }, '`signal` must be an AbortSignal, not true.'],
     ['a misspelt name', { taskQeue: 'a' }, 'did you mean taskQueue?'],
-  ])('is refused: %s', async (_, given, message) => {
+  ])('a preflight is refused: %s', async (_, given, message) => {
     await expect(preflight(given)).rejects.toEqual(refusal(message))
   })
 })

@@ -42,15 +42,15 @@ async function codesFor(now: Agent, session: Partial<ReplayedSession>): Promise<
 }
 
 describe('a session', () => {
-  it('without open calls gets no warning, whatever happened to the tools', async () => {
+  it('a session without open calls gets no warning, whatever happened to the tools', async () => {
     expect(await codesFor(agent(undefined), {})).toEqual([])
   })
 
-  it('whose agent is not served gets a warning about that, and none about its calls', async () => {
+  it('a session whose agent is not served gets a warning about that, and none about its calls', async () => {
     expect(await codesFor(agent({}), { agent: 'other', calls: [call('issued')] })).toEqual(['agent_not_served'])
   })
 
-  it('gets a warning if its context no longer matches the schema, or cannot be checked', async () => {
+  it('a session gets a warning if its context no longer matches the schema, or cannot be checked', async () => {
     const context = z.object({ tenant: z.string() })
     expect(await codesFor(agent({}, context), { context: { tenant: 'a' } })).toEqual([])
     expect(await codesFor(agent({}, context), { context: null })).toEqual(['invalid_context'])
@@ -60,13 +60,13 @@ describe('a session', () => {
     expect(await codesFor(agent({}, throwing), { context: { tenant: 'a' } })).toEqual(['invalid_context'])
   })
 
-  it('gets a warning about its context from asynchronous checks, too', async () => {
+  it('a session gets a warning about its context from asynchronous checks, too', async () => {
     const context = z.object({ tenant: z.string() }).refine(({ tenant }) => Promise.resolve(tenant === 'a'))
     expect(await codesFor(agent({}, context), { context: { tenant: 'a' } })).toEqual([])
     expect(await codesFor(agent({}, context), { context: { tenant: 'b' } })).toEqual(['invalid_context'])
   })
 
-  it('gets a warning that names the agent, the tool and the call', async () => {
+  it('a session gets a warning that names the agent, the tool and the call', async () => {
     const session = { agent: 'clerk', context: null, calls: [call('issued')] }
     const [warning] = await checkSession(new Map([['clerk', agent(undefined)]]), session)
     expect(warning).toEqual({
@@ -109,7 +109,7 @@ describe('a call that is executed, or will be', () => {
 })
 
 describe('a call that waits for a client', () => {
-  it('needs the tool for the answer, but not its schema', async () => {
+  it('a call that waits for a client needs the tool for the answer, but not its schema', async () => {
     const calls = [call('awaiting_answer', { client: {} })]
     expect(await codesFor(agent({ input: z.object({}) }), { calls })).toEqual([])
     expect(await codesFor(agent(undefined), { calls })).toEqual(['tool_not_served'])
@@ -119,22 +119,25 @@ describe('a call that waits for a client', () => {
 describe('a call whose outcome is unknown', () => {
   const unknown = (status: 'unknown' | 'awaiting_resolution') => [call(status, { effect: 'external', verify: true })]
 
-  it.each(['unknown', 'awaiting_resolution'] as const)('and that is %s needs a verify that accepts its arguments', async (status) => {
-    const calls = unknown(status)
-    const external = { effect: 'external', verify: happened } as const
-    expect(await codesFor(agent(external), { calls })).toEqual([])
-    expect(await codesFor(agent({ ...external, input: z.object({ cents: z.string() }) }), { calls })).toEqual(['arguments_do_not_match'])
-    expect(await codesFor(agent({ effect: 'external' }), { calls })).toEqual(['verify_removed'])
-    expect(await codesFor(agent(undefined), { calls })).toEqual(['tool_not_served'])
-  })
+  it.each(['unknown', 'awaiting_resolution'] as const)(
+    'a call whose outcome is unknown and that is %s needs a verify that accepts its arguments',
+    async (status) => {
+      const calls = unknown(status)
+      const external = { effect: 'external', verify: happened } as const
+      expect(await codesFor(agent(external), { calls })).toEqual([])
+      expect(await codesFor(agent({ ...external, input: z.object({ cents: z.string() }) }), { calls })).toEqual(['arguments_do_not_match'])
+      expect(await codesFor(agent({ effect: 'external' }), { calls })).toEqual(['verify_removed'])
+      expect(await codesFor(agent(undefined), { calls })).toEqual(['tool_not_served'])
+    },
+  )
 
-  it('and that waits for a person cannot be executed again without the tool', async () => {
+  it('a call whose outcome is unknown and that waits for a person cannot be executed again without the tool', async () => {
     const calls = [call('awaiting_resolution', { effect: 'external', verify: false })]
     expect(await codesFor(agent({ effect: 'external' }), { calls })).toEqual([])
     expect(await codesFor(agent(undefined), { calls })).toEqual(['tool_not_served'])
   })
 
-  it('gets no warning if nothing could verify it before', async () => {
+  it('a call whose outcome is unknown gets no warning if nothing could verify it before', async () => {
     const withoutVerify = [call('unknown', { effect: 'external', verify: false })]
     const { input: _, ...withoutInput } = call('unknown', { effect: 'external', verify: true })
     expect(await codesFor(agent(undefined), { calls: [...withoutVerify, withoutInput] })).toEqual([])

@@ -46,7 +46,7 @@ afterEach(() => void vi.useRealTimers())
 const pass = (ms: number): Promise<unknown> => vi.advanceTimersByTimeAsync(ms)
 
 describe('a writer of deltas', () => {
-  it('writes what is new in all sessions with one statement, every few milliseconds', async () => {
+  it('a writer of deltas writes what is new in all sessions with one statement, every few milliseconds', async () => {
     const { writer, statements } = writerOver()
     writer.said('a', order('s1'), part(0, 'one '))
     writer.said('b', order('s2'), part(0, 'uno '))
@@ -65,7 +65,7 @@ describe('a writer of deltas', () => {
     expect(statements[1]).toMatchObject([{ sessionId: 's1', from: 4, until: 14, pieces: text('two three ') }])
   })
 
-  it('writes nothing of an answer that is complete at once', async () => {
+  it('a writer of deltas writes nothing of an answer that is complete at once', async () => {
     const { writer, statements } = writerOver()
     writer.said('a', order('s1'), part(0, 'all of it'))
     writer.ended('a')
@@ -73,7 +73,7 @@ describe('a writer of deltas', () => {
     expect(statements).toEqual([])
   })
 
-  it('accepts only what it does not know from an executor that sends its whole answer', async () => {
+  it('a writer of deltas accepts only what it does not know from an executor that sends its whole answer', async () => {
     const { writer, written } = writerOver()
     writer.said('a', order('s1'), part(0, 'one '))
     await pass(5)
@@ -82,7 +82,7 @@ describe('a writer of deltas', () => {
     expect(written()).toEqual(['s1 0 [{"type":"text","index":0,"text":"one "}]', 's1 4 [{"type":"text","index":0,"text":"two "}]'])
   })
 
-  it('writes all of an answer again after Postgres was away, and after Postgres has lost its beginning', async () => {
+  it('a writer of deltas writes a whole answer again after Postgres was away or has lost its beginning', async () => {
     const { writer, state, written } = writerOver()
     writer.said('a', order('s1'), part(0, 'one '))
     await pass(5)
@@ -99,7 +99,7 @@ describe('a writer of deltas', () => {
     expect(written().at(-1)).toBe('s1 0 [{"type":"text","index":0,"text":"one two three "}]')
   })
 
-  it('tries less and less often while Postgres is away, and keeps what models say', async () => {
+  it('a writer of deltas tries less and less often while Postgres is away, and keeps what models say', async () => {
     const { writer, state, written } = writerOver()
     state.isAway = true
     for (let at = 0; at < 10; at++) {
@@ -112,7 +112,7 @@ describe('a writer of deltas', () => {
     expect(written()).toEqual(['s1 0 [{"type":"text","index":0,"text":"0123456789"}]'])
   })
 
-  it('looks after ended answers until their end is recorded, and then rests', async () => {
+  it('a writer of deltas looks after ended answers until their end is recorded, and then rests', async () => {
     const { writer, state } = writerOver()
     writer.said('a', order('s1'), part(0, 'one '))
     await pass(5)

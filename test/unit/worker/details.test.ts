@@ -32,7 +32,7 @@ const decodedBy = (codec: PayloadCodec, payloads: Payload[]): Promise<unknown[]>
 describe('heartbeat details', () => {
   const report: AttemptReport = { attempt: 1, begun: true, failed: [], worker: 'w', progress: { card: '4111' } }
 
-  it('go through the converter and every codec, in order', async () => {
+  it('heartbeat details go through the converter and every codec, in order', async () => {
     const tagging: PayloadCodec = {
       encode: async (payloads) => payloads.map((one) => ({ ...one, metadata: { ...one.metadata, tag: bytes('outer') } })),
       decode: async (payloads) => payloads,
@@ -45,7 +45,7 @@ describe('heartbeat details', () => {
     expect(await decodedBy(reversing(), [details as Payload])).toEqual([report])
   })
 
-  it('that the user’s converter cannot convert are plain JSON', async () => {
+  it('heartbeat details that the user’s converter cannot convert are plain JSON', async () => {
     const payloadConverter: PayloadConverter = { toPayload: () => undefined as unknown as Payload, fromPayload: () => undefined as never }
     const [details] = await detailsBy({ payloadConverter, payloadCodecs: [], failureConverter: {} as never })(report)
     expect(defaultPayloadConverter.fromPayload(details as Payload)).toEqual(report)
@@ -53,26 +53,26 @@ describe('heartbeat details', () => {
 })
 
 describe('a codec on a worker', () => {
-  it('decodes what it has encoded', async () => {
+  it('a codec on a worker decodes what it has encoded', async () => {
     expect(await decodedBy(reversing(), await reversing().encode([plain({ a: 1 }), plain(2)]))).toEqual([{ a: 1 }, 2])
   })
 
-  it('passes on what a client without it has sent, even though the codec refuses it', async () => {
+  it('a codec on a worker passes on what a client without it has sent, even though the codec refuses it', async () => {
     expect(await decodedBy(reversing(), [plain('from elsewhere')])).toEqual(['from elsewhere'])
   })
 
-  it('is asked for each payload separately if only some are its own', async () => {
+  it('a codec on a worker is asked for each payload separately if only some are its own', async () => {
     const [own] = await reversing().encode([plain('own')])
     expect(await decodedBy(reversing(), [plain('foreign'), own as Payload, plain(3)])).toEqual(['foreign', 'own', 3])
   })
 
-  it('that cannot decode what it has encoded fails, so the task is retried: nothing encrypted is mistaken for a message', async () => {
+  it('a codec that cannot decode its own payload fails the task, which is retried: no ciphertext passes for a message', async () => {
     const sealed = await reversing().encode([plain('own')])
     await expect(decodedBy(reversing({ isKeyAway: true }), sealed)).rejects.toThrow('the key service is away')
     await expect(decodedBy(reversing({ isKeyAway: true }), [plain(1), ...sealed])).rejects.toThrow('the key service is away')
   })
 
-  it('does not guess at an unknown encoding', async () => {
+  it('a codec on a worker does not guess at an unknown encoding', async () => {
     await expect(decodedBy(reversing(), [payload('binary/encrypted', 'x')])).rejects.toThrow('not mine')
     await expect(decodedBy(reversing(), [{ data: bytes('1') }])).rejects.toThrow('not mine')
   })

@@ -31,14 +31,14 @@ const markOf = ({ seq, digest }: Watermark): Watermark => ({ seq, digest })
 describe('the event log', () => {
   const abc = entries(['a', 'b', 'c'])
 
-  it('returns the events between two watermarks that it knows', () => {
+  it('the event log returns the events between two watermarks that it knows', () => {
     const log = memoryLog()
     log.append(KEY, abc)
     expect(log.read(KEY, START, at(abc, -1))).toEqual(abc)
     expect(log.read(KEY, at(abc, 0), at(abc, 1))).toEqual([at(abc, 1)])
   })
 
-  it('returns nothing for another session, another chain of executions, or events that it does not have yet', () => {
+  it('the event log returns nothing for another session or chain of executions, or for events that it lacks', () => {
     const log = memoryLog()
     log.append(KEY, abc.slice(0, 2))
     expect(log.read({ ...KEY, sessionId: 't' }, START, at(abc, 1))).toBeUndefined()
@@ -48,14 +48,14 @@ describe('the event log', () => {
     expect(log.read(KEY, { seq: 1, digest: 'other' }, at(abc, 1))).toBeUndefined()
   })
 
-  it('does not change when the same events are appended again', () => {
+  it('the event log does not change when the same events are appended again', () => {
     const log = memoryLog()
     log.append(KEY, abc)
     log.append(KEY, abc.slice(0, 2))
     expect(log.read(KEY, START, at(abc, -1))).toEqual(abc)
   })
 
-  it('drops a phantom and everything after it when the true event arrives', () => {
+  it('the event log drops a phantom and everything after it when the true event arrives', () => {
     const log = memoryLog()
     log.append(KEY, abc)
     const truth = entries(['x', 'y'], markOf(at(abc, 0)))
@@ -64,7 +64,7 @@ describe('the event log', () => {
     expect(log.read(KEY, START, at(abc, -1))).toBeUndefined()
   })
 
-  it('starts over after a gap, and accepts the older events again when they are read from elsewhere', () => {
+  it('the event log starts over after a gap, and accepts the older events again when they are read from elsewhere', () => {
     const log = memoryLog()
     log.append(KEY, abc.slice(0, 1))
     log.append(KEY, abc.slice(2))
@@ -74,7 +74,7 @@ describe('the event log', () => {
     expect(log.read(KEY, START, at(abc, -1))).toEqual(abc)
   })
 
-  it('never returns events that do not connect the two watermarks, whatever was appended in whatever order', () => {
+  it('the event log never returns events that do not connect the two watermarks, whatever was appended in whatever order', () => {
     const branch = (after: readonly LogEntry[], name: string) => [
       ...after,
       ...entries([`${name}1`, `${name}2`, `${name}3`], after.at(-1) ?? START),
@@ -113,7 +113,7 @@ describe('the event log', () => {
   }
   const named = (entry: LogEntry): Watermark => ({ ...markOf(entry), at: (JSON.parse(entry.json) as { at: number }).at })
 
-  it('has the time of an accepted task, not that of a rejected one with the same events', () => {
+  it('the event log has the time of an accepted task, not that of a rejected one with the same events', () => {
     const log = memoryLog()
     const [rejected, accepted] = [1_000, 4_000].map((time) => taskAt(time, ['a', 'b']))
     log.append(KEY, rejected!, 'in_task')
@@ -125,7 +125,7 @@ describe('the event log', () => {
     expect(log.read(KEY, START, named(at(accepted!, 1)))).toEqual(accepted)
   })
 
-  it('never returns an event with the time of a rejected task', () => {
+  it('the event log never returns an event with the time of a rejected task', () => {
     /** What becomes of a task, seen from this worker. */
     const fate = fc.constantFrom('made here', 'made elsewhere', 'rejected here, made here', 'rejected here, made elsewhere')
     const reading = fc.record({ from: fc.nat(20), isRefilled: fc.boolean() })
@@ -171,7 +171,7 @@ describe('the event log', () => {
     )
   })
 
-  it('forgets the least recently used sessions when it is full', () => {
+  it('the event log forgets the least recently used sessions when it is full', () => {
     const ofSession = (n: number) => ({ sessionId: `s${n}`, epoch: 'e' })
     const hundred = entries(Array.from({ length: 10 }, () => 'x'.repeat(80)))
     const bytes = hundred.reduce((sum, entry) => sum + entry.json.length, 0)
@@ -185,7 +185,7 @@ describe('the event log', () => {
     expect(holds(4)).toBe(true)
   })
 
-  it('holds no more than its limit in bytes, even if sessions grow by one event at a time', () => {
+  it('the event log holds no more than its limit in bytes, even if sessions grow by one event at a time', () => {
     const ofSession = (n: number) => ({ sessionId: `s${n}`, epoch: 'e' })
     const long = entries(Array.from({ length: 50 }, () => 'x'.repeat(100)))
     const bytes = long.reduce((sum, entry) => sum + entry.json.length, 0)

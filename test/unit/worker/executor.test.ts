@@ -64,7 +64,7 @@ async function atWork(job: string) {
 }
 
 describe('an executor', () => {
-  it('accepts a job, enters an external body only with permission, and answers', async () => {
+  it('an executor accepts a job, enters an external body only with permission, and answers', async () => {
     const { first, body } = await atWork('j1')
     body.finish('worked')
     await first.hears('done')
@@ -72,7 +72,7 @@ describe('an executor', () => {
     expect(first.of('done')[0]?.outcome).toMatchObject({ kind: 'answered', result: { kind: 'completed', value: 'worked' } })
   })
 
-  it('does not enter the body if the orchestrator says that the attempt is lost', async () => {
+  it('an executor does not enter the body if the orchestrator says that the attempt is lost', async () => {
     const first = orchestrator(anExecutor())
     const entered = bodies.length
     first.say({ type: 'job', job: 'j2', order: orderOfWork('j2') })
@@ -83,7 +83,7 @@ describe('an executor', () => {
     expect(bodies).toHaveLength(entered)
   })
 
-  it('asks for permission again if the answer is out of date, because its event loop was blocked', async () => {
+  it('an executor asks for permission again if the answer is out of date, because its event loop was blocked', async () => {
     const first = orchestrator(anExecutor())
     const entered = bodies.length
     first.say({ type: 'job', job: 'j5', order: orderOfWork('j5') })
@@ -101,7 +101,7 @@ describe('an executor', () => {
     }
   })
 
-  it('has each external body watched from before it is entered until it has ended', async () => {
+  it('an executor has each external body watched from before it is entered until it has ended', async () => {
     const watched: unknown[] = []
     const executor = startExecutor({
       id: 4,
@@ -123,7 +123,7 @@ describe('an executor', () => {
     expect(watched.slice(1)).toEqual(['j6'])
   })
 
-  it('carries out a job once, however often it receives it', async () => {
+  it('an executor carries out a job once, however often it receives it', async () => {
     const { first } = await atWork('j3')
     const entered = bodies.length
     first.say({ type: 'job', job: 'j3', order: orderOfWork('j3') })
@@ -131,7 +131,7 @@ describe('an executor', () => {
     expect([first.of('accepted').length, bodies.length]).toEqual([1, entered])
   })
 
-  it('aborts a body that has to stop', async () => {
+  it('an executor aborts a body that has to stop', async () => {
     const { first, body } = await atWork('j4')
     first.say({ type: 'stop', job: 'j4', why: 'cancelled' })
     await expect.poll(() => body.signal.aborted).toBe(true)
@@ -139,7 +139,7 @@ describe('an executor', () => {
 })
 
 describe('an executor whose orchestrator has died', () => {
-  it('keeps working, tells the next one what it holds and since when, and answers there', async () => {
+  it('an executor whose orchestrator has died keeps working, and tells the next one what it holds and since when', async () => {
     const { executor, first, body } = await atWork('k1')
     first.die()
     const second = orchestrator(executor)
@@ -154,7 +154,7 @@ describe('an executor whose orchestrator has died', () => {
     expect(first.of('done')).toEqual([])
   })
 
-  it('brings along what it answered just before, which may not have reached the server', async () => {
+  it('an executor brings along to a new orchestrator what it answered just before the old one died', async () => {
     const { executor, first, body } = await atWork('k2')
     body.finish('worked')
     await first.hears('done')
@@ -164,7 +164,7 @@ describe('an executor whose orchestrator has died', () => {
     expect(second.of('hello')[0]?.holding).toMatchObject([{ job: 'k2', outcome: { kind: 'answered', result: { value: 'worked' } } }])
   })
 
-  it('brings along the answers of external bodies for long, and recent ones even if it waits long for an orchestrator that serves', async () => {
+  it('an executor keeps the answers of external bodies for long, and recent ones until an orchestrator serves', async () => {
     vi.useFakeTimers()
     try {
       const executor = anExecutor()
@@ -201,7 +201,7 @@ describe('an executor whose orchestrator has died', () => {
     }
   })
 
-  it('repeats unanswered requests to the next one, after its hello', async () => {
+  it('an executor whose orchestrator has died repeats unanswered requests to the next one, after its hello', async () => {
     const executor = anExecutor()
     const first = orchestrator(executor)
     first.say({ type: 'job', job: 'k3', order: orderOfWork('k3') })
@@ -218,7 +218,7 @@ describe('an executor whose orchestrator has died', () => {
     await second.hears('entered')
   })
 
-  it('does not bring along a job that was moved to another executor', async () => {
+  it('an executor whose orchestrator has died does not bring along a job that was moved to another executor', async () => {
     const { executor, first } = await atWork('k4')
     first.say({ type: 'stop', job: 'k4', why: 'moved' })
     await new Promise((resolve) => setTimeout(resolve, 5))

@@ -84,7 +84,7 @@ beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
 describe('the exporter', () => {
-  it('keeps its lease while it waits for a slow collector, so no other exporter begins with the same spans', async () => {
+  it('the exporter keeps its lease while it waits for a slow collector, so no other one sends the same spans', async () => {
     const { start, sent, count } = deployed([runOf('s0'), runOf('s1')], () => after(25_000))
     const ends = [start('a'), start('b')]
     await vi.advanceTimersByTimeAsync(60_000)
@@ -93,7 +93,7 @@ describe('the exporter', () => {
     for (const end of ends) await Promise.all([end(), vi.advanceTimersByTimeAsync(5_000)])
   })
 
-  it('leaves out only the spans that are refused, and says so', async () => {
+  it('the exporter leaves out only the spans that are refused, and says so', async () => {
     const { start, sent, warnings } = deployed([runOf('s0'), runOf('s1')], async (spans) => {
       if (spans.some(({ name, attributes }) => name === 'turn 1' && attributes['session.id'] === 's0'))
         throw Object.assign(new Error('no'), { code: 400 })
@@ -111,7 +111,7 @@ describe('the exporter', () => {
     await Promise.all([end(), vi.advanceTimersByTimeAsync(5_000)])
   })
 
-  it('leaves out spans that cannot be encoded', async () => {
+  it('the exporter leaves out spans that cannot be encoded', async () => {
     const { start, sent } = deployed([runOf('s0'), runOf('s1')], async (spans) => {
       if (spans.some(({ attributes }) => attributes['session.id'] === 's0')) throw new UnsendableSpans('no')
     })
@@ -121,7 +121,7 @@ describe('the exporter', () => {
     await Promise.all([end(), vi.advanceTimersByTimeAsync(5_000)])
   })
 
-  it('continues with the other sessions after events that cannot become spans', async () => {
+  it('the exporter continues with the other sessions after events that cannot become spans', async () => {
     const [started, received, run, turn, , completed] = runOf('s0')
     const broken = { v: 1, seq: 5, at: 5, type: 'model_completed', run: 1, turn: 1, attempt: 1, usage: null, content: null }
     const { start, sent, warnings } = deployed(
@@ -135,7 +135,7 @@ describe('the exporter', () => {
     await Promise.all([end(), vi.advanceTimersByTimeAsync(5_000)])
   })
 
-  it('waits longer after each failure, and leaves nothing out', async () => {
+  it('the exporter waits longer after each failure, and leaves nothing out', async () => {
     let tries = 0
     const { start, sent } = deployed([runOf('s0')], async () => {
       tries += 1
@@ -149,7 +149,7 @@ describe('the exporter', () => {
     await Promise.all([end(), vi.advanceTimersByTimeAsync(5_000)])
   })
 
-  it('exports what is left when its worker ends, and does not wait long for a collector that hangs', async () => {
+  it('the exporter exports what is left when its worker ends, and does not wait long for a collector that hangs', async () => {
     const quick = deployed([runOf('s0')], async () => undefined)
     const end = quick.start('a')
     await Promise.all([end(), vi.advanceTimersByTimeAsync(100)])
@@ -162,7 +162,7 @@ describe('the exporter', () => {
     expect(hanging.lease.until).toBeLessThanOrEqual(Date.now())
   })
 
-  it('polls a feed without news every few seconds', async () => {
+  it('the exporter polls a feed without news every few seconds', async () => {
     const { start, count } = deployed([], async () => undefined)
     const end = start('a')
     await vi.advanceTimersByTimeAsync(60_000)

@@ -25,21 +25,21 @@ async function processWith(userCode: string): Promise<[string, unknown]> {
 }
 
 describe('a process of a worker that gets the signals of its group', () => {
-  it('ignores them', async () => {
+  it('a process of a worker that gets the signals of its group ignores them', async () => {
     expect(await processWith('')).toEqual(['its calls have ended\nit ends\n', 0])
   })
 
-  it('lets user code that exits on SIGTERM do so once its calls have ended', async () => {
+  it('user code that exits on SIGTERM in a worker’s process does so only once its calls have ended', async () => {
     const exits = `for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, (name) => { console.log(name); process.exit(3) })`
     expect(await processWith(exits)).toEqual(['its calls have ended\nSIGTERM\n', 3])
   })
 
-  it('survives them even if user code removes all listeners', async () => {
+  it('a process of a worker that gets the signals of its group survives them even if user code removes all listeners', async () => {
     const removes = `for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.removeAllListeners(signal)`
     expect(await processWith(removes)).toEqual(['its calls have ended\nit ends\n', 0])
   })
 
-  it('passes other events and signals on', async () => {
+  it('a process of a worker that gets the signals of its group passes other events and signals on', async () => {
     const other = `process.once('SIGUSR2', () => console.log('heard')); process.kill(process.pid, 'SIGUSR2')`
     expect(await processWith(other)).toEqual(['heard\nits calls have ended\nit ends\n', 0])
   })

@@ -48,14 +48,14 @@ beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
 describe('heartbeats of an attempt', () => {
-  it('follow one another on time, even while earlier ones hang', async () => {
+  it('heartbeats of an attempt follow one another on time, even while earlier ones hang', async () => {
     const { tell, says } = sending()
     await tell(start('first'))
     await vi.advanceTimersByTimeAsync(9_000)
     expect(says()).toEqual(['first', 'first', 'first'])
   })
 
-  it('carry the latest note, and go out at most once a second for changes', async () => {
+  it('heartbeats of an attempt carry the latest note, and go out at most once a second for changes', async () => {
     const { tell, says } = sending()
     await tell({ ...start('0'), everyMs: 60_000 } as ToSender)
     for (let n = 1; n <= 25; n++) {
@@ -66,7 +66,7 @@ describe('heartbeats of an attempt', () => {
     expect(says()).toEqual(['1', '10', '20', '25'])
   })
 
-  it('end with it: none is sent afterwards, and the answer to an old one is not reported', async () => {
+  it('heartbeats of an attempt end with it: none is sent afterwards, and the answer to an old one is not reported', async () => {
     const { sent, posted, tell } = sending()
     await tell(start('a'))
     await vi.advanceTimersByTimeAsync(3_000)
@@ -79,16 +79,19 @@ describe('heartbeats of an attempt', () => {
 })
 
 describe('what the server answers', () => {
-  it.each(['cancelled', 'lost'] as const)('as %s is reported once, even though every heartbeat receives it', async (why) => {
-    const { sent, posted, tell } = sending()
-    await tell(start('a'))
-    await vi.advanceTimersByTimeAsync(9_000)
-    for (const one of sent) one.answered(why)
-    await settled()
-    expect(posted).toEqual([{ type: 'stop', id: 1, why }])
-  })
+  it.each(['cancelled', 'lost'] as const)(
+    'a server’s answer of %s is reported once, even though every heartbeat receives it',
+    async (why) => {
+      const { sent, posted, tell } = sending()
+      await tell(start('a'))
+      await vi.advanceTimersByTimeAsync(9_000)
+      for (const one of sent) one.answered(why)
+      await settled()
+      expect(posted).toEqual([{ type: 'stop', id: 1, why }])
+    },
+  )
 
-  it('confirms the attempt unless it is lost, from the moment at which the heartbeat was sent', async () => {
+  it('what the server answers confirms the attempt unless it is lost, from the moment at which the heartbeat was sent', async () => {
     const { sent, kept, tell } = sending()
     await tell(start('a'))
     await vi.advanceTimersByTimeAsync(3_000)
@@ -104,7 +107,7 @@ describe('what the server answers', () => {
     expect(kept).toHaveLength(2)
   })
 
-  it('is passed to the request that asked for it, after the notice that the attempt has to stop', async () => {
+  it('the server’s answer reaches the request that asked for it after the notice that the attempt has to stop', async () => {
     const { sent, posted, tell } = sending()
     await tell(start('a'))
     await tell({ type: 'tell', id: 1, request: 5 })
@@ -116,13 +119,13 @@ describe('what the server answers', () => {
     ])
   })
 
-  it('about an attempt that has no heartbeats counts as lost', async () => {
+  it('what the server answers about an attempt that has no heartbeats counts as lost', async () => {
     const { posted, tell } = sending()
     await tell({ type: 'tell', id: 1, request: 5 })
     expect(posted).toEqual([{ type: 'told', request: 5, answer: 'lost' }])
   })
 
-  it('is not made up if the server cannot be reached', async () => {
+  it('no answer is made up for a server that cannot be reached', async () => {
     const { sent, posted, tell } = sending()
     await tell(start('a'))
     await tell({ type: 'tell', id: 1, request: 5 })
@@ -133,7 +136,7 @@ describe('what the server answers', () => {
 })
 
 describe('the heartbeat that lets an external body be entered', () => {
-  it('is sent once the fate of every earlier one is known', async () => {
+  it('the heartbeat that lets an external body be entered is sent once the fate of every earlier one is known', async () => {
     const { sent, posted, tell, says } = sending()
     await tell(start('not begun'))
     await vi.advanceTimersByTimeAsync(6_000)
@@ -149,7 +152,7 @@ describe('the heartbeat that lets an external body be entered', () => {
     expect(posted).toEqual([{ type: 'told', request: 7, answer: 'mine' }])
   })
 
-  it('is not sent, and the body not entered, if an earlier one may still arrive after it', async () => {
+  it('the heartbeat before an external body is not sent, and the body not entered, if an earlier one may arrive after it', async () => {
     const { sent, posted, tell, says } = sending()
     await tell(start('not begun'))
     await vi.advanceTimersByTimeAsync(3_000)
@@ -160,7 +163,7 @@ describe('the heartbeat that lets an external body be entered', () => {
     expect(says()).toEqual(['not begun'])
   })
 
-  it('is not overtaken by a regular one that is sent while it waits: that one says begun, too', async () => {
+  it('a regular heartbeat does not overtake the one before an external body: it says begun, too', async () => {
     const { sent, posted, tell, says } = sending()
     await tell(start('not begun'))
     await vi.advanceTimersByTimeAsync(3_000)
@@ -174,7 +177,7 @@ describe('the heartbeat that lets an external body be entered', () => {
     expect(posted).toEqual([{ type: 'told', request: 7, answer: 'mine' }])
   })
 
-  it('is not held up by heartbeats of another attempt', async () => {
+  it('the heartbeat that lets an external body be entered is not held up by heartbeats of another attempt', async () => {
     const { posted, sent, tell } = sending()
     await tell({ ...start('other'), id: 2 } as ToSender)
     await vi.advanceTimersByTimeAsync(3_000)
@@ -189,7 +192,7 @@ describe('the heartbeat that lets an external body be entered', () => {
 describe('the heartbeat that records what is set aside', () => {
   const reserve: ToSender = { type: 'tell', id: 1, request: 8, details: details('set aside'), last: true }
 
-  it('is sent after all earlier ones have ended, successfully or not, so none of them replaces its details', async () => {
+  it('the heartbeat that records a reservation is sent after all earlier ones have ended, so none replaces its details', async () => {
     const { sent, posted, tell, says } = sending()
     await tell(start('before'))
     await vi.advanceTimersByTimeAsync(6_000)
@@ -205,7 +208,7 @@ describe('the heartbeat that records what is set aside', () => {
     expect(posted).toEqual([{ type: 'told', request: 8, answer: 'mine' }])
   })
 
-  it('also has its details in those that go out meanwhile', async () => {
+  it('the heartbeat that records what is set aside also has its details in those that go out meanwhile', async () => {
     const { tell, says } = sending()
     await tell(start('before'))
     await vi.advanceTimersByTimeAsync(3_000)

@@ -56,7 +56,7 @@ const turns = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 
 afterEach(() => void vi.useRealTimers())
 
 describe('a lease', () => {
-  it('is held while the newest confirmed heartbeat is fresh, unless the attempt is lost', () => {
+  it('a lease is held while the newest confirmed heartbeat is fresh, unless the attempt is lost', () => {
     vi.useFakeTimers()
     const { leases, answer } = leasesWith()
     const [one, other] = [leases.take(TICKET, () => undefined), leases.take(TICKET, () => undefined)]
@@ -76,7 +76,7 @@ describe('a lease', () => {
     expect(other.isHeld()).toBe(false)
   })
 
-  it('has heartbeats from the moment it is taken until it is released, several per timeout', async () => {
+  it('a lease has heartbeats from the moment it is taken until it is released, several per timeout', async () => {
     const { leases, posted } = leasesWith()
     const lease = leases.take(TICKET, () => undefined)
     await turns()
@@ -87,7 +87,7 @@ describe('a lease', () => {
     ])
   })
 
-  it('that is released before its report is encoded has no heartbeats', async () => {
+  it('a lease that is released before its report is encoded has no heartbeats', async () => {
     const { leases, posted } = leasesWith({ encode: (report) => turns().then(() => encoded(report)) })
     leases.take(TICKET, () => undefined).release()
     await turns()
@@ -95,7 +95,7 @@ describe('a lease', () => {
     expect(posted).toEqual([{ type: 'end', id: 1 }])
   })
 
-  it('starts its heartbeats when a codec that was away is back', async () => {
+  it('a lease starts its heartbeats when a codec that was away is back', async () => {
     vi.useFakeTimers()
     let isAway = true
     const encode = async (report: AttemptReport): Promise<Payload[]> => {
@@ -113,7 +113,7 @@ describe('a lease', () => {
     lease.release()
   })
 
-  it('reports once that the attempt has to stop, and not after its release', async () => {
+  it('a lease reports once that the attempt has to stop, and not after its release', async () => {
     const { leases, answer } = leasesWith()
     const told: string[] = []
     leases.take(TICKET, (why) => told.push(why))
@@ -124,7 +124,7 @@ describe('a lease', () => {
     expect(told).toEqual(['cancelled'])
   })
 
-  it('encodes its reports one after another, so none overtakes a newer one', async () => {
+  it('a lease encodes its reports one after another, so none overtakes a newer one', async () => {
     const waits = [30, 1]
     const encode = async (report: AttemptReport): Promise<Payload[]> => {
       await new Promise((resolve) => setTimeout(resolve, waits.shift() ?? 0))
@@ -144,7 +144,7 @@ describe('a lease', () => {
     expect(lease.report).toEqual({ ...REPORT, begun: true, failed })
   })
 
-  it('asks whether the attempt is still its own after it has sent earlier reports, so the answer covers them', async () => {
+  it('a lease asks whether the attempt is still its own after it has sent earlier reports, so the answer covers them', async () => {
     const { leases, story } = leasesWith({ encode: (report) => turns().then(() => encoded(report)) })
     const lease = leases.take(TICKET, () => undefined)
     lease.progress('half')
@@ -152,7 +152,7 @@ describe('a lease', () => {
     await expect.poll(story).toContainEqual(['tell', { ...REPORT, progress: 'half' }])
   })
 
-  it('encodes progress only a few times if it is reported a thousand times in a moment, the newest last', async () => {
+  it('a lease encodes progress only a few times if it is reported a thousand times in a moment, the newest last', async () => {
     let encodings = 0
     const encode = async (report: AttemptReport): Promise<Payload[]> => {
       encodings += 1
@@ -174,7 +174,7 @@ describe('a lease whose session was asked to stop', () => {
   it.each([
     ['in this orchestrator', ({ leases }: ReturnType<typeof leasesWith>) => leases.askForStops('s')],
     ['in another one', ({ watched }: ReturnType<typeof leasesWith>) => watched.get('s')?.()],
-  ])('%s asks the server three times within a second, and no other lease does', async (_, tell) => {
+  ])('a lease whose session was asked to stop %s asks the server three times within a second, and no other lease does', async (_, tell) => {
     vi.useFakeTimers()
     const all = leasesWith()
     all.leases.take(TICKET, () => undefined)
@@ -184,7 +184,7 @@ describe('a lease whose session was asked to stop', () => {
     expect(tells(all.posted)).toEqual([1, 1, 1])
   })
 
-  it('does not ask more often if it is notified both ways', async () => {
+  it('a lease whose session was asked to stop does not ask more often if it is notified both ways', async () => {
     vi.useFakeTimers()
     const { leases, watched, posted } = leasesWith()
     leases.take(TICKET, () => undefined)
@@ -198,7 +198,7 @@ describe('a lease whose session was asked to stop', () => {
     expect(tells(posted)).toHaveLength(6)
   })
 
-  it('no longer asks or is notified once the server has answered or the lease was released', async () => {
+  it('a lease asks no more about a stop once the server has answered or the lease was released', async () => {
     vi.useFakeTimers()
     const { leases, watched, posted, answer } = leasesWith()
     leases.take(TICKET, () => undefined)
@@ -217,7 +217,7 @@ describe('what a lease asks', () => {
   it.each([
     ['an external body', true as const, { alone: true }],
     ['any other', undefined, {}],
-  ])('before %s is entered is that the server records it', async (_, once, more) => {
+  ])('a lease asks the server to record that %s is about to be entered', async (_, once, more) => {
     const { leases, posted, answer, asked, story } = leasesWith()
     const lease = leases.take({ ...TICKET, ...(once && { once }) }, () => undefined)
     const begun = lease.begin()
@@ -228,7 +228,7 @@ describe('what a lease asks', () => {
     await begun
   })
 
-  it('before a request under a budget is that the server records what is set aside, which stays in every later heartbeat', async () => {
+  it('a lease asks the server to record what is set aside before a request, and every later heartbeat keeps it', async () => {
     const { leases, posted, answer, asked } = leasesWith()
     const lease = leases.take(TICKET, () => undefined)
     const reserved = { inputTokens: 1, outputTokens: 2, inputUsd: 0.1, outputUsd: 0.2 }
@@ -240,7 +240,7 @@ describe('what a lease asks', () => {
     expect(lease.report.reserved).toEqual(reserved)
   })
 
-  it('decides whether a body is entered: not if the attempt is lost, nor while the server cannot be reached', async () => {
+  it('a lease lets no body be entered if the attempt is lost, nor while the server cannot be reached', async () => {
     const { leases, answer, asked } = leasesWith()
     const lease = leases.take(TICKET, () => undefined)
     const first = lease.begin()
@@ -253,7 +253,7 @@ describe('what a lease asks', () => {
     await expect(second).rejects.toMatchObject({ code: 'heartbeat_failed', message: expect.stringContaining('away') })
   })
 
-  it('is whether the attempt is still the live one: not if it is lost, nor if the server cannot be reached', async () => {
+  it('a lease asks whether its attempt is the live one: not if it is lost, nor if the server cannot be reached', async () => {
     const { leases, answer, asked } = leasesWith()
     const lease = leases.take(TICKET, () => undefined)
     for (const [said, is] of [
@@ -269,7 +269,7 @@ describe('what a lease asks', () => {
     }
   })
 
-  it('about the live attempt is sent only once its heartbeats have started, however slow the codec is', async () => {
+  it('what a lease asks about the live attempt is sent only once its heartbeats have started, however slow the codec is', async () => {
     const { leases, story } = leasesWith({ encode: (report) => turns().then(() => encoded(report)) })
     void leases.take(TICKET, () => undefined).stillMine()
     await expect.poll(() => story().map(([type]) => type)).toEqual(['start', 'tell'])
@@ -292,25 +292,25 @@ function answersTaking(...durations: number[]) {
 }
 
 describe('the body of an external call', () => {
-  it('may be entered when the server has just confirmed the attempt', async () => {
+  it('the body of an external call may be entered when the server has just confirmed the attempt', async () => {
     const server = answersTaking(5)
     expect(await confirmedJustNow(server.ask, [server.now])).toBe(true)
     expect(server.asked()).toBe(1)
   })
 
-  it('is confirmed again if the answer took long, as after a pause of the process', async () => {
+  it('the body of an external call is confirmed again if the answer took long, as after a pause of the process', async () => {
     const server = answersTaking(60_000, 5)
     expect(await confirmedJustNow(server.ask, [server.now])).toBe(true)
     expect(server.asked()).toBe(2)
   })
 
-  it('is not entered if the new answer says that another attempt is the live one', async () => {
+  it('the body of an external call is not entered if the new answer says that another attempt is the live one', async () => {
     const server = answersTaking(60_000)
     const ask = () => (server.asked() === 0 ? server.ask() : Promise.reject(new AttemptLost()))
     await expect(confirmedJustNow(ask, [server.now])).rejects.toMatchObject({ code: 'attempt_lost' })
   })
 
-  it('is not entered if no answer comes in time', async () => {
+  it('the body of an external call is not entered if no answer comes in time', async () => {
     const server = answersTaking(4_000)
     expect(await confirmedJustNow(server.ask, [server.now])).toBe(false)
     expect(server.asked()).toBe(5)

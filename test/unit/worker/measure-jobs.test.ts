@@ -21,7 +21,7 @@ function called(call: string, { attempt = 1, once }: { attempt?: number; once?: 
 }
 
 describe('a job', () => {
-  it('has the time in its body measured, and how it ended', async () => {
+  it('a job has the time in its body measured, and how it ended', async () => {
     const { pool, executor, found } = measuredCrew()
     const one = await executor(1)
     void pool.dispatch(called('a'))
@@ -36,7 +36,7 @@ describe('a job', () => {
     ])
   })
 
-  it('whose executor dies has the death counted, and the time until another executor runs the call', async () => {
+  it('a job whose executor dies has the death counted, and the time until another executor runs the call', async () => {
     const { pool, executor, found } = measuredCrew()
     const one = await executor(1)
     void pool.dispatch(called('a', { once: true })).catch(() => undefined)
@@ -53,7 +53,7 @@ describe('a job', () => {
     ])
   })
 
-  it('that asks a model has the request measured, and its first piece if it streams', async () => {
+  it('a job that asks a model has the request measured, and its first piece if it streams', async () => {
     const { pool, executor, found } = measuredCrew()
     const one = await executor(1)
     void pool.dispatch({ ...called('a'), kind: 'callModel' })

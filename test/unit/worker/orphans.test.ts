@@ -32,13 +32,19 @@ async function answers(activity: object, { held = false, answer = () => {} } = {
 }
 
 describe('an attempt that a dead orchestrator was handed', () => {
-  it.each(['callModel', 'executeTool', 'verifyTool'])('is reported as not begun if no executor has it (%s)', async (name) => {
-    expect(await answers({ activityType: { name } })).toMatchObject([{ type: 'NotFoundError', nonRetryable: true }])
-  })
+  it.each(['callModel', 'executeTool', 'verifyTool'])(
+    'an attempt that a dead orchestrator was handed is reported as not begun if no executor has it (%s)',
+    async (name) => {
+      expect(await answers({ activityType: { name } })).toMatchObject([{ type: 'NotFoundError', nonRetryable: true }])
+    },
+  )
 
-  it.each(['resolveTool', 'checkAnswer'])('is retried by Temporal if its sender waits for the answer (%s)', async (name) => {
-    expect(await answers({ activityType: { name } })).toMatchObject([{ type: 'NotFoundError', nonRetryable: false }])
-  })
+  it.each(['resolveTool', 'checkAnswer'])(
+    'an attempt that a dead orchestrator was handed is retried by Temporal if its sender waits for the answer (%s)',
+    async (name) => {
+      expect(await answers({ activityType: { name } })).toMatchObject([{ type: 'NotFoundError', nonRetryable: false }])
+    },
+  )
 
   it.each<[string, object, { held?: boolean }]>([
     ['an executor has it', {}, { held: true }],
@@ -50,7 +56,7 @@ describe('an attempt that a dead orchestrator was handed', () => {
     ['earlier attempts of it were lost', { attempt: 2 }, {}],
     ['no orchestrator has been handed it yet', { state: 1 }, {}],
     ['it is not the work of executors', { activityType: { name: 'flush' } }, {}],
-  ])('is left alone if %s', async (_, activity, more) => {
+  ])('an attempt that a dead orchestrator was handed is left alone if %s', async (_, activity, more) => {
     expect(await answers(activity, more)).toEqual([])
   })
 
@@ -58,14 +64,17 @@ describe('an attempt that a dead orchestrator was handed', () => {
     ['callModel', true],
     ['executeTool', true],
     ['checkAnswer', false],
-  ])('died with its executor if a heartbeat names a dead one, whichever attempt it is (%s)', async (name, nonRetryable) => {
-    const heartbeatDetails = heartbeat({ executor: DEAD })
-    const [failure] = await answers({ activityType: { name }, attempt: 2, heartbeatDetails })
-    expect(failure).toMatchObject({ type: 'WorkerDied', nonRetryable })
-    expect(failure?.details).toMatchObject([{ attempt: 3, begun: true, worker: DEAD, cause: 'crash' }])
-  })
+  ])(
+    'an orphaned attempt died with its executor if its heartbeat names a dead one, whichever attempt it is (%s)',
+    async (name, nonRetryable) => {
+      const heartbeatDetails = heartbeat({ executor: DEAD })
+      const [failure] = await answers({ activityType: { name }, attempt: 2, heartbeatDetails })
+      expect(failure).toMatchObject({ type: 'WorkerDied', nonRetryable })
+      expect(failure?.details).toMatchObject([{ attempt: 3, begun: true, worker: DEAD, cause: 'crash' }])
+    },
+  )
 
-  it('may have been answered meanwhile', async () => {
+  it('an attempt that a dead orchestrator was handed may have been answered meanwhile', async () => {
     const answer = (): never => {
       throw new ActivityNotFoundError('gone')
     }

@@ -10,7 +10,7 @@ afterEach(() => void vi.useRealTimers())
 const ofDeath = (error: unknown): unknown => (error as { details?: unknown[] }).details?.[0]
 
 describe('an executor that dies', () => {
-  it('before it accepted a job loses the job to another executor, and no death is reported for it', async () => {
+  it('an executor that dies before it accepted a job loses it to another executor, and no death is reported', async () => {
     const { pool, executor, story } = startCrew()
     const [one, two] = [await executor(1), await executor(2)]
     const seen = watched(pool.dispatch(order('a', { once: true })))
@@ -21,7 +21,7 @@ describe('an executor that dies', () => {
     expect(story).toContain('died 1 with a')
   })
 
-  it('with a job that it had accepted ends the attempt at once as WorkerDied, with what was known of it', async () => {
+  it('an executor that dies with an accepted job ends the attempt at once as WorkerDied, with what was known of it', async () => {
     const { pool, executor, leases } = startCrew()
     const one = await executor(1)
     const seen = watched(pool.dispatch(order('a', { once: true })))
@@ -44,7 +44,7 @@ describe('an executor that dies', () => {
     expect(leases.get('a')?.released).toBe(true)
   })
 
-  it('before it began an external body has a report that says so', async () => {
+  it('an executor that dies before it began an external body has a report that says so', async () => {
     const { pool, executor } = startCrew()
     const one = await executor(1)
     const seen = watched(pool.dispatch(order('a', { once: true })))
@@ -60,17 +60,20 @@ describe('an executor that dies', () => {
     ['verifyTool', true],
     ['resolveTool', false],
     ['checkAnswer', false],
-  ] as const)('with a job %s leaves the decision to the workflow (%s), or else Temporal simply retries', async (kind, nonRetryable) => {
-    const { pool, executor } = startCrew()
-    const one = await executor(1)
-    const seen = watched(pool.dispatch(order('a', { kind })))
-    await settled()
-    await one.accept(one.jobs()[0] ?? '')
-    await one.die()
-    expect(seen.error).toMatchObject({ type: 'WorkerDied', nonRetryable })
-  })
+  ] as const)(
+    'an executor that dies with a job %s leaves the decision to the workflow (%s), or else Temporal simply retries',
+    async (kind, nonRetryable) => {
+      const { pool, executor } = startCrew()
+      const one = await executor(1)
+      const seen = watched(pool.dispatch(order('a', { kind })))
+      await settled()
+      await one.accept(one.jobs()[0] ?? '')
+      await one.die()
+      expect(seen.error).toMatchObject({ type: 'WorkerDied', nonRetryable })
+    },
+  )
 
-  it('after it answered still has its answer counted, whether its end or the answer is noticed first', async () => {
+  it('an executor’s answer counts even if it dies right afterwards, whichever is noticed first', async () => {
     const { pool, executor } = startCrew()
     const one = await executor(1)
     const seen = watched(pool.dispatch(order('a')))
@@ -84,7 +87,7 @@ describe('an executor that dies', () => {
     expect([...pool.executors()]).toEqual([])
   })
 
-  it('is not dead until its parent has seen its end, even if its line is closed', async () => {
+  it('an executor that dies is not dead until its parent has seen its end, even if its line is closed', async () => {
     const { pool, executor } = startCrew()
     const one = await executor(1)
     const seen = watched(pool.dispatch(order('a')))
@@ -98,7 +101,7 @@ describe('an executor that dies', () => {
     expect(seen.error).toMatchObject({ type: 'WorkerDied' })
   })
 
-  it('before its hello was read counts as dead, with everything that it brought along', async () => {
+  it('an executor that dies before its hello was read counts as dead, with everything that it brought along', async () => {
     const { pool, executor, adopted, story } = startCrew()
     expect(pool.exited(1)).toBe(false)
     const one = await executor(1, { holding: [holding('a', { begun: true })] })
@@ -109,7 +112,7 @@ describe('an executor that dies', () => {
     expect(story.at(-1)).toBe('died 1 with a')
   })
 
-  it('before it accepted a job, five times in a row, makes Temporal retry, and nothing counts', async () => {
+  it('an executor that dies before it accepted a job, five times in a row, makes Temporal retry, and nothing counts', async () => {
     const { pool, executor } = startCrew()
     const seen = watched(pool.dispatch(order('a')))
     for (let id = 1; id <= 5; id++) await (await executor(id)).die()
@@ -118,7 +121,7 @@ describe('an executor that dies', () => {
 })
 
 describe('an executor whose line closes', () => {
-  it('but that keeps running is killed, because another one takes its place', async () => {
+  it('an executor whose line closes but that keeps running is killed, because another one takes its place', async () => {
     const { executor, story } = startCrew()
     const one = await executor(1)
     await one.hangUp()
@@ -148,7 +151,7 @@ describe('an executor with an overdue body', () => {
     return { ...crew, one, two, guilty, neighbour, read, neighbourJob, readJob }
   }
 
-  it('gets no new jobs; calls that may be repeated move at once, and the others may finish before it is killed', async () => {
+  it('an executor with an overdue body gets no new jobs; repeatable calls move at once, others may finish', async () => {
     const { pool, one, two, story, read, neighbour, neighbourJob, readJob } = await overdue()
     expect(one.told(readJob)).toEqual(['job', 'stop: moved'])
     void pool.dispatch(order('new'))
@@ -162,7 +165,7 @@ describe('an executor with an overdue body', () => {
     expect(story.at(-1)).toBe('kill 1 overdue')
   })
 
-  it('dies of it: the overdue call is blamed only if no other call was in progress', async () => {
+  it('an executor with an overdue body dies of it: the overdue call is blamed only if no other call was in progress', async () => {
     const { one, guilty, neighbour } = await overdue()
     await one.die()
     expect([ofDeath(guilty.error), ofDeath(neighbour.error)]).toMatchObject([{ cause: 'crash' }, { cause: 'crash' }])
@@ -172,7 +175,7 @@ describe('an executor with an overdue body', () => {
     expect(ofDeath(again.guilty.error)).toMatchObject({ cause: 'overdue' })
   })
 
-  it('may be moving a job that is told to stop: the job is not placed again, and may have begun', async () => {
+  it('a job of an executor with an overdue body that is told to stop is not placed again, and may have begun', async () => {
     const { leases, pool, executor } = startCrew()
     const one = await executor(1)
     const seen = watched(pool.dispatch(order('put')))
@@ -190,7 +193,7 @@ describe('an executor with an overdue body', () => {
 })
 
 describe('an executor with a stuck event loop', () => {
-  it('is killed once, and each of its calls is reported as present when the loop was stuck', async () => {
+  it('an executor with a stuck event loop is killed once, and each of its calls is reported as present', async () => {
     const { pool, executor, story } = startCrew()
     const one = await executor(1)
     const seen = watched(pool.dispatch(order('a')))
@@ -210,7 +213,7 @@ function holding(call: string, more: Partial<Holding> = {}): Holding {
 }
 
 describe('what an executor holds from an earlier orchestrator', () => {
-  it('is adopted, and answered when it ends', async () => {
+  it('what an executor holds from an earlier orchestrator is adopted, and answered when it ends', async () => {
     const { executor, adopted, leases, story } = startCrew()
     const one = await executor(1, { holding: [holding('a', { begun: true, entered: { agoMs: 500, timeoutMs: 1_000 } })] })
     const seen = watched(adopted[0]?.running ?? Promise.resolve(undefined))
@@ -223,7 +226,7 @@ describe('what an executor holds from an earlier orchestrator', () => {
     expect(one.jobs()).toEqual([])
   })
 
-  it('is answered at once if it has ended meanwhile', async () => {
+  it('what an executor holds from an earlier orchestrator is answered at once if it has ended meanwhile', async () => {
     const { executor, adopted } = startCrew()
     await executor(1, { holding: [holding('a', { outcome: answered('kept') })] })
     const seen = watched(adopted[0]?.running ?? Promise.resolve(undefined))
@@ -231,7 +234,7 @@ describe('what an executor holds from an earlier orchestrator', () => {
     expect(seen).toEqual({ outcome: { result: 'kept' } })
   })
 
-  it('is reported with its progress if the executor dies then', async () => {
+  it('what an executor holds from an earlier orchestrator is reported with its progress if the executor dies then', async () => {
     const { executor, adopted } = startCrew()
     const one = await executor(1, { holding: [holding('a', { begun: true, progress: 7 })] })
     const seen = watched(adopted[0]?.running ?? Promise.resolve(undefined))
@@ -247,13 +250,13 @@ describe('what an executor holds from an earlier orchestrator', () => {
     })
   })
 
-  it('is reported to the server at once, because the next orchestrator may die before its first regular heartbeat', async () => {
+  it('what an executor holds from an earlier orchestrator is reported to the server at once', async () => {
     const { executor, leases } = startCrew()
     await executor(1, { holding: [holding('a', { begun: true }), holding('b', { outcome: answered('kept') })] })
     expect([leases.get('a')?.announced, leases.get('b')?.announced]).toEqual([1, 0])
   })
 
-  it('may begin later, because it still belongs to that executor', async () => {
+  it('what an executor holds from an earlier orchestrator may begin later, because it still belongs to that executor', async () => {
     const { executor, leases } = startCrew()
     const one = await executor(1, { holding: [holding('a')] })
     expect(await one.ask({ ask: 'begin', job: 'job of a' })).toMatchObject({ type: 'answer', value: true })

@@ -10,7 +10,7 @@ afterEach(() => void vi.useRealTimers())
 const UNACKNOWLEDGED_MS = 300
 
 describe('a job', () => {
-  it('goes to the least busy executor, and its answer is what the executor answers', async () => {
+  it('a job goes to the least busy executor, and its answer is what the executor answers', async () => {
     const { pool, executor } = startCrew()
     const [one, two] = [await executor(1), await executor(2)]
     const first = watched(pool.dispatch(order('a')))
@@ -22,7 +22,7 @@ describe('a job', () => {
     expect([first, second]).toEqual([{}, { outcome: { result: 'from two' } }])
   })
 
-  it('of a model call goes to the executor that has folded the session, even if another one is less busy', async () => {
+  it('a job of a model call goes to the executor that has folded the session, even if another one is less busy', async () => {
     const { pool, executor } = startCrew({
       eventsFor({ views }, { ticket }) {
         views.set(`${ticket.sessionId}\ne`, { seq: 3, digest: 'd' })
@@ -37,7 +37,7 @@ describe('a job', () => {
     expect([one.jobs().length, two.jobs().length]).toEqual([2, 1])
   })
 
-  it('waits a second for an executor, and is not begun if none comes', async () => {
+  it('a job waits a second for an executor, and is not begun if none comes', async () => {
     const { pool, executor, leases } = startCrew()
     const unplaced = watched(pool.dispatch(order('a')))
     await vi.advanceTimersByTimeAsync(1_000)
@@ -50,7 +50,7 @@ describe('a job', () => {
     expect(soon).toEqual({ outcome: { result: 1 } })
   })
 
-  it('is announced to the server before it is given to an executor, from the second attempt on', async () => {
+  it('a job is announced to the server before it is given to an executor, from the second attempt on', async () => {
     const { pool, executor, leases } = startCrew()
     await executor(1)
     void pool.dispatch(order('first'))
@@ -59,7 +59,7 @@ describe('a job', () => {
     expect(['first', 'second'].map((call) => leases.get(call)?.announced)).toEqual([0, 1])
   })
 
-  it('that has to be retried fails the activity with its delay, after its failed attempt was recorded', async () => {
+  it('a job that has to be retried fails the activity with its delay, after its failed attempt was recorded', async () => {
     const { pool, executor, leases } = startCrew()
     const one = await executor(1)
     const seen = watched(pool.dispatch(order('a')))
@@ -74,7 +74,7 @@ describe('a job', () => {
     expect(leases.get('a')?.recorded).toEqual([{ failed: [failed] }])
   })
 
-  it('that was answered twice, or never assigned, changes nothing', async () => {
+  it('the pool ignores an answer for a job that is unknown or already answered', async () => {
     const { pool, executor } = startCrew()
     const [one, two] = [await executor(1), await executor(2)]
     const seen = watched(pool.dispatch(order('a')))
@@ -94,7 +94,7 @@ describe('a job', () => {
 })
 
 describe('a job that its executor does not acknowledge', () => {
-  it('is moved to another one, and cannot begin where it was', async () => {
+  it('a job that its executor does not acknowledge is moved to another one, and cannot begin where it was', async () => {
     const { pool, executor, leases } = startCrew()
     const [frozen, other] = [await executor(1), await executor(2)]
     const seen = watched(pool.dispatch(order('pay', { once: true })))
@@ -114,7 +114,7 @@ describe('a job that its executor does not acknowledge', () => {
     expect(leases.get('pay')?.begun).toBe(1)
   })
 
-  it('stays where it is while no executor responds, and is moved as soon as one does', async () => {
+  it('a job that its executor does not acknowledge is moved as soon as another executor responds', async () => {
     const { pool, executor } = startCrew()
     const [frozen, other] = [await executor(1), await executor(2)]
     void pool.dispatch(order('a'))
@@ -127,7 +127,7 @@ describe('a job that its executor does not acknowledge', () => {
     expect([frozen.jobs().length, other.jobs().length]).toEqual([2, 1])
   })
 
-  it('does not get company: new jobs go to executors that respond', async () => {
+  it('a job that its executor does not acknowledge does not get company: new jobs go to executors that respond', async () => {
     const { pool, executor } = startCrew()
     const [frozen, other] = [await executor(1), await executor(2)]
     for (const call of ['a', 'b', 'c']) {
@@ -140,7 +140,7 @@ describe('a job that its executor does not acknowledge', () => {
 })
 
 describe('a job that has to stop', () => {
-  it('is notified where it is, and ends as its executor says', async () => {
+  it('a job that has to stop is notified where it is, and ends as its executor says', async () => {
     const { pool, executor, leases } = startCrew()
     const one = await executor(1)
     const seen = watched(pool.dispatch(order('a')))
@@ -155,7 +155,7 @@ describe('a job that has to stop', () => {
     expect(seen).toEqual({ outcome: { result: 'interrupted' } })
   })
 
-  it('ends as cancelled if its executor has not even accepted it, but only after that had a moment to do so', async () => {
+  it('a job that has to stop ends as cancelled if its executor has not accepted it after a moment', async () => {
     const { pool, executor, leases } = startCrew()
     const [one] = [await executor(1)]
     const frozen = watched(pool.dispatch(order('a')))
@@ -169,7 +169,7 @@ describe('a job that has to stop', () => {
     expect(accepted).toEqual({})
   })
 
-  it('is not begun at all if no executor has it yet', async () => {
+  it('a job that has to stop is not begun at all if no executor has it yet', async () => {
     const { pool, executor, leases } = startCrew()
     const seen = watched(pool.dispatch(order('a')))
     await settled()
@@ -181,7 +181,7 @@ describe('a job that has to stop', () => {
 })
 
 describe('an executor whose code is replaced', () => {
-  it('gets no new jobs, finishes what it has, and is then reported as drained', async () => {
+  it('an executor whose code is replaced gets no new jobs, finishes what it has, and is then reported as drained', async () => {
     const { pool, executor, story } = startCrew()
     const [old, young] = [await executor(1), await executor(2)]
     const seen = watched(pool.dispatch(order('a')))
@@ -199,14 +199,14 @@ describe('an executor whose code is replaced', () => {
     expect(story.at(-1)).toBe('drained 1')
   })
 
-  it('is drained at once if it holds nothing', async () => {
+  it('an executor whose code is replaced is drained at once if it holds nothing', async () => {
     const { pool, executor, story } = startCrew()
     await executor(1)
     pool.retire(1)
     expect(story).toEqual(['ready 1', 'drained 1'])
   })
 
-  it('and that connects only then, perhaps to another orchestrator, is drained once everything it holds has ended', async () => {
+  it('an executor that connects only after its code was replaced is drained once everything it holds has ended', async () => {
     const { pool, executor, story, adopted } = startCrew()
     pool.retire(1)
     expect(story).toEqual([])

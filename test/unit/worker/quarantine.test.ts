@@ -80,7 +80,7 @@ async function withSuspect(size: number, kept?: number) {
 }
 
 describe('a tool of a session that has killed two executors', () => {
-  it('runs where nothing else does from then on, however often it kills', async () => {
+  it('a tool that has killed two executors runs where nothing else does from then on, however often it kills', async () => {
     const team = await withSuspect(2)
     const early = [await team.give('a'), await team.give('b')]
     for (let death = 0; death < 3; death++) {
@@ -95,7 +95,7 @@ describe('a tool of a session that has killed two executors', () => {
     }
   })
 
-  it('waits for the successor of the executor that it has killed, but not forever', async () => {
+  it('a tool that has killed two executors waits for the successor of the second, but not forever', async () => {
     const team = await withSuspect(2)
     await team.die(await team.give('bad'))
     const seen = await team.begin('bad', 'bad')
@@ -106,7 +106,7 @@ describe('a tool of a session that has killed two executors', () => {
     expect(seen).toEqual({})
   })
 
-  it('runs alone: another suspect waits for it to end', async () => {
+  it('a tool of a session that has killed two executors runs alone: another suspect waits for it to end', async () => {
     const team = await withSuspect(3)
     await team.kill('worse', 2)
     const kept = await team.give('bad')
@@ -117,7 +117,7 @@ describe('a tool of a session that has killed two executors', () => {
     expect(isPlaced()).toBe(true)
   })
 
-  it('goes behind one with fewer deaths, which may only have been beside it', async () => {
+  it('a tool that has killed two executors goes behind one with fewer deaths, which may be innocent', async () => {
     const team = await withSuspect(3)
     await team.kill('bad', 1)
     await team.kill('beside', 2)
@@ -130,7 +130,7 @@ describe('a tool of a session that has killed two executors', () => {
     expect([team.placed('beside'), team.placed('bad')]).toEqual([3, 3])
   })
 
-  it('is called at ever longer intervals', async () => {
+  it('a tool of a session that has killed two executors is called at ever longer intervals', async () => {
     const team = await withSuspect(2)
     const begun: number[] = []
     for (let death = 0; death < 7; death++) {
@@ -143,7 +143,7 @@ describe('a tool of a session that has killed two executors', () => {
     expect(begun).toEqual([0, 125, 250, 500, 1_000, 2_000, 4_000])
   })
 
-  it('does not wait for the end of such an interval unless it has died as a suspect itself', async () => {
+  it('a suspect’s long intervals apply only once it has died as a suspect itself', async () => {
     const team = await withSuspect(3)
     await team.kill('bad', 5)
     await team.kill('beside', 2)
@@ -152,7 +152,7 @@ describe('a tool of a session that has killed two executors', () => {
     expect(Date.now() - from).toBe(0)
   })
 
-  it('is trusted again once it has ended without a death', async () => {
+  it('a tool of a session that has killed two executors is trusted again once it has ended without a death', async () => {
     const team = await withSuspect(2)
     const kept = await team.give('bad')
     await team.finish(kept)
@@ -165,7 +165,7 @@ describe('a tool of a session that has killed two executors', () => {
     expect(more).toContain(again)
   })
 
-  it('runs at once if the worker has only one executor', async () => {
+  it('a tool of a session that has killed two executors runs at once if the worker has only one executor', async () => {
     const team = await withSuspect(1, 1)
     expect(await team.give('a')).toBe(3)
     expect(await team.give('bad')).toBe(3)
@@ -173,7 +173,7 @@ describe('a tool of a session that has killed two executors', () => {
 })
 
 describe('a suspect that was killed by chance', () => {
-  it('does not wait for the long intervals of one that kills whenever it runs', async () => {
+  it('a suspect that was killed by chance does not wait for the long intervals of one that kills whenever it runs', async () => {
     const team = await withSuspect(3)
     await team.kill('bad', 9)
     await team.kill('unlucky', 3)
@@ -184,24 +184,27 @@ describe('a suspect that was killed by chance', () => {
 })
 
 describe('a suspect that has waited long', () => {
-  it.each([2, 3])('joins the one that runs after a second, and no other work (%i deaths)', async (deaths) => {
-    const team = await withSuspect(3)
-    await team.kill('worse', deaths)
-    await vi.advanceTimersByTimeAsync(1_000)
-    const kept = await team.give('bad')
-    const others = [await team.give('a'), await team.give('b')]
-    await team.begin('worse', 'worse')
-    await vi.advanceTimersByTimeAsync(900)
-    expect(team.placed('worse')).toBe(deaths)
-    await vi.advanceTimersByTimeAsync(200)
-    expect(team.story.at(-1)).toBe(`job worse on ${kept}`)
-    expect(others).not.toContain(kept)
-  })
+  it.each([2, 3])(
+    'a suspect that has waited long joins the one that runs after a second, and no other work (%i deaths)',
+    async (deaths) => {
+      const team = await withSuspect(3)
+      await team.kill('worse', deaths)
+      await vi.advanceTimersByTimeAsync(1_000)
+      const kept = await team.give('bad')
+      const others = [await team.give('a'), await team.give('b')]
+      await team.begin('worse', 'worse')
+      await vi.advanceTimersByTimeAsync(900)
+      expect(team.placed('worse')).toBe(deaths)
+      await vi.advanceTimersByTimeAsync(200)
+      expect(team.story.at(-1)).toBe(`job worse on ${kept}`)
+      expect(others).not.toContain(kept)
+    },
+  )
 
   it.each([
     ['its next death could be the last', { bad: 2, worse: 4 }],
     ['that one has died three times', { bad: 3, worse: 2 }],
-  ])('joins it only after ten seconds if %s', async (_, deaths) => {
+  ])('a suspect that has waited long joins it only after ten seconds if %s', async (_, deaths) => {
     const team = await teamOf(3)
     await team.kill('bad', deaths.bad)
     await team.kill('worse', deaths.worse)
@@ -214,7 +217,7 @@ describe('a suspect that has waited long', () => {
     expect(team.story.at(-1)).toBe(`job worse on ${kept}`)
   })
 
-  it('does not wait for the rest of the ten seconds once that one has died', async () => {
+  it('a suspect that has waited long does not wait for the rest of the ten seconds once that one has died', async () => {
     const team = await teamOf(3)
     await team.kill('bad', 4)
     for (const session of ['one', 'two']) await team.kill(session, 2)
@@ -229,7 +232,7 @@ describe('a suspect that has waited long', () => {
     expect([team.placed('one'), team.placed('two')]).toEqual([3, 3])
   })
 
-  it('costs a healthy one that runs for seconds a third death, and no fourth', async () => {
+  it('a suspect that has waited long costs a healthy one that runs for seconds a third death, and no fourth', async () => {
     const team = await teamOf(1)
     const beginBoth = async () => {
       for (const call of ['healthy', 'bad']) await team.begin(call)
@@ -254,7 +257,7 @@ describe('a suspect that has waited long', () => {
     expect([team.placed('healthy'), team.placed('bad')]).toEqual([4, 4])
   })
 
-  it('enters together with the others that have', async () => {
+  it('a suspect that has waited long enters together with the others that have', async () => {
     const team = await withSuspect(3)
     for (const session of ['one', 'two', 'three']) await team.kill(session, 3)
     await team.kill('bad', 1)
@@ -269,7 +272,7 @@ describe('a suspect that has waited long', () => {
     expect(new Set(entered.map((line) => line.split(' on ')[1])).size).toBe(1)
   })
 
-  it('waits for the successor of the executor that another one has just killed', async () => {
+  it('a suspect that has waited long waits for the successor of the executor that another one has just killed', async () => {
     const team = await withSuspect(3)
     await team.kill('worse', 2)
     const kept = await team.give('bad')
@@ -295,7 +298,7 @@ describe('a healthy call, while an executor is kept for suspects', () => {
     return { team, kept }
   }
 
-  it('waits for the successor of the only other one', async () => {
+  it('a healthy call, while an executor is kept for suspects waits for the successor of the only other one', async () => {
     const { team, kept } = await withSuspectAlone()
     await team.begin('b')
     await vi.advanceTimersByTimeAsync(5_000)
@@ -306,7 +309,7 @@ describe('a healthy call, while an executor is kept for suspects', () => {
     expect(successor).not.toBe(kept)
   })
 
-  it('does not wait forever: its worker cannot begin it while the suspect runs on the only executor', async () => {
+  it('a healthy call does not wait forever for a suspect on the only executor: its worker cannot begin it', async () => {
     const { team } = await withSuspectAlone()
     const seen = await team.begin('b')
     await vi.advanceTimersByTimeAsync(12_000)
@@ -314,7 +317,7 @@ describe('a healthy call, while an executor is kept for suspects', () => {
     expect(team.placed('b')).toBe(0)
   })
 
-  it('gets that executor at once if no suspect runs there and no other one responds; its successor is kept instead', async () => {
+  it('a healthy call gets the executor that is kept for suspects if no suspect runs there and no other one responds', async () => {
     const { team, kept } = await withSuspectAlone()
     await team.finish(kept)
     expect(await team.give('b')).toBe(kept)
@@ -325,7 +328,7 @@ describe('a healthy call, while an executor is kept for suspects', () => {
     expect(successor).not.toBe(kept)
   })
 
-  it('stops waiting when it is stopped', async () => {
+  it('a healthy call, while an executor is kept for suspects stops waiting when it is stopped', async () => {
     const { team } = await withSuspectAlone()
     const seen = await team.begin('b')
     team.leases.get('b')?.stop('cancelled')
@@ -333,7 +336,7 @@ describe('a healthy call, while an executor is kept for suspects', () => {
     expect(seen.error).toMatchObject({ name: 'CancelledFailure' })
   })
 
-  it('waits for a frozen one, and leaves it as soon as no suspect runs on the other', async () => {
+  it('a healthy call waits for a frozen executor, and leaves it as soon as no suspect runs on the other', async () => {
     const team = await withSuspect(2)
     const kept = await team.give('bad')
     await team.begin('b')
@@ -348,7 +351,7 @@ describe('a healthy call, while an executor is kept for suspects', () => {
 })
 
 describe('a suspect without an executor of its own', () => {
-  it('waits for the end of a healthy call if the successor is late', async () => {
+  it('a suspect without an executor of its own waits for the end of a healthy call if the successor is late', async () => {
     const team = await withSuspect(2)
     const busy = await team.give('a')
     await team.die(await team.give('bad'))
@@ -359,7 +362,7 @@ describe('a suspect without an executor of its own', () => {
     expect(team.story.at(-1)).toBe(`job bad on ${busy}`)
   })
 
-  it('has its worker unable to begin it if that call runs on, and does not wait forever', async () => {
+  it('a suspect does not wait forever for a call that occupies the only executor: its worker cannot begin it', async () => {
     const team = await withSuspect(2)
     await team.give('a')
     await team.die(await team.give('bad'))
@@ -368,7 +371,7 @@ describe('a suspect without an executor of its own', () => {
     expect(seen).toEqual({ outcome: 'no executor' })
   })
 
-  it('waits until the least busy one is empty, which gets no other work meanwhile', async () => {
+  it('a suspect without an executor of its own waits until the least busy one is empty', async () => {
     const team = await withSuspect(2)
     await vi.advanceTimersByTimeAsync(100_000)
     const [one, two] = [await team.give('a'), await team.give('b')]
@@ -383,7 +386,7 @@ describe('a suspect without an executor of its own', () => {
     expect(team.story.at(-1)).toBe(`job bad on ${emptying}`)
   })
 
-  it('stays a suspect if its job ends before its body is entered', async () => {
+  it('a suspect without an executor of its own stays a suspect if its job ends before its body is entered', async () => {
     const team = await withSuspect(2)
     const kept = await team.give('bad')
     await team.answer(kept)
@@ -392,7 +395,7 @@ describe('a suspect without an executor of its own', () => {
     expect([await team.give('a'), await team.give('b'), await team.give('c')]).not.toContain(again)
   })
 
-  it('keeps its executor for as long as it runs', async () => {
+  it('a suspect without an executor of its own keeps its executor for as long as it runs', async () => {
     const team = await withSuspect(2)
     const kept = await team.give('bad')
     await vi.advanceTimersByTimeAsync(100_000)
@@ -401,7 +404,7 @@ describe('a suspect without an executor of its own', () => {
 })
 
 describe('a tool that kills in one session after another', () => {
-  it('is a suspect in all sessions', async () => {
+  it('a tool that kills in one session after another is a suspect in all sessions', async () => {
     const team = await teamOf(3)
     for (const session of ['one', 'two']) await team.kill(session, 1, 'explode')
     const others = [await team.give('a'), await team.give('b'), await team.give('c')]
@@ -412,7 +415,7 @@ describe('a tool that kills in one session after another', () => {
     expect(await team.give('e', 'three', 'harmless')).not.toBe(kept)
   })
 
-  it('is not a suspect in other sessions if one session was there each time', async () => {
+  it('a tool that kills in several sessions is no suspect in others if one session was there each time', async () => {
     const team = await teamOf(1)
     for (const beside of ['one', 'two']) {
       await team.give('bad', 'bad', 'explode')
@@ -424,7 +427,7 @@ describe('a tool that kills in one session after another', () => {
     expect(await team.give('bad', 'bad', 'explode')).not.toBe(other)
   })
 
-  it('is trusted in all sessions once it has ended well in one', async () => {
+  it('a tool that kills in one session after another is trusted in all sessions once it has ended well in one', async () => {
     const team = await teamOf(3)
     for (const session of ['one', 'two']) await team.kill(session, 1, 'explode')
     const kept = await team.give('three', 'three', 'explode')
@@ -437,7 +440,7 @@ describe('a tool that kills in one session after another', () => {
 })
 
 describe('a call whose executor was killed by another one', () => {
-  it('is not a suspect after one death', async () => {
+  it('a call whose executor was killed by another one is not a suspect after one death', async () => {
     const team = await teamOf(2)
     const [bad, innocent, third] = [await team.give('bad'), await team.give('x'), await team.give('innocent')]
     expect([bad, innocent]).toContain(third)

@@ -26,13 +26,13 @@ function passing(gates: ReturnType<typeof gatesAt>, calls: number): number[] {
 }
 
 describe('a gate', () => {
-  it('lets everything through until the provider refuses something', () => {
+  it('a gate lets everything through until the provider refuses something', () => {
     const gates = gatesAt()
     expect(gates.placeOf('p', 'a')).toBe(0)
     expect(gates.keys()).toEqual([])
   })
 
-  it('holds every call of the account for as long as the provider asked, and none of another account', () => {
+  it('a gate holds every call of the account for as long as the provider asked, and none of another account', () => {
     const gates = gatesAt()
     expect(gates.refused('p', 3_000, true)).toBe(true)
     expect(gates.keys()).toEqual(['p'])
@@ -40,7 +40,7 @@ describe('a gate', () => {
     expect(gates.placeOf('other', 'a')).toBe(0)
   })
 
-  it('stays closed until the latest time that was asked for, whichever process learned of it', () => {
+  it('a gate stays closed until the latest time that was asked for, whichever process learned of it', () => {
     const gates = gatesAt()
     gates.refused('p', 3_000, true)
     expect(gates.refused('p', 1_000, true)).toBe(false)
@@ -49,7 +49,7 @@ describe('a gate', () => {
     expect(gates.placeOf('p', 'a')).toBeGreaterThanOrEqual(9_000)
   })
 
-  it('keeps the place of a call that asks again, and lets it through when its time has come', () => {
+  it('a gate keeps the place of a call that asks again, and lets it through when its time has come', () => {
     const gates = gatesAt()
     gates.refused('p', 3_000, true)
     const [first, second] = [gates.placeOf('p', 'a'), gates.placeOf('p', 'b')]
@@ -60,7 +60,7 @@ describe('a gate', () => {
     expect(gates.placeOf('p', 'a')).toBe(0)
   })
 
-  it('opens slowly: a few calls in the first second, twice as many every five seconds, and is forgotten', () => {
+  it('a gate opens slowly: a few calls in the first second, twice as many every five seconds, and is forgotten', () => {
     const gates = gatesAt()
     gates.refused('p', 3_000, true)
     const opens = gates.clock.now + 3_000
@@ -75,7 +75,7 @@ describe('a gate', () => {
     expect(gates.placeOf('p', 'z')).toBe(0)
   })
 
-  it('opens more slowly after a refusal of a call that it has let through, but refusals of earlier calls do not count', () => {
+  it('a gate opens more slowly after a refusal of a call that it let through, not after refusals of earlier calls', () => {
     const gates = gatesAt()
     gates.refused('p', 1_000, true)
     for (let n = 0; n < 50; n++) gates.refused('p', 1_000, true)
@@ -87,7 +87,7 @@ describe('a gate', () => {
     expect(passed.filter((at) => at < opens + 1_000).length).toBeGreaterThan(0)
   })
 
-  it('lets one call a minute through if it stays closed for longer, unless the provider’s own header says how long', () => {
+  it('a gate lets one call a minute through if it stays closed for longer, unless the provider’s own header says how long', () => {
     for (const isHeader of [true, false]) {
       const gates = gatesAt()
       gates.refused('p', 600_000, isHeader)
@@ -108,7 +108,7 @@ describe('a gate', () => {
     expect(told.mayProbe('p')).toBe(false)
   })
 
-  it('is opened before its time, slowly, unless it was closed again since', () => {
+  it('a gate is opened before its time, slowly, unless it was closed again since', () => {
     const gates = gatesAt()
     gates.refused('p', 600_000, true)
     gates.placeOf('p', 'a')
@@ -122,7 +122,7 @@ describe('a gate', () => {
     expect(gates.opened('other', 0)).toBe(false)
   })
 
-  it('spreads the calls of machines that wait for the same moment', () => {
+  it('a gate spreads the calls of machines that wait for the same moment', () => {
     const places = [0, 0.25, 0.75].map((die) => {
       const gates = gatesAt(() => die)
       gates.refused('p', 1_000, true)

@@ -14,7 +14,7 @@ const entry = (level: LogEntry['level'], message: string, meta: object = {}): Lo
 const noSession = () => undefined
 
 describe("a line of Temporal's SDK", () => {
-  it('about a workflow task that failed is an error with its reason and the session of its execution', () => {
+  it('the SDK’s line about a failed workflow task becomes an error with its reason and session', () => {
     const failure =
       'Failure { failure: Some(Failure { message: "[TMPRL1100] Nondeterminism error: \\"x\\"", source: "", stack_trace: "" }), force_cause: NonDeterministicError }'
     const meta = { sdkComponent: 'core', target: 'temporalio_sdk_core::worker::workflow', runId: 'e1', failure }
@@ -26,7 +26,7 @@ describe("a line of Temporal's SDK", () => {
     })
   })
 
-  it('that names a workflow names its session', () => {
+  it("a line of Temporal's SDK that names a workflow names its session", () => {
     const meta = { sdkComponent: 'worker', workflowId: 'pawl:s2', runId: 'e2', taskQueue: 'pawl', error: new Error('broken') }
     expect(sdkLine(entry('ERROR', 'External sink function threw an error', meta), noSession)).toMatchObject({
       level: 'error',
@@ -38,11 +38,11 @@ describe("a line of Temporal's SDK", () => {
     ['gRPC call poll_workflow_task_queue retried 6 times', { error: 'Status { code: Unavailable, message: "tcp connect error" }' }],
     ['Error when recording heartbeat: Status { code: Unavailable, message: "tcp connect error" }', {}],
     ['Network error while responding', { error: 'Status { code: Unavailable }' }],
-  ])('about a call that failed may mean that the server is away: %s', (message, meta) => {
+  ])("a line of Temporal's SDK about a call that failed may mean that the server is away: %s", (message, meta) => {
     expect(sdkLine(entry('WARN', message, meta), noSession)).toMatchObject({ level: 'warn', mayBeOutage: true })
   })
 
-  it('that repeats what pawl says itself is for debugging, or left out', () => {
+  it("a line of Temporal's SDK that repeats what pawl says itself is for debugging, or left out", () => {
     const failed = (activityType: string, error: Error) =>
       sdkLine(entry('WARN', 'Activity failed', { workflowId: 'pawl:s1', activityType, error }), noSession)
     expect(failed('callModel', new Error('busy'))).toMatchObject({ level: 'debug', fields: { session: 's1', activityType: 'callModel' } })

@@ -339,22 +339,22 @@ function lineOf(body: EventBody, known = KNOWN): SessionLine {
 }
 
 describe('a line', () => {
-  it.each(Object.entries(LINES))('of %s has its level, message and fields', (_type, [body, level, message, fields]) => {
+  it.each(Object.entries(LINES))('a log line of %s has its level, message and fields', (_type, [body, level, message, fields]) => {
     const known = body.type === 'session_started' ? {} : KNOWN
     expect(lineOf(body, known)).toEqual({ level, message, fields: { session: 's', seq: 9, ...fields } })
   })
 
-  it.each(Object.entries(LINES))('of %s has no message, answer or result in it', (_type, [body]) => {
+  it.each(Object.entries(LINES))('a log line of %s has no message, answer or result in it', (_type, [body]) => {
     expect(JSON.stringify(lineOf(body))).not.toContain(TEXT)
   })
 
-  it('of an opened session has the model that would answer, and its provider', () => {
+  it('a log line of an opened session has the model that would answer, and its provider', () => {
     const [body] = LINES.session_started
     expect(lineOf(body, { model: 'claude-sonnet-5-5' }).fields).toMatchObject({ model: 'claude-sonnet-5-5', provider: 'anthropic' })
     expect(lineOf(body, { model: 'scripted' }).fields).not.toHaveProperty('provider')
   })
 
-  it('of a session that replaces an execution that no worker can replay is an error with the reason', () => {
+  it('the log line of a session that replaces an unreplayable execution is an error with the reason', () => {
     const unreplayable = { executionId: 'e1', reason: 'its history differs' }
     expect(lineOf({ type: 'session_resumed', executionId: 'e2', fromEpoch: 'e1', coreVersion: 1, unreplayable })).toMatchObject({
       level: 'error',
@@ -363,12 +363,12 @@ describe('a line', () => {
     expect(lineOf({ ...LINES.session_started[0], unreplayable } as EventBody)).toMatchObject({ level: 'error', fields: unreplayable })
   })
 
-  it('of a stream that failed is an error', () => {
+  it('the log line of a stream that failed is an error', () => {
     const error: FailedAttempt = { ...FAILED, phase: 'stream' }
     expect(lineOf({ type: 'model_attempt_failed', ...TURN, error })).toMatchObject({ level: 'error', message: 'model call attempt failed' })
   })
 
-  it('of an attempt or a hook that threw has the stack', () => {
+  it('the log line of an attempt or a hook that threw has the stack', () => {
     const stack = '    at refund (/app/tools.ts:3:9)'
     expect(lineOf({ type: 'tool_attempt_failed', ...CALL, error: { ...FAILED, stack } }).fields).toMatchObject({ stack })
     const error = { class: 'TypeError', message: 'no', stack }
@@ -391,25 +391,25 @@ describe('a line', () => {
     ['denied', 0, 'debug'],
     ['approval_expired', 0, 'debug'],
     ['interrupted', 0, 'debug'],
-  ])('of a call that failed as %s after %i attempts is of level %3$s', (code, attempt, level) => {
+  ])('the log line of a call that failed as %s after %i attempts is of level %3$s', (code, attempt, level) => {
     expect(lineOf({ type: 'tool_failed', ...CALL, attempt, code, message: 'no' })).toMatchObject({ level, message: 'tool call failed' })
   })
 
-  it('of a hook’s denial is a warning with its reason, unless another hook’s answer is used', () => {
+  it('the log line of a hook’s denial is a warning with its reason, unless another hook’s answer is used', () => {
     const denied = { type: 'hook_answered', ...CALL, on: 'preToolUse', hook: 'cap', attempt: 1, answer: { deny: 'too much' } } as const
     const fields = { hook: 'cap', code: 'denied', reason: 'too much', call: 't_2_4_0', tool: 'refund' }
     expect(lineOf(denied)).toMatchObject({ level: 'warn', message: 'tool call denied', fields })
     expect(lineOf({ ...denied, overruled: true })).toMatchObject({ level: 'debug', message: 'hook answered' })
   })
 
-  it('of an approval says whether the arguments were changed, or whether the approval expired', () => {
+  it('the log line of an approval says whether the arguments were changed, or whether the approval expired', () => {
     const decided = { type: 'approval_decided', ...CALL, digest: 'd' } satisfies Partial<EventOf<'approval_decided'>>
     expect(lineOf({ ...decided, approved: true, by: 'anna' })).toMatchObject({ level: 'info', message: 'tool call approved' })
     expect(lineOf({ ...decided, approved: true, input: { cents: 4 } }).fields).toMatchObject({ changed: true })
     expect(lineOf({ ...decided, approved: false, expired: true })).toMatchObject({ level: 'warn', message: 'approval expired' })
   })
 
-  it('of hooks that were given up is a warning with the reason', () => {
+  it('the log line of hooks that were given up is a warning with the reason', () => {
     const error = { code: 'timeout', message: 'It took too long.' }
     expect(lineOf({ type: 'hooks_ended', ...TURN, error })).toMatchObject({
       level: 'warn',
@@ -418,12 +418,12 @@ describe('a line', () => {
     })
   })
 
-  it('of a custom event names the hook that reported it', () => {
+  it('the log line of a custom event names the hook that reported it', () => {
     const { fields } = lineOf({ type: 'emitted', ...TURN, on: 'turnStart', hook: 'hours', attempt: 1, name: 'opened' })
     expect(fields).toEqual({ session: 's', seq: 9, ...TURN, attempt: 1, event: 'opened', hook: 'hours' })
   })
 
-  it('has no arguments that are not JSON, because no names in them show what is secret', () => {
+  it('log lines have no arguments that are not JSON, because no names in them show what is secret', () => {
     const [body] = LINES.tool_issued
     expect(lineOf({ ...body, input: '{"password": "hunter2"' }).fields).not.toHaveProperty('args')
   })

@@ -43,7 +43,7 @@ function executor(hasSlices: boolean, folded: string[]) {
 const entry = (seq: number, type: string): LogEntry => ({ seq, prev: '', digest: `d${seq}`, json: JSON.stringify({ v: 1, seq, type }) })
 
 describe('snapshots', () => {
-  it('wait until their events are stored, and are stored once', async () => {
+  it('snapshots wait until their events are stored, and are stored once', async () => {
     const { arrived, stored, world } = storing()
     world.head = 5
     arrived('s', [snapshot(5), snapshot(7)])
@@ -56,7 +56,7 @@ describe('snapshots', () => {
     expect(world.saved).toEqual([5, 7])
   })
 
-  it('outlast an outage of the store', async () => {
+  it('snapshots outlast an outage of the store', async () => {
     const { arrived, stored, world } = storing()
     Object.assign(world, { head: 5, isAway: true })
     arrived('s', [snapshot(4)])
@@ -70,7 +70,7 @@ describe('snapshots', () => {
 })
 
 describe('a stored checkpoint', () => {
-  it('is folded by the executor that has the session in its cache, if that has slices', () => {
+  it('a stored checkpoint is folded by the executor that has the session in its cache, if that has slices', () => {
     const others = [executor(false, ['s\ne']), executor(true, ['other\ne'])]
     const its = executor(true, ['s\ne'])
     const { stored } = storing([...others, its].map((one) => one.executor))
@@ -79,7 +79,7 @@ describe('a stored checkpoint', () => {
     expect(its.sent).toEqual([{ type: 'checkpoint', target: { ...target, watermark: { seq: 7, digest: 'd7' } } }])
   })
 
-  it('is recognised only by its type, not by a text that names it', () => {
+  it('a stored checkpoint is recognised only by its type, not by a text that names it', () => {
     const its = executor(true, ['s\ne'])
     const { stored } = storing([its.executor])
     stored(target, [{ ...entry(6, 'emitted'), json: JSON.stringify({ type: 'emitted', name: 'checkpoint_made' }) }])

@@ -6,7 +6,7 @@ import { telemetrySettings } from '../../../src/worker/telemetry-settings.ts'
 const ENDPOINT = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318' }
 
 describe('telemetry', () => {
-  it('is off without a variable and without the option', () => {
+  it('telemetry is off without a variable and without the option', () => {
     expect(telemetrySettings(undefined, {})).toBeUndefined()
     expect(telemetrySettings(undefined, { OTEL_SERVICE_NAME: 'desk', OTEL_EXPORTER_OTLP_ENDPOINT: ' ' })).toBeUndefined()
   })
@@ -15,7 +15,7 @@ describe('telemetry', () => {
   const otlp = { protocol: 'http/protobuf', everyMs: 60_000, timeoutMs: 30_000 }
   const resource = { 'service.name': 'pawl' }
 
-  it('is on with an exporter, the endpoint of a signal, or the option', () => {
+  it('telemetry is on with an exporter, the endpoint of a signal, or the option', () => {
     expect(telemetrySettings(undefined, { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://collector:4318/v1/traces' })).toEqual({
       traces,
       resource,
@@ -25,12 +25,12 @@ describe('telemetry', () => {
     expect(telemetrySettings({}, {})).toEqual({ traces, metrics: { otlp }, resource })
   })
 
-  it('is on with an endpoint for all signals, each if its packages are there', () => {
+  it('telemetry is on with an endpoint for all signals, each if its packages are there', () => {
     const isImplied = true
     expect(telemetrySettings(undefined, ENDPOINT)).toEqual({ traces: { ...traces, isImplied }, metrics: { otlp, isImplied }, resource })
   })
 
-  it('serves metrics to Prometheus at the port that the option or the variables name, on this machine only unless told otherwise', () => {
+  it('telemetry serves Prometheus at the port of the option or the variables, on this machine only by default', () => {
     const byVariable = { OTEL_METRICS_EXPORTER: 'prometheus, otlp', OTEL_EXPORTER_PROMETHEUS_PORT: '9999' }
     expect(telemetrySettings(undefined, byVariable)?.metrics).toEqual({ otlp, prometheus: { host: '127.0.0.1', port: 9_999 } })
     expect(telemetrySettings({ prometheus: {} }, {})).toEqual({ metrics: { prometheus: { host: '127.0.0.1', port: 9_464 } }, resource })
@@ -41,7 +41,7 @@ describe('telemetry', () => {
     )
   })
 
-  it('exports metrics as often as the variable says', () => {
+  it('telemetry exports metrics as often as the variable says', () => {
     const env = { OTEL_METRIC_EXPORT_INTERVAL: '5000' }
     expect(telemetrySettings({}, env)?.metrics?.otlp).toEqual({ ...otlp, everyMs: 5_000, timeoutMs: 5_000 })
   })
@@ -50,18 +50,18 @@ describe('telemetry', () => {
     ['OTEL_METRICS_EXPORTER', 'console', 'otlp, prometheus, none'],
     ['OTEL_METRIC_EXPORT_INTERVAL', '1s', 'a whole number'],
     ['OTEL_EXPORTER_PROMETHEUS_PORT', '70000', '65535'],
-  ])('refuses %s=%s', (name, value, says) => {
+  ])('telemetry refuses %s=%s', (name, value, says) => {
     expect(() => telemetrySettings({ prometheus: {} }, { [name]: value })).toThrowError(new RegExp(`${name}.*${says}`))
   })
 
-  it('is off if it is switched off, whatever else is set', () => {
+  it('telemetry is off if it is switched off, whatever else is set', () => {
     expect(telemetrySettings(false, ENDPOINT)).toBeUndefined()
     expect(telemetrySettings({}, { ...ENDPOINT, OTEL_SDK_DISABLED: 'true' })).toBeUndefined()
     expect(telemetrySettings({}, { ...ENDPOINT, OTEL_TRACES_EXPORTER: 'none', OTEL_METRICS_EXPORTER: 'none' })).toBeUndefined()
     expect(telemetrySettings({}, { ...ENDPOINT, OTEL_TRACES_EXPORTER: 'none' })?.traces).toBeUndefined()
   })
 
-  it('has the attributes of the resource, among which OTEL_SERVICE_NAME overrides any other service name', () => {
+  it('telemetry has the attributes of the resource, among which OTEL_SERVICE_NAME overrides any other service name', () => {
     const OTEL_RESOURCE_ATTRIBUTES = 'deployment.environment.name=live, service.name=other,team=a%20b,=x,bad'
     expect(telemetrySettings({}, { OTEL_RESOURCE_ATTRIBUTES, OTEL_SERVICE_NAME: 'desk' })?.resource).toEqual({
       'service.name': 'desk',
@@ -70,13 +70,13 @@ describe('telemetry', () => {
     })
   })
 
-  it('has contents if the variable says so, unless the option says otherwise', () => {
+  it('telemetry has contents if the variable says so, unless the option says otherwise', () => {
     const env = { OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT: 'True' }
     expect(telemetrySettings({}, env)?.traces?.contents).toBe(true)
     expect(telemetrySettings({ contents: false }, env)?.traces?.contents).toBe(false)
   })
 
-  it('exports the share that the sampler sets', () => {
+  it('telemetry exports the share that the sampler sets', () => {
     const share = (sampler: string, arg?: string) =>
       telemetrySettings({}, { OTEL_TRACES_SAMPLER: sampler, ...(arg && { OTEL_TRACES_SAMPLER_ARG: arg }) })?.traces?.share
     expect(share('always_off')).toBe(0)
@@ -84,7 +84,7 @@ describe('telemetry', () => {
     expect(share('parentbased_traceidratio', '0.25')).toBe(0.25)
   })
 
-  it('refuses variables that it cannot follow', () => {
+  it('telemetry refuses variables that it cannot follow', () => {
     const refused = (env: Record<string, string>) => () => telemetrySettings({}, env)
     expect(refused({ OTEL_TRACES_EXPORTER: 'zipkin' })).toThrow(/OTEL_TRACES_EXPORTER is "zipkin": set one of otlp, none/)
     expect(refused({ OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: 'grpc' })).toThrow(/OTEL_EXPORTER_OTLP_TRACES_PROTOCOL is "grpc"/)
@@ -94,7 +94,7 @@ describe('telemetry', () => {
 })
 
 describe('a share of traces', () => {
-  it('is decided by the id alone: the same traces, and more of them in a larger share', () => {
+  it('a share of traces is decided by the id alone: the same traces, and more of them in a larger share', () => {
     const ids = Array.from({ length: 64 }, (_, at) => `${(at * 67_108_864).toString(16).padStart(8, '0')}${'0'.repeat(24)}`)
     const sampled = (share: number) => ids.filter((id) => isSampled(id, share))
     expect(sampled(0)).toEqual([])

@@ -45,7 +45,7 @@ async function entered({
 const kills = ({ story }: Crew): string[] => story.filter((line) => line.startsWith('kill'))
 
 describe('an executor', () => {
-  it('whose event loop is stuck for longer than it may be is killed', async () => {
+  it('an executor whose event loop is stuck for longer than it may be is killed', async () => {
     const { crew } = await entered()
     await vi.advanceTimersByTimeAsync(STUCK_MS)
     expect(kills(crew)).toEqual([])
@@ -53,7 +53,7 @@ describe('an executor', () => {
     expect(kills(crew)).toEqual(['kill 1 stuck_loop'])
   })
 
-  it('with an external body that exceeds its timeout is ended after a grace period', async () => {
+  it('an executor with an external body that exceeds its timeout is ended after a grace period', async () => {
     const { crew, passes } = await entered({ once: true })
     await passes(TIMEOUT_MS + 4_000)
     expect(kills(crew)).toEqual([])
@@ -61,20 +61,20 @@ describe('an executor', () => {
     expect(kills(crew)).toEqual(['kill 1 overdue'])
   })
 
-  it('with an external body that was told to stop is ended after a grace period, long before its timeout', async () => {
+  it('an executor with an external body that was told to stop is ended after a grace period, long before its timeout', async () => {
     const { crew, passes } = await entered({ once: true })
     crew.leases.get('a')?.stop('cancelled')
     await passes(7_000)
     expect(kills(crew)).toEqual(['kill 1 overdue'])
   })
 
-  it('with any other body that exceeds its timeout is left alone: that body is abandoned', async () => {
+  it('an executor with any other body that exceeds its timeout is left alone: that body is abandoned', async () => {
     const { crew, passes } = await entered()
     await passes(TIMEOUT_MS * 3)
     expect(kills(crew)).toEqual([])
   })
 
-  it('gets the grace period once its event loop runs again, because what its body waited for may be there', async () => {
+  it('an executor gets the grace period once its event loop runs again, because what its body waited for may be there', async () => {
     const { crew, passes } = await entered({ once: true })
     await vi.advanceTimersByTimeAsync(TIMEOUT_MS + 20_000)
     expect(kills(crew)).toEqual([])
@@ -86,7 +86,7 @@ describe('an executor', () => {
 })
 
 describe('after a pause of the orchestrator itself, or of the machine', () => {
-  it('no executor counts as stuck because of messages that could not be received', async () => {
+  it('no executor counts as stuck after a pause of the orchestrator or the machine that held up its messages', async () => {
     const { crew, passes } = await entered()
     pause(600_000)
     await passes(5_000)

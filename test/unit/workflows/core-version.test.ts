@@ -15,22 +15,22 @@ const begin = (markers: Set<string>, newest: number) => coreVersionOf(undefined,
 const replay = (markers: Set<string>, newest: number) => coreVersionOf(undefined, sdk(markers, true), newest)
 
 describe('the core of an execution', () => {
-  it('is the newest when it begins', () => {
+  it('the core of an execution is the newest when it begins', () => {
     expect([1, 2, 3].map((newest) => begin(new Set(), newest))).toEqual([1, 2, 3])
   })
 
-  it.each([1, 2])('stays version %i when newer releases replay it', (began) => {
+  it.each([1, 2])('the core of an execution stays version %i when newer releases replay it', (began) => {
     const markers = new Set<string>()
     begin(markers, began)
     expect([3, 2, 1].filter((newest) => newest >= began).map((newest) => replay(markers, newest))).toEqual(Array(4 - began).fill(began))
   })
 
-  it('is the one that its predecessor chose for it when it continued as new', () => {
+  it('the core of an execution is the one that its predecessor chose for it when it continued as new', () => {
     expect(coreVersionOf({ coreVersion: 1 }, sdk(new Set(['core-2']), true), 2)).toBe(1)
     expect(coreVersionOf({ coreVersion: 2 }, sdk(new Set(), false), 3)).toBe(2)
   })
 
-  it('is left to a worker that knows it', () => {
+  it('the core of an execution is left to a worker that knows it', () => {
     expect(() => coreVersionOf({ coreVersion: 2 }, sdk(new Set(), false), 1)).toThrow(
       'this worker knows core 1, but the session needs core 2',
     )

@@ -15,29 +15,32 @@ vi.mock('@temporalio/workflow', async (original) => ({
 }))
 
 describe('a nudge', () => {
-  it.each(Array.from({ length: 12 }, (_, steps) => steps))('%i microtasks after a flush was answered is not lost', async (steps) => {
-    let seq = 1
-    const stored: number[] = []
-    let answer = (): void => undefined
-    server.flush = (input) => {
-      const asked = (input as FlushInput).watermark.seq
-      return new Promise((resolve) => {
-        answer = () => {
-          stored.push(asked)
-          resolve({ seq: asked })
-        }
-      })
-    }
-    const journal = { state: { epoch: 'e' }, watermark: () => ({ seq, digest: '' }) } as Journal
-    const flushing = startFlushing(journal, 0, () => undefined)
-    flushing.nudge()
-    answer()
-    for (let step = 0; step < steps; step++) await Promise.resolve()
-    seq = 2
-    flushing.nudge()
-    // Long after the window that is tested here.
-    for (let step = 0; step < 40; step++) await Promise.resolve()
-    answer()
-    expect(stored).toEqual([1, 2])
-  })
+  it.each(Array.from({ length: 12 }, (_, steps) => steps))(
+    'a nudge %i microtasks after a flush was answered is not lost',
+    async (steps) => {
+      let seq = 1
+      const stored: number[] = []
+      let answer = (): void => undefined
+      server.flush = (input) => {
+        const asked = (input as FlushInput).watermark.seq
+        return new Promise((resolve) => {
+          answer = () => {
+            stored.push(asked)
+            resolve({ seq: asked })
+          }
+        })
+      }
+      const journal = { state: { epoch: 'e' }, watermark: () => ({ seq, digest: '' }) } as Journal
+      const flushing = startFlushing(journal, 0, () => undefined)
+      flushing.nudge()
+      answer()
+      for (let step = 0; step < steps; step++) await Promise.resolve()
+      seq = 2
+      flushing.nudge()
+      // Long after the window that is tested here.
+      for (let step = 0; step < 40; step++) await Promise.resolve()
+      answer()
+      expect(stored).toEqual([1, 2])
+    },
+  )
 })

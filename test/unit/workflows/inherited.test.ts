@@ -27,13 +27,13 @@ function sessionIn(phase: RunState['phase'], calls: CallState[] = []): SessionSt
 const inherit = (answers: Inherited[], state?: SessionState) => startInheriting({ unreplayable: UNREPLAYABLE, answers }, state)
 
 describe('a model call', () => {
-  it('of the stored turn uses the answer of the earlier execution, once', async () => {
+  it('a model call of the stored turn uses the answer of the earlier execution, once', async () => {
     const inherited = inherit([answer(1, 0)], sessionIn('model'))
     expect(await inherited.model(1, 1)).toMatchObject({ kind: 'completed' })
     expect(inherited.model(1, 1)).toBeUndefined()
   })
 
-  it('of a turn that is not stored uses it only if calls followed, because the model may have to see more messages', () => {
+  it('a model call of a turn that is not stored uses the earlier answer only if calls followed', () => {
     const inherited = inherit([answer(2, 0), answer(3, 1)], sessionIn('tools'))
     expect(inherited.model(1, 2)).toBeUndefined()
     expect(inherited.model(1, 3)).toBeDefined()
@@ -41,7 +41,7 @@ describe('a model call', () => {
 })
 
 describe('a tool call', () => {
-  it('that the session knows uses its result; one that it does not know, only if its turn’s answer is inherited, too', async () => {
+  it('a tool call that the session knows uses its earlier result; an unknown one only if its turn’s answer is inherited', async () => {
     const inherited = inherit(
       [done('t_1_1_0'), done('t_1_2_0', 2), answer(3, 1), done('t_1_3_0', 3)],
       sessionIn('tools', [call('t_1_1_0', 'external')]),
@@ -51,13 +51,13 @@ describe('a tool call', () => {
     expect(inherited.call('t_1_3_0')).toBeDefined()
   })
 
-  it('without a result counts as lost, and so does an external one in progress of which the history says nothing', async () => {
+  it('a tool call without an earlier result counts as lost, and so does an external one in progress', async () => {
     const inherited = inherit([lost('t_1_1_0')], sessionIn('tools', [call('t_1_1_0', 'idempotent'), call('t_1_1_1', 'external')]))
     await expect(inherited.call('t_1_1_0')).rejects.toThrow(EndedBefore)
     await expect(inherited.call('t_1_1_1')).rejects.toThrow(EndedBefore)
   })
 
-  it('of a session that nothing has replaced is simply made', () => {
+  it('a tool call of a session that nothing has replaced is simply made', () => {
     expect(startInheriting({}, sessionIn('tools', [call('t_1_1_0', 'external')])).call('t_1_1_0')).toBeUndefined()
   })
 })
@@ -72,7 +72,7 @@ describe('a stop', () => {
   }
   const of = (result: object): Inherited => ({ of: 'call', run: 1, turn: 1, callId: 't_1_1_0', result: result as ExecuteToolResult })
 
-  it('does not lose the newest result of a call', () => {
+  it('a stop does not lose the newest result of a call', () => {
     const again = of({ kind: 'again', attempt: 1, afterMs: 1 })
     expect(settled([again, done('t_1_1_0')], 'idempotent')).toMatchObject([{ type: 'tool_completed', value: 'receipt' }])
     expect(settled([of({ kind: 'failed', attempt: 1, code: 'gone', message: 'no' })], 'read')).toMatchObject([
@@ -84,11 +84,11 @@ describe('a stop', () => {
     ['has no result', lost('t_1_1_0')],
     ['was interrupted in its body', of({ kind: 'interrupted', attempt: 1, begun: true })],
     ['has thrown', of({ kind: 'unknown', attempt: 1, message: 'threw' })],
-  ])('leaves the outcome of an external call unknown that %s', (_, one) => {
+  ])('a stop leaves the outcome of an external call unknown that %s', (_, one) => {
     expect(settled([one], 'external')).toMatchObject([{ type: 'tool_unknown', aliveForMs: expect.any(Number) }])
   })
 
-  it('says of an idempotent call without a result that it may have taken effect, and nothing of a call that was not begun', () => {
+  it('a stop says that an unanswered idempotent call may have taken effect, and nothing of a call not begun', () => {
     expect(settled([lost('t_1_1_0')], 'idempotent')).toMatchObject([{ type: 'tool_failed', code: 'interrupted' }])
     expect(settled([of({ kind: 'interrupted', attempt: 1, begun: false })], 'external')).toEqual([])
     expect(settled([of({ kind: 'not_begun', attempt: 1 })], 'external')).toEqual([])

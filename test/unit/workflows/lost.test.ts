@@ -27,7 +27,7 @@ describe.each(['silent', 'dead'] as const)('a worker that is %s', (how) => {
     ['something other than a report', { begun: false }, true],
     ['a text', 'begun', true],
     ['something else in place of whether it was', report('no'), true],
-  ])('and has reported %s', (_, details, begun) => {
+  ])(`a worker that is ${how} and has reported %s`, (_, details, begun) => {
     expect(beginning(details, how)).toMatchObject({ how: 'died', confirmed: how === 'dead', begun })
   })
 })

@@ -13,22 +13,22 @@ function readableAfter(times: number): () => Promise<Answer> {
 }
 
 describe('a session that cannot be read yet', () => {
-  it('is tried again', async () => {
+  it('a session that cannot be read yet is tried again', async () => {
     expect(await readFor(readableAfter(2))).toEqual({ kind: 'found', at: 3 })
   })
 
-  it('is refused to the sender in the end, with the last reason', async () => {
+  it('a session that cannot be read yet is refused to the sender in the end, with the last reason', async () => {
     const refused = readFor(readableAfter(100))
     const message = expect.stringContaining('could not be read back: the execution is still loading. Try again.')
     await expect(refused).rejects.toMatchObject({ type: 'stale_watermark', nonRetryable: true, details: [{ message }] })
   })
 
-  it('is refused without a reason if a worker of an earlier build gave none', async () => {
+  it('a session that cannot be read yet is refused without a reason if a worker of an earlier build gave none', async () => {
     const message = expect.stringContaining('could not be read back: try again.')
     await expect(readFor(async () => ({ kind: 'stale_watermark' }))).rejects.toMatchObject({ details: [{ message }] })
   })
 
-  it('is refused to the sender if it is cancelled', async () => {
+  it('a session that cannot be read yet is refused to the sender if it is cancelled', async () => {
     const refused = readFor(() => Promise.reject(new CancelledFailure('cancelled')))
     await expect(refused).rejects.toBeInstanceOf(ApplicationFailure)
     await expect(refused).rejects.toMatchObject({
