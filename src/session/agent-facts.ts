@@ -34,7 +34,7 @@ export interface SessionLimits extends Budget {
   deadlineMs?: number
 }
 
-/** When pawl recovers a session in `error` by itself, as declared by the agent. */
+/** When pawl automatically recovers a session in `error`, as declared by the agent. */
 export interface RecoveryPolicy {
   /** The strategies that pawl may carry out without a person. */
   automatic: AutomaticStrategy[]
@@ -48,12 +48,12 @@ export interface RecoveryPolicy {
   perHour: number
 }
 
-/** A strategy that pawl may carry out by itself. */
+/** A strategy that pawl may carry out automatically. */
 export type AutomaticStrategy = Extract<RecoveryStrategy, 'continue_run' | 'restart_run' | 'restart_from_last_effect' | 'abandon'>
 
-/** What a session knows of its agent, as declared by the newest worker that reported it. */
+/** What a session knows about its agent, as declared by the newest worker that reported it. */
 export interface AgentFacts {
-  /** Digest of all the other members: it shows whether a worker's declaration differs. */
+  /** Digest of all other members, which shows whether a worker's declaration differs. */
   digest: string
   /** The limits of a run. */
   limits: RunLimits

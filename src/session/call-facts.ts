@@ -28,11 +28,11 @@ export interface FailedAttempt {
   worker?: string
   /** For a model call: the `name` of the model that failed, if one was called. */
   model?: string
-  /** For a model call under a budget: what it cost. Absent: nothing. */
+  /** For a model call under a budget: its cost. Absent: it cost nothing. */
   spent?: Cost
   /**
-   * The error does not say whether another attempt may help: a digest of its class, its code and where it was thrown. If the next attempt
-   * has the same digest, it is a fault.
+   * Set if the error does not say whether another attempt may help: a digest of its class, its code and where it was thrown. If the next
+   * attempt has the same digest, the error is permanent.
    */
   unexpected?: string
 }
@@ -40,24 +40,27 @@ export interface FailedAttempt {
 /** Default of `settleAfter`: milliseconds after an outcome became unknown before "it did not happen" from `verify` counts. */
 export const SETTLE_AFTER_MS = 5_000
 
-/** How the worker that made the model call resolved a tool call that the model requested. Recorded, and therefore deterministic. */
+/**
+ * How the worker that made the model call resolved one of the tool calls that the model requested. It is recorded, and therefore
+ * deterministic.
+ */
 export interface Resolution {
   /** Position of the call among the turn's calls, from 0. */
   index: number
   /** The tool's name. */
   tool: string
-  /** Why the call cannot run: the model gets this as an error result. */
+  /** Why the call cannot run. The model receives this as an error result. */
   invalid?: {
     code: 'unknown_tool' | 'cut_off' | 'invalid_arguments' | 'invalid_idempotency_key' | 'denied' | 'invalid_output' | 'outcome_unknown'
     message: string
   }
   /** The tool's effect. */
   effect: Effect
-  /** The call's generation, from 2: a recovery made the call again. Absent: the first generation. */
+  /** The call's generation, from 2, if a recovery made the call again. Absent: the first generation. */
   generation?: number
   /** The idempotency key; absent for `read`. */
   key?: string
-  /** The first generation's key, if `key` differs from it: that effect completed and is to happen again. */
+  /** The first generation's key, if `key` differs from it because the completed effect is to happen again. */
   firstKey?: string
   /** The call that already completed the effect with this key, if there is one. */
   replayOf?: string

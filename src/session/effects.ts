@@ -1,4 +1,4 @@
-// The effects of a session's calls that completed or may have. No rollback and no restart undoes them.
+// The effects of a session's calls that completed or may have completed. Neither a rollback nor a restart undoes them.
 import type { EffectReport } from './call-facts.ts'
 import type { SessionEvent } from './events.ts'
 import type { Json } from './json.ts'

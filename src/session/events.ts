@@ -13,7 +13,7 @@ import type { RecoveryStrategy, AgentFacts } from './agent-facts.ts'
 /** A point in a session's past: a checkpoint by its version, or the moment before a message was accepted or a run began. */
 export type Target = { checkpoint: number } | { message: string } | { run: number }
 
-/** What a run had done when it failed: calls by their ids and tools. */
+/** What a run had done when it failed: calls, with their ids and tools. */
 export interface ErrorProgress {
   /** Effects that completed, the newest 5. */
   completed: RunEffect[]

@@ -1,17 +1,17 @@
 // The ids of calls, requests and messages, which follow from where they stand in the session.
 
-/** pawl's own id of a tool call: the position of its request, and its generation if it was made again. */
+/** pawl's own id of a tool call: the position of its request, plus its generation if it was made again. */
 export function callIdOf(run: number, turn: number, index: number, generation = 1): string {
   const request = `t_${run}_${turn}_${index}`
   return generation === 1 ? request : `${request}#${generation}`
 }
 
-/** The id of the model's request: that of the call's first generation. The model sees this id. */
+/** The id of the model's request, which is that of the call's first generation. The model sees this id. */
 export function requestIdOf(callId: string): string {
   return callId.split('#', 1)[0] ?? callId
 }
 
-/** How many times the request has been made, this call included: 1, or more for a call that was made again. */
+/** How many times the request has been made, including this call: 1, or more for a call that was made again. */
 export function generationOf(callId: string): number {
   return Number(callId.split('#', 2)[1] ?? 1)
 }

@@ -1,4 +1,4 @@
-// Waiting for something that may arrive too late to be of use.
+// Waits for something that may arrive too late to be useful.
 import { numberText } from '../session/number-text.ts'
 
 /** The result of `work`, or undefined if it takes longer than `ms`. */

@@ -114,7 +114,7 @@ export const { endHooks } = proxyActivities<Pick<PawlActivities, 'endHooks'>>({
 export const findPlace = own('findPlace', ANSWERED_SOON)
 export const findCalls = own('findCalls', ANSWERED_SOON)
 export const findKept = own('findKept', ANSWERED_SOON)
-/** For a recovery that no one waits for. */
+/** For a recovery that no client waits for. */
 export const findKeptUntilStored = own('findKept', UNTIL_STORED)
 export const flush = own('flush', UNTIL_STORED)
 export const loadSession = own('loadSession', UNTIL_STORED)

@@ -75,7 +75,7 @@ interface Grace {
 
 /** A grace period of `graceMs`. It is over when its timer has fired, whatever the clock says: see alarms.ts. */
 function startGrace(graceMs: number): Grace {
-  // Not in the scope of the step that queries it first: it must outlive that step.
+  // Outside the scope of the step that queries it first, because it must outlive that step.
   const parent = CancellationScope.current()
   let spell: { scope: CancellationScope; isOver: boolean } | undefined
 
@@ -108,7 +108,7 @@ function startGrace(graceMs: number): Grace {
   }
 }
 
-/** With two builds on one queue, the other one probably gets the next retry; a server timer may take a second. */
+/** With two builds on one queue, the other one probably gets the next retry. A server timer may take a second. */
 const IMMEDIATE_RETRIES = 2
 
 const FIRST_WAIT_MS = 50
@@ -119,12 +119,12 @@ const LONGEST_WAIT_MS = 5_000
 interface RetryWaits {
   /** Waits until the next retry: together with a step that already waits, otherwise as long as the number of retries requires. */
   wait(): Promise<void>
-  /** A worker served the request: the next waits are short again. */
+  /** Makes the next waits short again, because a worker served the request. */
   served(): void
 }
 
 function startRetryWaits(): RetryWaits {
-  // Not in the scope of the step that waits first: when that step is stopped, others may still be waiting.
+  // Outside the scope of the step that waits first, because others may still be waiting when that step is stopped.
   const parent = CancellationScope.current()
   let asked = 0
   let round: { isOver: boolean } | undefined

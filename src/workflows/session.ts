@@ -105,7 +105,7 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
   setDefaultSignalHandler((name, raw) => signalled(execution, name, raw))
   answerQueries(execution)
   acceptUpdates(execution)
-  // A workflow that was cancelled from outside closes as if requested, so that nothing is lost.
+  // A workflow that an operator cancelled closes as if a client had requested it, so that nothing is lost.
   CancellationScope.current().cancelRequested.catch(() => {
     execution.closing.wanted = { ...execution.closing.wanted, when: 'now' }
     interrupt(execution, { reason: 'cancelled' })
@@ -187,7 +187,7 @@ async function openAndServe(execution: CurrentExecution, resets: Resets): Promis
     execution.refused = first.refused
     await condition(allHandlersFinished)
     if (early.length === 0) return
-    // A message arrived meanwhile. The session with that id opens like any other; it may be the one that a fork must not replace.
+    // A message arrived meanwhile. The session with that id opens like any other. It may be the one that a fork must not replace.
     const { fork: _, mustExist: __, ...plain } = start
     first = await openSession(plain, early, opening)
   }
@@ -215,7 +215,7 @@ async function openAndServe(execution: CurrentExecution, resets: Resets): Promis
   }
 }
 
-/** The session that is there gets the messages: the next execution loads it, and they are sent to it again. */
+/** The existing session receives the messages: the next execution loads it, and they are sent to it again. */
 async function startAgain(execution: CurrentExecution): Promise<void> {
   execution.refused = {
     code: 'session_exists',
@@ -255,14 +255,14 @@ function sessionOf(
 }
 
 async function recoverSession(execution: CurrentExecution, open: Session, request: RecoverRequest): Promise<SessionSummary> {
-  // A rollback that saw the run as ended must not find it in progress when it goes back.
+  // If a rollback saw the run as ended, it must not find it in progress when it goes back.
   if (open.holds > 0) await condition(() => open.holds === 0)
   checkIsInError(open.journal.state)
   try {
     if (choosesCalls(open.journal.state, request)) await recoverCalls(open, request)
     else await recoverRun(execution, open, request)
   } finally {
-    // A refusal is recorded too.
+    // A refusal is recorded, too.
     open.flushing.nudge()
   }
   return summaryOf(open.journal.state)

@@ -65,7 +65,7 @@ function receiveMessage(execution: CurrentExecution, raw: unknown): void {
     stopping.request({ why: 'interrupt', reason: REPLACED, ...defined({ by: message.by }) })
   // A step in progress must not delay the deadline.
   if (message?.deadlineMs !== undefined) alarms.follow()
-  // No model call is about to store the message: one is in progress and may take long, or the message was rejected.
+  // No model call is about to store the message, because one is in progress and may take long, or because the message was rejected.
   if (stopping.isActive() || nextStep(session) === 'wait') flushing.nudge()
 }
 

@@ -82,7 +82,7 @@ export function bytesOfMemory({ blocks }: Pick<Memory, 'blocks'>): number {
   return jsonBytes({ version: 1e9, blocks })
 }
 
-/** The blocks of a memory: those that are declared, in that order, and others that still have text. */
+/** The blocks of a memory: the declared ones, in order, then others that still have text. */
 export function memoryBlocks(memory: Memory | null | undefined, declared: readonly MemoryLimit[] = []): MemoryBlock[] {
   const others = (memory?.blocks ?? []).filter(({ block }) => !declared.some((one) => one.block === block))
   return [...declared.map(({ block, maxChars }) => ({ block, content: contentOf(memory, block), maxChars })), ...others]

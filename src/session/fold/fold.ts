@@ -129,7 +129,7 @@ const APPLIED: { readonly [T in EventType]: (state: SessionState, event: EventOf
     if (state.accepted.length > ACCEPTED_KEPT) state.accepted.shift()
   },
   run_started(state, event) {
-    // A message took the session out of an error, so its sender has stepped in.
+    // A message took the session out of an error, so its sender has intervened.
     if (state.error) endSeries(state)
     closeTurn(state)
     state.run = event.run

@@ -1,4 +1,4 @@
-// What becomes of the calls of a turn: one reducer, from which all readers of a session's events take a call's status and its outcome.
+// The outcomes of a turn's calls: one reducer, from which all readers of a session's events take a call's status and outcome.
 import { callIdOf } from '../ids.ts'
 import type { Effect, ToolCallStatus } from '../call-facts.ts'
 import type { EventOf, SessionEvent } from '../events.ts'

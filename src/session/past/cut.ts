@@ -1,4 +1,4 @@
-// What an event takes out of a session: the one answer to that question, for every event that goes back.
+// What an event removes from a session. This is the only place that decides it, for every event that goes back.
 import type { EventOf, SessionEvent } from '../events.ts'
 import { requestIdOf } from '../ids.ts'
 

@@ -122,7 +122,7 @@ export interface RecoverRequest {
   skip?: string[]
   /** Ids of calls that are made again. */
   redo?: string[]
-  /** Completed effects may happen again. Needs `by`. */
+  /** Whether completed effects may happen again. Needs `by`. */
   force?: boolean
   by?: string
   reason?: string

@@ -1,4 +1,4 @@
-// How a session in `error` can be recovered: the default strategy and the options, by what failed and by what the run has done.
+// How a session in `error` can be recovered: the default strategy and the options, depending on what failed and what the run has done.
 import type { AutomaticStrategy, RecoveryPolicy, RecoveryStrategy } from '../agent-facts.ts'
 import type { ErrorProgress, EventOf } from '../events.ts'
 import { doubled } from '../backoff.ts'

@@ -16,14 +16,14 @@ import { reopenTurn, restartNewestRun, removeAnswers, rollBack, becomeFork } fro
 export function addToTranscript(transcript: Transcript, event: SessionEvent): void {
   noteEffect(transcript.effects, event)
   const before = 'callId' in event && event.callId !== undefined ? transcript.calls.get(event.callId)?.status : undefined
-  // What is said of abandoned calls depends on how far they had come.
+  // The results of abandoned calls depend on how far these had got.
   const abandons = abandonsCalls(event)
   if (!abandons) addToCalls(transcript.calls, event)
   addToMessages(transcript, event, before)
   if (abandons) addToCalls(transcript.calls, event)
 }
 
-/** `before`: the status of the call that the event is about, before it. */
+/** `before`: the status, before the event, of the call that the event concerns. */
 function addToMessages(transcript: Transcript, event: SessionEvent, before: TurnCall['status'] | undefined): void {
   switch (event.type) {
     case 'session_started':
@@ -190,8 +190,8 @@ function addResult(transcript: Transcript, { callId, seq }: { callId: string; se
 }
 
 /**
- * The model was told that the outcome is unknown, and now it is known. The result stays as the model has seen it, and a note says the
- * outcome; only if the results are not in `messages`, or return there, do they have it.
+ * The model was told that the outcome is unknown, and now it is known. The result stays as the model saw it, and a note states the outcome.
+ * The result itself changes only if the results are not in `messages`, or return there.
  */
 function noteLateOutcome(transcript: Transcript, event: EventOf<'tool_resolved'>): void {
   const { callId, tool, effectId, happened, seq } = event

@@ -19,7 +19,7 @@ import {
   isFromUser,
 } from './transcript.ts'
 
-/** Takes the newest answer's results out of the messages for a recovery, and drops those of calls that are made again or skipped. */
+/** Removes the newest answer's results from the messages for a recovery, and drops those of calls that are made again or skipped. */
 export function reopenTurn(transcript: Transcript, event: EventOf<'recovery_started'>): void {
   const turn = transcript.open ?? transcript.closed
   if (!turn || turn.seq !== event.toSeq) return
@@ -43,17 +43,17 @@ function removeResults(transcript: Transcript, turn: TurnResults): void {
   moveNotes(transcript, at, -1)
 }
 
-/** The run's messages wait again, and everything that it said leaves the transcript. */
+/** Returns the run's messages to the queue, and removes its answers and results from the transcript. */
 export function restartNewestRun(transcript: Transcript, { at }: Cut): void {
   const { from, took, seq: startedAt } = transcript.newestRun
   truncate(transcript, from)
   transcript.waiting = new Map([...took, ...transcript.waiting])
   took.clear()
-  // The beginning of the run had closed an earlier turn, if the message took the session out of an error.
+  // The beginning of the run closed an earlier turn if the message took the session out of an error.
   follow(transcript, at, startedAt)
 }
 
-/** Answers and results after the cut leave the transcript; what users said stays. Open calls of an answer that stays are closed. */
+/** Removes answers and results after the cut from the transcript; users' messages stay. Closes the open calls of an answer that stays. */
 export function removeAnswers(transcript: Transcript, { at: seq, after: keptSeq }: Cut): void {
   const { messages, seqs } = transcript
   if ((seqs.at(-1) ?? 0) <= keptSeq) closeCalls(transcript, seq)
@@ -68,7 +68,7 @@ export function removeAnswers(transcript: Transcript, { at: seq, after: keptSeq 
   follow(transcript, seq, keptSeq)
 }
 
-/** Follows the removal of everything after `keptSeq`: a note tells the model which effects remain from that part. */
+/** Called after the removal of everything after `keptSeq`: adds a note that tells the model which effects remain from that part. */
 function follow(transcript: Transcript, seq: number, keptSeq: number): void {
   transcript.systemMessages = []
   transcript.open = null
@@ -78,7 +78,7 @@ function follow(transcript: Transcript, seq: number, keptSeq: number): void {
   const notes = transcript.notes.filter((note) => note.seq <= keptSeq || isAboutKept(note))
   transcript.notes = notes.map((note) => ({ ...note, after: Math.min(note.after, transcript.messages.length) }))
   const told = new Set(notes.map(({ outcome }) => outcome?.callId))
-  // A later compaction still applies if everything that it summarises has stayed: without it, a restart would pay for it again.
+  // A later compaction still applies if everything that it summarises has stayed. Otherwise, a restart would pay for it again.
   dropCompactions(transcript, ({ upToSeq }) => upToSeq <= keptSeq)
   const shown = shownAsCompleted(transcript)
   const effects = effectsAbove(transcript.effects, keptSeq).filter(
@@ -88,7 +88,7 @@ function follow(transcript: Transcript, seq: number, keptSeq: number): void {
   transcript.notes.push({ after: transcript.messages.length, seq, text: noteOn(effects, transcript.completed) })
 }
 
-/** The requests whose results say that they completed: a call that was made again later may be among those that stay. */
+/** The requests whose results say that they completed. A call that was made again later may be among those that stay. */
 function shownAsCompleted({ messages }: Transcript): Set<string> {
   const shown = new Set<string>()
   for (const { content } of messages) {
@@ -110,7 +110,7 @@ export function rollBack(
   { at, after: toSeq, waiting }: Cut,
   { keepsRun, keys, again }: EventOf<'rolled_back'>,
 ): void {
-  // A reopened turn that had its results at that point has them again.
+  // A reopened turn that had its results at that point gets them back.
   if ((transcript.open?.resultsSeq ?? Number.POSITIVE_INFINITY) <= toSeq) closeCalls(transcript, at)
   const kept = transcript.seqs.findIndex((seq) => seq > toSeq)
   if (kept >= 0) truncate(transcript, kept)
@@ -127,7 +127,7 @@ export function rollBack(
   transcript.waiting = new Map([...requeued, ...transcript.waiting])
 }
 
-/** The effects with an outcome after `seq` were undone outside of pawl, so no call replays them. */
+/** Forgets the effects with an outcome after `seq`, which were undone outside of pawl, so that no call replays them. */
 function forgetKeys(transcript: Transcript, seq: number): void {
   const forgotten = new Set(effectsAbove(transcript.effects, seq).map(({ callId }) => callId))
   for (const [key, callId] of transcript.keys) if (forgotten.has(callId)) transcript.keys.delete(key)

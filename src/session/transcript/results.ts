@@ -13,7 +13,7 @@ export interface ToolResult {
 }
 
 /**
- * A call's result as the model sees it: text and blocks as they are, anything else as JSON.
+ * A call's result as the model sees it: text and blocks unchanged, anything else as JSON.
  * `replayed` is the first call's result, for the replay of a completed key.
  */
 export function resultOf(event: EventOf<'tool_completed' | 'tool_failed' | 'tool_unknown'>, replayed?: ResultContent): ToolResult {

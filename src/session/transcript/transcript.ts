@@ -1,4 +1,4 @@
-// The transcript: the messages that are sent to a model, folded from a session's events.
+// The transcript: the messages sent to a model, folded from a session's events.
 import type { Message, UserBlock } from '../content.ts'
 import { type Effects, noEffects } from '../effects.ts'
 import { noteOn } from './recovery-note.ts'
@@ -19,7 +19,7 @@ const OUTCOME_UNKNOWN =
   'The outcome of this call is unknown: it may or may not have taken effect, and this was not resolved when the run was stopped. ' +
   'Do not request it again; tell the user, or check with a read.'
 
-/** A transcript, which grows event by event. */
+/** A transcript, which grows one event at a time. */
 export interface Transcript {
   messages: Message[]
   /** For each message, the `seq` of the event that added it. */
@@ -151,7 +151,7 @@ export function dropCompactions(transcript: Transcript, holds: (compaction: Comp
   transcript.measured = null
 }
 
-/** Adds the message with the results. The API refuses a tool_use without a result, so a call that never ran gets one that says so. */
+/** Adds the message with the results. The API refuses a tool_use without a result, so a call that never ran gets a result that says so. */
 export function closeCalls(transcript: Transcript, seq: number): void {
   const { open } = transcript
   if (!open) return
@@ -200,7 +200,7 @@ function noteReplaced(transcript: Transcript, { seq: answerSeq, replaced, result
   transcript.notes.sort((a, b) => a.after - b.after)
 }
 
-/** Whether a user said it: messages with results of calls have the user's role, too. */
+/** Whether it is a user's message. Messages with results of calls have the user's role, too. */
 export function isFromUser({ role, content }: Message): boolean {
   return role === 'user' && (typeof content === 'string' || content.every((block) => block.type !== 'tool_result'))
 }

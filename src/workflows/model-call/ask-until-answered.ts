@@ -147,7 +147,7 @@ function failureOf({ assumed, code, reason, transient, unexpected, raise }: NoAn
   return assumed ? { end: 'held_up', reason, raise } : { end: 'failed', code, reason, transient, unexpected, raise }
 }
 
-/** What a worker needs for the deadlines: durations only, because its clock may differ from the server's. */
+/** The deadlines as durations, because a worker's clock may differ from the server's. */
 function timesOf(state: SessionState, run: RunState): Pick<AskModelInput, 'runMs' | 'sessionMs' | 'leftMs'> {
   const now = Date.now()
   return {
