@@ -86,7 +86,9 @@ async function withIdsOf(options: DeploymentOptions, error: unknown): Promise<un
     const { openQueries } = await import('../client/queries/queries.ts')
     const { postgres, schema } = await connectOptions(options)
     const queries = openQueries({ ...(typeof postgres === 'string' && { postgres }), ...defined({ schema }) })
-    return await withNearIds(error, queries).finally(() => queries.close())
+    const told = await withNearIds(error, queries)
+    await queries.close()
+    return told
   } catch {
     return error
   }
