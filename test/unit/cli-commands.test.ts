@@ -16,6 +16,7 @@ const NO_SESSION = [
   'crash-test',
   'dev',
   'doctor',
+  'gates',
   'keys',
   'preflight',
   'serve',

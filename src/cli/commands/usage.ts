@@ -50,7 +50,7 @@ export function usageCommand(): Command {
     .action(async (session: string | undefined, options: UsageCommandOptions) => {
       const { by } = options
       if (options.at !== undefined && sessionIn(session, options).session === undefined)
-        throw new CliError('invalid_usage', 'A checkpoint belongs to one session: name it, as in `pawl usage <session> --at 3`.')
+        throw new CliError('invalid_usage', 'A checkpoint belongs to one session. Name the session, too.')
       const id = await queryStore(options, async (queries) => {
         const one = await knownSessionIn(queries, session, options)
         const list = { by, ...pageOf(options), ...(await spanUntil(queries, one.session, options)), ...one }

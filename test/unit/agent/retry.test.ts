@@ -28,12 +28,12 @@ describe('a requested wait', () => {
 
   it('a requested wait is limited to maxRetryAfter, ten minutes by default', () => {
     expect(nextDelayMs(policy, 1, 1_500)).toBe(1_500)
-    expect(nextDelayMs(policy, 1, 1e18)).toBe(2_000)
-    expect(nextDelayMs(retryPolicy(), 1, 1e18)).toBe(600_000)
+    expect(nextDelayMs(policy, 1, 86_400_000)).toBe(2_000)
+    expect(nextDelayMs(retryPolicy(), 1, 86_400_000)).toBe(600_000)
   })
 
-  it('a requested wait that is not valid is ignored', () => {
-    for (const asked of [undefined, null, Number.NaN, Number.POSITIVE_INFINITY, -1, 'soon', {}]) {
+  it('a requested wait that is not valid, or is longer than a day, is ignored', () => {
+    for (const asked of [undefined, null, Number.NaN, Number.POSITIVE_INFINITY, -1, 'soon', {}, 86_400_001, 1e18]) {
       expect(nextDelayMs(policy, 1, asked)).toBeLessThanOrEqual(625)
     }
   })
