@@ -15,7 +15,7 @@ import { checkConnect, type ConnectOptions } from './connect-options.ts'
 import { namespaceOf, namesTemporal, temporalClient } from './connecting.ts'
 import type { SessionHandle, SessionOptions } from './types.ts'
 import { type Upkeep, upkeepOf } from './admin/upkeep.ts'
-import { type Reach, reachOf } from './reach.ts'
+import { reachOf } from './reach.ts'
 import { defined } from '../session/defined.ts'
 
 /** A connection to a pawl deployment: its Temporal and its side store. `Queries` documents the queries to the side store. */
@@ -99,8 +99,11 @@ export class Pawl implements Queries, Upkeep {
     return sessionHandle(this.#parts, id ?? randomUUID(), checkSession(options), { isNew: id === undefined })
   }
 
-  /** Whether Temporal and the side store answer, within two seconds; for probes. Never rejects. */
-  reach(): Promise<Reach> {
+  /**
+   * Whether Temporal and the side store answer, within two seconds; for probes. Never rejects. Without `temporal`, nothing works; without
+   * `store`, sessions continue but lists fail. `store` is null if no side store is configured.
+   */
+  reach(): Promise<{ temporal: boolean; store: boolean | null }> {
     return reachOf(this.#parts)
   }
 

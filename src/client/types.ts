@@ -11,15 +11,7 @@ import type { Json, JsonObject } from '../session/json.ts'
 import type { MemoryBlock } from '../session/built-in-tools/memory.ts'
 import type { MemoryVersion, PlanVersion } from '../session/built-in-tools/kept.ts'
 import type { Plan } from '../session/built-in-tools/plan.ts'
-import type {
-  CheckpointMade,
-  Moved,
-  PauseAnswer,
-  RaiseAnswer,
-  ResolveRequest,
-  SessionSummary,
-  UnpauseAnswer,
-} from '../session/protocol/protocol.ts'
+import type { RollbackReport, PauseAnswer, ResolveRequest } from '../session/protocol/protocol.ts'
 import type { SessionState } from '../session/state.ts'
 import type { WatchItem } from '../session/watching/watching.ts'
 import type { MessageRow } from '../store/rows.ts'
@@ -428,7 +420,7 @@ export interface SessionHandle<O = unknown> extends SessionQueries {
    * Lets a paused session continue. `already`: it was not paused.
    * @throws RequestRefused `invalid_request`; SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable`.
    */
-  unpause(options?: By): Promise<UnpauseAnswer>
+  unpause(options?: By): Promise<{ already: boolean }>
   /**
    * Raises limits of the run in progress or the one that failed (`scope: 'run'`, the default), or of the session: `maxUsd` and
    * `maxTotalTokens` are the complete new limits. A session in `error: budget_exhausted`, or paused because a cost had to be assumed,
@@ -436,7 +428,7 @@ export interface SessionHandle<O = unknown> extends SessionQueries {
    * @throws RequestRefused `invalid_raise`, `limit_lower`, `no_limit` if the agent declares no such limit, `no_current_run`,
    * `invalid_request`; SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable`.
    */
-  raise(limits: RaiseOptions): Promise<RaiseAnswer>
+  raise(limits: RaiseOptions): Promise<{ already: boolean }>
   /**
    * Each limit of the session and of its run: what is spent, what is set aside for the model call in progress, and what is left. Empty
    * without limits, which are known from the session's first model call on. `at`: as they were at that checkpoint.
@@ -453,14 +445,14 @@ export interface SessionHandle<O = unknown> extends SessionQueries {
    * Reopens a session whose workflow has closed, and continues a run that was cut off. Returns a summary of the session.
    * @throws SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable`.
    */
-  resume(): Promise<SessionSummary>
+  resume(): Promise<Pick<SessionState, 'sessionId' | 'agent' | 'status' | 'seq' | 'run' | 'turns' | 'error'>>
   /**
    * Makes a checkpoint, in addition to those that the agent's policy makes. The reason has 1 to 1,000 characters. A checkpoint marks a
-   * point between turns: while tool calls are in progress, the answer is `made: false`, and the checkpoint is made when their turn closes.
+   * point between turns, and has a number, its `version`: while tool calls are in progress, the answer is `made: false`, and the checkpoint is made when their turn closes.
    * @throws RequestRefused `invalid_reason`, `invalid_request`; SessionNotFound `session_not_found`; SessionUnavailable
    * `session_unavailable`.
    */
-  checkpoint(reason: string, options?: { by?: string }): Promise<CheckpointMade>
+  checkpoint(reason: string, options?: { by?: string }): Promise<{ version: number; made: boolean }>
   /**
    * Moves the session back; a run in progress is interrupted first. Everything after the target is archived. Completed effects cannot be
    * undone and are reported.
@@ -468,7 +460,7 @@ export interface SessionHandle<O = unknown> extends SessionQueries {
    * `events_unavailable`, `stale_watermark`, `workflow_reset`, `invalid_request`; SessionNotFound `session_not_found`; SessionUnavailable
    * `session_unavailable`.
    */
-  rollback(options: RollbackOptions): Promise<Moved>
+  rollback(options: RollbackOptions): Promise<RollbackReport>
   /**
    * Creates a new session from any point in this one's past, whether this one is open or closed; they share nothing afterwards.
    * @throws RequestRefused `session_exists`, and those of `rollback` except `target_archived`; InvalidMessage `invalid_session_id`,

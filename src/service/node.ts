@@ -6,9 +6,6 @@ import { InvalidOption } from '../options/errors.ts'
 import type { Duration } from '../session/duration.ts'
 import { bodyConsumed } from './input.ts'
 
-/** A request listener of a Node server. */
-export type NodeListener = (request: IncomingMessage, response: ServerResponse) => void
-
 /** Options of `nodeListener`. */
 export interface NodeListenerOptions {
   /** A stream's connection is destroyed when its client has read nothing for this long. At most 24 days. Default `'90s'`. */
@@ -27,7 +24,10 @@ const OPTIONS = options({ stalledAfter: duration({ example: '90s' }).optional(),
  * a body parser; requests whose body was read before are refused with 500 `body_consumed`.
  * @throws InvalidOption `invalid_option`.
  */
-export function nodeListener(handler: (request: Request) => Promise<Response>, given: NodeListenerOptions = {}): NodeListener {
+export function nodeListener(
+  handler: (request: Request) => Promise<Response>,
+  given: NodeListenerOptions = {},
+): (request: IncomingMessage, response: ServerResponse) => void {
   if (typeof handler !== 'function')
     throw new InvalidOption(
       'The first argument of nodeListener() must be a handler: pass the result of createHandler(), or another function.',
@@ -42,7 +42,7 @@ export function nodeListener(handler: (request: Request) => Promise<Response>, g
     },
     // The globals of the process belong to the application.
     { overrideGlobalObjects: false },
-  ) as NodeListener
+  ) as ReturnType<typeof nodeListener>
 }
 
 /** Whether someone has read the body, or a part of it, and did not keep it as it came. */

@@ -2,7 +2,7 @@
 // `pawl/testing`, for `scripted`, and start twice as fast without it.
 import type { Stack, StackOptions } from '../local/index.ts'
 
-export type { PostgresWay, Stack, StackOptions, StackServer, TemporalWay } from '../local/index.ts'
+export type { Stack, StackOptions } from '../local/index.ts'
 export { StackError } from '../local/errors.ts'
 
 /**

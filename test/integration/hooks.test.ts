@@ -1,14 +1,5 @@
 // Hooks: where they run, what their answers change, and what is recorded about them.
-import {
-  type Agent,
-  type AgentOptions,
-  defineHook,
-  defineSlice,
-  type HookContext,
-  type HookEvent,
-  type Json,
-  type ModelRequest,
-} from 'pawl'
+import { type Agent, type AgentOptions, defineHook, defineSlice, type HookContext, type Json, type ModelRequest } from 'pawl'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
@@ -18,6 +9,7 @@ import { type Deployment, deploy } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
 import { inOrder, type Played, type Scene, stage, use } from '../support/scenes.ts'
 import { gate, until } from '../support/until.ts'
+import type { HookEvent } from '../../src/session/hooks/hooks.ts'
 
 type Ctx = HookContext<Json, unknown, { journal: string[] }>
 type Answering = (input: never, ctx: Ctx) => unknown

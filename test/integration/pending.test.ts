@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { ListedPending, PendingListOptions } from 'pawl/client'
+import type { ListedPending } from 'pawl/client'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { type Deployment, deploy } from '../support/deployment.ts'
@@ -11,6 +11,7 @@ import { eventsOf } from '../support/events.ts'
 import { digestOf, pendingOf, type ApprovalScene, type ApprovalStage, approvalStage, SHORT_MS, once } from '../support/approvals.ts'
 import { until } from '../support/until.ts'
 import { type Ended, runPawl } from './cli/processes.ts'
+import type { PendingListOptions } from '../../src/client/queries/list-options.ts'
 
 const schema = `pending_${randomUUID().replaceAll('-', '').slice(0, 16)}`
 const TIMEOUT = { timeout: 60_000 }

@@ -104,6 +104,10 @@ describe('the packed package', () => {
     expect(await complaintsAbout(['types.ts', 'backend.ts'], ...settings)).toEqual([])
   })
 
+  it('the packed package names the inferred type of whatever a project declares or the client returns', async () => {
+    expect(await complaintsAbout(['declared.ts'], { module: 'nodenext', skipLibCheck: true, declaration: true })).toEqual([])
+  })
+
   it('the packed package fails the type check if a case compiles that must not', async () => {
     const cases = await readFile(join(consumer.folder, 'types.ts'), 'utf8')
     await writeFile(join(consumer.folder, 'mistaken.ts'), cases.replaceAll('paymets', 'payments').replace("'suport'", "'support'"))
