@@ -8,17 +8,17 @@ export type { RollbackReport, PauseAnswer } from '../session/protocol/protocol.t
 export type { SessionError, SessionState } from '../session/state.ts'
 export type { ModelDelta } from '../session/watching/deltas.ts'
 export type { WatchItem } from '../session/watching/watching.ts'
-export { InvalidOption } from '../options/errors.ts'
+export { InvalidOptionError } from '../options/errors.ts'
 export { StoreError } from '../store/index.ts'
 export {
-  InvalidMessage,
-  MessageRejected,
-  RequestRefused,
-  ResultTimeout,
-  RunFailed,
-  RunInterrupted,
-  SessionNotFound,
-  SessionUnavailable,
+  InvalidMessageError,
+  MessageRejectedError,
+  RequestRefusedError,
+  ResultTimeoutError,
+  RunFailedError,
+  RunInterruptedError,
+  SessionNotFoundError,
+  SessionUnavailableError,
 } from './errors.ts'
 export type { FeedEvent } from './queries/feed.ts'
 export type { List, Page } from './queries/list.ts'

@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { getRequestListener } from '@hono/node-server'
 import { checkOptions, duration, fn, options } from '../options/check.ts'
-import { InvalidOption } from '../options/errors.ts'
+import { InvalidOptionError } from '../options/errors.ts'
 import type { Duration } from '../session/duration.ts'
 import { bodyConsumed } from './input.ts'
 
@@ -22,14 +22,14 @@ const OPTIONS = options({ stalledAfter: duration({ example: '90s' }).optional(),
 /**
  * Returns the handler as a listener for `node:http` and for frameworks that use its requests. It reads the body itself, so mount it before
  * a body parser; requests whose body was read before are refused with 500 `body_consumed`.
- * @throws InvalidOption `invalid_option`.
+ * @throws InvalidOptionError `invalid_option`.
  */
 export function nodeListener(
   handler: (request: Request) => Promise<Response>,
   given: NodeListenerOptions = {},
 ): (request: IncomingMessage, response: ServerResponse) => void {
   if (typeof handler !== 'function')
-    throw new InvalidOption(
+    throw new InvalidOptionError(
       'The first argument of nodeListener() must be a handler: pass the result of createHandler(), or another function.',
     )
   const { stalledAfter: stalledAfterMs = DEFAULT_STALLED_MS, onRequest } = checkOptions(OPTIONS, given)

@@ -1,6 +1,6 @@
 // `pawl/testing`: what users test their own agents with.
 export { crashTest } from './crash.ts'
-export { InvalidOption } from '../options/errors.ts'
+export { InvalidOptionError } from '../options/errors.ts'
 export { CrashTestError } from './crash/errors.ts'
 export type { CrashTestOptions, CrashTestResult, CrashWorld } from './crash/types.ts'
 export { calls, lastResult, type LastResult, scripted, type ScriptedAnswer } from './scripted.ts'

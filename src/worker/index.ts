@@ -1,6 +1,6 @@
 // `pawl/worker`: workers, which serve agents.
 export { ConnectError } from '../connect/errors.ts'
-export { InvalidOption } from '../options/errors.ts'
+export { InvalidOptionError } from '../options/errors.ts'
 export { defineWorker } from './definition.ts'
 export type { WorkerDefinition } from './definition.ts'
 export { WorkerError } from './errors.ts'

@@ -167,7 +167,7 @@ describe.concurrent('hooks', () => {
   it('hooks stop the run before the model is called, and overrule the answers of others', async () => {
     const played = open({ turn: () => ({ systemMessage: 'go on' }), turn2: () => ({ stop: 'out of hours' }) }, {})
     const run = await played.session.send('go')
-    await expect(run.result({ timeout: 60_000 })).rejects.toMatchObject({ name: 'RunInterrupted', reason: 'out of hours' })
+    await expect(run.result({ timeout: 60_000 })).rejects.toMatchObject({ name: 'RunInterruptedError', reason: 'out of hours' })
     expect(played.requests).toEqual([])
     const events = await eventsOf(played.session)
     expect(ofType(events, 'run_interrupted')).toMatchObject([{ by: 'hook turn2' }])
@@ -324,7 +324,7 @@ describe.concurrent('hooks', () => {
     const run = await played.session.send('go')
     await door.reached
     await played.session.interrupt()
-    await expect(run.result({ timeout: 60_000 })).rejects.toMatchObject({ name: 'RunInterrupted' })
+    await expect(run.result({ timeout: 60_000 })).rejects.toMatchObject({ name: 'RunInterruptedError' })
     expect(await (await played.session.send('and now?')).result({ timeout: 60_000 })).toMatchObject({ text: 'done' })
     const events = await eventsOf(played.session)
     const order = events.flatMap((event) =>

@@ -15,7 +15,7 @@ const TSC = fileURLToPath(new URL('../../node_modules/.bin/tsc', import.meta.url
 const NODE_TYPES = dirname(fileURLToPath(import.meta.resolve('@types/node/package.json')))
 const NAMES = {
   pawl: ['PawlError', 'ToolError', 'defineAgent', 'defineTool', 'defineWorker'],
-  client: ['Pawl', 'RunFailed', 'RunInterrupted', 'MessageRejected'],
+  client: ['Pawl', 'RunFailedError', 'RunInterruptedError', 'MessageRejectedError'],
   worker: ['createWorker', 'runWorker', 'superviseWorkers'],
   models: ['aiSdk', 'anthropic'],
   service: ['createHandler', 'nodeListener', 'ServiceError'],
